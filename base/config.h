@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "skein/v1/config.pb.h"
+
+// Strict reading of a RunConfig.   YAML file -> overrides -> defaults -> validated RunConfig
+// Names, defaults and ranges come from the (setting) options in config.proto by reflection.
+namespace skein {
+
+// Sets every field of `config` that YAML text `text` names; fields it does not name are untouched.
+// `source` stands in messages. Enums are read in lower case without their prefix.
+// InvalidArgument: "source:line:column: ..." on bad YAML, an unknown key (names the nearest one), a
+// duplicate key, a wrong type, a number that is not finite or out of range, a text over 1 MiB.
+absl::Status MergeYaml(const std::string& text, const std::string& source, v1::RunConfig* config);
+
+// Applies one "a.b.c=value" (value in YAML syntax). Errors as above, with source "--set a.b.c=value".
+absl::Status ApplyOverride(const std::string& assignment, v1::RunConfig* config);
+
+// Gives every unset field its default.
+void ApplyDefaults(v1::RunConfig* config);
+
+// Checks ranges again and what concerns several fields (num_envs a multiple of envs_per_runner, ...).
+// REQUIRES: defaults applied and num_envs resolved. InvalidArgument names the fields and numbers.
+absl::Status ValidateRunConfig(const v1::RunConfig& config);
+
+// path (empty = none) -> overrides -> defaults -> num_envs (0 becomes runners x envs_per_runner) ->
+// name (empty becomes <env>-s<seed>) -> validation. NotFound / InvalidArgument: as above; a file that cannot be read.
+absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
+                                            uint32_t runners);
+
+// The whole configuration as YAML that MergeYaml reads back to an equal message, each key once.
+std::string ToYaml(const v1::RunConfig& config);
+
+}  // namespace skein

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "skein/v1/coordinator_service.pb.h"
+
+namespace skein {
+
+// A member's side of the control plane: joins, keeps the lease alive from a thread of its own, joins again
+// (new generation) when the coordinator has forgotten it or was restarted. A coordinator that is away is
+// waited for with jittered back-off for as long as the client lives. Thread-safe.
+class CoordinatorClient {
+ public:
+  struct Membership {
+    std::string member_id;
+    uint64_t generation = 0;
+    std::string run_id;
+    std::string learner_address;  // Empty until there is a learner.
+  };
+  struct Options {
+    std::string address;                 // Of the coordinator, host:port.
+    v1::JoinRequest join;                // Sent at each join; run_id is filled in from the first answer.
+    absl::Duration timeout = absl::Seconds(30);  // For the first join only.
+    // Called on the client's thread before each heartbeat; must not block.
+    std::function<void(v1::HeartbeatRequest*)> fill_report;
+    // Called on the client's thread when generation or learner_address have changed, and once at the start.
+    std::function<void(const Membership&)> on_membership;
+    // Called on the client's thread when the run's state has changed.
+    std::function<void(v1::RunState)> on_run_state;
+  };
+
+  // Blocks until joined. Unavailable: nobody answered at `address` within `timeout`; other codes as Join.
+  static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Join(Options options);
+  virtual ~CoordinatorClient() = default;  // Stops heartbeats; does not leave.
+
+  virtual const v1::RunConfig& config() const = 0;  // As of the first join.
+  virtual Membership membership() const = 0;
+  // Sends a last report and leaves. Best effort within 2 s; heartbeats have stopped when it returns.
+  virtual absl::Status Leave() = 0;
+  // Sends a heartbeat now, without waiting for its period or its answer.
+  virtual void Beat() = 0;
+  // Arrives at a named barrier (see ArriveAtBarrier in the proto); returns who took part.
+  virtual absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
+                                                                   absl::Duration timeout) = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace skein {
+
+// sysexits(3) codes that every Skein program ends with.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitUsage = 64,        // Flags or configuration: INVALID_ARGUMENT, OUT_OF_RANGE.
+  kExitData = 65,         // Input data: DATA_LOSS, NOT_FOUND, FAILED_PRECONDITION.
+  kExitUnavailable = 69,  // A service or port: UNAVAILABLE, DEADLINE_EXCEEDED, ALREADY_EXISTS.
+  kExitInternal = 70,     // Anything else.
+  kExitIo = 74,           // RESOURCE_EXHAUSTED, PERMISSION_DENIED.
+  kExitTryAgain = 75,     // ABORTED.
+};
+
+ExitCode ExitCodeOf(const absl::Status& status);
+
+// Prints "PROGRAM: message" as one line on standard error unless ok; returns the exit code.
+int ReportAndExitCode(const char* program, const absl::Status& status);
+
+}  // namespace skein

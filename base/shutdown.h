@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+namespace skein {
+
+// SIGTERM and SIGINT as a callback on an ordinary thread, where locks may be taken.
+// Construct first thing in main(), before any other thread: the signals are blocked in all later threads.
+// The first signal calls `on_signal` once; a second one ends the process at once with 128 + signal number.
+class ShutdownSignal {
+ public:
+  ShutdownSignal();
+  ~ShutdownSignal();
+  ShutdownSignal(const ShutdownSignal&) = delete;
+  ShutdownSignal& operator=(const ShutdownSignal&) = delete;
+
+  // At once if the signal has come already. Replaces the callback before; an empty function removes it.
+  void OnSignal(std::function<void()> on_signal);
+  bool signalled() const;
+
+ private:
+  class Impl;
+  Impl* impl_;
+};
+
+// Ends this process with SIGTERM when its parent dies (prctl); for children of `skein train`.
+void ExitWithParent();
+
+}  // namespace skein

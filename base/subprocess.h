@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace skein {
+
+// A child process (posix_spawn). Not thread-safe. The destructor kills and reaps a child that still runs.
+class Subprocess {
+ public:
+  struct Options {
+    std::vector<std::string> argv;      // argv[0] is a path.
+    std::string output_path;            // Standard output and error are appended here; empty = inherited.
+    bool capture_stdout = false;        // ReadLine() reads standard output instead.
+    std::vector<std::string> extra_env; // "NAME=value", added to this process's environment.
+  };
+  // NotFound: no such program. Internal: the system refused.
+  static absl::StatusOr<std::unique_ptr<Subprocess>> Spawn(const Options& options);
+  ~Subprocess();
+
+  pid_t pid() const { return pid_; }
+  // Exit code, or 128 + signal; nullopt while it runs.
+  std::optional<int> Poll();
+  // Waits until the child has ended or the timeout is over.
+  std::optional<int> Wait(absl::Duration timeout);
+  void Signal(int signal_number);
+  // Next line of captured standard output without its newline. DeadlineExceeded; OutOfRange at the end.
+  absl::StatusOr<std::string> ReadLine(absl::Duration timeout);
+
+ private:
+  Subprocess() = default;
+  pid_t pid_ = -1;
+  int stdout_fd_ = -1;
+  std::string buffer_;
+  std::optional<int> exit_;
+};
+
+// Folder of the running program, to find its siblings.
+std::string ProgramFolder();
+
+}  // namespace skein

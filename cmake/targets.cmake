@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# One function per kind of target. Sources are always listed.
+#   TORCH: the target's sources include Torch; they share one precompiled header.
+
+function(_skein_target name)
+  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE skein_warnings)
+  if(ARG_TORCH)
+    target_link_libraries(${name} PUBLIC torch_external)
+    target_precompile_headers(${name} REUSE_FROM skein_torch_pch)
+  endif()
+endfunction()
+
+function(skein_library name)
+  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SRCS})
+  _skein_target(${name} ${ARGN})
+endfunction()
+
+function(skein_binary name)
+  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  _skein_target(${name} ${ARGN})
+endfunction()
+
+# LABEL is unit (default), integration or slow. Each TEST() of a unit test is a ctest test of its own name;
+# the others run as one ctest test with TIMEOUT seconds.
+function(skein_test name)
+  cmake_parse_arguments(ARG "TORCH" "LABEL;TIMEOUT" "SRCS;DEPS;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  set(torch)
+  if(ARG_TORCH)
+    set(torch TORCH)
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  _skein_target(${name} ${torch} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "SKEIN_BIN=${CMAKE_BINARY_DIR};${ARG_ENVIRONMENT}")
+  foreach(source ${ARG_SRCS})
+    set_property(GLOBAL APPEND PROPERTY SKEIN_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
+endfunction()
+
+# A *_test.cc that no target builds looks alive and is dead: refuse to configure.
+function(skein_require_all_tests_built)
+  get_property(built GLOBAL PROPERTY SKEIN_TEST_SOURCES)
+  file(GLOB_RECURSE found ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  foreach(source ${found})
+    if(NOT source IN_LIST built)
+      message(FATAL_ERROR "${source} is built by no target: add it with skein_test()")
+    endif()
+  endforeach()
+endfunction()

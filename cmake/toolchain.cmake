@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Language level, warnings and sanitizers for our own targets (through skein_warnings), and ccache where present.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Precompiled headers are only cached when ccache may trust their timestamps.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()
+
+add_library(skein_warnings INTERFACE)
+target_compile_options(skein_warnings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(skein_warnings INTERFACE -Wthread-safety -Wthread-safety-beta)
+else()
+  # GCC 12 reports false positives of these inside the standard library and Torch at -O2.
+  target_compile_options(skein_warnings INTERFACE -fpch-preprocess -Wno-maybe-uninitialized -Wno-dangling-pointer)
+endif()
+
+if(SKEIN_SANITIZE)
+  add_compile_options(-fsanitize=${SKEIN_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${SKEIN_SANITIZE})
+endif()

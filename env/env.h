@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+
+// The environment interface.   Env -> VectorEnv -> Runner
+namespace skein {
+
+// What an environment looks like from outside. Constant for its lifetime.
+struct EnvSpec {
+  std::string id;               // Registered name, e.g. "HalfCheetah-v5".
+  int num_agents = 1;           // A >= 1; all agents share the sizes below.
+  int obs_size = 0;             // O, floats per agent.
+  bool discrete = false;        // Actions: true = one of action_size choices; false = action_size reals.
+  int action_size = 0;          // Number of choices, or D reals.
+  std::vector<float> action_low, action_high;  // Bounds of each real, size D; empty if discrete.
+  int global_state_size = 0;    // G, floats for a central critic; 0 = none.
+  int state_size = 0;           // Doubles that SaveState writes.
+  int max_episode_steps = 0;    // Truncation after this many steps; 0 = never. Enforced by VectorEnv.
+  double reward_threshold = 0;  // Return at which the task counts as solved; 0 = none. For people.
+};
+
+// One environment of A agents. An episode is Reset, then Step until terminated or truncated.
+// A pure function of its random streams and actions: the same streams and actions give the same bits.
+// Not thread-safe; one thread at a time, any thread. Nothing here may allocate after construction.
+class Env {
+ public:
+  virtual ~Env() = default;
+  virtual const EnvSpec& spec() const = 0;
+
+  // Begins an episode. `random` is keyed by (run seed, env index, episode); take from it in a fixed order.
+  virtual void Reset(RandomStream& random) = 0;
+
+  // action: continuous [A, D], clipped to the bounds by the caller; discrete [A, 1], the choice as a float.
+  // reward: [A], written. Returns true if the episode terminated (not: ran out of time).
+  virtual bool Step(const float* action, float* reward) = 0;
+
+  virtual void Observe(float* obs) const = 0;                    // [A, O]
+  virtual void GlobalState(float* state) const { (void)state; }  // [G]
+
+  // The complete physical state, state_size doubles: after LoadState the same actions give the same bits.
+  virtual void SaveState(double* state) const = 0;
+  virtual void LoadState(const double* state) = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+
+namespace skein {
+
+// E environments stepped in place, with time limits and automatic reset. An episode of environment i depends only on
+// (seed, first_env + i, episode number, actions), not on which process steps it.
+// Not thread-safe: one per runner thread. No allocation after construction. No I/O.
+class VectorEnv {
+ public:
+  struct Options {
+    std::string env_id;
+    int num_envs = 1;           // E
+    uint64_t seed = 1;
+    int max_episode_steps = 0;  // 0 = the environment's own limit.
+    RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
+  };
+  // What one step did to each environment, all buffers owned by the VectorEnv and overwritten by the next Step.
+  struct StepResult {
+    const float* reward;        // [E, A]
+    const uint8_t* terminated;  // [E]
+    const uint8_t* truncated;   // [E]; never set together with terminated
+    const float* final_obs;     // [E, A, O]; row e is written only if environment e's episode ended
+    const double* episode_return;  // [E], summed over agents and steps; valid if the episode ended
+    const int64_t* episode_length;  // [E]; valid if the episode ended
+  };
+
+  // InvalidArgument: unknown id, num_envs < 1.
+  static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
+
+  const EnvSpec& spec() const;
+  int num_envs() const;
+  // Doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping
+  // (episode, step, return so far), S.
+  int state_size() const;
+
+  // Begins episode 0 of environments first_env .. first_env + E - 1.
+  void ResetAll(uint64_t first_env);
+  // Continues environments first_env .. from `state` [E, S].
+  // InvalidArgument: a value is not finite or the bookkeeping is out of range; then ResetAll or LoadState must follow.
+  absl::Status LoadState(uint64_t first_env, const double* state);
+  void SaveState(double* state) const;  // [E, S]
+
+  // action [E, A, D] or [E, A, 1]; continuous ones are clipped to the bounds here, NaN becomes the lower bound.
+  // Environments whose episode ended are reset before this returns: Observe then shows the new episode.
+  StepResult Step(const float* action);
+  void Observe(float* obs) const;          // [E, A, O]
+  void GlobalState(float* state) const;    // [E, G]
+
+  uint64_t env_index(int e) const;  // Global index of environment e.
+  uint64_t episode(int e) const;    // Its current episode, from 0.
+  uint32_t step(int e) const;       // Steps done in the current episode.
+  ~VectorEnv();
+
+ private:
+  VectorEnv();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skein

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+namespace skein {
+
+// Running mean and variance of vectors, in double, merged by Chan et al. 1979 (parallel variance).
+// Not thread-safe; copies are deep.
+class RunningMoments {
+ public:
+  explicit RunningMoments(int64_t size);
+  RunningMoments(const RunningMoments& other);
+  RunningMoments& operator=(const RunningMoments& other);
+
+  // rows [B, size] of any floating type. B = 0 changes nothing.
+  void Update(const torch::Tensor& rows);
+
+  double count() const { return count_; }
+  const torch::Tensor& mean() const { return mean_; }          // float64 [size]; zeros before the first update.
+  torch::Tensor variance() const;                              // float64 [size], of the population; ones before.
+  // REQUIRES: shapes [size].
+  void Restore(double count, const torch::Tensor& mean, const torch::Tensor& variance);
+
+ private:
+  double count_ = 0;
+  torch::Tensor mean_;
+  torch::Tensor sum_of_squares_;  // Of deviations from the mean.
+};
+
+// Normalises observations: clip((x - mean) / sqrt(variance + 1e-8), -10, 10). The affine form is what travels.
+struct ObsScale {
+  torch::Tensor mean;      // float32 [O]
+  torch::Tensor inv_std;   // float32 [O]
+  static ObsScale Identity(int64_t size);
+  static ObsScale From(const RunningMoments& moments);
+  torch::Tensor Apply(const torch::Tensor& obs) const;  // [..., O] float32 -> the same shape, a new tensor.
+};
+
+}  // namespace skein

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+#include "model/actor_critic.h"
+#include "model/normalizer.h"
+#include "skein/v1/config.pb.h"
+#include "skein/v1/policy.pb.h"
+
+namespace skein {
+
+ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec);
+
+// A published policy, ready to act. Immutable: share by shared_ptr<const Policy>, any number of threads.
+class Policy {
+ public:
+  // `network` is used read-only from now on.
+  Policy(uint64_t version, std::shared_ptr<ActorCritic> network, ObsScale scale);
+
+  // InvalidArgument: a tensor is missing, superfluous, of the wrong shape, or not finite; DataLoss: digest differs.
+  static absl::StatusOr<std::shared_ptr<const Policy>> FromSnapshot(const v1::PolicySnapshot& snapshot,
+                                                                    const ActorCriticOptions& options);
+
+  uint64_t version() const { return version_; }
+  // Raw observations [B, O] -> mean [B, D] or logits [B, C], float32, without gradients.
+  torch::Tensor Head(const torch::Tensor& raw_obs) const;
+  // float32 [D]; undefined if discrete.
+  torch::Tensor log_std() const;
+
+ private:
+  uint64_t version_;
+  std::shared_ptr<ActorCritic> network_;
+  ObsScale scale_;
+};
+
+// Copies the policy part of `network` and `scale` into a snapshot and computes its digest.
+v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale);
+
+}  // namespace skein

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+// The safetensors format: 8-byte little-endian header length, JSON header, tensor bytes.
+// https://github.com/huggingface/safetensors (format section of its README).
+namespace skein {
+
+using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+// Bytes of a file with these tensors in this order and string metadata. Equal input gives equal bytes.
+std::string EncodeSafetensors(const NamedTensors& tensors, const std::map<std::string, std::string>& metadata = {});
+
+// Tensors as own copies, in order of their offsets. Nothing is allocated from a declared size before it is checked against
+// the input's. DataLoss: says what is wrong and where: header length, JSON, dtype, offsets that overlap or leave gaps.
+absl::StatusOr<NamedTensors> DecodeSafetensors(absl::string_view bytes);
+
+}  // namespace skein

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "skein/v1/tensor.pb.h"
+
+// torch::Tensor <-> v1::Tensor.
+namespace skein {
+
+// Copies `tensor` (any device and strides) into `wire`. REQUIRES: dtype float32, float64, int64, int32 or uint8.
+void EncodeTensor(const std::string& name, const torch::Tensor& tensor, v1::Tensor* wire);
+
+// Checks a tensor against what it must be, before anything is allocated. A wanted extent of -1 allows any >= 0.
+// InvalidArgument: "field: ..." with got and want.
+absl::Status CheckTensor(const v1::Tensor& wire, const std::string& field, torch::ScalarType want_dtype,
+                         const std::vector<int64_t>& want_shape);
+
+// A tensor that reads wire.data() in place; `wire` must outlive it and not change.
+// InvalidArgument: unknown dtype, bad extent, product overflow, or data of another size.
+absl::StatusOr<torch::Tensor> ViewTensor(const v1::Tensor& wire, const std::string& field);
+// The same, as an own copy.
+absl::StatusOr<torch::Tensor> DecodeTensor(const v1::Tensor& wire, const std::string& field);
+
+}  // namespace skein
