@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// Exponential back-off with full jitter: the n-th delay is uniform in [base/2, base * 2^n], capped.
+// Exponential back-off with jitter: the n-th delay (n = 0, 1, ...) is uniform in [base/2, base * 2^n], capped.
 // Not thread-safe.
 class Backoff {
  public:

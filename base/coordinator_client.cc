@@ -1,1 +1,305 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/coordinator_client.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "base/backoff.h"
+#include "base/grpc_transport.h"
+#include "grpcpp/client_context.h"
+#include "skein/v1/coordinator_service.grpc.pb.h"
+#include "spdlog/spdlog.h"
+
+namespace skein {
+namespace {
+
+constexpr absl::Duration kJoinAttemptTimeout = absl::Seconds(5);
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
+constexpr absl::Duration kWaitingForLearnerPeriod = absl::Milliseconds(200);
+constexpr absl::Duration kRetryBase = absl::Milliseconds(100);
+constexpr absl::Duration kRetryCap = absl::Seconds(5);
+constexpr absl::Duration kBarrierSlack = absl::Seconds(2);  // For the coordinator's own answer to arrive.
+
+bool IsAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
+
+bool IsForgotten(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsFailedPrecondition(status); }
+
+// gRPC nests the cause behind its own layers: "failed to connect to ...: Connection refused".
+std::string LastCause(const absl::Status& status) {
+  const std::string message(status.message());
+  const size_t colon = message.rfind(": ");
+  return absl::AsciiStrToLower(colon == std::string::npos ? message : message.substr(colon + 2));
+}
+
+class CoordinatorClientImpl : public CoordinatorClient {
+ public:
+  explicit CoordinatorClientImpl(Options options)
+      : options_(std::move(options)),
+        channel_(OpenChannel(options_.address)),
+        stub_(v1::Coordinator::NewStub(channel_)) {
+    options_.join.set_protocol_major(kProtocolMajor);
+    options_.join.set_protocol_minor(kProtocolMinor);
+  }
+
+  ~CoordinatorClientImpl() override { Stop(); }
+
+  // Joins for the first time and starts the thread.
+  absl::Status Start() {
+    const absl::Time begin = absl::Now();
+    const absl::Time deadline = begin + options_.timeout;
+    Backoff backoff(kRetryBase, absl::Seconds(1));
+    absl::Status away;  // Why nobody answers, as far as the transport knows.
+    while (true) {
+      absl::StatusOr<v1::JoinResponse> response = CallJoin(std::min(deadline, absl::Now() + kJoinAttemptTimeout));
+      if (response.ok()) {
+        config_ = response->config();
+        heartbeat_period_ = absl::Seconds(std::max(response->heartbeat_seconds(), 0.001));
+        call_timeout_ = absl::Seconds(std::clamp(response->lease_seconds(), 1.0, 10.0));
+        options_.join.set_run_id(response->run_id());
+        Adopt(*response);
+        absl::MutexLock lock(&mu_);
+        thread_ = std::thread([this] { Run(); });
+        return absl::OkStatus();
+      }
+      if (!IsAway(response.status())) {
+        return absl::Status(response.status().code(), absl::StrCat("the coordinator at ", options_.address,
+                                                                   " refused: ", response.status().message()));
+      }
+      if (away.ok() || absl::IsUnavailable(response.status())) away = response.status();
+      if (absl::Now() >= deadline) {
+        return absl::UnavailableError(absl::StrCat("no coordinator answers at ", options_.address, " (waited ",
+                                                   absl::FormatDuration(options_.timeout), "): ", LastCause(away),
+                                                   "; start one with `skein head` or check --address"));
+      }
+      WaitBeforeRetry(std::min(deadline, absl::Now() + backoff.Next()));
+    }
+  }
+
+  const v1::RunConfig& config() const override { return config_; }
+
+  Membership membership() const override ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return membership_;
+  }
+
+  absl::Status Leave() override ABSL_LOCKS_EXCLUDED(mu_) {
+    Stop();
+    {
+      absl::MutexLock lock(&mu_);
+      if (std::exchange(left_, true)) return absl::OkStatus();
+    }
+    v1::HeartbeatRequest last = NextHeartbeat();
+    v1::LeaveRequest request;
+    request.set_member_id(last.member_id());
+    request.set_generation(last.generation());
+    if (last.has_report()) *request.mutable_report() = std::move(*last.mutable_report());
+    if (last.has_progress()) *request.mutable_progress() = std::move(*last.mutable_progress());
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kLeaveTimeout));
+    v1::LeaveResponse response;
+    return FromGrpc(stub_->Leave(&context, request, &response));
+  }
+
+  void Beat() override ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    beat_ = true;
+  }
+
+  absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
+                                                           absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mu_) {
+    if (timeout <= absl::ZeroDuration()) timeout = absl::Seconds(config_.coordinator().barrier_timeout_seconds());
+    const absl::Time deadline = absl::Now() + timeout;
+    Backoff backoff(kRetryBase, absl::Seconds(1));
+    while (true) {
+      const Membership member = membership();
+      v1::BarrierRequest request;
+      request.set_member_id(member.member_id);
+      request.set_member_generation(member.generation);
+      request.set_name(name);
+      request.set_barrier_generation(generation);
+      request.set_timeout_seconds(std::max(absl::ToDoubleSeconds(deadline - absl::Now()), 0.001));
+      v1::BarrierResponse response;
+      const absl::Status status = Call(deadline + kBarrierSlack, [&](grpc::ClientContext* context) {
+        return stub_->ArriveAtBarrier(context, request, &response);
+      });
+      if (status.ok()) return std::vector<std::string>(response.members().begin(), response.members().end());
+      // Arriving twice is idempotent, so a coordinator that comes back in time is asked again.
+      if (!absl::IsUnavailable(status) || absl::Now() >= deadline) return status;
+      absl::MutexLock lock(&mu_);
+      mu_.AwaitWithDeadline(absl::Condition(&stop_), std::min(deadline, absl::Now() + backoff.Next()));
+    }
+  }
+
+ private:
+  // Ends early when the connection comes up.
+  void WaitBeforeRetry(absl::Time next) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (channel_->GetState(false) != GRPC_CHANNEL_READY) {
+      channel_->WaitForConnected(absl::ToChronoTime(next));
+      return;
+    }
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithDeadline(absl::Condition(&stop_), next);
+  }
+
+  // Runs one call that Stop() cancels.
+  template <typename Function>
+  absl::Status Call(absl::Time deadline, Function call) ABSL_LOCKS_EXCLUDED(mu_) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(deadline));
+    {
+      absl::MutexLock lock(&mu_);
+      if (stop_) return absl::CancelledError("the client has been stopped");
+      calls_.insert(&context);
+    }
+    const grpc::Status status = call(&context);
+    absl::MutexLock lock(&mu_);
+    calls_.erase(&context);
+    return FromGrpc(status);
+  }
+
+  absl::StatusOr<v1::JoinResponse> CallJoin(absl::Time deadline) {
+    v1::JoinResponse response;
+    const absl::Status status =
+        Call(deadline, [&](grpc::ClientContext* context) { return stub_->Join(context, options_.join, &response); });
+    if (!status.ok()) return status;
+    return response;
+  }
+
+  void Adopt(const v1::JoinResponse& response) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    membership_ = {response.member_id(), response.generation(), response.run_id(), response.learner_address()};
+  }
+
+  v1::HeartbeatRequest NextHeartbeat() ABSL_LOCKS_EXCLUDED(mu_) {
+    const Membership member = membership();
+    v1::HeartbeatRequest request;
+    request.set_member_id(member.member_id);
+    request.set_generation(member.generation);
+    if (options_.fill_report) options_.fill_report(&request);
+    return request;
+  }
+
+  // The client's thread.
+  void Run() ABSL_LOCKS_EXCLUDED(mu_) {
+    NotifyMembership();
+    Backoff backoff(kRetryBase, kRetryCap);
+    bool away = false;
+    absl::Duration delay = Period();
+    while (WaitForBeat(delay)) {
+      absl::Status status = Heartbeat();
+      if (IsForgotten(status)) status = Rejoin(status);
+      if (status.ok()) {
+        if (std::exchange(away, false)) spdlog::info("the coordinator at {} answers again", options_.address);
+        backoff.Reset();
+        delay = Period();
+      } else {
+        if (absl::IsCancelled(status)) continue;  // Being stopped.
+        if (!std::exchange(away, true)) {
+          spdlog::warn("the coordinator at {} does not answer, trying on: {}", options_.address, LastCause(status));
+        }
+        delay = backoff.Next();
+      }
+    }
+  }
+
+  absl::Status Heartbeat() {
+    const v1::HeartbeatRequest request = NextHeartbeat();
+    v1::HeartbeatResponse response;
+    const absl::Status status = Call(absl::Now() + call_timeout_, [&](grpc::ClientContext* context) {
+      return stub_->Heartbeat(context, request, &response);
+    });
+    if (!status.ok()) return status;
+    bool moved = false;
+    {
+      absl::MutexLock lock(&mu_);
+      moved = membership_.learner_address != response.learner_address();
+      membership_.learner_address = response.learner_address();
+    }
+    if (moved) NotifyMembership();
+    if (response.run_state() != std::exchange(run_state_, response.run_state()) && options_.on_run_state) {
+      options_.on_run_state(response.run_state());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Rejoin(const absl::Status& why) {
+    absl::StatusOr<v1::JoinResponse> response = CallJoin(absl::Now() + kJoinAttemptTimeout);
+    if (!response.ok()) return response.status();
+    Adopt(*response);
+    spdlog::warn("joined again as {} (generation {}): {}", response->member_id(), response->generation(),
+                 std::string(why.message()));
+    NotifyMembership();
+    return absl::OkStatus();
+  }
+
+  void NotifyMembership() {
+    if (options_.on_membership) options_.on_membership(membership());
+  }
+
+  // An actor without a learner has nothing else to do than to ask for one.
+  absl::Duration Period() const {
+    const bool waiting = options_.join.role() == v1::ROLE_ACTOR && membership().learner_address.empty();
+    return waiting ? std::min(heartbeat_period_, kWaitingForLearnerPeriod) : heartbeat_period_;
+  }
+
+  // False: stopped.
+  bool WaitForBeat(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stop_ || beat_; };
+    mu_.AwaitWithTimeout(absl::Condition(&due), delay);
+    beat_ = false;
+    return !stop_;
+  }
+
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
+    std::thread thread;
+    {
+      absl::MutexLock lock(&mu_);
+      stop_ = true;
+      for (grpc::ClientContext* context : calls_) context->TryCancel();
+      thread = std::move(thread_);
+    }
+    if (thread.joinable()) thread.join();
+  }
+
+  // Constant once joined.
+  Options options_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Coordinator::Stub> stub_;
+  v1::RunConfig config_;
+  absl::Duration heartbeat_period_ = absl::Seconds(1);
+  absl::Duration call_timeout_ = absl::Seconds(5);
+
+  // Of the client's thread.
+  v1::RunState run_state_ = v1::RUN_STATE_UNSPECIFIED;
+
+  mutable absl::Mutex mu_;
+  Membership membership_ ABSL_GUARDED_BY(mu_);
+  bool beat_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool left_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Join(Options options) {
+  absl::StatusOr<HostPort> address = ParseHostPort(options.address);
+  if (!address.ok()) return address.status();
+  if (address->host.empty() || address->port == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("address '", options.address, "': expected host:port"));
+  }
+  auto client = std::make_unique<CoordinatorClientImpl>(std::move(options));
+  if (absl::Status status = client->Start(); !status.ok()) return status;
+  return client;
+}
+
+}  // namespace skein

@@ -14,7 +14,8 @@ namespace skein {
 
 // A member's side of the control plane: joins, keeps the lease alive from a thread of its own, joins again
 // (new generation) when the coordinator has forgotten it or was restarted. A coordinator that is away is
-// waited for with jittered back-off for as long as the client lives. Thread-safe.
+// waited for with jittered back-off for as long as the client lives. Thread-safe; the callbacks must not destroy the
+// client or call Leave().
 class CoordinatorClient {
  public:
   struct Membership {
@@ -24,8 +25,8 @@ class CoordinatorClient {
     std::string learner_address;  // Empty until there is a learner.
   };
   struct Options {
-    std::string address;                 // Of the coordinator, host:port.
-    v1::JoinRequest join;                // Sent at each join; run_id is filled in from the first answer.
+    std::string address;                         // Of the coordinator, host:port.
+    v1::JoinRequest join;                        // Sent at each join; run_id is filled in from the first answer.
     absl::Duration timeout = absl::Seconds(30);  // For the first join only.
     // Called on the client's thread before each heartbeat; must not block.
     std::function<void(v1::HeartbeatRequest*)> fill_report;
@@ -35,17 +36,20 @@ class CoordinatorClient {
     std::function<void(v1::RunState)> on_run_state;
   };
 
-  // Blocks until joined. Unavailable: nobody answered at `address` within `timeout`; other codes as Join.
+  // Blocks until joined. InvalidArgument: `address` is not host:port. Unavailable: nobody answered there within
+  // `timeout`; other codes as Join.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Join(Options options);
   virtual ~CoordinatorClient() = default;  // Stops heartbeats; does not leave.
 
   virtual const v1::RunConfig& config() const = 0;  // As of the first join.
   virtual Membership membership() const = 0;
-  // Sends a last report and leaves. Best effort within 2 s; heartbeats have stopped when it returns.
+  // Sends a last report (fill_report is called once more, here) and leaves. Best effort within 2 s; heartbeats have
+  // stopped and waiting calls are cancelled when it returns.
   virtual absl::Status Leave() = 0;
   // Sends a heartbeat now, without waiting for its period or its answer.
   virtual void Beat() = 0;
-  // Arrives at a named barrier (see ArriveAtBarrier in the proto); returns who took part.
+  // Arrives at a named barrier (see ArriveAtBarrier in the proto); returns who took part. A timeout of 0 is the run's
+  // default. Codes as in the proto; Unavailable: the coordinator was away until the timeout. Cancelled: Leave().
   virtual absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
                                                                    absl::Duration timeout) = 0;
 };

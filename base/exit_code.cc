@@ -1,1 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/exit_code.h"
+
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_replace.h"
+
+namespace skein {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return kExitUsage;
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitData;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAlreadyExists:
+      return kExitUnavailable;
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kPermissionDenied:
+      return kExitIo;
+    case absl::StatusCode::kAborted:
+      return kExitTryAgain;
+    default:
+      return kExitInternal;
+  }
+}
+
+int ReportAndExitCode(const char* program, const absl::Status& status) {
+  if (!status.ok()) {
+    std::string message(status.message());
+    if (message.empty()) message = absl::StatusCodeToString(status.code());
+    message = absl::StrReplaceAll(message, {{"\r", ""}, {"\n", " "}});
+    std::fprintf(stderr, "%s: %s\n", program, message.c_str());
+  }
+  return ExitCodeOf(status);
+}
+
+}  // namespace skein

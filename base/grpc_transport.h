@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/host_port.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "grpcpp/support/status.h"
@@ -20,20 +21,13 @@ inline constexpr unsigned kProtocolMinor = 0;
 absl::Status FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Starts a server with `service` and the standard health service on `address` ("127.0.0.1:0"); *port gets the real port.
-// InvalidArgument: not host:port. Unavailable: "port P is in use" or cannot listen on that address.
+// Starts a server with `service` and the standard health service on `address` ("127.0.0.1:0"); *port gets the real
+// port. InvalidArgument: not host:port. Unavailable: "port P is in use" or cannot listen on that address.
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address, grpc::Service* service,
                                                               int* port);
 
-// A lazily connecting channel with keepalive and message limits set.
+// A lazily connecting channel with keepalive and message limits set. It shares no connection with other channels and
+// ignores proxy variables of the environment.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address);
-
-// Splits "host:port", "[v6]:port" or ":port". InvalidArgument says what is wrong.
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
-std::string JoinHostPort(const std::string& host, int port);
 
 }  // namespace skein

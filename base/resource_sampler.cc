@@ -1,1 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/resource_sampler.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/file.h"
+#include "base/proc_text.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+
+namespace skein {
+namespace {
+
+std::string ReadProc(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadFile(path);
+  return text.ok() ? *text : std::string();
+}
+
+double ProcessCpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+uint64_t OpenFiles() {
+  std::error_code error;
+  uint64_t entries = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error)) {
+    ++entries;
+  }
+  return entries == 0 ? 0 : entries - 1;  // One is the listing's own.
+}
+
+prometheus::Gauge& AddGauge(prometheus::Registry* registry, const std::string& name, const std::string& help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry).Add({});
+}
+
+}  // namespace
+
+class ResourceSampler::Impl {
+ public:
+  Impl(prometheus::Registry* registry, absl::Duration period)
+      : cpu_seconds_(prometheus::BuildCounter()
+                         .Name("process_cpu_seconds_total")
+                         .Help("User and system CPU time of this process in seconds.")
+                         .Register(*registry)
+                         .Add({})),
+        resident_(AddGauge(registry, "process_resident_memory_bytes", "Resident memory of this process in bytes.")),
+        open_fds_(AddGauge(registry, "process_open_fds", "Open file descriptors of this process.")),
+        threads_(AddGauge(registry, "process_threads", "Threads of this process.")),
+        memory_size_(AddGauge(registry, "skein_node_memory_size_bytes", "Memory of the node in bytes.")),
+        memory_available_(AddGauge(registry, "skein_node_memory_available_bytes",
+                                   "Memory of the node that can be had without swapping, in bytes.")),
+        core_family_(prometheus::BuildGauge()
+                         .Name("skein_node_cpu_utilization_ratio")
+                         .Help("Busy share of the node's CPU time since the sample before, by core and for all cores.")
+                         .Register(*registry)),
+        all_cores_(core_family_.Add({{"core", "all"}})),
+        cpu_before_(ParseCpuTimes(ReadProc("/proc/stat"))) {
+    TakeSample();
+    thread_ = std::thread([this, period] { Run(period); });
+  }
+
+  ~Impl() {
+    {
+      absl::MutexLock lock(&mu_);
+      stop_ = true;
+    }
+    thread_.join();
+  }
+
+  ResourceSample newest() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return newest_;
+  }
+
+ private:
+  void Run(absl::Duration period) ABSL_LOCKS_EXCLUDED(mu_) {
+    while (true) {
+      {
+        absl::MutexLock lock(&mu_);
+        if (mu_.AwaitWithTimeout(absl::Condition(&stop_), period)) return;
+      }
+      TakeSample();
+    }
+  }
+
+  // Called by the constructor, then only on the thread.
+  void TakeSample() ABSL_LOCKS_EXCLUDED(mu_) {
+    ResourceSample sample;
+    const NodeCpuTimes cpu = ParseCpuTimes(ReadProc("/proc/stat"));
+    sample.cpu_ratio = BusyRatio(cpu_before_.all, cpu.all);
+    for (size_t i = 0; i < cpu.core.size(); ++i) {
+      sample.core_ratio.push_back(i < cpu_before_.core.size() ? BusyRatio(cpu_before_.core[i], cpu.core[i]) : 0.0);
+    }
+    cpu_before_ = cpu;
+    sample.process_cpu_seconds = ProcessCpuSeconds();
+    sample.resident_bytes = ParseResidentPages(ReadProc("/proc/self/statm")) * static_cast<uint64_t>(getpagesize());
+    sample.open_fds = OpenFiles();
+    sample.threads = ParseThreads(ReadProc("/proc/self/stat"));
+    const std::string meminfo = ReadProc("/proc/meminfo");
+    sample.node_memory_total_bytes = ParseMemInfoBytes(meminfo, "MemTotal");
+    sample.node_memory_available_bytes = ParseMemInfoBytes(meminfo, "MemAvailable");
+    Export(sample);
+    absl::MutexLock lock(&mu_);
+    newest_ = sample;
+  }
+
+  void Export(const ResourceSample& sample) {
+    cpu_seconds_.Increment(sample.process_cpu_seconds - cpu_seconds_.Value());
+    resident_.Set(static_cast<double>(sample.resident_bytes));
+    open_fds_.Set(static_cast<double>(sample.open_fds));
+    threads_.Set(sample.threads);
+    memory_size_.Set(static_cast<double>(sample.node_memory_total_bytes));
+    memory_available_.Set(static_cast<double>(sample.node_memory_available_bytes));
+    all_cores_.Set(sample.cpu_ratio);
+    while (cores_.size() < sample.core_ratio.size()) {
+      cores_.push_back(&core_family_.Add({{"core", std::to_string(cores_.size())}}));
+    }
+    for (size_t i = 0; i < sample.core_ratio.size(); ++i) cores_[i]->Set(sample.core_ratio[i]);
+  }
+
+  prometheus::Counter& cpu_seconds_;
+  prometheus::Gauge& resident_;
+  prometheus::Gauge& open_fds_;
+  prometheus::Gauge& threads_;
+  prometheus::Gauge& memory_size_;
+  prometheus::Gauge& memory_available_;
+  prometheus::Family<prometheus::Gauge>& core_family_;
+  prometheus::Gauge& all_cores_;
+
+  // Of the sampling thread.
+  NodeCpuTimes cpu_before_;
+  std::vector<prometheus::Gauge*> cores_;
+
+  mutable absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  ResourceSample newest_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+ResourceSampler::ResourceSampler(prometheus::Registry* registry, absl::Duration period)
+    : impl_(std::make_unique<Impl>(registry, period)) {}
+
+ResourceSampler::~ResourceSampler() = default;
+
+ResourceSample ResourceSampler::newest() const { return impl_->newest(); }
+
+}  // namespace skein

@@ -11,10 +11,10 @@
 namespace skein {
 
 struct ResourceSample {
-  double cpu_ratio = 0;                // Busy share of all cores of the node since the sample before, 0-1.
-  std::vector<double> core_ratio;      // The same for each core.
-  double process_cpu_seconds = 0;      // User + system, since the process started.
-  uint64_t resident_bytes = 0;         // Of this process.
+  double cpu_ratio = 0;            // Busy share of all cores of the node since the sample before, 0-1.
+  std::vector<double> core_ratio;  // The same for each core.
+  double process_cpu_seconds = 0;  // User + system, since the process started.
+  uint64_t resident_bytes = 0;     // Of this process.
   uint64_t open_fds = 0;
   uint32_t threads = 0;
   uint64_t node_memory_total_bytes = 0;

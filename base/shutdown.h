@@ -15,7 +15,8 @@ class ShutdownSignal {
   ShutdownSignal(const ShutdownSignal&) = delete;
   ShutdownSignal& operator=(const ShutdownSignal&) = delete;
 
-  // At once if the signal has come already. Replaces the callback before; an empty function removes it.
+  // At once if the signal has come already. Replaces the callback before; an empty function removes it. Waits for a
+  // callback that is running, unless called from it.
   void OnSignal(std::function<void()> on_signal);
   bool signalled() const;
 
@@ -24,7 +25,8 @@ class ShutdownSignal {
   Impl* impl_;
 };
 
-// Ends this process with SIGTERM when its parent dies (prctl); for children of `skein train`.
+// Ends this process with SIGTERM when its parent dies (prctl); for children of `skein train`. The kernel means the
+// thread that spawned it: spawn from one that lives as long as the process.
 void ExitWithParent();
 
 }  // namespace skein

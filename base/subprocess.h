@@ -13,14 +13,15 @@
 
 namespace skein {
 
-// A child process (posix_spawn). Not thread-safe. The destructor kills and reaps a child that still runs.
+// A child process (posix_spawn) in a process group of its own, with default signal handling, nothing on standard input
+// and SKEIN_PARENT_PID set. Not thread-safe. The destructor kills and reaps a child that still runs.
 class Subprocess {
  public:
   struct Options {
-    std::vector<std::string> argv;      // argv[0] is a path.
-    std::string output_path;            // Standard output and error are appended here; empty = inherited.
-    bool capture_stdout = false;        // ReadLine() reads standard output instead.
-    std::vector<std::string> extra_env; // "NAME=value", added to this process's environment.
+    std::vector<std::string> argv;       // argv[0] is a path.
+    std::string output_path;             // Standard output and error are appended here; empty = inherited.
+    bool capture_stdout = false;         // ReadLine() reads standard output instead.
+    std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
   };
   // NotFound: no such program. Internal: the system refused.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Spawn(const Options& options);
@@ -38,6 +39,7 @@ class Subprocess {
  private:
   Subprocess() = default;
   pid_t pid_ = -1;
+  int pid_fd_ = -1;
   int stdout_fd_ = -1;
   std::string buffer_;
   std::optional<int> exit_;

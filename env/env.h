@@ -12,16 +12,16 @@ namespace skein {
 
 // What an environment looks like from outside. Constant for its lifetime.
 struct EnvSpec {
-  std::string id;               // Registered name, e.g. "HalfCheetah-v5".
-  int num_agents = 1;           // A >= 1; all agents share the sizes below.
-  int obs_size = 0;             // O, floats per agent.
-  bool discrete = false;        // Actions: true = one of action_size choices; false = action_size reals.
-  int action_size = 0;          // Number of choices, or D reals.
+  std::string id;                              // Registered name, e.g. "HalfCheetah-v5".
+  int num_agents = 1;                          // A >= 1; all agents share the sizes below.
+  int obs_size = 0;                            // O, floats per agent.
+  bool discrete = false;                       // Actions: true = one of action_size choices; false = action_size reals.
+  int action_size = 0;                         // Number of choices, or D reals.
   std::vector<float> action_low, action_high;  // Bounds of each real, size D; empty if discrete.
-  int global_state_size = 0;    // G, floats for a central critic; 0 = none.
-  int state_size = 0;           // Doubles that SaveState writes.
-  int max_episode_steps = 0;    // Truncation after this many steps; 0 = never. Enforced by VectorEnv.
-  double reward_threshold = 0;  // Return at which the task counts as solved; 0 = none. For people.
+  int global_state_size = 0;                   // G, floats for a central critic; 0 = none.
+  int state_size = 0;                          // Doubles that SaveState writes.
+  int max_episode_steps = 0;                   // Truncation after this many steps; 0 = never. Enforced by VectorEnv.
+  double reward_threshold = 0;                 // Return at which the task counts as solved; 0 = none. For people.
 };
 
 // One environment of A agents. An episode is Reset, then Step until terminated or truncated.
@@ -37,6 +37,7 @@ class Env {
 
   // action: continuous [A, D], clipped to the bounds by the caller; discrete [A, 1], the choice as a float.
   // reward: [A], written. Returns true if the episode terminated (not: ran out of time).
+  // A simulation that has come apart writes a reward that is not finite; VectorEnv then truncates the episode.
   virtual bool Step(const float* action, float* reward) = 0;
 
   virtual void Observe(float* obs) const = 0;                    // [A, O]

@@ -19,7 +19,8 @@ struct EnvInfo {
 // All registered environments, ordered by id.
 std::vector<EnvInfo> ListEnvs();
 
-// A new environment. InvalidArgument: unknown id (names the nearest one and `skein envs`).
+// A new environment. InvalidArgument: unknown id (names the nearest one and `skein envs`). Internal: MuJoCo
+// refuses the environment's model.
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id);
 
 // Version of the linked MuJoCo library, e.g. "2.2.2".

@@ -1,1 +1,223 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "env/vector_env.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "env/registry.h"
+
+namespace skein {
+namespace {
+
+constexpr int kBookkeeping = 3;  // Episode, step, return so far.
+constexpr uint64_t kStreams = uint64_t{1} << 32;
+
+bool AllFinite(const float* values, size_t size) {
+  // Zero times a finite number is zero, times anything else NaN, which stays: no branch for each number.
+  float sum = 0;
+  for (size_t i = 0; i < size; ++i) sum += 0.0f * values[i];
+  return sum == 0;
+}
+
+// Whether `value` is a whole number in [0, bound).
+bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
+
+}  // namespace
+
+struct VectorEnv::Impl {
+  // Constant after construction.
+  Options options;
+  EnvSpec spec;
+  std::vector<std::unique_ptr<Env>> envs;
+  size_t obs_row = 0, action_row = 0;          // Floats for one environment, all agents.
+  std::vector<float> action_low, action_high;  // [A, D] or [A, 1]
+
+  uint64_t first_env = 0;
+  std::vector<uint64_t> episode;        // [E]
+  std::vector<uint32_t> step;           // [E]
+  std::vector<double> return_so_far;    // [E]
+  std::vector<float> obs;               // [E, A, O], the current ones
+  std::vector<float> action, next_obs;  // One row, while an environment steps.
+
+  // Behind StepResult.
+  std::vector<float> reward, final_obs;
+  std::vector<uint8_t> terminated, truncated;
+  std::vector<double> episode_return;
+  std::vector<int64_t> episode_length;
+
+  float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
+
+  void BeginEpisode(size_t e, uint64_t number) {
+    episode[e] = number;
+    step[e] = 0;
+    return_so_far[e] = 0;
+    RandomStream random(options.seed, options.reset_purpose, first_env + e, number);
+    envs[e]->Reset(random);
+    envs[e]->Observe(ObsRow(e));
+  }
+
+  void StepOne(size_t e, const float* wanted) {
+    for (size_t i = 0; i < action_row; ++i) {
+      // NaN fails the first comparison.
+      action[i] = wanted[i] >= action_low[i] ? std::min(wanted[i], action_high[i]) : action_low[i];
+    }
+    float* const rewards = reward.data() + e * spec.num_agents;
+    bool ended = envs[e]->Step(action.data(), rewards);
+    envs[e]->Observe(next_obs.data());
+    ++step[e];
+    terminated[e] = ended;
+    truncated[e] = !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
+    if (AllFinite(rewards, spec.num_agents) && AllFinite(next_obs.data(), obs_row)) {
+      std::copy(next_obs.begin(), next_obs.end(), ObsRow(e));
+    } else {  // Came apart: ObsRow still has the observation from before.
+      std::fill_n(rewards, spec.num_agents, 0.0f);
+      terminated[e] = false;
+      truncated[e] = true;
+    }
+    for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
+    if (terminated[e] || truncated[e]) {
+      std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
+      episode_return[e] = return_so_far[e];
+      episode_length[e] = step[e];
+      BeginEpisode(e, episode[e] + 1);
+    }
+  }
+
+  absl::Status CheckRow(size_t e, const double* row) const {
+    for (int i = 0; i < kBookkeeping + spec.state_size; ++i) {
+      if (!std::isfinite(row[i])) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("environment ", e, " of the state: number ", i, " is ", row[i], ", want a finite one"));
+      }
+    }
+    const double steps = spec.max_episode_steps > 0 ? spec.max_episode_steps : static_cast<double>(kStreams);
+    if (!IsIndex(row[0], static_cast<double>(kStreams)) || !IsIndex(row[1], steps)) {
+      return absl::InvalidArgumentError(absl::StrCat("environment ", e, " of the state: episode ", row[0], ", step ",
+                                                     row[1], "; want whole numbers under ", kStreams, " and ", steps));
+    }
+    return absl::OkStatus();
+  }
+};
+
+VectorEnv::VectorEnv() : impl_(std::make_unique<Impl>()) {}
+VectorEnv::~VectorEnv() = default;
+
+absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Make(const Options& options) {
+  if (options.num_envs < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("num_envs: got ", options.num_envs, ", want at least 1"));
+  }
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int e = 0; e < options.num_envs; ++e) {
+    absl::StatusOr<std::unique_ptr<Env>> env = MakeEnv(options.env_id);
+    if (!env.ok()) return env.status();
+    envs.push_back(*std::move(env));
+  }
+  return Wrap(std::move(envs), options);
+}
+
+absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::unique_ptr<Env>> envs,
+                                                           const Options& options) {
+  if (envs.empty()) return absl::InvalidArgumentError("no environments to wrap, want at least 1");
+  if (options.max_episode_steps < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_episode_steps: got ", options.max_episode_steps, ", want 0 (the environment's own) or more"));
+  }
+  std::unique_ptr<VectorEnv> vector_env(new VectorEnv);
+  Impl& impl = *vector_env->impl_;
+  impl.options = options;
+  impl.spec = envs[0]->spec();
+  impl.envs = std::move(envs);
+  EnvSpec& spec = impl.spec;
+  if (options.max_episode_steps > 0) spec.max_episode_steps = options.max_episode_steps;
+  for (int a = 0; a < spec.num_agents; ++a) {
+    if (spec.discrete) {
+      impl.action_low.push_back(0);
+      impl.action_high.push_back(static_cast<float>(spec.action_size - 1));
+    } else {
+      impl.action_low.insert(impl.action_low.end(), spec.action_low.begin(), spec.action_low.end());
+      impl.action_high.insert(impl.action_high.end(), spec.action_high.begin(), spec.action_high.end());
+    }
+  }
+  impl.action_row = impl.action_low.size();
+  impl.obs_row = static_cast<size_t>(spec.num_agents) * spec.obs_size;
+
+  const size_t num_envs = impl.envs.size();
+  impl.episode.resize(num_envs);
+  impl.step.resize(num_envs);
+  impl.return_so_far.resize(num_envs);
+  impl.obs.resize(num_envs * impl.obs_row);
+  impl.action.resize(impl.action_row);
+  impl.next_obs.resize(impl.obs_row);
+  impl.reward.resize(num_envs * spec.num_agents);
+  impl.final_obs.resize(num_envs * impl.obs_row);
+  impl.terminated.resize(num_envs);
+  impl.truncated.resize(num_envs);
+  impl.episode_return.resize(num_envs);
+  impl.episode_length.resize(num_envs);
+  return vector_env;
+}
+
+const EnvSpec& VectorEnv::spec() const { return impl_->spec; }
+int VectorEnv::num_envs() const { return static_cast<int>(impl_->envs.size()); }
+int VectorEnv::state_size() const { return kBookkeeping + impl_->spec.state_size; }
+
+void VectorEnv::ResetAll(uint64_t first_env) {
+  impl_->first_env = first_env;
+  for (size_t e = 0; e < impl_->envs.size(); ++e) impl_->BeginEpisode(e, 0);
+}
+
+absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
+  Impl& impl = *impl_;
+  const size_t num_envs = impl.envs.size();
+  if (first_env > kStreams - num_envs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_env: got ", first_env, ", want at most ", kStreams - num_envs));
+  }
+  const size_t size = state_size();
+  for (size_t e = 0; e < num_envs; ++e) {
+    if (absl::Status status = impl.CheckRow(e, state + e * size); !status.ok()) return status;
+  }
+  impl.first_env = first_env;
+  for (size_t e = 0; e < num_envs; ++e) {
+    const double* const row = state + e * size;
+    impl.episode[e] = static_cast<uint64_t>(row[0]);
+    impl.step[e] = static_cast<uint32_t>(row[1]);
+    impl.return_so_far[e] = row[2];
+    impl.envs[e]->LoadState(row + kBookkeeping);
+    impl.envs[e]->Observe(impl.ObsRow(e));
+  }
+  return absl::OkStatus();
+}
+
+void VectorEnv::SaveState(double* state) const {
+  for (size_t e = 0; e < impl_->envs.size(); ++e, state += state_size()) {
+    state[0] = static_cast<double>(impl_->episode[e]);
+    state[1] = impl_->step[e];
+    state[2] = impl_->return_so_far[e];
+    impl_->envs[e]->SaveState(state + kBookkeeping);
+  }
+}
+
+VectorEnv::StepResult VectorEnv::Step(const float* action) {
+  Impl& impl = *impl_;
+  for (size_t e = 0; e < impl.envs.size(); ++e) impl.StepOne(e, action + e * impl.action_row);
+  return {impl.reward.data(),    impl.terminated.data(),     impl.truncated.data(),
+          impl.final_obs.data(), impl.episode_return.data(), impl.episode_length.data()};
+}
+
+void VectorEnv::Observe(float* obs) const { std::copy(impl_->obs.begin(), impl_->obs.end(), obs); }
+
+void VectorEnv::GlobalState(float* state) const {
+  for (size_t e = 0; e < impl_->envs.size(); ++e) {
+    impl_->envs[e]->GlobalState(state + e * impl_->spec.global_state_size);
+  }
+}
+
+uint64_t VectorEnv::env_index(int e) const { return impl_->first_env + e; }
+uint64_t VectorEnv::episode(int e) const { return impl_->episode[e]; }
+uint32_t VectorEnv::step(int e) const { return impl_->step[e]; }
+
+}  // namespace skein

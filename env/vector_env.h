@@ -18,7 +18,7 @@ class VectorEnv {
  public:
   struct Options {
     std::string env_id;
-    int num_envs = 1;           // E
+    int num_envs = 1;  // E
     uint64_t seed = 1;
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
@@ -28,32 +28,39 @@ class VectorEnv {
     const float* reward;        // [E, A]
     const uint8_t* terminated;  // [E]
     const uint8_t* truncated;   // [E]; never set together with terminated
-    const float* final_obs;     // [E, A, O]; row e is written only if environment e's episode ended
-    const double* episode_return;  // [E], summed over agents and steps; valid if the episode ended
+    // [E, A, O]; row e is written only if environment e's episode ended: the observation after its last step, or
+    // the last finite one if the simulation came apart (truncated, with reward 0 for that step).
+    const float* final_obs;
+    const double* episode_return;   // [E], summed over agents and steps; valid if the episode ended
     const int64_t* episode_length;  // [E]; valid if the episode ended
   };
 
-  // InvalidArgument: unknown id, num_envs < 1.
+  // InvalidArgument: unknown id, num_envs < 1, max_episode_steps < 0. Internal: MuJoCo refuses the model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
+  // The same over environments that no registry knows, all of one spec; env_id and num_envs are not read.
+  // InvalidArgument: no environments, max_episode_steps < 0.
+  static absl::StatusOr<std::unique_ptr<VectorEnv>> Wrap(std::vector<std::unique_ptr<Env>> envs,
+                                                         const Options& options);
 
-  const EnvSpec& spec() const;
+  const EnvSpec& spec() const;  // max_episode_steps is the limit in force.
   int num_envs() const;
   // Doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping
   // (episode, step, return so far), S.
   int state_size() const;
 
-  // Begins episode 0 of environments first_env .. first_env + E - 1.
+  // Begins episode 0 of environments first_env .. first_env + E - 1. Step, Observe and SaveState need this or
+  // LoadState first. REQUIRES: first_env + E <= 2^32.
   void ResetAll(uint64_t first_env);
-  // Continues environments first_env .. from `state` [E, S].
-  // InvalidArgument: a value is not finite or the bookkeeping is out of range; then ResetAll or LoadState must follow.
+  // Continues environments first_env .. from `state` [E, S]; row e is episode, step, return so far, then what the
+  // environment saved. InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
   absl::Status LoadState(uint64_t first_env, const double* state);
   void SaveState(double* state) const;  // [E, S]
 
   // action [E, A, D] or [E, A, 1]; continuous ones are clipped to the bounds here, NaN becomes the lower bound.
   // Environments whose episode ended are reset before this returns: Observe then shows the new episode.
   StepResult Step(const float* action);
-  void Observe(float* obs) const;          // [E, A, O]
-  void GlobalState(float* state) const;    // [E, G]
+  void Observe(float* obs) const;        // [E, A, O]
+  void GlobalState(float* state) const;  // [E, G]
 
   uint64_t env_index(int e) const;  // Global index of environment e.
   uint64_t episode(int e) const;    // Its current episode, from 0.

@@ -6,9 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include "absl/status/statusor.h"
 
 namespace skein {
 
@@ -19,7 +18,8 @@ struct ActorCriticOptions {
   int64_t obs_size = 0;
   int64_t action_size = 0;
   bool discrete = false;
-  int64_t critic_input_size = 0;  // 0 = obs_size; the global state's size for a central critic.
+  int64_t critic_input_size =
+      0;  // 0 = obs_size; the global state's size for a central critic. Unused with shared_trunk.
   std::vector<int64_t> hidden = {64, 64};
   ActivationKind activation = ActivationKind::kTanh;
   bool shared_trunk = false;
@@ -36,25 +36,40 @@ class ActorCritic : public torch::nn::Module {
  public:
   // Initial weights are orthogonal (Saxe et al. 2014) from counter-based streams keyed by `seed`; biases are zero.
   ActorCritic(const ActorCriticOptions& options, uint64_t seed);
+  // Every parameter zero, to be filled from a snapshot or a checkpoint.
+  explicit ActorCritic(const ActorCriticOptions& options);
 
   // obs [B, O] -> mean [B, D] (continuous) or logits [B, choices] (discrete).
-  torch::Tensor PolicyHead(const torch::Tensor& obs);
-  // input [B, critic_input] -> [B].
-  torch::Tensor Value(const torch::Tensor& input);
-  // Both; with a shared trunk it is computed once. Without one, critic_input may differ from obs.
-  std::pair<torch::Tensor, torch::Tensor> PolicyHeadAndValue(const torch::Tensor& obs, const torch::Tensor& critic_input);
+  torch::Tensor PolicyHead(const torch::Tensor& obs) const;
+  // input [B, critic_input] -> [B]. With a shared trunk, input is obs [B, O].
+  torch::Tensor Value(const torch::Tensor& input) const;
+  // Both; with a shared trunk it is computed once, from obs. Without one, critic_input may differ from obs.
+  std::pair<torch::Tensor, torch::Tensor> PolicyHeadAndValue(const torch::Tensor& obs,
+                                                             const torch::Tensor& critic_input) const;
 
   const torch::Tensor& log_std() const { return log_std_; }  // [D]; undefined if discrete.
   const ActorCriticOptions& options() const { return options_; }
-  // Parameters an actor needs: everything but the value function's.
+  // Parameters an actor needs: everything but the value function's. The tensors are the parameters themselves.
   std::vector<std::pair<std::string, torch::Tensor>> PolicyParameters() const;
   std::vector<std::pair<std::string, torch::Tensor>> AllParameters() const;
 
  private:
+  // Weight [outputs, inputs] and bias [outputs] of each layer.
+  using Layers = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
+
+  torch::Tensor AddParameter(const std::string& name, std::vector<int64_t> shape);
+  void AddLayer(const std::string& name, int64_t inputs, int64_t outputs, Layers* layers);
+  // Appends the hidden layers "<name>.<i>"; returns the number of their outputs.
+  int64_t AddHidden(const std::string& name, int64_t inputs, Layers* layers);
+  // The first `activated` layers are followed by the activation function.
+  torch::Tensor Forward(const Layers& layers, size_t activated, torch::Tensor x) const;
+
   ActorCriticOptions options_;
-  // Weight and bias of each layer of one stack, head last.
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> trunk_, policy_, value_;
+  Layers trunk_;           // Hidden layers only; empty unless shared.
+  Layers policy_, value_;  // Head last.
   torch::Tensor log_std_;
+  std::vector<std::pair<std::string, torch::Tensor>> parameters_;  // In the documented order.
+  size_t num_policy_parameters_ = 0;                               // These come first.
 };
 
 }  // namespace skein

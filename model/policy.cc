@@ -1,1 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/policy.h"
+
+#include <torch/torch.h>
+#include <xxhash.h>
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "model/tensor_codec.h"
+
+namespace skein {
+namespace {
+
+using NamedTensor = std::pair<std::string, torch::Tensor>;
+
+ActivationKind ToActivationKind(v1::Activation activation) {
+  switch (activation) {
+    case v1::ACTIVATION_ELU:
+      return ActivationKind::kElu;
+    case v1::ACTIVATION_RELU:
+      return ActivationKind::kRelu;
+    default:
+      return ActivationKind::kTanh;
+  }
+}
+
+// The tensors of a snapshot by name, in order.
+std::vector<NamedTensor> SnapshotTensors(const ActorCritic& network, const ObsScale& scale) {
+  std::vector<NamedTensor> tensors = network.PolicyParameters();
+  tensors.emplace_back("obs_normalizer.mean", scale.mean);
+  tensors.emplace_back("obs_normalizer.inv_std", scale.inv_std);
+  return tensors;
+}
+
+bool AllFinite(const v1::Tensor& wire) {
+  for (size_t at = 0; at < wire.data().size(); at += sizeof(float)) {
+    float value;
+    std::memcpy(&value, wire.data().data() + at, sizeof(value));
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+// Names, order, dtypes and shapes.
+absl::Status CheckLayout(const v1::PolicySnapshot& snapshot, const std::vector<NamedTensor>& want) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    const auto& [name, tensor] = want[i];
+    const std::string field = absl::StrCat("tensors[", i, "] ", name);
+    if (static_cast<int>(i) >= snapshot.tensors_size())
+      return absl::InvalidArgumentError(absl::StrCat(field, ": missing"));
+    const v1::Tensor& wire = snapshot.tensors(i);
+    if (wire.name() != name) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ": missing, got \"", wire.name().substr(0, 128), "\""));
+    }
+    const absl::Status status = CheckTensor(wire, field, torch::kFloat32, tensor.sizes().vec());
+    if (!status.ok()) return status;
+  }
+  if (static_cast<size_t>(snapshot.tensors_size()) > want.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("tensors[", want.size(), "]: superfluous, got ",
+                                                   snapshot.tensors_size(), " tensors, want ", want.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec) {
+  ActorCriticOptions options;
+  options.obs_size = spec.obs_size;
+  options.action_size = spec.action_size;
+  options.discrete = spec.discrete;
+  options.critic_input_size = config.shared_trunk() ? 0 : spec.global_state_size;
+  options.hidden.assign(config.hidden().begin(), config.hidden().end());
+  options.activation = ToActivationKind(config.activation());
+  options.shared_trunk = config.shared_trunk();
+  options.init_gain = config.init_gain();
+  options.policy_head_scale = config.policy_head_scale();
+  options.init_log_std = config.init_log_std();
+  return options;
+}
+
+Policy::Policy(uint64_t version, std::shared_ptr<ActorCritic> network, ObsScale scale)
+    : version_(version), network_(std::move(network)), scale_(std::move(scale)) {}
+
+absl::StatusOr<std::shared_ptr<const Policy>> Policy::FromSnapshot(const v1::PolicySnapshot& snapshot,
+                                                                   const ActorCriticOptions& options) {
+  torch::NoGradGuard no_grad;
+  auto network = std::make_shared<ActorCritic>(options);
+  ObsScale scale = ObsScale::Identity(options.obs_size);
+  std::vector<NamedTensor> tensors = SnapshotTensors(*network, scale);
+  if (absl::Status status = CheckLayout(snapshot, tensors); !status.ok()) return status;
+  if (const uint64_t digest = SnapshotDigest(snapshot); digest != snapshot.digest()) {
+    return absl::DataLossError(absl::StrCat("policy version ", snapshot.version(), ": got digest ",
+                                            absl::Hex(digest, absl::kZeroPad16), ", want ",
+                                            absl::Hex(snapshot.digest(), absl::kZeroPad16)));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    auto& [name, tensor] = tensors[i];
+    const v1::Tensor& wire = snapshot.tensors(i);
+    if (!AllFinite(wire)) {
+      return absl::InvalidArgumentError(absl::StrCat("tensors[", i, "] ", name, ": has a value that is not finite"));
+    }
+    std::memcpy(tensor.data_ptr(), wire.data().data(), wire.data().size());
+    tensor.requires_grad_(false);
+  }
+  return std::make_shared<const Policy>(snapshot.version(), std::move(network), std::move(scale));
+}
+
+torch::Tensor Policy::Head(const torch::Tensor& raw_obs) const {
+  c10::InferenceMode inference;
+  return network_->PolicyHead(scale_.Apply(raw_obs));
+}
+
+torch::Tensor Policy::log_std() const {
+  return network_->log_std().defined() ? network_->log_std().detach() : torch::Tensor();
+}
+
+uint64_t SnapshotDigest(const v1::PolicySnapshot& snapshot) {
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  for (const v1::Tensor& tensor : snapshot.tensors()) {
+    XXH3_64bits_update(state, tensor.name().data(), tensor.name().size());
+    XXH3_64bits_update(state, tensor.data().data(), tensor.data().size());
+  }
+  const uint64_t digest = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return digest;
+}
+
+v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale) {
+  v1::PolicySnapshot snapshot;
+  snapshot.set_version(version);
+  for (const auto& [name, tensor] : SnapshotTensors(network, scale)) {
+    EncodeTensor(name, tensor, snapshot.add_tensors());
+  }
+  snapshot.set_digest(SnapshotDigest(snapshot));
+  return snapshot;
+}
+
+}  // namespace skein

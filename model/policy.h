@@ -14,6 +14,7 @@
 
 namespace skein {
 
+// REQUIRES: config is resolved (every field set). A shared trunk reads observations, so it rules out a central critic.
 ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec);
 
 // A published policy, ready to act. Immutable: share by shared_ptr<const Policy>, any number of threads.
@@ -27,18 +28,23 @@ class Policy {
                                                                     const ActorCriticOptions& options);
 
   uint64_t version() const { return version_; }
-  // Raw observations [B, O] -> mean [B, D] or logits [B, C], float32, without gradients.
+  // Raw observations [B, O] float32 -> mean [B, D] or logits [B, C], float32, without gradients: an inference tensor,
+  // to be read or cloned, not to be saved for a backward pass.
   torch::Tensor Head(const torch::Tensor& raw_obs) const;
   // float32 [D]; undefined if discrete.
   torch::Tensor log_std() const;
 
  private:
   uint64_t version_;
-  std::shared_ptr<ActorCritic> network_;
+  std::shared_ptr<const ActorCritic> network_;
   ObsScale scale_;
 };
 
-// Copies the policy part of `network` and `scale` into a snapshot and computes its digest.
+// XXH3-64 over names and bytes of the snapshot's tensors in order.
+uint64_t SnapshotDigest(const v1::PolicySnapshot& snapshot);
+
+// Copies the policy part of `network` and `scale` into a snapshot and computes its digest. Tensors: PolicyParameters(),
+// then "obs_normalizer.mean" and "obs_normalizer.inv_std".
 v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale);
 
 }  // namespace skein

@@ -17,11 +17,15 @@ namespace skein {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Bytes of a file with these tensors in this order and string metadata. Equal input gives equal bytes.
+// Bytes of a file with these tensors in this order and string metadata. Equal input gives equal bytes. Tensor data
+// begin at a multiple of 8 bytes. REQUIRES: names are distinct UTF-8, none is "__metadata__"; dtypes as for
+// EncodeTensor.
 std::string EncodeSafetensors(const NamedTensors& tensors, const std::map<std::string, std::string>& metadata = {});
 
-// Tensors as own copies, in order of their offsets. Nothing is allocated from a declared size before it is checked against
-// the input's. DataLoss: says what is wrong and where: header length, JSON, dtype, offsets that overlap or leave gaps.
-absl::StatusOr<NamedTensors> DecodeSafetensors(absl::string_view bytes);
+// Tensors as own copies, in order of their offsets. Nothing is allocated from a declared size before it is checked
+// against the input's. DataLoss: says what is wrong and where: header length, JSON, dtype, offsets that overlap or
+// leave gaps. dtypes: F32, F64, I64, I32, U8. `metadata`, unless null, receives the file's string metadata.
+absl::StatusOr<NamedTensors> DecodeSafetensors(absl::string_view bytes,
+                                               std::map<std::string, std::string>* metadata = nullptr);
 
 }  // namespace skein

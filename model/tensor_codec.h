@@ -3,14 +3,22 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "skein/v1/tensor.pb.h"
 
 // torch::Tensor <-> v1::Tensor.
 namespace skein {
+
+// Bytes of a dense array of this shape. Nullopt: more than 8 extents, a negative one, or a product that overflows int64
+// (zero extents count as one there, so that strides are safe to compute).
+std::optional<int64_t> ByteSize(absl::Span<const int64_t> shape, int64_t element_size);
 
 // Copies `tensor` (any device and strides) into `wire`. REQUIRES: dtype float32, float64, int64, int32 or uint8.
 void EncodeTensor(const std::string& name, const torch::Tensor& tensor, v1::Tensor* wire);

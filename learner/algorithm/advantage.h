@@ -7,12 +7,12 @@ namespace skein {
 
 // Inputs of generalised advantage estimation; float32, time-major; N columns (environments x agents).
 struct AdvantageInput {
-  torch::Tensor reward;        // [T, N]
-  torch::Tensor value;         // [T, N], V(s_t)
-  torch::Tensor next_value;    // [T, N], V of the true successor: V(final_obs) where the episode was truncated at t,
-                               // anything where it terminated, else V(s_{t+1}).
-  torch::Tensor terminated;    // [T, N] bool
-  torch::Tensor done;          // [T, N] bool, terminated or truncated
+  torch::Tensor reward;      // [T, N]
+  torch::Tensor value;       // [T, N], V(s_t)
+  torch::Tensor next_value;  // [T, N], V of the true successor: V(final_obs) where the episode was truncated at t,
+                             // anything where it terminated, else V(s_{t+1}).
+  torch::Tensor terminated;  // [T, N] bool
+  torch::Tensor done;        // [T, N] bool, terminated or truncated
 };
 
 // Schulman et al. 2016, "High-dimensional continuous control using generalized advantage estimation", eq. 16:

@@ -1,50 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/optim/adam.h>
 #include <torch/types.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "learner/algorithm/flat_adam.h"
+#include "learner/algorithm/fused_gradient.h"
+#include "learner/algorithm/ppo_loss.h"
 #include "model/actor_critic.h"
 #include "model/normalizer.h"
 #include "skein/v1/config.pb.h"
 
 // Proximal policy optimisation, Schulman et al. 2017, with the usual refinements.   Batch -> Ppo::Update -> new weights
+// docs/algorithms.md says exactly what is computed.
 namespace skein {
 
-// One iteration's data in env-index order, time-major, raw observations. N environments, A agents, flattened to M = N*A columns.
+// One iteration's data in env-index order, time-major, raw observations. N environments, A agents, flattened to M = N*A
+// columns.
 struct Batch {
-  torch::Tensor obs;           // float32 [T+1, M, O]
-  torch::Tensor action;        // float32 [T, M, D], or int64 [T, M] if discrete
-  torch::Tensor log_prob;      // float32 [T, M], of the behaviour policy
-  torch::Tensor reward;        // float32 [T, M]
-  torch::Tensor terminated;    // bool [T, M]
-  torch::Tensor truncated;     // bool [T, M]
-  torch::Tensor final_obs;     // float32 [K, O], true last observations of truncated episodes
-  torch::Tensor final_index;   // int64 [K], position t * M + m of each
+  torch::Tensor obs;          // float32 [T+1, M, O]
+  torch::Tensor action;       // float32 [T, M, D], or int64 [T, M] if discrete
+  torch::Tensor log_prob;     // float32 [T, M], of the behaviour policy
+  torch::Tensor reward;       // float32 [T, M]
+  torch::Tensor terminated;   // bool [T, M]
+  torch::Tensor truncated;    // bool [T, M]
+  torch::Tensor final_obs;    // float32 [K, O], true last observations of truncated episodes
+  torch::Tensor final_index;  // int64 [K], position t * M + m of each
 };
 
-struct LossTerms {
-  torch::Tensor total;          // policy + value_coefficient * value - entropy_coefficient * entropy
-  torch::Tensor policy;         // -mean(min(ratio A, clip(ratio) A))
-  torch::Tensor value;          // mean squared error (clipped variant if value_clip > 0), without factor 1/2
-  torch::Tensor entropy;
-  torch::Tensor kl;             // mean((ratio - 1) - log ratio), Schulman's k3 estimator; no gradient
-  torch::Tensor clip_fraction;  // share of |ratio - 1| > clip; no gradient
-};
-
-// Pure: the loss of one minibatch. All of size [B]; old_value only used if value_clip > 0; value_target in the value net's units.
-LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_log_prob, const torch::Tensor& advantage,
-                  const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
-                  const torch::Tensor& entropy, const v1::PpoConfig& config);
+// The schedule kl_adaptive: lr times or over 1.5 when kl is under target / 2 or over 2 target; within [1e-6, 1e-2].
+double AdaptLearningRate(double lr, double kl, double kl_target);
 
 // Learning state of one run: networks, optimizer, normalisers. Not thread-safe.
 class Ppo {
  public:
+  // REQUIRES: defaults applied to `config` and validated.
   Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed);
 
   // Figures of one update, averaged over its minibatches: policy_loss, value_loss, entropy, kl, clip_fraction,
@@ -67,10 +64,32 @@ class Ppo {
                        const std::vector<std::pair<std::string, torch::Tensor>>& optimizer);
 
  private:
+  // Batch with observations normalised and rows flattened: R = T * M.
+  struct Rows {
+    torch::Tensor obs;        // [R + M, O]
+    torch::Tensor final_obs;  // [K, O]
+  };
+  // Sums over the gradient steps that were taken.
+  struct Totals {
+    LossValues loss;
+    double grad_norm = 0;
+    int64_t gradient_steps = 0;
+    int64_t skipped_steps = 0;
+  };
+
+  torch::Tensor Values(const torch::Tensor& obs) const;
+  // Sets advantage, old_value and value_target, all [R]; returns the explained variance.
+  double ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples);
+  torch::Tensor Permutation(int64_t size, uint64_t iteration, uint32_t epoch) const;
+  void TrainMinibatch(Minibatch minibatch, Totals& totals);
+  // The loss and, in the optimizer's gradient buffer, its gradient.
+  LossValues ComputeGradient(const Minibatch& minibatch);
+
   const v1::RunConfig config_;
-  uint64_t seed_;
+  const uint64_t seed_;
   std::shared_ptr<ActorCritic> network_;
-  std::unique_ptr<torch::optim::Adam> optimizer_;
+  FlatAdam optimizer_;                    // After network_, whose parameters it moves.
+  std::unique_ptr<FusedGradient> fused_;  // Null: autograd.
   RunningMoments obs_moments_;
   RunningMoments return_moments_;
   double lr_;

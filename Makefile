@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# What people type: `make train` and `make test`. Both install what is missing first.
+PRESET ?= release
+BUILD  := build/$(PRESET)
+JOBS   ?= $(shell nproc)
+CONFIG ?= configs/half_cheetah_ppo.yaml
+NAME   ?= half_cheetah
+# More flags for `skein train`, e.g. make train FLAGS="--steps 200000 --seed 2 --name second"
+FLAGS  ?=
+
+FORMATTED = find actor base cli coordinator env learner model tests -name '*.h' -o -name '*.cc'
+
+.PHONY: train test build dependencies format check-format tsa clean
+
+train: build
+	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
+
+test: build
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+build: dependencies
+	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+	cmake --build $(BUILD) --parallel $(JOBS)
+
+dependencies:
+	@scripts/install_dependencies.sh
+
+format: dependencies
+	$(FORMATTED) | xargs clang-format-14 -i
+
+check-format: dependencies
+	$(FORMATTED) | xargs clang-format-14 --dry-run -Werror
+
+# Clang's thread-safety analysis of everything but the tests; GCC does not know the annotations.
+tsa: dependencies
+	@test -f build/clang-tsa/build.ninja || cmake --preset clang-tsa
+	cmake --build build/clang-tsa --parallel $(JOBS)
+
+clean:
+	rm -rf build

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/actor.h"
+
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "actor/learner_link.h"
+#include "actor/metrics.h"
+#include "actor/outbox.h"
+#include "actor/policy_store.h"
+#include "actor/reachable_address.h"
+#include "actor/runner.h"
+#include "base/clock.h"
+#include "base/coordinator_client.h"
+#include "base/grpc_transport.h"
+#include "base/http_server.h"
+#include "base/log.h"
+#include "base/resource_sampler.h"
+#include "env/registry.h"
+#include "model/policy.h"
+#include "prometheus/registry.h"
+
+namespace skein {
+namespace {
+
+constexpr absl::Duration kDeliveryTimeout = absl::Seconds(3);
+
+v1::EnvSpecInfo Describe(const EnvSpec& spec) {
+  v1::EnvSpecInfo info;
+  info.set_env_id(spec.id);
+  info.set_obs_size(spec.obs_size);
+  info.set_action_size(spec.action_size);
+  info.set_discrete(spec.discrete);
+  info.set_num_agents(spec.num_agents);
+  info.set_global_state_size(spec.global_state_size);
+  return info;
+}
+
+v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  v1::JoinRequest join;
+  join.set_protocol_major(kProtocolMajor);
+  join.set_protocol_minor(kProtocolMinor);
+  join.set_role(v1::ROLE_ACTOR);
+  join.set_host(host);
+  join.set_pid(getpid());
+  join.set_metrics_address(JoinHostPort(options.announce_host, metrics_port));
+  join.set_runners(options.runners);
+  return join;
+}
+
+// Rate over roughly the last ten seconds, from the totals that successive heartbeats see.
+class HeartbeatRate {
+ public:
+  double Add(uint64_t total) {
+    const absl::Duration now = MonotonicNow();
+    if (now - since_ > absl::Seconds(10)) {
+      since_ = std::exchange(next_since_, now);
+      base_ = std::exchange(next_base_, total);
+    }
+    const double seconds = absl::ToDoubleSeconds(now - since_);
+    return seconds > 0 ? static_cast<double>(total - base_) / seconds : 0;
+  }
+
+ private:
+  absl::Duration since_ = MonotonicNow(), next_since_ = since_;
+  uint64_t base_ = 0, next_base_ = 0;
+};
+
+// Everything of one actor process that starts and stops with its membership.
+class Actor {
+ public:
+  Actor(const ActorOptions& options, ActorMetrics* metrics, ResourceSampler* sampler)
+      : options_(options), metrics_(metrics), sampler_(sampler) {}
+
+  // Joins and works until the run is over or RequestStop(). Aborted: join again.
+  absl::Status Run(int metrics_port);
+  // From any thread. The actor delivers what it has and leaves.
+  void RequestStop();
+  bool stop_requested() const { return stop_; }
+
+ private:
+  absl::Status Work(CoordinatorClient* coordinator);
+  void OnMembership(const CoordinatorClient::Membership& membership);
+  void FillReport(v1::HeartbeatRequest* request);
+  void StopRunners();
+
+  const ActorOptions& options_;
+  ActorMetrics* const metrics_;
+  ResourceSampler* const sampler_;
+  Outbox outbox_;
+  PolicyStore policies_;
+  std::atomic<bool> stop_{false};
+  HeartbeatRate rate_;
+  absl::Mutex mu_;
+  LearnerLink* link_ ABSL_GUARDED_BY(mu_) = nullptr;
+  CoordinatorClient::Membership membership_ ABSL_GUARDED_BY(mu_);
+};
+
+void Actor::OnMembership(const CoordinatorClient::Membership& membership) {
+  absl::MutexLock lock(&mu_);
+  membership_ = membership;
+  if (link_ == nullptr) return;
+  link_->SetTarget({ReachableAddress(membership.learner_address, options_.coordinator), membership.run_id,
+                    membership.member_id, membership.generation});
+}
+
+void Actor::FillReport(v1::HeartbeatRequest* request) {
+  v1::MemberReport& report = *request->mutable_report();
+  const ResourceSample sample = sampler_->newest();
+  report.set_env_steps(outbox_.env_steps_collected());
+  report.set_env_steps_per_second(rate_.Add(report.env_steps()));
+  report.set_policy_version(metrics_->policy_version());
+  report.set_cpu_ratio(sample.cpu_ratio);
+  report.set_resident_bytes(sample.resident_bytes);
+  for (const auto& [stage, seconds] : metrics_->StageSeconds()) (*report.mutable_stage_seconds())[stage] = seconds;
+}
+
+void Actor::StopRunners() {
+  stop_ = true;
+  outbox_.Stop();
+  policies_.Stop();
+}
+
+void Actor::RequestStop() { StopRunners(); }
+
+absl::Status Actor::Run(int metrics_port) {
+  CoordinatorClient::Options membership;
+  membership.address = options_.coordinator;
+  membership.timeout = options_.timeout;
+  membership.join = MakeJoin(options_, metrics_port);
+  membership.fill_report = [this](v1::HeartbeatRequest* request) { FillReport(request); };
+  membership.on_membership = [this](const CoordinatorClient::Membership& now) { OnMembership(now); };
+  membership.on_run_state = [this](v1::RunState state) {
+    if (state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED) RequestStop();
+  };
+  auto coordinator = CoordinatorClient::Join(std::move(membership));
+  if (!coordinator.ok()) return coordinator.status();
+  std::printf("actor joined member=%s metrics=%s\n", (*coordinator)->membership().member_id.c_str(),
+              JoinHostPort("127.0.0.1", metrics_port).c_str());
+  std::fflush(stdout);
+  const absl::Status status = Work(coordinator->get());
+  (*coordinator)->Leave().IgnoreError();
+  return status;
+}
+
+absl::Status Actor::Work(CoordinatorClient* coordinator) {
+  const v1::RunConfig& config = coordinator->config();
+  auto env = MakeEnv(config.env().id());
+  if (!env.ok()) return env.status();
+  const ActorCriticOptions network = MakeActorCriticOptions(config.model(), (*env)->spec());
+
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (uint32_t i = 0; i < options_.runners; ++i) {
+    auto runner = Runner::Make(config, &outbox_, &policies_, metrics_, &stop_);
+    if (!runner.ok()) return runner.status();
+    runners.push_back(*std::move(runner));
+  }
+
+  LearnerLink::Options link_options;
+  link_options.env_spec = Describe((*env)->spec());
+  link_options.runners = options_.runners;
+  link_options.outbox = &outbox_;
+  link_options.policies = &policies_;
+  link_options.metrics = metrics_;
+  link_options.on_policy = [&](uint64_t epoch, const v1::PolicySnapshot& snapshot) {
+    auto policy = Policy::FromSnapshot(snapshot, network);
+    if (policy.ok()) policies_.Put(epoch, *std::move(policy));
+    return policy.status();
+  };
+  LearnerLink link(link_options);
+  CoordinatorClient::Membership membership;
+  {
+    absl::MutexLock lock(&mu_);
+    link_ = &link;
+    membership = coordinator->membership();
+  }
+  OnMembership(membership);
+
+  std::vector<absl::Status> runner_status(runners.size());
+  std::vector<std::thread> runner_threads;
+  for (size_t i = 0; i < runners.size(); ++i) {
+    runner_threads.emplace_back([&, i] {
+      runner_status[i] = runners[i]->Run();
+      StopRunners();  // One that fails takes all along.
+    });
+  }
+  absl::Status link_status;
+  std::thread link_thread([&] {
+    link_status = link.Run();
+    StopRunners();
+  });
+
+  // Shutdown, in order: runners -> deliver -> goodbye -> link.
+  for (std::thread& thread : runner_threads) thread.join();
+  outbox_.WaitUntilReceipted(link.finished() ? absl::ZeroDuration() : kDeliveryTimeout);
+  link.Stop();
+  outbox_.StopSending();
+  link.WaitUntilEnded(absl::Seconds(1));
+  link.Abort();
+  link_thread.join();
+  {
+    absl::MutexLock lock(&mu_);
+    link_ = nullptr;
+  }
+  for (const absl::Status& status : runner_status) {
+    if (!status.ok()) return status;
+  }
+  return link_status;
+}
+
+}  // namespace
+
+absl::Status ActorOptions::Validate() const {
+  if (runners < 1 || runners > 4096) {
+    return absl::InvalidArgumentError(absl::StrCat("--runners: want 1 to 4096, got ", runners));
+  }
+  for (const auto& [flag, address] : {std::pair{"--coordinator", &coordinator}, {"--metrics", &metrics}}) {
+    auto parsed = ParseHostPort(*address);
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown) {
+  at::set_num_threads(1);
+  auto registry = std::make_shared<prometheus::Registry>();
+  ActorMetrics metrics(registry.get(), options.runners);
+  ResourceSampler sampler(registry.get());
+  auto http = HttpServer::Listen(options.metrics);
+  if (!http.ok()) return http.status();
+  (*http)->ServeMetrics(registry);
+  while (true) {
+    Actor actor(options, &metrics, &sampler);
+    shutdown->OnSignal([&actor] { actor.RequestStop(); });
+    const absl::Status status = actor.Run((*http)->port());
+    shutdown->OnSignal({});
+    if (!absl::IsAborted(status) || shutdown->signalled()) return status;
+    spdlog::warn("{}; joining again", status.ToString());
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/shutdown.h"
+
+namespace skein {
+
+struct ActorOptions {
+  std::string coordinator;              // host:port
+  uint32_t runners = 1;                 // Runner threads; each steps rollout.envs_per_runner environments.
+  std::string metrics = "127.0.0.1:0";  // /metrics
+  std::string announce_host;            // Host under which Prometheus reaches this one; empty = as the coordinator sees it.
+  absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
+
+  // InvalidArgument names the flag.
+  absl::Status Validate() const;
+};
+
+// Runs one actor process until the run is over or `shutdown` is signalled: then unfinished fragments are abandoned,
+// finished ones delivered (within 3 s), and the actor leaves.
+absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown);
+
+}  // namespace skein

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/learner_link.h"
+
+#include <thread>
+#include <utility>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/grpc_transport.h"
+#include "base/log.h"
+
+namespace skein {
+namespace {
+
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
+constexpr absl::Duration kLongestBackoff = absl::Seconds(2);
+
+// One ticket beyond what the runners work on, so that none waits for the learner between two fragments.
+constexpr uint32_t kPrefetchedTickets = 1;
+
+bool IsFinal(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ||
+         absl::IsUnauthenticated(status);
+}
+
+}  // namespace
+
+void LearnerLink::SetTarget(const Target& target) {
+  absl::MutexLock lock(&mu_);
+  if (target == target_) return;
+  target_ = target;
+  if (collect_context_ != nullptr) collect_context_->TryCancel();
+}
+
+void LearnerLink::Stop() {
+  absl::MutexLock lock(&mu_);
+  stopping_ = true;
+}
+
+void LearnerLink::Abort() {
+  absl::MutexLock lock(&mu_);
+  aborted_ = true;
+  if (collect_context_ != nullptr) collect_context_->TryCancel();
+  if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
+}
+
+bool LearnerLink::finished() const {
+  absl::MutexLock lock(&mu_);
+  return finished_;
+}
+
+void LearnerLink::SetContext(const Target& target, grpc::ClientContext* collect) {
+  absl::MutexLock lock(&mu_);
+  collect_context_ = collect;
+  if (collect != nullptr && (aborted_ || !(target == target_))) collect->TryCancel();
+}
+
+absl::Status LearnerLink::Run() {
+  const absl::Status status = ServeConnections();
+  absl::MutexLock lock(&mu_);
+  ended_ = true;
+  return status;
+}
+
+void LearnerLink::WaitUntilEnded(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&ended_), timeout);
+}
+
+absl::Status LearnerLink::ServeConnections() {
+  Backoff backoff(kFirstBackoff, kLongestBackoff);
+  while (true) {
+    Target target;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(this, &LearnerLink::ReadyToConnect));
+      if (StopWaiting()) return absl::OkStatus();
+      target = target_;
+    }
+    bool welcomed = false;
+    const absl::Status status = ServeOneConnection(target, &welcomed);
+    absl::MutexLock lock(&mu_);
+    if (finished_ || StopWaiting()) return absl::OkStatus();
+    if (!(target == target_)) continue;
+    if (IsFinal(status)) return status;
+    if (welcomed) {
+      spdlog::warn("connection to the learner at {} broke: {}; connecting again", target.address, status.ToString());
+      options_.metrics->CountReconnection();
+      backoff.Reset();
+    } else {
+      spdlog::debug("no connection to the learner at {} yet: {}", target.address, status.ToString());
+    }
+    mu_.AwaitWithTimeout(absl::Condition(this, &LearnerLink::StopWaiting), backoff.Next());
+  }
+}
+
+absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcomed) {
+  const auto stub = v1::Learner::NewStub(OpenChannel(target.address));
+  uint64_t epoch;
+  {
+    absl::MutexLock lock(&mu_);
+    epoch = ++epoch_;
+  }
+  grpc::ClientContext context;
+  SetContext(target, &context);
+  const auto stream = stub->Collect(&context);
+
+  const Outbox::Life before = options_.outbox->BeginLife(target.actor_id, target.generation);
+  v1::CollectRequest request;
+  v1::Hello& hello = *request.mutable_hello();
+  hello.set_protocol_major(kProtocolMajor);
+  hello.set_protocol_minor(kProtocolMinor);
+  hello.set_run_id(target.run_id);
+  hello.set_actor_id(target.actor_id);
+  hello.set_generation(target.generation);
+  hello.set_ticket_credits(options_.runners + kPrefetchedTickets);
+  hello.set_runners(options_.runners);
+  *hello.mutable_env_spec() = options_.env_spec;
+  hello.set_previous_actor_id(before.actor_id);
+  hello.set_previous_generation(before.generation);
+  hello.set_previous_env_steps_collected(before.env_steps_collected);
+
+  v1::CollectResponse response;
+  absl::Status status;
+  if (stream->Write(request) && stream->Read(&response)) {
+    if (!response.has_welcome()) context.TryCancel();
+    *welcomed = response.has_welcome();
+  }
+  if (*welcomed) {
+    spdlog::info("connected to the learner at {}", target.address);
+    options_.policies->BeginEpoch(epoch);
+    options_.outbox->BeginEpoch(epoch, response.welcome().last_sequence());
+    {
+      absl::MutexLock lock(&mu_);
+      subscribing_ = true;
+    }
+    std::thread writer(&LearnerLink::Write, this, epoch, stream.get());
+    std::thread subscriber(&LearnerLink::Subscribe, this, epoch, target, stub.get());
+    while (stream->Read(&response)) {
+      if (response.has_ticket()) {
+        options_.outbox->AddTicket(epoch, response.ticket());
+      } else if (response.has_receipt()) {
+        options_.outbox->Acknowledge(response.receipt());
+        options_.metrics->CountReceipt(response.receipt().result());
+        if (!response.receipt().message().empty()) {
+          spdlog::debug("batch {}: {}", response.receipt().sequence(), response.receipt().message());
+        }
+      } else if (response.has_finished()) {
+        absl::MutexLock lock(&mu_);
+        finished_ = true;
+      }
+    }
+    options_.outbox->EndEpoch(epoch);
+    status = FromGrpc(stream->Finish());  // A writer that waits for the peer to read gives up.
+    writer.join();
+    {
+      absl::MutexLock lock(&mu_);
+      subscribing_ = false;
+      if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
+    }
+    subscriber.join();
+  } else {
+    status = FromGrpc(stream->Finish());
+  }
+  SetContext(target, nullptr);
+  return status;
+}
+
+void LearnerLink::Write(uint64_t epoch, CollectStream* stream) {
+  while (auto request = options_.outbox->NextToSend(epoch)) {
+    const absl::Duration begin = MonotonicNow();
+    // A write fails only when the call is over, which the reader notices too; its status must not be overwritten.
+    if (!stream->Write(*request)) return;
+    options_.metrics->AddStage(ActorMetrics::Stage::kSend, MonotonicNow() - begin);
+    options_.metrics->CountSent(request->ByteSizeLong());
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (!stopping_) return;
+  }
+  v1::CollectRequest request;
+  request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
+  if (stream->Write(request)) stream->WritesDone();
+}
+
+void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::Stub* stub) {
+  Backoff backoff(kFirstBackoff, kLongestBackoff);
+  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !subscribing_; };
+  while (true) {
+    grpc::ClientContext context;
+    {
+      absl::MutexLock lock(&mu_);
+      if (!subscribing_) return;
+      subscribe_context_ = &context;
+    }
+    v1::SubscribePolicyRequest request;
+    request.set_run_id(target.run_id);
+    request.set_actor_id(target.actor_id);
+    request.set_generation(target.generation);
+    request.set_newest_version(options_.policies->newest_version());
+    const auto reader = stub->SubscribePolicy(&context, request);
+    v1::PolicySnapshot snapshot;
+    while (reader->Read(&snapshot)) {
+      if (absl::Status s = options_.on_policy(epoch, snapshot); !s.ok()) {
+        spdlog::error("policy {} refused: {}", snapshot.version(), s.ToString());
+        context.TryCancel();
+        continue;
+      }
+      backoff.Reset();
+      options_.metrics->SetPolicyVersion(snapshot.version());
+    }
+    reader->Finish();
+    absl::MutexLock lock(&mu_);
+    subscribe_context_ = nullptr;
+    mu_.AwaitWithTimeout(absl::Condition(&ended), backoff.Next());
+    if (!subscribing_) return;
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/metrics.h"
+
+namespace skein {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+
+ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
+  auto& stages = BuildCounter()
+                     .Name("skein_actor_stage_seconds_total")
+                     .Help("Wall seconds of the actor by stage, summed over threads")
+                     .Register(*registry);
+  for (size_t i = 0; i < kStageNames.size(); ++i) stage_seconds_[i] = &stages.Add({{"stage", kStageNames[i]}});
+  const auto counter = [registry](const char* name, const char* help) {
+    return &BuildCounter().Name(name).Help(help).Register(*registry).Add({});
+  };
+  env_steps_ = counter("skein_actor_env_steps_total", "Env steps in finished fragments");
+  fragments_ = counter("skein_actor_fragments_total", "Finished fragments");
+  sent_bytes_ = counter("skein_actor_sent_bytes_total", "Bytes of trajectory batches sent");
+  reconnections_ = counter("skein_actor_reconnections_total", "Connections to a learner that broke");
+  auto& receipts =
+      BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
+  receipts_[v1::RECEIPT_RESULT_ACCEPTED] = &receipts.Add({{"result", "accepted"}});
+  receipts_[v1::RECEIPT_RESULT_DUPLICATE] = &receipts.Add({{"result", "duplicate"}});
+  receipts_[v1::RECEIPT_RESULT_STALE] = &receipts.Add({{"result", "stale"}});
+  receipts_[v1::RECEIPT_RESULT_REJECTED] = &receipts.Add({{"result", "rejected"}});
+  policy_version_ =
+      &BuildGauge().Name("skein_actor_policy_version").Help("Newest policy version received").Register(*registry).Add({});
+  BuildGauge().Name("skein_actor_runners").Help("Runner threads").Register(*registry).Add({}).Set(runners);
+}
+
+void ActorMetrics::AddStage(Stage stage, absl::Duration duration) {
+  stage_seconds_[static_cast<size_t>(stage)]->Increment(absl::ToDoubleSeconds(duration));
+}
+
+std::map<std::string, double> ActorMetrics::StageSeconds() const {
+  std::map<std::string, double> seconds;
+  for (size_t i = 0; i < kStageNames.size(); ++i) seconds[kStageNames[i]] = stage_seconds_[i]->Value();
+  return seconds;
+}
+
+void ActorMetrics::CountFragment(uint64_t env_steps) {
+  fragments_->Increment();
+  env_steps_->Increment(static_cast<double>(env_steps));
+}
+
+void ActorMetrics::CountSent(uint64_t bytes) { sent_bytes_->Increment(static_cast<double>(bytes)); }
+
+void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
+  if (auto it = receipts_.find(result); it != receipts_.end()) it->second->Increment();
+}
+
+void ActorMetrics::CountReconnection() { reconnections_->Increment(); }
+void ActorMetrics::SetPolicyVersion(uint64_t version) { policy_version_->Set(static_cast<double>(version)); }
+uint64_t ActorMetrics::policy_version() const { return static_cast<uint64_t>(policy_version_->Value()); }
+
+}  // namespace skein

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/registry.h"
+#include "skein/v1/trajectory.pb.h"
+
+namespace skein {
+
+// What an actor tells Prometheus. Thread-safe.
+class ActorMetrics {
+ public:
+  // env_step: physics; inference: policy and noise; build: writing the fragment; send: handing it to the transport;
+  // wait: for a ticket or its policy.
+  enum class Stage { kEnvStep, kInference, kBuild, kSend, kWait };
+  static constexpr std::array<const char*, 5> kStageNames = {"env_step", "inference", "build", "send", "wait"};
+
+  explicit ActorMetrics(prometheus::Registry* registry, uint32_t runners);
+
+  void AddStage(Stage stage, absl::Duration duration);
+  std::map<std::string, double> StageSeconds() const;
+  void CountFragment(uint64_t env_steps);
+  void CountSent(uint64_t bytes);
+  void CountReceipt(v1::ReceiptResult result);
+  void CountReconnection();
+  void SetPolicyVersion(uint64_t version);
+  uint64_t policy_version() const;
+
+ private:
+  std::array<prometheus::Counter*, 5> stage_seconds_;
+  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *reconnections_;
+  std::map<v1::ReceiptResult, prometheus::Counter*> receipts_;
+  prometheus::Gauge* policy_version_;
+};
+
+}  // namespace skein

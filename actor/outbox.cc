@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/outbox.h"
+
+#include <utility>
+
+namespace skein {
+
+Outbox::Life Outbox::BeginLife(const std::string& actor_id, uint64_t generation) {
+  absl::MutexLock lock(&mu_);
+  if (life_.actor_id == actor_id && life_.generation == generation) return before_;
+  before_ = life_;
+  earlier_env_steps_ += life_.env_steps_collected;
+  life_ = {actor_id, generation, 0};
+  for (const Pending& pending : pending_) in_hand_.erase(pending.ticket_id);
+  pending_.clear();
+  last_sequence_ = 0;
+  sent_sequence_ = 0;
+  return before_;
+}
+
+void Outbox::BeginEpoch(uint64_t epoch, uint64_t last_sequence) {
+  absl::MutexLock lock(&mu_);
+  epoch_ = epoch;
+  connected_ = true;
+  tickets_.clear();
+  granted_anew_.clear();
+  while (!pending_.empty() && pending_.front().sequence <= last_sequence) {
+    in_hand_.erase(pending_.front().ticket_id);
+    pending_.pop_front();
+  }
+  sent_sequence_ = last_sequence;
+}
+
+void Outbox::EndEpoch(uint64_t epoch) {
+  absl::MutexLock lock(&mu_);
+  if (epoch != epoch_) return;
+  connected_ = false;
+  tickets_.clear();
+  granted_anew_.clear();
+}
+
+void Outbox::AddTicket(uint64_t epoch, const v1::Ticket& ticket) {
+  absl::MutexLock lock(&mu_);
+  if (stopped_ || epoch != epoch_) return;
+  if (in_hand_.count(ticket.id()) > 0) {
+    granted_anew_[ticket.id()] = {ticket, epoch};
+  } else {
+    tickets_.push_back({ticket, epoch});
+  }
+}
+
+std::optional<HeldTicket> Outbox::TakeTicket() {
+  absl::MutexLock lock(&mu_);
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || !tickets_.empty(); };
+  mu_.Await(absl::Condition(&ready));
+  if (stopped_) return std::nullopt;
+  HeldTicket held = std::move(tickets_.front());
+  tickets_.pop_front();
+  in_hand_.insert(held.ticket.id());
+  return held;
+}
+
+void Outbox::DropTicket(uint64_t ticket_id) {
+  absl::MutexLock lock(&mu_);
+  in_hand_.erase(ticket_id);
+  auto anew = granted_anew_.find(ticket_id);
+  if (anew == granted_anew_.end()) return;
+  if (!stopped_) tickets_.push_front(std::move(anew->second));
+  granted_anew_.erase(anew);
+}
+
+void Outbox::PutBatch(v1::TrajectoryBatch batch) {
+  absl::MutexLock lock(&mu_);
+  life_.env_steps_collected += uint64_t{batch.steps()} * batch.num_envs();
+  batch.set_actor_id(life_.actor_id);
+  batch.set_generation(life_.generation);
+  batch.set_sequence(++last_sequence_);
+  batch.set_env_steps_collected(life_.env_steps_collected);
+  const uint64_t ticket_id = batch.ticket_id();
+  auto request = std::make_shared<v1::CollectRequest>();
+  *request->mutable_batch() = std::move(batch);
+  pending_.push_back({last_sequence_, ticket_id, std::move(request)});
+}
+
+std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
+  absl::MutexLock lock(&mu_);
+  const auto unsent = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !pending_.empty() && pending_.back().sequence > sent_sequence_;
+  };
+  const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !connected_ || epoch != epoch_ || unsent() || stop_sending_;
+  };
+  mu_.Await(absl::Condition(&ready));
+  if (!connected_ || epoch != epoch_ || !unsent()) return nullptr;
+  for (const Pending& pending : pending_) {
+    if (pending.sequence <= sent_sequence_) continue;
+    sent_sequence_ = pending.sequence;
+    return pending.request;
+  }
+  return nullptr;
+}
+
+void Outbox::Acknowledge(const v1::Receipt& receipt) {
+  absl::MutexLock lock(&mu_);
+  for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+    if (it->sequence != receipt.sequence()) continue;
+    in_hand_.erase(it->ticket_id);
+    granted_anew_.erase(it->ticket_id);
+    pending_.erase(it);
+    return;
+  }
+}
+
+void Outbox::Stop() {
+  absl::MutexLock lock(&mu_);
+  stopped_ = true;
+  tickets_.clear();
+}
+
+void Outbox::StopSending() {
+  absl::MutexLock lock(&mu_);
+  stop_sending_ = true;
+}
+
+bool Outbox::WaitUntilReceipted(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  const auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pending_.empty(); };
+  return mu_.AwaitWithTimeout(absl::Condition(&empty), timeout);
+}
+
+Outbox::Life Outbox::life() const {
+  absl::MutexLock lock(&mu_);
+  return life_;
+}
+
+uint64_t Outbox::env_steps_collected() const {
+  absl::MutexLock lock(&mu_);
+  return earlier_env_steps_ + life_.env_steps_collected;
+}
+
+size_t Outbox::unreceipted() const {
+  absl::MutexLock lock(&mu_);
+  return pending_.size();
+}
+
+}  // namespace skein

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "skein/v1/learner_service.pb.h"
+
+namespace skein {
+
+// A ticket and the connection it came over.
+struct HeldTicket {
+  v1::Ticket ticket;
+  uint64_t epoch = 0;
+};
+
+// What an actor has to do and has done, between its runners and its connection to the learner.
+//   tickets: connection -> AddTicket -> TakeTicket -> runner;  batches: runner -> PutBatch -> NextToSend -> connection
+// Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not receipted.
+// Never holds more batches than tickets were granted. Thread-safe.
+class Outbox {
+ public:
+  // One life of this actor in the run: numbers start anew, what the life before did not deliver is given up.
+  struct Life {
+    std::string actor_id;
+    uint64_t generation = 0;
+    uint64_t env_steps_collected = 0;
+  };
+  // Returns the life before (generation 0: none). The same generation again changes nothing.
+  Life BeginLife(const std::string& actor_id, uint64_t generation);
+
+  // A new connection is up and the learner has receipted everything up to `last_sequence`; tickets of earlier
+  // connections that no runner has begun are void.
+  void BeginEpoch(uint64_t epoch, uint64_t last_sequence);
+  // The connection broke: NextToSend returns nullptr for this epoch.
+  void EndEpoch(uint64_t epoch);
+
+  // A ticket that this actor is working on already, or has an unreceipted batch for, is not worked on twice: it is
+  // handed out again only if DropTicket gives up the work on it.
+  void AddTicket(uint64_t epoch, const v1::Ticket& ticket);
+  // Blocks for the next ticket; nullopt after Stop().
+  std::optional<HeldTicket> TakeTicket();
+  // The runner gives a ticket up without a batch. If the present connection granted it anew meanwhile, it is next.
+  void DropTicket(uint64_t ticket_id);
+
+  // A finished fragment. Fills in actor, generation, sequence and env_steps_collected.
+  void PutBatch(v1::TrajectoryBatch batch);
+  // Blocks for the next batch to send in `epoch`; nullptr: the epoch has ended, or all is sent after StopSending().
+  std::shared_ptr<const v1::CollectRequest> NextToSend(uint64_t epoch);
+  void Acknowledge(const v1::Receipt& receipt);
+
+  // No more tickets. TakeTicket returns nullopt from now on.
+  void Stop();
+  // The writer may end when everything is sent.
+  void StopSending();
+  // Waits until every batch is receipted. False: the timeout was over first.
+  bool WaitUntilReceipted(absl::Duration timeout);
+
+  Life life() const;
+  uint64_t env_steps_collected() const;  // By all lives.
+  size_t unreceipted() const;
+
+ private:
+  struct Pending {
+    uint64_t sequence = 0;
+    uint64_t ticket_id = 0;
+    std::shared_ptr<const v1::CollectRequest> request;
+  };
+  mutable absl::Mutex mu_;
+  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  bool connected_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_sending_ ABSL_GUARDED_BY(mu_) = false;
+  std::deque<HeldTicket> tickets_ ABSL_GUARDED_BY(mu_);
+  std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);   // Tickets that runners work on or whose batch is pending.
+  std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Came in this epoch while in hand.
+  std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);  // Unreceipted, in order of sequence.
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;   // Given out.
+  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;   // Sent in this epoch.
+  Life life_ ABSL_GUARDED_BY(mu_);
+  Life before_ ABSL_GUARDED_BY(mu_);
+  uint64_t earlier_env_steps_ ABSL_GUARDED_BY(mu_) = 0;  // Collected by lives before this one.
+};
+
+}  // namespace skein

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+namespace skein {
+
+class Policy;
+
+// The policies this actor has, newest last.   policy subscriber -> Put -> WaitFor -> runner
+// Keeps as many versions as open tickets can ask for. Belongs to one connection at a time: `epoch` counts connections to
+// a learner, and what came over an older one is forgotten. Thread-safe.
+class PolicyStore {
+ public:
+  // A new connection: forgets all policies and wakes those who wait for an older epoch.
+  void BeginEpoch(uint64_t epoch);
+  // Ignored unless `epoch` is the current one and the version is newer than all before.
+  void Put(uint64_t epoch, std::shared_ptr<const Policy> policy);
+  // Blocks until policy `version` (0 = any: then the newest) of `epoch` is here.
+  // Cancelled: the epoch has passed or Stop() was called. NotFound: the version is gone, newer ones are here.
+  absl::StatusOr<std::shared_ptr<const Policy>> WaitFor(uint64_t epoch, uint64_t version);
+  uint64_t newest_version() const;
+  void Stop();
+
+ private:
+  mutable absl::Mutex mu_;
+  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<std::shared_ptr<const Policy>> policies_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace skein

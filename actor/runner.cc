@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/runner.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "actor/action_sampler.h"
+#include "actor/rollout_builder.h"
+#include "base/clock.h"
+#include "model/policy.h"
+
+namespace skein {
+namespace {
+
+// Adds up wall time stage by stage: each Lap() books the time since the last one.
+class StopWatch {
+ public:
+  StopWatch() : last_(MonotonicNow()) {}
+  void Lap(absl::Duration* stage) {
+    const absl::Duration now = MonotonicNow();
+    *stage += now - last_;
+    last_ = now;
+  }
+
+ private:
+  absl::Duration last_;
+};
+
+absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
+  if (static_cast<int>(ticket.num_envs()) != env.num_envs() || ticket.steps() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": has ", ticket.num_envs(), " environments x ",
+                                                   ticket.steps(), " steps, want ", env.num_envs(), " x at least 1"));
+  }
+  if (!ticket.has_env_state()) return absl::OkStatus();
+  const v1::Tensor& state = ticket.env_state();
+  const size_t want = sizeof(double) * env.num_envs() * env.state_size();
+  if (state.dtype() != v1::DATA_TYPE_FLOAT64 || state.data().size() != want) {
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": env_state has ", state.data().size(),
+                                                   " bytes, want ", want, " of float64"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, Outbox* outbox, PolicyStore* policies,
+                                                     ActorMetrics* metrics, const std::atomic<bool>* stop) {
+  VectorEnv::Options options;
+  options.env_id = config.env().id();
+  options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
+  options.seed = config.seed();
+  options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
+  auto env = VectorEnv::Make(options);
+  if (!env.ok()) return env.status();
+  return std::unique_ptr<Runner>(new Runner(config, *std::move(env), outbox, policies, metrics, stop));
+}
+
+Runner::Runner(const v1::RunConfig& config, std::unique_ptr<VectorEnv> env, Outbox* outbox, PolicyStore* policies,
+               ActorMetrics* metrics, const std::atomic<bool>* stop)
+    : seed_(config.seed()),
+      env_(std::move(env)),
+      outbox_(outbox),
+      policies_(policies),
+      metrics_(metrics),
+      stop_(stop) {}
+
+absl::Status Runner::Run() {
+  at::set_num_threads(1);
+  while (true) {
+    const absl::Duration idle_from = MonotonicNow();
+    std::optional<HeldTicket> held = outbox_->TakeTicket();
+    metrics_->AddStage(ActorMetrics::Stage::kWait, MonotonicNow() - idle_from);
+    if (!held) return absl::OkStatus();
+    try {
+      if (absl::Status s = Serve(*held); !s.ok()) return s;
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
+    }
+  }
+}
+
+absl::Status Runner::Serve(const HeldTicket& held) {
+  const v1::Ticket& ticket = held.ticket;
+  if (absl::Status s = CheckTicket(ticket, *env_); !s.ok()) return s;
+  absl::Duration wait, build, inference, env_step;
+  StopWatch watch;
+  auto policy = policies_->WaitFor(held.epoch, ticket.policy_version());
+  watch.Lap(&wait);
+  if (!policy.ok()) {
+    outbox_->DropTicket(ticket.id());
+    return absl::OkStatus();
+  }
+  if (ticket.has_env_state()) {
+    const auto* state = reinterpret_cast<const double*>(ticket.env_state().data().data());
+    if (absl::Status s = env_->LoadState(ticket.first_env(), state); !s.ok()) return s;
+  } else {
+    env_->ResetAll(ticket.first_env());
+  }
+
+  const EnvSpec& spec = env_->spec();
+  const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
+  RolloutBuilder builder(spec);
+  builder.Begin(ticket, (*policy)->version(), env_->state_size());
+  env_->Observe(builder.obs(0));
+  torch::Tensor log_std;
+  if (!spec.discrete) log_std = (*policy)->log_std().contiguous();
+  std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
+  watch.Lap(&build);
+
+  for (int64_t t = 0; t < T; ++t) {
+    if (stop_->load(std::memory_order_relaxed)) {
+      outbox_->DropTicket(ticket.id());
+      return absl::OkStatus();
+    }
+    const torch::Tensor head =
+        (*policy)->Head(torch::from_blob(builder.obs(t), {E * A, spec.obs_size}, torch::kFloat32)).contiguous();
+    const float* action;
+    if (spec.discrete) {
+      SampleCategorical(seed_, *env_, head.data_ptr<float>(), builder.choice(t), builder.log_prob(t));
+      for (int64_t i = 0; i < E * A; ++i) choice_as_float[i] = static_cast<float>(builder.choice(t)[i]);
+      action = choice_as_float.data();
+    } else {
+      SampleGaussian(seed_, *env_, head.data_ptr<float>(), log_std.data_ptr<float>(), builder.action(t),
+                     builder.log_prob(t));
+      action = builder.action(t);
+    }
+    watch.Lap(&inference);
+    const VectorEnv::StepResult result = env_->Step(action);
+    watch.Lap(&env_step);
+    builder.Add(t, result);
+    env_->Observe(builder.obs(t + 1));
+    watch.Lap(&build);
+  }
+  env_->SaveState(builder.env_state());
+
+  v1::StageSeconds seconds;
+  seconds.set_wait(absl::ToDoubleSeconds(wait));
+  seconds.set_build(absl::ToDoubleSeconds(build));
+  seconds.set_inference(absl::ToDoubleSeconds(inference));
+  seconds.set_env_step(absl::ToDoubleSeconds(env_step));
+  outbox_->PutBatch(builder.Finish(seconds));
+  watch.Lap(&build);
+  metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
+  metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
+  metrics_->AddStage(ActorMetrics::Stage::kInference, inference);
+  metrics_->AddStage(ActorMetrics::Stage::kEnvStep, env_step);
+  metrics_->CountFragment(static_cast<uint64_t>(T * E));
+  return absl::OkStatus();
+}
+
+}  // namespace skein

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace skein {
+
+// Time since an arbitrary start that never jumps with the wall clock. Only differences mean something.
+inline absl::Duration MonotonicNow() { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); }
+
+}  // namespace skein

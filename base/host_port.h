@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace skein {
+
+// Splits "host:port", "[v6]:port" or ":port". InvalidArgument says what is wrong.
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
+std::string JoinHostPort(const std::string& host, int port);
+
+// Whether a server could listen there now; an empty host stands for every interface. Port 0 is always free.
+// Unavailable: "port P is in use", a host that does not resolve, an address that is not of this machine.
+absl::Status CheckCanListen(const HostPort& address);
+
+}  // namespace skein

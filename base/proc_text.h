@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What the resource sampler reads out of the text files in /proc. Lines that are missing or malformed count as 0.
+namespace skein {
+
+// Ticks since boot, from /proc/stat.
+struct CpuTimes {
+  uint64_t busy = 0;
+  uint64_t total = 0;
+};
+struct NodeCpuTimes {
+  CpuTimes all;
+  std::vector<CpuTimes> core;  // By core number.
+};
+NodeCpuTimes ParseCpuTimes(const std::string& proc_stat);
+
+// Busy share between two readings, 0-1; 0 when no tick has passed.
+double BusyRatio(const CpuTimes& before, const CpuTimes& after);
+
+// Bytes of one line of /proc/meminfo, e.g. "MemTotal".
+uint64_t ParseMemInfoBytes(const std::string& meminfo, const std::string& name);
+
+// The number of threads in /proc/self/stat.
+uint32_t ParseThreads(const std::string& self_stat);
+
+// Resident pages in /proc/self/statm.
+uint64_t ParseResidentPages(const std::string& self_statm);
+
+}  // namespace skein

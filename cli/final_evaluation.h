@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "cli/evaluation_result.h"
+#include "cli/run_directory.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// Evaluates the newest checkpoint of a run in a process of its own (skein-eval) and writes <run>/eval.json.
+// Cancelled: `stop` was notified. Unavailable: there is no skein-eval in `program_folder`. Others: as skein-eval ended.
+absl::StatusOr<EvaluationResult> EvaluateRun(const std::string& program_folder, const RunDirectory& directory,
+                                             const v1::RunConfig& config, const absl::Notification& stop);
+
+}  // namespace skein

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "skein/v1/config.pb.h"
+
+// From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
+namespace skein {
+
+enum class ResumeMode { kAuto, kMust, kNever };
+
+absl::StatusOr<ResumeMode> ParseResumeMode(const std::string& text);
+const char* ResumeModeName(ResumeMode mode);
+
+// What `skein train` and `skein head` were told. An unset option leaves the configuration file's value.
+struct LaunchOptions {
+  std::string config_path;  // Empty = none.
+  std::string runs_dir = "runs";
+  std::string env_id;
+  std::string name;
+  std::optional<uint64_t> steps;
+  std::optional<uint64_t> seed;
+  std::optional<uint32_t> num_envs;
+  std::optional<uint32_t> envs_per_runner;
+  std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
+  std::string resume = "auto";
+  std::string runners = "auto";  // Runner threads on this machine, or "auto".
+  uint32_t actors = 1;           // Actor processes the runners are split over; 0 = none (`skein head`).
+  std::string host = "127.0.0.1";
+  std::string announce_host;  // Name under which others reach `host`; empty = found out.
+  int port = 0;
+  int http_port = 0;
+  bool no_eval = false;
+};
+
+struct LaunchPlan {
+  v1::RunConfig config;  // Resolved and valid.
+  ResumeMode resume = ResumeMode::kAuto;
+  std::vector<uint32_t> actor_runners;  // Runner threads of each actor process.
+  std::vector<std::string> notes;       // For the user, before anything starts.
+};
+
+// A count of runners: a positive number, or "auto" = `automatic`. InvalidArgument otherwise.
+absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic);
+
+// `total` split into `parts` that differ by one at most, larger ones first.
+std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
+
+// Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
+// With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
+// environments divide steps_per_iteration. InvalidArgument, NotFound: one line with the field.
+absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores);
+
+// An address of this machine that others can reach: `host` itself unless it is a wildcard, then the first address
+// of an interface that is up and not the loopback, else 127.0.0.1.
+std::string AnnounceHost(const std::string& host);
+
+}  // namespace skein

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein train and skein head.
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "base/subprocess.h"
+#include "cli/training_session.h"
+#include "cli/verbs.h"
+
+namespace skein {
+namespace {
+
+void AddSharedFlags(CLI::App* verb, LaunchOptions* options) {
+  verb->add_option("--config", options->config_path, "Configuration, YAML");
+  verb->add_option("--env", options->env_id, "Environment; `skein envs` lists them");
+  verb->add_option("--steps", options->steps, "Train until this many env steps")->check(CLI::NonNegativeNumber);
+  verb->add_option("--seed", options->seed, "Key of all random numbers of the run")->check(CLI::NonNegativeNumber);
+  verb->add_option("--name", options->name, "Name of the run and of its folder; default <env>-s<seed>");
+  verb->add_option("--runs-dir", options->runs_dir, "Where run folders are")->capture_default_str();
+  verb->add_option("--envs", options->num_envs, "Environments of the whole run")->check(CLI::NonNegativeNumber);
+  verb->add_option("--envs-per-runner", options->envs_per_runner, "Environments that one runner steps together")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--set", options->overrides, "Any setting as a.b=value; may be repeated, comes last")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  verb->add_option("--resume", options->resume, "auto goes on where there is a checkpoint, never starts over")
+      ->check(CLI::IsMember({"auto", "must", "never"}))
+      ->capture_default_str();
+  verb->add_option("--port", options->port, "Coordinator's port, 0 = a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  verb->add_option("--http-port", options->http_port, "Port of the status page and metrics, 0 = a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  verb->add_flag("--no-eval", options->no_eval, "Do not evaluate at the end");
+}
+
+}  // namespace
+
+void AddTrain(CLI::App* app, Action* action) {
+  CLI::App* verb = app->add_subcommand("train", "Train on this machine: coordinator, learner and actors");
+  auto options = std::make_shared<LaunchOptions>();
+  AddSharedFlags(verb, options.get());
+  verb->add_option("--runners", options->runners, "Runner threads, or auto = one a core")->capture_default_str();
+  verb->add_option("--actors", options->actors, "Actor processes the runners are split over")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  verb->footer("Example:\n  skein train --env HalfCheetah-v5 --config configs/half_cheetah_ppo.yaml --set ppo.lr=3e-4");
+  verb->callback(
+      [options, action] { *action = [options] { return RunTraining(*options, "skein train", ProgramFolder()); }; });
+}
+
+void AddHead(CLI::App* app, Action* action) {
+  CLI::App* verb = app->add_subcommand("head", "Run coordinator and learner here; workers join from any node");
+  auto options = std::make_shared<LaunchOptions>();
+  options->actors = 0;
+  options->port = 7070;
+  options->http_port = 8080;
+  AddSharedFlags(verb, options.get());
+  verb->add_option("--host", options->host,
+                   "Address to listen on; workers on other nodes need a public one, 0.0.0.0 = all")
+      ->capture_default_str();
+  verb->add_option("--announce-host", options->announce_host,
+                   "Name under which workers reach this node; default: --host, or its first address for 0.0.0.0");
+  verb->footer(
+      "Without --envs the run has the environments of two runners.\n"
+      "Example:\n  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0\n"
+      "  skein worker --address HEAD:7070          (on every node that helps)");
+  verb->callback(
+      [options, action] { *action = [options] { return RunTraining(*options, "skein head", ProgramFolder()); }; });
+}
+
+}  // namespace skein

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress_display.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace skein {
+namespace {
+
+constexpr absl::Duration kLinePeriod = absl::Seconds(5);
+
+}  // namespace
+
+void ProgressDisplay::Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now) {
+  if (width_ == 0) {
+    if (now < next_line_) return;
+    next_line_ = now + kLinePeriod;
+    Say(FormatProgressLine(status, notes));
+    return;
+  }
+  EraseBlock();
+  block_.clear();
+  // A line as wide as the terminal would wrap, so one column stays free.
+  for (const std::string& line : FormatProgressBlock(status, notes, width_ - 1)) {
+    absl::StrAppend(&block_, line, "\n");
+    ++block_lines_;
+  }
+  std::fputs(block_.c_str(), out_);
+  std::fflush(out_);
+}
+
+void ProgressDisplay::Say(const std::string& line) {
+  const int lines = block_lines_;
+  EraseBlock();
+  std::fprintf(out_, "%s\n", line.c_str());
+  if (lines > 0) std::fputs(block_.c_str(), out_);
+  block_lines_ = lines;
+  std::fflush(out_);
+}
+
+void ProgressDisplay::Finish() { block_lines_ = 0; }
+
+void ProgressDisplay::EraseBlock() {
+  // Up by the block's lines, then clear to the end of the screen.
+  if (block_lines_ > 0) std::fprintf(out_, "\x1b[%dA\x1b[J", block_lines_);
+  block_lines_ = 0;
+}
+
+int TerminalWidth(std::FILE* out) {
+  const int fd = fileno(out);
+  const char* term = std::getenv("TERM");
+  if (fd < 0 || isatty(fd) == 0 || term == nullptr || absl::string_view(term) == "dumb") return 0;
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace skein

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "absl/time/time.h"
+#include "cli/progress_text.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// Shows a run's progress: one block redrawn in place on a terminal, elsewhere a line every 5 s.
+// Not thread-safe. Does not own `out`.
+class ProgressDisplay {
+ public:
+  // `width` is the terminal's in columns; 0 = `out` is no terminal.
+  ProgressDisplay(std::FILE* out, int width) : out_(out), width_(width) {}
+
+  // `now` is MonotonicNow().
+  void Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now);
+  // A line that stays, above the block.
+  void Say(const std::string& line);
+  // The block stays as it is; what follows is printed below it.
+  void Finish();
+
+ private:
+  void EraseBlock();
+
+  std::FILE* const out_;
+  const int width_;
+  int block_lines_ = 0;  // On the screen now.
+  std::string block_;
+  absl::Duration next_line_ = -absl::InfiniteDuration();
+};
+
+// Columns of the terminal behind `out`; 0 if it is none or cannot move its cursor.
+int TerminalWidth(std::FILE* out);
+
+}  // namespace skein

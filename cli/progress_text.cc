@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace skein {
+namespace {
+
+std::string FormatRate(double per_second) {
+  return std::isfinite(per_second) && per_second >= 0 ? FormatCount(std::llround(per_second)) : "-";
+}
+
+std::string FormatNumber(double value, const char* unknown) {
+  return std::isfinite(value) ? absl::StrFormat("%.1f", value) : unknown;
+}
+
+double Share(const v1::RunProgress& progress) {
+  if (progress.target_env_steps() == 0) return 0;
+  return std::min(1.0, static_cast<double>(progress.env_steps()) / static_cast<double>(progress.target_env_steps()));
+}
+
+// Rounded down, so that 100 % is only ever shown at the target.
+std::string FormatPercent(double share) { return absl::StrFormat("%.1f%%", std::floor(share * 1000) / 10); }
+
+int CountActors(const v1::StatusResponse& status) {
+  return std::count_if(status.members().begin(), status.members().end(),
+                       [](const v1::MemberStatus& member) { return member.role() == "actor"; });
+}
+
+std::string FirstError(const v1::StatusResponse& status) {
+  const std::string& error = status.last_error().empty() ? status.progress().last_error() : status.last_error();
+  return absl::StrReplaceAll(error, {{"\n", " "}});
+}
+
+bool WaitsForData(const v1::StatusResponse& status) {
+  return status.state() == v1::RUN_STATE_STARTING || status.state() == v1::RUN_STATE_WAITING_FOR_DATA;
+}
+
+}  // namespace
+
+std::string FormatCount(uint64_t count) {
+  std::string text = absl::StrCat(count);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), 1, ',');
+  return text;
+}
+
+std::string FormatSeconds(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "-";
+  const uint64_t total = std::llround(std::min(seconds, 1e12));
+  if (total < 60) return absl::StrCat(total, "s");
+  if (total < 3600) return absl::StrFormat("%dm%02ds", total / 60, total % 60);
+  return absl::StrFormat("%dh%02dm", total / 3600, total % 3600 / 60);
+}
+
+std::string FormatBar(double share, int width) {
+  share = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 0.0;
+  const int full = static_cast<int>(share * width);
+  return absl::StrCat("[", std::string(full, '#'), std::string(width - full, '-'), "]");
+}
+
+std::string RunStateName(v1::RunState state) {
+  const std::string name = v1::RunState_Name(state);
+  return absl::AsciiStrToLower(absl::StrReplaceAll(absl::StripPrefix(name, "RUN_STATE_"), {{"_", " "}}));
+}
+
+std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width) {
+  const v1::RunProgress& progress = status.progress();
+  const double share = Share(progress);
+  const std::string steps =
+      absl::StrFormat(" %s  %s / %s env steps   ETA %s", FormatPercent(share), FormatCount(progress.env_steps()),
+                      FormatCount(progress.target_env_steps()), FormatSeconds(progress.eta_seconds()));
+  const int bar = std::clamp(width - static_cast<int>(steps.size()) - 2, 4, 40);
+  std::vector<std::string> lines = {
+      absl::StrFormat("%s  %s  %s  iteration %d", status.run_name(), status.env_id(), RunStateName(status.state()),
+                      progress.iteration()),
+      FormatBar(share, bar) + steps,
+      absl::StrFormat("env-steps/s  %s (10 s)   %s (60 s)   %s (300 s)",
+                      FormatRate(progress.env_steps_per_second_10s()), FormatRate(progress.env_steps_per_second_60s()),
+                      FormatRate(progress.env_steps_per_second_300s())),
+      absl::StrFormat("mean episode return (last 100)  %s   length %s   episodes %s",
+                      FormatNumber(progress.mean_episode_return(), "-"),
+                      FormatNumber(progress.mean_episode_length(), "-"), FormatCount(progress.episodes())),
+      absl::StrFormat("policy lag %s   actors %d live%s   queue %d", FormatNumber(progress.mean_policy_lag(), "-"),
+                      CountActors(status),
+                      notes.actor_restarts > 0 ? absl::StrCat(" (", notes.actor_restarts, " restarted)") : "",
+                      progress.queued_batches())};
+  if (WaitsForData(status) && !notes.waiting_hint.empty()) lines.push_back(notes.waiting_hint);
+  if (const std::string error = FirstError(status); !error.empty()) lines.push_back("first error: " + error);
+  for (std::string& line : lines) line.resize(std::min(line.size(), static_cast<size_t>(std::max(width, 1))));
+  return lines;
+}
+
+std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressNotes& notes) {
+  const v1::RunProgress& progress = status.progress();
+  std::string line = absl::StrFormat(
+      "%s  %s/%s (%s)  %s/%s/%s env-steps/s (10/60/300 s)  return %s  lag %s  actors %d  queue %d  ETA %s",
+      RunStateName(status.state()), FormatCount(progress.env_steps()), FormatCount(progress.target_env_steps()),
+      FormatPercent(Share(progress)), FormatRate(progress.env_steps_per_second_10s()),
+      FormatRate(progress.env_steps_per_second_60s()), FormatRate(progress.env_steps_per_second_300s()),
+      FormatNumber(progress.mean_episode_return(), "-"), FormatNumber(progress.mean_policy_lag(), "-"),
+      CountActors(status), progress.queued_batches(), FormatSeconds(progress.eta_seconds()));
+  if (notes.actor_restarts > 0) absl::StrAppend(&line, "  restarts ", notes.actor_restarts);
+  if (WaitsForData(status) && !notes.waiting_hint.empty()) absl::StrAppend(&line, "  ", notes.waiting_hint);
+  if (const std::string error = FirstError(status); !error.empty()) absl::StrAppend(&line, "  first error: ", error);
+  return line;
+}
+
+std::string FormatStatusTable(const v1::StatusResponse& status) {
+  const v1::RunProgress& progress = status.progress();
+  std::string text = absl::StrFormat("run       %s (%s), %s, up %s\n", status.run_name(), status.env_id(),
+                                     RunStateName(status.state()), FormatSeconds(status.uptime_seconds()));
+  const std::vector<std::string> block = FormatProgressBlock(status, {}, 1000);
+  for (size_t i = 1; i < block.size(); ++i) absl::StrAppend(&text, "          ", block[i], "\n");
+  absl::StrAppend(&text, "steps     ", FormatStepAccount(progress.account()), "\n");
+  absl::StrAppendFormat(&text, "members   %d joins, %d leaves, %d expired\n", status.joins(), status.leaves(),
+                        status.expirations());
+  if (!progress.checkpoint().empty()) {
+    absl::StrAppend(&text, "saved     ", progress.checkpoint(), " (digest ", progress.checkpoint_digest(), ")\n");
+  }
+  absl::StrAppendFormat(&text, "\n%-12s %-16s %8s %8s %7s %12s %7s %5s %9s %7s  %s\n", "MEMBER", "HOST", "PID", "GEN",
+                        "RUNNERS", "ENV-STEPS/S", "POLICY", "CPU", "MEMORY", "SILENT", "METRICS");
+  for (const v1::MemberStatus& member : status.members()) {
+    const v1::MemberReport& report = member.report();
+    absl::StrAppendFormat(&text, "%-12s %-16s %8d %8d %7d %12s %7d %4.0f%% %5d MiB %6.1fs  %s\n", member.member_id(),
+                          member.host(), member.pid(), member.generation(), member.runners(),
+                          FormatRate(report.env_steps_per_second()), report.policy_version(), report.cpu_ratio() * 100,
+                          report.resident_bytes() >> 20, member.seconds_since_heartbeat(), member.metrics_address());
+  }
+  return text;
+}
+
+std::string FormatStepAccount(const v1::StepAccount& account) {
+  std::string text =
+      absl::StrFormat("collected %s = trained %s + stale %s + rejected %s + lost %s", FormatCount(account.collected()),
+                      FormatCount(account.trained()), FormatCount(account.stale()), FormatCount(account.rejected()),
+                      FormatCount(account.lost()));
+  if (account.pending() > 0) absl::StrAppend(&text, " + pending ", FormatCount(account.pending()));
+  return text;
+}
+
+}  // namespace skein

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "skein/v1/status.pb.h"
+
+// A run's status as text for people. Pure functions.
+namespace skein {
+
+std::string FormatCount(uint64_t count);         // 1234567 -> "1,234,567"
+std::string FormatSeconds(double seconds);       // 83 -> "1m23s"; negative, infinite or NaN -> "-"
+std::string FormatBar(double share, int width);  // 0.5, 8 -> "[####----]"; share is clamped to [0, 1]
+std::string RunStateName(v1::RunState state);    // "waiting for data"
+
+// What the display knows beyond the coordinator's answer.
+struct ProgressNotes {
+  uint64_t actor_restarts = 0;
+  std::string waiting_hint;  // What to do while no data arrive; empty = nothing to say.
+};
+
+// The live block: bar, rates, return, members, and the first error if there is one. No line exceeds `width` columns.
+std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width);
+
+// The same on one line, for logs.
+std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressNotes& notes);
+
+// `skein status`: the run, then a table of its members.
+std::string FormatStatusTable(const v1::StatusResponse& status);
+
+// "collected 12 = trained 10 + stale 0 + rejected 0 + lost 2", and "+ pending N" unless that is 0.
+std::string FormatStepAccount(const v1::StepAccount& account);
+
+}  // namespace skein

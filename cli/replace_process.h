@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace skein {
+
+// Becomes the program `name` of `folder` (execv), in the foreground with all signals its own and one Torch thread.
+// Returns only if that fails. Unavailable: it is not there. Internal: the system refused.
+absl::Status ReplaceProcess(const std::string& folder, const std::string& name,
+                            const std::vector<std::string>& arguments);
+
+}  // namespace skein

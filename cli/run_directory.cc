@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/file.h"
+#include "google/protobuf/text_format.h"
+#include "nlohmann/json.hpp"
+#include "xxhash.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kOrphanGrace = absl::Seconds(10);
+constexpr uint64_t kMaxManifestBytes = 1 << 20;
+
+absl::Status IoError(const std::string& what, const std::string& path, int error) {
+  const std::string message = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
+  return absl::PermissionDeniedError(message);
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return IoError("cannot make folder", path, error.value());
+  return absl::OkStatus();
+}
+
+// The pids in a lock file: its owner's, then those of noted children.
+std::vector<pid_t> PidsIn(int fd) {
+  char text[4096] = {};
+  const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
+  std::vector<pid_t> pids;
+  for (absl::string_view word : absl::StrSplit(absl::string_view(text, std::max<ssize_t>(size, 0)), '\n')) {
+    int pid = 0;
+    if (absl::SimpleAtoi(word, &pid) && pid > 0) pids.push_back(pid);
+  }
+  return pids;
+}
+
+// Whether the process is there and one of ours; its number may have gone to somebody else.
+bool IsSkeinProcess(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
+  std::string name;
+  return std::getline(file, name) && absl::StartsWith(name, "skein");
+}
+
+absl::Status WaitForOrphans(const std::string& folder, const std::vector<pid_t>& pids) {
+  const absl::Duration give_up = MonotonicNow() + kOrphanGrace;
+  for (pid_t pid : pids) {
+    while (IsSkeinProcess(pid)) {
+      if (MonotonicNow() > give_up) {
+        return absl::UnavailableError(absl::StrCat(folder, " is still in use by process ", pid,
+                                                   ", left behind by a skein that was killed; stop it first"));
+      }
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Takes the lock of `folder` and returns its descriptor.
+absl::StatusOr<int> Lock(const std::string& folder) {
+  const std::string path = folder + "/lock";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return IoError("cannot open", path, errno);
+  absl::Cleanup close_fd = [fd] { close(fd); };
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  std::vector<pid_t> pids = PidsIn(fd);
+  if (!locked) {
+    return absl::UnavailableError(
+        absl::StrCat(folder, " is in use by process ", pids.empty() ? 0 : pids[0], "; stop it or give another --name"));
+  }
+  if (!pids.empty()) pids.erase(pids.begin());
+  if (absl::Status status = WaitForOrphans(folder, pids); !status.ok()) return status;
+  const std::string pid = absl::StrCat(getpid(), "\n");
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return IoError("cannot write", path, errno);
+  }
+  std::move(close_fd).Cancel();
+  return fd;
+}
+
+// Renames `folder` to the first free <folder>.old-N.
+absl::StatusOr<std::string> MoveAside(const std::string& folder) {
+  for (int n = 1;; ++n) {
+    const std::string target = absl::StrCat(folder, ".old-", n);
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(target, error))) continue;
+    fs::rename(folder, target, error);
+    if (error) return IoError("cannot move aside", folder, error.value());
+    return target;
+  }
+}
+
+std::optional<CheckpointInfo> FindNewestCheckpoint(const std::string& run_path) {
+  const std::string folder = run_path + "/checkpoints";
+  std::string newest;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    std::error_code ignored;
+    if (absl::StartsWith(name, "step_") && name > newest && fs::exists(it->path() / "DONE", ignored)) newest = name;
+  }
+  if (newest.empty()) return std::nullopt;
+  CheckpointInfo info;
+  info.path = folder + "/" + newest;
+  const auto manifest = ReadFile(info.path + "/manifest.json", kMaxManifestBytes);
+  if (!manifest.ok()) return info;
+  const auto json = nlohmann::json::parse(*manifest, nullptr, false);
+  if (!json.is_object()) return info;
+  if (const auto it = json.find("env_steps"); it != json.end() && it->is_number_unsigned()) info.env_steps = *it;
+  if (const auto it = json.find("digest"); it != json.end() && it->is_string()) info.digest = *it;
+  return info;
+}
+
+absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& config) {
+  const std::string path = folder + "/config.yaml";
+  const std::string advice = "; start over with --resume never (the old folder is kept) or give another --name";
+  const auto text = ReadFile(path, 1 << 20);
+  if (!text.ok()) return absl::DataLossError(absl::StrCat(text.status().message(), advice));
+  v1::RunConfig old_config;
+  if (absl::Status status = MergeYaml(*text, path, &old_config); !status.ok()) {
+    return absl::DataLossError(absl::StrCat(status.message(), advice));
+  }
+  ApplyDefaults(&old_config);
+  if (const auto difference = FirstDifference(old_config, config)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder, " has checkpoints of another configuration: ", *difference, advice));
+  }
+  return absl::OkStatus();
+}
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// A leaf field's value as text, "[a, b]" for lists.
+std::string FieldText(const Message& message, const FieldDescriptor* field) {
+  std::string text;
+  if (!field->is_repeated()) {
+    google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1, &text);
+    return text;
+  }
+  std::string list = "[";
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+    google::protobuf::TextFormat::PrintFieldValueToString(message, field, i, &text);
+    absl::StrAppend(&list, i == 0 ? "" : ", ", text);
+  }
+  return list + "]";
+}
+
+std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, const std::string& prefix) {
+  for (int i = 0; i < a.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = a.GetDescriptor()->field(i);
+    const std::string name = prefix + std::string(field->name());
+    if (name == "total_steps") continue;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      auto difference = DifferenceWithin(a.GetReflection()->GetMessage(a, field),
+                                         b.GetReflection()->GetMessage(b, field), name + ".");
+      if (difference) return difference;
+      continue;
+    }
+    const std::string old_text = FieldText(a, field), new_text = FieldText(b, field);
+    if (old_text != new_text) return absl::StrCat(name, ": ", old_text, " -> ", new_text);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, const v1::RunConfig& config,
+                                                ResumeMode resume) {
+  RunDirectory directory;
+  directory.path_ = std::string(absl::StripSuffix(runs_dir, "/")) + "/" + config.name();
+  const std::string& path = directory.path_;
+  std::error_code ignored;
+  const bool existed = fs::exists(path, ignored);
+  if (resume == ResumeMode::kMust && !FindNewestCheckpoint(path)) {
+    return absl::NotFoundError(absl::StrCat(path, "/checkpoints: no complete checkpoint to resume from"));
+  }
+  if (absl::Status status = MakeFolder(path); !status.ok()) return status;
+  auto lock = Lock(path);
+  if (!lock.ok()) return lock.status();
+  directory.lock_fd_ = *lock;
+
+  if (resume == ResumeMode::kNever && existed) {
+    auto moved = MoveAside(path);
+    if (!moved.ok()) return moved.status();
+    directory.moved_to_ = *moved;
+    if (absl::Status status = MakeFolder(path); !status.ok()) return status;
+    lock = Lock(path);
+    if (!lock.ok()) return lock.status();
+    close(std::exchange(directory.lock_fd_, *lock));
+  } else if (FindNewestCheckpoint(path)) {
+    // Without a checkpoint there is nothing that a new configuration could contradict.
+    if (absl::Status status = CheckSameConfig(path, config); !status.ok()) return status;
+  }
+  if (absl::Status status = MakeFolder(path + "/log"); !status.ok()) return status;
+  if (absl::Status status = WriteFileAtomically(directory.config_path(), ToYaml(config)); !status.ok()) return status;
+  return directory;
+}
+
+RunDirectory::RunDirectory(RunDirectory&& other) noexcept
+    : path_(std::move(other.path_)),
+      moved_to_(std::move(other.moved_to_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+
+RunDirectory& RunDirectory::operator=(RunDirectory&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(moved_to_, other.moved_to_);
+  std::swap(lock_fd_, other.lock_fd_);
+  return *this;
+}
+
+RunDirectory::~RunDirectory() {
+  if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+std::optional<CheckpointInfo> RunDirectory::NewestCheckpoint() const { return FindNewestCheckpoint(path_); }
+
+absl::Status RunDirectory::NoteChild(pid_t pid) const {
+  const std::string line = absl::StrCat(pid, "\n");
+  const off_t end = lseek(lock_fd_, 0, SEEK_END);
+  if (end < 0 || pwrite(lock_fd_, line.data(), line.size(), end) != static_cast<ssize_t>(line.size())) {
+    return IoError("cannot write", path_ + "/lock", errno);
+  }
+  return absl::OkStatus();
+}
+
+std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config) {
+  return DifferenceWithin(old_config, new_config, "");
+}
+
+std::string RunId(const v1::RunConfig& config) {
+  v1::RunConfig copy = config;
+  copy.clear_total_steps();
+  const std::string text = ToYaml(copy);
+  return absl::StrCat(config.name(), "-", absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size())).substr(0, 8));
+}
+
+}  // namespace skein

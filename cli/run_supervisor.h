@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "cli/child.h"
+#include "cli/launch_plan.h"
+#include "cli/progress_display.h"
+#include "cli/run_directory.h"
+#include "cli/status_client.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// Runs one session of a run on this machine: coordinator, learner and actors as child processes.
+//   start coordinator -> read its addresses -> learner, actors -> watch, once a second ask for status -> stop all
+// An actor that dies is restarted after a back-off, at most three times a minute; any other death ends the session.
+// Not thread-safe. All children have ended when Run() returns.
+class RunSupervisor {
+ public:
+  struct Options {
+    std::string program_folder;  // Of skein-coordinator, skein-learner, skein-actor.
+    std::string host = "127.0.0.1";
+    std::string announce_host = "127.0.0.1";
+    int port = 0;
+    int http_port = 0;
+    ResumeMode resume = ResumeMode::kAuto;
+    std::string run_id;
+    int torch_threads = 1;                // Of the learner.
+    std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: tell people how to add workers.
+  };
+  struct Outcome {
+    int exit_code = 0;     // The learner's, or of whoever ended the session.
+    bool stopped = false;  // By the user's signal.
+    std::string failure;   // What to tell the user; empty if exit_code is 0.
+    std::optional<v1::StatusResponse> last_status;
+    absl::Duration wall_time;
+    uint64_t actor_restarts = 0;
+  };
+
+  // Both pointers must outlive the supervisor.
+  RunSupervisor(Options options, const RunDirectory* directory, ProgressDisplay* display);
+  ~RunSupervisor();
+
+  // Returns when the learner has ended, something has failed, or `stop` was notified and all have been stopped:
+  // learner first, which writes a checkpoint, then actors, then coordinator, in 10 s at most. Call once.
+  Outcome Run(const absl::Notification& stop);
+
+ private:
+  struct ActorSlot;
+
+  // Not ok: Outcome's exit code and failure.
+  absl::Status Start();
+  absl::Status StartCoordinator();
+  absl::Status StartLearner();
+  absl::Status StartActor(ActorSlot* slot);
+  // Both return whether the session goes on.
+  bool Watch(Outcome* outcome);
+  bool WatchActor(ActorSlot* slot, Outcome* outcome);
+  void PollStatus();
+  void StopActors(absl::Duration grace);
+  static void Fail(const Child& child, int code, Outcome* outcome);
+
+  const Options options_;
+  const RunDirectory* const directory_;
+  ProgressDisplay* const display_;
+  std::string coordinator_address_;
+  std::unique_ptr<StatusClient> status_client_;
+  std::optional<v1::StatusResponse> last_status_;
+  absl::Duration next_poll_ = -absl::InfiniteDuration();
+  ProgressNotes notes_;
+  std::unique_ptr<Child> coordinator_;
+  std::unique_ptr<Child> learner_;
+  std::deque<ActorSlot> actors_;
+};
+
+// The addresses in "coordinator listening grpc=HOST:PORT http=http://HOST:PORT/". Internal: it is another line.
+struct CoordinatorAddresses {
+  std::string grpc;
+  std::string http_url;
+};
+absl::StatusOr<CoordinatorAddresses> ParseCoordinatorLine(const std::string& line);
+
+}  // namespace skein

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/training_session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/exit_code.h"
+#include "base/shutdown.h"
+#include "cli/evaluation_result.h"
+#include "cli/final_evaluation.h"
+#include "cli/progress_display.h"
+#include "cli/run_directory.h"
+#include "cli/run_supervisor.h"
+
+namespace skein {
+namespace {
+
+std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
+  return absl::StrCat("checkpoint: ", checkpoint.path, " (digest ", checkpoint.digest.empty() ? "?" : checkpoint.digest,
+                      ")");
+}
+
+RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
+                                         const std::string& program_folder) {
+  RunSupervisor::Options supervisor;
+  supervisor.program_folder = program_folder;
+  supervisor.host = options.host;
+  supervisor.announce_host = options.announce_host.empty() ? AnnounceHost(options.host) : options.announce_host;
+  supervisor.port = options.port;
+  supervisor.http_port = options.http_port;
+  supervisor.resume = plan.resume;
+  supervisor.run_id = RunId(plan.config);
+  supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
+  supervisor.actor_runners = plan.actor_runners;
+  return supervisor;
+}
+
+// One session's figures, for people.
+void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
+            const std::optional<CheckpointInfo>& checkpoint) {
+  const double seconds = absl::ToDoubleSeconds(outcome.wall_time);
+  if (checkpoint) {
+    const uint64_t trained = checkpoint->env_steps - std::min(steps_before, checkpoint->env_steps);
+    const uint64_t rate = seconds > 0 ? static_cast<uint64_t>(static_cast<double>(trained) / seconds) : 0;
+    std::cout << "trained: " << FormatCount(trained) << " env steps in " << FormatSeconds(seconds) << " ("
+              << FormatCount(rate) << " env-steps/s with start and end)\n";
+  }
+  if (outcome.last_status) {
+    std::cout << "step account: " << FormatStepAccount(outcome.last_status->progress().account()) << "\n";
+  }
+  if (outcome.actor_restarts > 0) std::cout << "actors restarted: " << outcome.actor_restarts << "\n";
+  if (checkpoint) std::cout << DescribeCheckpoint(*checkpoint) << "\n";
+  std::cout << std::flush;
+  if (outcome.last_status && !outcome.last_status->last_error().empty()) {
+    std::cerr << "first error: " << outcome.last_status->last_error() << std::endl;
+  }
+}
+
+int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, const std::string& command,
+                      const std::string& program_folder, const RunDirectory& directory,
+                      const absl::Notification& stop) {
+  if (options.no_eval || plan.config.eval().episodes() == 0) return kExitOk;
+  std::cout << "evaluating " << plan.config.eval().episodes() << " episodes" << std::endl;
+  const auto result = EvaluateRun(program_folder, directory, plan.config, stop);
+  if (absl::IsCancelled(result.status())) {
+    std::cout << "evaluation stopped; the same command evaluates again" << std::endl;
+    return kExitOk;
+  }
+  if (!result.ok()) return ReportAndExitCode(command.c_str(), result.status());
+  std::cout << "evaluation: " << FormatEvaluation(*result) << " (" << directory.eval_path() << ")" << std::endl;
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunTraining(const LaunchOptions& options, const std::string& command, const std::string& program_folder) {
+  absl::Notification stop;
+  ShutdownSignal shutdown;
+  shutdown.OnSignal([&stop] { stop.Notify(); });
+
+  const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()));
+  if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
+  const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
+  if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());
+  const v1::RunConfig& config = plan->config;
+
+  for (const std::string& note : plan->notes) std::cout << note << "\n";
+  if (!directory->moved_to().empty()) std::cout << "moved the old run to " << directory->moved_to() << "\n";
+  std::cout << "run directory: " << directory->path() << std::endl;
+  const auto before = directory->NewestCheckpoint();
+  const uint64_t steps_before = before ? before->env_steps : 0;
+  if (before && steps_before >= config.total_steps()) {
+    std::cout << "target already reached: " << FormatCount(steps_before) << " of " << FormatCount(config.total_steps())
+              << " env steps; raise it with --steps, or start over with --resume never\n"
+              << DescribeCheckpoint(*before) << std::endl;
+    return EvaluateAndReport(options, *plan, command, program_folder, *directory, stop);
+  }
+  if (before) {
+    std::cout << "resuming at " << FormatCount(steps_before) << " of " << FormatCount(config.total_steps())
+              << " env steps" << std::endl;
+  }
+
+  ProgressDisplay display(stdout, TerminalWidth(stdout));
+  RunSupervisor supervisor(SupervisorOptions(options, *plan, program_folder), &*directory, &display);
+  const RunSupervisor::Outcome outcome = supervisor.Run(stop);
+  const auto after = directory->NewestCheckpoint();
+  const bool reached = after && after->env_steps >= config.total_steps();
+  Report(outcome, steps_before, after);
+  if (outcome.exit_code != 0) {
+    std::cerr << command << ": " << outcome.failure << std::endl;
+    return outcome.exit_code;
+  }
+  if (!reached) {
+    std::cout << "stopped before the target of " << FormatCount(config.total_steps())
+              << " env steps; the same command goes on from the checkpoint"
+              << (plan->resume == ResumeMode::kNever ? " if --resume never is left out" : "") << std::endl;
+    return kExitOk;
+  }
+  if (stop.HasBeenNotified()) return kExitOk;
+  return EvaluateAndReport(options, *plan, command, program_folder, *directory, stop);
+}
+
+}  // namespace skein

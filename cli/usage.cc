@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/usage.h"
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/exit_code.h"
+
+namespace skein {
+namespace {
+
+int UsageError(const std::string& command, const std::string& message) {
+  std::cerr << command << ": " << absl::StrReplaceAll(message, {{"\n", " "}}) << " (try `" << command << " --help`)"
+            << std::endl;
+  return kExitUsage;
+}
+
+}  // namespace
+
+std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv) {
+  const auto verbs = app.get_subcommands([](CLI::App*) { return true; });
+  if (!verbs.empty()) {
+    const auto names =
+        absl::StrJoin(verbs, ", ", [](std::string* out, CLI::App* verb) { out->append(verb->get_name()); });
+    const std::string first = argc > 1 ? argv[1] : "";
+    if (first.empty()) return UsageError(app.get_name(), absl::StrCat("what to do? Verbs are ", names));
+    if (first[0] != '-' &&
+        std::none_of(verbs.begin(), verbs.end(), [&](CLI::App* v) { return v->check_name(first); })) {
+      return UsageError(app.get_name(), absl::StrCat("no verb '", first, "'; there are ", names));
+    }
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    return UsageError(chosen.empty() ? app.get_name() : absl::StrCat(app.get_name(), " ", chosen[0]->get_name()),
+                      error.what());
+  }
+  return std::nullopt;
+}
+
+}  // namespace skein

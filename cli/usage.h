@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "CLI/App.hpp"
+
+namespace skein {
+
+// Parses the command line. nullopt: go on. Otherwise the program ends with the code: 0 after printing help or the
+// version, 64 after one line on standard error that says what is wrong and which --help to ask.
+std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv);
+
+}  // namespace skein

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "CLI/App.hpp"
+
+// The verbs of the skein command. Each function adds one to `app`; parsing it sets *action to what it does,
+// which returns the exit code.
+namespace skein {
+
+using Action = std::function<int()>;
+
+void AddTrain(CLI::App* app, Action* action);
+void AddHead(CLI::App* app, Action* action);
+void AddWorker(CLI::App* app, Action* action);
+void AddStatus(CLI::App* app, Action* action);
+void AddEval(CLI::App* app, Action* action);
+void AddEnvs(CLI::App* app, Action* action);
+
+}  // namespace skein

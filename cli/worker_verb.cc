@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein worker: one actor process on this node.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/exit_code.h"
+#include "base/grpc_transport.h"
+#include "base/subprocess.h"
+#include "cli/launch_plan.h"
+#include "cli/replace_process.h"
+#include "cli/verbs.h"
+
+namespace skein {
+namespace {
+
+struct WorkerOptions {
+  std::string address;
+  std::string runners = "auto";
+  std::string timeout = "30s";
+  std::string metrics = "127.0.0.1:0";
+};
+
+absl::Status RunWorker(const WorkerOptions& options) {
+  const auto address = ParseHostPort(options.address);
+  if (!address.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
+  }
+  if (const auto metrics = ParseHostPort(options.metrics); !metrics.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--metrics: ", metrics.status().message()));
+  }
+  absl::Duration timeout;
+  if (!absl::ParseDuration(options.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("--timeout: got '", options.timeout, "', want e.g. 30s or 2m"));
+  }
+  const auto runners = ParseRunners(options.runners, std::thread::hardware_concurrency());
+  if (!runners.ok()) return runners.status();
+  return ReplaceProcess(ProgramFolder(), "skein-actor",
+                        {"--coordinator", options.address, "--runners", absl::StrCat(*runners), "--metrics",
+                         options.metrics, "--timeout", options.timeout});
+}
+
+}  // namespace
+
+void AddWorker(CLI::App* app, Action* action) {
+  CLI::App* verb = app->add_subcommand("worker", "Collect for a run: join its head, leave at will");
+  auto options = std::make_shared<WorkerOptions>();
+  verb->add_option("--address", options->address, "The head's HOST:PORT, as it prints it")->required();
+  verb->add_option("--runners", options->runners, "Runner threads, or auto = one a core")->capture_default_str();
+  verb->add_option("--timeout", options->timeout, "How long to wait for the head at first")->capture_default_str();
+  verb->add_option("--metrics", options->metrics, "Where to serve /metrics; 0.0.0.0:0 to be scraped from other nodes")
+      ->capture_default_str();
+  verb->footer("Example:\n  skein worker --address 10.0.0.1:7070 --runners 8 --metrics 0.0.0.0:0");
+  verb->callback(
+      [options, action] { *action = [options] { return ReportAndExitCode("skein worker", RunWorker(*options)); }; });
+}
+
+}  // namespace skein

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/monotonic_time.h"
+#include "skein/v1/coordinator_service.pb.h"
+
+namespace skein {
+
+// One blocked call, named by the caller of this module; never used twice.
+using WaiterId = uint64_t;
+
+// The end of one blocked call.
+struct BarrierReply {
+  WaiterId waiter = 0;
+  absl::Status status;
+  std::vector<std::string> members;  // If ok: who took part, ordered by id.
+};
+
+struct BarrierArrival {
+  WaiterId waiter = 0;
+  v1::Role role = v1::ROLE_UNSPECIFIED;
+  std::string member_id;
+  std::string name;
+  uint64_t generation = 0;
+  absl::Duration timeout;
+};
+
+// Named barriers of each role. The first arrival at a generation fixes its participants (the members of the role
+// that are live then) and its deadline; whoever joins later takes part only if it arrives. It opens when no
+// participant is absent. At the deadline every waiter gets DEADLINE_EXCEEDED in the same step and the generation may be
+// tried again. When a generation opens, it and all lower ones have passed.
+// Every arrival gets exactly one reply, unless it is cancelled. Pure. Not thread-safe.
+class Barriers {
+ public:
+  static constexpr size_t kMaxNameBytes = 128;
+  static constexpr size_t kMaxNames = 1024;
+  static constexpr absl::Duration kMaxTimeout = absl::Hours(24);
+
+  // `live` are the ids of the arriver's role, the arriver included. Replies:
+  // OK: opened, or had been opened with this very member. DeadlineExceeded: names generation and absent members.
+  // FailedPrecondition: the generation has passed, or the member went away while it waited.
+  // InvalidArgument: bad name, generation or timeout. ResourceExhausted: too many names.
+  void Arrive(const BarrierArrival& arrival, const std::set<std::string>& live, MonotonicTime now,
+              std::vector<BarrierReply>* replies);
+
+  // The call is gone: its member counts as absent again, unless it waits in another call. No reply.
+  void Cancel(WaiterId waiter);
+
+  // These members have left or expired, in one step: nobody waits for them any more.
+  void RemoveMembers(const std::set<std::string>& ids, std::vector<BarrierReply>* replies);
+
+  // Forgets which generations have passed, so that the successors of a role that has no member left count from 1.
+  void ForgetRole(v1::Role role);
+
+  // Ends what has reached its deadline; returns how many barriers that were.
+  int Tick(MonotonicTime now, std::vector<BarrierReply>* replies);
+
+  MonotonicTime NextDeadline() const;
+
+ private:
+  struct Round {
+    std::set<std::string> participants;                    // Contains the keys of `arrived`.
+    std::map<std::string, std::vector<WaiterId>> arrived;  // Never empty, nor is any value, between calls.
+    MonotonicTime deadline;
+  };
+  struct Barrier {
+    std::map<uint64_t, Round> rounds;  // By generation, all above opened_generation.
+    uint64_t opened_generation = 0;
+    std::vector<std::string> opened_members;
+    std::set<std::string> may_repeat;  // Those of opened_members that have been live ever since.
+  };
+  using Key = std::pair<v1::Role, std::string>;
+
+  static void OpenWhatIsComplete(const std::string& name, Barrier* barrier, std::vector<BarrierReply>* replies);
+
+  std::map<Key, Barrier> barriers_;
+};
+
+}  // namespace skein

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/coordinator_state.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/grpc_transport.h"
+
+namespace skein {
+namespace {
+
+bool IsFinal(v1::RunState state) {
+  return state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED;
+}
+
+bool LeadsRun(const Member& member) { return member.role == v1::ROLE_LEARNER && member.rank == 0; }
+
+absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id) {
+  if (request.protocol_major() != kProtocolMajor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "protocol ", request.protocol_major(), ".", request.protocol_minor(), " does not match the coordinator's ",
+        kProtocolMajor, ".", kProtocolMinor, "; run the same version of Skein everywhere"));
+  }
+  if (request.role() != v1::ROLE_LEARNER && request.role() != v1::ROLE_ACTOR) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("role must be learner (1) or actor (2); got ", static_cast<int>(request.role())));
+  }
+  if (!request.run_id().empty() && request.run_id() != run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this coordinator serves run ", run_id, ", not run ", request.run_id()));
+  }
+  if (request.role() == v1::ROLE_LEARNER && request.data_address().empty()) {
+    return absl::InvalidArgumentError("a learner must give the data_address of its Learner service");
+  }
+  return absl::OkStatus();
+}
+
+Member MemberOf(const v1::JoinRequest& request) {
+  Member member;
+  member.role = request.role();
+  member.rank = request.rank();
+  member.runners = request.runners();
+  member.host = request.host();
+  member.pid = request.pid();
+  member.data_address = request.data_address();
+  member.metrics_address = request.metrics_address();
+  return member;
+}
+
+v1::MemberStatus StatusOf(const Member& member, MonotonicTime now) {
+  v1::MemberStatus status;
+  status.set_member_id(member.id);
+  status.set_role(RoleName(member.role));
+  status.set_generation(member.generation);
+  status.set_host(member.host);
+  status.set_pid(member.pid);
+  status.set_metrics_address(member.metrics_address);
+  status.set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - member.last_heartbeat));
+  status.set_runners(member.runners);
+  *status.mutable_report() = member.report;
+  return status;
+}
+
+}  // namespace
+
+CoordinatorState::CoordinatorState(Options options)
+    : options_(std::move(options)),
+      lease_(absl::Seconds(options_.config.coordinator().lease_seconds())),
+      membership_(lease_, options_.start_epoch << 10) {
+  progress_.set_state(v1::RUN_STATE_STARTING);
+  progress_.set_target_env_steps(options_.config.total_steps());
+  progress_.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
+  progress_.set_eta_seconds(-1);
+}
+
+absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& request, MonotonicTime now,
+                                                        Effects* effects) {
+  Tick(now, effects);
+  if (absl::Status status = CheckJoin(request, options_.run_id); !status.ok()) return status;
+  absl::StatusOr<const Member*> joined = membership_.Join(MemberOf(request), now);
+  if (!joined.ok()) return joined.status();
+  const Member& member = **joined;
+  ++joins_;
+  effects->changes.push_back({MembershipChange::kJoined, member});
+  next_deadline_ = std::min(next_deadline_, now + lease_);
+  if (member.role == v1::ROLE_LEARNER) last_error_.clear();
+  if (LeadsRun(member)) {
+    progress_.set_state(v1::RUN_STATE_STARTING);
+    progress_.clear_last_error();
+  }
+  UpdateAssignment();
+
+  v1::JoinResponse response;
+  response.set_member_id(member.id);
+  response.set_generation(member.generation);
+  response.set_run_id(options_.run_id);
+  *response.mutable_config() = options_.config;
+  response.set_lease_seconds(options_.config.coordinator().lease_seconds());
+  response.set_heartbeat_seconds(options_.config.coordinator().heartbeat_seconds());
+  response.set_learner_address(LearnerAddressOf(member.id));
+  return response;
+}
+
+absl::StatusOr<v1::HeartbeatResponse> CoordinatorState::Heartbeat(const v1::HeartbeatRequest& request,
+                                                                  MonotonicTime now, Effects* effects) {
+  Tick(now, effects);
+  absl::StatusOr<Member*> member = membership_.Find(request.member_id(), request.generation());
+  if (!member.ok()) return member.status();
+  (*member)->last_heartbeat = now;
+  TakeReports(*member, request.has_report() ? &request.report() : nullptr,
+              request.has_progress() ? &request.progress() : nullptr);
+  v1::HeartbeatResponse response;
+  response.set_run_state(progress_.state());
+  response.set_learner_address(LearnerAddressOf(request.member_id()));
+  return response;
+}
+
+void CoordinatorState::Leave(const v1::LeaveRequest& request, MonotonicTime now, Effects* effects) {
+  Tick(now, effects);
+  std::optional<Member> member = membership_.Remove(request.member_id(), request.generation());
+  if (!member) return;
+  TakeReports(&*member, request.has_report() ? &request.report() : nullptr,
+              request.has_progress() ? &request.progress() : nullptr);
+  ++leaves_;
+  Depart({*member}, MembershipChange::kLeft, effects);
+}
+
+void CoordinatorState::Arrive(WaiterId waiter, const v1::BarrierRequest& request, MonotonicTime now, Effects* effects) {
+  Tick(now, effects);
+  absl::StatusOr<Member*> member = membership_.Find(request.member_id(), request.member_generation());
+  if (!member.ok()) {
+    effects->replies.push_back({waiter, absl::FailedPreconditionError(member.status().message()), {}});
+    return;
+  }
+  const double seconds = request.timeout_seconds() == 0 ? options_.config.coordinator().barrier_timeout_seconds()
+                                                        : request.timeout_seconds();
+  const v1::Role role = (*member)->role;
+  // absl::Seconds(NaN) is not usable; a negative duration is refused as NaN should be.
+  const absl::Duration timeout = seconds == seconds ? absl::Seconds(seconds) : -absl::InfiniteDuration();
+  barriers_.Arrive({waiter, role, request.member_id(), request.name(), request.barrier_generation(), timeout},
+                   membership_.IdsOf(role), now, &effects->replies);
+  next_deadline_ = std::min(next_deadline_, barriers_.NextDeadline());
+}
+
+void CoordinatorState::Tick(MonotonicTime now, Effects* effects) {
+  if (now < next_deadline_) return;
+  std::vector<Member> expired = membership_.Expire(now);
+  for (const Member& member : expired) {
+    ++expirations_;
+    if (member.role == v1::ROLE_LEARNER && last_error_.empty() && !IsFinal(progress_.state())) {
+      last_error_ = absl::StrCat(member.id, " on ", member.host, " (pid ", member.pid, ") was silent for ",
+                                 absl::FormatDuration(lease_), ": its lease has ended");
+    }
+  }
+  Depart(expired, MembershipChange::kExpired, effects);
+  effects->barriers_timed_out += barriers_.Tick(now, &effects->replies);
+  next_deadline_ = std::min(membership_.NextExpiry(), barriers_.NextDeadline());
+}
+
+// Of members that membership_ has taken out already.
+void CoordinatorState::Depart(const std::vector<Member>& members, MembershipChange::Kind kind, Effects* effects) {
+  if (members.empty()) return;
+  std::set<std::string> ids;
+  for (const Member& member : members) {
+    ids.insert(member.id);
+    effects->changes.push_back({kind, member});
+    if (LeadsRun(member)) LoseLearner();
+  }
+  barriers_.RemoveMembers(ids, &effects->replies);
+  for (v1::Role role : {v1::ROLE_LEARNER, v1::ROLE_ACTOR}) {
+    if (membership_.IdsOf(role).empty()) barriers_.ForgetRole(role);
+  }
+  UpdateAssignment();
+}
+
+void CoordinatorState::LoseLearner() {
+  if (!IsFinal(progress_.state())) progress_.set_state(v1::RUN_STATE_STARTING);
+  progress_.set_env_steps_per_second_10s(0);
+  progress_.set_env_steps_per_second_60s(0);
+  progress_.set_env_steps_per_second_300s(0);
+  progress_.set_eta_seconds(-1);
+}
+
+void CoordinatorState::TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress) {
+  if (report != nullptr) {
+    NoteError(member->id, member->report.last_error(), report->last_error());
+    member->report = *report;
+  }
+  if (progress != nullptr && LeadsRun(*member)) {
+    NoteError(member->id, progress_.last_error(), progress->last_error());
+    const v1::RunState before = progress_.state();
+    progress_ = *progress;
+    if (progress_.state() == v1::RUN_STATE_UNSPECIFIED) progress_.set_state(before);
+  }
+}
+
+// A member repeats its last error in every report: only a new one counts.
+void CoordinatorState::NoteError(const std::string& member_id, const std::string& before, const std::string& now) {
+  if (!now.empty() && now != before && last_error_.empty()) last_error_ = absl::StrCat(member_id, ": ", now);
+}
+
+void CoordinatorState::UpdateAssignment() {
+  assignment_.Update(membership_.IdsOf(v1::ROLE_LEARNER), membership_.IdsOf(v1::ROLE_ACTOR));
+}
+
+std::string CoordinatorState::LearnerAddressOf(const std::string& member_id) const {
+  auto learner = membership_.members().find(assignment_.LearnerOf(member_id));
+  return learner == membership_.members().end() ? "" : learner->second.data_address;
+}
+
+v1::StatusResponse CoordinatorState::Status(MonotonicTime now) const {
+  v1::StatusResponse status;
+  status.set_run_id(options_.run_id);
+  status.set_run_name(options_.config.name());
+  status.set_env_id(options_.config.env().id());
+  status.set_state(progress_.state());
+  *status.mutable_progress() = progress_;
+  for (const auto& [id, member] : membership_.members()) *status.add_members() = StatusOf(member, now);
+  status.set_joins(joins_);
+  status.set_leaves(leaves_);
+  status.set_expirations(expirations_);
+  status.set_uptime_seconds(absl::ToDoubleSeconds(now));
+  status.set_run_directory(options_.run_directory);
+  status.set_last_error(last_error_);
+  return status;
+}
+
+}  // namespace skein

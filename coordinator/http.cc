@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http.h"
+
+#include <utility>
+
+#include "coordinator/status_page.h"
+#include "google/protobuf/util/json_util.h"
+#include "nlohmann/json.hpp"
+
+namespace skein {
+namespace {
+
+nlohmann::json Target(const std::string& address, const std::string& role, const std::string& member,
+                      const std::string& run) {
+  return {{"targets", {address}}, {"labels", {{"role", role}, {"member", member}, {"run", run}}}};
+}
+
+}  // namespace
+
+std::string ScrapeTargets(const v1::StatusResponse& status, const std::string& own_address) {
+  const std::string& run = status.run_name().empty() ? status.run_id() : status.run_name();
+  nlohmann::json targets = nlohmann::json::array({Target(own_address, "coordinator", "coordinator", run)});
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.metrics_address().empty()) continue;
+    targets.push_back(Target(member.metrics_address(), member.role(), member.member_id(), run));
+  }
+  // Names may come from anywhere: what is not UTF-8 is replaced, not thrown.
+  return targets.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string StatusJson(const v1::StatusResponse& status) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  if (!google::protobuf::util::MessageToJsonString(status, &json, options).ok()) return "{}\n";
+  return json;
+}
+
+void ServePages(HttpServer* server, std::function<v1::StatusResponse()> status, const std::string& own_address,
+                std::shared_ptr<prometheus::Collectable> metrics) {
+  server->ServeMetrics(std::move(metrics));
+  server->Handle("/", [status] { return HttpServer::Response{200, "text/html; charset=utf-8", StatusPage(status())}; });
+  server->Handle("/api/status", [status] {
+    return HttpServer::Response{200, "application/json", StatusJson(status())};
+  });
+  server->Handle("/sd/prometheus", [status, own_address] {
+    return HttpServer::Response{200, "application/json", ScrapeTargets(status(), own_address)};
+  });
+  server->Handle("/healthz", [] { return HttpServer::Response{200, "text/plain", "ok\n"}; });
+}
+
+}  // namespace skein

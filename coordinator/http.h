@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/http_server.h"
+#include "prometheus/collectable.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// Prometheus http_sd: [{"targets": ["host:port"], "labels": {"role", "member", "run"}}, ...], the coordinator at
+// `own_address` first, then every live member that has a metrics address. "run" is the run's name, or its id if it has
+// none.
+std::string ScrapeTargets(const v1::StatusResponse& status, const std::string& own_address);
+
+// protobuf's JSON with the names of the .proto file and with fields that are zero; 64-bit numbers are strings.
+std::string StatusJson(const v1::StatusResponse& status);
+
+// Serves / (status page), /api/status, /sd/prometheus, /metrics and /healthz. `status` is called on server threads.
+void ServePages(HttpServer* server, std::function<v1::StatusResponse()> status, const std::string& own_address,
+                std::shared_ptr<prometheus::Collectable> metrics);
+
+}  // namespace skein

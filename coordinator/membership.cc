@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/membership.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace skein {
+
+const char* RoleName(v1::Role role) {
+  switch (role) {
+    case v1::ROLE_LEARNER:
+      return "learner";
+    case v1::ROLE_ACTOR:
+      return "actor";
+    default:
+      return "unspecified";
+  }
+}
+
+absl::StatusOr<const Member*> Membership::Join(Member member, MonotonicTime now) {
+  if (member.role == v1::ROLE_LEARNER) {
+    member.id = absl::StrCat("learner-", member.rank);
+    auto found = members_.find(member.id);
+    if (found != members_.end()) {
+      return absl::AlreadyExistsError(absl::StrCat("learner rank ", member.rank, " is alive already: ", member.id,
+                                                   " on ", found->second.host, ", pid ", found->second.pid));
+    }
+  } else {
+    member.id = absl::StrCat("actor-", ++last_actor_);
+  }
+  member.generation = ++last_generation_;
+  member.last_heartbeat = now;
+  std::string id = member.id;
+  return &members_.emplace(std::move(id), std::move(member)).first->second;
+}
+
+absl::StatusOr<Member*> Membership::Find(const std::string& id, uint64_t generation) {
+  auto found = members_.find(id);
+  if (found == members_.end()) {
+    return absl::NotFoundError(absl::StrCat("\"", id, "\" is not a member of this run; join again"));
+  }
+  if (found->second.generation != generation) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(id, " has generation ", found->second.generation, ", not ", generation, "; join again"));
+  }
+  return &found->second;
+}
+
+std::optional<Member> Membership::Remove(const std::string& id, uint64_t generation) {
+  auto found = members_.find(id);
+  if (found == members_.end() || found->second.generation != generation) return std::nullopt;
+  std::optional<Member> removed = std::move(found->second);
+  members_.erase(found);
+  return removed;
+}
+
+std::vector<Member> Membership::Expire(MonotonicTime now) {
+  std::vector<Member> expired;
+  for (auto it = members_.begin(); it != members_.end();) {
+    if (it->second.last_heartbeat + lease_ <= now) {
+      expired.push_back(std::move(it->second));
+      it = members_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return expired;
+}
+
+MonotonicTime Membership::NextExpiry() const {
+  MonotonicTime next = absl::InfiniteDuration();
+  for (const auto& [id, member] : members_) next = std::min(next, member.last_heartbeat + lease_);
+  return next;
+}
+
+std::set<std::string> Membership::IdsOf(v1::Role role) const {
+  std::set<std::string> ids;
+  for (const auto& [id, member] : members_) {
+    if (member.role == role) ids.insert(id);
+  }
+  return ids;
+}
+
+}  // namespace skein

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/monotonic_time.h"
+#include "skein/v1/coordinator_service.pb.h"
+
+namespace skein {
+
+// "learner" or "actor", as in member ids, metrics and messages.
+const char* RoleName(v1::Role role);
+
+struct Member {
+  std::string id;           // "actor-1", "learner-0" (its rank).
+  uint64_t generation = 0;  // Unique to this join; later joins have higher ones.
+  v1::Role role = v1::ROLE_UNSPECIFIED;
+  uint32_t rank = 0;     // Learners only.
+  uint32_t runners = 0;  // Actors only.
+  std::string host;      // For people.
+  int64_t pid = 0;
+  std::string data_address;     // Learners only.
+  std::string metrics_address;  // Empty = none.
+  MonotonicTime last_heartbeat;
+  v1::MemberReport report;
+};
+
+// Who is in the run. A member lives until it leaves or has been silent for a whole lease.
+// (id, generation) is never used twice: actor ids are never used again, a learner's id is its rank's.
+// Pure: no clock, no I/O. Not thread-safe.
+class Membership {
+ public:
+  // Generations start above `last_generation`.
+  Membership(absl::Duration lease, uint64_t last_generation) : lease_(lease), last_generation_(last_generation) {}
+
+  // Gives `member` its id, generation and lease. REQUIRES: member.role is a learner's or an actor's.
+  // AlreadyExists: a learner with that rank is alive.
+  absl::StatusOr<const Member*> Join(Member member, MonotonicTime now);
+
+  // The live member. NotFound: no such member. FailedPrecondition: it has joined again since.
+  absl::StatusOr<Member*> Find(const std::string& id, uint64_t generation);
+
+  // Takes the member out. nullopt: not a live member under this generation.
+  std::optional<Member> Remove(const std::string& id, uint64_t generation);
+
+  // Takes out everybody whose lease has ended.
+  std::vector<Member> Expire(MonotonicTime now);
+
+  // When the next lease ends if nobody renews.
+  MonotonicTime NextExpiry() const;
+
+  std::set<std::string> IdsOf(v1::Role role) const;
+  const std::map<std::string, Member>& members() const { return members_; }
+
+ private:
+  absl::Duration lease_;
+  uint64_t last_generation_;
+  uint64_t last_actor_ = 0;
+  std::map<std::string, Member> members_;
+};
+
+}  // namespace skein

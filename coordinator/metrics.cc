@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/metrics.h"
+
+#include "absl/strings/ascii.h"
+#include "coordinator/run_state_name.h"
+
+namespace skein {
+namespace {
+
+prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry* registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry);
+}
+
+prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry* registry, const char* name,
+                                                       const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry);
+}
+
+prometheus::Gauge* OneGauge(prometheus::Registry* registry, const char* name, const char* help) {
+  return &GaugeFamily(registry, name, help).Add({});
+}
+
+}  // namespace
+
+CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
+  auto& members = GaugeFamily(registry, "skein_coordinator_members", "Live members by role.");
+  auto& joins = CounterFamily(registry, "skein_coordinator_joins_total", "Members that joined, by role.");
+  auto& leaves = CounterFamily(registry, "skein_coordinator_leaves_total", "Members that left in order, by role.");
+  auto& expirations = CounterFamily(registry, "skein_coordinator_expirations_total",
+                                    "Members expelled because their lease ended, by role.");
+  for (v1::Role role : {v1::ROLE_LEARNER, v1::ROLE_ACTOR}) {
+    const prometheus::Labels labels{{"role", RoleName(role)}};
+    roles_[role] = {&members.Add(labels), &joins.Add(labels), &leaves.Add(labels), &expirations.Add(labels)};
+  }
+  heartbeats_ = &CounterFamily(registry, "skein_coordinator_heartbeats_total", "Heartbeats of live members.").Add({});
+  refusals_ = &CounterFamily(registry, "skein_coordinator_refusals_total", "Calls refused, by call and status code.");
+  barrier_waiters_ = OneGauge(registry, "skein_coordinator_barrier_waiters", "Calls waiting at barriers now.");
+  barrier_wait_ =
+      &prometheus::BuildHistogram()
+           .Name("skein_coordinator_barrier_wait_seconds")
+           .Help("How long members waited at barriers, whatever the outcome.")
+           .Register(*registry)
+           .Add({}, prometheus::Histogram::BucketBoundaries{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100});
+  barrier_timeouts_ = &CounterFamily(registry, "skein_coordinator_barrier_timeouts_total",
+                                     "Barriers that reached their deadline with members absent.")
+                           .Add({});
+  run_info_ = &GaugeFamily(registry, "skein_coordinator_run_info", "Always 1; the labels name the run.");
+  auto& states = GaugeFamily(registry, "skein_coordinator_run_state", "1 for the state the run is in, else 0.");
+  for (v1::RunState state : {v1::RUN_STATE_STARTING, v1::RUN_STATE_WAITING_FOR_DATA, v1::RUN_STATE_TRAINING,
+                             v1::RUN_STATE_FINISHED, v1::RUN_STATE_STOPPED, v1::RUN_STATE_FAILED}) {
+    run_states_[state] = &states.Add({{"state", RunStateName(state)}});
+  }
+  auto& steps = GaugeFamily(registry, "skein_coordinator_run_account_env_steps",
+                            "Env steps by fate: collected = trained + stale + rejected + lost + pending.");
+  for (const char* fate : {"collected", "trained", "stale", "rejected", "lost", "pending"}) {
+    run_steps_[fate] = &steps.Add({{"fate", fate}});
+  }
+  auto& rates = GaugeFamily(registry, "skein_coordinator_run_env_steps_per_second",
+                            "Env steps trained on per second, over the window.");
+  for (const char* window : {"10s", "60s", "300s"}) run_rates_[window] = &rates.Add({{"window", window}});
+  env_steps_ = OneGauge(registry, "skein_coordinator_run_env_steps", "Env steps trained on so far.");
+  target_env_steps_ = OneGauge(registry, "skein_coordinator_run_target_env_steps", "Env steps the run ends at.");
+  iteration_ = OneGauge(registry, "skein_coordinator_run_iteration", "Learner iterations done.");
+  policy_version_ = OneGauge(registry, "skein_coordinator_run_policy_version", "Newest policy version.");
+  episode_return_ = OneGauge(registry, "skein_coordinator_run_mean_episode_return",
+                             "Mean return of the last 100 episodes; NaN before the first.");
+  episode_length_ = OneGauge(registry, "skein_coordinator_run_mean_episode_length_env_steps",
+                             "Mean length of the last 100 episodes.");
+  policy_lag_ = OneGauge(registry, "skein_coordinator_run_mean_policy_lag_versions",
+                         "Learner version minus behaviour version, mean of the last batch.");
+  episodes_ = OneGauge(registry, "skein_coordinator_run_episodes", "Episodes ended so far.");
+  queued_batches_ = OneGauge(registry, "skein_coordinator_run_queued_batches", "Batches admitted, not yet trained on.");
+  eta_ = OneGauge(registry, "skein_coordinator_run_eta_seconds", "Estimated time to the end; negative = unknown.");
+}
+
+void CoordinatorMetrics::MemberChanged(const MembershipChange& change) {
+  const RoleMetrics& role = roles_.at(change.member.role);
+  switch (change.kind) {
+    case MembershipChange::kJoined:
+      role.joins->Increment();
+      role.members->Increment();
+      return;
+    case MembershipChange::kLeft:
+      role.leaves->Increment();
+      break;
+    case MembershipChange::kExpired:
+      role.expirations->Increment();
+      break;
+  }
+  role.members->Decrement();
+}
+
+void CoordinatorMetrics::CallRefused(const std::string& call, absl::StatusCode code) {
+  refusals_->Add({{"call", call}, {"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}}).Increment();
+}
+
+void CoordinatorMetrics::BarrierWaitEnded(absl::Duration wait) {
+  barrier_waiters_->Decrement();
+  barrier_wait_->Observe(absl::ToDoubleSeconds(wait));
+}
+
+void CoordinatorMetrics::RunReported(const v1::StatusResponse& status) {
+  const v1::RunProgress& progress = status.progress();
+  run_info_->Add({{"run_id", status.run_id()}, {"run", status.run_name()}, {"env", status.env_id()}}).Set(1);
+  for (auto& [state, gauge] : run_states_) gauge->Set(state == status.state() ? 1 : 0);
+  const v1::StepAccount& account = progress.account();
+  run_steps_["collected"]->Set(account.collected());
+  run_steps_["trained"]->Set(account.trained());
+  run_steps_["stale"]->Set(account.stale());
+  run_steps_["rejected"]->Set(account.rejected());
+  run_steps_["lost"]->Set(account.lost());
+  run_steps_["pending"]->Set(account.pending());
+  run_rates_["10s"]->Set(progress.env_steps_per_second_10s());
+  run_rates_["60s"]->Set(progress.env_steps_per_second_60s());
+  run_rates_["300s"]->Set(progress.env_steps_per_second_300s());
+  env_steps_->Set(progress.env_steps());
+  target_env_steps_->Set(progress.target_env_steps());
+  iteration_->Set(progress.iteration());
+  policy_version_->Set(progress.policy_version());
+  episode_return_->Set(progress.mean_episode_return());
+  episode_length_->Set(progress.mean_episode_length());
+  policy_lag_->Set(progress.mean_policy_lag());
+  episodes_->Set(progress.episodes());
+  queued_batches_->Set(progress.queued_batches());
+  eta_->Set(progress.eta_seconds());
+}
+
+}  // namespace skein

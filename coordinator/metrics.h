@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "coordinator/coordinator_state.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+
+namespace skein {
+
+// The coordinator's metrics: the only file that knows their names. Thread-safe.
+class CoordinatorMetrics {
+ public:
+  // Registers with `registry`, which must outlive this object.
+  explicit CoordinatorMetrics(prometheus::Registry* registry);
+
+  void MemberChanged(const MembershipChange& change);
+  void HeartbeatTaken() { heartbeats_->Increment(); }
+  void CallRefused(const std::string& call, absl::StatusCode code);
+  void BarrierWaitBegan() { barrier_waiters_->Increment(); }
+  void BarrierWaitEnded(absl::Duration wait);
+  void BarriersTimedOut(int barriers) { barrier_timeouts_->Increment(barriers); }
+  void RunReported(const v1::StatusResponse& status);
+
+ private:
+  struct RoleMetrics {
+    prometheus::Gauge* members;
+    prometheus::Counter* joins;
+    prometheus::Counter* leaves;
+    prometheus::Counter* expirations;
+  };
+  std::map<v1::Role, RoleMetrics> roles_;
+  std::map<v1::RunState, prometheus::Gauge*> run_states_;
+  std::map<std::string, prometheus::Gauge*> run_steps_;  // By fate.
+  std::map<std::string, prometheus::Gauge*> run_rates_;  // By window.
+  prometheus::Family<prometheus::Counter>* refusals_;
+  prometheus::Family<prometheus::Gauge>* run_info_;
+  prometheus::Counter* heartbeats_;
+  prometheus::Gauge* barrier_waiters_;
+  prometheus::Histogram* barrier_wait_;
+  prometheus::Counter* barrier_timeouts_;
+  prometheus::Gauge* env_steps_;
+  prometheus::Gauge* target_env_steps_;
+  prometheus::Gauge* iteration_;
+  prometheus::Gauge* policy_version_;
+  prometheus::Gauge* episode_return_;
+  prometheus::Gauge* episode_length_;
+  prometheus::Gauge* policy_lag_;
+  prometheus::Gauge* episodes_;
+  prometheus::Gauge* queued_batches_;
+  prometheus::Gauge* eta_;
+};
+
+}  // namespace skein

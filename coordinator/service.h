@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "coordinator/coordinator_state.h"
+#include "coordinator/metrics.h"
+#include "skein/v1/coordinator_service.grpc.pb.h"
+
+namespace skein {
+
+// CoordinatorState behind gRPC and the real clock.   call -> event -> effects -> finished calls, log, metrics
+// No thread waits for a barrier: its callers are reactors that an effect finishes. One thread sleeps until the next
+// deadline. Thread-safe. Must outlive the server it is registered with.
+class CoordinatorService final : public v1::Coordinator::CallbackService {
+ public:
+  // `metrics` must outlive the service. `announced_host` is the address of members that called over loopback and gave
+  // no host of their own (they are where the coordinator is); empty = the loopback address.
+  CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics);
+  ~CoordinatorService() override;
+
+  // Ends all waiting calls with UNAVAILABLE, refuses new barriers, joins the timer thread. Idempotent.
+  void Shutdown() ABSL_LOCKS_EXCLUDED(mu_);
+
+  v1::StatusResponse Status() ABSL_LOCKS_EXCLUDED(mu_);
+
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
+                                 v1::JoinResponse* response) override;
+  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context, const v1::HeartbeatRequest* request,
+                                      v1::HeartbeatResponse* response) override;
+  grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context, const v1::LeaveRequest* request,
+                                  v1::LeaveResponse* response) override;
+  grpc::ServerUnaryReactor* ArriveAtBarrier(grpc::CallbackServerContext* context, const v1::BarrierRequest* request,
+                                            v1::BarrierResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
+                                      v1::StatusResponse* response) override;
+
+ private:
+  class Waiter;
+  struct Outcome;
+
+  MonotonicTime Now() const;
+  absl::StatusOr<v1::JoinRequest> Complete(const v1::JoinRequest& request, const std::string& peer) const;
+  // Takes the waiters that `effects` ends out of waiters_; Carry(...) finishes them, without the lock.
+  Outcome Take(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Carry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
+  void CancelWaiter(WaiterId id) ABSL_LOCKS_EXCLUDED(mu_);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const std::string announced_host_;
+  CoordinatorMetrics* const metrics_;
+
+  absl::Mutex mu_;
+  CoordinatorState state_ ABSL_GUARDED_BY(mu_);
+  std::map<WaiterId, Waiter*> waiters_ ABSL_GUARDED_BY(mu_);  // Each owned by its call; alive while in here.
+  WaiterId last_waiter_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+
+  std::thread timer_;
+};
+
+}  // namespace skein

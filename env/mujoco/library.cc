@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/mujoco/library.h"
+
+#include <mujoco/mujoco.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMaxPrinted = 5;
+
+ABSL_CONST_INIT absl::Mutex mu(absl::kConstInit);
+int64_t warning_count ABSL_GUARDED_BY(mu) = 0;
+char last_warning[256] ABSL_GUARDED_BY(mu) = "";
+
+void OnWarning(const char* message) {
+  absl::MutexLock lock(&mu);
+  ++warning_count;
+  std::snprintf(last_warning, sizeof(last_warning), "%s", message);
+  if (warning_count <= kMaxPrinted) std::fprintf(stderr, "MuJoCo warning: %s\n", message);
+}
+
+void OnError(const char* message) {
+  std::fprintf(stderr, "MuJoCo error: %s\n", message);
+  std::abort();
+}
+
+}  // namespace
+
+std::string MujocoLibraryVersion() { return mj_versionString(); }
+
+void InstallMujocoHandlers() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    mju_user_warning = OnWarning;
+    mju_user_error = OnError;
+  });
+}
+
+int64_t MujocoWarningCount() {
+  absl::MutexLock lock(&mu);
+  return warning_count;
+}
+
+std::string LastMujocoWarning() {
+  absl::MutexLock lock(&mu);
+  return last_warning;
+}
+
+}  // namespace skein

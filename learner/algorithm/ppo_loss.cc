@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/algorithm/ppo_loss.h"
+
+#include <torch/torch.h>
+
+namespace skein {
+
+LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_log_prob, const torch::Tensor& advantage,
+                  const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
+                  const torch::Tensor& entropy, const v1::PpoConfig& config) {
+  LossTerms terms;
+  const torch::Tensor log_ratio = new_log_prob - old_log_prob;
+  const torch::Tensor ratio = log_ratio.exp();
+  const torch::Tensor clipped_ratio = ratio.clamp(1.0 - config.clip(), 1.0 + config.clip());
+  terms.policy = -torch::min(ratio * advantage, clipped_ratio * advantage).mean();
+
+  torch::Tensor square = (new_value - value_target).square();
+  if (config.value_clip() > 0) {
+    const torch::Tensor clipped_value =
+        old_value + (new_value - old_value).clamp(-config.value_clip(), config.value_clip());
+    square = torch::max(square, (clipped_value - value_target).square());
+  }
+  terms.value = square.mean();
+  terms.entropy = entropy.mean();
+  terms.total = terms.policy + config.value_coefficient() * terms.value - config.entropy_coefficient() * terms.entropy;
+
+  const torch::NoGradGuard no_grad;
+  terms.kl = ((ratio - 1) - log_ratio).mean();
+  terms.clip_fraction = ((ratio - 1).abs() > config.clip()).to(torch::kFloat32).mean();
+  return terms;
+}
+
+Minibatch Minibatch::Select(const torch::Tensor& index) const {
+  return {obs.index_select(0, index),       action.index_select(0, index),    log_prob.index_select(0, index),
+          advantage.index_select(0, index), old_value.index_select(0, index), value_target.index_select(0, index)};
+}
+
+Minibatch Minibatch::Slice(int64_t first, int64_t size) const {
+  return {obs.narrow(0, first, size),       action.narrow(0, first, size),    log_prob.narrow(0, first, size),
+          advantage.narrow(0, first, size), old_value.narrow(0, first, size), value_target.narrow(0, first, size)};
+}
+
+}  // namespace skein

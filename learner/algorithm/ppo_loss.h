@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+struct LossTerms {
+  torch::Tensor total;   // policy + value_coefficient * value - entropy_coefficient * entropy
+  torch::Tensor policy;  // -mean(min(ratio A, clip(ratio) A))
+  torch::Tensor value;   // mean squared error (clipped variant if value_clip > 0), without factor 1/2
+  torch::Tensor entropy;
+  torch::Tensor kl;             // mean((ratio - 1) - log ratio), Schulman's k3 estimator; no gradient
+  torch::Tensor clip_fraction;  // share of |ratio - 1| > clip; no gradient
+};
+
+// Pure: the loss of one minibatch, Schulman et al. 2017, eq. 9. All of size [B]; old_value only used if value_clip > 0;
+// value_target in the value net's units.
+LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_log_prob, const torch::Tensor& advantage,
+                  const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
+                  const torch::Tensor& entropy, const v1::PpoConfig& config);
+
+// B samples in training order.
+struct Minibatch {
+  torch::Tensor obs;           // float32 [B, O], normalised
+  torch::Tensor action;        // float32 [B, D], or int64 [B] if discrete
+  torch::Tensor log_prob;      // float32 [B], of the behaviour policy
+  torch::Tensor advantage;     // float32 [B]
+  torch::Tensor old_value;     // float32 [B], in the value net's units
+  torch::Tensor value_target;  // float32 [B], in the value net's units
+
+  int64_t size() const { return obs.size(0); }
+  Minibatch Select(const torch::Tensor& index) const;  // Rows in the order of int64 [B'], copied.
+  Minibatch Slice(int64_t first, int64_t size) const;  // Rows [first, first + size), not copied.
+};
+
+// LossTerms as numbers.
+struct LossValues {
+  double total = 0, policy = 0, value = 0, entropy = 0, kl = 0, clip_fraction = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/shutdown.h"
+
+namespace skein {
+
+enum class ResumeMode { kAuto, kMust, kNever };
+
+struct LearnerOptions {
+  std::string coordinator;                // host:port
+  std::string run_directory;              // Checkpoints and metrics.jsonl go here.
+  std::string listen = "127.0.0.1:0";     // Data plane.
+  std::string metrics = "127.0.0.1:0";    // /metrics
+  std::string announce_host;              // Host under which others reach this one; empty = as the coordinator sees it.
+  ResumeMode resume = ResumeMode::kAuto;
+  absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
+
+  // InvalidArgument names the flag.
+  absl::Status Validate() const;
+};
+
+// Runs one learner process until its target is reached or `shutdown` is signalled; writes a last checkpoint either way.
+//   collector -> (barrier) -> trainer -> publisher, once per iteration
+absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown);
+
+}  // namespace skein

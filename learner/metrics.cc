@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/metrics.h"
+
+#include <cmath>
+
+namespace skein {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::Registry;
+
+prometheus::Counter* Counter(Registry* registry, const char* name, const char* help) {
+  return &BuildCounter().Name(name).Help(help).Register(*registry).Add({});
+}
+
+prometheus::Gauge* Gauge(Registry* registry, const char* name, const char* help) {
+  return &BuildGauge().Name(name).Help(help).Register(*registry).Add({});
+}
+
+}  // namespace
+
+LearnerMetrics::LearnerMetrics(Registry* registry) {
+  auto& stages = BuildCounter()
+                     .Name("skein_learner_stage_seconds_total")
+                     .Help("Wall seconds of the learner by stage, summed over threads")
+                     .Register(*registry);
+  for (size_t i = 0; i < kStageNames.size(); ++i) stage_seconds_[i] = &stages.Add({{"stage", kStageNames[i]}});
+  actors_ = Gauge(registry, "skein_learner_actors", "Actors with an open trajectory stream");
+
+  auto& batches = BuildCounter()
+                      .Name("skein_learner_batches_total")
+                      .Help("Trajectory batches received, by result")
+                      .Register(*registry);
+  batches_[v1::RECEIPT_RESULT_ACCEPTED] = &batches.Add({{"result", "accepted"}});
+  batches_[v1::RECEIPT_RESULT_DUPLICATE] = &batches.Add({{"result", "duplicate"}});
+  batches_[v1::RECEIPT_RESULT_STALE] = &batches.Add({{"result", "stale"}});
+  batches_[v1::RECEIPT_RESULT_REJECTED] = &batches.Add({{"result", "rejected"}});
+  received_bytes_ = Counter(registry, "skein_learner_received_bytes_total", "Bytes of trajectory batches received");
+  policy_bytes_ = Counter(registry, "skein_learner_policy_sent_bytes_total", "Bytes of policy snapshots sent");
+
+  auto& steps = BuildCounter()
+                    .Name("skein_learner_env_steps_total")
+                    .Help("Env steps by fate; collected = trained + stale + rejected + lost + pending")
+                    .Register(*registry);
+  collected_ = &steps.Add({{"fate", "collected"}});
+  trained_ = &steps.Add({{"fate", "trained"}});
+  stale_ = &steps.Add({{"fate", "stale"}});
+  rejected_ = &steps.Add({{"fate", "rejected"}});
+  lost_ = &steps.Add({{"fate", "lost"}});
+  pending_ = Gauge(registry, "skein_learner_pending_env_steps", "Env steps on the way or waiting to be trained on");
+  imbalance_ = Gauge(registry, "skein_learner_env_steps_imbalance",
+                     "Collected less all fates and pending; anything but 0 is a bug");
+
+  iterations_ = Counter(registry, "skein_learner_iterations_total", "Finished iterations");
+  samples_ = Counter(registry, "skein_learner_samples_total", "Samples trained on, counted once for each epoch");
+  gradient_steps_ = Counter(registry, "skein_learner_gradient_steps_total", "Optimizer steps");
+  policy_lag_ = &prometheus::BuildHistogram()
+                     .Name("skein_learner_policy_lag_versions")
+                     .Help("Learner version minus behaviour version of each iteration")
+                     .Register(*registry)
+                     .Add({}, prometheus::Histogram::BucketBoundaries{0, 1, 2, 4, 8, 16});
+  episodes_ = Counter(registry, "skein_learner_episodes_total", "Finished episodes");
+  episode_steps_ = Counter(registry, "skein_learner_episode_steps_total", "Env steps of finished episodes");
+  checkpoints_ = Counter(registry, "skein_learner_checkpoints_total", "Checkpoints written");
+  checkpoint_failures_ = Counter(registry, "skein_learner_checkpoint_failures_total", "Checkpoints that could not be written");
+  policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
+  target_ = Gauge(registry, "skein_learner_target_env_steps", "Env steps at which the run ends");
+  return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");
+  length_mean_ = Gauge(registry, "skein_learner_episode_length_mean", "Mean length of the last 100 episodes, in steps");
+  queued_ = Gauge(registry, "skein_learner_queued_batches", "Batches admitted and not yet trained on");
+  rate_ = &BuildGauge()
+               .Name("skein_learner_env_steps_per_second")
+               .Help("Env steps trained on per second over a sliding window")
+               .Register(*registry);
+  loss_ = &BuildGauge().Name("skein_learner_update_figure").Help("Figures of the last update").Register(*registry);
+}
+
+void LearnerMetrics::AddStage(Stage stage, absl::Duration duration) {
+  stage_seconds_[static_cast<size_t>(stage)]->Increment(absl::ToDoubleSeconds(duration));
+}
+
+std::map<std::string, double> LearnerMetrics::StageSeconds() const {
+  std::map<std::string, double> seconds;
+  for (size_t i = 0; i < kStageNames.size(); ++i) seconds[kStageNames[i]] = stage_seconds_[i]->Value();
+  return seconds;
+}
+
+void LearnerMetrics::SetActors(int actors) { actors_->Set(actors); }
+
+void LearnerMetrics::CountBatch(v1::ReceiptResult result, uint64_t bytes) {
+  batches_.at(result)->Increment();
+  received_bytes_->Increment(static_cast<double>(bytes));
+}
+
+void LearnerMetrics::RaiseTo(prometheus::Counter* counter, uint64_t value) {
+  const double rise = static_cast<double>(value) - counter->Value();
+  if (rise > 0) counter->Increment(rise);
+}
+
+void LearnerMetrics::SetAccount(const v1::StepAccount& account, int64_t imbalance) {
+  RaiseTo(collected_, account.collected());
+  RaiseTo(trained_, account.trained());
+  RaiseTo(stale_, account.stale());
+  RaiseTo(rejected_, account.rejected());
+  RaiseTo(lost_, account.lost());
+  pending_->Set(static_cast<double>(account.pending()));
+  imbalance_->Set(static_cast<double>(imbalance));
+}
+
+void LearnerMetrics::CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps) {
+  iterations_->Increment();
+  policy_lag_->Observe(static_cast<double>(policy_lag));
+  samples_->Increment(static_cast<double>(samples));
+  gradient_steps_->Increment(static_cast<double>(gradient_steps));
+}
+
+void LearnerMetrics::CountEpisode(int64_t length) {
+  episodes_->Increment();
+  episode_steps_->Increment(static_cast<double>(length));
+}
+
+void LearnerMetrics::CountCheckpoint(bool saved) { (saved ? checkpoints_ : checkpoint_failures_)->Increment(); }
+
+void LearnerMetrics::CountPolicySent(uint64_t bytes) { policy_bytes_->Increment(static_cast<double>(bytes)); }
+
+void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
+  policy_version_->Set(static_cast<double>(progress.policy_version()));
+  target_->Set(static_cast<double>(progress.target_env_steps()));
+  if (std::isfinite(progress.mean_episode_return())) {
+    return_mean_->Set(progress.mean_episode_return());
+    length_mean_->Set(progress.mean_episode_length());
+  }
+  queued_->Set(static_cast<double>(progress.queued_batches()));
+  rate_->Add({{"window", "10s"}}).Set(progress.env_steps_per_second_10s());
+  rate_->Add({{"window", "60s"}}).Set(progress.env_steps_per_second_60s());
+  rate_->Add({{"window", "300s"}}).Set(progress.env_steps_per_second_300s());
+  for (const auto& [figure, value] : progress.losses()) loss_->Add({{"figure", figure}}).Set(value);
+}
+
+}  // namespace skein

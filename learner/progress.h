@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// Rate of a growing total over sliding windows. Pure; not thread-safe.
+class RateWindow {
+ public:
+  // `total` at `now` (monotonic); totals never fall.
+  void Add(absl::Duration now, uint64_t total);
+  // Per second over the last `window`, or over what there is if that is shorter. 0 with less than two points.
+  double Rate(absl::Duration now, absl::Duration window) const;
+
+ private:
+  std::deque<std::pair<absl::Duration, uint64_t>> points_;  // Of the last 300 s and one before.
+};
+
+// The learner's figures for people: kept by the training loop, read by heartbeats. Thread-safe.
+class ProgressTracker {
+ public:
+  ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes);
+
+  struct Iteration {
+    uint64_t env_steps = 0;  // Of this iteration.
+    uint64_t policy_lag = 0;
+    uint64_t policy_version = 0;  // Published after it.
+    std::map<std::string, double> figures;
+    const std::vector<double>* episode_returns = nullptr;
+    const std::vector<int64_t>* episode_lengths = nullptr;
+  };
+  void CountIteration(absl::Duration now, const Iteration& iteration);
+  void SetState(v1::RunState state);
+  void SetCheckpoint(const std::string& path, const std::string& digest);
+  void SetError(const std::string& error);
+  void SetPolicyVersion(uint64_t version);
+
+  // Everything but account, queue and stages, which the caller adds.
+  v1::RunProgress Snapshot(absl::Duration now) const;
+  uint64_t env_steps() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  v1::RunProgress progress_ ABSL_GUARDED_BY(mu_);
+  RateWindow rate_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::pair<double, int64_t>> last_episodes_ ABSL_GUARDED_BY(mu_);  // Return and length, at most 100.
+};
+
+}  // namespace skein

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/service.h"
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/grpc_transport.h"
+#include "base/log.h"
+
+namespace skein {
+namespace {
+
+// An actor whose batches are refused this often in a row is sent away.
+constexpr int kMaxRejectedInARow = 3;
+
+}  // namespace
+
+// One actor's stream. Reads one request at a time; answers and tickets queue up behind the write in flight.
+// Lives until gRPC is done with it and nobody else holds it.
+class LearnerService::Stream : public grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>,
+                               public std::enable_shared_from_this<Stream> {
+ public:
+  explicit Stream(LearnerService* service) : service_(service) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    StartRead(&request_);
+  }
+
+  void Send(v1::CollectResponse response) {
+    absl::MutexLock lock(&mu_);
+    if (status_) return;
+    outgoing_.push_back(std::move(response));
+    WriteNext();
+  }
+
+  // Ends the stream after what is queued has been sent.
+  void End(grpc::Status status) {
+    absl::MutexLock lock(&mu_);
+    if (status_) return;
+    status_ = std::move(status);
+    WriteNext();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok || !service_->serving_) {
+      End(grpc::Status::OK);
+      return;
+    }
+    if (absl::Status s = HandleRequest(); !s.ok()) {
+      spdlog::warn("stream of {} refused: {}", actor_ ? actor_->actor_id : "a new actor", std::string(s.message()));
+      End(ToGrpc(s));
+      return;
+    }
+    StartRead(&request_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mu_);
+    writing_ = false;
+    outgoing_.pop_front();
+    if (!ok) {
+      outgoing_.clear();
+      if (!status_) status_ = grpc::Status::CANCELLED;
+    }
+    WriteNext();
+  }
+
+  void OnCancel() override {
+    absl::MutexLock lock(&mu_);
+    if (!status_) status_ = grpc::Status::CANCELLED;
+    cancelled_ = true;
+    WriteNext();
+  }
+
+  void OnDone() override {
+    if (actor_ && service_->Dismiss(*actor_, this)) service_->SendGrants();
+    self_.reset();  // May delete this.
+  }
+
+ private:
+  absl::Status HandleRequest() {
+    if (request_.has_hello()) {
+      if (actor_) return absl::InvalidArgumentError("hello came twice");
+      const ActorKey actor{request_.hello().actor_id(), request_.hello().generation()};
+      if (absl::Status s = service_->Admit(actor, request_.hello(), shared_from_this()); !s.ok()) return s;
+      actor_ = actor;
+      service_->SendGrants();
+      return absl::OkStatus();
+    }
+    if (!actor_) return absl::InvalidArgumentError("the first message must be hello");
+    if (request_.has_goodbye()) {
+      service_->collector_->Depart(*actor_, request_.goodbye());
+      service_->SendGrants();
+      return absl::OkStatus();
+    }
+    if (!request_.has_batch()) return absl::InvalidArgumentError("message: is empty or unknown");
+    v1::CollectResponse response;
+    *response.mutable_receipt() = service_->collector_->Receive(*actor_, request_.batch());
+    const bool rejected = response.receipt().result() == v1::RECEIPT_RESULT_REJECTED;
+    rejected_in_a_row_ = rejected ? rejected_in_a_row_ + 1 : 0;
+    const std::string why = response.receipt().message();
+    Send(std::move(response));
+    if (rejected_in_a_row_ >= kMaxRejectedInARow) {
+      return absl::InvalidArgumentError("three batches in a row were rejected, the last because of " + why);
+    }
+    service_->SendGrants();
+    return absl::OkStatus();
+  }
+
+  // Starts the next write or the finish, if neither is under way. gRPC never runs a reaction from inside these calls.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (writing_ || ended_) return;
+    if (!outgoing_.empty() && !cancelled_) {
+      writing_ = true;
+      StartWrite(&outgoing_.front());
+    } else if (status_) {
+      ended_ = true;
+      grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>::Finish(*status_);
+    }
+  }
+
+  LearnerService* const service_;
+  std::shared_ptr<Stream> self_;
+  // Touched by read reactions only, which come one after another.
+  v1::CollectRequest request_;
+  std::optional<ActorKey> actor_;
+  int rejected_in_a_row_ = 0;
+
+  absl::Mutex mu_;
+  std::deque<v1::CollectResponse> outgoing_ ABSL_GUARDED_BY(mu_);
+  std::optional<grpc::Status> status_ ABSL_GUARDED_BY(mu_);  // Set once the stream is to end.
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+LearnerService::LearnerService() = default;
+LearnerService::~LearnerService() = default;
+
+void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher) {
+  run_id_ = std::move(run_id);
+  collector_ = collector;
+  publisher_ = publisher;
+  serving_ = true;
+}
+
+grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>* LearnerService::Collect(
+    grpc::CallbackServerContext*) {
+  auto stream = std::make_shared<Stream>(this);
+  stream->Start();
+  if (!serving_) stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the learner is still starting"));
+  return stream.get();
+}
+
+grpc::ServerWriteReactor<v1::PolicySnapshot>* LearnerService::SubscribePolicy(
+    grpc::CallbackServerContext*, const v1::SubscribePolicyRequest* request) {
+  class Refused : public grpc::ServerWriteReactor<v1::PolicySnapshot> {
+   public:
+    explicit Refused(const grpc::Status& status) { Finish(status); }
+    void OnDone() override { delete this; }
+  };
+  if (!serving_) return new Refused(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the learner is still starting"));
+  if (request->run_id() != run_id_) {
+    return new Refused(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run_id: this learner serves another run"));
+  }
+  return publisher_->Subscribe(request->newest_version());
+}
+
+absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream) {
+  std::shared_ptr<Stream> before;
+  bool finished;
+  {
+    absl::MutexLock lock(&mu_);
+    auto welcome = collector_->Open(hello);
+    if (!welcome.ok()) return welcome.status();
+    v1::CollectResponse response;
+    *response.mutable_welcome() = *welcome;
+    stream->Send(std::move(response));  // Before any ticket.
+    before = std::exchange(streams_[actor], std::move(stream));
+    finished = finished_;
+  }
+  if (before != nullptr) {
+    before->End(grpc::Status(grpc::StatusCode::ABORTED, "a newer stream of this actor took over"));
+  }
+  if (finished) Finish();
+  return absl::OkStatus();
+}
+
+bool LearnerService::Dismiss(const ActorKey& actor, const Stream* stream) {
+  absl::MutexLock lock(&mu_);
+  auto it = streams_.find(actor);
+  if (it == streams_.end() || it->second.get() != stream) return false;
+  streams_.erase(it);
+  collector_->Disconnect(actor);
+  return true;
+}
+
+void LearnerService::SendGrants() {
+  std::vector<std::pair<std::shared_ptr<Stream>, v1::CollectResponse>> sends;
+  {
+    absl::MutexLock lock(&mu_);
+    for (auto& [actor, ticket] : collector_->TakeGrants()) {
+      auto it = streams_.find(actor);
+      if (it == streams_.end()) continue;
+      sends.emplace_back(it->second, v1::CollectResponse());
+      *sends.back().second.mutable_ticket() = std::move(ticket);
+    }
+  }
+  for (auto& [stream, response] : sends) stream->Send(std::move(response));
+}
+
+void LearnerService::Finish() {
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    absl::MutexLock lock(&mu_);
+    finished_ = true;
+    for (auto& [actor, stream] : streams_) streams.push_back(stream);
+  }
+  v1::CollectResponse finished;
+  finished.mutable_finished();
+  for (auto& stream : streams) {
+    stream->Send(finished);
+    stream->End(grpc::Status::OK);
+  }
+}
+
+void LearnerService::WaitUntilIdle(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(this, &LearnerService::Idle), timeout);
+}
+
+}  // namespace skein

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "learner/collector.h"
+#include "learner/policy_publisher.h"
+#include "skein/v1/learner_service.grpc.pb.h"
+
+namespace skein {
+
+// The learner's gRPC face: one reactor per Collect stream, none of which blocks. Thread-safe.
+class LearnerService : public v1::Learner::CallbackService {
+ public:
+  LearnerService();
+  ~LearnerService() override;
+
+  // Until this is called all calls are answered UNAVAILABLE. Both must live until the server is shut down.
+  void Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher);
+
+  grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>* Collect(grpc::CallbackServerContext*) override;
+  grpc::ServerWriteReactor<v1::PolicySnapshot>* SubscribePolicy(grpc::CallbackServerContext*,
+                                                                const v1::SubscribePolicyRequest* request) override;
+
+  // Sends whatever tickets can be granted now. Call after each Collector::OpenIteration.
+  void SendGrants();
+  // Tells every actor that the run is over and ends its stream once that is sent. Idempotent.
+  void Finish();
+  // Waits until no stream is open, or the timeout is over.
+  void WaitUntilIdle(absl::Duration timeout);
+
+ private:
+  class Stream;
+  // Opens the actor's books and makes `stream` its stream, ending an older one. Errors as Collector::Open.
+  absl::Status Admit(const ActorKey& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream);
+  // False if another stream of the same actor has taken over.
+  bool Dismiss(const ActorKey& actor, const Stream* stream);
+
+  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return streams_.empty(); }
+
+  // Constant once serving_ is set.
+  std::string run_id_;
+  Collector* collector_ = nullptr;
+  PolicyPublisher* publisher_ = nullptr;
+  std::atomic<bool> serving_{false};
+
+  absl::Mutex mu_;
+  std::map<ActorKey, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace skein

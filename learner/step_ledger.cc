@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/step_ledger.h"
+
+#include <algorithm>
+
+namespace skein {
+
+StepLedger::StepLedger(const v1::StepAccount& before)
+    : collected_(before.collected()),
+      trained_(before.trained()),
+      stale_(before.stale()),
+      rejected_(before.rejected()),
+      lost_(before.lost() + before.pending()) {}
+
+bool StepLedger::Open(const ActorKey& key) {
+  Life& life = lives_[key];
+  if (life.closed) return false;
+  life.connected = true;
+  return true;
+}
+
+bool StepLedger::closed(const ActorKey& key) const {
+  auto it = lives_.find(key);
+  return it != lives_.end() && it->second.closed;
+}
+
+uint64_t StepLedger::last_sequence(const ActorKey& key) const {
+  auto it = lives_.find(key);
+  return it == lives_.end() ? 0 : it->second.last_sequence;
+}
+
+void StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate) {
+  Life& life = lives_[key];
+  if (life.last_sequence == 0 && sequence > 1) {
+    const uint64_t earlier = collected - std::min(collected, env_steps);
+    life.collected += earlier;
+    life.arrived += earlier;
+  }
+  life.last_sequence = sequence;
+  in_transit_ -= life.collected - life.arrived;
+  life.arrived += env_steps;
+  // An actor cannot have finished less than what came from it: a lower claim is raised.
+  const uint64_t claimed = std::max({collected, life.arrived, life.collected});
+  collected_ += claimed - life.collected;
+  life.collected = claimed;
+  in_transit_ += life.collected - life.arrived;
+  switch (fate) {
+    case Fate::kAdmitted:
+      admitted_ += env_steps;
+      break;
+    case Fate::kStale:
+      stale_ += env_steps;
+      break;
+    case Fate::kRejected:
+      rejected_ += env_steps;
+      break;
+  }
+}
+
+void StepLedger::Close(Life* life) {
+  if (life->closed) return;
+  const uint64_t missing = life->collected - life->arrived;
+  in_transit_ -= missing;
+  lost_ += missing;
+  life->closed = true;
+  life->connected = false;
+}
+
+void StepLedger::Depart(const ActorKey& key, uint64_t collected) {
+  auto it = lives_.find(key);
+  if (it == lives_.end() || it->second.closed) return;
+  Life& life = it->second;
+  if (collected > life.collected) {
+    in_transit_ += collected - life.collected;
+    collected_ += collected - life.collected;
+    life.collected = collected;
+  }
+  Close(&life);
+}
+
+void StepLedger::Disconnect(const ActorKey& key, absl::Duration now) {
+  auto it = lives_.find(key);
+  if (it == lives_.end() || it->second.closed) return;
+  it->second.connected = false;
+  it->second.disconnected_at = now;
+}
+
+void StepLedger::CloseSilent(absl::Duration now, absl::Duration grace) {
+  for (auto& [key, life] : lives_) {
+    if (!life.closed && !life.connected && now - life.disconnected_at >= grace) Close(&life);
+  }
+}
+
+void StepLedger::Trained(uint64_t env_steps) {
+  admitted_ -= env_steps;
+  trained_ += env_steps;
+}
+
+void StepLedger::DropAdmitted() {
+  lost_ += admitted_;
+  admitted_ = 0;
+}
+
+void StepLedger::CloseAll() {
+  for (auto& [key, life] : lives_) Close(&life);
+  DropAdmitted();
+}
+
+v1::StepAccount StepLedger::account() const {
+  v1::StepAccount account;
+  account.set_collected(collected_);
+  account.set_trained(trained_);
+  account.set_stale(stale_);
+  account.set_rejected(rejected_);
+  account.set_lost(lost_);
+  account.set_pending(admitted_ + in_transit_);
+  return account;
+}
+
+int64_t StepLedger::imbalance() const {
+  return static_cast<int64_t>(collected_) -
+         static_cast<int64_t>(trained_ + stale_ + rejected_ + lost_ + admitted_ + in_transit_);
+}
+
+}  // namespace skein

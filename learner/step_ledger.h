@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// One life of an actor: its member id and the generation it joined under.
+struct ActorKey {
+  std::string actor_id;
+  uint64_t generation = 0;
+  bool operator<(const ActorKey& other) const {
+    return actor_id != other.actor_id ? actor_id < other.actor_id : generation < other.generation;
+  }
+  bool operator==(const ActorKey& other) const {
+    return actor_id == other.actor_id && generation == other.generation;
+  }
+};
+
+// Exactly-once accounting of env steps.   header of each batch -> Arrive -> Trained | Drop
+// For every actor life and in total: collected = trained + stale + rejected + lost + pending, where collected is
+// what the actor says it finished and pending what it finished and nobody has decided on yet.
+// Pure: no I/O, no clock. Not thread-safe.
+class StepLedger {
+ public:
+  // Starts from the totals of an earlier process; what was pending then counts as lost.
+  explicit StepLedger(const v1::StepAccount& before = {});
+
+  // The actor's stream opened. False: this life was closed (its steps are counted as lost); it must join again.
+  bool Open(const ActorKey& key);
+  // Whether this life's books are closed: what is still missing of it is counted as lost.
+  bool closed(const ActorKey& key) const;
+  // Highest sequence that has arrived in this life; 0 = none.
+  uint64_t last_sequence(const ActorKey& key) const;
+
+  enum class Fate { kAdmitted, kStale, kRejected };
+  // Batch `sequence` of `env_steps` steps arrived and met `fate`; `collected` is the actor's own running total.
+  // A life that begins here with a later sequence than 1 began under an earlier process, whose account has the rest.
+  // REQUIRES: Open(key), !closed(key), sequence > last_sequence(key).
+  void Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate);
+  // The actor said goodbye with this total: what has not arrived never will. A life that was never opened here belongs
+  // to the account of an earlier process and changes nothing.
+  void Depart(const ActorKey& key, uint64_t collected);
+  // The stream broke; the life closes unless it is opened again before CloseSilent finds it silent for `grace`.
+  void Disconnect(const ActorKey& key, absl::Duration now);
+  void CloseSilent(absl::Duration now, absl::Duration grace);
+
+  // All admitted steps of one iteration were trained on.
+  void Trained(uint64_t env_steps);
+  // Admitted steps that will not be trained on (the run stops). They count as lost.
+  void DropAdmitted();
+  // Everything still pending is lost (the run is over).
+  void CloseAll();
+
+  v1::StepAccount account() const;
+  // Collected less everything else, over closed books; any value but 0 is a bug.
+  int64_t imbalance() const;
+
+ private:
+  struct Life {
+    uint64_t last_sequence = 0;
+    uint64_t collected = 0;  // As the actor says.
+    uint64_t arrived = 0;    // Admitted, stale or rejected. Invariant: arrived <= collected.
+    bool connected = false;
+    bool closed = false;
+    absl::Duration disconnected_at;  // On the caller's monotonic clock.
+  };
+  void Close(Life* life);
+
+  std::map<ActorKey, Life> lives_;
+  uint64_t collected_ = 0, trained_ = 0, stale_ = 0, rejected_ = 0, lost_ = 0;
+  uint64_t admitted_ = 0;    // Waiting to be trained on.
+  uint64_t in_transit_ = 0;  // Sum over open lives of collected - arrived.
+};
+
+}  // namespace skein

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/trainer.h"
+
+#include <torch/torch.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/config.h"
+#include "learner/algorithm/ppo.h"
+#include "learner/checkpoint.h"
+#include "model/policy.h"
+#include "model/tensor_codec.h"
+
+namespace skein {
+namespace {
+
+constexpr char kEnvState[] = "env_state";
+
+// A tensor over memory that somebody else owns and keeps alive.
+template <typename Value>
+torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape, torch::ScalarType dtype) {
+  return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
+}
+
+Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network) {
+  const int64_t T = staged.steps(), M = staged.columns(), O = network.obs_size;
+  Batch batch;
+  batch.obs = View(staged.obs, {T + 1, M, O}, torch::kFloat32);
+  batch.action = network.discrete ? View(staged.action_index, {T, M}, torch::kInt64)
+                                  : View(staged.action, {T, M, network.action_size}, torch::kFloat32);
+  batch.log_prob = View(staged.log_prob, {T, M}, torch::kFloat32);
+  batch.reward = View(staged.reward, {T, M}, torch::kFloat32);
+  batch.terminated = View(staged.terminated, {T, M}, torch::kUInt8).to(torch::kBool);
+  batch.truncated = View(staged.truncated, {T, M}, torch::kUInt8).to(torch::kBool);
+  const int64_t truncations = static_cast<int64_t>(staged.final_index.size());
+  batch.final_obs = View(staged.final_obs, {truncations, O}, torch::kFloat32);
+  batch.final_index = View(staged.final_index, {truncations}, torch::kInt64);
+  return batch;
+}
+
+absl::Status TorchError(const std::string& doing, const std::exception& error) {
+  std::string what = error.what();
+  what.resize(std::min(what.find('\n'), what.size()));  // The rest is a stack trace.
+  return absl::InternalError(absl::StrCat("Torch failed while ", doing, ": ", what));
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  v1::RunConfig config;
+  ActorCriticOptions network;
+  Ppo ppo;
+
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec)
+      : config(run_config),
+        network(MakeActorCriticOptions(run_config.model(), spec)),
+        ppo(run_config, network, run_config.seed()) {}
+};
+
+Trainer::Trainer(const v1::RunConfig& config, const EnvSpec& spec) {
+  at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
+  impl_ = std::make_unique<Impl>(config, spec);
+}
+
+Trainer::~Trainer() = default;
+
+absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration) {
+  try {
+    return impl_->ppo.Update(MakeBatch(*batch, impl_->network), progress, iteration);
+  } catch (const std::exception& error) {
+    return TorchError("updating", error);
+  }
+}
+
+std::shared_ptr<const v1::PolicySnapshot> Trainer::Snapshot(uint64_t version) const {
+  return std::make_shared<v1::PolicySnapshot>(MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale()));
+}
+
+absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const RunRecord& record) const {
+  Checkpoint checkpoint;
+  checkpoint.env_steps = record.env_steps;
+  checkpoint.iteration = record.iteration;
+  checkpoint.episodes = record.episodes;
+  checkpoint.env_id = impl_->config.env().id();
+  checkpoint.config_yaml = ToYaml(impl_->config);
+  checkpoint.model = impl_->ppo.ModelState();
+  checkpoint.optimizer = impl_->ppo.OptimizerState();
+  if (record.env_state) {
+    auto state = DecodeTensor(*record.env_state, kEnvState);
+    if (!state.ok()) return state.status();
+    checkpoint.state.emplace_back(kEnvState, *state);
+  }
+  const v1::StepAccount& account = record.account;
+  checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()}, {"stale", account.stale()},
+                         {"rejected", account.rejected()},   {"lost", account.lost()},       {"pending", account.pending()}};
+  auto path = SaveCheckpoint(folder, checkpoint, impl_->config.checkpoint().keep());
+  if (!path.ok()) return path.status();
+  return Saved{*path, CheckpointDigest(checkpoint)};
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder) {
+  auto found = LoadNewestCheckpoint(folder);
+  if (!found.ok()) return found.status();
+  const Checkpoint& checkpoint = found->checkpoint;
+  if (checkpoint.env_id != impl_->config.env().id()) {
+    return absl::FailedPreconditionError(absl::StrCat(found->path, ": is of environment ", checkpoint.env_id,
+                                                      ", this run has ", impl_->config.env().id(),
+                                                      "; give the run another --name"));
+  }
+  Resumed resumed;
+  resumed.checkpoint = {found->path, CheckpointDigest(checkpoint)};
+  resumed.warnings = found->warnings;
+  RunRecord& record = resumed.record;
+  record.env_steps = checkpoint.env_steps;
+  record.iteration = checkpoint.iteration;
+  record.episodes = checkpoint.episodes;
+  for (const auto& [name, value] : checkpoint.counters) {
+    if (name == "collected") record.account.set_collected(value);
+    if (name == "trained") record.account.set_trained(value);
+    if (name == "stale") record.account.set_stale(value);
+    if (name == "rejected") record.account.set_rejected(value);
+    if (name == "lost") record.account.set_lost(value);
+    if (name == "pending") record.account.set_pending(value);
+  }
+  for (const auto& [name, tensor] : checkpoint.state) {
+    if (name != kEnvState) continue;
+    if (tensor.dim() != 2 || tensor.size(0) != impl_->config.rollout().num_envs()) {
+      return absl::FailedPreconditionError(absl::StrCat(found->path, ": has ", tensor.dim() == 2 ? tensor.size(0) : 0,
+                                                        " environments, rollout.num_envs is ",
+                                                        impl_->config.rollout().num_envs()));
+    }
+    record.env_state.emplace();
+    EncodeTensor(kEnvState, tensor, &*record.env_state);
+  }
+  try {
+    if (absl::Status s = impl_->ppo.Restore(checkpoint.model, checkpoint.optimizer); !s.ok()) {
+      return absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(s.message())));
+    }
+  } catch (const std::exception& error) {
+    return TorchError("restoring " + found->path, error);
+  }
+  return resumed;
+}
+
+}  // namespace skein

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/coordinator_client.h"
+
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "base/grpc_transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "skein/v1/coordinator_service.grpc.pb.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
+// A coordinator that answers as the test tells it, and remembers what it was asked.
+class FakeCoordinator : public v1::Coordinator::Service {
+ public:
+  struct State {
+    // What it answers. A status that is not OK is given once, then OK again.
+    std::vector<grpc::Status> join_errors;
+    std::vector<grpc::Status> heartbeat_errors;
+    std::vector<grpc::Status> barrier_errors;
+    std::string learner_address = "127.0.0.1:7";
+    v1::RunState run_state = v1::RUN_STATE_STARTING;
+    double heartbeat_seconds = 0.002;
+    bool hold_heartbeats = false;
+    bool hold_barriers = false;
+    // What it was asked.
+    std::vector<v1::JoinRequest> joins;
+    std::vector<v1::HeartbeatRequest> heartbeats;
+    std::vector<v1::BarrierRequest> barriers;
+    std::vector<v1::LeaveRequest> leaves;
+  };
+
+  explicit FakeCoordinator(const std::string& address = "127.0.0.1:0") {
+    auto server = StartGrpcServer(address, this, &port_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  ~FakeCoordinator() override {
+    Change([](State* state) { state->hold_heartbeats = state->hold_barriers = false; });
+    server_->Shutdown();
+  }
+
+  std::string address() const { return JoinHostPort("127.0.0.1", port_); }
+
+  void Change(const std::function<void(State*)>& change) {
+    absl::MutexLock lock(&mu_);
+    change(&state_);
+  }
+  // Fails the test unless `condition` comes true.
+  State WaitUntil(const std::function<bool(const State&)>& condition) {
+    absl::MutexLock lock(&mu_);
+    const auto holds = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return condition(state_); };
+    EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&holds), kPatience));
+    return state_;
+  }
+
+ private:
+  static grpc::Status TakeFirst(std::vector<grpc::Status>* errors) {
+    if (errors->empty()) return grpc::Status::OK;
+    const grpc::Status first = errors->front();
+    errors->erase(errors->begin());
+    return first;
+  }
+  void WaitWhile(bool* held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto released = [held] { return !*held; };
+    mu_.Await(absl::Condition(&released));
+  }
+
+  grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest* request, v1::JoinResponse* response) override {
+    absl::MutexLock lock(&mu_);
+    state_.joins.push_back(*request);
+    if (grpc::Status error = TakeFirst(&state_.join_errors); !error.ok()) return error;
+    ++generation_;
+    response->set_member_id(absl::StrCat("actor-", generation_));
+    response->set_generation(generation_);
+    response->set_run_id("run-1");
+    response->mutable_config()->set_seed(40 + generation_);
+    response->mutable_config()->mutable_coordinator()->set_barrier_timeout_seconds(7);
+    response->set_lease_seconds(5);
+    response->set_heartbeat_seconds(state_.heartbeat_seconds);
+    response->set_learner_address(state_.learner_address);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+                         v1::HeartbeatResponse* response) override {
+    absl::MutexLock lock(&mu_);
+    state_.heartbeats.push_back(*request);
+    WaitWhile(&state_.hold_heartbeats);
+    if (grpc::Status error = TakeFirst(&state_.heartbeat_errors); !error.ok()) return error;
+    response->set_run_state(state_.run_state);
+    response->set_learner_address(state_.learner_address);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request, v1::LeaveResponse*) override {
+    absl::MutexLock lock(&mu_);
+    state_.leaves.push_back(*request);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ArriveAtBarrier(grpc::ServerContext*, const v1::BarrierRequest* request,
+                               v1::BarrierResponse* response) override {
+    absl::MutexLock lock(&mu_);
+    state_.barriers.push_back(*request);
+    WaitWhile(&state_.hold_barriers);
+    if (grpc::Status error = TakeFirst(&state_.barrier_errors); !error.ok()) return error;
+    response->add_members("learner-1");
+    response->add_members(request->member_id());
+    return grpc::Status::OK;
+  }
+
+  absl::Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_);
+  uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+CoordinatorClient::Options OptionsFor(const std::string& address) {
+  CoordinatorClient::Options options;
+  options.address = address;
+  options.timeout = kPatience;
+  options.join.set_role(v1::ROLE_ACTOR);
+  options.join.set_host("here");
+  return options;
+}
+
+std::unique_ptr<CoordinatorClient> JoinOrDie(CoordinatorClient::Options options) {
+  auto client = CoordinatorClient::Join(std::move(options));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+// Everything on_membership was called with.
+class MembershipLog {
+ public:
+  std::function<void(const CoordinatorClient::Membership&)> Callback() {
+    return [this](const CoordinatorClient::Membership& membership) {
+      absl::MutexLock lock(&mu_);
+      seen_.push_back(membership);
+    };
+  }
+  std::vector<CoordinatorClient::Membership> WaitFor(size_t calls) {
+    absl::MutexLock lock(&mu_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return seen_.size() >= calls; };
+    EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&enough), kPatience));
+    return seen_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<CoordinatorClient::Membership> seen_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST(CoordinatorClient, JoinsAndHeartbeatsWithItsReport) {
+  FakeCoordinator coordinator;
+  MembershipLog log;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.fill_report = [](v1::HeartbeatRequest* request) { request->mutable_report()->set_env_steps(77); };
+  options.on_membership = log.Callback();
+  const auto client = JoinOrDie(options);
+  EXPECT_EQ(client->config().seed(), 41u);
+  EXPECT_EQ(client->membership().member_id, "actor-1");
+  EXPECT_EQ(client->membership().generation, 1u);
+  EXPECT_EQ(client->membership().run_id, "run-1");
+  EXPECT_EQ(client->membership().learner_address, "127.0.0.1:7");
+  EXPECT_EQ(log.WaitFor(1)[0].member_id, "actor-1");
+
+  const auto state = coordinator.WaitUntil([](const auto& s) { return s.heartbeats.size() >= 3; });
+  EXPECT_EQ(state.joins[0].protocol_major(), kProtocolMajor);
+  EXPECT_EQ(state.joins[0].host(), "here");
+  EXPECT_EQ(state.joins[0].run_id(), "");
+  EXPECT_EQ(state.heartbeats[2].member_id(), "actor-1");
+  EXPECT_EQ(state.heartbeats[2].generation(), 1u);
+  EXPECT_EQ(state.heartbeats[2].report().env_steps(), 77u);
+}
+
+TEST(CoordinatorClient, AddressWithoutHostOrPortIsAnInvalidArgument) {
+  for (const char* address : {"localhost", ":7070", "localhost:0"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CoordinatorClient::Join(OptionsFor(address)).status())) << address;
+  }
+}
+
+TEST(CoordinatorClient, NobodyThereIsUnavailableAndSaysWhatToDo) {
+  CoordinatorClient::Options options = OptionsFor("127.0.0.1:1");
+  options.timeout = absl::Milliseconds(200);
+  const absl::Status status = CoordinatorClient::Join(options).status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_EQ(std::string(status.message()),
+            "no coordinator answers at 127.0.0.1:1 (waited 200ms): connection refused; start one with `skein head` or "
+            "check --address");
+}
+
+TEST(CoordinatorClient, WaitsForACoordinatorThatComesLater) {
+  std::string address;
+  {
+    const FakeCoordinator gone;
+    address = gone.address();
+  }
+  std::thread joiner([&] { EXPECT_NE(JoinOrDie(OptionsFor(address)), nullptr); });
+  FakeCoordinator coordinator(address);
+  coordinator.WaitUntil([](const auto& s) { return !s.joins.empty(); });
+  joiner.join();
+}
+
+TEST(CoordinatorClient, TriesTheFirstJoinAgainWhileTheCoordinatorIsNotReady) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) {
+    s->join_errors = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "starting"),
+                      grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "slow")};
+  });
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  EXPECT_EQ(coordinator.WaitUntil([](const auto&) { return true; }).joins.size(), 3u);
+}
+
+TEST(CoordinatorClient, RefusalsOfTheFirstJoinAreFinal) {
+  for (const grpc::StatusCode code : {grpc::StatusCode::FAILED_PRECONDITION, grpc::StatusCode::ALREADY_EXISTS,
+                                      grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::UNIMPLEMENTED}) {
+    FakeCoordinator coordinator;
+    coordinator.Change([&](auto* s) { s->join_errors = {grpc::Status(code, "protocol 2, want 1")}; });
+    const absl::Status status = CoordinatorClient::Join(OptionsFor(coordinator.address())).status();
+    EXPECT_EQ(static_cast<int>(status.code()), static_cast<int>(code));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(coordinator.address()));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 2, want 1"));
+  }
+}
+
+TEST(CoordinatorClient, JoinsAgainWhenItHasBeenForgotten) {
+  for (const grpc::StatusCode code : {grpc::StatusCode::NOT_FOUND, grpc::StatusCode::FAILED_PRECONDITION}) {
+    FakeCoordinator coordinator;
+    MembershipLog log;
+    CoordinatorClient::Options options = OptionsFor(coordinator.address());
+    options.on_membership = log.Callback();
+    const auto client = JoinOrDie(options);
+    coordinator.Change([&](auto* s) { s->heartbeat_errors = {grpc::Status(code, "lease is over")}; });
+    EXPECT_EQ(log.WaitFor(2)[1].generation, 2u);
+    EXPECT_EQ(client->membership().member_id, "actor-2");
+    EXPECT_EQ(client->config().seed(), 41u);  // As of the first join.
+    const auto state = coordinator.WaitUntil(
+        [](const auto& s) { return !s.heartbeats.empty() && s.heartbeats.back().generation() == 2; });
+    ASSERT_EQ(state.joins.size(), 2u);
+    EXPECT_EQ(state.joins[1].run_id(), "run-1");
+  }
+}
+
+TEST(CoordinatorClient, KeepsTryingWhileTheCoordinatorIsAway) {
+  FakeCoordinator coordinator;
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  coordinator.Change([](auto* s) {
+    s->heartbeat_errors = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "away"),
+                           grpc::Status(grpc::StatusCode::NOT_FOUND, "restarted")};
+    s->join_errors = {grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "the old lease lives")};
+  });
+  coordinator.WaitUntil([](const auto& s) { return !s.heartbeats.empty() && s.heartbeats.back().generation() == 1; });
+  // away -> forgotten, join refused -> heartbeat goes on.
+  coordinator.WaitUntil([](const auto& s) { return s.heartbeat_errors.empty() && s.join_errors.empty(); });
+  const size_t before = coordinator.WaitUntil([](const auto&) { return true; }).heartbeats.size();
+  coordinator.WaitUntil([&](const auto& s) { return s.heartbeats.size() > before; });
+}
+
+TEST(CoordinatorClient, TellsWhenTheLearnerMoves) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) {
+    s->learner_address = "";
+    s->heartbeat_seconds = 3600;  // Does not matter while there is no learner.
+  });
+  MembershipLog log;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.on_membership = log.Callback();
+  const auto client = JoinOrDie(options);
+  EXPECT_EQ(log.WaitFor(1)[0].learner_address, "");
+  coordinator.Change([](auto* s) { s->learner_address = "10.0.0.1:9"; });
+  EXPECT_EQ(log.WaitFor(2)[1].learner_address, "10.0.0.1:9");
+  EXPECT_EQ(client->membership().learner_address, "10.0.0.1:9");
+}
+
+TEST(CoordinatorClient, TellsTheRunStateWhenItChanges) {
+  FakeCoordinator coordinator;
+  absl::Mutex mu;
+  std::vector<v1::RunState> seen;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.on_run_state = [&](v1::RunState state) {
+    absl::MutexLock lock(&mu);
+    seen.push_back(state);
+  };
+  const auto client = JoinOrDie(options);
+  coordinator.WaitUntil([](const auto& s) { return s.heartbeats.size() >= 3; });
+  coordinator.Change([](auto* s) { s->run_state = v1::RUN_STATE_TRAINING; });
+  absl::MutexLock lock(&mu);
+  const auto twice = [&] { return seen.size() >= 2; };
+  ASSERT_TRUE(mu.AwaitWithTimeout(absl::Condition(&twice), kPatience));
+  EXPECT_THAT(seen, ElementsAre(v1::RUN_STATE_STARTING, v1::RUN_STATE_TRAINING));
+}
+
+TEST(CoordinatorClient, BeatDoesNotWaitForThePeriod) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) { s->heartbeat_seconds = 3600; });
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  client->Beat();
+  coordinator.WaitUntil([](const auto& s) { return s.heartbeats.size() == 1; });
+}
+
+TEST(CoordinatorClient, LeavesOnceWithALastReport) {
+  FakeCoordinator coordinator;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.fill_report = [](v1::HeartbeatRequest* request) {
+    request->mutable_report()->set_env_steps(5);
+    request->mutable_progress()->set_state(v1::RUN_STATE_FINISHED);
+  };
+  const auto client = JoinOrDie(options);
+  EXPECT_TRUE(client->Leave().ok());
+  const size_t heartbeats = coordinator.WaitUntil([](const auto&) { return true; }).heartbeats.size();
+  EXPECT_TRUE(client->Leave().ok());
+  const auto state = coordinator.WaitUntil([](const auto&) { return true; });
+  EXPECT_EQ(state.heartbeats.size(), heartbeats);
+  ASSERT_EQ(state.leaves.size(), 1u);
+  EXPECT_EQ(state.leaves[0].member_id(), "actor-1");
+  EXPECT_EQ(state.leaves[0].generation(), 1u);
+  EXPECT_EQ(state.leaves[0].report().env_steps(), 5u);
+  EXPECT_EQ(state.leaves[0].progress().state(), v1::RUN_STATE_FINISHED);
+}
+
+TEST(CoordinatorClient, DestructionDoesNotWaitForAnAnswerAndDoesNotLeave) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) { s->hold_heartbeats = true; });
+  auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  coordinator.WaitUntil([](const auto& s) { return !s.heartbeats.empty(); });
+  client.reset();  // The heartbeat is never answered: without cancelling this would take its 5 s deadline.
+  EXPECT_TRUE(coordinator.WaitUntil([](const auto& s) { return s.hold_heartbeats; }).leaves.empty());
+}
+
+TEST(CoordinatorClient, BarrierTellsWhoTookPart) {
+  FakeCoordinator coordinator;
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  EXPECT_THAT(client->ArriveAtBarrier("start", 3, absl::Seconds(9)).value(), ElementsAre("learner-1", "actor-1"));
+  EXPECT_TRUE(client->ArriveAtBarrier("start", 4, absl::ZeroDuration()).ok());
+  const auto state = coordinator.WaitUntil([](const auto&) { return true; });
+  EXPECT_EQ(state.barriers[0].member_generation(), 1u);
+  EXPECT_EQ(state.barriers[0].name(), "start");
+  EXPECT_EQ(state.barriers[0].barrier_generation(), 3u);
+  EXPECT_NEAR(state.barriers[0].timeout_seconds(), 9, 1);
+  EXPECT_NEAR(state.barriers[1].timeout_seconds(), 7, 1);  // The run's default.
+}
+
+TEST(CoordinatorClient, BarrierIsArrivedAtAgainWhenTheCoordinatorWasAway) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) { s->barrier_errors = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")}; });
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  EXPECT_TRUE(client->ArriveAtBarrier("start", 1, kPatience).ok());
+}
+
+TEST(CoordinatorClient, BarrierErrorsArePassedOn) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) {
+    s->barrier_errors = {grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "absent: learner-2"),
+                         grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "generation 1 has passed")};
+  });
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  const absl::Status late = client->ArriveAtBarrier("start", 1, kPatience).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late));
+  EXPECT_EQ(late.message(), "absent: learner-2");
+  EXPECT_TRUE(absl::IsFailedPrecondition(client->ArriveAtBarrier("start", 1, kPatience).status()));
+}
+
+TEST(CoordinatorClient, LeavingEndsAWaitAtABarrier) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) { s->hold_barriers = true; });
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  std::thread waiter(
+      [&] { EXPECT_TRUE(absl::IsCancelled(client->ArriveAtBarrier("start", 1, absl::Hours(1)).status())); });
+  coordinator.WaitUntil([](const auto& s) { return !s.barriers.empty(); });
+  EXPECT_TRUE(client->Leave().ok());
+  waiter.join();
+  EXPECT_TRUE(absl::IsCancelled(client->ArriveAtBarrier("start", 1, absl::Hours(1)).status()));
+}
+
+}  // namespace
+}  // namespace skein

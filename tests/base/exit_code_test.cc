@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/exit_code.h"
+
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+TEST(ExitCode, FollowsSysexits) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("")), 64);
+  EXPECT_EQ(ExitCodeOf(absl::OutOfRangeError("")), 64);
+  EXPECT_EQ(ExitCodeOf(absl::DataLossError("")), 65);
+  EXPECT_EQ(ExitCodeOf(absl::NotFoundError("")), 65);
+  EXPECT_EQ(ExitCodeOf(absl::FailedPreconditionError("")), 65);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 69);
+  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 69);
+  EXPECT_EQ(ExitCodeOf(absl::AlreadyExistsError("")), 69);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("")), 70);
+  EXPECT_EQ(ExitCodeOf(absl::UnknownError("")), 70);
+  EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("")), 74);
+  EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), 74);
+  EXPECT_EQ(ExitCodeOf(absl::AbortedError("")), 75);
+}
+
+TEST(ExitCode, PrintsTheMessageAsOneLine) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ReportAndExitCode("skein", absl::UnavailableError("port 1\r\nis in use")), 69);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "skein: port 1 is in use\n");
+}
+
+TEST(ExitCode, NamesTheCodeOfAnErrorWithoutMessage) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ReportAndExitCode("skein", absl::AbortedError("")), 75);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "skein: ABORTED\n");
+}
+
+TEST(ExitCode, IsSilentOnSuccess) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ReportAndExitCode("skein", absl::OkStatus()), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/grpc_transport.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "skein/v1/coordinator_service.grpc.pb.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+// Answers a join with the host it names.
+class Echo : public v1::Coordinator::Service {
+  grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest* request, v1::JoinResponse* response) override {
+    response->set_member_id(request->host());
+    return grpc::Status::OK;
+  }
+};
+
+absl::Status CallJoin(int port, const std::string& host, v1::JoinResponse* response) {
+  const auto stub = v1::Coordinator::NewStub(OpenChannel(JoinHostPort("127.0.0.1", port)));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+  v1::JoinRequest request;
+  request.set_host(host);
+  return FromGrpc(stub->Join(&context, request, response));
+}
+
+TEST(GrpcStatus, EveryCodeSurvivesBothConversions) {
+  EXPECT_TRUE(FromGrpc(ToGrpc(absl::OkStatus())).ok());
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status(static_cast<absl::StatusCode>(code), absl::StrCat("message ", code));
+    EXPECT_EQ(FromGrpc(ToGrpc(status)), status);
+  }
+  EXPECT_EQ(ToGrpc(absl::NotFoundError("x")).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(GrpcServer, AnswersOnThePortItReports) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", &service, &port);
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_GT(port, 0);
+  v1::JoinResponse response;
+  ASSERT_TRUE(CallJoin(port, "hello", &response).ok());
+  EXPECT_EQ(response.member_id(), "hello");
+}
+
+TEST(GrpcServer, ListensOnAllInterfacesWithoutAHost) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer(":0", &service, &port);
+  ASSERT_TRUE(server.ok()) << server.status();
+  v1::JoinResponse response;
+  EXPECT_TRUE(CallJoin(port, "hello", &response).ok());
+}
+
+TEST(GrpcServer, BusyPortIsUnavailable) {
+  Echo service;
+  int port = 0;
+  const auto first = StartGrpcServer("127.0.0.1:0", &service, &port);
+  ASSERT_TRUE(first.ok()) << first.status();
+  Echo other_service;
+  int other_port = 0;
+  const auto second = StartGrpcServer(JoinHostPort("127.0.0.1", port), &other_service, &other_port);
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat("port ", port, " is in use")));
+}
+
+TEST(GrpcServer, ForeignAddressIsUnavailable) {
+  Echo service;
+  int port = 0;
+  EXPECT_TRUE(absl::IsUnavailable(StartGrpcServer("192.0.2.1:0", &service, &port).status()));
+}
+
+TEST(GrpcServer, AddressWithoutPortIsAnInvalidArgument) {
+  Echo service;
+  int port = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(StartGrpcServer("localhost", &service, &port).status()));
+}
+
+TEST(GrpcServer, TakesMessagesUpToTheLimit) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", &service, &port);
+  ASSERT_TRUE(server.ok()) << server.status();
+  v1::JoinResponse response;
+  const std::string large(8 << 20, 'x');  // Above gRPC's own 4 MiB.
+  ASSERT_TRUE(CallJoin(port, large, &response).ok());
+  EXPECT_EQ(response.member_id().size(), large.size());
+  const std::string too_large(kMaxMessageBytes, 'x');  // And a few bytes of field header.
+  EXPECT_TRUE(absl::IsResourceExhausted(CallJoin(port, too_large, &response)));
+}
+
+TEST(GrpcServer, ServesTheStandardHealthService) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", &service, &port);
+  ASSERT_TRUE(server.ok()) << server.status();
+  grpc::GenericStub stub(OpenChannel(JoinHostPort("127.0.0.1", port)));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const grpc::Slice nothing;
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&nothing, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  grpc::Slice bytes;
+  ASSERT_TRUE(answer.DumpToSingleSlice(&bytes).ok());
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "\x08\x01");  // Field 1, SERVING.
+}
+
+TEST(GrpcChannel, NobodyThereIsUnavailable) {
+  v1::JoinResponse response;
+  EXPECT_TRUE(absl::IsUnavailable(CallJoin(1, "hello", &response)));
+}
+
+}  // namespace
+}  // namespace skein

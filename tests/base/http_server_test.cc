@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/http_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "prometheus/counter.h"
+#include "prometheus/registry.h"
+
+namespace skein {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The whole answer to one request on 127.0.0.1.
+std::string Request(int port, const std::string& method_and_path) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string request = method_and_path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char chunk[4096];
+  for (ssize_t got = 0; (got = recv(fd, chunk, sizeof(chunk), 0)) > 0;) answer.append(chunk, got);
+  close(fd);
+  return answer;
+}
+
+std::unique_ptr<HttpServer> ListenOnLoopback() {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen("127.0.0.1:0");
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
+}
+
+TEST(HttpServer, AnswersWithItsHandlersResponse) {
+  const auto server = ListenOnLoopback();
+  ASSERT_GT(server->port(), 0);
+  server->Handle("/status", [] { return HttpServer::Response{503, "application/json", "{}"}; });
+  const std::string answer = Request(server->port(), "GET /status?x=1");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 2\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\n{}"));
+}
+
+TEST(HttpServer, AnswersLargePagesWhole) {
+  const auto server = ListenOnLoopback();
+  server->Handle("/", [] { return HttpServer::Response{200, "text/plain", std::string(3 << 20, 'x') + "end"}; });
+  EXPECT_THAT(Request(server->port(), "GET /"), EndsWith("xxend"));
+}
+
+TEST(HttpServer, OtherPathsAreNotFound) {
+  const auto server = ListenOnLoopback();
+  server->Handle("/status", [] { return HttpServer::Response{200, "text/plain", ""}; });
+  for (const char* path : {"/", "/status/", "/statusx", "/../etc/passwd", "/CMakeLists.txt"}) {
+    EXPECT_THAT(Request(server->port(), absl::StrCat("GET ", path)), StartsWith("HTTP/1.1 404 ")) << path;
+  }
+}
+
+TEST(HttpServer, OtherMethodsAreNotAllowed) {
+  const auto server = ListenOnLoopback();
+  server->Handle("/status", [] { return HttpServer::Response{200, "text/plain", ""}; });
+  for (const char* method : {"POST", "PUT", "DELETE", "HEAD", "OPTIONS"}) {
+    const std::string answer = Request(server->port(), absl::StrCat(method, " /status"));
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 405 ")) << method;
+    EXPECT_THAT(answer, HasSubstr("Allow: GET\r\n")) << method;
+  }
+}
+
+TEST(HttpServer, ServesMetricsAsPrometheusText) {
+  const auto server = ListenOnLoopback();
+  const auto registry = std::make_shared<prometheus::Registry>();
+  prometheus::BuildCounter().Name("skein_tests_total").Help("Tests.").Register(*registry).Add({}).Increment(3);
+  server->ServeMetrics(registry);
+  const std::string answer = Request(server->port(), "GET /metrics");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(answer, HasSubstr("# TYPE skein_tests_total counter\nskein_tests_total 3\n"));
+}
+
+TEST(HttpServer, ListensOnAHostName) {
+  const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen("localhost:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_GT((*server)->port(), 0);
+}
+
+TEST(HttpServer, ListensOnAllInterfacesWithoutAHost) {
+  const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen(":0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Request((*server)->port(), "GET /"), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST(HttpServer, BusyPortIsUnavailable) {
+  const auto server = ListenOnLoopback();
+  const absl::Status status = HttpServer::Listen(absl::StrCat("127.0.0.1:", server->port())).status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("port ", server->port(), " is in use")));
+}
+
+TEST(HttpServer, ForeignAddressIsUnavailable) {
+  EXPECT_TRUE(absl::IsUnavailable(HttpServer::Listen("192.0.2.1:0").status()));
+}
+
+TEST(HttpServer, AddressWithoutPortIsAnInvalidArgument) {
+  EXPECT_TRUE(absl::IsInvalidArgument(HttpServer::Listen("localhost").status()));
+}
+
+TEST(HttpServer, ClosingWaitsForHandlers) {
+  auto server = ListenOnLoopback();
+  absl::Notification entered;
+  absl::Notification release;
+  std::atomic<bool> finished = false;
+  server->Handle("/slow", [&] {
+    entered.Notify();
+    release.WaitForNotification();
+    finished = true;
+    return HttpServer::Response{200, "text/plain", "done"};
+  });
+  std::thread client([port = server->port()] { Request(port, "GET /slow"); });
+  entered.WaitForNotification();
+  std::thread closer([&] {
+    server.reset();
+    EXPECT_TRUE(finished);
+  });
+  release.Notify();
+  closer.join();
+  client.join();
+}
+
+}  // namespace
+}  // namespace skein

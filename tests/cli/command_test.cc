@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The skein command as a user types it: exit codes and what is left behind.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ran {
+  int code = -1;
+  std::string text;  // Standard output and error.
+};
+
+Ran Skein(const std::vector<std::string>& arguments) {
+  const char* bin = std::getenv("SKEIN_BIN");
+  const ScratchFolder folder;
+  std::vector<std::string> argv = {(bin == nullptr ? ProgramFolder() + "/.." : std::string(bin)) + "/skein"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  auto process = Subprocess::Spawn({.argv = argv, .output_path = folder.path() + "/out"});
+  EXPECT_TRUE(process.ok()) << process.status();
+  Ran ran;
+  ran.code = (*process)->Wait(absl::Seconds(30)).value_or(-1);
+  ran.text = folder.Read("out");
+  return ran;
+}
+
+TEST(SkeinCommand, ListsEnvironments) {
+  const Ran ran = Skein({"envs"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.text, AllOf(HasSubstr("CartPole-v1"), HasSubstr("HalfCheetah-v5"), HasSubstr("MuJoCo ")));
+  EXPECT_THAT(Skein({"envs", "--json"}).text, StartsWith("["));
+}
+
+TEST(SkeinCommand, ShowsHelpAndVersion) {
+  EXPECT_EQ(Skein({"--help"}).code, 0);
+  EXPECT_THAT(Skein({"--version"}).text, StartsWith("skein "));
+  const Ran eval = Skein({"eval", "--help"});
+  EXPECT_EQ(eval.code, 0);
+  EXPECT_THAT(eval.text, AllOf(HasSubstr("skein eval"), HasSubstr("Example:")));
+}
+
+TEST(SkeinCommand, EndsWith64AndLeavesNothingBehindForAMistake) {
+  const ScratchFolder folder;
+  const std::string runs = folder.path() + "/runs";
+  for (const std::vector<std::string>& mistake : std::vector<std::vector<std::string>>{{"--env", "HalfCheetah-v6"},
+                                                                                       {"--set", "ppo.learning_rate=1"},
+                                                                                       {"--set", "ppo.lr=.nan"},
+                                                                                       {"--set", "ppo.epochs=many"},
+                                                                                       {"--name", "a/b"},
+                                                                                       {"--runners", "0"},
+                                                                                       {"--seed", "one"}}) {
+    std::vector<std::string> arguments = {"train", "--runs-dir", runs};
+    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    const Ran ran = Skein(arguments);
+    EXPECT_EQ(ran.code, 64) << mistake.back() << ": " << ran.text;
+    EXPECT_THAT(ran.text, StartsWith("skein train: "));
+    EXPECT_EQ(std::count(ran.text.begin(), ran.text.end(), '\n'), 1) << ran.text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(runs));
+}
+
+TEST(SkeinCommand, EndsWith65WithoutACheckpoint) {
+  const Ran ran = Skein({"eval", "--checkpoint", "/nowhere"});
+  EXPECT_EQ(ran.code, 65) << ran.text;
+  EXPECT_THAT(ran.text, AllOf(StartsWith("skein eval: "), HasSubstr("/nowhere")));
+}
+
+TEST(SkeinCommand, EndsWith69WhereNobodyAnswers) {
+  const Ran ran = Skein({"status", "--address", "127.0.0.1:1"});
+  EXPECT_EQ(ran.code, 69) << ran.text;
+  EXPECT_EQ(ran.text, "skein status: no coordinator answers at 127.0.0.1:1\n");
+}
+
+TEST(SkeinCommand, WorkerChecksItsFlagsFirst) {
+  EXPECT_EQ(Skein({"worker", "--address", "nonsense"}).code, 64);
+  EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--timeout", "soon"}).code, 64);
+  EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--runners", "-3"}).code, 64);
+  EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--metrics", "x"}).code, 64);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/evaluation_result.h"
+
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+
+namespace skein {
+namespace {
+
+EvaluationResult Example() {
+  return {.env_id = "CartPole-v1",
+          .checkpoint = "runs/a/checkpoints/step_000000000010",
+          .digest = "00ff",
+          .env_steps = 10,
+          .seed = 3,
+          .mujoco_version = "2.2.2",
+          .returns = {10, 20, 60},
+          .lengths = {1, 2, 6}};
+}
+
+TEST(SpreadOf, IsMeanAndPopulationDeviation) {
+  // Mean (10 + 20 + 60) / 3 = 30; variance (400 + 100 + 900) / 3 = 466.67, its root 21.602.
+  const Spread spread = SpreadOf({10, 20, 60});
+  EXPECT_DOUBLE_EQ(spread.mean, 30);
+  EXPECT_NEAR(spread.deviation, 21.602, 1e-3);
+  EXPECT_EQ(spread.min, 10);
+  EXPECT_EQ(spread.max, 60);
+  EXPECT_EQ(SpreadOf({}).mean, 0);
+}
+
+TEST(EvaluationResult, ReadsBackFromItsJson) {
+  const std::string text = ToJson(Example());
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["episodes"], 3);
+  EXPECT_EQ(json["return_mean"], 30.0);
+  EXPECT_EQ(json["length_mean"], 3.0);
+  const auto read = EvaluationFromJson(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read), text);
+}
+
+TEST(EvaluationResult, FromOtherTextIsDataLoss) {
+  for (const char* text : {"", "[]", "{}", "{\"env_id\": 3}", "not json"}) {
+    EXPECT_TRUE(absl::IsDataLoss(EvaluationFromJson(text).status())) << text;
+  }
+}
+
+TEST(EvaluationResult, IsOneLineForPeople) {
+  EXPECT_EQ(FormatEvaluation(Example()),
+            "return 30.0 +- 21.6 (min 10.0, max 60.0), length 3, 3 episodes, CartPole-v1, MuJoCo 2.2.2");
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/evaluation.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "env/registry.h"
+#include "env/vector_env.h"
+#include "gmock/gmock.h"
+#include "learner/checkpoint.h"
+#include "model/policy.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+// A checkpoint of an untrained policy whose normaliser has seen something.
+Checkpoint Untrained(const std::string& env_id, const std::vector<std::string>& overrides = {}) {
+  std::vector<std::string> all = {"env.id=" + env_id, "env.max_episode_steps=20"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const v1::RunConfig config = LoadRunConfig("", all, 2).value();
+  const EnvSpec spec = MakeEnv(env_id).value()->spec();
+  const ActorCritic network(MakeActorCriticOptions(config.model(), spec), 7);
+  Checkpoint checkpoint;
+  checkpoint.env_steps = 1024;
+  checkpoint.iteration = 1;
+  checkpoint.env_id = env_id;
+  checkpoint.config_yaml = ToYaml(config);
+  for (const auto& [name, tensor] : network.AllParameters()) checkpoint.model.emplace_back(name, tensor.detach());
+  checkpoint.model.emplace_back("obs_normalizer.count", torch::full({}, 50.0, torch::kFloat64));
+  checkpoint.model.emplace_back("obs_normalizer.mean", torch::full({spec.obs_size}, 0.1, torch::kFloat64));
+  checkpoint.model.emplace_back("obs_normalizer.variance", torch::full({spec.obs_size}, 4.0, torch::kFloat64));
+  return checkpoint;
+}
+
+std::string Save(const ScratchFolder& folder, const Checkpoint& checkpoint) {
+  return SaveCheckpoint(folder.path() + "/checkpoints", checkpoint, 3).value();
+}
+
+TEST(Evaluate, TakesACheckpointItsFolderOrTheRuns) {
+  const ScratchFolder folder;
+  const std::string path = Save(folder, Untrained("CartPole-v1"));
+  const auto direct = Evaluate({.checkpoint = path, .episodes = 3, .seed = 4});
+  ASSERT_TRUE(direct.ok()) << direct.status();
+  EXPECT_EQ(direct->checkpoint, path);
+  EXPECT_EQ(direct->env_steps, 1024u);
+  EXPECT_EQ(direct->digest, CheckpointDigest(Untrained("CartPole-v1")));
+  EXPECT_EQ(direct->mujoco_version, MujocoVersion());
+  EXPECT_THAT(direct->lengths, testing::SizeIs(3));
+  for (const std::string& above : {folder.path(), folder.path() + "/checkpoints"}) {
+    const auto found = Evaluate({.checkpoint = above, .episodes = 3, .seed = 4});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->checkpoint, path);
+    EXPECT_EQ(found->returns, direct->returns);
+  }
+}
+
+TEST(Evaluate, KeepsToTheRunsTimeLimit) {
+  const ScratchFolder folder;
+  const auto result = Evaluate({.checkpoint = Save(folder, Untrained("Pendulum-v1")), .episodes = 4});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->lengths, Each(20));
+}
+
+TEST(Evaluate, ActsAsOneEnvironmentAloneWithThePolicysMeanWould) {
+  const ScratchFolder folder;
+  const Checkpoint checkpoint = Untrained("Pendulum-v1");
+  const auto result = Evaluate({.checkpoint = Save(folder, checkpoint), .episodes = 3, .seed = 9});
+  ASSERT_TRUE(result.ok()) << result.status();
+
+  // The oracle: episode 2 by itself; mean 0.1 and variance 4 make the scale (x - 0.1) / sqrt(4 + 1e-8).
+  const torch::InferenceMode no_gradients;
+  auto network =
+      std::make_shared<ActorCritic>(MakeActorCriticOptions(LoadRunConfig("", {"env.id=Pendulum-v1"}, 2)->model(),
+                                                           MakeEnv("Pendulum-v1").value()->spec()),
+                                    7);
+  auto env = VectorEnv::Make({.env_id = "Pendulum-v1",
+                              .num_envs = 1,
+                              .seed = 9,
+                              .max_episode_steps = 20,
+                              .reset_purpose = RandomPurpose::kEvaluation})
+                 .value();
+  env->ResetAll(2);
+  double sum = 0;
+  for (int step = 0; step < 20; ++step) {
+    torch::Tensor obs = torch::empty({1, 3});
+    env->Observe(obs.data_ptr<float>());
+    const float action = network->PolicyHead((obs - 0.1) / 2).item<float>();
+    sum += env->Step(&action).reward[0];
+  }
+  EXPECT_NEAR(result->returns[2], sum, 1e-3);
+}
+
+TEST(Evaluate, DependsOnTheSeedAndTheEpisodeNotOnHowManyRun) {
+  const ScratchFolder folder;
+  const std::string path = Save(folder, Untrained("Pendulum-v1"));
+  const auto few = Evaluate({.checkpoint = path, .episodes = 2, .seed = 1});
+  const auto many = Evaluate({.checkpoint = path, .episodes = 130, .seed = 1});  // More than one round.
+  const auto other = Evaluate({.checkpoint = path, .episodes = 2, .seed = 2});
+  ASSERT_TRUE(few.ok() && many.ok() && other.ok());
+  ASSERT_EQ(many->returns.size(), 130u);
+  EXPECT_NEAR(few->returns[0], many->returns[0], 1e-3);
+  EXPECT_NEAR(few->returns[1], many->returns[1], 1e-3);
+  EXPECT_GT(std::abs(few->returns[0] - other->returns[0]), 1e-3);
+  EXPECT_NE(many->returns[129], 0);
+}
+
+TEST(Evaluate, SaysWhatIsNotThere) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(absl::IsNotFound(Evaluate({.checkpoint = folder.path() + "/none"}).status()));
+  EXPECT_TRUE(absl::IsNotFound(Evaluate({.checkpoint = folder.path()}).status()));
+  const std::string path = Save(folder, Untrained("CartPole-v1"));
+  EXPECT_TRUE(absl::IsInvalidArgument(Evaluate({.checkpoint = path, .episodes = 0}).status()));
+}
+
+TEST(Evaluate, ADamagedFileIsDataLoss) {
+  const ScratchFolder folder;
+  Save(folder, Untrained("CartPole-v1"));
+  folder.Write("checkpoints/step_000000001024/model.safetensors", "garbage");
+  const auto status = Evaluate({.checkpoint = folder.path() + "/checkpoints/step_000000001024"}).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("model.safetensors"));
+}
+
+TEST(Evaluate, TensorsThatDoNotFitTheConfigurationAreDataLoss) {
+  const ScratchFolder folder;
+  Checkpoint narrow = Untrained("CartPole-v1");
+  narrow.config_yaml = Untrained("CartPole-v1", {"model.hidden=[32, 64]"}).config_yaml;
+  const auto shape = Evaluate({.checkpoint = Save(folder, narrow)}).status();
+  EXPECT_TRUE(absl::IsDataLoss(shape));
+  EXPECT_THAT(shape.message(), HasSubstr("policy.0.weight: got shape [64, 4], want [32, 4]"));
+
+  Checkpoint without_mean = Untrained("CartPole-v1");
+  without_mean.env_steps = 2048;
+  without_mean.model.erase(without_mean.model.end() - 2);
+  const auto missing = Evaluate({.checkpoint = Save(folder, without_mean)}).status();
+  EXPECT_TRUE(absl::IsDataLoss(missing));
+  EXPECT_THAT(missing.message(), HasSubstr("obs_normalizer.mean is missing"));
+}
+
+TEST(Evaluate, NeedsNoNormaliserWhereTheRunHadNone) {
+  const ScratchFolder folder;
+  Checkpoint checkpoint = Untrained("CartPole-v1", {"model.normalize_observations=false"});
+  checkpoint.model.resize(checkpoint.model.size() - 3);
+  EXPECT_TRUE(Evaluate({.checkpoint = Save(folder, checkpoint), .episodes = 1}).ok());
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch_plan.h"
+
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(LaunchPlan, FlagsWinOverTheFileAndSetWinsOverFlags) {
+  const ScratchFolder folder;
+  LaunchOptions options;
+  options.config_path = folder.Write("run.yaml",
+                                     "seed: 1\ntotal_steps: 100\nname: from_file\nenv:\n  id: Pendulum-v1\n"
+                                     "ppo:\n  lr: 0.5\n");
+  options.env_id = "CartPole-v1";
+  options.seed = 2;
+  options.steps = 200;
+  options.overrides = {"seed=3"};
+  const auto plan = PlanLaunch(options, 2);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->config.env().id(), "CartPole-v1");  // Flag over file.
+  EXPECT_EQ(plan->config.total_steps(), 200u);        // Flag over file.
+  EXPECT_EQ(plan->config.seed(), 3u);                 // --set over flag.
+  EXPECT_EQ(plan->config.name(), "from_file");        // Nobody else said.
+  EXPECT_EQ(plan->config.ppo().lr(), 0.5);
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreOneACoreAndDecideTheEnvironments) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  const auto plan = PlanLaunch(options, 4);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 runners x 16 environments each.
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreAtMostTheBlocksOfGivenEnvironments) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.num_envs = 32;  // 2 blocks of 16.
+  const auto plan = PlanLaunch(options, 8);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));
+  EXPECT_THAT(plan->notes, IsEmpty());
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreFewerWhereTheirEnvironmentsDoNotDivideAnIteration) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  const auto plan = PlanLaunch(options, 6);  // 16384 is no multiple of 6 x 16 or 5 x 16, but of 4 x 16.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+}
+
+TEST(LaunchPlan, GivenRunnersBeyondTheBlocksAreLeftOutWithANote) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.num_envs = 32;
+  options.runners = "3";
+  const auto plan = PlanLaunch(options, 8);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("using 2 of 3 runners")));
+}
+
+TEST(LaunchPlan, ActorsShareTheRunners) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.runners = "4";
+  options.actors = 3;
+  const auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2, 1, 1));
+
+  options.actors = 5;
+  const auto refused = PlanLaunch(options, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(refused.status().message(), HasSubstr("5 processes cannot share 4 runners"));
+}
+
+TEST(LaunchPlan, HeadHasNoActorsAndTheEnvironmentsOfTwoRunners) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.actors = 0;
+  const auto plan = PlanLaunch(options, 64);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, IsEmpty());
+  EXPECT_EQ(plan->config.rollout().num_envs(), 32u);  // 2 x 16.
+}
+
+TEST(LaunchPlan, RefusesWhatCannotRun) {
+  const auto message_with = [](const std::string& setting, LaunchOptions options = {}) {
+    options.overrides.push_back(setting);
+    const auto plan = PlanLaunch(options, 2);
+    EXPECT_TRUE(absl::IsInvalidArgument(plan.status())) << setting << ": " << plan.status();
+    return std::string(plan.status().message());
+  };
+  EXPECT_THAT(message_with("env.id=HalfCheetah-v6"), HasSubstr("HalfCheetah-v5"));
+  EXPECT_THAT(message_with("name=../elsewhere"), HasSubstr("name"));
+  EXPECT_THAT(message_with("ppo.lr=.nan"), HasSubstr("lr"));
+  EXPECT_THAT(message_with("ppo.learning_rate=1"), HasSubstr("learning_rate"));
+  EXPECT_THAT(message_with("seed=1", {.resume = "perhaps"}), HasSubstr("--resume"));
+  EXPECT_THAT(message_with("seed=1", {.runners = "many"}), HasSubstr("--runners"));
+}
+
+TEST(LaunchPlan, MissingConfigurationFileIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(PlanLaunch({.config_path = "/nowhere/run.yaml"}, 2).status()));
+}
+
+TEST(SplitEvenly, LosesNothingAndDiffersByOne) {
+  EXPECT_THAT(SplitEvenly(7, 3), ElementsAre(3, 2, 2));
+  EXPECT_THAT(SplitEvenly(2, 2), ElementsAre(1, 1));
+  EXPECT_THAT(SplitEvenly(5, 0), IsEmpty());
+}
+
+TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
+  EXPECT_EQ(ParseRunners("auto", 3).value(), 3u);
+  EXPECT_EQ(ParseRunners("auto", 0).value(), 1u);  // The number of cores may be unknown.
+  EXPECT_EQ(ParseRunners("12", 3).value(), 12u);
+  for (const char* text : {"0", "-1", "", "1.5", "100000"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseRunners(text, 3).status())) << text;
+  }
+}
+
+TEST(ParseResumeMode, ReadsBackEachName) {
+  for (ResumeMode mode : {ResumeMode::kAuto, ResumeMode::kMust, ResumeMode::kNever}) {
+    EXPECT_EQ(ParseResumeMode(ResumeModeName(mode)).value(), mode);
+  }
+}
+
+TEST(AnnounceHost, IsTheHostItselfUnlessThatIsAWildcard) {
+  EXPECT_EQ(AnnounceHost("10.0.0.1"), "10.0.0.1");
+  EXPECT_EQ(AnnounceHost("127.0.0.1"), "127.0.0.1");
+  EXPECT_NE(AnnounceHost("0.0.0.0"), "0.0.0.0");
+  EXPECT_NE(AnnounceHost("::"), "::");
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_directory.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/config.h"
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+v1::RunConfig Config(const std::vector<std::string>& overrides = {}) {
+  std::vector<std::string> all = {"name=run", "env.id=CartPole-v1"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return LoadRunConfig("", all, 2).value();
+}
+
+void WriteCheckpoint(const ScratchFolder& folder, const std::string& name, const std::string& manifest) {
+  folder.Write("run/checkpoints/" + name + "/manifest.json", manifest);
+  folder.Write("run/checkpoints/" + name + "/DONE", "x\n");
+}
+
+TEST(RunDirectory, MakesTheFolderWithAConfigurationThatReadsBackEqual) {
+  const ScratchFolder folder;
+  const auto directory = RunDirectory::Open(folder.path() + "/runs/", Config(), ResumeMode::kAuto);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->path(), folder.path() + "/runs/run");
+  EXPECT_FALSE(directory->NewestCheckpoint().has_value());
+  v1::RunConfig read;
+  ASSERT_TRUE(MergeYaml(folder.Read("runs/run/config.yaml"), "config.yaml", &read).ok());
+  EXPECT_EQ(FirstDifference(read, Config()), std::nullopt);
+  EXPECT_EQ(folder.Read("runs/run/lock"), absl::StrCat(getpid(), "\n"));
+}
+
+TEST(RunDirectory, IsRefusedWhileAnotherHoldsItAndFreeAfterwards) {
+  const ScratchFolder folder;
+  {
+    const auto first = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+    ASSERT_TRUE(first.ok());
+    for (ResumeMode mode : {ResumeMode::kAuto, ResumeMode::kNever}) {
+      const auto second = RunDirectory::Open(folder.path(), Config(), mode);
+      EXPECT_TRUE(absl::IsUnavailable(second.status()));
+      EXPECT_THAT(second.status().message(), HasSubstr(absl::StrCat("in use by process ", getpid())));
+    }
+  }
+  EXPECT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+}
+
+TEST(RunDirectory, DoesNotWaitForNotedChildrenThatHaveEndedOrAreNotOurs) {
+  const ScratchFolder folder;
+  {
+    const auto first = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+    ASSERT_TRUE(first->NoteChild(getpid()).ok());  // This process: alive, but called otherwise.
+    EXPECT_EQ(folder.Read("run/lock"), absl::StrCat(getpid(), "\n", getpid(), "\n"));
+  }
+  EXPECT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+}
+
+TEST(RunDirectory, WithCheckpointsOfAnotherConfigurationIsRefusedByTheFirstKey) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+  WriteCheckpoint(folder, "step_000000000010", R"({"env_steps": 10})");
+  const std::string before = folder.Read("run/config.yaml");
+  const auto other = RunDirectory::Open(folder.path(), Config({"ppo.lr=0.5", "ppo.gamma=0.5"}), ResumeMode::kAuto);
+  EXPECT_TRUE(absl::IsFailedPrecondition(other.status()));
+  EXPECT_THAT(other.status().message(), HasSubstr("ppo.lr: 0.0003 -> 0.5"));
+  EXPECT_THAT(other.status().message(), HasSubstr("--resume never"));
+  EXPECT_THAT(other.status().message(), HasSubstr("--name"));
+  EXPECT_EQ(folder.Read("run/config.yaml"), before);
+}
+
+TEST(RunDirectory, TakesAnotherConfigurationWhereThereIsNoCheckpoint) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+  ASSERT_TRUE(RunDirectory::Open(folder.path(), Config({"seed=9"}), ResumeMode::kAuto).ok());
+  EXPECT_THAT(folder.Read("run/config.yaml"), HasSubstr("seed: 9"));
+}
+
+TEST(RunDirectory, TakesAnotherTargetAndWritesItDown) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+  WriteCheckpoint(folder, "step_000000000010", R"({"env_steps": 10})");
+  ASSERT_TRUE(RunDirectory::Open(folder.path(), Config({"total_steps=77"}), ResumeMode::kMust).ok());
+  EXPECT_THAT(folder.Read("run/config.yaml"), HasSubstr("total_steps: 77"));
+}
+
+TEST(RunDirectory, WithAConfigurationThatCannotBeReadIsDataLoss) {
+  const ScratchFolder folder;
+  WriteCheckpoint(folder, "step_000000000010", "{}");
+  EXPECT_TRUE(absl::IsDataLoss(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).status()));
+  folder.Write("run/config.yaml", "seed: [1");
+  const auto status = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(status.message(), HasSubstr("run/config.yaml"));
+}
+
+TEST(RunDirectory, MustWantsACheckpointAndMakesNothingWithoutOne) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(absl::IsNotFound(RunDirectory::Open(folder.path(), Config(), ResumeMode::kMust).status()));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/run"));
+}
+
+TEST(RunDirectory, NeverMovesNothingWhereThereIsNothing) {
+  const ScratchFolder folder;
+  EXPECT_EQ(RunDirectory::Open(folder.path(), Config(), ResumeMode::kNever)->moved_to(), "");
+}
+
+TEST(RunDirectory, NeverMovesTheOldFolderToTheFirstFreeName) {
+  const ScratchFolder folder;
+  folder.Write("run.old-1/here", "taken");
+  folder.Write("run/config.yaml", "seed: 3\n");
+  WriteCheckpoint(folder, "step_000000000010", R"({"env_steps": 10})");
+  const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kNever);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->moved_to(), folder.path() + "/run.old-2");
+  EXPECT_EQ(folder.Read("run.old-2/config.yaml"), "seed: 3\n");
+  EXPECT_FALSE(directory->NewestCheckpoint().has_value());
+  EXPECT_TRUE(absl::IsUnavailable(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).status()));
+}
+
+TEST(RunDirectory, WhereNoFolderCanBeMadeIsAnIoError) {
+  const ScratchFolder folder;
+  folder.Write("file", "");
+  const auto status = RunDirectory::Open(folder.path() + "/file", Config(), ResumeMode::kAuto).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("/file/run"));
+}
+
+TEST(NewestCheckpoint, IsTheLastCompleteOne) {
+  const ScratchFolder folder;
+  WriteCheckpoint(folder, "step_000000000010", R"({"env_steps": 10, "digest": "aa"})");
+  WriteCheckpoint(folder, "step_000000000020", R"({"env_steps": 20, "digest": "bb"})");
+  folder.Write("run/checkpoints/step_000000000030/manifest.json", R"({"env_steps": 30})");  // No DONE.
+  folder.Write("run/checkpoints/.tmp-1/DONE", "");
+  folder.Write("run/config.yaml", ToYaml(Config()));
+  const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kMust);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  const auto newest = directory->NewestCheckpoint();
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->env_steps, 20u);
+  EXPECT_EQ(newest->digest, "bb");
+  EXPECT_EQ(newest->path, folder.path() + "/run/checkpoints/step_000000000020");
+}
+
+TEST(NewestCheckpoint, WithADamagedManifestTellsNoFigures) {
+  const ScratchFolder folder;
+  WriteCheckpoint(folder, "step_000000000010", "{\"env_steps\": ");
+  folder.Write("run/config.yaml", ToYaml(Config()));
+  const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->NewestCheckpoint()->env_steps, 0u);
+  EXPECT_EQ(directory->NewestCheckpoint()->digest, "");
+}
+
+TEST(FirstDifference, LooksIntoListsAndEnumsButNotAtTheTarget) {
+  EXPECT_EQ(FirstDifference(Config(), Config({"total_steps=5"})), std::nullopt);
+  EXPECT_EQ(*FirstDifference(Config(), Config({"model.hidden=[64, 32]"})), "model.hidden: [64, 64] -> [64, 32]");
+  EXPECT_THAT(*FirstDifference(Config(), Config({"sync.mode=overlapped"})), StartsWith("sync.mode: "));
+}
+
+TEST(RunId, StaysWithTheTargetAndChangesWithTheConfiguration) {
+  EXPECT_EQ(RunId(Config()), RunId(Config({"total_steps=5"})));
+  EXPECT_NE(RunId(Config()), RunId(Config({"seed=5"})));
+  EXPECT_THAT(RunId(Config()), StartsWith("run-"));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The supervisor over shell scripts that stand in for its programs.
+#include "cli/run_supervisor.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/config.h"
+#include "base/exit_code.h"
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Says where it listens (nobody does) and runs until SIGTERM; so do the others that should go on.
+constexpr char kCoordinator[] = "echo 'coordinator listening grpc=127.0.0.1:1 http=http://127.0.0.1:2/'\n";
+constexpr char kRunUntilTerm[] =
+    "trap 'echo $0 stopped >> $(dirname $0)/events; exit 0' TERM\n"
+    "while :; do sleep 0.01; done\n";
+
+struct Session {
+  Session() : out(std::tmpfile()), display(out, 0) {
+    config = LoadRunConfig("", {"name=run", "env.id=CartPole-v1"}, 2).value();
+    options.program_folder = folder.path();
+    options.run_id = "run-1";
+    options.actor_runners = {1};
+    folder.WriteScript("skein-coordinator", absl::StrCat(kCoordinator, kRunUntilTerm));
+    folder.WriteScript("skein-learner", "exit 0");
+    folder.WriteScript("skein-actor", kRunUntilTerm);
+  }
+  ~Session() { std::fclose(out); }
+
+  RunSupervisor::Outcome Run() {
+    const auto directory = RunDirectory::Open(folder.path(), config, ResumeMode::kAuto);
+    EXPECT_TRUE(directory.ok()) << directory.status();
+    RunSupervisor supervisor(options, &*directory, &display);
+    return supervisor.Run(stop);
+  }
+
+  ScratchFolder folder;
+  std::FILE* out;
+  ProgressDisplay display;
+  v1::RunConfig config;
+  RunSupervisor::Options options;
+  absl::Notification stop;
+};
+
+// Notifies `stop` as soon as the file is there.
+std::thread StopWhenThere(Session* session, const std::string& file) {
+  return std::thread([session, file] {
+    while (session->folder.Read(file).empty()) std::this_thread::yield();
+    session->stop.Notify();
+  });
+}
+
+TEST(RunSupervisor, EndsWhenTheLearnerHasEnded) {
+  Session session;
+  session.folder.WriteScript("skein-actor", "exit 0");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_FALSE(outcome.stopped);
+  EXPECT_FALSE(outcome.last_status.has_value());  // Nobody answers at port 1.
+  EXPECT_THAT(session.folder.Read("events"), HasSubstr("skein-coordinator stopped"));
+}
+
+TEST(RunSupervisor, GivesItsProgramsTheirArguments) {
+  Session session;
+  session.options.actor_runners = {3};
+  session.options.resume = ResumeMode::kMust;
+  session.folder.WriteScript("skein-coordinator",
+                             absl::StrCat("echo $0 \"$@\" >> $(dirname $0)/arguments\n", kCoordinator, kRunUntilTerm));
+  session.folder.WriteScript("skein-actor", "echo $0 \"$@\" > $(dirname $0)/actor; exit 0");
+  session.folder.WriteScript("skein-learner",
+                             "while [ ! -s $(dirname $0)/actor ]; do sleep 0.01; done\n"
+                             "echo $0 \"$@\" >> $(dirname $0)/arguments");
+  EXPECT_EQ(session.Run().exit_code, 0);
+  const std::string run = session.folder.path() + "/run";
+  EXPECT_THAT(session.folder.Read("arguments"),
+              AllOf(HasSubstr(absl::StrCat("skein-coordinator --config ", run,
+                                           "/config.yaml --listen 127.0.0.1:0 --http "
+                                           "127.0.0.1:0 --run-dir ",
+                                           run,
+                                           " --run-id run-1 --announce-host 127.0.0.1 "
+                                           "--exit-with-parent\n")),
+                    HasSubstr(absl::StrCat("skein-learner --coordinator 127.0.0.1:1 --run-dir ", run,
+                                           " --listen 127.0.0.1:0 --metrics 127.0.0.1:0 --resume must --timeout 30s "
+                                           "--log-json ",
+                                           run, "/log.jsonl --exit-with-parent\n"))));
+  EXPECT_THAT(session.folder.Read("actor"), HasSubstr("--coordinator 127.0.0.1:1 --runners 3 --metrics 127.0.0.1:0"));
+}
+
+TEST(RunSupervisor, PassesOnTheCodeAndTheReasonOfAFailedLearner) {
+  Session session;
+  session.folder.WriteScript("skein-learner", "echo 'skein-learner: model.safetensors is damaged' >&2; exit 65");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(outcome.failure,
+              AllOf(HasSubstr("learner ended with code 65: skein-learner: model.safetensors is damaged"),
+                    HasSubstr("run/log/learner.log")));
+}
+
+TEST(RunSupervisor, PassesOnTheCodeOfACoordinatorThatCannotStart) {
+  Session session;
+  session.folder.WriteScript("skein-coordinator", "echo 'skein-coordinator: port 7070 is in use' >&2; exit 69");
+  session.folder.WriteScript("skein-learner", "touch $(dirname $0)/learner-was-here");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.failure, HasSubstr("port 7070 is in use"));
+  EXPECT_NE(access((session.folder.path() + "/learner-was-here").c_str(), F_OK), 0);
+}
+
+TEST(RunSupervisor, FailsWhenTheCoordinatorDiesAndStopsTheOthers) {
+  Session session;
+  session.folder.WriteScript("skein-coordinator", absl::StrCat(kCoordinator, "sleep 0.05; kill -KILL $$"));
+  session.folder.WriteScript("skein-learner", kRunUntilTerm);
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 137);
+  EXPECT_THAT(outcome.failure, HasSubstr("coordinator was ended by signal 9"));
+  EXPECT_THAT(session.folder.Read("events"), HasSubstr("skein-learner stopped"));
+}
+
+TEST(RunSupervisor, StartsADeadActorAgain) {
+  Session session;
+  // The first one dies; the second lets the learner end.
+  session.folder.WriteScript("skein-actor", absl::StrCat("cd $(dirname $0)\n"
+                                                         "if [ ! -e died ]; then touch died; kill -KILL $$; fi\n"
+                                                         "echo yes > second\n",
+                                                         "exit 0\n"));
+  session.folder.WriteScript("skein-learner", "while [ ! -s $(dirname $0)/second ]; do sleep 0.01; done");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_EQ(outcome.actor_restarts, 1u);
+}
+
+TEST(RunSupervisor, DoesNotStartAnActorAgainThatWasGivenNonsense) {
+  Session session;
+  session.folder.WriteScript("skein-learner", kRunUntilTerm);
+  session.folder.WriteScript("skein-actor", "echo 'skein-actor: unknown environment' >&2; exit 64");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_EQ(outcome.actor_restarts, 0u);
+  EXPECT_THAT(outcome.failure, HasSubstr("unknown environment"));
+}
+
+TEST(RunSupervisor, StopsTheLearnerFirstAndTheCoordinatorLast) {
+  Session session;
+  session.folder.WriteScript("skein-learner", absl::StrCat("echo up > $(dirname $0)/up\n", kRunUntilTerm));
+  session.folder.WriteScript("skein-actor", absl::StrCat("echo up > $(dirname $0)/actor-up\n", kRunUntilTerm));
+  std::thread stopper = StopWhenThere(&session, "actor-up");
+  const auto outcome = session.Run();
+  stopper.join();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_TRUE(outcome.stopped);
+  const std::string events = session.folder.Read("events");
+  const size_t learner = events.find("learner"), actor = events.find("actor"), last = events.find("coordinator");
+  EXPECT_LT(learner, actor) << events;
+  EXPECT_LT(actor, last) << events;
+}
+
+TEST(RunSupervisor, SaysWhichProgramIsMissing) {
+  Session session;
+  session.options.program_folder = "/nowhere";
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, kExitUnavailable);
+  EXPECT_THAT(outcome.failure, HasSubstr("/nowhere/skein-coordinator"));
+}
+
+TEST(ParseCoordinatorLine, FindsBothAddresses) {
+  const auto addresses = ParseCoordinatorLine("coordinator listening grpc=[::1]:7 http=http://[::1]:8/");
+  ASSERT_TRUE(addresses.ok());
+  EXPECT_EQ(addresses->grpc, "[::1]:7");
+  EXPECT_EQ(addresses->http_url, "http://[::1]:8/");
+  EXPECT_TRUE(absl::IsInternal(ParseCoordinatorLine("hello").status()));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole sessions over shell scripts that stand in for the programs.
+#include "cli/training_session.h"
+
+#include "absl/strings/str_cat.h"
+#include "cli/evaluation_result.h"
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Ran {
+  int code;
+  std::string out, error;
+};
+
+class TrainingSession : public testing::Test {
+ protected:
+  TrainingSession() {
+    options_.env_id = "CartPole-v1";
+    options_.name = "run";
+    options_.runs_dir = folder_.path();
+    options_.runners = "2";
+    options_.steps = 1000;
+    folder_.WriteScript("skein-coordinator",
+                        "echo 'coordinator listening grpc=127.0.0.1:1 http=http://127.0.0.1:2/'\n"
+                        "trap 'exit 0' TERM; while :; do sleep 0.01; done");
+    folder_.WriteScript("skein-learner", LearnerThatSaves(1024));
+    folder_.WriteScript("skein-actor", "exit 0");
+    folder_.Write("answer", ToJson({.env_id = "CartPole-v1", .returns = {500}, .lengths = {500}}) + "\n");
+    folder_.WriteScript("skein-eval", "cat $(dirname $0)/answer");
+  }
+
+  static std::string LearnerThatSaves(int steps) {
+    return absl::StrCat("cd $(dirname $0)/run; mkdir -p checkpoints/step_1; echo '{\"env_steps\": ", steps,
+                        ", \"digest\": \"00ff\"}' > checkpoints/step_1/manifest.json; touch checkpoints/step_1/DONE");
+  }
+
+  Ran Train() {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Ran ran;
+    ran.code = RunTraining(options_, "skein train", folder_.path());
+    ran.out = testing::internal::GetCapturedStdout();
+    ran.error = testing::internal::GetCapturedStderr();
+    return ran;
+  }
+
+  ScratchFolder folder_;
+  LaunchOptions options_;
+};
+
+TEST_F(TrainingSession, TrainsEvaluatesAndReports) {
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 0) << ran.error;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("status page and metrics discovery: http://127.0.0.1:2/\n"),
+                             HasSubstr("trained: 1,024 env steps in"), HasSubstr("evaluation: return 500.0 +- 0.0"),
+                             HasSubstr("run/checkpoints/step_1 (digest 00ff)")));
+  EXPECT_THAT(folder_.Read("run/eval.json"), HasSubstr("\"return_mean\":500.0"));
+  EXPECT_EQ(ran.error, "");
+}
+
+TEST_F(TrainingSession, WithItsTargetReachedOnlyEvaluates) {
+  ASSERT_EQ(Train().code, 0);
+  folder_.WriteScript("skein-coordinator", "exit 1");  // Must not be started.
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 0) << ran.error;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("target already reached: 1,024 of 1,000"), HasSubstr("evaluation: return")));
+}
+
+TEST_F(TrainingSession, GoesOnFromACheckpointAndCountsOnlyItsOwnSteps) {
+  folder_.WriteScript("skein-learner", LearnerThatSaves(400));
+  const Ran first = Train();
+  EXPECT_EQ(first.code, 0) << first.error;
+  EXPECT_THAT(first.out, AllOf(HasSubstr("stopped before the target of 1,000"), Not(HasSubstr("evaluation:"))));
+  folder_.WriteScript("skein-learner", LearnerThatSaves(1000));
+  const Ran second = Train();
+  EXPECT_THAT(second.out, AllOf(HasSubstr("resuming at 400 of 1,000"), HasSubstr("trained: 600 env steps")));
+}
+
+TEST_F(TrainingSession, WithoutEvaluationStartsNone) {
+  options_.no_eval = true;
+  folder_.WriteScript("skein-eval", "exit 1");
+  EXPECT_EQ(Train().code, 0);
+  options_.no_eval = false;
+  options_.overrides = {"eval.episodes=0"};
+  options_.name = "other";
+  folder_.WriteScript("skein-learner", "exit 0");
+  EXPECT_EQ(Train().code, 0);
+}
+
+TEST_F(TrainingSession, EndsWithTheCodeAndTheReasonOfAFailure) {
+  folder_.WriteScript("skein-learner", "echo 'skein-learner: no space left' >&2; exit 74");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 74);
+  EXPECT_THAT(ran.error, AllOf(HasSubstr("skein train: learner ended with code 74"), HasSubstr("no space left")));
+}
+
+TEST_F(TrainingSession, WritesNothingForAMistakenCommand) {
+  options_.overrides = {"env.id=NoSuchEnv-v0"};
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_THAT(ran.error, HasSubstr("NoSuchEnv-v0"));
+  EXPECT_EQ(folder_.Read("run/config.yaml"), "");
+}
+
+TEST_F(TrainingSession, HeadTellsHowToAddWorkers) {
+  options_.actors = 0;
+  EXPECT_THAT(Train().out, HasSubstr("skein worker --address 127.0.0.1:1\n"));
+}
+
+}  // namespace
+}  // namespace skein

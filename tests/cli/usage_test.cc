@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/usage.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "cli/verbs.h"
+#include "gmock/gmock.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Parsed {
+  std::optional<int> code;
+  std::string out, error;
+  bool has_action = false;
+};
+
+Parsed Parse(std::vector<std::string> arguments) {
+  CLI::App app("Skein", "skein");
+  app.require_subcommand(1);
+  Action action;
+  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddEval, AddEnvs}) add(&app, &action);
+  arguments.insert(arguments.begin(), "skein");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Parsed parsed;
+  parsed.code = ParseArguments(app, static_cast<int>(argv.size()), argv.data());
+  parsed.out = testing::internal::GetCapturedStdout();
+  parsed.error = testing::internal::GetCapturedStderr();
+  parsed.has_action = action != nullptr;
+  return parsed;
+}
+
+TEST(ParseArguments, EveryVerbShowsHelpThatEndsWithAnExample) {
+  for (const char* verb : {"train", "head", "worker", "status", "envs"}) {
+    const Parsed parsed = Parse({verb, "--help"});
+    EXPECT_EQ(parsed.code, 0) << verb;
+    const size_t example = parsed.out.rfind("Example:\n  skein ");
+    EXPECT_NE(example, std::string::npos) << verb;
+  }
+}
+
+TEST(ParseArguments, UsageErrorsAre64AndOneLineWithAHint) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"train", "--no-such-flag"},
+      {"train", "--steps", "many"},
+      {"train", "--steps", "-1"},
+      {"train", "--resume", "perhaps"},
+      {"train", "--actors", "0"},
+      {"head", "--port", "70000"},
+      {"worker"},
+      {"status", "--json", "surplus"},
+  };
+  for (const auto& arguments : wrong) {
+    const Parsed parsed = Parse(arguments);
+    EXPECT_EQ(parsed.code, 64) << arguments.back();
+    EXPECT_EQ(std::count(parsed.error.begin(), parsed.error.end(), '\n'), 1) << parsed.error;
+    EXPECT_THAT(parsed.error, HasSubstr("(try `skein " + arguments[0] + " --help`)"));
+    EXPECT_FALSE(parsed.has_action);
+  }
+}
+
+TEST(ParseArguments, NamesTheVerbsWhereThereIsNone) {
+  EXPECT_THAT(Parse({"trian"}).error, AllOf(HasSubstr("no verb 'trian'"), HasSubstr("train, head, worker")));
+  EXPECT_EQ(Parse({"trian"}).code, 64);
+  EXPECT_EQ(Parse({}).code, 64);
+}
+
+TEST(ParseArguments, SetTakesOneAssignmentAndMayBeRepeated) {
+  EXPECT_TRUE(Parse({"train", "--set", "ppo.lr=1", "--set", "model.hidden=[64, 64]"}).has_action);
+  EXPECT_EQ(Parse({"train", "--set", "ppo.lr=1", "ppo.clip=2"}).code, 64);
+}
+
+TEST(ParseArguments, EvalPassesEverythingOn) {
+  EXPECT_TRUE(Parse({"eval", "--checkpoint", "x", "--episodes", "3", "--json"}).has_action);
+  EXPECT_TRUE(Parse({"eval", "--help"}).has_action);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/barrier.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+MonotonicTime At(double seconds) { return absl::Seconds(seconds); }
+
+// Learners a, b, c unless a test says otherwise; barrier "start", timeout 10 s.
+class BarrierTest : public testing::Test {
+ protected:
+  std::vector<BarrierReply> Arrive(WaiterId waiter, const std::string& id, uint64_t generation, double now = 0) {
+    return Arrive({waiter, v1::ROLE_LEARNER, id, "start", generation, absl::Seconds(10)}, now);
+  }
+  std::vector<BarrierReply> Arrive(const BarrierArrival& arrival, double now = 0) {
+    std::vector<BarrierReply> replies;
+    barriers_.Arrive(arrival, live_, At(now), &replies);
+    return replies;
+  }
+  std::vector<BarrierReply> Remove(const std::set<std::string>& ids) {
+    std::vector<BarrierReply> replies;
+    for (const std::string& id : ids) live_.erase(id);
+    barriers_.RemoveMembers(ids, &replies);
+    return replies;
+  }
+  std::vector<BarrierReply> Tick(double now) {
+    std::vector<BarrierReply> replies;
+    barriers_.Tick(At(now), &replies);
+    return replies;
+  }
+
+  std::set<std::string> live_ = {"a", "b", "c"};
+  Barriers barriers_;
+};
+
+std::map<WaiterId, absl::StatusCode> CodesOf(const std::vector<BarrierReply>& replies) {
+  std::map<WaiterId, absl::StatusCode> codes;
+  for (const BarrierReply& reply : replies) codes[reply.waiter] = reply.status.code();
+  EXPECT_EQ(codes.size(), replies.size()) << "a waiter had two replies";
+  return codes;
+}
+
+using Codes = std::map<WaiterId, absl::StatusCode>;
+constexpr absl::StatusCode kOk = absl::StatusCode::kOk;
+constexpr absl::StatusCode kPassed = absl::StatusCode::kFailedPrecondition;
+constexpr absl::StatusCode kTimeout = absl::StatusCode::kDeadlineExceeded;
+
+TEST_F(BarrierTest, OpensForAllWhenTheLastArrives) {
+  EXPECT_THAT(Arrive(1, "b", 1), IsEmpty());
+  EXPECT_THAT(Arrive(2, "c", 1), IsEmpty());
+  std::vector<BarrierReply> replies = Arrive(3, "a", 1);
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kOk}, {2, kOk}, {3, kOk}}));
+  for (const BarrierReply& reply : replies) EXPECT_THAT(reply.members, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteDuration());
+}
+
+TEST_F(BarrierTest, NextGenerationWorks) {
+  for (uint64_t generation = 1; generation <= 3; ++generation) {
+    Arrive(10 * generation + 1, "a", generation);
+    Arrive(10 * generation + 2, "b", generation);
+    EXPECT_EQ(Arrive(10 * generation + 3, "c", generation).size(), 3u);
+  }
+}
+
+TEST_F(BarrierTest, TimeoutNamesGenerationAndAbsentToEveryWaiterAtOnce) {
+  Arrive(1, "b", 7, 0);
+  Arrive(2, "a", 7, 9);  // Waits for 1 s only: the deadline is the first arrival's.
+  EXPECT_EQ(barriers_.NextDeadline(), At(10));
+  EXPECT_THAT(Tick(9.999), IsEmpty());
+  std::vector<BarrierReply> replies = Tick(10);
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kTimeout}, {2, kTimeout}}));
+  for (const BarrierReply& reply : replies) {
+    EXPECT_EQ(reply.status.message(), "barrier \"start\" generation 7 timed out with 2 of 3 arrived; absent: c");
+  }
+  EXPECT_THAT(Tick(100), IsEmpty());
+}
+
+TEST_F(BarrierTest, ATimedOutGenerationCanBeTriedAgain) {
+  Arrive(1, "a", 1, 0);
+  Tick(10);
+  Arrive(2, "a", 1, 11);
+  Arrive(3, "b", 1, 11);
+  EXPECT_EQ(Arrive(4, "c", 1, 12).size(), 3u);
+}
+
+TEST_F(BarrierTest, DuplicatesCountOnceAndAllAreAnswered) {
+  Arrive(1, "a", 1);
+  EXPECT_THAT(Arrive(2, "a", 1), IsEmpty());
+  EXPECT_THAT(Arrive(3, "b", 1), IsEmpty());
+  EXPECT_EQ(CodesOf(Arrive(4, "c", 1)), (Codes{{1, kOk}, {2, kOk}, {3, kOk}, {4, kOk}}));
+}
+
+TEST_F(BarrierTest, ARepeatAfterOpeningIsOkForThoseWhoTookPart) {
+  Arrive(1, "a", 1);
+  Arrive(2, "b", 1);
+  Arrive(3, "c", 1);
+  std::vector<BarrierReply> repeat = Arrive(4, "b", 1);
+  EXPECT_EQ(CodesOf(repeat), (Codes{{4, kOk}}));
+  EXPECT_THAT(repeat[0].members, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(CodesOf(Arrive(5, "d", 1)), (Codes{{5, kPassed}}));
+}
+
+TEST_F(BarrierTest, ALateArrivalIsToldThatItsGenerationHasPassed) {
+  for (uint64_t generation : {1, 2}) {
+    Arrive(1, "a", generation);
+    Arrive(2, "b", generation);
+    Arrive(3, "c", generation);
+  }
+  std::vector<BarrierReply> late = Arrive(4, "a", 1);
+  EXPECT_EQ(CodesOf(late), (Codes{{4, kPassed}}));
+  EXPECT_THAT(std::string(late[0].status.message()), HasSubstr("generation 1 has passed: generation 2 is open"));
+}
+
+TEST_F(BarrierTest, OpeningAGenerationEndsTheWaitForLowerOnes) {
+  Arrive(1, "a", 1);
+  Arrive(2, "a", 2);
+  Arrive(3, "b", 2);
+  EXPECT_EQ(CodesOf(Arrive(4, "c", 2)), (Codes{{1, kPassed}, {2, kOk}, {3, kOk}, {4, kOk}}));
+}
+
+TEST_F(BarrierTest, OpensWhenTheOnlyAbsentMemberIsRemoved) {
+  Arrive(1, "a", 1);
+  Arrive(2, "b", 1);
+  std::vector<BarrierReply> replies = Remove({"c"});
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kOk}, {2, kOk}}));
+  EXPECT_THAT(replies[0].members, ElementsAre("a", "b"));
+}
+
+TEST_F(BarrierTest, AWaiterThatIsRemovedGetsItsAnswerAndTheRestGoOn) {
+  Arrive(1, "a", 1);
+  Arrive(2, "b", 1);
+  EXPECT_EQ(CodesOf(Remove({"a"})), (Codes{{1, kPassed}}));
+  std::vector<BarrierReply> replies = Arrive(3, "c", 1);
+  EXPECT_EQ(CodesOf(replies), (Codes{{2, kOk}, {3, kOk}}));
+  EXPECT_THAT(replies[0].members, ElementsAre("b", "c"));
+}
+
+TEST_F(BarrierTest, MembersRemovedTogetherAreNotCountedAsPresent) {
+  Arrive(1, "a", 1);
+  Arrive(2, "b", 1);
+  // b waits and c is absent; both go in one step. a must not be told that b is there.
+  std::vector<BarrierReply> replies = Remove({"b", "c"});
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kOk}, {2, kPassed}}));
+  for (const BarrierReply& reply : replies) {
+    if (reply.status.ok()) {
+      EXPECT_THAT(reply.members, ElementsAre("a"));
+    }
+  }
+}
+
+TEST_F(BarrierTest, AMemberThatReturnsUnderItsOldIdDidNotTakePart) {
+  Arrive(1, "a", 1);
+  Arrive(2, "b", 1);
+  Arrive(3, "c", 1);
+  Remove({"c"});
+  live_.insert("c");
+  EXPECT_EQ(CodesOf(Arrive(4, "c", 1)), (Codes{{4, kPassed}}));
+}
+
+TEST_F(BarrierTest, ACancelledWaiterIsAbsentAgain) {
+  Arrive(1, "a", 1);
+  Arrive(2, "b", 1);
+  barriers_.Cancel(2);
+  EXPECT_THAT(Arrive(3, "c", 1), IsEmpty());
+  std::vector<BarrierReply> replies = Tick(10);
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kTimeout}, {3, kTimeout}}));
+  EXPECT_THAT(std::string(replies[0].status.message()), HasSubstr("absent: b"));
+}
+
+TEST_F(BarrierTest, CancellingOneOfTwoCallsKeepsTheMemberPresent) {
+  Arrive(1, "a", 1);
+  Arrive(2, "a", 1);
+  barriers_.Cancel(1);
+  Arrive(3, "b", 1);
+  EXPECT_EQ(CodesOf(Arrive(4, "c", 1)), (Codes{{2, kOk}, {3, kOk}, {4, kOk}}));
+}
+
+TEST_F(BarrierTest, CancellingTheLastWaiterForgetsTheDeadline) {
+  Arrive(1, "a", 1);
+  barriers_.Cancel(1);
+  barriers_.Cancel(99);  // Nobody.
+  EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteDuration());
+}
+
+TEST_F(BarrierTest, ANewcomerIsNotWaitedForButMayTakePart) {
+  Arrive(1, "a", 1);
+  live_.insert("d");
+  live_.insert("e");
+  Arrive(2, "d", 1);
+  Arrive(3, "b", 1);
+  std::vector<BarrierReply> replies = Arrive(4, "c", 1);
+  ASSERT_EQ(replies.size(), 4u);
+  EXPECT_THAT(replies[0].members, ElementsAre("a", "b", "c", "d"));
+}
+
+TEST_F(BarrierTest, NamesAndRolesAreSeparate) {
+  live_ = {"a"};
+  EXPECT_EQ(CodesOf(Arrive(1, "a", 5)), (Codes{{1, kOk}}));
+  EXPECT_EQ(CodesOf(Arrive({2, v1::ROLE_LEARNER, "a", "other", 1, absl::Seconds(1)})), (Codes{{2, kOk}}));
+  EXPECT_EQ(CodesOf(Arrive({3, v1::ROLE_ACTOR, "x", "start", 1, absl::Seconds(1)})), Codes());
+}
+
+TEST_F(BarrierTest, ForgettingARoleLetsItsSuccessorsCountFromOne) {
+  live_ = {"a"};
+  Arrive(1, "a", 5);
+  EXPECT_EQ(CodesOf(Arrive(2, "a", 1)), (Codes{{2, kPassed}}));
+  Remove({"a"});
+  barriers_.ForgetRole(v1::ROLE_ACTOR);
+  live_ = {"a"};
+  EXPECT_EQ(CodesOf(Arrive(3, "a", 1)), (Codes{{3, kPassed}}));
+  barriers_.ForgetRole(v1::ROLE_LEARNER);
+  EXPECT_EQ(CodesOf(Arrive(4, "a", 1)), (Codes{{4, kOk}}));
+}
+
+TEST_F(BarrierTest, RefusesWhatMakesNoSense) {
+  const Codes invalid{{1, absl::StatusCode::kInvalidArgument}};
+  EXPECT_EQ(CodesOf(Arrive(1, "a", 0)), invalid);
+  EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "", 1, absl::Seconds(1)})), invalid);
+  EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", std::string(129, 'x'), 1, absl::Seconds(1)})), invalid);
+  EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "start", 1, absl::Seconds(-1)})), invalid);
+  EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "start", 1, absl::InfiniteDuration()})), invalid);
+}
+
+TEST_F(BarrierTest, LimitsTheNumberOfNames) {
+  live_ = {"a"};
+  for (size_t i = 0; i < Barriers::kMaxNames; ++i) {
+    ASSERT_EQ(CodesOf(Arrive({i, v1::ROLE_LEARNER, "a", std::to_string(i), 1, absl::Seconds(1)})), (Codes{{i, kOk}}));
+  }
+  EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "more", 1, absl::Seconds(1)})),
+            (Codes{{1, absl::StatusCode::kResourceExhausted}}));
+  EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "7", 2, absl::Seconds(1)})), (Codes{{1, kOk}}));
+}
+
+}  // namespace
+}  // namespace skein

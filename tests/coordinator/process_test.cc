@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real binary.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <regex>
+
+#include "base/grpc_transport.h"
+#include "base/subprocess.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "gtest/gtest.h"
+#include "skein/v1/coordinator_service.grpc.pb.h"
+#include "tests/coordinator/http_get.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Binary() {
+  const char* folder = std::getenv("SKEIN_BIN");
+  return (folder != nullptr ? std::string(folder) : ProgramFolder() + "/..") + "/skein-coordinator";
+}
+
+struct Running {
+  std::unique_ptr<Subprocess> process;
+  std::string grpc_host;
+  int grpc_port = 0;
+  int http_port = 0;
+};
+
+Running Start(std::vector<std::string> flags) {
+  Subprocess::Options options;
+  options.argv = {Binary(), "--listen", "127.0.0.1:0"};
+  options.argv.insert(options.argv.end(), flags.begin(), flags.end());
+  options.capture_stdout = true;
+  Running running;
+  running.process = *Subprocess::Spawn(options);
+  absl::StatusOr<std::string> line = running.process->ReadLine(absl::Seconds(10));
+  EXPECT_TRUE(line.ok()) << line.status();
+  std::smatch match;
+  const std::regex form(R"(coordinator listening grpc=([^: ]+):(\d+) http=http://[^: ]+:(\d+)/)");
+  EXPECT_TRUE(line.ok() && std::regex_match(*line, match, form)) << line.value_or("");
+  if (match.size() == 4) {
+    running.grpc_host = match[1];
+    running.grpc_port = std::stoi(match[2]);
+    running.http_port = std::stoi(match[3]);
+  }
+  return running;
+}
+
+// Ends at once with this code and one line that contains `message`.
+void ExpectFailure(const std::vector<std::string>& flags, int code, const std::string& message) {
+  char path[] = "/tmp/skein-test-XXXXXX";
+  close(mkstemp(path));
+  Subprocess::Options options;
+  options.argv = {Binary()};
+  options.argv.insert(options.argv.end(), flags.begin(), flags.end());
+  options.output_path = path;
+  std::unique_ptr<Subprocess> process = *Subprocess::Spawn(options);
+  EXPECT_EQ(process->Wait(absl::Seconds(2)), code) << message;
+  std::ifstream file(path);
+  const std::string output((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(output, HasSubstr(message));
+  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+  unlink(path);
+}
+
+v1::JoinResponse JoinAs(v1::Coordinator::Stub* stub, uint32_t rank) {
+  grpc::ClientContext context;
+  v1::JoinRequest request;
+  request.set_protocol_major(kProtocolMajor);
+  request.set_role(v1::ROLE_LEARNER);
+  request.set_rank(rank);
+  request.set_data_address(":7000");
+  v1::JoinResponse response;
+  const grpc::Status status = stub->Join(&context, request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return response;
+}
+
+TEST(CoordinatorProcess, ServesWhatItAnnouncesAndStopsOnSigterm) {
+  Running running = Start({"--run-id", "run7", "--run-dir", "runs/x", "--announce-host", "localhost"});
+  EXPECT_EQ(running.grpc_host, "localhost");
+  auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(running.grpc_port)));
+  grpc::ClientContext context;
+  v1::StatusResponse status;
+  ASSERT_TRUE(stub->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+  EXPECT_EQ(status.run_id(), "run7");
+  EXPECT_EQ(status.run_directory(), "runs/x");
+  EXPECT_EQ(status.env_id(), "HalfCheetah-v5");  // A default of the configuration.
+  EXPECT_THAT(HttpGet(running.http_port, "/sd/prometheus").body,
+              HasSubstr("localhost:" + std::to_string(running.http_port)));
+  const std::string metrics = HttpGet(running.http_port, "/metrics").body;
+  std::string output;
+  EXPECT_EQ(RunWithInput("promtool check metrics", metrics, &output), 0) << output;
+  running.process->Signal(SIGTERM);
+  EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
+}
+
+TEST(CoordinatorProcess, StopsInTimeWithAWaitingBarrierAndOpenConnections) {
+  Running running = Start({});
+  auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(running.grpc_port)));
+  v1::JoinResponse a = JoinAs(stub.get(), 0);
+  JoinAs(stub.get(), 1);
+  auto waiting = std::async(std::launch::async, [&] {
+    grpc::ClientContext context;
+    v1::BarrierRequest request;
+    request.set_member_id(a.member_id());
+    request.set_member_generation(a.generation());
+    request.set_name("start");
+    request.set_barrier_generation(1);
+    request.set_timeout_seconds(60);
+    v1::BarrierResponse response;
+    return stub->ArriveAtBarrier(&context, request, &response).error_code();
+  });
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  auto is_waiting = [&] {
+    return HttpGet(running.http_port, "/metrics").body.find("barrier_waiters 1\n") != std::string::npos;
+  };
+  while (!is_waiting()) ASSERT_LT(absl::Now(), deadline);
+  const int idle_http = ConnectTo(running.http_port);
+  EXPECT_GE(idle_http, 0);
+  running.process->Signal(SIGTERM);
+  EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
+  EXPECT_EQ(waiting.get(), grpc::StatusCode::UNAVAILABLE);
+  close(idle_http);
+}
+
+TEST(CoordinatorProcess, APortInUseIsUnavailable) {
+  Running running = Start({});
+  const std::string taken = std::to_string(running.grpc_port);
+  ExpectFailure({"--listen", "127.0.0.1:" + taken}, 69, taken);
+  const std::string http = std::to_string(running.http_port);
+  ExpectFailure({"--listen", "127.0.0.1:0", "--http", "127.0.0.1:" + http}, 69, http);
+}
+
+TEST(CoordinatorProcess, BadFlagsAndConfigurationsAreNamed) {
+  ExpectFailure({"--no-such-flag"}, 64, "--no-such-flag");
+  ExpectFailure({"--listen", "nonsense"}, 64, "nonsense");
+  ExpectFailure({"--config", "/nonexistent/run.yaml"}, 65, "/nonexistent/run.yaml");
+  char path[] = "/tmp/skein-test-XXXXXX";
+  close(mkstemp(path));
+  std::ofstream(path) << "enw: 3\n";
+  ExpectFailure({"--listen", "127.0.0.1:0", "--config", path}, 64, "enw");
+  unlink(path);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/service.h"
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "base/grpc_transport.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The service over real sockets. Leases of 60 s, so that only a test that wants it sees one end.
+class ServiceTest : public testing::Test {
+ protected:
+  explicit ServiceTest(double lease_seconds = 60) : metrics_(&registry_) {
+    CoordinatorState::Options options;
+    options.run_id = "run7";
+    options.start_epoch = 1;
+    v1::CoordinatorConfig* config = options.config.mutable_coordinator();
+    config->set_lease_seconds(lease_seconds);
+    config->set_heartbeat_seconds(lease_seconds / 4);
+    config->set_barrier_timeout_seconds(60);
+    service_ = std::make_unique<CoordinatorService>(options, "", &metrics_);
+    server_ = *StartGrpcServer("127.0.0.1:0", service_.get(), &port_);
+    stub_ = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port_)));
+  }
+  ~ServiceTest() override {
+    service_->Shutdown();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  absl::StatusOr<v1::JoinResponse> TryJoin(const v1::JoinRequest& request) {
+    grpc::ClientContext context;
+    v1::JoinResponse response;
+    absl::Status status = FromGrpc(stub_->Join(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+  v1::JoinResponse Join(v1::Role role, uint32_t rank = 0) {
+    v1::JoinRequest request;
+    request.set_protocol_major(kProtocolMajor);
+    request.set_role(role);
+    request.set_rank(rank);
+    request.set_data_address(":7000");
+    request.set_metrics_address(":9100");
+    absl::StatusOr<v1::JoinResponse> joined = TryJoin(request);
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    return joined.value_or(v1::JoinResponse());
+  }
+  absl::StatusOr<v1::BarrierResponse> Arrive(const v1::JoinResponse& member, double timeout_seconds,
+                                             absl::Duration call_limit = absl::Seconds(30)) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + call_limit));
+    v1::BarrierRequest request;
+    request.set_member_id(member.member_id());
+    request.set_member_generation(member.generation());
+    request.set_name("start");
+    request.set_barrier_generation(1);
+    request.set_timeout_seconds(timeout_seconds);
+    v1::BarrierResponse response;
+    absl::Status status = FromGrpc(stub_->ArriveAtBarrier(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+  auto ArriveAside(const v1::JoinResponse& member, double timeout_seconds) {
+    return std::async(std::launch::async, [=, this] { return Arrive(member, timeout_seconds); });
+  }
+  // How many calls wait at barriers now.
+  double Waiting() {
+    for (const prometheus::MetricFamily& family : registry_.Collect()) {
+      if (family.name == "skein_coordinator_barrier_waiters") return family.metric[0].gauge.value;
+    }
+    return -1;
+  }
+  // How many barrier waits have ended, as the metrics tell.
+  uint64_t EndedWaits() {
+    for (const prometheus::MetricFamily& family : registry_.Collect()) {
+      if (family.name == "skein_coordinator_barrier_wait_seconds") return family.metric[0].histogram.sample_count;
+    }
+    return 0;
+  }
+
+  prometheus::Registry registry_;
+  CoordinatorMetrics metrics_;
+  std::unique_ptr<CoordinatorService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::Coordinator::Stub> stub_;
+  int port_ = 0;
+};
+
+class ShortLeaseServiceTest : public ServiceTest {
+ protected:
+  ShortLeaseServiceTest() : ServiceTest(0.1) {}
+};
+
+template <typename Condition>
+bool WaitUntil(Condition condition, absl::Duration limit = absl::Seconds(20)) {
+  const absl::Time deadline = absl::Now() + limit;
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return true;
+}
+
+TEST_F(ServiceTest, JoinFillsInTheHostTheCallCameFrom) {
+  Join(v1::ROLE_LEARNER);
+  EXPECT_EQ(Join(v1::ROLE_ACTOR).learner_address(), "127.0.0.1:7000");
+  grpc::ClientContext context;
+  v1::StatusResponse status;
+  ASSERT_TRUE(stub_->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+  ASSERT_EQ(status.members_size(), 2);
+  EXPECT_EQ(status.members(0).metrics_address(), "127.0.0.1:9100");
+  EXPECT_EQ(status.members(0).host(), "127.0.0.1");
+  EXPECT_EQ(status.run_id(), "run7");
+}
+
+TEST_F(ServiceTest, AnnouncedHostStandsInForLoopback) {
+  CoordinatorState::Options options;
+  options.run_id = "run7";
+  options.config.mutable_coordinator()->set_lease_seconds(60);
+  prometheus::Registry registry;
+  CoordinatorMetrics metrics(&registry);
+  CoordinatorService service(options, "head", &metrics);
+  int port = 0;
+  std::unique_ptr<grpc::Server> server = *StartGrpcServer("127.0.0.1:0", &service, &port);
+  stub_ = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port)));
+  Join(v1::ROLE_LEARNER);
+  EXPECT_EQ(Join(v1::ROLE_ACTOR).learner_address(), "head:7000");
+  server->Shutdown(std::chrono::system_clock::now());
+}
+
+TEST_F(ServiceTest, RefusalsCarryTheirCode) {
+  v1::JoinRequest request;
+  request.set_protocol_major(9);
+  request.set_role(v1::ROLE_ACTOR);
+  EXPECT_EQ(TryJoin(request).status().code(), absl::StatusCode::kFailedPrecondition);
+  request.set_protocol_major(kProtocolMajor);
+  request.set_metrics_address("nonsense");
+  EXPECT_EQ(TryJoin(request).status().code(), absl::StatusCode::kInvalidArgument);
+
+  grpc::ClientContext context;
+  v1::HeartbeatRequest beat;
+  beat.set_member_id("actor-1");
+  v1::HeartbeatResponse answer;
+  EXPECT_EQ(stub_->Heartbeat(&context, beat, &answer).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServiceTest, HeartbeatAndLeaveCarryTheRunState) {
+  v1::JoinResponse learner = Join(v1::ROLE_LEARNER);
+  grpc::ClientContext context;
+  v1::HeartbeatRequest beat;
+  beat.set_member_id(learner.member_id());
+  beat.set_generation(learner.generation());
+  beat.mutable_progress()->set_state(v1::RUN_STATE_TRAINING);
+  v1::HeartbeatResponse answer;
+  ASSERT_TRUE(stub_->Heartbeat(&context, beat, &answer).ok());
+  EXPECT_EQ(answer.run_state(), v1::RUN_STATE_TRAINING);
+
+  for (int i = 0; i < 2; ++i) {  // Leaving twice is OK.
+    grpc::ClientContext leave_context;
+    v1::LeaveRequest leave;
+    leave.set_member_id(learner.member_id());
+    leave.set_generation(learner.generation());
+    leave.mutable_progress()->set_state(v1::RUN_STATE_FINISHED);
+    v1::LeaveResponse left;
+    ASSERT_TRUE(stub_->Leave(&leave_context, leave, &left).ok());
+  }
+  EXPECT_EQ(service_->Status().state(), v1::RUN_STATE_FINISHED);
+  EXPECT_EQ(service_->Status().leaves(), 1u);
+}
+
+TEST_F(ServiceTest, BarrierOpensForAllWaiters) {
+  v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0), b = Join(v1::ROLE_LEARNER, 1), c = Join(v1::ROLE_LEARNER, 2);
+  auto first = ArriveAside(a, 0), second = ArriveAside(b, 0);
+  absl::StatusOr<v1::BarrierResponse> third = Arrive(c, 0);
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_THAT(third->members(), ElementsAre("learner-0", "learner-1", "learner-2"));
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(second.get().ok());
+  EXPECT_EQ(EndedWaits(), 3u);
+}
+
+TEST_F(ServiceTest, BarrierTimeoutComesFromTheTimer) {
+  v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0);
+  Join(v1::ROLE_LEARNER, 1);
+  absl::Status status = Arrive(a, 0.05).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("absent: learner-1"));
+}
+
+TEST_F(ServiceTest, ACancelledCallIsNoLongerWaiting) {
+  v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0), b = Join(v1::ROLE_LEARNER, 1);
+  EXPECT_EQ(Arrive(a, 60, absl::Milliseconds(50)).status().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(WaitUntil([this] { return EndedWaits() == 1; }));
+  absl::Status status = Arrive(b, 0.05).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("absent: learner-0"));
+}
+
+TEST_F(ServiceTest, ShutdownEndsWaitersAndRefusesNewOnes) {
+  v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0);
+  Join(v1::ROLE_LEARNER, 1);
+  auto waiting = ArriveAside(a, 60);
+  ASSERT_TRUE(WaitUntil([this] { return Waiting() == 1; }));
+  service_->Shutdown();
+  EXPECT_EQ(waiting.get().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Arrive(a, 60).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ShortLeaseServiceTest, TheTimerExpelsASilentMember) {
+  Join(v1::ROLE_ACTOR);
+  EXPECT_TRUE(WaitUntil([this] { return service_->Status().expirations() == 1; }));
+  EXPECT_EQ(service_->Status().members_size(), 0);
+}
+
+// Many members meeting again and again, some of them giving up: every call must end.
+TEST_F(ServiceTest, EveryCallEndsUnderChurn) {
+  constexpr int kMembers = 8;
+  std::vector<v1::JoinResponse> members;
+  for (uint32_t rank = 0; rank < kMembers; ++rank) members.push_back(Join(v1::ROLE_LEARNER, rank));
+  std::vector<std::future<void>> done;
+  for (int i = 0; i < kMembers; ++i) {
+    done.push_back(std::async(std::launch::async, [this, i, &members] {
+      for (int round = 0; round < 20; ++round) {
+        Arrive(members[i], 0.02, absl::Milliseconds(1 + (7 * i + 3 * round) % 30)).status().IgnoreError();
+      }
+    }));
+  }
+  for (std::future<void>& thread : done) thread.get();
+  EXPECT_TRUE(WaitUntil([this] { return service_->Status().members_size() == kMembers; }));
+}
+
+}  // namespace
+}  // namespace skein

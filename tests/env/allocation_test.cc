@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "env/registry.h"
+#include "env/vector_env.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace skein {
+namespace {
+
+TEST(VectorEnv, AllocatesNothingAfterConstruction) {
+  for (const EnvInfo& info : ListEnvs()) {
+    const std::unique_ptr<VectorEnv> env =
+        VectorEnv::Make({.env_id = info.id, .num_envs = 4, .max_episode_steps = 10}).value();
+    std::vector<float> action(4 * info.spec.action_size), obs(4 * info.spec.obs_size);
+    std::vector<double> state(4 * env->state_size());
+    const int64_t before = allocations;
+    EXPECT_GT(before, 0);  // The counter counts.
+    env->ResetAll(0);
+    for (int t = 0; t < 50; ++t) {  // Five resets.
+      env->Step(action.data());
+      env->Observe(obs.data());
+      env->GlobalState(nullptr);
+    }
+    env->SaveState(state.data());
+    EXPECT_TRUE(env->LoadState(0, state.data()).ok());
+    EXPECT_EQ(allocations - before, 0) << info.id;
+  }
+}
+
+}  // namespace
+}  // namespace skein

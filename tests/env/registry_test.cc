@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace skein {
+namespace {
+
+TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
+  std::vector<std::string> ids;
+  for (const EnvInfo& info : ListEnvs()) ids.push_back(info.id);
+  EXPECT_THAT(ids, testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "MountainCarContinuous-v0", "Pendulum-v1"));
+}
+
+TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {
+  for (const EnvInfo& info : ListEnvs()) {
+    const absl::StatusOr<std::unique_ptr<Env>> env = MakeEnv(info.id);
+    ASSERT_TRUE(env.ok()) << env.status();
+    EXPECT_FALSE(info.summary.empty());
+    EXPECT_EQ(info.spec.id, info.id);
+    EXPECT_EQ((*env)->spec().id, info.id);
+    EXPECT_EQ((*env)->spec().obs_size, info.spec.obs_size);
+    EXPECT_GT(info.spec.max_episode_steps, 0);
+    const size_t bounds = info.spec.discrete ? 0 : info.spec.action_size;
+    EXPECT_EQ(info.spec.action_low.size(), bounds);
+    EXPECT_EQ(info.spec.action_high.size(), bounds);
+  }
+}
+
+TEST(Registry, AnUnknownIdNamesTheNearestAndWhereAllAreListed) {
+  const absl::Status status = MakeEnv("HalfCheeta-v5").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "unknown environment 'HalfCheeta-v5'; did you mean 'HalfCheetah-v5'? `skein envs` lists all");
+  EXPECT_THAT(std::string(MakeEnv("cartpole").status().message()), testing::HasSubstr("'CartPole-v1'"));
+  EXPECT_THAT(std::string(MakeEnv("Pendulum-v0").status().message()), testing::HasSubstr("'Pendulum-v1'"));
+}
+
+TEST(Registry, AnEmptyOrEndlessIdIsOnlyUnknown) {
+  EXPECT_EQ(MakeEnv("").status().code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status status = MakeEnv(std::string(1000000, 'x')).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_LT(status.message().size(), 300u);
+}
+
+TEST(Registry, KnowsTheLinkedMujocoVersion) {
+  EXPECT_THAT(MujocoVersion(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+.*"));
+}
+
+}  // namespace
+}  // namespace skein

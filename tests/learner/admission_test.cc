@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/admission.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sample_batch.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::vector<SampleEnd> kEnds = {{0, 1, true}, {1, 0, false}};  // One truncation, two episodes.
+
+// T=2 E=2 A=2 O=3 D=2 S=4.
+BatchShape Shape(bool discrete = false) {
+  return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .discrete = discrete});
+}
+
+absl::Status Check(const v1::TrajectoryBatch& batch, bool discrete = false) {
+  CheckedBatch checked;
+  return CheckBatch(batch, Shape(discrete), &checked);
+}
+
+void ExpectRefused(const v1::TrajectoryBatch& batch, const std::string& message, bool discrete = false) {
+  const absl::Status status = Check(batch, discrete);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
+TEST(Admission, FindsEveryTensorOfAGoodBatch) {
+  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(), 100, kEnds);
+  CheckedBatch checked;
+  ASSERT_TRUE(CheckBatch(batch, Shape(), &checked).ok());
+  EXPECT_EQ(static_cast<const void*>(checked.obs), FindTensor(&batch, "obs")->data().data());
+  EXPECT_EQ(checked.obs[35], 135);    // (2 + 1) * 2 * 2 * 3 = 36 elements.
+  EXPECT_EQ(checked.action[15], 115);  // 2 * 2 * 2 * 2.
+  EXPECT_EQ(checked.action_index, nullptr);
+  EXPECT_EQ(checked.log_prob[7], 93);
+  EXPECT_EQ(checked.reward[7], -107);
+  EXPECT_EQ(checked.truncated[1], 1);
+  EXPECT_EQ(checked.terminated[2], 1);
+  EXPECT_EQ(checked.num_truncated, 1);
+  EXPECT_EQ(checked.final_obs[5], 105);
+  EXPECT_EQ(checked.num_episodes, 2);
+  EXPECT_EQ(checked.episode_return[1], 101);
+  EXPECT_EQ(checked.episode_length[1], 11);
+  EXPECT_EQ(checked.env_state, FindTensor(&batch, "env_state"));
+}
+
+TEST(Admission, ReadsChoicesOfADiscreteEnvironment) {
+  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(true));
+  CheckedBatch checked;
+  ASSERT_TRUE(CheckBatch(batch, Shape(true), &checked).ok());
+  EXPECT_EQ(checked.action, nullptr);
+  EXPECT_EQ(checked.action_index[3], 1);
+}
+
+TEST(Admission, RefusesOtherStepsOrEnvironments) {
+  v1::TrajectoryBatch batch = MakeSampleBatch(Shape());
+  batch.set_steps(3);
+  ExpectRefused(batch, "steps x num_envs is 3 x 2, want 2 x 2");
+  batch.set_steps(2);
+  batch.set_num_envs(4294967295u);
+  ExpectRefused(batch, "is 2 x 4294967295, want 2 x 2");
+}
+
+// Every tensor, and what its shape is to be in MakeSampleBatch(Shape(), _, kEnds).
+struct Field {
+  const char* name;
+  v1::DataType dtype;
+};
+constexpr Field kFields[] = {
+    {"obs", v1::DATA_TYPE_FLOAT32},           {"action", v1::DATA_TYPE_FLOAT32},
+    {"log_prob", v1::DATA_TYPE_FLOAT32},      {"reward", v1::DATA_TYPE_FLOAT32},
+    {"terminated", v1::DATA_TYPE_UINT8},      {"truncated", v1::DATA_TYPE_UINT8},
+    {"final_obs", v1::DATA_TYPE_FLOAT32},     {"episode_return", v1::DATA_TYPE_FLOAT32},
+    {"episode_length", v1::DATA_TYPE_INT64},  {"env_state", v1::DATA_TYPE_FLOAT64},
+};
+
+class AdmissionField : public testing::TestWithParam<Field> {
+ protected:
+  void Expect(const std::string& what) {
+    ExpectRefused(batch_, std::string("tensors.") + GetParam().name + ": " + what);
+  }
+  v1::TrajectoryBatch batch_ = MakeSampleBatch(Shape(), 0, kEnds);
+  v1::Tensor* tensor_ = FindTensor(&batch_, GetParam().name);
+};
+
+TEST_P(AdmissionField, MissingIsRefused) {
+  tensor_->set_name("other");
+  Expect("missing");
+}
+
+TEST_P(AdmissionField, GivenTwiceIsRefused) {
+  *batch_.add_tensors() = *tensor_;
+  Expect("given twice");
+}
+
+TEST_P(AdmissionField, OtherTypeIsRefused) {
+  tensor_->set_dtype(v1::DATA_TYPE_INT32);
+  Expect("dtype is DATA_TYPE_INT32, want " + v1::DataType_Name(GetParam().dtype));
+  tensor_->set_dtype(static_cast<v1::DataType>(77));
+  Expect("dtype is ");
+}
+
+TEST_P(AdmissionField, OtherShapeIsRefused) {
+  const v1::Tensor good = *tensor_;
+  tensor_->set_shape(0, good.shape(0) + 1);
+  Expect("shape is [");
+  *tensor_ = good;
+  tensor_->add_shape(1);
+  Expect("shape is [");
+  *tensor_ = good;
+  tensor_->mutable_shape()->RemoveLast();
+  Expect("shape is [");
+  tensor_->clear_shape();
+  Expect("shape is [], want [");
+}
+
+TEST_P(AdmissionField, HostileExtentsAreRefused) {
+  const v1::Tensor good = *tensor_;
+  // Their product overflows to something small, or is negative.
+  for (int64_t extent : {int64_t{-1}, int64_t{1} << 32, int64_t{1} << 62, std::numeric_limits<int64_t>::max(),
+                         std::numeric_limits<int64_t>::min()}) {
+    *tensor_ = good;
+    for (int i = 0; i < tensor_->shape_size(); ++i) tensor_->set_shape(i, extent);
+    Expect("shape is [");
+    *tensor_ = good;
+    tensor_->set_shape(0, extent);
+    Expect("shape is [");
+  }
+}
+
+TEST_P(AdmissionField, OtherByteCountIsRefused) {
+  tensor_->mutable_data()->pop_back();
+  Expect("has ");
+  tensor_->mutable_data()->append(2, '\0');
+  Expect("has ");
+  tensor_->clear_data();
+  Expect("has 0 bytes, its shape and dtype want ");
+}
+
+TEST_P(AdmissionField, NotFiniteIsRefused) {
+  const v1::Tensor good = *tensor_;
+  for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                     -std::numeric_limits<double>::infinity()}) {
+    *tensor_ = good;
+    size_t last = 0;
+    if (GetParam().dtype == v1::DATA_TYPE_FLOAT32) {
+      last = good.data().size() / sizeof(float) - 1;
+      SetElement(tensor_, last, static_cast<float>(bad));
+    } else if (GetParam().dtype == v1::DATA_TYPE_FLOAT64) {
+      last = good.data().size() / sizeof(double) - 1;
+      SetElement(tensor_, last, bad);
+    } else {
+      return;
+    }
+    Expect("element " + std::to_string(last) + " is not finite");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AdmissionField, testing::ValuesIn(kFields),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Admission, RefusesFlagsThatAreNotZeroOrOneAndBothAtOnce) {
+  const v1::TrajectoryBatch good = MakeSampleBatch(Shape(), 0, kEnds);
+  v1::TrajectoryBatch batch = good;
+  SetElement<uint8_t>(FindTensor(&batch, "terminated"), 1, 1);  // Element 1 is truncated already.
+  ExpectRefused(batch, "tensors.terminated: element 1 is 1 and truncated is 1");
+  batch = good;
+  SetElement<uint8_t>(FindTensor(&batch, "terminated"), 3, 2);
+  ExpectRefused(batch, "tensors.terminated: element 3 is 2 and truncated is 0");
+  batch = good;
+  SetElement<uint8_t>(FindTensor(&batch, "truncated"), 0, 255);
+  ExpectRefused(batch, "tensors.terminated: element 0 is 0 and truncated is 255");
+}
+
+TEST(Admission, RefusesChoicesOutOfRange) {
+  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(true));
+  SetElement<int64_t>(FindTensor(&batch, "action"), 2, 2);
+  ExpectRefused(batch, "tensors.action: element 2 is 2, want 0 to 1", true);
+  SetElement<int64_t>(FindTensor(&batch, "action"), 2, -1);
+  ExpectRefused(batch, "tensors.action: element 2 is -1, want 0 to 1", true);
+}
+
+TEST(Admission, RefusesRealActionsOfADiscreteEnvironmentAndChoicesOfAContinuousOne) {
+  ExpectRefused(MakeSampleBatch(Shape(false)), "tensors.action: dtype is DATA_TYPE_FLOAT32", true);
+  ExpectRefused(MakeSampleBatch(Shape(true)), "tensors.action: dtype is DATA_TYPE_INT64", false);
+}
+
+TEST(Admission, WantsOneFinalObservationForEachTruncationAndOneReturnForEachEpisode) {
+  v1::TrajectoryBatch batch = MakeSampleBatch(Shape());
+  SetElement<uint8_t>(FindTensor(&batch, "truncated"), 2, 1);
+  ExpectRefused(batch, "tensors.final_obs: shape is [0, 2, 3], want [1, 2, 3]");
+  batch = MakeSampleBatch(Shape());
+  SetElement<uint8_t>(FindTensor(&batch, "terminated"), 2, 1);
+  ExpectRefused(batch, "tensors.episode_return: shape is [0], want [1]");
+}
+
+TEST(Admission, NamesTheSpecFieldThatDiffers) {
+  v1::EnvSpecInfo want = Shape().spec;
+  EXPECT_TRUE(CheckEnvSpec(want, want).ok());
+  const auto expect = [&](const v1::EnvSpecInfo& got, const std::string& message) {
+    const absl::Status status = CheckEnvSpec(got, want);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), StartsWith("env_spec." + message));
+  };
+  v1::EnvSpecInfo got = want;
+  got.set_env_id("Other-v1");
+  expect(got, "env_id: the actor has Other-v1, this run has Sample-v0");
+  got = want;
+  got.set_obs_size(4);
+  expect(got, "obs_size: the actor has 4, this run has 3");
+  got = want;
+  got.set_action_size(9);
+  expect(got, "action_size: the actor has 9, this run has 2");
+  got = want;
+  got.set_discrete(true);
+  expect(got, "discrete: ");
+  got = want;
+  got.set_num_agents(1);
+  expect(got, "num_agents: the actor has 1, this run has 2");
+  got = want;
+  got.set_global_state_size(5);
+  expect(got, "global_state_size: the actor has 5, this run has 0");
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kFiles[] = {"DONE", "manifest.json", "model.safetensors", "optimizer.safetensors",
+                                  "state.safetensors"};
+
+std::string Read(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void Write(const fs::path& path, const std::string& contents) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << contents;
+}
+
+Checkpoint Sample(uint64_t env_steps = 12345) {
+  Checkpoint checkpoint;
+  checkpoint.env_steps = env_steps;
+  checkpoint.iteration = 7;
+  checkpoint.episodes = 42;
+  checkpoint.env_id = "CartPole-v1";
+  checkpoint.config_yaml = "seed: 1\nenv:\n  id: \"CartPole-v1\"\n";
+  checkpoint.model = {{"policy.0.weight", torch::arange(6, torch::kFloat32).view({2, 3})},
+                      {"obs_normalizer.mean", torch::full({3}, 0.1, torch::kFloat64)}};
+  checkpoint.optimizer = {{"adam.step", torch::full({1}, 80, torch::kInt64)}, {"lr", torch::full({1}, 3e-4)}};
+  checkpoint.state = {{"env_state.0", torch::arange(5, torch::kUInt8)}};
+  checkpoint.counters = {{"trained", uint64_t{1} << 63}, {"lost", 3}};
+  return checkpoint;
+}
+
+void ExpectEqual(const Checkpoint& got, const Checkpoint& want) {
+  EXPECT_EQ(got.env_steps, want.env_steps);
+  EXPECT_EQ(got.iteration, want.iteration);
+  EXPECT_EQ(got.episodes, want.episodes);
+  EXPECT_EQ(got.env_id, want.env_id);
+  EXPECT_EQ(got.config_yaml, want.config_yaml);
+  EXPECT_EQ(got.counters, want.counters);
+  EXPECT_EQ(CheckpointDigest(got), CheckpointDigest(want));
+  for (const auto& [x, y] : {std::pair(&got.model, &want.model), std::pair(&got.optimizer, &want.optimizer),
+                             std::pair(&got.state, &want.state)}) {
+    ASSERT_EQ(x->size(), y->size());
+    for (size_t i = 0; i < x->size(); ++i) {
+      EXPECT_EQ((*x)[i].first, (*y)[i].first);
+      EXPECT_TRUE(torch::equal((*x)[i].second, (*y)[i].second)) << (*x)[i].first;
+    }
+  }
+}
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(::testing::TempDir()) / absl::StrCat("checkpoint_", test->name(), "_", ::getpid());
+    folder_ = root_ / "runs" / "checkpoints";
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string Save(const Checkpoint& checkpoint, uint32_t keep = 10) {
+    const auto path = SaveCheckpoint(folder_, checkpoint, keep);
+    EXPECT_TRUE(path.ok()) << path.status();
+    return path.value_or("");
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  void ExpectDamaged(const std::string& path, const std::string& file) const {
+    const auto loaded = LoadCheckpoint(path);
+    EXPECT_EQ(loaded.status().code(), absl::StatusCode::kDataLoss) << loaded.status();
+    EXPECT_THAT(std::string(loaded.status().message()), HasSubstr(file));
+  }
+
+  fs::path root_, folder_;
+};
+
+TEST_F(CheckpointTest, ComesBackEqual) {
+  const std::string path = Save(Sample());
+  EXPECT_EQ(path, folder_ / "step_000000012345");
+  const auto loaded = LoadCheckpoint(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ExpectEqual(*loaded, Sample());
+  EXPECT_THAT(Names(), ElementsAre("latest", "step_000000012345"));
+  for (const char* file : kFiles) EXPECT_TRUE(fs::is_regular_file(fs::path(path) / file)) << file;
+  EXPECT_THAT(Read(fs::path(path) / "manifest.json"), HasSubstr(CheckpointDigest(Sample())));
+}
+
+TEST_F(CheckpointTest, LatestLeadsToTheNewest) {
+  Save(Sample(100));
+  Save(Sample(200));
+  EXPECT_EQ(fs::read_symlink(folder_ / "latest"), "step_000000000200");
+  const auto loaded = LoadCheckpoint(folder_ / "latest");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->env_steps, 200u);
+}
+
+TEST_F(CheckpointTest, EmptyTensorListsAreFine) {
+  Checkpoint empty;
+  const auto loaded = LoadCheckpoint(Save(empty));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ExpectEqual(*loaded, empty);
+}
+
+TEST_F(CheckpointTest, AFlippedByteInAnyFileIsFound) {
+  const fs::path path = Save(Sample());
+  for (const char* file : kFiles) {
+    const std::string good = Read(path / file);
+    for (const size_t at : {size_t{0}, good.size() / 2, good.size() - 1}) {
+      std::string bad = good;
+      bad[at] ^= 1;
+      Write(path / file, bad);
+      // The checksum of the manifest is in DONE: which of the two is wrong cannot be told.
+      ExpectDamaged(path, file == std::string("DONE") ? "manifest.json" : file);
+    }
+    Write(path / file, good);
+  }
+  EXPECT_TRUE(LoadCheckpoint(path).ok());
+}
+
+TEST_F(CheckpointTest, AShortLongOrMissingFileIsFound) {
+  const fs::path path = Save(Sample());
+  for (const char* file : kFiles) {
+    const std::string good = Read(path / file);
+    const std::string named = file == std::string("DONE") ? "manifest.json" : file;
+    Write(path / file, good.substr(0, good.size() - 1));
+    ExpectDamaged(path, named);
+    Write(path / file, "");
+    ExpectDamaged(path, named);
+    Write(path / file, good + "x");
+    ExpectDamaged(path, named);
+    fs::remove(path / file);
+    ExpectDamaged(path, file);
+    Write(path / file, good);
+  }
+  EXPECT_TRUE(LoadCheckpoint(path).ok());
+}
+
+TEST_F(CheckpointTest, MessageSaysHowManyBytesThereAre) {
+  const fs::path path = Save(Sample());
+  const size_t size = Read(path / "model.safetensors").size();
+  fs::resize_file(path / "model.safetensors", 10);
+  EXPECT_THAT(std::string(LoadCheckpoint(path).status().message()),
+              HasSubstr(absl::StrCat("has 10 bytes, want ", size)));
+}
+
+TEST_F(CheckpointTest, RefusesSymlinksAndFoldersInPlaceOfFiles) {
+  const fs::path path = Save(Sample());
+  for (const char* file : kFiles) {
+    const fs::path outside = root_ / "outside";
+    fs::rename(path / file, outside);
+    fs::create_symlink(outside, path / file);
+    ExpectDamaged(path, absl::StrCat(file, ": is not a regular file"));
+    fs::remove(path / file);
+    fs::create_directory(path / file);
+    ExpectDamaged(path, absl::StrCat(file, ": is not a regular file"));
+    fs::remove(path / file);
+    fs::rename(outside, path / file);
+  }
+  EXPECT_TRUE(LoadCheckpoint(path).ok());
+}
+
+TEST_F(CheckpointTest, TellsWhereThereIsNoCheckpoint) {
+  EXPECT_EQ(LoadCheckpoint(folder_ / "step_1").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(LoadNewestCheckpoint(folder_).status().code(), absl::StatusCode::kNotFound);
+  fs::create_directories(folder_);
+  EXPECT_EQ(LoadNewestCheckpoint(folder_).status().code(), absl::StatusCode::kNotFound);
+  const auto loaded = LoadCheckpoint(folder_);
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("manifest.json"));
+  Write(folder_ / "file", "");
+  EXPECT_EQ(LoadCheckpoint(folder_ / "file").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CheckpointTest, NewestIsByStepNumber) {
+  Save(Sample(1000));
+  Save(Sample(2000000000000));  // Thirteen digits: sorts before the other as text.
+  Save(Sample(999));
+  const auto found = LoadNewestCheckpoint(folder_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->checkpoint.env_steps, 2000000000000u);
+  EXPECT_EQ(found->path, folder_ / "step_2000000000000");
+  EXPECT_THAT(found->warnings, IsEmpty());
+}
+
+TEST_F(CheckpointTest, DamagedOnesAreSkippedWithAWarning) {
+  Save(Sample(100));
+  const fs::path middle = Save(Sample(200)), newest = Save(Sample(300));
+  fs::remove(newest / "DONE");
+  Write(middle / "optimizer.safetensors", "x");
+  auto found = LoadNewestCheckpoint(folder_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->checkpoint.env_steps, 100u);
+  ASSERT_THAT(found->warnings, SizeIs(2));
+  EXPECT_THAT(found->warnings[0], HasSubstr("step_000000000300/DONE"));
+  EXPECT_THAT(found->warnings[1], HasSubstr("step_000000000200/optimizer.safetensors"));
+
+  fs::remove(folder_ / "step_000000000100" / "manifest.json");
+  found = LoadNewestCheckpoint(folder_);
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(found.status().message()), HasSubstr("step_000000000100"));
+}
+
+TEST_F(CheckpointTest, LeftoversOfInterruptedWritesAreRemoved) {
+  Save(Sample(100));
+  fs::create_directory(folder_ / ".tmp-step_000000000200-1");
+  Write(folder_ / ".tmp-step_000000000200-1" / "model.safetensors", "half");
+  fs::create_symlink("nowhere", folder_ / ".tmp-latest-1");
+  Write(folder_ / "notes.txt", "not ours");
+  ASSERT_TRUE(LoadNewestCheckpoint(folder_).ok());
+  EXPECT_THAT(Names(), ElementsAre("latest", "notes.txt", "step_000000000100"));
+}
+
+TEST_F(CheckpointTest, KeepsTheNewest) {
+  for (const uint64_t steps : {100, 200, 300, 400}) Save(Sample(steps), 2);
+  EXPECT_THAT(Names(), ElementsAre("latest", "step_000000000300", "step_000000000400"));
+}
+
+TEST_F(CheckpointTest, OnesOfLaterStepsDoNotPushOutWhatWasJustWritten) {
+  const fs::path damaged = Save(Sample(500));
+  fs::remove(damaged / "DONE");
+  Save(Sample(300), 1);
+  Save(Sample(400), 1);
+  EXPECT_THAT(Names(), ElementsAre("latest", "step_000000000400", "step_000000000500"));
+  EXPECT_EQ(LoadNewestCheckpoint(folder_)->checkpoint.env_steps, 400u);
+}
+
+TEST_F(CheckpointTest, ASecondOfTheSameStepTakesThePlaceOfTheFirst) {
+  Save(Sample(100));
+  Checkpoint other = Sample(100);
+  other.iteration = 8;
+  Save(other);
+  EXPECT_THAT(Names(), ElementsAre("latest", "step_000000000100"));
+  EXPECT_EQ(LoadCheckpoint(folder_ / "latest")->iteration, 8u);
+}
+
+TEST_F(CheckpointTest, FolderThatCannotBeMadeIsNamed) {
+  fs::create_directories(root_);
+  Write(root_ / "runs", "a file where a folder should be");
+  const auto saved = SaveCheckpoint(folder_, Sample(), 3);
+  EXPECT_FALSE(saved.ok());
+  EXPECT_THAT(std::string(saved.status().message()), HasSubstr(folder_.string()));
+  EXPECT_FALSE(LoadNewestCheckpoint(folder_).ok());
+}
+
+TEST_F(CheckpointTest, AFolderWithoutPermissionIsPermissionDenied) {
+  fs::create_directories(folder_);
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_exec);
+  // Root may write anywhere: be nobody meanwhile.
+  const uid_t user = ::geteuid();
+  if (user == 0 && ::seteuid(65534) != 0) GTEST_SKIP() << "cannot give up root";
+  const auto saved = SaveCheckpoint(folder_, Sample(), 3);
+  ASSERT_EQ(::seteuid(user), 0);
+  EXPECT_EQ(saved.status().code(), absl::StatusCode::kPermissionDenied) << saved.status();
+  fs::permissions(folder_, fs::perms::owner_all);
+}
+
+// The largest size of a file stands in for the disk's: writing stops in the middle of one.
+TEST_F(CheckpointTest, AWriteThatFailsHalfwayLeavesTheOlderOnesAndNothingElse) {
+  Save(Sample(100));
+  const std::vector<std::string> before = Names();
+  rlimit old_limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t bytes : {0, 10, 300}) {
+    const rlimit limit{bytes, old_limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const auto saved = SaveCheckpoint(folder_, Sample(200), 1);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    EXPECT_FALSE(saved.ok());
+    EXPECT_THAT(std::string(saved.status().message()), HasSubstr("step_000000000200"));
+    EXPECT_EQ(Names(), before);
+    EXPECT_EQ(LoadNewestCheckpoint(folder_)->checkpoint.env_steps, 100u);
+  }
+  ::signal(SIGXFSZ, old_handler);
+}
+
+TEST_F(CheckpointTest, LatestThatCannotBeMovedIsNamed) {
+  fs::create_directories(folder_ / "latest" / "something");
+  const auto saved = SaveCheckpoint(folder_, Sample(), 3);
+  EXPECT_FALSE(saved.ok());
+  EXPECT_THAT(std::string(saved.status().message()), HasSubstr("latest"));
+  // The checkpoint itself was complete by then.
+  EXPECT_TRUE(LoadNewestCheckpoint(folder_).ok());
+}
+
+TEST_F(CheckpointTest, TextThatIsNotUtf8IsRefused) {
+  Checkpoint checkpoint = Sample();
+  checkpoint.config_yaml = "\xff";
+  EXPECT_EQ(SaveCheckpoint(folder_, checkpoint, 3).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
+TEST(CheckpointDigest, IsEqualForEqualRunsAndDiffersOtherwise) {
+  const std::string digest = CheckpointDigest(Sample());
+  EXPECT_THAT(digest, SizeIs(16));
+  EXPECT_EQ(CheckpointDigest(Sample()), digest);
+  Checkpoint other = Sample();
+  other.counters = {};  // Not part of it: counters tell how the data came, not what was learned.
+  other.config_yaml = "";
+  EXPECT_EQ(CheckpointDigest(other), digest);
+
+  const auto differs = [&](auto change) {
+    Checkpoint changed = Sample();
+    changed.model[0].second = changed.model[0].second.clone();
+    change(changed);
+    EXPECT_NE(CheckpointDigest(changed), digest);
+  };
+  differs([](Checkpoint& c) { c.env_steps += 1; });
+  differs([](Checkpoint& c) { c.iteration += 1; });
+  differs([](Checkpoint& c) { c.model[0].second[1][2] += 1; });
+  differs([](Checkpoint& c) { c.model[0].first = "policy.1.weight"; });
+  differs([](Checkpoint& c) { c.optimizer.pop_back(); });
+  differs([](Checkpoint& c) { c.state[0].second = torch::zeros({5}, torch::kUInt8); });
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/algorithm/fused_gradient.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "learner/algorithm/flat_adam.h"
+#include "model/distribution.h"
+
+namespace skein {
+namespace {
+
+struct Case {
+  ActivationKind activation;
+  bool discrete;
+  double value_clip;
+  std::vector<int64_t> hidden;
+};
+
+ActorCriticOptions Options(const Case& c) {
+  ActorCriticOptions options;
+  options.obs_size = 5;
+  options.action_size = 3;
+  options.discrete = c.discrete;
+  options.hidden = c.hidden;
+  options.activation = c.activation;
+  options.policy_head_scale = 1;
+  return options;
+}
+
+v1::PpoConfig Config(double value_clip) {
+  v1::PpoConfig config;
+  config.set_clip(0.2);
+  config.set_value_clip(value_clip);
+  config.set_value_coefficient(0.7);
+  config.set_entropy_coefficient(0.05);
+  return config;
+}
+
+std::vector<torch::Tensor> Parameters(const ActorCritic& network) {
+  std::vector<torch::Tensor> tensors;
+  for (const auto& [name, parameter] : network.AllParameters()) tensors.push_back(parameter);
+  return tensors;
+}
+
+torch::Tensor LogProb(const ActorCritic& network, const torch::Tensor& head, const torch::Tensor& action) {
+  return network.options().discrete ? CategoricalLogProb(head, action)
+                                    : GaussianLogProb(head, network.log_std(), action);
+}
+
+// Ratios spread widely around 1, so that every branch of the clipping is taken.
+Minibatch RandomMinibatch(ActorCritic& network, int64_t rows) {
+  const torch::NoGradGuard no_grad;
+  const ActorCriticOptions& options = network.options();
+  Minibatch batch;
+  batch.obs = torch::randn({rows, options.obs_size});
+  batch.action = options.discrete ? torch::randint(options.action_size, {rows}, torch::kInt64)
+                                  : torch::randn({rows, options.action_size});
+  batch.log_prob = LogProb(network, network.PolicyHead(batch.obs), batch.action) + 0.3 * torch::randn({rows});
+  batch.advantage = torch::randn({rows});
+  batch.old_value = network.Value(batch.obs) + torch::randn({rows});
+  batch.value_target = torch::randn({rows});
+  return batch;
+}
+
+TEST(FusedGradient, EqualsAutograd) {
+  torch::manual_seed(8);
+  for (const Case& c : {Case{ActivationKind::kTanh, false, 0, {8, 7}}, Case{ActivationKind::kTanh, true, 0, {8, 7}},
+                        Case{ActivationKind::kElu, false, 0.5, {6}}, Case{ActivationKind::kRelu, true, 0.5, {6, 5, 4}},
+                        Case{ActivationKind::kTanh, false, 0.5, {}}}) {
+    ActorCritic network(Options(c), 1);
+    FlatAdam flat(Parameters(network), 1e-8);
+    FusedGradient fused(network);
+    // The second of a size uses the first one's buffers again; 600 rows go through in two parts.
+    for (const int64_t rows : {33, 1, 33, 600}) {
+      const Minibatch batch = RandomMinibatch(network, rows);
+      const v1::PpoConfig config = Config(c.value_clip);
+      flat.gradient().zero_();
+      const LossValues got = fused.Compute(batch, config);
+      const torch::Tensor got_gradient = flat.gradient().clone();
+      EXPECT_TRUE(torch::allclose(fused.Values(batch.obs), network.Value(batch.obs), 1e-4, 1e-6));
+
+      flat.gradient().zero_();
+      const auto [head, value] = network.PolicyHeadAndValue(batch.obs, batch.obs);
+      const torch::Tensor entropy = c.discrete ? CategoricalEntropy(head) : GaussianEntropy(network.log_std());
+      const LossTerms want = PpoLoss(LogProb(network, head, batch.action), batch.log_prob, batch.advantage, value,
+                                     batch.old_value, batch.value_target, entropy, config);
+      want.total.backward();
+      EXPECT_TRUE(torch::allclose(got_gradient, flat.gradient(), 1e-4, 1e-6))
+          << (got_gradient - flat.gradient()).abs().max();
+      EXPECT_NEAR(got.total, want.total.item<double>(), 1e-5);
+      EXPECT_NEAR(got.policy, want.policy.item<double>(), 1e-5);
+      EXPECT_NEAR(got.value, want.value.item<double>(), 1e-5);
+      EXPECT_NEAR(got.entropy, want.entropy.item<double>(), 1e-5);
+      EXPECT_NEAR(got.kl, want.kl.item<double>(), 1e-5);
+      EXPECT_NEAR(got.clip_fraction, want.clip_fraction.item<double>(), 1e-6);
+    }
+  }
+}
+
+TEST(FusedGradient, FollowsParametersThatChange) {
+  torch::manual_seed(9);
+  ActorCritic network(Options({ActivationKind::kTanh, false, 0, {4}}), 1);
+  FlatAdam flat(Parameters(network), 1e-8);
+  FusedGradient fused(network);
+  const Minibatch batch = RandomMinibatch(network, 16);
+  double before = fused.Compute(batch, Config(0)).total;
+  for (int i = 0; i < 20; ++i) {
+    flat.Step(0.003, 1.0);
+    flat.gradient().zero_();
+    fused.Compute(batch, Config(0));
+  }
+  EXPECT_LT(fused.Compute(batch, Config(0)).total, before);
+}
+
+TEST(FusedGradient, LeavesSharedTrunksToAutograd) {
+  ActorCriticOptions options = Options({ActivationKind::kTanh, false, 0, {4}});
+  EXPECT_TRUE(FusedGradient::Supports(ActorCritic(options, 1)));
+  options.shared_trunk = true;
+  EXPECT_FALSE(FusedGradient::Supports(ActorCritic(options, 1)));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/algorithm/ppo.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+
+#include "learner/algorithm/advantage.h"
+#include "model/distribution.h"
+
+namespace skein {
+namespace {
+
+v1::RunConfig Config() {
+  v1::RunConfig config;
+  config.mutable_model()->set_normalize_observations(true);
+  config.mutable_model()->set_normalize_returns(true);
+  v1::PpoConfig& ppo = *config.mutable_ppo();
+  ppo.set_lr(3e-3);
+  ppo.set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_CONSTANT);
+  ppo.set_kl_target(0.01);
+  ppo.set_epochs(2);
+  ppo.set_minibatch_size(8);
+  ppo.set_gamma(0.9);
+  ppo.set_gae_lambda(0.8);
+  ppo.set_clip(0.2);
+  ppo.set_value_coefficient(0.5);
+  ppo.set_max_grad_norm(0.5);
+  ppo.set_recompute_advantages(true);
+  ppo.set_adam_epsilon(1e-8);
+  return config;
+}
+
+ActorCriticOptions Network(bool discrete = false, bool shared_trunk = false) {
+  ActorCriticOptions options;
+  options.obs_size = 3;
+  options.action_size = 2;
+  options.discrete = discrete;
+  options.hidden = {8};
+  options.shared_trunk = shared_trunk;
+  return options;
+}
+
+torch::Tensor LogProb(const ActorCritic& network, const torch::Tensor& head, const torch::Tensor& action) {
+  return network.options().discrete ? CategoricalLogProb(head, action)
+                                    : GaussianLogProb(head, network.log_std(), action);
+}
+
+// Random observations; actions of the current policy; `steps` x `columns`. Rewards and ends are the test's to set.
+Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns) {
+  const torch::NoGradGuard no_grad;
+  ActorCritic network = ppo.network();
+  const ActorCriticOptions& options = network.options();
+  Batch batch;
+  batch.obs = 1 + 2 * torch::randn({steps + 1, columns, options.obs_size});
+  const torch::Tensor head =
+      network.PolicyHead(ppo.obs_scale().Apply(batch.obs.narrow(0, 0, steps)).view({-1, options.obs_size}));
+  const torch::Tensor action =
+      options.discrete ? head.softmax(1).multinomial(1).squeeze(1)
+                       : head + network.log_std().exp() * torch::randn({steps * columns, options.action_size});
+  batch.log_prob = LogProb(network, head, action).view({steps, columns});
+  batch.action = options.discrete ? action.view({steps, columns}) : action.view({steps, columns, -1});
+  batch.reward = torch::randn({steps, columns});
+  batch.terminated = torch::zeros({steps, columns}, torch::kBool);
+  batch.truncated = torch::zeros({steps, columns}, torch::kBool);
+  batch.final_obs = torch::empty({0, options.obs_size});
+  batch.final_index = torch::empty({0}, torch::kInt64);
+  return batch;
+}
+
+// The same with episodes of both ends.
+Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns) {
+  Batch batch = CollectFrom(ppo, steps, columns);
+  const torch::Tensor draw = torch::rand({steps, columns});
+  batch.terminated = draw < 0.1;
+  batch.truncated = torch::logical_and(draw >= 0.1, draw < 0.3);
+  batch.final_index = batch.truncated.flatten().nonzero().squeeze(1);
+  batch.final_obs = torch::randn({batch.final_index.size(0), batch.obs.size(2)});
+  return batch;
+}
+
+torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name) {
+  for (const auto& [key, tensor] : state) {
+    if (key == name) return tensor;
+  }
+  ADD_FAILURE() << "no " << name;
+  return {};
+}
+
+void ExpectEqualStates(const Ppo& a, const Ppo& b) {
+  const auto expect_equal = [](const auto& x, const auto& y) {
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(x[i].first, y[i].first);
+      EXPECT_TRUE(torch::equal(x[i].second, y[i].second)) << x[i].first;
+    }
+  };
+  expect_equal(a.ModelState(), b.ModelState());
+  expect_equal(a.OptimizerState(), b.OptimizerState());
+}
+
+// One iteration by the book: autograd, torch::optim::Adam, one minibatch of everything.
+void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, ActorCritic& network,
+                   torch::optim::Adam& adam, RunningMoments& return_moments) {
+  const v1::PpoConfig& ppo = config.ppo();
+  const int64_t steps = batch.reward.size(0), columns = batch.reward.size(1), size = steps * columns;
+  const torch::Tensor obs = batch.obs.narrow(0, 0, steps).reshape({size, -1}),
+                      next = batch.obs.narrow(0, 1, steps).reshape({size, -1});
+  const bool discrete = network.options().discrete;
+  const torch::Tensor action = discrete ? batch.action.flatten() : batch.action.reshape({size, -1});
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    torch::Tensor advantage, target;
+    {
+      const torch::NoGradGuard no_grad;
+      const double scale = std::sqrt(return_moments.variance().item<double>() + 1e-8);
+      const torch::Tensor value = network.Value(obs) * scale;
+      torch::Tensor next_value = network.Value(next) * scale;
+      for (int64_t k = 0; k < batch.final_index.size(0); ++k) {
+        next_value[batch.final_index[k].item<int64_t>()] = network.Value(batch.final_obs.narrow(0, k, 1))[0] * scale;
+      }
+      advantage = GeneralizedAdvantage({batch.reward, value.view({steps, columns}), next_value.view({steps, columns}),
+                                        batch.terminated, torch::logical_or(batch.terminated, batch.truncated)},
+                                       ppo.gamma(), ppo.gae_lambda())
+                      .flatten();
+      target = (advantage + value) / scale;
+      return_moments.Update((advantage + value).view({size, 1}));
+    }
+    adam.zero_grad();
+    const auto [head, value] = network.PolicyHeadAndValue(obs, obs);
+    const torch::Tensor entropy = discrete ? CategoricalEntropy(head) : GaussianEntropy(network.log_std());
+    PpoLoss(LogProb(network, head, action), batch.log_prob.flatten(), advantage, value, value, target, entropy, ppo)
+        .total.backward();
+    torch::nn::utils::clip_grad_norm_(network.parameters(), ppo.max_grad_norm());
+    adam.step();
+  }
+}
+
+TEST(Ppo, UpdateEqualsTheLiteralAlgorithm) {
+  for (const bool discrete : {false, true}) {
+    for (const bool shared_trunk : {false, true}) {
+      torch::manual_seed(10);
+      v1::RunConfig config = Config();
+      config.mutable_model()->set_normalize_observations(false);
+      config.mutable_ppo()->set_minibatch_size(1000);
+      config.mutable_ppo()->set_epochs(3);
+      config.mutable_ppo()->set_adam_epsilon(1e-3);  // Or Adam's first steps blow up rounding of gradients near zero.
+      const ActorCriticOptions options = Network(discrete, shared_trunk);
+      Ppo ppo(config, options, 5);
+      ActorCritic network(options, 5);
+      std::vector<torch::Tensor> parameters;
+      for (const auto& [name, parameter] : network.AllParameters()) parameters.push_back(parameter);
+      torch::optim::Adam adam(parameters, torch::optim::AdamOptions(config.ppo().lr()).eps(1e-3));
+      RunningMoments return_moments(1);
+      for (int iteration = 0; iteration < 3; ++iteration) {
+        const Batch batch = CollectEpisodes(ppo, 12, 4);
+        ASSERT_GT(batch.final_index.size(0), 0);
+        ppo.Update(batch, 0, iteration);
+        LiteralUpdate(config, batch, 3, network, adam, return_moments);
+      }
+      for (const auto& [name, want] : network.AllParameters()) {
+        EXPECT_TRUE(torch::allclose(Find(ppo.ModelState(), name), want, 1e-4, 1e-5)) << name;
+      }
+      EXPECT_NEAR(Find(ppo.ModelState(), "return_normalizer.variance").item<double>(),
+                  return_moments.variance().item<double>(), 1e-4);
+    }
+  }
+}
+
+// Reward for actions near a target: the policy should move there.
+TEST(Ppo, ImprovesContinuousBandit) {
+  for (const bool shared_trunk : {false, true}) {
+    torch::manual_seed(11);
+    v1::RunConfig config = Config();
+    config.mutable_ppo()->set_minibatch_size(32);
+    config.mutable_ppo()->set_epochs(4);
+    config.mutable_ppo()->set_lr(1e-2);
+    Ppo ppo(config, Network(false, shared_trunk), 1);
+    double first = 0, last = 0;
+    for (int iteration = 0; iteration < 40; ++iteration) {
+      Batch batch = CollectFrom(ppo, 8, 16);
+      batch.reward = -(batch.action - torch::tensor({1.0f, -1.0f})).square().sum(2);
+      batch.terminated.fill_(true);
+      last = batch.reward.mean().item<double>();
+      if (iteration == 0) first = last;
+      EXPECT_EQ(ppo.Update(batch, 0, iteration).at("skipped_steps"), 0);
+    }
+    // At first 2 (1 + exp(-1)) = 2.7; a perfect mean at the first deviation leaves 0.74.
+    EXPECT_LT(first, -2);
+    EXPECT_GT(last, -0.9) << "shared_trunk " << shared_trunk;
+  }
+}
+
+// Each action pays where the first observation has its sign: the policy must look at the observation.
+TEST(Ppo, ImprovesDiscreteContextualBandit) {
+  torch::manual_seed(12);
+  v1::RunConfig config = Config();
+  config.mutable_ppo()->set_minibatch_size(32);
+  config.mutable_ppo()->set_epochs(4);
+  config.mutable_ppo()->set_lr(1e-2);
+  config.mutable_ppo()->set_normalize_advantages(true);
+  config.mutable_ppo()->set_entropy_coefficient(0.001);
+  Ppo ppo(config, Network(true), 1);
+  double last = 0;
+  for (int iteration = 0; iteration < 40; ++iteration) {
+    Batch batch = CollectFrom(ppo, 8, 16);
+    const torch::Tensor want = (batch.obs.narrow(0, 0, 8).select(2, 0) > 1).to(torch::kInt64);
+    batch.reward = batch.action.eq(want).to(torch::kFloat32);
+    batch.terminated.fill_(true);
+    last = batch.reward.mean().item<double>();
+    ppo.Update(batch, 0, iteration);
+  }
+  EXPECT_GT(last, 0.85);  // 0.5 at first.
+}
+
+TEST(Ppo, ReturnOfATruncatedEpisodeHasTheFinalObservationsValue) {
+  torch::manual_seed(13);
+  v1::RunConfig config = Config();
+  config.mutable_ppo()->set_epochs(1);
+  for (const bool truncated : {true, false}) {
+    Ppo ppo(config, Network(), 1);
+    Batch batch = CollectFrom(ppo, 1, 1);
+    batch.reward.fill_(2);
+    batch.terminated.fill_(!truncated);
+    batch.truncated.fill_(truncated);
+    if (truncated) {
+      batch.final_obs = torch::tensor({{0.5f, -0.5f, 1.0f}});
+      batch.final_index = torch::zeros({1}, torch::kInt64);
+    }
+    const double final_value = ActorCritic(ppo.network()).Value(torch::tensor({{0.5f, -0.5f, 1.0f}})).item<double>();
+    ASSERT_GT(std::abs(final_value), 1e-3);
+    ppo.Update(batch, 0, 0);
+    // The only return: 2 + 0.9 V(final), or 2 where the episode terminated. Statistics start at variance 1.
+    EXPECT_NEAR(Find(ppo.ModelState(), "return_normalizer.mean").item<double>(),
+                truncated ? 2 + 0.9 * final_value : 2.0, 1e-6);
+  }
+}
+
+TEST(Ppo, RestoredGoesOnToTheBit) {
+  for (const bool shared_trunk : {false, true}) {
+    torch::manual_seed(14);
+    v1::RunConfig config = Config();
+    config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE);
+    Ppo whole(config, Network(false, shared_trunk), 1), first(config, Network(false, shared_trunk), 1),
+        second(config, Network(false, shared_trunk), 99);
+    for (int iteration = 0; iteration < 6; ++iteration) {
+      const Batch batch = CollectEpisodes(whole, 7, 3);
+      whole.Update(batch, iteration / 6.0, iteration);
+      if (iteration < 3) first.Update(batch, iteration / 6.0, iteration);
+      if (iteration == 2) {
+        ExpectEqualStates(whole, first);
+        ASSERT_TRUE(second.Restore(first.ModelState(), first.OptimizerState()).ok());
+        ExpectEqualStates(whole, second);
+      }
+      if (iteration >= 3) {
+        // Same seed as the run's: the permutations are part of what goes on.
+        Ppo next(config, Network(false, shared_trunk), 1);
+        ASSERT_TRUE(next.Restore(second.ModelState(), second.OptimizerState()).ok());
+        next.Update(batch, iteration / 6.0, iteration);
+        ExpectEqualStates(whole, next);
+        ASSERT_TRUE(second.Restore(next.ModelState(), next.OptimizerState()).ok());
+      }
+    }
+  }
+}
+
+TEST(Ppo, StatesAreCopies) {
+  torch::manual_seed(15);
+  Ppo ppo(Config(), Network(), 1);
+  const auto state = ppo.ModelState();
+  const torch::Tensor before = state[0].second.clone();
+  ppo.Update(CollectFrom(ppo, 4, 4), 0, 0);
+  EXPECT_TRUE(torch::equal(state[0].second, before));
+  EXPECT_FALSE(torch::equal(ppo.ModelState()[0].second, before));
+}
+
+TEST(Ppo, RestoreRefusesAnotherNetworkAndChangesNothing) {
+  Ppo ppo(Config(), Network(), 1), untouched(Config(), Network(), 1);
+  ActorCriticOptions other = Network();
+  other.hidden = {9};
+  const Ppo wider(Config(), other, 1), shared(Config(), Network(false, true), 1);
+  const auto refused = [&](const auto& model, const auto& optimizer, const std::string& name) {
+    const absl::Status status = ppo.Restore(model, optimizer);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(std::string(status.message()).find(name), std::string::npos) << status;
+    ExpectEqualStates(ppo, untouched);
+  };
+  refused(wider.ModelState(), ppo.OptimizerState(), "policy.0.weight has shape [9, 3], want [8, 3]");
+  refused(shared.ModelState(), ppo.OptimizerState(), "trunk.0.weight");
+  refused(ppo.ModelState(), wider.OptimizerState(), "adam.exp_avg");
+  auto model = ppo.ModelState();
+  model.pop_back();
+  refused(model, ppo.OptimizerState(), "return_normalizer.variance is missing");
+  model = ppo.ModelState();
+  model.emplace_back("more", torch::zeros({1}));
+  refused(model, ppo.OptimizerState(), "more is unknown");
+  auto optimizer = ppo.OptimizerState();
+  optimizer.back().second = optimizer.back().second.to(torch::kFloat32);
+  refused(ppo.ModelState(), optimizer, "lr has dtype Float, want Double");
+}
+
+TEST(Ppo, LastMinibatchTakesTheRemainder) {
+  torch::manual_seed(16);
+  v1::RunConfig config = Config();
+  Ppo ppo(config, Network(), 1);
+  // 21 samples in minibatches of 8: 8 and 13, twice.
+  EXPECT_EQ(ppo.Update(CollectFrom(ppo, 7, 3), 0, 0).at("gradient_steps"), 4);
+  // 6 samples, fewer than one minibatch: one of 6, twice.
+  EXPECT_EQ(ppo.Update(CollectFrom(ppo, 2, 3), 0, 1).at("gradient_steps"), 4 / 2);
+}
+
+TEST(Ppo, IterationKeysTheMinibatchOrder) {
+  torch::manual_seed(17);
+  Ppo a(Config(), Network(), 1), b(Config(), Network(), 1), c(Config(), Network(), 1);
+  const Batch batch = CollectFrom(a, 8, 4);
+  a.Update(batch, 0, 5);
+  b.Update(batch, 0, 5);
+  c.Update(batch, 0, 6);
+  ExpectEqualStates(a, b);
+  EXPECT_FALSE(torch::equal(a.ModelState()[0].second, c.ModelState()[0].second));
+}
+
+TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
+  torch::manual_seed(18);
+  Ppo ppo(Config(), Network(), 1);
+  const Batch batch = CollectFrom(ppo, 8, 4);
+  EXPECT_EQ(ppo.obs_scale().mean.abs().sum().item<float>(), 0);
+  ppo.Update(batch, 0, 0);
+  // Of obs[0..T-1]: the last row comes again as the first of the next batch.
+  const torch::Tensor rows = batch.obs.narrow(0, 0, 8).reshape({32, 3});
+  EXPECT_TRUE(torch::allclose(ppo.obs_scale().mean, rows.mean(0), 1e-4, 1e-5));
+  EXPECT_TRUE(torch::allclose(ppo.obs_scale().inv_std, 1 / rows.std(0, false), 1e-4, 1e-5));
+  EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 32);
+}
+
+TEST(Ppo, NormalisersCanBeOff) {
+  torch::manual_seed(19);
+  v1::RunConfig config = Config();
+  config.mutable_model()->set_normalize_observations(false);
+  config.mutable_model()->set_normalize_returns(false);
+  Ppo ppo(config, Network(), 1);
+  ppo.Update(CollectFrom(ppo, 8, 4), 0, 0);
+  EXPECT_TRUE(torch::equal(ppo.obs_scale().mean, torch::zeros({3})));
+  EXPECT_TRUE(torch::equal(ppo.obs_scale().inv_std, torch::ones({3})));
+  EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 0);
+  EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), 0);
+}
+
+TEST(Ppo, ReturnStatisticsGrowAtEachRecomputation) {
+  torch::manual_seed(20);
+  v1::RunConfig config = Config();
+  for (const bool recompute : {true, false}) {
+    config.mutable_ppo()->set_recompute_advantages(recompute);
+    Ppo ppo(config, Network(), 1);
+    ppo.Update(CollectFrom(ppo, 8, 4), 0, 0);
+    // 32 samples, 2 epochs.
+    EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), recompute ? 64 : 32);
+  }
+}
+
+TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
+  torch::manual_seed(21);
+  Ppo ppo(Config(), Network(), 1), untouched(Config(), Network(), 1);
+  Batch batch = CollectFrom(ppo, 8, 4);
+  batch.reward.fill_(std::numeric_limits<float>::quiet_NaN());
+  const Ppo::Figures figures = ppo.Update(batch, 0, 0);
+  // 32 samples in minibatches of 8, 2 epochs.
+  EXPECT_EQ(figures.at("skipped_steps"), 8);
+  EXPECT_EQ(figures.at("gradient_steps"), 0);
+  for (const auto& [name, figure] : figures) EXPECT_TRUE(std::isfinite(figure)) << name;
+  const auto got = ppo.ModelState(), want = untouched.ModelState();
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i].first.find("obs_normalizer") == 0) continue;  // The observations were finite.
+    EXPECT_TRUE(torch::equal(got[i].second, want[i].second)) << got[i].first;
+  }
+}
+
+TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
+  torch::manual_seed(22);
+  v1::RunConfig config = Config();
+  config.mutable_ppo()->set_epochs(1);
+  Ppo ppo(config, Network(), 1);
+  Batch batch = CollectFrom(ppo, 8, 4);
+  batch.log_prob[3][2] = -std::numeric_limits<float>::infinity();  // Ratio infinite.
+  const Ppo::Figures figures = ppo.Update(batch, 0, 0);
+  EXPECT_EQ(figures.at("skipped_steps"), 1);
+  EXPECT_EQ(figures.at("gradient_steps"), 3);
+}
+
+TEST(Ppo, SchedulesTheLearningRate) {
+  torch::manual_seed(23);
+  v1::RunConfig config = Config();
+  Ppo constant(config, Network(), 1);
+  EXPECT_EQ(constant.Update(CollectFrom(constant, 4, 4), 0.75, 0).at("lr"), 3e-3);
+  config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_LINEAR);
+  Ppo linear(config, Network(), 1);
+  EXPECT_DOUBLE_EQ(linear.Update(CollectFrom(linear, 4, 4), 0.75, 0).at("lr"), 7.5e-4);  // 3e-3 * (1 - 0.75)
+  EXPECT_EQ(linear.Update(CollectFrom(linear, 4, 4), 1.25, 1).at("lr"), 0);              // Past the end.
+  config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE);
+  config.mutable_ppo()->set_kl_target(50);  // So far away that the rate must grow.
+  Ppo adaptive(config, Network(), 1);
+  EXPECT_EQ(adaptive.Update(CollectFrom(adaptive, 4, 4), 0, 0).at("lr"), 3e-3);
+  EXPECT_DOUBLE_EQ(adaptive.Update(CollectFrom(adaptive, 4, 4), 0, 1).at("lr"), 4.5e-3);
+  EXPECT_DOUBLE_EQ(Find(adaptive.OptimizerState(), "lr").item<double>(), 6.75e-3);
+}
+
+TEST(AdaptLearningRate, KeepsKlBetweenHalfAndTwiceTheTarget) {
+  EXPECT_DOUBLE_EQ(AdaptLearningRate(3e-4, 0.021, 0.01), 2e-4);
+  EXPECT_DOUBLE_EQ(AdaptLearningRate(3e-4, 0.004, 0.01), 4.5e-4);
+  EXPECT_EQ(AdaptLearningRate(3e-4, 0.02, 0.01), 3e-4);
+  EXPECT_EQ(AdaptLearningRate(3e-4, 0.005, 0.01), 3e-4);
+  EXPECT_EQ(AdaptLearningRate(1.1e-6, 1, 0.01), 1e-6);
+  EXPECT_EQ(AdaptLearningRate(9e-3, 0, 0.01), 1e-2);
+}
+
+TEST(Ppo, KlStopEndsTheEpochs) {
+  torch::manual_seed(24);
+  v1::RunConfig config = Config();
+  config.mutable_ppo()->set_epochs(10);
+  config.mutable_ppo()->set_lr(0.05);
+  config.mutable_ppo()->set_kl_stop(0.001);
+  Ppo ppo(config, Network(), 1);
+  const Ppo::Figures figures = ppo.Update(CollectFrom(ppo, 16, 4), 0, 0);
+  EXPECT_GE(figures.at("epochs"), 1);
+  EXPECT_LT(figures.at("epochs"), 10);
+  EXPECT_EQ(figures.at("gradient_steps"), 8 * figures.at("epochs"));  // 64 / 8 each
+}
+
+TEST(Ppo, ReportsPlausibleFigures) {
+  torch::manual_seed(25);
+  Ppo ppo(Config(), Network(), 1);
+  const Ppo::Figures figures = ppo.Update(CollectEpisodes(ppo, 8, 6), 0, 0);
+  EXPECT_GE(figures.at("kl"), 0);
+  EXPECT_GE(figures.at("clip_fraction"), 0);
+  EXPECT_LE(figures.at("clip_fraction"), 1);
+  EXPECT_GT(figures.at("grad_norm"), 0);
+  EXPECT_GT(figures.at("value_loss"), 0);
+  EXPECT_LE(figures.at("explained_variance"), 1);
+  // Two dimensions at the initial deviation exp(-0.5): 2 * (-0.5 + 1.4189) = 1.84, and little has changed yet.
+  EXPECT_NEAR(figures.at("entropy"), 1.84, 0.1);
+}
+
+}  // namespace
+}  // namespace skein

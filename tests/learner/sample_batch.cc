@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample_batch.h"
+
+#include <numeric>
+
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+template <typename Value>
+void AddTensor(v1::TrajectoryBatch* batch, const char* name, v1::DataType dtype, const std::vector<int64_t>& shape,
+               const std::vector<Value>& values) {
+  v1::Tensor* tensor = batch->add_tensors();
+  tensor->set_name(name);
+  tensor->set_dtype(dtype);
+  for (int64_t extent : shape) tensor->add_shape(extent);
+  tensor->set_data(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)));
+}
+
+std::vector<float> Ramp(const std::vector<int64_t>& shape, float first, float step = 1) {
+  std::vector<float> values(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = first + step * static_cast<float>(i);
+  return values;
+}
+
+void AddFloats(v1::TrajectoryBatch* batch, const char* name, const std::vector<int64_t>& shape, float first,
+               float step = 1) {
+  AddTensor(batch, name, v1::DATA_TYPE_FLOAT32, shape, Ramp(shape, first, step));
+}
+
+}  // namespace
+
+BatchShape MakeSampleShape(const SampleSizes& sizes) {
+  BatchShape shape;
+  shape.steps = sizes.T;
+  shape.num_envs = sizes.E;
+  shape.env_state_size = sizes.S;
+  shape.spec.set_env_id("Sample-v0");
+  shape.spec.set_obs_size(sizes.O);
+  shape.spec.set_action_size(sizes.D);
+  shape.spec.set_discrete(sizes.discrete);
+  shape.spec.set_num_agents(sizes.A);
+  return shape;
+}
+
+v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset, const std::vector<SampleEnd>& ends) {
+  const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents();
+  const int64_t O = shape.spec.obs_size(), D = shape.spec.action_size();
+  v1::TrajectoryBatch batch;
+  batch.set_sequence(1);
+  batch.set_ticket_id(1);
+  batch.set_policy_version(1);
+  batch.set_num_envs(static_cast<uint32_t>(E));
+  batch.set_steps(static_cast<uint32_t>(T));
+  batch.set_env_steps_collected(static_cast<uint64_t>(T * E));
+  AddFloats(&batch, "obs", {T + 1, E, A, O}, offset);
+  if (shape.spec.discrete()) {
+    std::vector<int64_t> choices(T * E * A);
+    for (size_t i = 0; i < choices.size(); ++i) choices[i] = static_cast<int64_t>(i) % D;
+    AddTensor(&batch, "action", v1::DATA_TYPE_INT64, {T, E, A, 1}, choices);
+  } else {
+    AddFloats(&batch, "action", {T, E, A, D}, offset);
+  }
+  AddFloats(&batch, "log_prob", {T, E, A}, offset, -1);
+  AddFloats(&batch, "reward", {T, E, A}, -offset, -1);
+  std::vector<uint8_t> terminated(T * E), truncated(T * E);
+  std::vector<int64_t> lengths;
+  int64_t truncations = 0;
+  for (const SampleEnd& end : ends) {
+    (end.truncated ? truncated : terminated)[end.t * E + end.e] = 1;
+    truncations += end.truncated;
+    lengths.push_back(10 + static_cast<int64_t>(lengths.size()));
+  }
+  AddTensor(&batch, "terminated", v1::DATA_TYPE_UINT8, {T, E}, terminated);
+  AddTensor(&batch, "truncated", v1::DATA_TYPE_UINT8, {T, E}, truncated);
+  AddFloats(&batch, "final_obs", {truncations, A, O}, offset);
+  AddFloats(&batch, "episode_return", {static_cast<int64_t>(ends.size())}, offset);
+  AddTensor(&batch, "episode_length", v1::DATA_TYPE_INT64, {static_cast<int64_t>(ends.size())}, lengths);
+  std::vector<double> state(E * shape.env_state_size);
+  for (size_t i = 0; i < state.size(); ++i) state[i] = static_cast<double>(offset) + static_cast<double>(i);
+  AddTensor(&batch, "env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, state);
+  return batch;
+}
+
+v1::Tensor* FindTensor(v1::TrajectoryBatch* batch, const std::string& name) {
+  for (v1::Tensor& tensor : *batch->mutable_tensors()) {
+    if (tensor.name() == name) return &tensor;
+  }
+  ADD_FAILURE() << "no tensor " << name;
+  return batch->add_tensors();
+}
+
+}  // namespace skein

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/ticket_office.h"
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+
+using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
+
+std::map<std::string, int> CountByActor(const Grants& grants) {
+  std::map<std::string, int> counts;
+  for (const auto& [actor, ticket] : grants) ++counts[actor.actor_id];
+  return counts;
+}
+
+v1::Tensor State(const std::string& bytes, int64_t rows) {
+  v1::Tensor state;
+  state.set_name("env_state");
+  state.set_dtype(v1::DATA_TYPE_FLOAT64);
+  state.add_shape(rows);
+  state.add_shape(static_cast<int64_t>(bytes.size()) / 8 / rows);
+  state.set_data(bytes);
+  return state;
+}
+
+// Redeems and commits every ticket of `grants`.
+void ServeAll(TicketOffice* office, const Grants& grants) {
+  for (const auto& [actor, ticket] : grants) {
+    const auto block = office->Redeem(ticket.id());
+    ASSERT_TRUE(block);
+    office->Commit(*block, State(std::string(16, static_cast<char>('a' + *block)), 2));
+  }
+}
+
+TEST(TicketOffice, CutsTheEnvironmentsIntoBlocks) {
+  TicketOffice office(6, 2, 100, 5);
+  EXPECT_EQ(office.num_blocks(), 3u);
+  EXPECT_TRUE(office.complete());
+  office.AddActor(kAda, 9, 9);
+  office.OpenIteration(7);
+  EXPECT_FALSE(office.complete());
+  const Grants grants = office.Grant();
+  ASSERT_EQ(grants.size(), 3u);
+  for (uint32_t b = 0; b < 3; ++b) {
+    const v1::Ticket& ticket = grants[b].second;
+    EXPECT_EQ(grants[b].first, kAda);
+    EXPECT_EQ(ticket.id(), 5 + b);
+    EXPECT_EQ(ticket.policy_version(), 7u);
+    EXPECT_EQ(ticket.first_env(), 2 * b);
+    EXPECT_EQ(ticket.num_envs(), 2u);
+    EXPECT_EQ(ticket.steps(), 100u);
+    EXPECT_FALSE(ticket.has_env_state());
+  }
+  EXPECT_THAT(office.Grant(), IsEmpty());
+}
+
+TEST(TicketOffice, TicketIdsBeginAtOne) {
+  TicketOffice office(1, 1, 1, 0);
+  office.AddActor(kAda, 1, 1);
+  office.OpenIteration(1);
+  EXPECT_EQ(office.Grant().at(0).second.id(), 1u);
+}
+
+TEST(TicketOffice, GrantsNothingBeforeAnIterationOrWithoutActors) {
+  TicketOffice office(4, 2, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  EXPECT_THAT(office.Grant(), IsEmpty());
+  office.RemoveActor(kAda);
+  office.OpenIteration(1);
+  EXPECT_THAT(office.Grant(), IsEmpty());
+}
+
+TEST(TicketOffice, SharesTicketsByRunners) {
+  TicketOffice office(6, 1, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.AddActor(kBob, 4, 4);
+  office.OpenIteration(1);
+  EXPECT_THAT(CountByActor(office.Grant()), ElementsAre(Pair("ada", 2), Pair("bob", 4)));
+  // With fewer tickets than runners, each has at most one per runner: 3 tickets over 2 + 4 runners.
+  TicketOffice scarce(3, 1, 1, 1);
+  scarce.AddActor(kAda, 2, 2);
+  scarce.AddActor(kBob, 4, 4);
+  scarce.OpenIteration(1);
+  // Held per runner: ada 0/2, bob 0/4 -> ada; ada 1/2, bob 0/4 -> bob; bob 1/4 -> bob.
+  EXPECT_THAT(CountByActor(scarce.Grant()), ElementsAre(Pair("ada", 1), Pair("bob", 2)));
+}
+
+TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
+  // Two actors of one runner and three credits each. Ten tickets: 2 at work leave 8; prefetching goes on while more than
+  // 2 are ungranted, up to 3 for each actor: 6 granted, 4 left.
+  TicketOffice office(10, 1, 1, 1);
+  office.AddActor(kAda, 3, 1);
+  office.AddActor(kBob, 3, 1);
+  office.OpenIteration(1);
+  EXPECT_THAT(CountByActor(office.Grant()), ElementsAre(Pair("ada", 3), Pair("bob", 3)));
+  // Four tickets: 2 at work leave 2, which is not more than the runners.
+  TicketOffice scarce(4, 1, 1, 1);
+  scarce.AddActor(kAda, 3, 1);
+  scarce.AddActor(kBob, 3, 1);
+  scarce.OpenIteration(1);
+  EXPECT_THAT(CountByActor(scarce.Grant()), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+}
+
+TEST(TicketOffice, AFastActorServesMost) {
+  TicketOffice office(8, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  Grants grants = office.Grant();
+  ASSERT_EQ(grants.size(), 2u);
+  std::map<std::string, int> served;
+  uint64_t bobs = 0;
+  // Bob sits on his ticket; ada answers each of hers at once.
+  while (!grants.empty()) {
+    Grants next;
+    for (const auto& [actor, ticket] : grants) {
+      if (actor == kBob) {
+        bobs = ticket.id();
+        continue;
+      }
+      ++served[actor.actor_id];
+      const auto block = office.Redeem(ticket.id());
+      ASSERT_TRUE(block);
+      office.Commit(*block, State(std::string(8, 'x'), 1));
+      for (auto& grant : office.Grant()) next.push_back(std::move(grant));
+    }
+    grants = std::move(next);
+  }
+  EXPECT_EQ(served["ada"], 7);
+  EXPECT_FALSE(office.complete());
+  EXPECT_THAT(office.Holders(), ElementsAre(Pair(kBob, 1u)));
+  office.Commit(*office.Redeem(bobs), State(std::string(8, 'x'), 1));
+  EXPECT_TRUE(office.complete());
+}
+
+TEST(TicketOffice, TicketsOfAnActorThatWentAwayAreGrantedAgain) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant().size(), 2u);
+  office.AddActor(kBob, 2, 2);
+  EXPECT_THAT(office.Grant(), IsEmpty());
+  office.RemoveActor(kAda);
+  EXPECT_EQ(office.num_actors(), 1);
+  const Grants again = office.Grant();
+  EXPECT_THAT(CountByActor(again), ElementsAre(Pair("bob", 2)));
+  EXPECT_EQ(again[0].second.id(), 1u);
+  EXPECT_EQ(again[1].second.id(), 2u);
+  // Ada comes back with one of them first: bob's batch for it is then void.
+  EXPECT_TRUE(office.Redeem(1));
+  EXPECT_FALSE(office.Redeem(1));
+  EXPECT_THAT(office.Holders(), ElementsAre(Pair(kBob, 1u)));
+}
+
+TEST(TicketOffice, AnActorThatConnectsAnewGetsItsTicketsAnew) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant().size(), 2u);
+  office.AddActor(kAda, 2, 2);
+  EXPECT_EQ(office.num_actors(), 1);
+  EXPECT_THAT(office.Holders(), IsEmpty());
+  EXPECT_EQ(office.Grant().size(), 2u);
+}
+
+TEST(TicketOffice, ATicketIsRedeemedOnce) {
+  TicketOffice office(4, 2, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  office.Grant();
+  EXPECT_EQ(office.Redeem(2), std::optional<uint32_t>(1));
+  EXPECT_EQ(office.Redeem(2), std::nullopt);
+  EXPECT_EQ(office.Redeem(0), std::nullopt);
+  EXPECT_EQ(office.Redeem(99), std::nullopt);
+}
+
+TEST(TicketOffice, IsCompleteWhenEveryBlockIsCommitted) {
+  TicketOffice office(4, 2, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  office.Grant();
+  const auto first = office.Redeem(1), second = office.Redeem(2);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(office.complete());
+  office.Commit(*first, State(std::string(16, 'a'), 2));
+  EXPECT_FALSE(office.EnvState());
+  office.Commit(*first, State(std::string(16, 'z'), 2));  // Committed already: no effect.
+  EXPECT_FALSE(office.complete());
+  office.Commit(*second, State(std::string(16, 'b'), 2));
+  EXPECT_TRUE(office.complete());
+  EXPECT_EQ(office.EnvState()->data(), std::string(16, 'a') + std::string(16, 'b'));
+}
+
+TEST(TicketOffice, ARefusedTicketIsGrantedAgain) {
+  TicketOffice office(1, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant().size(), 1u);
+  office.Refuse(77);  // Nobody's.
+  EXPECT_THAT(office.Grant(), IsEmpty());
+  office.Refuse(1);
+  const Grants again = office.Grant();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].second.id(), 1u);
+  ASSERT_TRUE(office.Redeem(1));
+  office.Refuse(1);  // Served already.
+  EXPECT_THAT(office.Grant(), IsEmpty());
+}
+
+TEST(TicketOffice, ClosingVoidsTicketsAndLaterCommits) {
+  TicketOffice office(4, 2, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  office.Grant();
+  const auto block = office.Redeem(1);
+  ASSERT_TRUE(block);
+  office.CloseIteration();
+  EXPECT_TRUE(office.complete());
+  EXPECT_FALSE(office.Redeem(2));
+  office.Commit(*block, State(std::string(16, 'a'), 2));
+  EXPECT_TRUE(office.complete());
+  EXPECT_FALSE(office.EnvState());
+  EXPECT_THAT(office.Holders(), IsEmpty());
+  EXPECT_THAT(office.Grant(), IsEmpty());
+}
+
+TEST(TicketOffice, TheNextTicketContinuesFromTheCommittedState) {
+  TicketOffice office(4, 2, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  ServeAll(&office, office.Grant());
+  ASSERT_TRUE(office.complete());
+  office.OpenIteration(2);
+  const Grants grants = office.Grant();
+  ASSERT_EQ(grants.size(), 2u);
+  EXPECT_EQ(grants[0].second.id(), 3u);
+  EXPECT_EQ(grants[0].second.env_state().data(), std::string(16, 'a'));
+  EXPECT_EQ(grants[1].second.env_state().data(), std::string(16, 'b'));
+  EXPECT_THAT(grants[1].second.env_state().shape(), ElementsAre(2, 1));
+}
+
+TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
+  TicketOffice before(4, 2, 1, 1);
+  before.AddActor(kAda, 2, 2);
+  before.OpenIteration(1);
+  ServeAll(&before, before.Grant());
+  const auto saved = before.EnvState();
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->name(), "env_state");
+  EXPECT_EQ(saved->dtype(), v1::DATA_TYPE_FLOAT64);
+  EXPECT_THAT(saved->shape(), ElementsAre(4, 1));
+
+  TicketOffice after(4, 2, 1, 100);
+  after.RestoreEnvState(*saved);
+  EXPECT_EQ(after.EnvState()->SerializeAsString(), saved->SerializeAsString());
+  after.AddActor(kAda, 2, 2);
+  after.OpenIteration(2);
+  const Grants grants = after.Grant();
+  EXPECT_EQ(grants[0].second.id(), 100u);
+  EXPECT_EQ(grants[0].second.env_state().data(), std::string(16, 'a'));
+  EXPECT_EQ(grants[1].second.env_state().data(), std::string(16, 'b'));
+
+  // Restoring does not depend on the block size: the same run with one block.
+  TicketOffice whole(4, 4, 1, 1);
+  whole.RestoreEnvState(*saved);
+  EXPECT_EQ(whole.EnvState()->data(), saved->data());
+}
+
+}  // namespace
+}  // namespace skein
