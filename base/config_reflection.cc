@@ -41,8 +41,9 @@ int EditDistance(const std::string& a, const std::string& b) {
 void CollectPaths(const Descriptor* descriptor, const std::string& path, std::vector<std::string>* paths) {
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor* field = descriptor->field(i);
-    paths->push_back(JoinPath(path, field->name()));
-    if (field->message_type() != nullptr) CollectPaths(field->message_type(), paths->back(), paths);
+    const std::string field_path = JoinPath(path, field->name());
+    paths->push_back(field_path);
+    if (field->message_type() != nullptr) CollectPaths(field->message_type(), field_path, paths);
   }
 }
 

@@ -1,109 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http_server.h"
 
-#include <netdb.h>
 #include <sys/socket.h>
 
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <string>
-#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "base/host_port.h"
-#include "civetweb.h"
+#include "httplib.h"
 #include "prometheus/text_serializer.h"
 
 namespace skein {
 namespace {
 
-constexpr char kThreads[] = "4";
-constexpr char kRequestTimeoutMillis[] = "10000";
+constexpr size_t kThreads = 4;
+constexpr int kTimeoutSeconds = 5;
 
-// civetweb takes numeric addresses only: the first that `host` resolves to.
-absl::StatusOr<std::string> NumericHost(const std::string& host) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int code = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (code != 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", host, ": ", gai_strerror(code)));
-  char text[NI_MAXHOST] = "";
-  getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
-  freeaddrinfo(found);
-  return std::string(text);
-}
-
-// The numeric host and the port that `fd` listens on; an empty host if it does not listen.
-HostPort ListeningAddress(int fd) {
-  int listening = 0;
-  socklen_t size = sizeof(listening);
-  sockaddr_storage address = {};
-  socklen_t address_size = sizeof(address);
-  char host[NI_MAXHOST] = "";
-  char port[NI_MAXSERV] = "";
-  HostPort result;
-  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening != 0 &&
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &address_size) == 0 &&
-      getnameinfo(reinterpret_cast<sockaddr*>(&address), address_size, host, sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSERV) == 0 &&
-      absl::SimpleAtoi(port, &result.port)) {
-    result.host = host;
-  }
-  return result;
-}
-
-// This process's listening socket of that address, or -1.
-int FindListeningSocket(const HostPort& address) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error)) {
-    int fd = -1;
-    if (!absl::SimpleAtoi(it->path().filename().string(), &fd)) continue;
-    const HostPort found = ListeningAddress(fd);
-    if (found.port == address.port && found.host == address.host) return fd;
-  }
-  return -1;
-}
-
-class CivetHttpServer : public HttpServer {
+class HttplibServer : public HttpServer {
  public:
-  ~CivetHttpServer() override {
-    if (context_ == nullptr) return;
-    // civetweb looks whether to stop every two seconds; a shut listening socket wakes it at once.
-    const int fd = FindListeningSocket({host_, port_});
-    if (fd >= 0) shutdown(fd, SHUT_RDWR);
-    mg_stop(context_);  // Joins the server threads, and with them all handlers.
+  ~HttplibServer() override {
+    if (!listener_.joinable()) return;
+    running_.WaitForNotification();  // Before that, stop() does nothing.
+    server_.stop();
+    listener_.join();  // After the server's threads, and with them all handlers.
   }
 
   absl::Status Start(const std::string& address) {
     absl::StatusOr<HostPort> parsed = ParseHostPort(address);
     if (!parsed.ok()) return parsed.status();
     if (absl::Status can_listen = CheckCanListen(*parsed); !can_listen.ok()) return can_listen;
-    std::string listen = std::to_string(parsed->port);
-    if (!parsed->host.empty()) {
-      absl::StatusOr<std::string> host = NumericHost(parsed->host);
-      if (!host.ok()) return host.status();
-      host_ = *host;
-      listen = JoinHostPort(host_, parsed->port);
-    }
-
-    static const unsigned features = mg_init_library(0);
-    (void)features;
-    const char* options[] = {"listening_ports",    listen.c_str(),        "num_threads", kThreads,
-                             "request_timeout_ms", kRequestTimeoutMillis, nullptr};
-    mg_callbacks callbacks = {};
-    callbacks.begin_request = &CivetHttpServer::Answer;
-    callbacks.log_message = [](const mg_connection*, const char*) { return 1; };  // Not on standard error.
-    context_ = mg_start(&callbacks, this, options);
-    mg_server_port bound[1] = {};
-    if (context_ == nullptr || mg_get_server_ports(context_, 1, bound) < 1) {
+    // The library makes its queue once it runs.
+    server_.new_task_queue = [this] {
+      running_.Notify();
+      return new httplib::ThreadPool(kThreads);
+    };
+    server_.set_keep_alive_max_count(1);
+    server_.set_read_timeout(kTimeoutSeconds);
+    server_.set_write_timeout(kTimeoutSeconds);
+    // Not SO_REUSEPORT, which the library would set: two servers on one port must be an error.
+    server_.set_socket_options([](int fd) {
+      const int yes = 1;
+      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    });
+    server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& answer) {
+      Response response = Respond(request.method, request.path);
+      answer.status = response.status;
+      if (response.status == 405) answer.set_header("Allow", "GET");
+      answer.set_header("Cache-Control", "no-store");
+      answer.set_content(std::move(response.body), response.content_type);
+      return httplib::Server::HandlerResponse::Handled;
+    });
+    const std::string host = parsed->host.empty() ? "0.0.0.0" : parsed->host;
+    port_ = parsed->port != 0 ? parsed->port : server_.bind_to_any_port(host);
+    if (port_ <= 0 || (parsed->port != 0 && !server_.bind_to_port(host, port_))) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
     }
-    port_ = bound[0].port;
+    listener_ = std::thread([this] { server_.listen_after_bind(); });
     return absl::OkStatus();
   }
 
@@ -122,33 +80,21 @@ class CivetHttpServer : public HttpServer {
   }
 
  private:
-  static int Answer(mg_connection* connection) {
-    const mg_request_info& request = *mg_get_request_info(connection);
-    auto* server = static_cast<CivetHttpServer*>(request.user_data);
-    const Response response = server->Respond(request);
-    mg_printf(connection,
-              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n%s"
-              "Connection: close\r\n\r\n",
-              response.status, mg_get_response_code_text(connection, response.status), response.content_type.c_str(),
-              response.body.size(), response.status == 405 ? "Allow: GET\r\n" : "");
-    mg_write(connection, response.body.data(), response.body.size());
-    return 1;  // Handled, whatever it was: no file is ever served.
-  }
-
-  Response Respond(const mg_request_info& request) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (std::strcmp(request.request_method, "GET") != 0) return {405, "text/plain", "only GET is served here\n"};
+  Response Respond(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (method != "GET") return {405, "text/plain", "only GET is served here\n"};
     Handler handler;
     {
       absl::MutexLock lock(&mu_);
-      const auto found = request.local_uri == nullptr ? handlers_.end() : handlers_.find(request.local_uri);
+      const auto found = handlers_.find(path);
       if (found != handlers_.end()) handler = found->second;
     }
     if (!handler) return {404, "text/plain", "no such page\n"};
     return handler();
   }
 
-  mg_context* context_ = nullptr;
-  std::string host_ = "0.0.0.0";
+  httplib::Server server_;
+  absl::Notification running_;
+  std::thread listener_;
   int port_ = 0;
   absl::Mutex mu_;
   std::map<std::string, Handler> handlers_ ABSL_GUARDED_BY(mu_);
@@ -157,7 +103,7 @@ class CivetHttpServer : public HttpServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(const std::string& address) {
-  auto server = std::make_unique<CivetHttpServer>();
+  auto server = std::make_unique<HttplibServer>();
   if (absl::Status status = server->Start(address); !status.ok()) return status;
   return server;
 }

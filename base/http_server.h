@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// A small HTTP server (civetweb) for /metrics and read-only pages. Thread-safe.
+// A small HTTP server (cpp-httplib) for /metrics and read-only pages. Thread-safe.
 class HttpServer {
  public:
   struct Response {

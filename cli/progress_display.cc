@@ -16,9 +16,10 @@ constexpr absl::Duration kLinePeriod = absl::Seconds(5);
 
 }  // namespace
 
-void ProgressDisplay::Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now) {
+void ProgressDisplay::Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now,
+                             bool last) {
   if (width_ == 0) {
-    if (now < next_line_) return;
+    if (now < next_line_ && !last) return;
     next_line_ = now + kLinePeriod;
     Say(FormatProgressLine(status, notes));
     return;

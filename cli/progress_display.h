@@ -17,8 +17,8 @@ class ProgressDisplay {
   // `width` is the terminal's in columns; 0 = `out` is no terminal.
   ProgressDisplay(std::FILE* out, int width) : out_(out), width_(width) {}
 
-  // `now` is MonotonicNow().
-  void Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now);
+  // `now` is MonotonicNow(). `last` is shown whenever the last line was.
+  void Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now, bool last = false);
   // A line that stays, above the block.
   void Say(const std::string& line);
   // The block stays as it is; what follows is printed below it.

@@ -79,7 +79,7 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
     if (code != 0 && outcome.exit_code == 0) Fail(*learner_, code, &outcome);
   }
   outcome.wall_time = MonotonicNow() - begin;
-  if (status_client_ != nullptr) PollStatus();
+  if (status_client_ != nullptr) PollStatus(true);
   const bool finished = !outcome.stopped && outcome.exit_code == 0;
   StopActors(finished ? kActorGrace : absl::ZeroDuration());
   if (coordinator_ != nullptr) coordinator_->Stop(kCoordinatorStop);
@@ -182,7 +182,7 @@ bool RunSupervisor::Watch(Outcome* outcome) {
   for (ActorSlot& slot : actors_) {
     if (!WatchActor(&slot, outcome)) return false;
   }
-  if (MonotonicNow() >= next_poll_) PollStatus();
+  if (MonotonicNow() >= next_poll_) PollStatus(false);
   return true;
 }
 
@@ -204,18 +204,18 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     return false;
   }
   const absl::Duration delay = *code == 0 ? kRestartAfterLeave : slot->backoff.Next();
-  if (*code != 0) display_->Say(absl::StrCat(slot->child->DescribeExit(*code), "; starting it again"));
+  if (*code != 0) display_->Say(absl::StrCat("starting again: ", slot->child->DescribeExit(*code)));
   slot->restart_at = now + delay;
   slot->child = nullptr;
   return true;
 }
 
-void RunSupervisor::PollStatus() {
+void RunSupervisor::PollStatus(bool last) {
   auto status = status_client_->Get(kPollDeadline);
   next_poll_ = MonotonicNow() + kPollPeriod;
   if (!status.ok()) return;  // Its death is seen elsewhere; for a moment it may just be busy.
   last_status_ = *std::move(status);
-  display_->Update(*last_status_, notes_, MonotonicNow());
+  display_->Update(*last_status_, notes_, MonotonicNow(), last);
 }
 
 void RunSupervisor::StopActors(absl::Duration grace) {

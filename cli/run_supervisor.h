@@ -65,7 +65,7 @@ class RunSupervisor {
   // Both return whether the session goes on.
   bool Watch(Outcome* outcome);
   bool WatchActor(ActorSlot* slot, Outcome* outcome);
-  void PollStatus();
+  void PollStatus(bool last);
   void StopActors(absl::Duration grace);
   static void Fail(const Child& child, int code, Outcome* outcome);
 

@@ -50,7 +50,7 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
     std::cout << "trained: " << FormatCount(trained) << " env steps in " << FormatSeconds(seconds) << " ("
               << FormatCount(rate) << " env-steps/s with start and end)\n";
   }
-  if (outcome.last_status) {
+  if (outcome.last_status && outcome.last_status->progress().account().collected() > 0) {
     std::cout << "step account: " << FormatStepAccount(outcome.last_status->progress().account()) << "\n";
   }
   if (outcome.actor_restarts > 0) std::cout << "actors restarted: " << outcome.actor_restarts << "\n";

@@ -19,12 +19,11 @@ add_library(mujoco_external INTERFACE)
 target_include_directories(mujoco_external SYSTEM INTERFACE ${MUJOCO_INCLUDE_DIR})
 target_link_libraries(mujoco_external INTERFACE ${MUJOCO_LIBRARY})
 
-find_path(CIVETWEB_INCLUDE_DIR CivetServer.h REQUIRED)
-find_library(CIVETWEB_LIBRARY civetweb REQUIRED)
-find_library(CIVETWEB_CPP_LIBRARY civetweb-cpp REQUIRED)
-add_library(civetweb_external INTERFACE)
-target_include_directories(civetweb_external SYSTEM INTERFACE ${CIVETWEB_INCLUDE_DIR})
-target_link_libraries(civetweb_external INTERFACE ${CIVETWEB_CPP_LIBRARY} ${CIVETWEB_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
+find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
+find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)
+add_library(httplib_external INTERFACE)
+target_include_directories(httplib_external SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIR})
+target_link_libraries(httplib_external INTERFACE ${HTTPLIB_LIBRARY} Threads::Threads)
 
 # Torch's headers as system headers, its flags kept off everybody else.
 add_library(torch_external INTERFACE)

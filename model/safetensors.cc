@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,8 +16,6 @@ namespace skein {
 namespace {
 
 using nlohmann::json;
-
-static_assert(std::endian::native == std::endian::little, "tensor bytes are copied as they are");
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr char kMetadataKey[] = "__metadata__";
@@ -137,9 +134,10 @@ std::string EncodeSafetensors(const NamedTensors& tensors, const std::map<std::s
   }
   std::string data;
   for (const auto& [name, tensor] : tensors) {
+    const torch::ScalarType dtype = tensor.scalar_type();
     const auto* type = std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
-                                    [&](const TypeNameEntry& known) { return tensor.scalar_type() == known.dtype; });
-    TORCH_CHECK(type != std::end(kTypeNames), name, ": dtype ", tensor.scalar_type(), " is not supported");
+                                    [dtype](const TypeNameEntry& known) { return dtype == known.dtype; });
+    TORCH_CHECK(type != std::end(kTypeNames), name, ": dtype ", dtype, " is not supported");
     const torch::Tensor dense = tensor.detach().cpu().contiguous();
     const size_t begin = data.size();
     data.append(static_cast<const char*>(dense.data_ptr()), dense.nbytes());

@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,8 @@
 namespace skein {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors travel little-endian and are copied as they are");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "wire and files are little-endian; bytes are copied as they are");
 
 constexpr size_t kMaxRank = 8;
 

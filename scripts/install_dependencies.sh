@@ -6,7 +6,7 @@ set -eu
 packages="g++ make cmake ninja-build pkg-config ccache
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libtorch-dev libgloo-dev libopenblas0-pthread libmujoco-dev
-  prometheus-cpp-dev libcivetweb-dev libgtest-dev libgmock-dev libcli11-dev
+  prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libcli11-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev
   prometheus iproute2 curl clang-14 clang-format-14 ca-certificates"
 

@@ -32,9 +32,10 @@ TEST(ProgressDisplay, WithoutATerminalWritesALineEveryFiveSeconds) {
   const std::string text = Written([](std::FILE* out) {
     ProgressDisplay display(out, 0);
     for (int second = 0; second <= 11; ++second) display.Update({}, {}, absl::Seconds(second));
+    display.Update({}, {}, absl::Seconds(12), true);
   });
-  // At 0, 5 and 10 s; the last newline leaves an empty piece.
-  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, '\n')).size(), 4u);
+  // At 0, 5 and 10 s, and the last at 12 s; the last newline leaves an empty piece.
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, '\n')).size(), 5u);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 

@@ -81,7 +81,8 @@ class CoordinatorStateTest : public testing::Test {
   v1::StatusResponse Status() { return state_.Status(now_); }
   std::vector<std::string> Members() {
     std::vector<std::string> ids;
-    for (const v1::MemberStatus& member : Status().members()) ids.push_back(member.member_id());
+    const v1::StatusResponse status = Status();
+    for (const v1::MemberStatus& member : status.members()) ids.push_back(member.member_id());
     return ids;
   }
 

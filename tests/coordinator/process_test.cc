@@ -124,12 +124,21 @@ TEST(CoordinatorProcess, StopsInTimeWithAWaitingBarrierAndOpenConnections) {
     return HttpGet(running.http_port, "/metrics").body.find("barrier_waiters 1\n") != std::string::npos;
   };
   while (!is_waiting()) ASSERT_LT(absl::Now(), deadline);
-  const int idle_http = ConnectTo(running.http_port);
-  EXPECT_GE(idle_http, 0);
+  const int idle = ConnectTo(running.grpc_port);
+  EXPECT_GE(idle, 0);
   running.process->Signal(SIGTERM);
   EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
   EXPECT_EQ(waiting.get(), grpc::StatusCode::UNAVAILABLE);
-  close(idle_http);
+  close(idle);
+}
+
+TEST(CoordinatorProcess, StopsInSpiteOfAnIdleBrowser) {
+  Running running = Start({});
+  const int idle = ConnectTo(running.http_port);
+  EXPECT_GE(idle, 0);
+  running.process->Signal(SIGTERM);
+  EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
+  close(idle);
 }
 
 TEST(CoordinatorProcess, APortInUseIsUnavailable) {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sample_batch.h"
+#include "tests/learner/sample_batch.h"
 
 namespace skein {
 namespace {

@@ -9,97 +9,10 @@
 
 #include "learner/algorithm/advantage.h"
 #include "model/distribution.h"
+#include "tests/learner/ppo_sample.h"
 
 namespace skein {
 namespace {
-
-v1::RunConfig Config() {
-  v1::RunConfig config;
-  config.mutable_model()->set_normalize_observations(true);
-  config.mutable_model()->set_normalize_returns(true);
-  v1::PpoConfig& ppo = *config.mutable_ppo();
-  ppo.set_lr(3e-3);
-  ppo.set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_CONSTANT);
-  ppo.set_kl_target(0.01);
-  ppo.set_epochs(2);
-  ppo.set_minibatch_size(8);
-  ppo.set_gamma(0.9);
-  ppo.set_gae_lambda(0.8);
-  ppo.set_clip(0.2);
-  ppo.set_value_coefficient(0.5);
-  ppo.set_max_grad_norm(0.5);
-  ppo.set_recompute_advantages(true);
-  ppo.set_adam_epsilon(1e-8);
-  return config;
-}
-
-ActorCriticOptions Network(bool discrete = false, bool shared_trunk = false) {
-  ActorCriticOptions options;
-  options.obs_size = 3;
-  options.action_size = 2;
-  options.discrete = discrete;
-  options.hidden = {8};
-  options.shared_trunk = shared_trunk;
-  return options;
-}
-
-torch::Tensor LogProb(const ActorCritic& network, const torch::Tensor& head, const torch::Tensor& action) {
-  return network.options().discrete ? CategoricalLogProb(head, action)
-                                    : GaussianLogProb(head, network.log_std(), action);
-}
-
-// Random observations; actions of the current policy; `steps` x `columns`. Rewards and ends are the test's to set.
-Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns) {
-  const torch::NoGradGuard no_grad;
-  ActorCritic network = ppo.network();
-  const ActorCriticOptions& options = network.options();
-  Batch batch;
-  batch.obs = 1 + 2 * torch::randn({steps + 1, columns, options.obs_size});
-  const torch::Tensor head =
-      network.PolicyHead(ppo.obs_scale().Apply(batch.obs.narrow(0, 0, steps)).view({-1, options.obs_size}));
-  const torch::Tensor action =
-      options.discrete ? head.softmax(1).multinomial(1).squeeze(1)
-                       : head + network.log_std().exp() * torch::randn({steps * columns, options.action_size});
-  batch.log_prob = LogProb(network, head, action).view({steps, columns});
-  batch.action = options.discrete ? action.view({steps, columns}) : action.view({steps, columns, -1});
-  batch.reward = torch::randn({steps, columns});
-  batch.terminated = torch::zeros({steps, columns}, torch::kBool);
-  batch.truncated = torch::zeros({steps, columns}, torch::kBool);
-  batch.final_obs = torch::empty({0, options.obs_size});
-  batch.final_index = torch::empty({0}, torch::kInt64);
-  return batch;
-}
-
-// The same with episodes of both ends.
-Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns) {
-  Batch batch = CollectFrom(ppo, steps, columns);
-  const torch::Tensor draw = torch::rand({steps, columns});
-  batch.terminated = draw < 0.1;
-  batch.truncated = torch::logical_and(draw >= 0.1, draw < 0.3);
-  batch.final_index = batch.truncated.flatten().nonzero().squeeze(1);
-  batch.final_obs = torch::randn({batch.final_index.size(0), batch.obs.size(2)});
-  return batch;
-}
-
-torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name) {
-  for (const auto& [key, tensor] : state) {
-    if (key == name) return tensor;
-  }
-  ADD_FAILURE() << "no " << name;
-  return {};
-}
-
-void ExpectEqualStates(const Ppo& a, const Ppo& b) {
-  const auto expect_equal = [](const auto& x, const auto& y) {
-    ASSERT_EQ(x.size(), y.size());
-    for (size_t i = 0; i < x.size(); ++i) {
-      EXPECT_EQ(x[i].first, y[i].first);
-      EXPECT_TRUE(torch::equal(x[i].second, y[i].second)) << x[i].first;
-    }
-  };
-  expect_equal(a.ModelState(), b.ModelState());
-  expect_equal(a.OptimizerState(), b.OptimizerState());
-}
 
 // One iteration by the book: autograd, torch::optim::Adam, one minibatch of everything.
 void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, ActorCritic& network,
@@ -141,12 +54,12 @@ TEST(Ppo, UpdateEqualsTheLiteralAlgorithm) {
   for (const bool discrete : {false, true}) {
     for (const bool shared_trunk : {false, true}) {
       torch::manual_seed(10);
-      v1::RunConfig config = Config();
+      v1::RunConfig config = SampleConfig();
       config.mutable_model()->set_normalize_observations(false);
       config.mutable_ppo()->set_minibatch_size(1000);
       config.mutable_ppo()->set_epochs(3);
       config.mutable_ppo()->set_adam_epsilon(1e-3);  // Or Adam's first steps blow up rounding of gradients near zero.
-      const ActorCriticOptions options = Network(discrete, shared_trunk);
+      const ActorCriticOptions options = SampleNetwork(discrete, shared_trunk);
       Ppo ppo(config, options, 5);
       ActorCritic network(options, 5);
       std::vector<torch::Tensor> parameters;
@@ -172,11 +85,11 @@ TEST(Ppo, UpdateEqualsTheLiteralAlgorithm) {
 TEST(Ppo, ImprovesContinuousBandit) {
   for (const bool shared_trunk : {false, true}) {
     torch::manual_seed(11);
-    v1::RunConfig config = Config();
+    v1::RunConfig config = SampleConfig();
     config.mutable_ppo()->set_minibatch_size(32);
     config.mutable_ppo()->set_epochs(4);
     config.mutable_ppo()->set_lr(1e-2);
-    Ppo ppo(config, Network(false, shared_trunk), 1);
+    Ppo ppo(config, SampleNetwork(false, shared_trunk), 1);
     double first = 0, last = 0;
     for (int iteration = 0; iteration < 40; ++iteration) {
       Batch batch = CollectFrom(ppo, 8, 16);
@@ -195,13 +108,13 @@ TEST(Ppo, ImprovesContinuousBandit) {
 // Each action pays where the first observation has its sign: the policy must look at the observation.
 TEST(Ppo, ImprovesDiscreteContextualBandit) {
   torch::manual_seed(12);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = SampleConfig();
   config.mutable_ppo()->set_minibatch_size(32);
   config.mutable_ppo()->set_epochs(4);
   config.mutable_ppo()->set_lr(1e-2);
   config.mutable_ppo()->set_normalize_advantages(true);
   config.mutable_ppo()->set_entropy_coefficient(0.001);
-  Ppo ppo(config, Network(true), 1);
+  Ppo ppo(config, SampleNetwork(true), 1);
   double last = 0;
   for (int iteration = 0; iteration < 40; ++iteration) {
     Batch batch = CollectFrom(ppo, 8, 16);
@@ -216,10 +129,10 @@ TEST(Ppo, ImprovesDiscreteContextualBandit) {
 
 TEST(Ppo, ReturnOfATruncatedEpisodeHasTheFinalObservationsValue) {
   torch::manual_seed(13);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = SampleConfig();
   config.mutable_ppo()->set_epochs(1);
   for (const bool truncated : {true, false}) {
-    Ppo ppo(config, Network(), 1);
+    Ppo ppo(config, SampleNetwork(), 1);
     Batch batch = CollectFrom(ppo, 1, 1);
     batch.reward.fill_(2);
     batch.terminated.fill_(!truncated);
@@ -237,73 +150,10 @@ TEST(Ppo, ReturnOfATruncatedEpisodeHasTheFinalObservationsValue) {
   }
 }
 
-TEST(Ppo, RestoredGoesOnToTheBit) {
-  for (const bool shared_trunk : {false, true}) {
-    torch::manual_seed(14);
-    v1::RunConfig config = Config();
-    config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE);
-    Ppo whole(config, Network(false, shared_trunk), 1), first(config, Network(false, shared_trunk), 1),
-        second(config, Network(false, shared_trunk), 99);
-    for (int iteration = 0; iteration < 6; ++iteration) {
-      const Batch batch = CollectEpisodes(whole, 7, 3);
-      whole.Update(batch, iteration / 6.0, iteration);
-      if (iteration < 3) first.Update(batch, iteration / 6.0, iteration);
-      if (iteration == 2) {
-        ExpectEqualStates(whole, first);
-        ASSERT_TRUE(second.Restore(first.ModelState(), first.OptimizerState()).ok());
-        ExpectEqualStates(whole, second);
-      }
-      if (iteration >= 3) {
-        // Same seed as the run's: the permutations are part of what goes on.
-        Ppo next(config, Network(false, shared_trunk), 1);
-        ASSERT_TRUE(next.Restore(second.ModelState(), second.OptimizerState()).ok());
-        next.Update(batch, iteration / 6.0, iteration);
-        ExpectEqualStates(whole, next);
-        ASSERT_TRUE(second.Restore(next.ModelState(), next.OptimizerState()).ok());
-      }
-    }
-  }
-}
-
-TEST(Ppo, StatesAreCopies) {
-  torch::manual_seed(15);
-  Ppo ppo(Config(), Network(), 1);
-  const auto state = ppo.ModelState();
-  const torch::Tensor before = state[0].second.clone();
-  ppo.Update(CollectFrom(ppo, 4, 4), 0, 0);
-  EXPECT_TRUE(torch::equal(state[0].second, before));
-  EXPECT_FALSE(torch::equal(ppo.ModelState()[0].second, before));
-}
-
-TEST(Ppo, RestoreRefusesAnotherNetworkAndChangesNothing) {
-  Ppo ppo(Config(), Network(), 1), untouched(Config(), Network(), 1);
-  ActorCriticOptions other = Network();
-  other.hidden = {9};
-  const Ppo wider(Config(), other, 1), shared(Config(), Network(false, true), 1);
-  const auto refused = [&](const auto& model, const auto& optimizer, const std::string& name) {
-    const absl::Status status = ppo.Restore(model, optimizer);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_NE(std::string(status.message()).find(name), std::string::npos) << status;
-    ExpectEqualStates(ppo, untouched);
-  };
-  refused(wider.ModelState(), ppo.OptimizerState(), "policy.0.weight has shape [9, 3], want [8, 3]");
-  refused(shared.ModelState(), ppo.OptimizerState(), "trunk.0.weight");
-  refused(ppo.ModelState(), wider.OptimizerState(), "adam.exp_avg");
-  auto model = ppo.ModelState();
-  model.pop_back();
-  refused(model, ppo.OptimizerState(), "return_normalizer.variance is missing");
-  model = ppo.ModelState();
-  model.emplace_back("more", torch::zeros({1}));
-  refused(model, ppo.OptimizerState(), "more is unknown");
-  auto optimizer = ppo.OptimizerState();
-  optimizer.back().second = optimizer.back().second.to(torch::kFloat32);
-  refused(ppo.ModelState(), optimizer, "lr has dtype Float, want Double");
-}
-
 TEST(Ppo, LastMinibatchTakesTheRemainder) {
   torch::manual_seed(16);
-  v1::RunConfig config = Config();
-  Ppo ppo(config, Network(), 1);
+  v1::RunConfig config = SampleConfig();
+  Ppo ppo(config, SampleNetwork(), 1);
   // 21 samples in minibatches of 8: 8 and 13, twice.
   EXPECT_EQ(ppo.Update(CollectFrom(ppo, 7, 3), 0, 0).at("gradient_steps"), 4);
   // 6 samples, fewer than one minibatch: one of 6, twice.
@@ -312,7 +162,8 @@ TEST(Ppo, LastMinibatchTakesTheRemainder) {
 
 TEST(Ppo, IterationKeysTheMinibatchOrder) {
   torch::manual_seed(17);
-  Ppo a(Config(), Network(), 1), b(Config(), Network(), 1), c(Config(), Network(), 1);
+  Ppo a(SampleConfig(), SampleNetwork(), 1), b(SampleConfig(), SampleNetwork(), 1),
+      c(SampleConfig(), SampleNetwork(), 1);
   const Batch batch = CollectFrom(a, 8, 4);
   a.Update(batch, 0, 5);
   b.Update(batch, 0, 5);
@@ -323,7 +174,7 @@ TEST(Ppo, IterationKeysTheMinibatchOrder) {
 
 TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
   torch::manual_seed(18);
-  Ppo ppo(Config(), Network(), 1);
+  Ppo ppo(SampleConfig(), SampleNetwork(), 1);
   const Batch batch = CollectFrom(ppo, 8, 4);
   EXPECT_EQ(ppo.obs_scale().mean.abs().sum().item<float>(), 0);
   ppo.Update(batch, 0, 0);
@@ -336,10 +187,10 @@ TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
 
 TEST(Ppo, NormalisersCanBeOff) {
   torch::manual_seed(19);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = SampleConfig();
   config.mutable_model()->set_normalize_observations(false);
   config.mutable_model()->set_normalize_returns(false);
-  Ppo ppo(config, Network(), 1);
+  Ppo ppo(config, SampleNetwork(), 1);
   ppo.Update(CollectFrom(ppo, 8, 4), 0, 0);
   EXPECT_TRUE(torch::equal(ppo.obs_scale().mean, torch::zeros({3})));
   EXPECT_TRUE(torch::equal(ppo.obs_scale().inv_std, torch::ones({3})));
@@ -349,10 +200,10 @@ TEST(Ppo, NormalisersCanBeOff) {
 
 TEST(Ppo, ReturnStatisticsGrowAtEachRecomputation) {
   torch::manual_seed(20);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = SampleConfig();
   for (const bool recompute : {true, false}) {
     config.mutable_ppo()->set_recompute_advantages(recompute);
-    Ppo ppo(config, Network(), 1);
+    Ppo ppo(config, SampleNetwork(), 1);
     ppo.Update(CollectFrom(ppo, 8, 4), 0, 0);
     // 32 samples, 2 epochs.
     EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), recompute ? 64 : 32);
@@ -361,7 +212,7 @@ TEST(Ppo, ReturnStatisticsGrowAtEachRecomputation) {
 
 TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
   torch::manual_seed(21);
-  Ppo ppo(Config(), Network(), 1), untouched(Config(), Network(), 1);
+  Ppo ppo(SampleConfig(), SampleNetwork(), 1), untouched(SampleConfig(), SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch.reward.fill_(std::numeric_limits<float>::quiet_NaN());
   const Ppo::Figures figures = ppo.Update(batch, 0, 0);
@@ -378,9 +229,9 @@ TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
 
 TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
   torch::manual_seed(22);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = SampleConfig();
   config.mutable_ppo()->set_epochs(1);
-  Ppo ppo(config, Network(), 1);
+  Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch.log_prob[3][2] = -std::numeric_limits<float>::infinity();  // Ratio infinite.
   const Ppo::Figures figures = ppo.Update(batch, 0, 0);
@@ -390,16 +241,16 @@ TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
 
 TEST(Ppo, SchedulesTheLearningRate) {
   torch::manual_seed(23);
-  v1::RunConfig config = Config();
-  Ppo constant(config, Network(), 1);
+  v1::RunConfig config = SampleConfig();
+  Ppo constant(config, SampleNetwork(), 1);
   EXPECT_EQ(constant.Update(CollectFrom(constant, 4, 4), 0.75, 0).at("lr"), 3e-3);
   config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_LINEAR);
-  Ppo linear(config, Network(), 1);
+  Ppo linear(config, SampleNetwork(), 1);
   EXPECT_DOUBLE_EQ(linear.Update(CollectFrom(linear, 4, 4), 0.75, 0).at("lr"), 7.5e-4);  // 3e-3 * (1 - 0.75)
   EXPECT_EQ(linear.Update(CollectFrom(linear, 4, 4), 1.25, 1).at("lr"), 0);              // Past the end.
   config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE);
   config.mutable_ppo()->set_kl_target(50);  // So far away that the rate must grow.
-  Ppo adaptive(config, Network(), 1);
+  Ppo adaptive(config, SampleNetwork(), 1);
   EXPECT_EQ(adaptive.Update(CollectFrom(adaptive, 4, 4), 0, 0).at("lr"), 3e-3);
   EXPECT_DOUBLE_EQ(adaptive.Update(CollectFrom(adaptive, 4, 4), 0, 1).at("lr"), 4.5e-3);
   EXPECT_DOUBLE_EQ(Find(adaptive.OptimizerState(), "lr").item<double>(), 6.75e-3);
@@ -416,11 +267,11 @@ TEST(AdaptLearningRate, KeepsKlBetweenHalfAndTwiceTheTarget) {
 
 TEST(Ppo, KlStopEndsTheEpochs) {
   torch::manual_seed(24);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = SampleConfig();
   config.mutable_ppo()->set_epochs(10);
   config.mutable_ppo()->set_lr(0.05);
   config.mutable_ppo()->set_kl_stop(0.001);
-  Ppo ppo(config, Network(), 1);
+  Ppo ppo(config, SampleNetwork(), 1);
   const Ppo::Figures figures = ppo.Update(CollectFrom(ppo, 16, 4), 0, 0);
   EXPECT_GE(figures.at("epochs"), 1);
   EXPECT_LT(figures.at("epochs"), 10);
@@ -429,7 +280,7 @@ TEST(Ppo, KlStopEndsTheEpochs) {
 
 TEST(Ppo, ReportsPlausibleFigures) {
   torch::manual_seed(25);
-  Ppo ppo(Config(), Network(), 1);
+  Ppo ppo(SampleConfig(), SampleNetwork(), 1);
   const Ppo::Figures figures = ppo.Update(CollectEpisodes(ppo, 8, 6), 0, 0);
   EXPECT_GE(figures.at("kl"), 0);
   EXPECT_GE(figures.at("clip_fraction"), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sample_batch.h"
+#include "tests/learner/sample_batch.h"
 
 #include <numeric>
 

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/collector.h"
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "base/grpc_transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_metrics.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
+
+// Four environments in two blocks of two, two steps each: eight steps an iteration.
+class CollectorTest : public testing::Test {
+ protected:
+  static Collector::Options MakeOptions() {
+    Collector::Options options;
+    options.run_id = "run";
+    options.shape = MakeSampleShape({});
+    options.num_envs = 4;
+    return options;
+  }
+  v1::Hello MakeHello(const ActorKey& actor, uint32_t runners = 1) {
+    v1::Hello hello;
+    hello.set_protocol_major(kProtocolMajor);
+    hello.set_run_id("run");
+    hello.set_actor_id(actor.actor_id);
+    hello.set_generation(actor.generation);
+    hello.set_ticket_credits(runners);
+    hello.set_runners(runners);
+    *hello.mutable_env_spec() = MakeOptions().shape.spec;
+    return hello;
+  }
+  void Open(const ActorKey& actor, uint32_t runners = 1) { ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok()); }
+
+  // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
+  v1::TrajectoryBatch Serve(const ActorKey& actor, const v1::Ticket& ticket, float offset = 0,
+                            const std::vector<SampleEnd>& ends = {}) {
+    v1::TrajectoryBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
+    Work& work = works_[actor];
+    work.collected += kBlockSteps;
+    batch.set_sequence(++work.sequence);
+    batch.set_env_steps_collected(work.collected);
+    batch.set_ticket_id(ticket.id());
+    batch.set_policy_version(ticket.policy_version());
+    return batch;
+  }
+  v1::ReceiptResult Deliver(const ActorKey& actor, const v1::TrajectoryBatch& batch) {
+    const v1::Receipt receipt = collector_.Receive(actor, batch);
+    EXPECT_EQ(receipt.sequence(), batch.sequence());
+    EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
+    ExpectBalance();
+    return receipt.result();
+  }
+  // Serves all that is granted until nothing more is.
+  void ServeIteration(float offset = 0) {
+    for (auto grants = collector_.TakeGrants(); !grants.empty(); grants = collector_.TakeGrants()) {
+      for (const auto& [actor, ticket] : grants) {
+        EXPECT_EQ(Deliver(actor, Serve(actor, ticket, offset)), v1::RECEIPT_RESULT_ACCEPTED);
+      }
+    }
+  }
+  std::optional<Collector::Iteration> Take() { return collector_.WaitForIteration(absl::ZeroDuration()); }
+  void ExpectBalance() {
+    const v1::StepAccount a = collector_.account();
+    EXPECT_EQ(a.collected(), a.trained() + a.stale() + a.rejected() + a.lost() + a.pending());
+    EXPECT_EQ(MetricValue(registry_, "skein_learner_env_steps_imbalance"), 0);
+  }
+
+  struct Work {
+    uint64_t sequence = 0, collected = 0;
+  };
+  std::map<ActorKey, Work> works_;
+  prometheus::Registry registry_;
+  LearnerMetrics metrics_{&registry_};
+  Collector collector_{MakeOptions(), &metrics_};
+};
+
+TEST_F(CollectorTest, RefusesAnotherProtocolRunOrEnvironment) {
+  const auto code = [&](const v1::Hello& hello) { return collector_.Open(hello).status().code(); };
+  v1::Hello hello = MakeHello(kAda);
+  hello.set_protocol_major(kProtocolMajor + 1);
+  EXPECT_EQ(code(hello), absl::StatusCode::kFailedPrecondition);
+  hello = MakeHello(kAda);
+  hello.set_run_id("other");
+  EXPECT_EQ(code(hello), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(collector_.Open(hello).status().message()), HasSubstr("run other, this learner to run run"));
+  hello = MakeHello(kAda);
+  hello.mutable_env_spec()->set_obs_size(99);
+  EXPECT_EQ(code(hello), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(collector_.actors(), 0);
+  EXPECT_EQ(code(MakeHello(kAda)), absl::StatusCode::kOk);
+  EXPECT_EQ(collector_.actors(), 1);
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_actors"), 1);
+}
+
+TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
+  Open(kAda);
+  Open(kBob);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_THAT(grants, SizeIs(2));
+  EXPECT_EQ(collector_.HoldersForPeople(), "ada (1), bob (1)");
+  EXPECT_FALSE(Take());
+  // The second block arrives first.
+  v1::TrajectoryBatch second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
+  second.mutable_stage_seconds()->set_env_step(0.5);
+  v1::TrajectoryBatch first = Serve(grants[0].first, grants[0].second, 100, {{0, 1, false}});
+  first.mutable_stage_seconds()->set_env_step(0.25);
+  first.mutable_stage_seconds()->set_wait(2);
+  EXPECT_EQ(Deliver(grants[1].first, second), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_FALSE(Take());
+  EXPECT_EQ(Deliver(grants[0].first, first), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_EQ(collector_.queued_batches(), 2u);
+  EXPECT_EQ(collector_.HoldersForPeople(), "");
+
+  const auto iteration = Take();
+  ASSERT_TRUE(iteration);
+  EXPECT_EQ(iteration->policy_version, 1u);
+  EXPECT_EQ(iteration->batch->columns(), 4);
+  // obs [3, 4, 3]: the first row of block 0 is its batch's first row, that of block 1 begins two columns later.
+  EXPECT_EQ(iteration->batch->obs[0], 100);
+  EXPECT_EQ(iteration->batch->obs[2 * 3], 500);
+  EXPECT_EQ(iteration->batch->final_index, std::vector<int64_t>({1 * 4 + 2}));
+  EXPECT_EQ(iteration->batch->episode_return, std::vector<double>({100, 500}));
+  EXPECT_EQ(iteration->env_state.shape(0), 4);
+  const auto* state = reinterpret_cast<const double*>(iteration->env_state.data().data());
+  EXPECT_EQ(state[0], 100);
+  EXPECT_EQ(state[8], 500);
+  EXPECT_EQ(iteration->stage_seconds.env_step(), 0.75);
+  EXPECT_EQ(iteration->stage_seconds.wait(), 2);
+  EXPECT_FALSE(Take());  // Once only.
+
+  EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
+  collector_.Trained(2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().pending(), 0u);
+  EXPECT_EQ(collector_.queued_batches(), 0u);
+  ExpectBalance();
+}
+
+TEST_F(CollectorTest, ASequenceCountsOnce) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  const v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  const std::string account = collector_.account().ShortDebugString();
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_DUPLICATE);
+  v1::TrajectoryBatch zero = batch;
+  zero.set_sequence(0);
+  EXPECT_EQ(Deliver(kAda, zero), v1::RECEIPT_RESULT_DUPLICATE);
+  EXPECT_EQ(collector_.account().ShortDebugString(), account);
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_batches_total", {{"result", "duplicate"}}), 2);
+}
+
+TEST_F(CollectorTest, AWelcomeTellsWhatHasArrived) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  Deliver(kAda, Serve(kAda, collector_.TakeGrants().at(0).second));
+  collector_.Disconnect(kAda);
+  EXPECT_EQ(collector_.actors(), 0);
+  EXPECT_EQ(collector_.Open(MakeHello(kAda))->last_sequence(), 1u);
+  EXPECT_EQ(collector_.Open(MakeHello(kBob))->last_sequence(), 0u);
+}
+
+TEST_F(CollectorTest, ATicketServedTwiceIsStaleTheSecondTime) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
+  // Ada's connection breaks; bob gets her ticket; she comes back with it first.
+  collector_.Disconnect(kAda);
+  Open(kBob, 2);
+  ASSERT_EQ(collector_.TakeGrants().at(0).second.id(), ticket.id());
+  Open(kAda, 2);
+  EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_EQ(Deliver(kBob, Serve(kBob, ticket)), v1::RECEIPT_RESULT_STALE);
+  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
+  EXPECT_EQ(collector_.account().collected(), 2 * kBlockSteps);
+}
+
+TEST_F(CollectorTest, AnotherPolicyVersionIsStaleAndTheTicketIsGrantedAgain) {
+  Open(kAda);
+  collector_.OpenIteration(3);
+  const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
+  v1::TrajectoryBatch batch = Serve(kAda, ticket);
+  batch.set_policy_version(2);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_STALE);
+  ServeIteration();
+  EXPECT_TRUE(Take());
+}
+
+TEST_F(CollectorTest, ATicketOfTheLastIterationIsVoid) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  for (const auto& [actor, ticket] : grants) Deliver(kAda, Serve(kAda, ticket));
+  ASSERT_TRUE(Take());
+  collector_.OpenIteration(1);  // Overlapped mode: the version may be the same.
+  EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_STALE);
+}
+
+TEST_F(CollectorTest, ARejectedBatchIsCountedAndItsTicketGrantedAgain) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
+  v1::TrajectoryBatch batch = Serve(kAda, ticket);
+  SetElement(FindTensor(&batch, "reward"), 1, std::numeric_limits<float>::quiet_NaN());
+  const v1::Receipt receipt = collector_.Receive(kAda, batch);
+  EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
+  EXPECT_EQ(receipt.message(), "tensors.reward: element 1 is not finite");
+  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  const auto again = collector_.TakeGrants();
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].second.id(), ticket.id());
+  EXPECT_EQ(Deliver(kAda, Serve(kAda, again[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
+  ServeIteration();
+  ASSERT_TRUE(Take());
+  collector_.Trained(2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().collected(), 3 * kBlockSteps);
+  ExpectBalance();
+}
+
+TEST_F(CollectorTest, AMalformedSizeDoesNotEnterTheBooks) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  batch.set_steps(4000000000u);
+  batch.set_env_steps_collected(0);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
+  EXPECT_EQ(collector_.account().rejected(), 0u);
+  EXPECT_EQ(collector_.account().collected(), 0u);
+}
+
+TEST_F(CollectorTest, TheFilledBatchStaysWhileTheNextIsFilled) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  ServeIteration(100);
+  const auto first = Take();
+  ASSERT_TRUE(first);
+  collector_.OpenIteration(1);
+  ServeIteration(700);
+  EXPECT_EQ(first->batch->obs[0], 100);
+  const auto second = Take();
+  ASSERT_TRUE(second);
+  EXPECT_NE(second->batch, first->batch);
+  EXPECT_EQ(second->batch->obs[0], 700);
+  EXPECT_EQ(first->batch->obs[0], 100);
+  EXPECT_EQ(collector_.queued_batches(), 4u);
+  collector_.OpenIteration(2);  // The first one's buffer is filled again.
+  ServeIteration(900);
+  EXPECT_EQ(Take()->batch, first->batch);
+  EXPECT_EQ(second->batch->obs[0], 700);
+}
+
+TEST_F(CollectorTest, TicketsContinueFromTheState) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  for (const auto& [actor, ticket] : collector_.TakeGrants()) {
+    EXPECT_FALSE(ticket.has_env_state());
+    Deliver(kAda, Serve(kAda, ticket, 10 * static_cast<float>(ticket.first_env())));
+  }
+  const auto iteration = Take();
+  ASSERT_TRUE(iteration);
+
+  // A process that resumes grants what this one would.
+  collector_.OpenIteration(2);
+  Collector::Options options = MakeOptions();
+  options.env_state = iteration->env_state;
+  options.first_ticket_id = 3;
+  prometheus::Registry registry;
+  LearnerMetrics metrics(&registry);
+  Collector resumed(options, &metrics);
+  ASSERT_TRUE(resumed.Open(MakeHello(kAda, 2)).ok());
+  resumed.OpenIteration(2);
+  const auto want = collector_.TakeGrants(), got = resumed.TakeGrants();
+  ASSERT_THAT(want, SizeIs(2));
+  ASSERT_THAT(got, SizeIs(2));
+  for (int i : {0, 1}) EXPECT_EQ(got[i].second.SerializeAsString(), want[i].second.SerializeAsString());
+}
+
+TEST_F(CollectorTest, AnAccountIsContinued) {
+  Collector::Options options = MakeOptions();
+  options.account.set_collected(100);
+  options.account.set_trained(90);
+  options.account.set_pending(10);
+  prometheus::Registry registry;
+  LearnerMetrics metrics(&registry);
+  Collector resumed(options, &metrics);
+  EXPECT_EQ(resumed.account().lost(), 10u);
+  EXPECT_EQ(resumed.account().pending(), 0u);
+  EXPECT_EQ(MetricValue(registry, "skein_learner_env_steps_total", {{"fate", "trained"}}), 90);
+}
+
+TEST_F(CollectorTest, StopWakesWhoWaitsForGood) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  absl::Notification woken;
+  std::thread waiter([&] {
+    EXPECT_FALSE(collector_.WaitForIteration(absl::InfiniteDuration()));
+    woken.Notify();
+  });
+  collector_.Stop();
+  EXPECT_TRUE(woken.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  waiter.join();
+  collector_.Stop();
+  EXPECT_FALSE(collector_.WaitForIteration(absl::InfiniteDuration()));
+  EXPECT_THAT(collector_.TakeGrants(), IsEmpty());
+  collector_.OpenIteration(2);
+  EXPECT_THAT(collector_.TakeGrants(), IsEmpty());
+}
+
+TEST_F(CollectorTest, ACompletedIterationWakesWhoWaits) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  std::optional<Collector::Iteration> iteration;
+  std::thread waiter([&] { iteration = collector_.WaitForIteration(absl::Seconds(20)); });
+  ServeIteration();
+  waiter.join();
+  EXPECT_TRUE(iteration);
+}
+
+TEST_F(CollectorTest, WhatArrivesAfterStopIsStaleAndClosedBooksStayClosed) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
+  Deliver(kAda, Serve(kAda, ticket));
+  const v1::Ticket second = collector_.TakeGrants().at(0).second;
+  collector_.Stop();
+  EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
+  const v1::StepAccount closed = collector_.CloseBooks();
+  EXPECT_EQ(closed.collected(), 2 * kBlockSteps);
+  EXPECT_EQ(closed.stale(), kBlockSteps);
+  EXPECT_EQ(closed.lost(), kBlockSteps);  // Admitted, and never trained on.
+  EXPECT_EQ(closed.pending(), 0u);
+  EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
+  EXPECT_EQ(collector_.account().ShortDebugString(), closed.ShortDebugString());
+}
+
+TEST_F(CollectorTest, GoodbyeClosesTheBooksAndFreesTheTickets) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_THAT(grants, SizeIs(2));
+  Deliver(kAda, Serve(kAda, grants[0].second));
+  v1::Goodbye goodbye;
+  goodbye.set_env_steps_collected(3 * kBlockSteps);  // Two fragments did not make it.
+  collector_.Depart(kAda, goodbye);
+  EXPECT_EQ(collector_.account().lost(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.actors(), 0);
+  EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
+  Open(kBob, 2);
+  EXPECT_EQ(collector_.TakeGrants().at(0).second.id(), grants[1].second.id());
+  ExpectBalance();
+}
+
+TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
+  // It finished the fragment, lost the connection and its lease, and joins again as cora.
+  const v1::TrajectoryBatch late = Serve(kAda, ticket);
+  v1::Hello hello = MakeHello({"cora", 5});
+  hello.set_previous_actor_id("ada");
+  hello.set_previous_generation(1);
+  hello.set_previous_env_steps_collected(kBlockSteps);
+  ASSERT_TRUE(collector_.Open(hello).ok());
+  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.actors(), 1);
+  // Cora gets the ticket although the old stream has not noticed yet, and what that one still brings is not counted.
+  EXPECT_EQ(collector_.TakeGrants().at(0).second.id(), ticket.id());
+  EXPECT_EQ(Deliver(kAda, late), v1::RECEIPT_RESULT_STALE);
+  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().stale(), 0u);
+  EXPECT_EQ(collector_.account().pending(), 0u);
+  collector_.Disconnect(kAda);
+  EXPECT_EQ(collector_.actors(), 1);
+  ASSERT_TRUE(collector_.Open(hello).ok());  // Hello may come twice, on two connections.
+  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+}
+
+TEST_F(CollectorTest, ASilentLifeIsClosed) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  batch.set_env_steps_collected(10 * kBlockSteps);
+  Deliver(kAda, batch);
+  collector_.CloseSilent(absl::ZeroDuration());
+  EXPECT_EQ(collector_.account().lost(), 0u);  // It is connected.
+  collector_.Disconnect(kAda);
+  collector_.CloseSilent(absl::Hours(1));
+  EXPECT_EQ(collector_.account().lost(), 0u);
+  collector_.CloseSilent(absl::ZeroDuration());
+  EXPECT_EQ(collector_.account().lost(), 9 * kBlockSteps);
+  EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
+  ExpectBalance();
+}
+
+TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
+  constexpr int kActors = 4, kIterations = 20;
+  Collector::Options options = MakeOptions();
+  options.num_envs = 16;  // 8 blocks
+  prometheus::Registry registry;
+  LearnerMetrics metrics(&registry);
+  Collector collector(options, &metrics);
+  for (int i = 0; i < kActors; ++i) ASSERT_TRUE(collector.Open(MakeHello({"a", 1 + uint64_t(i)}, 2)).ok());
+  for (int iteration = 1; iteration <= kIterations; ++iteration) {
+    collector.OpenIteration(iteration);
+    std::map<ActorKey, std::vector<v1::TrajectoryBatch>> batches;
+    for (const auto& [actor, ticket] : collector.TakeGrants()) {
+      batches[actor].push_back(Serve(actor, ticket, static_cast<float>(ticket.first_env())));
+    }
+    std::vector<std::thread> threads;
+    for (const auto& [actor, of_actor] : batches) {
+      threads.emplace_back([&collector, actor = actor, &of_actor = of_actor] {
+        for (const auto& batch : of_actor) {
+          EXPECT_EQ(collector.Receive(actor, batch).result(), v1::RECEIPT_RESULT_ACCEPTED);
+        }
+      });
+    }
+    const auto collected = collector.WaitForIteration(absl::Seconds(20));
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(collected);
+    // obs [3, 16, 3]; block b's first environment is column 2 b, and its numbers begin at 2 b.
+    for (int b = 0; b < 8; ++b) ASSERT_EQ(collected->batch->obs[2 * b * 3], 2 * b);
+    collector.Trained(8 * kBlockSteps);
+  }
+  EXPECT_EQ(collector.account().trained(), kIterations * 8 * kBlockSteps);
+  EXPECT_EQ(collector.account().collected(), collector.account().trained());
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/metrics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "tests/learner/sample_metrics.h"
+
+namespace skein {
+namespace {
+
+class LearnerMetricsTest : public testing::Test {
+ protected:
+  double Value(const std::string& name, const std::map<std::string, std::string>& labels = {}) {
+    return MetricValue(registry_, name, labels);
+  }
+  prometheus::Registry registry_;
+  LearnerMetrics metrics_{&registry_};
+};
+
+TEST_F(LearnerMetricsTest, AddsUpStages) {
+  metrics_.AddStage(LearnerMetrics::Stage::kUpdate, absl::Milliseconds(1500));
+  metrics_.AddStage(LearnerMetrics::Stage::kUpdate, absl::Milliseconds(500));
+  EXPECT_EQ(Value("skein_learner_stage_seconds_total", {{"stage", "update"}}), 2);
+  EXPECT_EQ(metrics_.StageSeconds().at("update"), 2);
+  EXPECT_EQ(metrics_.StageSeconds().size(), LearnerMetrics::kStageNames.size());
+}
+
+TEST_F(LearnerMetricsTest, CountersFollowTheAccountAndNeverFall) {
+  v1::StepAccount account;
+  account.set_collected(100);
+  account.set_trained(60);
+  account.set_lost(10);
+  account.set_pending(30);
+  metrics_.SetAccount(account, 0);
+  account.set_pending(20);
+  account.set_trained(50);
+  metrics_.SetAccount(account, 3);
+  EXPECT_EQ(Value("skein_learner_env_steps_total", {{"fate", "collected"}}), 100);
+  EXPECT_EQ(Value("skein_learner_env_steps_total", {{"fate", "trained"}}), 60);
+  EXPECT_EQ(Value("skein_learner_env_steps_total", {{"fate", "lost"}}), 10);
+  EXPECT_EQ(Value("skein_learner_pending_env_steps"), 20);
+  EXPECT_EQ(Value("skein_learner_env_steps_imbalance"), 3);
+}
+
+TEST_F(LearnerMetricsTest, CountsBatchesByResult) {
+  metrics_.CountBatch(v1::RECEIPT_RESULT_ACCEPTED, 10);
+  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5);
+  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5);
+  EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "accepted"}}), 1);
+  EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "stale"}}), 2);
+  EXPECT_EQ(Value("skein_learner_received_bytes_total"), 20);
+}
+
+TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
+  metrics_.CountIteration(1, 500, 20);
+  metrics_.CountIteration(0, 500, 20);
+  metrics_.CountEpisode(300);
+  metrics_.CountCheckpoint(true);
+  metrics_.CountCheckpoint(false);
+  metrics_.CountPolicySent(77);
+  metrics_.SetActors(3);
+  EXPECT_EQ(Value("skein_learner_iterations_total"), 2);
+  EXPECT_EQ(Value("skein_learner_policy_lag_versions"), 2);
+  EXPECT_EQ(Value("skein_learner_samples_total"), 1000);
+  EXPECT_EQ(Value("skein_learner_gradient_steps_total"), 40);
+  EXPECT_EQ(Value("skein_learner_episodes_total"), 1);
+  EXPECT_EQ(Value("skein_learner_episode_steps_total"), 300);
+  EXPECT_EQ(Value("skein_learner_checkpoints_total"), 1);
+  EXPECT_EQ(Value("skein_learner_checkpoint_failures_total"), 1);
+  EXPECT_EQ(Value("skein_learner_policy_sent_bytes_total"), 77);
+  EXPECT_EQ(Value("skein_learner_actors"), 3);
+}
+
+TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
+  v1::RunProgress progress;
+  progress.set_policy_version(4);
+  progress.set_target_env_steps(1000);
+  progress.set_env_steps_per_second_60s(25);
+  progress.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
+  (*progress.mutable_losses())["kl"] = 0.5;
+  metrics_.SetProgress(progress);
+  EXPECT_EQ(Value("skein_learner_policy_version"), 4);
+  EXPECT_EQ(Value("skein_learner_target_env_steps"), 1000);
+  EXPECT_EQ(Value("skein_learner_env_steps_per_second", {{"window", "60s"}}), 25);
+  EXPECT_EQ(Value("skein_learner_update_figure", {{"figure", "kl"}}), 0.5);
+  EXPECT_EQ(Value("skein_learner_episode_return_mean"), 0);
+  progress.set_mean_episode_return(12);
+  progress.set_mean_episode_length(34);
+  metrics_.SetProgress(progress);
+  EXPECT_EQ(Value("skein_learner_episode_return_mean"), 12);
+  EXPECT_EQ(Value("skein_learner_episode_length_mean"), 34);
+}
+
+}  // namespace
+}  // namespace skein

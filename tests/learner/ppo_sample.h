@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "learner/algorithm/ppo.h"
+
+// A small run for tests of Ppo: three observations, two actions, eight hidden units, minibatches of 8, two epochs.
+namespace skein {
+
+v1::RunConfig SampleConfig();
+ActorCriticOptions SampleNetwork(bool discrete = false, bool shared_trunk = false);
+
+torch::Tensor LogProb(const ActorCritic& network, const torch::Tensor& head, const torch::Tensor& action);
+
+// Random observations and rewards, actions of the current policy, no episode ends.
+Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns);
+// The same with episodes that terminate and others that are truncated.
+Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns);
+
+// The tensor of this name; a failure if there is none.
+torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name);
+// Names and bits of model and optimizer are equal.
+void ExpectEqualStates(const Ppo& a, const Ppo& b);
+
+}  // namespace skein
