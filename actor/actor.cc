@@ -141,7 +141,8 @@ absl::Status Actor::Run(int metrics_port) {
   membership.fill_report = [this](v1::HeartbeatRequest* request) { FillReport(request); };
   membership.on_membership = [this](const CoordinatorClient::Membership& now) { OnMembership(now); };
   membership.on_run_state = [this](v1::RunState state) {
-    if (state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED) RequestStop();
+    if (state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED)
+      RequestStop();
   };
   auto coordinator = CoordinatorClient::Join(std::move(membership));
   if (!coordinator.ok()) return coordinator.status();
@@ -226,7 +227,8 @@ absl::Status ActorOptions::Validate() const {
   }
   for (const auto& [flag, address] : {std::pair{"--coordinator", &coordinator}, {"--metrics", &metrics}}) {
     auto parsed = ParseHostPort(*address);
-    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
+    if (!parsed.ok())
+      return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ struct ActorOptions {
   std::string coordinator;              // host:port
   uint32_t runners = 1;                 // Runner threads; each steps rollout.envs_per_runner environments.
   std::string metrics = "127.0.0.1:0";  // /metrics
-  std::string announce_host;            // Host under which Prometheus reaches this one; empty = as the coordinator sees it.
+  std::string announce_host;  // Host under which Prometheus reaches this one; empty = as the coordinator sees it.
   absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
 
   // InvalidArgument names the flag.

@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   skein::ActorOptions options;
   std::string timeout = "30s", log_json;
   bool exit_with_parent = false;
-  CLI::App app("Steps environments and sends trajectories. Usually started by `skein train` or `skein worker`.", kProgram);
+  CLI::App app("Steps environments and sends trajectories. Usually started by `skein train` or `skein worker`.",
+               kProgram);
   app.add_option("--coordinator", options.coordinator, "Address of the coordinator, host:port")->required();
   app.add_option("--runners", options.runners, "Runner threads")->capture_default_str();
   app.add_option("--metrics", options.metrics, "Address for /metrics; port 0 takes a free one")->capture_default_str();
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
   if (exit_with_parent) skein::ExitWithParent();
   skein::InitLog(kProgram, log_json);
   if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration()) {
-    return skein::ReportAndExitCode(kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
+    return skein::ReportAndExitCode(
+        kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
   }
   absl::Status status = options.Validate();
   if (status.ok()) status = skein::RunActor(options, &shutdown);

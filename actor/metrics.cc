@@ -19,14 +19,16 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
   fragments_ = counter("skein_actor_fragments_total", "Finished fragments");
   sent_bytes_ = counter("skein_actor_sent_bytes_total", "Bytes of trajectory batches sent");
   reconnections_ = counter("skein_actor_reconnections_total", "Connections to a learner that broke");
-  auto& receipts =
-      BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
+  auto& receipts = BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
   receipts_[v1::RECEIPT_RESULT_ACCEPTED] = &receipts.Add({{"result", "accepted"}});
   receipts_[v1::RECEIPT_RESULT_DUPLICATE] = &receipts.Add({{"result", "duplicate"}});
   receipts_[v1::RECEIPT_RESULT_STALE] = &receipts.Add({{"result", "stale"}});
   receipts_[v1::RECEIPT_RESULT_REJECTED] = &receipts.Add({{"result", "rejected"}});
-  policy_version_ =
-      &BuildGauge().Name("skein_actor_policy_version").Help("Newest policy version received").Register(*registry).Add({});
+  policy_version_ = &BuildGauge()
+                         .Name("skein_actor_policy_version")
+                         .Help("Newest policy version received")
+                         .Register(*registry)
+                         .Add({});
   BuildGauge().Name("skein_actor_runners").Help("Runner threads").Register(*registry).Add({}).Set(runners);
 }
 

@@ -24,8 +24,8 @@ struct HeldTicket {
 
 // What an actor has to do and has done, between its runners and its connection to the learner.
 //   tickets: connection -> AddTicket -> TakeTicket -> runner;  batches: runner -> PutBatch -> NextToSend -> connection
-// Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not receipted.
-// Never holds more batches than tickets were granted. Thread-safe.
+// Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not
+// receipted. Never holds more batches than tickets were granted. Thread-safe.
 class Outbox {
  public:
   // One life of this actor in the run: numbers start anew, what the life before did not deliver is given up.
@@ -80,11 +80,11 @@ class Outbox {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_sending_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<HeldTicket> tickets_ ABSL_GUARDED_BY(mu_);
-  std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);   // Tickets that runners work on or whose batch is pending.
+  std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);  // Tickets that runners work on or whose batch is pending.
   std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Came in this epoch while in hand.
-  std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);  // Unreceipted, in order of sequence.
-  uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;   // Given out.
-  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;   // Sent in this epoch.
+  std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);                  // Unreceipted, in order of sequence.
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // Given out.
+  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // Sent in this epoch.
   Life life_ ABSL_GUARDED_BY(mu_);
   Life before_ ABSL_GUARDED_BY(mu_);
   uint64_t earlier_env_steps_ ABSL_GUARDED_BY(mu_) = 0;  // Collected by lives before this one.

@@ -19,13 +19,13 @@ class RolloutBuilder {
 
   // Starts a fragment. Pointers handed out below are valid until Finish.
   void Begin(const v1::Ticket& ticket, uint64_t policy_version, int state_size);
-  float* obs(int64_t t);        // [E, A, O] of row t, 0 <= t <= T; the caller writes it.
-  float* log_prob(int64_t t);   // [E, A]
-  float* action(int64_t t);     // [E, A, D]; continuous only
-  int64_t* choice(int64_t t);   // [E, A]; discrete only
+  float* obs(int64_t t);       // [E, A, O] of row t, 0 <= t <= T; the caller writes it.
+  float* log_prob(int64_t t);  // [E, A]
+  float* action(int64_t t);    // [E, A, D]; continuous only
+  int64_t* choice(int64_t t);  // [E, A]; discrete only
   // What the environments did in step t.
   void Add(int64_t t, const VectorEnv::StepResult& result);
-  double* env_state();          // [E, S], to be filled after the last step.
+  double* env_state();  // [E, S], to be filled after the last step.
   v1::TrajectoryBatch Finish(const v1::StageSeconds& stage_seconds);
 
  private:

@@ -31,8 +31,9 @@ class StopWatch {
 
 absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
   if (static_cast<int>(ticket.num_envs()) != env.num_envs() || ticket.steps() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": has ", ticket.num_envs(), " environments x ",
-                                                   ticket.steps(), " steps, want ", env.num_envs(), " x at least 1"));
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": has ", ticket.num_envs(),
+                                                   " environments x ", ticket.steps(), " steps, want ", env.num_envs(),
+                                                   " x at least 1"));
   }
   if (!ticket.has_env_state()) return absl::OkStatus();
   const v1::Tensor& state = ticket.env_state();

@@ -19,8 +19,9 @@ namespace skein {
 class Runner {
  public:
   // The queue, store and metrics must outlive the runner. `stop` makes Run return before its fragment is finished.
-  static absl::StatusOr<std::unique_ptr<Runner>> Make(const v1::RunConfig& config, Outbox* outbox, PolicyStore* policies,
-                                                      ActorMetrics* metrics, const std::atomic<bool>* stop);
+  static absl::StatusOr<std::unique_ptr<Runner>> Make(const v1::RunConfig& config, Outbox* outbox,
+                                                      PolicyStore* policies, ActorMetrics* metrics,
+                                                      const std::atomic<bool>* stop);
 
   // Serves tickets until the outbox is stopped. Internal: Torch failed; InvalidArgument: a ticket was malformed.
   absl::Status Run();

@@ -41,6 +41,7 @@ class HttplibServer : public HttpServer {
       return new httplib::ThreadPool(kThreads);
     };
     server_.set_keep_alive_max_count(1);
+    server_.set_keep_alive_timeout(1);  // How long a client that says nothing can delay the end.
     server_.set_read_timeout(kTimeoutSeconds);
     server_.set_write_timeout(kTimeoutSeconds);
     // Not SO_REUSEPORT, which the library would set: two servers on one port must be an error.

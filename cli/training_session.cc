@@ -116,9 +116,9 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
     return outcome.exit_code;
   }
   if (!reached) {
-    std::cout << "stopped before the target of " << FormatCount(config.total_steps())
-              << " env steps; the same command goes on from the checkpoint"
-              << (plan->resume == ResumeMode::kNever ? " if --resume never is left out" : "") << std::endl;
+    std::cout << "stopped before the target of " << FormatCount(config.total_steps()) << " env steps; the same command "
+              << (after ? "goes on from the checkpoint" : "begins again")
+              << (after && plan->resume == ResumeMode::kNever ? " if --resume never is left out" : "") << std::endl;
     return kExitOk;
   }
   if (stop.HasBeenNotified()) return kExitOk;

@@ -2,13 +2,27 @@
 # One function per kind of target. Sources are always listed.
 #   TORCH: the target's sources include Torch; they share one precompiled header.
 
+# Clang 14 cannot read LibTorch 1.13's headers as C++20; sources that include them keep to C++17 for its sake.
+function(skein_torch_standard name)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    set_target_properties(${name} PROPERTIES CXX_STANDARD 17)
+  endif()
+endfunction()
+
 function(_skein_target name)
   cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE skein_warnings)
   if(ARG_TORCH)
     target_link_libraries(${name} PUBLIC torch_external)
+    # GCC refuses a precompiled header made with other flags: executables are compiled like libraries (-fPIC, not -fPIE).
+    get_target_property(type ${name} TYPE)
+    if(type STREQUAL EXECUTABLE)
+      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    endif()
+    target_compile_options(${name} PRIVATE -fPIC -pthread)
     target_precompile_headers(${name} REUSE_FROM skein_torch_pch)
+    skein_torch_standard(${name})
   endif()
 endfunction()
 

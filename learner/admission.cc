@@ -46,8 +46,8 @@ class Reader {
     }
     if (tensor == nullptr) return FieldError(name, "missing");
     if (tensor->dtype() != dtype) {
-      return FieldError(name, absl::StrCat("dtype is ", v1::DataType_Name(tensor->dtype()), ", want ",
-                                           v1::DataType_Name(dtype)));
+      return FieldError(
+          name, absl::StrCat("dtype is ", v1::DataType_Name(tensor->dtype()), ", want ", v1::DataType_Name(dtype)));
     }
     bool fits = tensor->shape_size() == static_cast<int>(want.size());
     // Extents and product are kept under 2^31, so that the next product stays under 2^62.
@@ -64,7 +64,8 @@ class Reader {
                                            absl::StrJoin(want, ", "), "]"));
     }
     if (elements * SizeOf(dtype) != bytes) {
-      return FieldError(name, absl::StrCat("has ", bytes, " bytes, its shape and dtype want ", elements * SizeOf(dtype)));
+      return FieldError(name,
+                        absl::StrCat("has ", bytes, " bytes, its shape and dtype want ", elements * SizeOf(dtype)));
     }
     *found = tensor;
     return absl::OkStatus();
@@ -95,8 +96,8 @@ class Reader {
 absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shape, CheckedBatch* checked) {
   const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents(), O = shape.spec.obs_size();
   if (batch.steps() != T || batch.num_envs() != E) {
-    return absl::InvalidArgumentError(absl::StrCat("steps x num_envs is ", batch.steps(), " x ", batch.num_envs(),
-                                                   ", want ", T, " x ", E));
+    return absl::InvalidArgumentError(
+        absl::StrCat("steps x num_envs is ", batch.steps(), " x ", batch.num_envs(), ", want ", T, " x ", E));
   }
   Reader reader(batch);
   const v1::Tensor* tensor = nullptr;
@@ -111,7 +112,8 @@ absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shap
       }
     }
   } else {
-    if (absl::Status s = reader.Floats("action", {T, E, A, shape.spec.action_size()}, &checked->action); !s.ok()) return s;
+    if (absl::Status s = reader.Floats("action", {T, E, A, shape.spec.action_size()}, &checked->action); !s.ok())
+      return s;
   }
   if (absl::Status s = reader.Floats("log_prob", {T, E, A}, &checked->log_prob); !s.ok()) return s;
   if (absl::Status s = reader.Floats("reward", {T, E, A}, &checked->reward); !s.ok()) return s;
@@ -123,8 +125,9 @@ absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shap
   int64_t truncations = 0, episodes = 0;
   for (int64_t i = 0; i < T * E; ++i) {
     if (checked->terminated[i] + checked->truncated[i] > 1) {
-      return FieldError("terminated", absl::StrCat("element ", i, " is ", int{checked->terminated[i]}, " and truncated is ",
-                                                   int{checked->truncated[i]}, ", want 0 or 1 and not both 1"));
+      return FieldError("terminated",
+                        absl::StrCat("element ", i, " is ", int{checked->terminated[i]}, " and truncated is ",
+                                     int{checked->truncated[i]}, ", want 0 or 1 and not both 1"));
     }
     truncations += checked->truncated[i];
     episodes += checked->terminated[i] + checked->truncated[i];
@@ -140,7 +143,8 @@ absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shap
   if (absl::Status s = reader.Find("episode_length", v1::DATA_TYPE_INT64, {episodes}, &tensor); !s.ok()) return s;
   checked->episode_length = reinterpret_cast<const int64_t*>(tensor->data().data());
 
-  if (absl::Status s = reader.Find("env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, &tensor); !s.ok()) return s;
+  if (absl::Status s = reader.Find("env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, &tensor); !s.ok())
+    return s;
   const double* state = reinterpret_cast<const double*>(tensor->data().data());
   for (size_t i = 0; i < tensor->data().size() / sizeof(double); ++i) {
     if (!std::isfinite(state[i])) return FieldError("env_state", absl::StrCat("element ", i, " is not finite"));
@@ -151,8 +155,8 @@ absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shap
 
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want) {
   const auto differs = [](const std::string& field, const auto& g, const auto& w) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("env_spec.", field, ": the actor has ", g, ", this run has ", w, "; start it from the same release"));
+    return absl::FailedPreconditionError(absl::StrCat("env_spec.", field, ": the actor has ", g, ", this run has ", w,
+                                                      "; start it from the same release"));
   };
   if (got.env_id() != want.env_id()) return differs("env_id", got.env_id(), want.env_id());
   if (got.obs_size() != want.obs_size()) return differs("obs_size", got.obs_size(), want.obs_size());

@@ -33,8 +33,8 @@ class StagedBatch {
   std::vector<uint8_t> terminated;    // [T, M], the same for all agents of an environment
   std::vector<uint8_t> truncated;     // [T, M]
   // After Seal():
-  std::vector<float> final_obs;       // [K, O]
-  std::vector<int64_t> final_index;   // [K], t * M + column
+  std::vector<float> final_obs;      // [K, O]
+  std::vector<int64_t> final_index;  // [K], t * M + column
   std::vector<double> episode_return;
   std::vector<int64_t> episode_length;
 

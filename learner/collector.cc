@@ -14,8 +14,8 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
       shape_(options.shape),
       metrics_(metrics),
       ledger_(options.account),
-      office_(options.num_envs, static_cast<uint32_t>(options.shape.num_envs), static_cast<uint32_t>(options.shape.steps),
-              options.first_ticket_id) {
+      office_(options.num_envs, static_cast<uint32_t>(options.shape.num_envs),
+              static_cast<uint32_t>(options.shape.steps), options.first_ticket_id) {
   for (auto& staged : staged_) staged = std::make_unique<StagedBatch>(shape_, office_.num_blocks());
   if (options.env_state) office_.RestoreEnvState(*options.env_state);
   ExportAccount();
@@ -42,7 +42,7 @@ absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello) {
   }
   if (!ledger_.Open(key)) {
     return absl::AbortedError(absl::StrCat("stale generation ", key.generation, " of ", key.actor_id,
-                                                      ": it was silent for too long and must join again"));
+                                           ": it was silent for too long and must join again"));
   }
   office_.AddActor(key, hello.ticket_credits(), hello.runners());
   metrics_->SetActors(office_.num_actors());

@@ -29,9 +29,9 @@ class Collector {
   struct Options {
     std::string run_id;
     BatchShape shape;
-    uint32_t num_envs = 1;         // N
-    uint64_t first_ticket_id = 1;  // Above those of earlier processes of the run.
-    v1::StepAccount account;       // Totals of earlier processes.
+    uint32_t num_envs = 1;                // N
+    uint64_t first_ticket_id = 1;         // Above those of earlier processes of the run.
+    v1::StepAccount account;              // Totals of earlier processes.
     std::optional<v1::Tensor> env_state;  // Float64 [N, S] to continue from; nullopt = episode 0 everywhere.
   };
   Collector(const Options& options, LearnerMetrics* metrics);
@@ -54,7 +54,7 @@ class Collector {
   struct Iteration {
     StagedBatch* batch = nullptr;  // Sealed; the trainer's until the iteration after next is opened.
     uint64_t policy_version = 0;
-    v1::Tensor env_state;          // [N, S] after its last step.
+    v1::Tensor env_state;            // [N, S] after its last step.
     v1::StageSeconds stage_seconds;  // Summed over its batches.
   };
   // Blocks until the open iteration is complete. nullopt: Stop() was called, or `timeout` is over.
@@ -69,8 +69,8 @@ class Collector {
   v1::StepAccount CloseBooks();
 
   v1::StepAccount account() const;
-  int actors() const;           // With an open stream.
-  uint64_t queued_batches() const;  // Admitted into iterations that are not trained on yet.
+  int actors() const;                    // With an open stream.
+  uint64_t queued_batches() const;       // Admitted into iterations that are not trained on yet.
   std::string HoldersForPeople() const;  // "actor-1 (2), actor-4 (1)": who holds open tickets.
 
  private:

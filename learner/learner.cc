@@ -113,7 +113,8 @@ absl::Status TrainingRun::Prepare() {
     } else if (resumed.status().code() != absl::StatusCode::kNotFound || options_.resume == ResumeMode::kMust) {
       return resumed.status();
     }
-    progress_ = std::make_unique<ProgressTracker>(config_.total_steps(), record_.env_steps, record_.iteration, record_.episodes);
+    progress_ = std::make_unique<ProgressTracker>(config_.total_steps(), record_.env_steps, record_.iteration,
+                                                  record_.episodes);
     if (resumed.ok()) progress_->SetCheckpoint(resumed->checkpoint.path, resumed->checkpoint.digest);
   } else {
     progress_ = std::make_unique<ProgressTracker>(config_.total_steps(), 0, 0, 0);
@@ -151,9 +152,7 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   if (trained.ok()) SaveCheckpoint();
   const bool finished = trained.ok() && record_.env_steps >= config_.total_steps();
   if (!trained.ok()) progress_->SetError(std::string(trained.message()));
-  progress_->SetState(finished       ? v1::RUN_STATE_FINISHED
-                      : trained.ok() ? v1::RUN_STATE_STOPPED
-                                     : v1::RUN_STATE_FAILED);
+  progress_->SetState(finished ? v1::RUN_STATE_FINISHED : trained.ok() ? v1::RUN_STATE_STOPPED : v1::RUN_STATE_FAILED);
   return trained;
 }
 
@@ -223,8 +222,10 @@ absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) 
   counted.episode_lengths = &iteration.batch->episode_length;
   progress_->CountIteration(MonotonicNow(), counted);
   collector_->Trained(counted.env_steps);
-  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(counted.figures["samples"]),
-                           static_cast<uint64_t>(counted.figures["gradient_steps"]));
+  const double samples =
+      counted.figures.at("epochs") * static_cast<double>(iteration.batch->steps() * iteration.batch->columns());
+  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(samples),
+                           static_cast<uint64_t>(counted.figures.at("gradient_steps")));
   for (int64_t length : iteration.batch->episode_length) metrics_->CountEpisode(length);
   LogIteration(iteration, counted);
   return absl::OkStatus();
@@ -308,9 +309,11 @@ v1::JoinRequest MakeJoin(const LearnerOptions& options, int data_port, int metri
 absl::Status LearnerOptions::Validate() const {
   if (coordinator.empty()) return absl::InvalidArgumentError("--coordinator: give the coordinator's host:port");
   if (run_directory.empty()) return absl::InvalidArgumentError("--run-dir: give the run's folder");
-  for (const auto& [flag, address] : {std::pair{"--coordinator", &coordinator}, {"--listen", &listen}, {"--metrics", &metrics}}) {
+  for (const auto& [flag, address] :
+       {std::pair{"--coordinator", &coordinator}, {"--listen", &listen}, {"--metrics", &metrics}}) {
     auto parsed = ParseHostPort(*address);
-    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
+    if (!parsed.ok())
+      return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
   }
   return absl::OkStatus();
 }

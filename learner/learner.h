@@ -12,11 +12,11 @@ namespace skein {
 enum class ResumeMode { kAuto, kMust, kNever };
 
 struct LearnerOptions {
-  std::string coordinator;                // host:port
-  std::string run_directory;              // Checkpoints and metrics.jsonl go here.
-  std::string listen = "127.0.0.1:0";     // Data plane.
-  std::string metrics = "127.0.0.1:0";    // /metrics
-  std::string announce_host;              // Host under which others reach this one; empty = as the coordinator sees it.
+  std::string coordinator;              // host:port
+  std::string run_directory;            // Checkpoints and metrics.jsonl go here.
+  std::string listen = "127.0.0.1:0";   // Data plane.
+  std::string metrics = "127.0.0.1:0";  // /metrics
+  std::string announce_host;            // Host under which others reach this one; empty = as the coordinator sees it.
   ResumeMode resume = ResumeMode::kAuto;
   absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
 

@@ -27,8 +27,10 @@ int main(int argc, char** argv) {
   app.add_option("--metrics", options.metrics, "Address for /metrics")->capture_default_str();
   app.add_option("--announce-host", options.announce_host, "Host under which actors reach this machine");
   app.add_option("--resume", options.resume, "Go on from the newest checkpoint: auto, must or never")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, skein::ResumeMode>{
-          {"auto", skein::ResumeMode::kAuto}, {"must", skein::ResumeMode::kMust}, {"never", skein::ResumeMode::kNever}}));
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, skein::ResumeMode>{{"auto", skein::ResumeMode::kAuto},
+                                                                           {"must", skein::ResumeMode::kMust},
+                                                                           {"never", skein::ResumeMode::kNever}}));
   app.add_option("--timeout", timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
   app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
   app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
@@ -40,7 +42,8 @@ int main(int argc, char** argv) {
   if (exit_with_parent) skein::ExitWithParent();
   skein::InitLog(kProgram, log_json);
   if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration()) {
-    return skein::ReportAndExitCode(kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
+    return skein::ReportAndExitCode(
+        kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
   }
   absl::Status status = options.Validate();
   if (status.ok()) status = skein::RunLearner(options, &shutdown);

@@ -63,7 +63,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   episodes_ = Counter(registry, "skein_learner_episodes_total", "Finished episodes");
   episode_steps_ = Counter(registry, "skein_learner_episode_steps_total", "Env steps of finished episodes");
   checkpoints_ = Counter(registry, "skein_learner_checkpoints_total", "Checkpoints written");
-  checkpoint_failures_ = Counter(registry, "skein_learner_checkpoint_failures_total", "Checkpoints that could not be written");
+  checkpoint_failures_ =
+      Counter(registry, "skein_learner_checkpoint_failures_total", "Checkpoints that could not be written");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
   target_ = Gauge(registry, "skein_learner_target_env_steps", "Env steps at which the run ends");
   return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");

@@ -24,37 +24,38 @@ class LearnerMetrics {
   // receive: checking batches; admit: copying them into place; barrier: waiting for an iteration to be complete;
   // update: gradient steps; publish; checkpoint.
   enum class Stage { kReceive, kAdmit, kBarrier, kUpdate, kPublish, kCheckpoint };
-  static constexpr std::array<const char*, 6> kStageNames = {"receive", "admit", "barrier", "update", "publish", "checkpoint"};
+  static constexpr std::array<const char *, 6> kStageNames = {"receive", "admit",   "barrier",
+                                                              "update",  "publish", "checkpoint"};
 
-  explicit LearnerMetrics(prometheus::Registry* registry);
+  explicit LearnerMetrics(prometheus::Registry *registry);
 
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
   void SetActors(int actors);
   void CountBatch(v1::ReceiptResult result, uint64_t bytes);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
-  void SetAccount(const v1::StepAccount& account, int64_t imbalance);
+  void SetAccount(const v1::StepAccount &account, int64_t imbalance);
   void CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps);
   void CountEpisode(int64_t length);
   void CountCheckpoint(bool saved);
   void CountPolicySent(uint64_t bytes);
-  void SetProgress(const v1::RunProgress& progress);
+  void SetProgress(const v1::RunProgress &progress);
 
  private:
-  void RaiseTo(prometheus::Counter* counter, uint64_t value);
+  void RaiseTo(prometheus::Counter *counter, uint64_t value);
 
-  std::array<prometheus::Counter*, 6> stage_seconds_;
-  prometheus::Gauge* actors_;
-  std::map<v1::ReceiptResult, prometheus::Counter*> batches_;
+  std::array<prometheus::Counter *, 6> stage_seconds_;
+  prometheus::Gauge *actors_;
+  std::map<v1::ReceiptResult, prometheus::Counter *> batches_;
   prometheus::Counter *received_bytes_, *policy_bytes_;
   prometheus::Counter *collected_, *trained_, *stale_, *rejected_, *lost_;
   prometheus::Gauge *pending_, *imbalance_;
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
-  prometheus::Histogram* policy_lag_;
+  prometheus::Histogram *policy_lag_;
   prometheus::Counter *episodes_, *episode_steps_;
   prometheus::Counter *checkpoints_, *checkpoint_failures_;
   prometheus::Gauge *policy_version_, *target_, *return_mean_, *length_mean_, *queued_;
-  prometheus::Family<prometheus::Gauge>*rate_, *loss_;
+  prometheus::Family<prometheus::Gauge> *rate_, *loss_;
 };
 
 }  // namespace skein

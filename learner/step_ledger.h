@@ -18,9 +18,7 @@ struct ActorKey {
   bool operator<(const ActorKey& other) const {
     return actor_id != other.actor_id ? actor_id < other.actor_id : generation < other.generation;
   }
-  bool operator==(const ActorKey& other) const {
-    return actor_id == other.actor_id && generation == other.generation;
-  }
+  bool operator==(const ActorKey& other) const { return actor_id == other.actor_id && generation == other.generation; }
 };
 
 // Exactly-once accounting of env steps.   header of each batch -> Arrive -> Trained | Drop

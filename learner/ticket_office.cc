@@ -91,7 +91,8 @@ std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant() {
       const bool may = actor.held < actor.runners || (actor.held < actor.credits && ungranted > runners);
       if (!may) continue;
       // held / runners, compared without division.
-      if (best == nullptr || uint64_t{actor.held} * best->second.runners < uint64_t{best->second.held} * actor.runners) {
+      if (best == nullptr ||
+          uint64_t{actor.held} * best->second.runners < uint64_t{best->second.held} * actor.runners) {
         best = &entry;
       }
     }

@@ -90,8 +90,9 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
     checkpoint.state.emplace_back(kEnvState, *state);
   }
   const v1::StepAccount& account = record.account;
-  checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()}, {"stale", account.stale()},
-                         {"rejected", account.rejected()},   {"lost", account.lost()},       {"pending", account.pending()}};
+  checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()},
+                         {"stale", account.stale()},         {"rejected", account.rejected()},
+                         {"lost", account.lost()},           {"pending", account.pending()}};
   auto path = SaveCheckpoint(folder, checkpoint, impl_->config.checkpoint().keep());
   if (!path.ok()) return path.status();
   return Saved{*path, CheckpointDigest(checkpoint)};

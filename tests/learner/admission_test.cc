@@ -36,7 +36,7 @@ TEST(Admission, FindsEveryTensorOfAGoodBatch) {
   CheckedBatch checked;
   ASSERT_TRUE(CheckBatch(batch, Shape(), &checked).ok());
   EXPECT_EQ(static_cast<const void*>(checked.obs), FindTensor(&batch, "obs")->data().data());
-  EXPECT_EQ(checked.obs[35], 135);    // (2 + 1) * 2 * 2 * 3 = 36 elements.
+  EXPECT_EQ(checked.obs[35], 135);     // (2 + 1) * 2 * 2 * 3 = 36 elements.
   EXPECT_EQ(checked.action[15], 115);  // 2 * 2 * 2 * 2.
   EXPECT_EQ(checked.action_index, nullptr);
   EXPECT_EQ(checked.log_prob[7], 93);
@@ -74,11 +74,11 @@ struct Field {
   v1::DataType dtype;
 };
 constexpr Field kFields[] = {
-    {"obs", v1::DATA_TYPE_FLOAT32},           {"action", v1::DATA_TYPE_FLOAT32},
-    {"log_prob", v1::DATA_TYPE_FLOAT32},      {"reward", v1::DATA_TYPE_FLOAT32},
-    {"terminated", v1::DATA_TYPE_UINT8},      {"truncated", v1::DATA_TYPE_UINT8},
-    {"final_obs", v1::DATA_TYPE_FLOAT32},     {"episode_return", v1::DATA_TYPE_FLOAT32},
-    {"episode_length", v1::DATA_TYPE_INT64},  {"env_state", v1::DATA_TYPE_FLOAT64},
+    {"obs", v1::DATA_TYPE_FLOAT32},          {"action", v1::DATA_TYPE_FLOAT32},
+    {"log_prob", v1::DATA_TYPE_FLOAT32},     {"reward", v1::DATA_TYPE_FLOAT32},
+    {"terminated", v1::DATA_TYPE_UINT8},     {"truncated", v1::DATA_TYPE_UINT8},
+    {"final_obs", v1::DATA_TYPE_FLOAT32},    {"episode_return", v1::DATA_TYPE_FLOAT32},
+    {"episode_length", v1::DATA_TYPE_INT64}, {"env_state", v1::DATA_TYPE_FLOAT64},
 };
 
 class AdmissionField : public testing::TestWithParam<Field> {

@@ -43,7 +43,9 @@ class CollectorTest : public testing::Test {
     *hello.mutable_env_spec() = MakeOptions().shape.spec;
     return hello;
   }
-  void Open(const ActorKey& actor, uint32_t runners = 1) { ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok()); }
+  void Open(const ActorKey& actor, uint32_t runners = 1) {
+    ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok());
+  }
 
   // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
   v1::TrajectoryBatch Serve(const ActorKey& actor, const v1::Ticket& ticket, float offset = 0,

@@ -31,7 +31,7 @@ TEST(RateWindow, CountsFromTheNewestPointThatIsOldEnough) {
     window.Add(absl::Seconds(second), second <= 90 ? 10 * second : 900 + 100 * (second - 90));
   }
   EXPECT_EQ(window.Rate(absl::Seconds(100), absl::Seconds(10)), 100);
-  EXPECT_EQ(window.Rate(absl::Seconds(100), absl::Seconds(20)), 55);  // (100 + 1000) / 20
+  EXPECT_EQ(window.Rate(absl::Seconds(100), absl::Seconds(20)), 55);   // (100 + 1000) / 20
   EXPECT_EQ(window.Rate(absl::Seconds(100), absl::Seconds(300)), 19);  // 1900 / 100
   EXPECT_EQ(window.Rate(absl::Seconds(200), absl::Seconds(10)), 0);    // All of it is long ago.
 }

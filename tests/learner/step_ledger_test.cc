@@ -224,8 +224,8 @@ TEST(StepLedger, AddsUpAfterEveryEventOfARandomWalk) {
           break;
       }
       const v1::StepAccount account = ledger.account();
-      ASSERT_EQ(account.collected(), account.trained() + account.stale() + account.rejected() + account.lost() +
-                                         account.pending())
+      ASSERT_EQ(account.collected(),
+                account.trained() + account.stale() + account.rejected() + account.lost() + account.pending())
           << "walk " << walk << " event " << event;
       ASSERT_EQ(ledger.imbalance(), 0);
       ASSERT_EQ(account.trained(), trained);

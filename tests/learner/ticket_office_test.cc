@@ -96,8 +96,8 @@ TEST(TicketOffice, SharesTicketsByRunners) {
 }
 
 TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
-  // Two actors of one runner and three credits each. Ten tickets: 2 at work leave 8; prefetching goes on while more than
-  // 2 are ungranted, up to 3 for each actor: 6 granted, 4 left.
+  // Two actors of one runner and three credits each. Ten tickets: 2 at work leave 8; prefetching goes on while more
+  // than 2 are ungranted, up to 3 for each actor: 6 granted, 4 left.
   TicketOffice office(10, 1, 1, 1);
   office.AddActor(kAda, 3, 1);
   office.AddActor(kBob, 3, 1);

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/learner_link.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/grpc_transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+using Stream = grpc::ServerReaderWriter<v1::CollectResponse, v1::CollectRequest>;
+
+// A learner that does what the test says with each connection, numbered from 0.
+class FakeLearner final : public v1::Learner::Service {
+ public:
+  using Script = std::function<grpc::Status(int connection, Stream* stream)>;
+  explicit FakeLearner(Script script, int port = 0) : script_(std::move(script)) {
+    absl::StatusOr<std::unique_ptr<grpc::Server>> server;
+    WaitUntil([&] {
+      server = StartGrpcServer("127.0.0.1:" + std::to_string(port), this, &port_);
+      return server.ok();
+    });
+    server_ = *std::move(server);
+  }
+  ~FakeLearner() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  int port() const { return port_; }
+  int connections() const { return connections_; }
+  // Answers each subscription: the policies' versions it gets.
+  std::function<std::vector<uint64_t>(const v1::SubscribePolicyRequest&)> policies;
+
+  grpc::Status Collect(grpc::ServerContext*, Stream* stream) override { return script_(connections_++, stream); }
+  grpc::Status SubscribePolicy(grpc::ServerContext* context, const v1::SubscribePolicyRequest* request,
+                               grpc::ServerWriter<v1::PolicySnapshot>* writer) override {
+    if (policies != nullptr) {
+      for (uint64_t version : policies(*request)) {
+        v1::PolicySnapshot snapshot;
+        snapshot.set_version(version);
+        writer->Write(snapshot);
+      }
+    }
+    WaitUntil([&] { return context->IsCancelled(); });
+    return grpc::Status::CANCELLED;
+  }
+
+ private:
+  const Script script_;
+  int port_ = 0;
+  std::atomic<int> connections_{0};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+v1::Hello ReadHello(Stream* stream) {
+  v1::CollectRequest request;
+  EXPECT_TRUE(stream->Read(&request) && request.has_hello());
+  return request.hello();
+}
+
+void SendWelcome(Stream* stream, uint64_t last_sequence = 0) {
+  v1::CollectResponse response;
+  response.mutable_welcome()->set_last_sequence(last_sequence);
+  stream->Write(response);
+}
+
+v1::Hello Welcome(Stream* stream, uint64_t last_sequence = 0) {
+  v1::Hello hello = ReadHello(stream);
+  SendWelcome(stream, last_sequence);
+  return hello;
+}
+
+void SendTicket(Stream* stream, uint64_t id) {
+  v1::CollectResponse response;
+  response.mutable_ticket()->set_id(id);
+  stream->Write(response);
+}
+
+void SendReceipt(Stream* stream, uint64_t sequence) {
+  v1::CollectResponse response;
+  response.mutable_receipt()->set_sequence(sequence);
+  response.mutable_receipt()->set_result(v1::RECEIPT_RESULT_ACCEPTED);
+  stream->Write(response);
+}
+
+grpc::Status Finished(Stream* stream) {
+  v1::CollectResponse response;
+  response.mutable_finished();
+  stream->Write(response);
+  return grpc::Status::OK;
+}
+
+v1::TrajectoryBatch ReadBatch(Stream* stream) {
+  v1::CollectRequest request;
+  EXPECT_TRUE(stream->Read(&request) && request.has_batch()) << request.ShortDebugString();
+  return request.batch();
+}
+
+// Reads until the connection ends.
+grpc::Status Drain(Stream* stream) {
+  v1::CollectRequest request;
+  while (stream->Read(&request)) {
+  }
+  return grpc::Status::OK;
+}
+
+class LearnerLinkTest : public testing::Test {
+ protected:
+  LearnerLinkTest() {
+    options_.runners = 2;
+    options_.env_spec.set_env_id("Sample-v0");
+    options_.outbox = &outbox_;
+    options_.policies = &policies_;
+    options_.metrics = &metrics_;
+    options_.on_policy = [](uint64_t, const v1::PolicySnapshot&) { return absl::OkStatus(); };
+  }
+  ~LearnerLinkTest() override {
+    if (!thread_.joinable()) return;
+    link_->Abort();
+    thread_.join();
+  }
+
+  LearnerLink::Target TargetAt(int port, uint64_t generation = 1) const {
+    return {"127.0.0.1:" + std::to_string(port), "run", "ada", generation};
+  }
+  void StartLink(const LearnerLink::Target& target) {
+    link_ = std::make_unique<LearnerLink>(options_);
+    link_->SetTarget(target);
+    thread_ = std::thread([this] {
+      status_ = link_->Run();
+      ended_ = true;
+    });
+  }
+  // What Run returned; it must do so by itself.
+  absl::Status End() {
+    WaitUntil([this] { return ended_.load(); });
+    link_->Abort();
+    thread_.join();
+    return status_;
+  }
+  // Serves the next `count` tickets as a runner would: ten env steps each.
+  void Work(int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto held = outbox_.TakeTicket();
+      ASSERT_TRUE(held);
+      v1::TrajectoryBatch batch;
+      batch.set_ticket_id(held->ticket.id());
+      batch.set_steps(5);
+      batch.set_num_envs(2);
+      outbox_.PutBatch(std::move(batch));
+    }
+  }
+
+  prometheus::Registry registry_;
+  ActorMetrics metrics_{&registry_, 2};
+  Outbox outbox_;
+  PolicyStore policies_;
+  LearnerLink::Options options_;
+  std::unique_ptr<LearnerLink> link_;
+  std::atomic<bool> ended_{false};
+  absl::Status status_;
+  std::thread thread_;
+};
+
+TEST_F(LearnerLinkTest, DeliversUntilTheRunIsFinished) {
+  FakeLearner learner([](int, Stream* stream) {
+    const v1::Hello hello = Welcome(stream);
+    EXPECT_EQ(hello.protocol_major(), kProtocolMajor);
+    EXPECT_EQ(hello.run_id(), "run");
+    EXPECT_EQ(hello.actor_id(), "ada");
+    EXPECT_EQ(hello.generation(), 1u);
+    EXPECT_EQ(hello.runners(), 2u);
+    EXPECT_GE(hello.ticket_credits(), hello.runners());
+    EXPECT_EQ(hello.env_spec().env_id(), "Sample-v0");
+    EXPECT_EQ(hello.previous_generation(), 0u);
+    SendTicket(stream, 5);
+    SendTicket(stream, 6);
+    const v1::TrajectoryBatch first = ReadBatch(stream), second = ReadBatch(stream);
+    EXPECT_EQ(first.ticket_id(), 5u);
+    EXPECT_EQ(first.sequence(), 1u);
+    EXPECT_EQ(second.sequence(), 2u);
+    EXPECT_EQ(second.env_steps_collected(), 20u);
+    SendReceipt(stream, 1);
+    SendReceipt(stream, 2);
+    return Finished(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  Work(2);
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_TRUE(link_->finished());
+  EXPECT_EQ(outbox_.unreceipted(), 0u);
+  EXPECT_EQ(learner.connections(), 1);
+}
+
+TEST_F(LearnerLinkTest, SendsAgainOnTheNextConnectionWhatWasNotReceipted) {
+  FakeLearner learner([](int connection, Stream* stream) {
+    if (connection == 0) {
+      Welcome(stream);
+      for (uint64_t id : {5, 6, 7}) SendTicket(stream, id);
+      for (int i = 0; i < 3; ++i) ReadBatch(stream);
+      SendReceipt(stream, 1);
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+    }
+    // Of the three the learner had two; the receipt of the second is on its way for ever.
+    Welcome(stream, 2);
+    EXPECT_EQ(ReadBatch(stream).sequence(), 3u);
+    SendReceipt(stream, 3);
+    SendTicket(stream, 8);
+    EXPECT_EQ(ReadBatch(stream).sequence(), 4u);
+    SendReceipt(stream, 4);
+    return Finished(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  Work(4);
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(outbox_.unreceipted(), 0u);
+}
+
+TEST_F(LearnerLinkTest, FindsALearnerThatWasStartedAgain) {
+  std::atomic<bool> delivered{false};
+  auto before = std::make_unique<FakeLearner>([&](int, Stream* stream) {
+    Welcome(stream);
+    SendTicket(stream, 5);
+    ReadBatch(stream);
+    delivered = true;
+    return Drain(stream);
+  });
+  const int port = before->port();
+  StartLink(TargetAt(port));
+  Work(1);
+  WaitUntil([&] { return delivered.load(); });
+  before.reset();
+  FakeLearner after(
+      [&](int, Stream* stream) {
+        Welcome(stream, 0);
+        EXPECT_EQ(ReadBatch(stream).sequence(), 1u);
+        SendReceipt(stream, 1);
+        return Finished(stream);
+      },
+      port);
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(outbox_.unreceipted(), 0u);
+}
+
+TEST_F(LearnerLinkTest, TriesAgainUntilTheLearnerHasStarted) {
+  FakeLearner learner([](int connection, Stream* stream) {
+    if (connection < 2) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "still starting");
+    Welcome(stream);
+    return Finished(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(learner.connections(), 3);
+}
+
+TEST_F(LearnerLinkTest, ReturnsARefusalThatIsForGood) {
+  for (const auto code : {grpc::StatusCode::ABORTED, grpc::StatusCode::FAILED_PRECONDITION,
+                          grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::UNAUTHENTICATED}) {
+    FakeLearner learner([&](int, Stream* stream) {
+      ReadHello(stream);
+      return grpc::Status(code, "because");
+    });
+    ended_ = false;
+    StartLink(TargetAt(learner.port()));
+    const absl::Status status = End();
+    EXPECT_EQ(static_cast<int>(status.code()), static_cast<int>(code));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("because"));
+    EXPECT_FALSE(link_->finished());
+  }
+}
+
+TEST_F(LearnerLinkTest, ReturnsARefusalInTheMiddleEvenWhileItIsSending) {
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    FakeLearner learner([&](int, Stream* stream) {
+      Welcome(stream);
+      SendTicket(stream, 5);
+      SendTicket(stream, 6);
+      ReadBatch(stream);
+      return grpc::Status(grpc::StatusCode::ABORTED, "a newer stream took over");
+    });
+    ended_ = false;
+    outbox_.BeginLife("ada", 2 * repetition + 1);
+    StartLink(TargetAt(learner.port(), 2 * repetition + 1));
+    for (int i = 0; i < 2; ++i) {
+      const auto held = outbox_.TakeTicket();
+      v1::TrajectoryBatch batch;
+      batch.set_ticket_id(held->ticket.id());
+      batch.add_tensors()->set_data(std::string(1 << 20, 'x'));
+      outbox_.PutBatch(std::move(batch));
+      if (i == 0 && repetition % 2 == 0) continue;
+      outbox_.PutBatch(v1::TrajectoryBatch());
+      break;
+    }
+    EXPECT_TRUE(absl::IsAborted(End())) << status_;
+  }
+}
+
+TEST_F(LearnerLinkTest, SaysGoodbyeWithItsTotalAfterTheLastBatch) {
+  std::atomic<uint64_t> total{0};
+  FakeLearner learner([&](int, Stream* stream) {
+    Welcome(stream);
+    for (uint64_t id : {5, 6}) SendTicket(stream, id);
+    for (uint64_t sequence : {1, 2}) {
+      EXPECT_EQ(ReadBatch(stream).sequence(), sequence);
+      SendReceipt(stream, sequence);
+    }
+    v1::CollectRequest request;
+    EXPECT_TRUE(stream->Read(&request));
+    EXPECT_TRUE(request.has_goodbye());
+    total = request.goodbye().env_steps_collected();
+    EXPECT_FALSE(stream->Read(&request));
+    return grpc::Status::OK;
+  });
+  StartLink(TargetAt(learner.port()));
+  Work(2);
+  EXPECT_TRUE(outbox_.WaitUntilReceipted(absl::Seconds(20)));
+  link_->Stop();
+  outbox_.StopSending();
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(total, 20u);
+  EXPECT_FALSE(link_->finished());
+  EXPECT_EQ(learner.connections(), 1);
+}
+
+TEST_F(LearnerLinkTest, StopsWithoutAnyLearner) {
+  StartLink({});
+  link_->Stop();
+  EXPECT_EQ(End(), absl::OkStatus());
+  ended_ = false;
+  StartLink(TargetAt(1));  // Nobody listens there.
+  link_->Stop();
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+TEST_F(LearnerLinkTest, AbortBreaksAConnectionThatIsBeingMade) {
+  // A socket whose peer never says a word: the kernel accepts, nobody answers.
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  StartLink(TargetAt(ntohs(address.sin_port)));
+  const int peer = accept(listener, nullptr, nullptr);  // The link is on its way.
+  EXPECT_GE(peer, 0);
+  link_->Abort();
+  EXPECT_EQ(End(), absl::OkStatus());
+  close(peer);
+  close(listener);
+}
+
+TEST_F(LearnerLinkTest, AbortBreaksAConnectionWhoseLearnerIsSilent) {
+  std::atomic<bool> there{false};
+  FakeLearner learner([&](int connection, Stream* stream) {
+    ReadHello(stream);
+    if (connection > 0) SendWelcome(stream);
+    there = true;
+    return Drain(stream);
+  });
+  for (int connection = 0; connection < 2; ++connection) {
+    there = ended_ = false;
+    StartLink(TargetAt(learner.port()));
+    WaitUntil([&] { return there.load(); });
+    link_->Abort();
+    EXPECT_EQ(End(), absl::OkStatus());
+  }
+}
+
+TEST_F(LearnerLinkTest, AbortBreaksAWriteThatNobodyReads) {
+  std::atomic<bool> sent{false}, over{false};
+  FakeLearner learner([&](int, Stream* stream) {
+    Welcome(stream);
+    SendTicket(stream, 5);
+    sent = true;
+    WaitUntil([&] { return over.load(); });
+    return grpc::Status::OK;
+  });
+  StartLink(TargetAt(learner.port()));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  for (int i = 0; i < 4; ++i) {
+    v1::TrajectoryBatch batch;
+    batch.add_tensors()->set_data(std::string(8 << 20, 'x'));
+    outbox_.PutBatch(std::move(batch));
+  }
+  WaitUntil([&] { return sent.load(); });
+  link_->Abort();
+  EXPECT_EQ(End(), absl::OkStatus());
+  over = true;
+}
+
+TEST_F(LearnerLinkTest, AnotherTargetBreaksTheConnectionAndClosesTheLifeBefore) {
+  FakeLearner before([](int, Stream* stream) {
+    Welcome(stream);
+    SendTicket(stream, 5);
+    return Drain(stream);
+  });
+  FakeLearner after([](int, Stream* stream) {
+    const v1::Hello hello = Welcome(stream);
+    EXPECT_EQ(hello.actor_id(), "ada");
+    EXPECT_EQ(hello.generation(), 2u);
+    EXPECT_EQ(hello.previous_actor_id(), "ada");
+    EXPECT_EQ(hello.previous_generation(), 1u);
+    EXPECT_EQ(hello.previous_env_steps_collected(), 10u);
+    return Finished(stream);
+  });
+  StartLink(TargetAt(before.port()));
+  Work(1);
+  link_->SetTarget(TargetAt(before.port()));  // The same: nothing changes.
+  link_->SetTarget(TargetAt(after.port(), 2));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_TRUE(link_->finished());
+  EXPECT_EQ(before.connections(), 1);
+}
+
+TEST_F(LearnerLinkTest, WaitsForATarget) {
+  FakeLearner learner([](int, Stream* stream) {
+    Welcome(stream);
+    return Finished(stream);
+  });
+  StartLink({});
+  link_->SetTarget(TargetAt(learner.port()));
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+TEST_F(LearnerLinkTest, ConnectsAgainToALearnerThatDoesNotWelcomeIt) {
+  FakeLearner learner([](int connection, Stream* stream) {
+    if (connection == 0) {
+      ReadHello(stream);
+      SendTicket(stream, 5);
+      return Drain(stream);
+    }
+    Welcome(stream);
+    return Finished(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(learner.connections(), 2);
+}
+
+TEST_F(LearnerLinkTest, HandsPoliciesOnWithTheirConnection) {
+  std::atomic<uint64_t> newest{0}, first_epoch{0}, last_epoch{0};
+  std::atomic<int> refusals{0};
+  options_.on_policy = [&](uint64_t epoch, const v1::PolicySnapshot& snapshot) {
+    if (first_epoch == 0) first_epoch = epoch;
+    last_epoch = epoch;
+    if (snapshot.version() == 3 && refusals++ == 0) return absl::InvalidArgumentError("broken");
+    newest = snapshot.version();
+    return absl::OkStatus();
+  };
+  FakeLearner learner([&](int connection, Stream* stream) {
+    Welcome(stream);
+    if (connection == 0) {
+      WaitUntil([&] { return newest == 3; });
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+    }
+    WaitUntil([&] { return last_epoch > first_epoch; });
+    return Finished(stream);
+  });
+  learner.policies = [](const v1::SubscribePolicyRequest& request) {
+    EXPECT_EQ(request.run_id(), "run");
+    EXPECT_EQ(request.actor_id(), "ada");
+    EXPECT_EQ(request.newest_version(), 0u);  // The store of this test keeps none.
+    return std::vector<uint64_t>{2, 3};
+  };
+  StartLink(TargetAt(learner.port()));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_GE(refusals, 2);  // Refused once, asked for again.
+  EXPECT_EQ(metrics_.policy_version(), 3u);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/outbox.h"
+
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+v1::Ticket MakeTicket(uint64_t id) {
+  v1::Ticket ticket;
+  ticket.set_id(id);
+  return ticket;
+}
+
+// A fragment of 2 x 5 = 10 env steps.
+v1::TrajectoryBatch MakeBatch(uint64_t ticket_id) {
+  v1::TrajectoryBatch batch;
+  batch.set_ticket_id(ticket_id);
+  batch.set_steps(2);
+  batch.set_num_envs(5);
+  return batch;
+}
+
+v1::Receipt MakeReceipt(uint64_t sequence) {
+  v1::Receipt receipt;
+  receipt.set_sequence(sequence);
+  return receipt;
+}
+
+class OutboxTest : public testing::Test {
+ protected:
+  OutboxTest() {
+    outbox_.BeginLife("ada", 1);
+    outbox_.BeginEpoch(1, 0);
+  }
+  // Takes ticket `id`, which must be next, and puts its batch.
+  void Work(uint64_t id) {
+    const auto held = outbox_.TakeTicket();
+    ASSERT_TRUE(held);
+    ASSERT_EQ(held->ticket.id(), id);
+    outbox_.PutBatch(MakeBatch(id));
+  }
+  uint64_t NextSequence(uint64_t epoch) {
+    const auto request = outbox_.NextToSend(epoch);
+    return request == nullptr ? 0 : request->batch().sequence();
+  }
+  // Whether a runner would be given no ticket now. Nothing is handed out afterwards.
+  bool HasNoTicket() {
+    outbox_.AddTicket(epoch_, MakeTicket(999));
+    return outbox_.TakeTicket()->ticket.id() == 999;
+  }
+  Outbox outbox_;
+  uint64_t epoch_ = 1;
+};
+
+TEST_F(OutboxTest, NumbersBatchesAndFillsInWhoMadeThem) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  outbox_.AddTicket(1, MakeTicket(6));
+  Work(5);
+  Work(6);
+  const auto first = outbox_.NextToSend(1), second = outbox_.NextToSend(1);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->batch().actor_id(), "ada");
+  EXPECT_EQ(first->batch().generation(), 1u);
+  EXPECT_EQ(first->batch().sequence(), 1u);
+  EXPECT_EQ(first->batch().ticket_id(), 5u);
+  EXPECT_EQ(first->batch().env_steps_collected(), 10u);
+  EXPECT_EQ(second->batch().sequence(), 2u);
+  EXPECT_EQ(second->batch().env_steps_collected(), 20u);
+  EXPECT_EQ(outbox_.life().env_steps_collected, 20u);
+  EXPECT_EQ(outbox_.unreceipted(), 2u);
+}
+
+TEST_F(OutboxTest, ATicketKnowsItsConnection) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  EXPECT_EQ(outbox_.TakeTicket()->epoch, 1u);
+}
+
+TEST_F(OutboxTest, AReceiptForgetsTheBatch) {
+  for (uint64_t id : {5, 6}) outbox_.AddTicket(1, MakeTicket(id));
+  Work(5);
+  Work(6);
+  outbox_.Acknowledge(MakeReceipt(1));
+  EXPECT_EQ(outbox_.unreceipted(), 1u);
+  outbox_.Acknowledge(MakeReceipt(1));
+  outbox_.Acknowledge(MakeReceipt(77));
+  EXPECT_EQ(outbox_.unreceipted(), 1u);
+  EXPECT_FALSE(outbox_.WaitUntilReceipted(absl::ZeroDuration()));
+  outbox_.Acknowledge(MakeReceipt(2));
+  EXPECT_TRUE(outbox_.WaitUntilReceipted(absl::ZeroDuration()));
+}
+
+TEST_F(OutboxTest, SendsAgainWhatWasNotReceiptedAfterAReconnection) {
+  for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
+  for (uint64_t id : {5, 6, 7}) Work(id);
+  for (uint64_t sequence : {1, 2, 3}) EXPECT_EQ(NextSequence(1), sequence);
+  outbox_.Acknowledge(MakeReceipt(1));
+  outbox_.EndEpoch(1);
+  EXPECT_EQ(outbox_.NextToSend(1), nullptr);
+  // The learner had receipted the second too; that receipt did not arrive.
+  outbox_.BeginEpoch(2, 2);
+  EXPECT_EQ(outbox_.unreceipted(), 1u);
+  EXPECT_EQ(outbox_.NextToSend(1), nullptr);
+  EXPECT_EQ(NextSequence(2), 3u);
+}
+
+TEST_F(OutboxTest, ALateEndOfAnOlderConnectionDoesNotEndTheNewOne) {
+  outbox_.BeginEpoch(2, 0);
+  outbox_.AddTicket(2, MakeTicket(5));
+  outbox_.EndEpoch(1);
+  Work(5);
+  EXPECT_EQ(NextSequence(2), 1u);
+}
+
+TEST_F(OutboxTest, TicketsNotBegunAreVoidAfterAReconnection) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  outbox_.BeginEpoch(2, 0);
+  epoch_ = 2;
+  outbox_.AddTicket(1, MakeTicket(6));  // Came over the old connection.
+  EXPECT_TRUE(HasNoTicket());
+}
+
+TEST_F(OutboxTest, TicketsNotBegunAreVoidWhenTheConnectionEnds) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  outbox_.EndEpoch(1);
+  EXPECT_TRUE(HasNoTicket());
+}
+
+TEST_F(OutboxTest, ATicketAtWorkIsNotWorkedOnTwice) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.BeginEpoch(2, 0);
+  epoch_ = 2;
+  outbox_.AddTicket(2, MakeTicket(5));
+  EXPECT_TRUE(HasNoTicket());
+  outbox_.PutBatch(MakeBatch(5));
+  outbox_.AddTicket(2, MakeTicket(5));  // Done, and not receipted.
+  EXPECT_TRUE(HasNoTicket());
+  outbox_.Acknowledge(MakeReceipt(1));
+  EXPECT_TRUE(HasNoTicket());
+  outbox_.AddTicket(2, MakeTicket(5));  // The batch was refused and the ticket granted again.
+  EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u);
+}
+
+TEST_F(OutboxTest, ADroppedTicketCanBeGrantedAgain) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.DropTicket(5);
+  outbox_.AddTicket(1, MakeTicket(5));
+  EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u);
+}
+
+TEST_F(OutboxTest, ATicketDroppedAfterItWasGrantedAnewIsNotForgotten) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.BeginEpoch(2, 0);
+  outbox_.AddTicket(2, MakeTicket(5));  // The learner believes from here on that it is worked on.
+  outbox_.DropTicket(5);                // The runner noticed late that the first connection is gone.
+  const auto held = outbox_.TakeTicket();
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->ticket.id(), 5u);
+  EXPECT_EQ(held->epoch, 2u);
+  outbox_.DropTicket(5);
+  epoch_ = 2;
+  EXPECT_TRUE(HasNoTicket());
+}
+
+TEST_F(OutboxTest, ATicketGrantedAnewByAConnectionThatBrokeIsVoid) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.BeginEpoch(2, 0);
+  outbox_.AddTicket(2, MakeTicket(5));
+  outbox_.EndEpoch(2);
+  outbox_.DropTicket(5);
+  outbox_.BeginEpoch(3, 0);
+  epoch_ = 3;
+  EXPECT_TRUE(HasNoTicket());
+}
+
+TEST_F(OutboxTest, ANewLifeNumbersAnewAndGivesUpWhatWasNotDelivered) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  Work(5);
+  EXPECT_EQ(outbox_.BeginLife("ada", 1).generation, 0u);  // The same: nothing changes.
+  EXPECT_EQ(outbox_.unreceipted(), 1u);
+  const Outbox::Life before = outbox_.BeginLife("ada", 2);
+  EXPECT_EQ(before.actor_id, "ada");
+  EXPECT_EQ(before.generation, 1u);
+  EXPECT_EQ(before.env_steps_collected, 10u);
+  EXPECT_EQ(outbox_.unreceipted(), 0u);
+  EXPECT_EQ(outbox_.life().env_steps_collected, 0u);
+  EXPECT_EQ(outbox_.env_steps_collected(), 10u);
+  outbox_.BeginEpoch(2, 0);
+  outbox_.AddTicket(2, MakeTicket(5));  // The batch was given up, so the ticket can come again.
+  Work(5);
+  EXPECT_EQ(NextSequence(2), 1u);
+  EXPECT_EQ(outbox_.env_steps_collected(), 20u);
+  // Asked again, it tells the same life before.
+  EXPECT_EQ(outbox_.BeginLife("ada", 2).env_steps_collected, 10u);
+  EXPECT_EQ(outbox_.BeginLife("bob", 2).env_steps_collected, 10u);
+  EXPECT_EQ(outbox_.env_steps_collected(), 20u);
+}
+
+TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.BeginLife("ada", 2);
+  outbox_.BeginEpoch(2, 0);
+  outbox_.PutBatch(MakeBatch(5));
+  const auto request = outbox_.NextToSend(2);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->batch().generation(), 2u);
+  EXPECT_EQ(request->batch().sequence(), 1u);
+}
+
+TEST_F(OutboxTest, StopEndsRunnersAndStopSendingTheWriterOnceAllIsSent) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  outbox_.AddTicket(1, MakeTicket(6));
+  Work(5);
+  outbox_.Stop();
+  EXPECT_FALSE(outbox_.TakeTicket());
+  outbox_.AddTicket(1, MakeTicket(7));
+  EXPECT_FALSE(outbox_.TakeTicket());
+  outbox_.StopSending();
+  EXPECT_EQ(NextSequence(1), 1u);
+  EXPECT_EQ(outbox_.NextToSend(1), nullptr);
+}
+
+TEST_F(OutboxTest, WhoWaitsIsWoken) {
+  std::thread runner([&] { EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u); });
+  outbox_.AddTicket(1, MakeTicket(5));
+  runner.join();
+  std::thread stopped([&] { EXPECT_FALSE(outbox_.TakeTicket()); });
+  outbox_.Stop();
+  stopped.join();
+  std::thread writer([&] { EXPECT_EQ(NextSequence(1), 1u); });
+  outbox_.PutBatch(MakeBatch(5));
+  writer.join();
+  std::thread broken([&] { EXPECT_EQ(outbox_.NextToSend(1), nullptr); });
+  outbox_.EndEpoch(1);
+  broken.join();
+  std::thread receipts([&] { EXPECT_TRUE(outbox_.WaitUntilReceipted(absl::Seconds(20))); });
+  outbox_.Acknowledge(MakeReceipt(1));
+  receipts.join();
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/rollout_builder.h"
+
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "learner/admission.h"
+#include "tests/actor/counting_env.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr int kT = 5, kE = 2;
+
+v1::Ticket MakeTicket() {
+  v1::Ticket ticket;
+  ticket.set_id(42);
+  ticket.set_first_env(6);
+  ticket.set_num_envs(kE);
+  ticket.set_steps(kT);
+  return ticket;
+}
+
+BatchShape ShapeOf(const VectorEnv& env) {
+  BatchShape shape;
+  shape.steps = kT;
+  shape.num_envs = kE;
+  shape.env_state_size = env.state_size();
+  shape.spec.set_obs_size(env.spec().obs_size);
+  shape.spec.set_action_size(env.spec().action_size);
+  shape.spec.set_discrete(env.spec().discrete);
+  shape.spec.set_num_agents(env.spec().num_agents);
+  return shape;
+}
+
+// Runs the environment for one fragment with actions and log-probs that count up.
+v1::TrajectoryBatch Build(RolloutBuilder* builder, VectorEnv* env) {
+  const EnvSpec& spec = env->spec();
+  const int rows = kE * spec.num_agents;
+  std::vector<float> floats(rows * spec.action_size);
+  builder->Begin(MakeTicket(), 9, env->state_size());
+  env->Observe(builder->obs(0));
+  for (int t = 0; t < kT; ++t) {
+    for (int i = 0; i < rows; ++i) builder->log_prob(t)[i] = static_cast<float>(100 * t + i);
+    if (spec.discrete) {
+      for (int i = 0; i < rows; ++i) builder->choice(t)[i] = (t + i) % spec.action_size;
+    } else {
+      for (size_t i = 0; i < floats.size(); ++i)
+        builder->action(t)[i] = static_cast<float>(1000 * t) + static_cast<float>(i);
+    }
+    builder->Add(t, env->Step(floats.data()));
+    env->Observe(builder->obs(t + 1));
+  }
+  env->SaveState(builder->env_state());
+  v1::StageSeconds seconds;
+  seconds.set_env_step(0.5);
+  return builder->Finish(seconds);
+}
+
+TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
+  for (const bool discrete : {false, true}) {
+    for (const int agents : {1, 2}) {
+      // Episodes of 2 steps end in a terminal state.
+      const auto env =
+          MakeCountingEnvs({.num_agents = agents, .action_size = 3, .discrete = discrete, .end = 2}, kE, 6);
+      RolloutBuilder builder(env->spec());
+      const v1::TrajectoryBatch batch = Build(&builder, env.get());
+      EXPECT_EQ(batch.ticket_id(), 42u);
+      EXPECT_EQ(batch.policy_version(), 9u);
+      EXPECT_EQ(batch.first_env(), 6u);
+      EXPECT_EQ(batch.stage_seconds().env_step(), 0.5);
+      CheckedBatch checked;
+      const absl::Status status = CheckBatch(batch, ShapeOf(*env), &checked);
+      ASSERT_TRUE(status.ok()) << status;
+      for (int t = 0; t < kT; ++t) {
+        for (int e = 0; e < kE; ++e) {
+          EXPECT_EQ(checked.terminated[t * kE + e], t % 2);
+          EXPECT_EQ(checked.truncated[t * kE + e], 0);
+          for (int a = 0; a < agents; ++a) {
+            const int row = (t * kE + e) * agents + a;
+            EXPECT_EQ(checked.obs[2 * row], t % 2);  // After a terminal step the reset observation.
+            EXPECT_EQ(checked.obs[2 * row + 1], a);
+            EXPECT_EQ(checked.reward[row], 10 * (t % 2 + 1) + a);
+            EXPECT_EQ(checked.log_prob[row], 100 * t + e * agents + a);
+            if (discrete) {
+              EXPECT_EQ(checked.action_index[row], (t + e * agents + a) % 3);
+            } else {
+              EXPECT_EQ(checked.action[3 * row + 2], 1000 * t + 3 * (e * agents + a) + 2);
+            }
+          }
+        }
+      }
+      EXPECT_EQ(checked.num_truncated, 0);
+      // Steps 1 and 3 end both environments' episodes. Return: 10 + 20, and agent 1 adds 11 + 21.
+      ASSERT_EQ(checked.num_episodes, 4);
+      EXPECT_EQ(checked.episode_return[3], agents == 1 ? 30 : 62);
+      EXPECT_EQ(checked.episode_length[3], 2);
+      // State: episode 2, step 1, return 10 so far (and 11), count 1.
+      const auto* state = reinterpret_cast<const double*>(checked.env_state->data().data());
+      const std::vector<double> row(state, state + env->state_size());
+      EXPECT_THAT(row, ElementsAre(2, 1, agents == 1 ? 10 : 21, 1));
+    }
+  }
+}
+
+TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
+  // A time limit of 3: step 2 truncates both; the last observation is 3, the next row shows the reset one.
+  const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6, 3);
+  RolloutBuilder builder(env->spec());
+  const v1::TrajectoryBatch batch = Build(&builder, env.get());
+  CheckedBatch checked;
+  ASSERT_TRUE(CheckBatch(batch, ShapeOf(*env), &checked).ok());
+  ASSERT_EQ(checked.num_truncated, 2);
+  EXPECT_THAT(std::vector<float>(checked.final_obs, checked.final_obs + 8), ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
+  EXPECT_EQ(checked.truncated[2 * kE], 1);
+  EXPECT_EQ(checked.obs[3 * kE * 2 * 2], 0);
+}
+
+TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {
+  const auto env = MakeCountingEnvs({.end = 2}, kE, 6);
+  RolloutBuilder builder(env->spec());
+  Build(&builder, env.get());
+  env->ResetAll(6);
+  const std::string again = Build(&builder, env.get()).SerializeAsString();
+  env->ResetAll(6);
+  RolloutBuilder fresh(env->spec());
+  EXPECT_EQ(Build(&fresh, env.get()).SerializeAsString(), again);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/runner.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <thread>
+
+#include "base/config.h"
+#include "env/registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "learner/admission.h"
+#include "model/distribution.h"
+#include "model/policy.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint32_t kE = 3;
+
+const v1::Tensor& Find(const v1::TrajectoryBatch& batch, const std::string& name) {
+  for (const v1::Tensor& tensor : batch.tensors()) {
+    if (tensor.name() == name) return tensor;
+  }
+  ADD_FAILURE() << "no tensor " << name;
+  return v1::Tensor::default_instance();
+}
+
+std::string AllTensors(const v1::TrajectoryBatch& batch) {
+  std::string bytes;
+  for (const v1::Tensor& tensor : batch.tensors()) bytes += tensor.SerializeAsString();
+  return bytes;
+}
+
+torch::Tensor AsTensor(const v1::Tensor& tensor, torch::Dtype dtype) {
+  const std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+  return torch::from_blob(const_cast<char*>(tensor.data().data()), shape, dtype).clone();
+}
+
+// One runner at work on a thread of its own, with policy 4 at hand.
+class WorkingRunner {
+ public:
+  explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0) : metrics_(&registry_, 1) {
+    ApplyDefaults(&config_);
+    config_.mutable_env()->set_id(env_id);
+    config_.mutable_env()->set_max_episode_steps(max_episode_steps);
+    config_.mutable_rollout()->set_envs_per_runner(kE);
+    config_.mutable_rollout()->set_num_envs(4 * kE);
+    spec_ = MakeEnv(env_id).value()->spec();
+    options_ = MakeActorCriticOptions(config_.model(), spec_);
+    options_.policy_head_scale = 1;
+    outbox_.BeginLife("ada", 1);
+    outbox_.BeginEpoch(1, 0);
+    policies_.BeginEpoch(1);
+    runner_ = Runner::Make(config_, &outbox_, &policies_, &metrics_, &stop_).value();
+    thread_ = std::thread([this] { status_ = runner_->Run(); });
+  }
+  ~WorkingRunner() {
+    if (thread_.joinable()) End().IgnoreError();
+  }
+
+  void PutPolicy(uint64_t version = 4) { policies_.Put(1, Snapshot(version)); }
+  std::shared_ptr<const Policy> Snapshot(uint64_t version) const {
+    return std::make_shared<const Policy>(version, std::make_shared<ActorCritic>(options_, 17),
+                                          ObsScale::Identity(spec_.obs_size));
+  }
+  v1::Ticket MakeTicket(uint32_t first_env, uint32_t steps) {
+    v1::Ticket ticket;
+    ticket.set_id(++tickets_);
+    ticket.set_policy_version(4);
+    ticket.set_first_env(first_env);
+    ticket.set_num_envs(kE);
+    ticket.set_steps(steps);
+    return ticket;
+  }
+  // Hands out a ticket and waits for its batch.
+  v1::TrajectoryBatch Serve(v1::Ticket ticket) {
+    outbox_.AddTicket(1, ticket);
+    const auto request = outbox_.NextToSend(1);
+    EXPECT_EQ(request->batch().ticket_id(), ticket.id());
+    return request->batch();
+  }
+  absl::Status End() {
+    stop_ = true;
+    outbox_.Stop();
+    policies_.Stop();
+    thread_.join();
+    return status_;
+  }
+  // What Run returns by itself.
+  absl::Status Join() {
+    thread_.join();
+    return status_;
+  }
+  BatchShape Shape(uint32_t steps) const {
+    BatchShape shape;
+    shape.steps = steps;
+    shape.num_envs = kE;
+    shape.env_state_size = VectorEnv::Make({.env_id = spec_.id, .num_envs = 1}).value()->state_size();
+    shape.spec.set_obs_size(spec_.obs_size);
+    shape.spec.set_action_size(spec_.action_size);
+    shape.spec.set_discrete(spec_.discrete);
+    shape.spec.set_num_agents(spec_.num_agents);
+    return shape;
+  }
+
+  Outbox& outbox() { return outbox_; }
+  ActorMetrics& metrics() { return metrics_; }
+  std::atomic<bool>& stop() { return stop_; }
+
+ private:
+  v1::RunConfig config_;
+  EnvSpec spec_;
+  ActorCriticOptions options_;
+  prometheus::Registry registry_;
+  ActorMetrics metrics_;
+  Outbox outbox_;
+  PolicyStore policies_;
+  std::atomic<bool> stop_{false};
+  uint64_t tickets_ = 0;
+  std::unique_ptr<Runner> runner_;
+  absl::Status status_;
+  std::thread thread_;
+};
+
+TEST(Runner, WhatItMakesIsAdmitted) {
+  for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
+    WorkingRunner runner(env_id, 7);  // Truncated often.
+    runner.PutPolicy();
+    const v1::TrajectoryBatch batch = runner.Serve(runner.MakeTicket(3, 20));
+    CheckedBatch checked;
+    const absl::Status status = CheckBatch(batch, runner.Shape(20), &checked);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(checked.num_truncated, 2 * kE);  // 20 steps of episodes of 7.
+    EXPECT_EQ(batch.policy_version(), 4u);
+    EXPECT_EQ(batch.first_env(), 3u);
+    EXPECT_EQ(batch.env_steps_collected(), 20 * kE);
+    EXPECT_EQ(runner.End(), absl::OkStatus());
+  }
+}
+
+TEST(Runner, TheSameTicketGivesTheSameBytes) {
+  for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
+    WorkingRunner runner(env_id), other(env_id);
+    runner.PutPolicy();
+    other.PutPolicy();
+    const std::string once = AllTensors(runner.Serve(runner.MakeTicket(6, 60)));
+    runner.Serve(runner.MakeTicket(0, 5));  // Something else in between leaves no trace.
+    EXPECT_EQ(AllTensors(runner.Serve(runner.MakeTicket(6, 60))), once);
+    EXPECT_EQ(AllTensors(other.Serve(other.MakeTicket(6, 60))), once);
+    EXPECT_NE(AllTensors(runner.Serve(runner.MakeTicket(3, 60))), once);
+  }
+}
+
+TEST(Runner, TicketsThatContinueOneAnotherGiveTheFragmentInOnePiece) {
+  for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
+    WorkingRunner whole_runner(env_id, 25), first_runner(env_id, 25), second_runner(env_id, 25);
+    for (WorkingRunner* runner : {&whole_runner, &first_runner, &second_runner}) runner->PutPolicy();
+    const v1::TrajectoryBatch whole = whole_runner.Serve(whole_runner.MakeTicket(3, 40));
+    const v1::TrajectoryBatch first = first_runner.Serve(first_runner.MakeTicket(3, 15));
+    v1::Ticket rest = second_runner.MakeTicket(3, 25);  // Another actor goes on.
+    *rest.mutable_env_state() = Find(first, "env_state");
+    const v1::TrajectoryBatch second = second_runner.Serve(rest);
+
+    for (const char* name :
+         {"action", "log_prob", "reward", "terminated", "truncated", "final_obs", "episode_return", "episode_length"}) {
+      EXPECT_EQ(Find(first, name).data() + Find(second, name).data(), Find(whole, name).data()) << name;
+    }
+    EXPECT_GT(Find(whole, "episode_length").shape(0), 0);
+    EXPECT_EQ(Find(second, "env_state").data(), Find(whole, "env_state").data());
+    // The last row of the first fragment is the first row of the second.
+    const std::string& before = Find(first, "obs").data();
+    const size_t row = before.size() / 16;
+    EXPECT_EQ(before.substr(0, 15 * row) + Find(second, "obs").data(), Find(whole, "obs").data());
+    EXPECT_EQ(before.substr(15 * row), Find(second, "obs").data().substr(0, row));
+  }
+}
+
+TEST(Runner, LogProbsAreThoseOfThePolicyAtWhatItSaw) {
+  WorkingRunner discrete("CartPole-v1"), continuous("Pendulum-v1");
+  for (WorkingRunner* runner : {&discrete, &continuous}) {
+    runner->PutPolicy();
+    const v1::TrajectoryBatch batch = runner->Serve(runner->MakeTicket(0, 10));
+    const auto policy = runner->Snapshot(4);
+    const torch::Tensor obs = AsTensor(Find(batch, "obs"), torch::kFloat32);
+    const torch::Tensor head = policy->Head(obs.slice(0, 0, 10).reshape({10 * kE, -1})).clone();
+    const torch::Tensor log_prob = AsTensor(Find(batch, "log_prob"), torch::kFloat32).flatten();
+    torch::Tensor want;
+    if (runner == &discrete) {
+      const torch::Tensor action = AsTensor(Find(batch, "action"), torch::kInt64).flatten();
+      want = torch::log_softmax(head, 1).gather(1, action.unsqueeze(1)).squeeze(1);
+    } else {
+      const torch::Tensor action = AsTensor(Find(batch, "action"), torch::kFloat32).reshape({10 * kE, -1});
+      want = GaussianLogProb(head, policy->log_std(), action);
+    }
+    EXPECT_TRUE(torch::allclose(log_prob, want, 1e-4, 1e-5)) << log_prob << want;
+  }
+}
+
+TEST(Runner, WaitsForThePolicyOfItsTicket) {
+  WorkingRunner runner("CartPole-v1");
+  runner.PutPolicy(3);
+  runner.outbox().AddTicket(1, runner.MakeTicket(0, 4));
+  runner.PutPolicy(4);
+  EXPECT_EQ(runner.outbox().NextToSend(1)->batch().policy_version(), 4u);
+  v1::Ticket newest = runner.MakeTicket(0, 4);
+  newest.set_policy_version(0);
+  runner.PutPolicy(5);
+  EXPECT_EQ(runner.Serve(newest).policy_version(), 5u);
+}
+
+TEST(Runner, GivesUpATicketWhosePolicyIsGoneAndGoesOn) {
+  WorkingRunner runner("CartPole-v1");
+  for (uint64_t version : {4, 5}) runner.PutPolicy(version);
+  v1::Ticket gone = runner.MakeTicket(0, 4);
+  gone.set_policy_version(2);
+  runner.outbox().AddTicket(1, gone);
+  EXPECT_EQ(runner.Serve(runner.MakeTicket(0, 4)).sequence(), 1u);
+  gone.set_policy_version(5);
+  EXPECT_EQ(runner.Serve(gone).sequence(), 2u);  // It may come again.
+}
+
+TEST(Runner, AMalformedTicketEndsIt) {
+  const auto run = [](const std::function<void(v1::Ticket*)>& spoil) {
+    WorkingRunner runner("CartPole-v1");
+    runner.PutPolicy();
+    v1::Ticket ticket = runner.MakeTicket(0, 4);
+    spoil(&ticket);
+    runner.outbox().AddTicket(1, ticket);
+    return runner.Join();
+  };
+  const auto expect = [&](const std::function<void(v1::Ticket*)>& spoil, const std::string& message) {
+    const absl::Status status = run(spoil);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  expect([](v1::Ticket* ticket) { ticket->set_num_envs(2); }, "ticket 1: has 2 environments x 4 steps, want 3");
+  expect([](v1::Ticket* ticket) { ticket->set_steps(0); }, "0 steps");
+  const auto set_state = [](v1::Ticket* ticket, v1::DataType dtype, size_t bytes, char fill) {
+    ticket->mutable_env_state()->set_dtype(dtype);
+    ticket->mutable_env_state()->set_data(std::string(bytes, fill));
+  };
+  // CartPole's state is four numbers, and the bookkeeping is three: 7 x 8 bytes for each of three environments.
+  expect([&](v1::Ticket* ticket) { set_state(ticket, v1::DATA_TYPE_FLOAT64, 160, 0); }, "env_state has 160 bytes");
+  expect([&](v1::Ticket* ticket) { set_state(ticket, v1::DATA_TYPE_FLOAT32, 168, 0); }, "want 168 of float64");
+  expect([&](v1::Ticket* ticket) { set_state(ticket, v1::DATA_TYPE_FLOAT64, 168, '\xff'); }, "");  // All NaN.
+}
+
+TEST(Runner, StopsInTheMiddleOfAFragment) {
+  WorkingRunner runner("CartPole-v1");
+  runner.PutPolicy();
+  runner.outbox().AddTicket(1, runner.MakeTicket(0, 10'000'000 / 100));
+  EXPECT_EQ(runner.End(), absl::OkStatus());
+  EXPECT_EQ(runner.outbox().unreceipted(), 0u);
+}
+
+TEST(Runner, RefusesAnEnvironmentNobodyKnows) {
+  v1::RunConfig config;
+  ApplyDefaults(&config);
+  config.mutable_env()->set_id("Nonesuch-v0");
+  EXPECT_FALSE(Runner::Make(config, nullptr, nullptr, nullptr, nullptr).ok());
+}
+
+}  // namespace
+}  // namespace skein
