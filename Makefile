@@ -5,7 +5,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 CONFIG ?= configs/half_cheetah_ppo.yaml
 NAME   ?= half_cheetah
-# More flags for `skein train`, e.g. make train FLAGS="--steps 200000 --seed 2 --name second"
+# More flags for `skein train`, e.g. make train NAME=second FLAGS="--steps 200000 --seed 2"
 FLAGS  ?=
 
 FORMATTED = find actor base cli coordinator env learner model tests -name '*.h' -o -name '*.cc'

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -151,6 +152,9 @@ absl::Status Actor::Run(int metrics_port) {
   std::fflush(stdout);
   const absl::Status status = Work(coordinator->get());
   (*coordinator)->Leave().IgnoreError();
+  std::printf("actor left member=%s env_steps=%" PRIu64 "\n", (*coordinator)->membership().member_id.c_str(),
+              metrics_->env_steps());
+  std::fflush(stdout);
   return status;
 }
 

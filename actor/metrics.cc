@@ -55,6 +55,7 @@ void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
 
 void ActorMetrics::CountReconnection() { reconnections_->Increment(); }
 void ActorMetrics::SetPolicyVersion(uint64_t version) { policy_version_->Set(static_cast<double>(version)); }
+uint64_t ActorMetrics::env_steps() const { return static_cast<uint64_t>(env_steps_->Value()); }
 uint64_t ActorMetrics::policy_version() const { return static_cast<uint64_t>(policy_version_->Value()); }
 
 }  // namespace skein

@@ -32,6 +32,7 @@ class ActorMetrics {
   void CountReconnection();
   void SetPolicyVersion(uint64_t version);
   uint64_t policy_version() const;
+  uint64_t env_steps() const;  // As CountFragment() has added up.
 
  private:
   std::array<prometheus::Counter*, 5> stage_seconds_;

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of the episodes' starting states")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(skein::WholeNumber())
       ->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
   app.footer("Example:\n  skein eval --checkpoint runs/HalfCheetah-v5-s1 --episodes 10");

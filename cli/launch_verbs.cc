@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "base/subprocess.h"
 #include "cli/training_session.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 namespace skein {
@@ -13,13 +14,13 @@ namespace {
 void AddSharedFlags(CLI::App* verb, LaunchOptions* options) {
   verb->add_option("--config", options->config_path, "Configuration, YAML");
   verb->add_option("--env", options->env_id, "Environment; `skein envs` lists them");
-  verb->add_option("--steps", options->steps, "Train until this many env steps")->check(CLI::NonNegativeNumber);
-  verb->add_option("--seed", options->seed, "Key of all random numbers of the run")->check(CLI::NonNegativeNumber);
+  verb->add_option("--steps", options->steps, "Train until this many env steps")->transform(WholeNumber());
+  verb->add_option("--seed", options->seed, "Key of all random numbers of the run")->transform(WholeNumber());
   verb->add_option("--name", options->name, "Name of the run and of its folder; default <env>-s<seed>");
   verb->add_option("--runs-dir", options->runs_dir, "Where run folders are")->capture_default_str();
-  verb->add_option("--envs", options->num_envs, "Environments of the whole run")->check(CLI::NonNegativeNumber);
+  verb->add_option("--envs", options->num_envs, "Environments of the whole run")->transform(WholeNumber());
   verb->add_option("--envs-per-runner", options->envs_per_runner, "Environments that one runner steps together")
-      ->check(CLI::NonNegativeNumber);
+      ->transform(WholeNumber());
   verb->add_option("--set", options->overrides, "Any setting as a.b=value; may be repeated, comes last")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

@@ -2,10 +2,13 @@
 #include "cli/usage.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -44,6 +47,17 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv) {
                       error.what());
   }
   return std::nullopt;
+}
+
+CLI::Validator WholeNumber() {
+  const auto check = [](std::string& text) -> std::string {
+    uint64_t number = 0;
+    const bool digits = !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+    if (!digits || !absl::SimpleAtoi(text, &number)) return absl::StrCat("got '", text, "', want a whole number");
+    text = absl::StrCat(number);  // The library would read a leading 0 as octal.
+    return "";
+  };
+  return CLI::Validator(check, "", "whole number");
 }
 
 }  // namespace skein

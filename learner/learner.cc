@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -275,6 +276,7 @@ void TrainingRun::FillReport(v1::MemberReport* report, v1::RunProgress* progress
   if (!prepared_) {
     progress->set_state(v1::RUN_STATE_STARTING);
     progress->set_target_env_steps(config_.total_steps());
+    progress->set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
     progress->set_eta_seconds(-1);
     return;
   }

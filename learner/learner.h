@@ -25,7 +25,7 @@ struct LearnerOptions {
 };
 
 // Runs one learner process until its target is reached or `shutdown` is signalled; writes a last checkpoint either way.
-//   collector -> (barrier) -> trainer -> publisher, once per iteration
+//   collector (waits for the whole iteration) -> trainer -> publisher
 absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown);
 
 }  // namespace skein

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/architecture/include_rules.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace skein::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kDocument[] = "docs/architecture.md";  // Tests run in the root of the tree.
+
+IncludeRules RulesOfThisTree() {
+  const auto text = ReadFile(kDocument);
+  EXPECT_TRUE(text.ok()) << text.status();
+  const auto rules = ParseIncludeRules(text.value_or(""));
+  EXPECT_TRUE(rules.ok()) << rules.status();
+  return rules.value_or(IncludeRules());
+}
+
+std::string Quoted(const std::string& header) { return absl::StrCat("#include \"", header, "\"\n"); }
+
+std::string Tables(const std::string& files, const std::string& libraries) {
+  return absl::StrCat("# A page\n\n<!-- include-rules: files -->\n\n| files | may include |\n|---|---|\n", files,
+                      "\n<!-- include-rules: libraries -->\n| library | headers |\n|---|---|\n", libraries, "\nEnd.\n");
+}
+
+TEST(IncludeRules, ThisTreeKeepsThem) {
+  const TreeCheck check = CheckTree(RulesOfThisTree(), ".");
+  EXPECT_THAT(check.violations, IsEmpty());
+  EXPECT_GT(check.files, 100);  // Else it looked in the wrong place.
+}
+
+// What the architecture is for; whoever changes the table must mean it.
+TEST(IncludeRules, TheTableForbidsWhatTheArchitectureForbids) {
+  const IncludeRules rules = RulesOfThisTree();
+  const std::vector<std::pair<std::string, std::string>> forbidden = {
+      {"base/log.cc", "env/env.h"},
+      {"base/log.cc", "model/policy.h"},
+      {"base/log.cc", "torch/types.h"},
+      {"env/env.h", "model/policy.h"},
+      {"env/vector_env.cc", "skein/v1/config.pb.h"},
+      {"env/vector_env.cc", "mujoco/mujoco.h"},
+      {"env/classic/cartpole.cc", "mujoco/mujoco.h"},
+      {"model/policy.cc", "env/vector_env.h"},
+      {"model/policy.cc", "actor/runner.h"},
+      {"model/policy.cc", "grpcpp/channel.h"},
+      {"actor/runner.cc", "learner/ticket_office.h"},
+      {"actor/runner.cc", "coordinator/membership.h"},
+      {"actor/runner.cc", "cli/verbs.h"},
+      {"actor/runner.cc", "torch/csrc/distributed/c10d/ProcessGroup.hpp"},
+      {"learner/learner.cc", "actor/outbox.h"},
+      {"learner/learner.cc", "coordinator/coordinator.h"},
+      {"learner/algorithm/ppo.cc", "grpcpp/server_context.h"},
+      {"learner/trainer.cc", "torch/csrc/distributed/c10d/ProcessGroup.hpp"},
+      {"learner/trainer.cc", "nccl.h"},
+      {"learner/trainer.cc", "c10/cuda/CUDAStream.h"},
+      {"coordinator/service.cc", "env/env.h"},
+      {"coordinator/service.cc", "model/policy.h"},
+      {"coordinator/service.cc", "learner/metrics.h"},
+      {"coordinator/service.cc", "actor/metrics.h"},
+      {"coordinator/service.cc", "torch/torch.h"},
+      {"coordinator/service.cc", "ATen/ATen.h"},
+      {"cli/launch_plan.cc", "torch/torch.h"},
+      {"cli/launch_plan.cc", "learner/checkpoint.h"},
+      {"cli/launch_plan.cc", "model/policy.h"},
+      {"cli/evaluation.cc", "learner/trainer.h"},
+      {"learner/learner.cc", "tests/learner/sample_batch.h"},
+  };
+  for (const auto& [path, header] : forbidden) {
+    EXPECT_THAT(CheckIncludes(rules, path, Quoted(header)), ElementsAre(HasSubstr("may not include")))
+        << path << " includes " << header;
+    EXPECT_THAT(CheckIncludes(rules, path, absl::StrCat("#include <", header, ">\n")), testing::SizeIs(1));
+  }
+}
+
+TEST(IncludeRules, TheTableAllowsWhatTheArchitectureAllows) {
+  const IncludeRules rules = RulesOfThisTree();
+  const std::vector<std::pair<std::string, std::string>> allowed = {
+      {"base/config.h", "skein/v1/config.pb.h"},      {"env/env.h", "base/philox.h"},
+      {"env/mujoco/model.cc", "mujoco/mujoco.h"},     {"model/policy.h", "env/env.h"},
+      {"model/policy.cc", "torch/torch.h"},           {"actor/runner.cc", "env/vector_env.h"},
+      {"actor/runner.cc", "model/policy.h"},          {"learner/algorithm/ppo.cc", "model/distribution.h"},
+      {"learner/data_parallel/group.cc", "nccl.h"},   {"coordinator/service.h", "grpcpp/support/server_callback.h"},
+      {"cli/evaluation.cc", "learner/checkpoint.h"},  {"cli/envs_verb.cc", "env/registry.h"},
+      {"coordinator/coordinator.cc", "base/config.h"}};
+  for (const auto& [path, header] : allowed) {
+    EXPECT_THAT(CheckIncludes(rules, path, Quoted(header)), IsEmpty()) << path << " includes " << header;
+  }
+}
+
+TEST(IncludeRules, ABadFileInATreeIsFound) {
+  const fs::path root = fs::path(testing::TempDir()) / "include_rules_test";
+  fs::remove_all(root);
+  for (const char* folder : {"coordinator", "plugins/deep", "tests/env", "build/env", ".cache"}) {
+    fs::create_directories(root / folder);
+  }
+  const auto write = [&](const std::string& path, const std::string& text) {
+    ASSERT_TRUE(WriteFileSynced(root / path, text).ok());
+  };
+  write("coordinator/good.cc", Quoted("base/config.h"));
+  write("coordinator/planted.cc", absl::StrCat("// Comment.\n\n", Quoted("env/env.h")));
+  write("plugins/deep/unknown.h", Quoted("base/config.h"));
+  write("tests/env/any.cc", Quoted("learner/trainer.h"));
+  write("build/env/any.cc", Quoted("learner/trainer.h"));
+  write(".cache/any.cc", Quoted("learner/trainer.h"));
+  write("coordinator/notes.txt", Quoted("env/env.h"));
+  const TreeCheck check = CheckTree(RulesOfThisTree(), root);
+  EXPECT_EQ(check.files, 3);
+  EXPECT_THAT(check.violations,
+              ElementsAre("coordinator/planted.cc:3: coordinator may not include env/env.h",
+                          "plugins/deep/unknown.h:1: plugins has no row in the table of docs/architecture.md"));
+  fs::remove_all(root);
+}
+
+TEST(IncludeRules, TheLongestScopeAndTheLongestPrefixCount) {
+  const auto rules = ParseIncludeRules(Tables("| `a` | `b` |\n| `a/x` | `big` |\n| `a/x/y.cc` | |\n| `b` | |\n",
+                                              "| `big` | `big/` `big.h` |\n| `inner` | `big/inner/` |\n"));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  EXPECT_THAT(CheckIncludes(*rules, "a/z.cc", Quoted("b/b.h")), IsEmpty());
+  EXPECT_THAT(CheckIncludes(*rules, "a/z.cc", Quoted("big/a.h")),
+              ElementsAre("a/z.cc:1: a may not include big/a.h (big)"));
+  EXPECT_THAT(CheckIncludes(*rules, "a/x/z.cc", Quoted("big/a.h")), IsEmpty());
+  EXPECT_THAT(CheckIncludes(*rules, "a/x/z.cc", Quoted("big.h")), IsEmpty());
+  EXPECT_THAT(CheckIncludes(*rules, "a/x/z.cc", Quoted("b/b.h")), testing::SizeIs(1));
+  EXPECT_THAT(CheckIncludes(*rules, "a/x/z.cc", Quoted("big/inner/a.h")), testing::SizeIs(1));
+  EXPECT_THAT(CheckIncludes(*rules, "a/x/y.cc", Quoted("big/a.h")), testing::SizeIs(1));
+  EXPECT_THAT(CheckIncludes(*rules, "a/x/y.cc", Quoted("a/z.h")), IsEmpty());  // Its own folder.
+  EXPECT_THAT(CheckIncludes(*rules, "ab/z.cc", Quoted("b/b.h")), ElementsAre(HasSubstr("ab has no row")));
+}
+
+TEST(IncludeRules, IncludesAreReadHoweverTheyAreWritten) {
+  const auto rules = ParseIncludeRules(Tables("| `a` | |\n| `b` | |\n", "| `lib` | `lib/` |\n"));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  for (const char* line :
+       {"#include \"b/b.h\"", "  #  include   <b/b.h>  // Why.", "#include\"b/b.h\"", "#\tinclude <lib/l.h>"}) {
+    EXPECT_THAT(CheckIncludes(*rules, "a/a.cc", line), testing::SizeIs(1)) << line;
+  }
+  for (const char* line :
+       {"#include <vector>", "#include <sys/stat.h>", "// #include \"b/b.h\"", "#if 1", "include b/b.h"}) {
+    EXPECT_THAT(CheckIncludes(*rules, "a/a.cc", line), IsEmpty()) << line;
+  }
+}
+
+TEST(IncludeRules, PathsStartAtTheRoot) {
+  const auto rules = ParseIncludeRules(Tables("| `a` | `lib` |\n", "| `lib` | `lib.h` |\n"));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  EXPECT_THAT(CheckIncludes(*rules, "a/a.cc", Quoted("a.h")), ElementsAre(HasSubstr("from the root")));
+  EXPECT_THAT(CheckIncludes(*rules, "a/a.cc", Quoted("../b/b.h")), ElementsAre(HasSubstr("from the root")));
+  EXPECT_THAT(CheckIncludes(*rules, "a/a.cc", Quoted("lib.h")), IsEmpty());
+}
+
+TEST(IncludeRules, ABrokenTableIsRefused) {
+  const std::string library = "| `lib` | `lib/` |\n";
+  EXPECT_EQ(ParseIncludeRules("# A page\n").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ParseIncludeRules(Tables("", library)).status().code(), absl::StatusCode::kNotFound);
+  for (const char* files : {"| a | `lib` |\n", "| `a` | |\n| `a` | `lib` |\n", "| `a` | `elsewhere` |\n"}) {
+    EXPECT_EQ(ParseIncludeRules(Tables(files, library)).status().code(), absl::StatusCode::kInvalidArgument) << files;
+  }
+  EXPECT_EQ(ParseIncludeRules(Tables("| `a` | |\n", "| `lib` | |\n")).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace skein::architecture
