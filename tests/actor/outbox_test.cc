@@ -47,10 +47,12 @@ class OutboxTest : public testing::Test {
     const auto request = outbox_.NextToSend(epoch);
     return request == nullptr ? 0 : request->batch().sequence();
   }
-  // Whether a runner would be given no ticket now. Nothing is handed out afterwards.
+  // Whether a runner would be given no ticket now.
   bool HasNoTicket() {
     outbox_.AddTicket(epoch_, MakeTicket(999));
-    return outbox_.TakeTicket()->ticket.id() == 999;
+    const uint64_t id = outbox_.TakeTicket()->ticket.id();
+    outbox_.DropTicket(id);
+    return id == 999;
   }
   Outbox outbox_;
   uint64_t epoch_ = 1;

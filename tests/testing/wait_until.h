@@ -7,17 +7,18 @@
 
 namespace skein {
 
-// Waits until `condition()` holds: true. After `limit` the running test has failed: false.
-// For what other threads or processes do and give no other notice of.
+// Waits until `condition()` holds, which is asked every `period`: true. After `limit` the running test has failed:
+// false. For what other threads or processes do and give no other notice of.
 template <typename Condition>
-bool WaitUntil(Condition condition, absl::Duration limit = absl::Seconds(20)) {
+bool WaitUntil(Condition condition, absl::Duration limit = absl::Seconds(20),
+               absl::Duration period = absl::Milliseconds(1)) {
   const absl::Time deadline = absl::Now() + limit;
   while (!condition()) {
     if (absl::Now() > deadline) {
       ADD_FAILURE() << "waited " << limit << " in vain";
       return false;
     }
-    absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(period);
   }
   return true;
 }
