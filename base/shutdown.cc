@@ -19,6 +19,15 @@
 #include "absl/synchronization/mutex.h"
 
 namespace skein {
+namespace {
+
+// The thread that reads signals; valid while ForwardToReader() is installed.
+pthread_t reader_of_signals;
+
+// Runs on threads that a library started before main() and that block nothing.
+void ForwardToReader(int signal_number) { pthread_kill(reader_of_signals, signal_number); }
+
+}  // namespace
 
 // Two threads, so that a second signal ends the process even while the callback hangs.
 class ShutdownSignal::Impl {
@@ -33,6 +42,12 @@ class ShutdownSignal::Impl {
     signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
     stop_fd_ = eventfd(0, EFD_CLOEXEC);
     reader_ = std::thread([this] { ReadSignals(); });
+    reader_of_signals = reader_.native_handle();
+    struct sigaction forward = {};
+    forward.sa_handler = ForwardToReader;
+    forward.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &forward, &sigterm_before_);
+    sigaction(SIGINT, &forward, &sigint_before_);
     caller_ = std::thread([this] { CallBack(); });
   }
 
@@ -41,6 +56,8 @@ class ShutdownSignal::Impl {
       absl::MutexLock lock(&mu_);
       stop_ = true;
     }
+    sigaction(SIGTERM, &sigterm_before_, nullptr);
+    sigaction(SIGINT, &sigint_before_, nullptr);
     const uint64_t one = 1;
     (void)!write(stop_fd_, &one, sizeof(one));
     reader_.join();
@@ -96,6 +113,7 @@ class ShutdownSignal::Impl {
   }
 
   sigset_t mask_before_;
+  struct sigaction sigterm_before_, sigint_before_;
   int signal_fd_ = -1;
   int stop_fd_ = -1;
   mutable absl::Mutex mu_;
@@ -120,7 +138,7 @@ void ExitWithParent() {
   // The parent may have died before that; Subprocess tells its children whom to expect.
   int parent = 0;
   const char* expected = std::getenv("SKEIN_PARENT_PID");
-  if (expected != nullptr && absl::SimpleAtoi(expected, &parent) && parent != getppid()) raise(SIGTERM);
+  if (expected != nullptr && absl::SimpleAtoi(expected, &parent) && parent != getppid()) kill(getpid(), SIGTERM);
 }
 
 }  // namespace skein

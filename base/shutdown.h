@@ -6,7 +6,8 @@
 namespace skein {
 
 // SIGTERM and SIGINT as a callback on an ordinary thread, where locks may be taken.
-// Construct first thing in main(), before any other thread: the signals are blocked in all later threads.
+// Construct first thing in main(), one at a time: the signals are blocked in all later threads, and handed on by those
+// that libraries have started before.
 // The first signal calls `on_signal` once; a second one ends the process at once with 128 + signal number.
 class ShutdownSignal {
  public:

@@ -6,115 +6,23 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
+#include "grpc/grpc.h"
 #include "gtest/gtest.h"
-#include "tests/testing/wait_until.h"
+#include "tests/actor/fake_learner.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
 
-using Stream = grpc::ServerReaderWriter<v1::CollectResponse, v1::CollectRequest>;
-
-// A learner that does what the test says with each connection, numbered from 0.
-class FakeLearner final : public v1::Learner::Service {
- public:
-  using Script = std::function<grpc::Status(int connection, Stream* stream)>;
-  explicit FakeLearner(Script script, int port = 0) : script_(std::move(script)) {
-    absl::StatusOr<std::unique_ptr<grpc::Server>> server;
-    WaitUntil([&] {
-      server = StartGrpcServer("127.0.0.1:" + std::to_string(port), this, &port_);
-      return server.ok();
-    });
-    server_ = *std::move(server);
-  }
-  ~FakeLearner() override { server_->Shutdown(std::chrono::system_clock::now()); }
-
-  int port() const { return port_; }
-  int connections() const { return connections_; }
-  // Answers each subscription: the policies' versions it gets.
-  std::function<std::vector<uint64_t>(const v1::SubscribePolicyRequest&)> policies;
-
-  grpc::Status Collect(grpc::ServerContext*, Stream* stream) override { return script_(connections_++, stream); }
-  grpc::Status SubscribePolicy(grpc::ServerContext* context, const v1::SubscribePolicyRequest* request,
-                               grpc::ServerWriter<v1::PolicySnapshot>* writer) override {
-    if (policies != nullptr) {
-      for (uint64_t version : policies(*request)) {
-        v1::PolicySnapshot snapshot;
-        snapshot.set_version(version);
-        writer->Write(snapshot);
-      }
-    }
-    WaitUntil([&] { return context->IsCancelled(); });
-    return grpc::Status::CANCELLED;
-  }
-
- private:
-  const Script script_;
-  int port_ = 0;
-  std::atomic<int> connections_{0};
-  std::unique_ptr<grpc::Server> server_;
-};
-
-v1::Hello ReadHello(Stream* stream) {
-  v1::CollectRequest request;
-  EXPECT_TRUE(stream->Read(&request) && request.has_hello());
-  return request.hello();
-}
-
-void SendWelcome(Stream* stream, uint64_t last_sequence = 0) {
-  v1::CollectResponse response;
-  response.mutable_welcome()->set_last_sequence(last_sequence);
-  stream->Write(response);
-}
-
-v1::Hello Welcome(Stream* stream, uint64_t last_sequence = 0) {
-  v1::Hello hello = ReadHello(stream);
-  SendWelcome(stream, last_sequence);
-  return hello;
-}
-
-void SendTicket(Stream* stream, uint64_t id) {
-  v1::CollectResponse response;
-  response.mutable_ticket()->set_id(id);
-  stream->Write(response);
-}
-
-void SendReceipt(Stream* stream, uint64_t sequence) {
-  v1::CollectResponse response;
-  response.mutable_receipt()->set_sequence(sequence);
-  response.mutable_receipt()->set_result(v1::RECEIPT_RESULT_ACCEPTED);
-  stream->Write(response);
-}
-
-grpc::Status Finished(Stream* stream) {
-  v1::CollectResponse response;
-  response.mutable_finished();
-  stream->Write(response);
-  return grpc::Status::OK;
-}
-
-v1::TrajectoryBatch ReadBatch(Stream* stream) {
-  v1::CollectRequest request;
-  EXPECT_TRUE(stream->Read(&request) && request.has_batch()) << request.ShortDebugString();
-  return request.batch();
-}
-
-// Reads until the connection ends.
-grpc::Status Drain(Stream* stream) {
-  v1::CollectRequest request;
-  while (stream->Read(&request)) {
-  }
-  return grpc::Status::OK;
-}
-
 class LearnerLinkTest : public testing::Test {
  protected:
+  // Keeps gRPC up between tests: once large writes were blocked, its shutdown can wait ten seconds for a poller.
+  static void SetUpTestSuite() { grpc_init(); }
   LearnerLinkTest() {
     options_.runners = 2;
     options_.env_spec.set_env_id("Sample-v0");

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
@@ -55,6 +56,21 @@ TEST_F(ShutdownTest, ReplacedAndRemovedCallbacksAreNotCalled) {
   });
   kill(getpid(), SIGTERM);
   ASSERT_TRUE(called.WaitForNotificationWithTimeout(kPatience));
+}
+
+TEST_F(ShutdownTest, AThreadThatWasThereBeforeDoesNotEndTheProcess) {
+  absl::Notification done;
+  std::thread before([&] { done.WaitForNotification(); });  // Blocks no signal.
+  absl::Notification called;
+  {
+    ShutdownSignal shutdown;
+    shutdown.OnSignal([&] { called.Notify(); });
+    kill(getpid(), SIGTERM);
+    EXPECT_TRUE(called.WaitForNotificationWithTimeout(kPatience));
+    shutdown.OnSignal(nullptr);
+  }
+  done.Notify();
+  before.join();
 }
 
 TEST_F(ShutdownTest, RestoresTheSignalMask) {

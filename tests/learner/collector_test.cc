@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/collector.h"
 
-#include <cmath>
 #include <limits>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
-#include "base/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/learner/sample_batch.h"
-#include "tests/learner/sample_metrics.h"
+#include "tests/learner/collector_fixture.h"
 
 namespace skein {
 namespace {
@@ -18,77 +15,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
-constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
-
-// Four environments in two blocks of two, two steps each: eight steps an iteration.
-class CollectorTest : public testing::Test {
- protected:
-  static Collector::Options MakeOptions() {
-    Collector::Options options;
-    options.run_id = "run";
-    options.shape = MakeSampleShape({});
-    options.num_envs = 4;
-    return options;
-  }
-  v1::Hello MakeHello(const ActorKey& actor, uint32_t runners = 1) {
-    v1::Hello hello;
-    hello.set_protocol_major(kProtocolMajor);
-    hello.set_run_id("run");
-    hello.set_actor_id(actor.actor_id);
-    hello.set_generation(actor.generation);
-    hello.set_ticket_credits(runners);
-    hello.set_runners(runners);
-    *hello.mutable_env_spec() = MakeOptions().shape.spec;
-    return hello;
-  }
-  void Open(const ActorKey& actor, uint32_t runners = 1) {
-    ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok());
-  }
-
-  // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
-  v1::TrajectoryBatch Serve(const ActorKey& actor, const v1::Ticket& ticket, float offset = 0,
-                            const std::vector<SampleEnd>& ends = {}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
-    Work& work = works_[actor];
-    work.collected += kBlockSteps;
-    batch.set_sequence(++work.sequence);
-    batch.set_env_steps_collected(work.collected);
-    batch.set_ticket_id(ticket.id());
-    batch.set_policy_version(ticket.policy_version());
-    return batch;
-  }
-  v1::ReceiptResult Deliver(const ActorKey& actor, const v1::TrajectoryBatch& batch) {
-    const v1::Receipt receipt = collector_.Receive(actor, batch);
-    EXPECT_EQ(receipt.sequence(), batch.sequence());
-    EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
-    ExpectBalance();
-    return receipt.result();
-  }
-  // Serves all that is granted until nothing more is.
-  void ServeIteration(float offset = 0) {
-    for (auto grants = collector_.TakeGrants(); !grants.empty(); grants = collector_.TakeGrants()) {
-      for (const auto& [actor, ticket] : grants) {
-        EXPECT_EQ(Deliver(actor, Serve(actor, ticket, offset)), v1::RECEIPT_RESULT_ACCEPTED);
-      }
-    }
-  }
-  std::optional<Collector::Iteration> Take() { return collector_.WaitForIteration(absl::ZeroDuration()); }
-  void ExpectBalance() {
-    const v1::StepAccount a = collector_.account();
-    EXPECT_EQ(a.collected(), a.trained() + a.stale() + a.rejected() + a.lost() + a.pending());
-    EXPECT_EQ(MetricValue(registry_, "skein_learner_env_steps_imbalance"), 0);
-  }
-
-  struct Work {
-    uint64_t sequence = 0, collected = 0;
-  };
-  std::map<ActorKey, Work> works_;
-  prometheus::Registry registry_;
-  LearnerMetrics metrics_{&registry_};
-  Collector collector_{MakeOptions(), &metrics_};
-};
 
 TEST_F(CollectorTest, RefusesAnotherProtocolRunOrEnvironment) {
   const auto code = [&](const v1::Hello& hello) { return collector_.Open(hello).status().code(); };
