@@ -19,13 +19,16 @@
 #include "actor/policy_store.h"
 #include "actor/reachable_address.h"
 #include "actor/runner.h"
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/coordinator_client.h"
 #include "base/grpc_transport.h"
 #include "base/http_server.h"
 #include "base/log.h"
+#include "base/rate_window.h"
 #include "base/resource_sampler.h"
 #include "env/registry.h"
+#include "model/env_spec_info.h"
 #include "model/policy.h"
 #include "prometheus/registry.h"
 
@@ -33,17 +36,6 @@ namespace skein {
 namespace {
 
 constexpr absl::Duration kDeliveryTimeout = absl::Seconds(3);
-
-v1::EnvSpecInfo Describe(const EnvSpec& spec) {
-  v1::EnvSpecInfo info;
-  info.set_env_id(spec.id);
-  info.set_obs_size(spec.obs_size);
-  info.set_action_size(spec.action_size);
-  info.set_discrete(spec.discrete);
-  info.set_num_agents(spec.num_agents);
-  info.set_global_state_size(spec.global_state_size);
-  return info;
-}
 
 v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   char host[256] = "";
@@ -54,28 +46,11 @@ v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   join.set_role(v1::ROLE_ACTOR);
   join.set_host(host);
   join.set_pid(getpid());
-  join.set_metrics_address(JoinHostPort(options.announce_host, metrics_port));
+  join.set_metrics_address(
+      MetricsAddress(options.metrics, metrics_port, options.announce_host, options.coordinator));
   join.set_runners(options.runners);
   return join;
 }
-
-// Rate over roughly the last ten seconds, from the totals that successive heartbeats see.
-class HeartbeatRate {
- public:
-  double Add(uint64_t total) {
-    const absl::Duration now = MonotonicNow();
-    if (now - since_ > absl::Seconds(10)) {
-      since_ = std::exchange(next_since_, now);
-      base_ = std::exchange(next_base_, total);
-    }
-    const double seconds = absl::ToDoubleSeconds(now - since_);
-    return seconds > 0 ? static_cast<double>(total - base_) / seconds : 0;
-  }
-
- private:
-  absl::Duration since_ = MonotonicNow(), next_since_ = since_;
-  uint64_t base_ = 0, next_base_ = 0;
-};
 
 // Everything of one actor process that starts and stops with its membership.
 class Actor {
@@ -92,6 +67,7 @@ class Actor {
  private:
   absl::Status Work(CoordinatorClient* coordinator);
   void OnMembership(const CoordinatorClient::Membership& membership);
+  void SetTarget(const CoordinatorClient::Membership& membership) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FillReport(v1::HeartbeatRequest* request);
   void StopRunners();
 
@@ -101,16 +77,19 @@ class Actor {
   Outbox outbox_;
   PolicyStore policies_;
   std::atomic<bool> stop_{false};
-  HeartbeatRate rate_;
+  Cancellation joining_;
+  Cancellation fatal_;  // Why the coordinator does not take this actor back.
+  RateWindow rate_;  // Of the coordinator client's thread.
   absl::Mutex mu_;
   LearnerLink* link_ ABSL_GUARDED_BY(mu_) = nullptr;
-  CoordinatorClient::Membership membership_ ABSL_GUARDED_BY(mu_);
 };
 
 void Actor::OnMembership(const CoordinatorClient::Membership& membership) {
   absl::MutexLock lock(&mu_);
-  membership_ = membership;
-  if (link_ == nullptr) return;
+  if (link_ != nullptr) SetTarget(membership);
+}
+
+void Actor::SetTarget(const CoordinatorClient::Membership& membership) {
   link_->SetTarget({ReachableAddress(membership.learner_address, options_.coordinator), membership.run_id,
                     membership.member_id, membership.generation});
 }
@@ -119,7 +98,8 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
   v1::MemberReport& report = *request->mutable_report();
   const ResourceSample sample = sampler_->newest();
   report.set_env_steps(outbox_.env_steps_collected());
-  report.set_env_steps_per_second(rate_.Add(report.env_steps()));
+  rate_.Add(MonotonicNow(), report.env_steps());
+  report.set_env_steps_per_second(rate_.Rate(MonotonicNow(), absl::Seconds(10)));
   report.set_policy_version(metrics_->policy_version());
   report.set_cpu_ratio(sample.cpu_ratio);
   report.set_resident_bytes(sample.resident_bytes);
@@ -132,12 +112,16 @@ void Actor::StopRunners() {
   policies_.Stop();
 }
 
-void Actor::RequestStop() { StopRunners(); }
+void Actor::RequestStop() {
+  joining_.Cancel();
+  StopRunners();
+}
 
 absl::Status Actor::Run(int metrics_port) {
   CoordinatorClient::Options membership;
   membership.address = options_.coordinator;
   membership.timeout = options_.timeout;
+  membership.cancel_join = &joining_;
   membership.join = MakeJoin(options_, metrics_port);
   membership.fill_report = [this](v1::HeartbeatRequest* request) { FillReport(request); };
   membership.on_membership = [this](const CoordinatorClient::Membership& now) { OnMembership(now); };
@@ -145,17 +129,27 @@ absl::Status Actor::Run(int metrics_port) {
     if (state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED)
       RequestStop();
   };
+  membership.on_fatal = [this](const absl::Status& why) {
+    fatal_.Cancel(why);
+    RequestStop();
+  };
+  const bool scrapable = !membership.join.metrics_address().empty();
   auto coordinator = CoordinatorClient::Join(std::move(membership));
   if (!coordinator.ok()) return coordinator.status();
   std::printf("actor joined member=%s metrics=%s\n", (*coordinator)->membership().member_id.c_str(),
-              JoinHostPort("127.0.0.1", metrics_port).c_str());
+              JoinHostPort(ParseHostPort(options_.metrics)->host, metrics_port).c_str());
   std::fflush(stdout);
+  if (!scrapable) {
+    spdlog::info("/metrics is served to this machine only, at {}; --metrics 0.0.0.0:0 shows it to others",
+                 JoinHostPort(ParseHostPort(options_.metrics)->host, metrics_port));
+  }
   const absl::Status status = Work(coordinator->get());
   (*coordinator)->Leave().IgnoreError();
   std::printf("actor left member=%s env_steps=%" PRIu64 "\n", (*coordinator)->membership().member_id.c_str(),
               metrics_->env_steps());
   std::fflush(stdout);
-  return status;
+  const absl::Status fatal = fatal_.status();
+  return fatal.ok() ? status : fatal;
 }
 
 absl::Status Actor::Work(CoordinatorClient* coordinator) {
@@ -172,24 +166,26 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   }
 
   LearnerLink::Options link_options;
-  link_options.env_spec = Describe((*env)->spec());
+  link_options.env_spec = MakeEnvSpecInfo((*env)->spec());
   link_options.runners = options_.runners;
   link_options.outbox = &outbox_;
   link_options.policies = &policies_;
   link_options.metrics = metrics_;
   link_options.on_policy = [&](uint64_t epoch, const v1::PolicySnapshot& snapshot) {
-    auto policy = Policy::FromSnapshot(snapshot, network);
-    if (policy.ok()) policies_.Put(epoch, *std::move(policy));
-    return policy.status();
+    try {
+      auto policy = Policy::FromSnapshot(snapshot, network);
+      if (policy.ok()) policies_.Put(epoch, *std::move(policy));
+      return policy.status();
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat("Torch failed while reading a policy: ", error.what()));
+    }
   };
   LearnerLink link(link_options);
-  CoordinatorClient::Membership membership;
   {
     absl::MutexLock lock(&mu_);
     link_ = &link;
-    membership = coordinator->membership();
+    SetTarget(coordinator->membership());
   }
-  OnMembership(membership);
 
   std::vector<absl::Status> runner_status(runners.size());
   std::vector<std::thread> runner_threads;
@@ -202,6 +198,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   absl::Status link_status;
   std::thread link_thread([&] {
     link_status = link.Run();
+    outbox_.GiveUp();
     StopRunners();
   });
 

@@ -20,7 +20,7 @@ constexpr uint32_t kPrefetchedTickets = 1;
 
 bool IsFinal(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ||
-         absl::IsUnauthenticated(status);
+         absl::IsUnauthenticated(status) || absl::IsResourceExhausted(status);
 }
 
 }  // namespace

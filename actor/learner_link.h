@@ -48,6 +48,7 @@ class LearnerLink {
 
   // Serves connections until the run is over, Stop() or Abort(): OK.
   // Aborted: the learner closed this life; join again. FailedPrecondition, InvalidArgument: it refused for good.
+  // ResourceExhausted: a batch is larger than messages may be.
   absl::Status Run();
 
   // Says goodbye after everything that the outbox will send, then Run returns. Call Outbox::StopSending() with it.

@@ -104,9 +104,15 @@ void Outbox::Acknowledge(const v1::Receipt& receipt) {
   absl::MutexLock lock(&mu_);
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     if (it->sequence != receipt.sequence()) continue;
-    in_hand_.erase(it->ticket_id);
-    granted_anew_.erase(it->ticket_id);
+    const uint64_t ticket_id = it->ticket_id;
     pending_.erase(it);
+    in_hand_.erase(ticket_id);
+    auto anew = granted_anew_.find(ticket_id);
+    if (anew == granted_anew_.end()) return;
+    // The learner granted the ticket once more before this receipt: what it refused is to be done again.
+    const bool served = receipt.result() == v1::RECEIPT_RESULT_ACCEPTED;
+    if (!served && !stopped_) tickets_.push_front(std::move(anew->second));
+    granted_anew_.erase(anew);
     return;
   }
 }
@@ -124,8 +130,14 @@ void Outbox::StopSending() {
 
 bool Outbox::WaitUntilReceipted(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  const auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pending_.empty(); };
-  return mu_.AwaitWithTimeout(absl::Condition(&empty), timeout);
+  const auto decided = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pending_.empty() || given_up_; };
+  mu_.AwaitWithTimeout(absl::Condition(&decided), timeout);
+  return pending_.empty();
+}
+
+void Outbox::GiveUp() {
+  absl::MutexLock lock(&mu_);
+  given_up_ = true;
 }
 
 Outbox::Life Outbox::life() const {

@@ -61,8 +61,10 @@ class Outbox {
   void Stop();
   // The writer may end when everything is sent.
   void StopSending();
-  // Waits until every batch is receipted. False: the timeout was over first.
+  // Waits until every batch is receipted. False: the timeout was over first, or GiveUp() was called.
   bool WaitUntilReceipted(absl::Duration timeout);
+  // No connection will be made any more.
+  void GiveUp();
 
   Life life() const;
   uint64_t env_steps_collected() const;  // By all lives.
@@ -79,6 +81,7 @@ class Outbox {
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_sending_ ABSL_GUARDED_BY(mu_) = false;
+  bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<HeldTicket> tickets_ ABSL_GUARDED_BY(mu_);
   std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);  // Tickets that runners work on or whose batch is pending.
   std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Came in this epoch while in hand.

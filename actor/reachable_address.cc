@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/reachable_address.h"
 
-#include "absl/strings/match.h"
 #include "base/host_port.h"
 
 namespace skein {
@@ -10,9 +9,18 @@ std::string ReachableAddress(const std::string& learner_address, const std::stri
   const auto learner = ParseHostPort(learner_address);
   const auto coordinator = ParseHostPort(coordinator_address);
   if (!learner.ok() || !coordinator.ok()) return learner_address;
-  const bool local = learner->host.empty() || learner->host == "localhost" || learner->host == "::1" ||
-                     absl::StartsWith(learner->host, "127.");
+  const bool local = learner->host.empty() || IsLoopback(learner->host);
   return local ? JoinHostPort(coordinator->host, learner->port) : learner_address;
+}
+
+std::string MetricsAddress(const std::string& listen, int port, const std::string& announce_host,
+                           const std::string& coordinator_address) {
+  if (!announce_host.empty()) return JoinHostPort(announce_host, port);
+  const auto listening = ParseHostPort(listen);
+  const auto coordinator = ParseHostPort(coordinator_address);
+  if (!listening.ok() || IsWildcard(listening->host)) return JoinHostPort("", port);
+  if (IsLoopback(listening->host) && !(coordinator.ok() && IsLoopback(coordinator->host))) return "";
+  return JoinHostPort(listening->host, port);
 }
 
 }  // namespace skein

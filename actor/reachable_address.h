@@ -9,4 +9,10 @@ namespace skein {
 // from elsewhere means the host under which the coordinator was reached.
 std::string ReachableAddress(const std::string& learner_address, const std::string& coordinator_address);
 
+// The address of /metrics for a join request, given where it is served (host:port asked for, port got). Without a host
+// the coordinator fills in the one it sees. Empty: it is served on the loopback only, and the coordinator, or
+// Prometheus beside it, may be on another machine.
+std::string MetricsAddress(const std::string& listen, int port, const std::string& announce_host,
+                           const std::string& coordinator_address);
+
 }  // namespace skein

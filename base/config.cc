@@ -209,8 +209,7 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t runners) {
+absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides) {
   v1::RunConfig config;
   if (!path.empty()) {
     absl::StatusOr<std::string> text = ReadFile(path, kMaxFileBytes);
@@ -221,8 +220,15 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::
     if (absl::Status status = ApplyOverride(assignment, &config); !status.ok()) return status;
   }
   ApplyDefaults(&config);
-  Resolve(runners, &config);
-  if (absl::Status status = ValidateRunConfig(config); !status.ok()) {
+  return config;
+}
+
+absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
+                                            uint32_t runners) {
+  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides);
+  if (!config.ok()) return config.status();
+  Resolve(runners, &*config);
+  if (absl::Status status = ValidateRunConfig(*config); !status.ok()) {
     if (path.empty()) return status;
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
   }

@@ -29,6 +29,11 @@ constexpr absl::Duration kBarrierSlack = absl::Seconds(2);  // For the coordinat
 
 bool IsAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
+// Trying to join again would end the same way.
+bool IsFinalRefusal(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
+}
+
 bool IsForgotten(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsFailedPrecondition(status); }
 
 // gRPC nests the cause behind its own layers: "failed to connect to ...: Connection refused".
@@ -52,6 +57,14 @@ class CoordinatorClientImpl : public CoordinatorClient {
 
   // Joins for the first time and starts the thread.
   absl::Status Start() {
+    if (options_.cancel_join == nullptr) return JoinAndStart();
+    options_.cancel_join->OnCancel([this] { CancelJoin(); });
+    const absl::Status status = JoinAndStart();
+    options_.cancel_join->OnCancel({});
+    return status;
+  }
+
+  absl::Status JoinAndStart() {
     const absl::Time begin = absl::Now();
     const absl::Time deadline = begin + options_.timeout;
     Backoff backoff(kRetryBase, absl::Seconds(1));
@@ -65,13 +78,15 @@ class CoordinatorClientImpl : public CoordinatorClient {
         options_.join.set_run_id(response->run_id());
         Adopt(*response);
         absl::MutexLock lock(&mu_);
+        join_cancelled_ = false;  // Too late for that.
         thread_ = std::thread([this] { Run(); });
         return absl::OkStatus();
       }
-      if (!IsAway(response.status())) {
-        return absl::Status(response.status().code(), absl::StrCat("the coordinator at ", options_.address,
-                                                                   " refused: ", response.status().message()));
+      if (JoinIsCancelled()) {
+        return absl::CancelledError(absl::StrCat("stopped before the coordinator at ", options_.address, " answered"));
       }
+      if (!IsAway(response.status())) return Refusal(response.status());
+      if (away.ok()) spdlog::debug("waiting for the coordinator at {}", options_.address);
       if (away.ok() || absl::IsUnavailable(response.status())) away = response.status();
       if (absl::Now() >= deadline) {
         return absl::UnavailableError(absl::StrCat("no coordinator answers at ", options_.address, " (waited ",
@@ -107,11 +122,6 @@ class CoordinatorClientImpl : public CoordinatorClient {
     return FromGrpc(stub_->Leave(&context, request, &response));
   }
 
-  void Beat() override ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    beat_ = true;
-  }
-
   absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
                                                            absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mu_) {
     if (timeout <= absl::ZeroDuration()) timeout = absl::Seconds(config_.coordinator().barrier_timeout_seconds());
@@ -145,7 +155,24 @@ class CoordinatorClientImpl : public CoordinatorClient {
       return;
     }
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithDeadline(absl::Condition(&stop_), next);
+    mu_.AwaitWithDeadline(absl::Condition(&join_cancelled_), next);
+  }
+
+  void CancelJoin() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (thread_.joinable()) return;  // Joined already.
+    join_cancelled_ = true;
+    for (grpc::ClientContext* context : calls_) context->TryCancel();
+  }
+
+  bool JoinIsCancelled() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return join_cancelled_;
+  }
+
+  absl::Status Refusal(const absl::Status& status) const {
+    return absl::Status(status.code(),
+                        absl::StrCat("the coordinator at ", options_.address, " refused: ", status.message()));
   }
 
   // Runs one call that Stop() cancels.
@@ -155,7 +182,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
     context.set_deadline(absl::ToChronoTime(deadline));
     {
       absl::MutexLock lock(&mu_);
-      if (stop_) return absl::CancelledError("the client has been stopped");
+      if (stop_ || join_cancelled_) return absl::CancelledError("the client has been stopped");
       calls_.insert(&context);
     }
     const grpc::Status status = call(&context);
@@ -194,7 +221,15 @@ class CoordinatorClientImpl : public CoordinatorClient {
     absl::Duration delay = Period();
     while (WaitForBeat(delay)) {
       absl::Status status = Heartbeat();
-      if (IsForgotten(status)) status = Rejoin(status);
+      if (IsForgotten(status)) {
+        status = Rejoin(status);
+        if (IsFinalRefusal(status)) {
+          status = Refusal(status);
+          spdlog::error("{}", std::string(status.message()));
+          if (options_.on_fatal) options_.on_fatal(status);
+          return;
+        }
+      }
       if (status.ok()) {
         if (std::exchange(away, false)) spdlog::info("the coordinator at {} answers again", options_.address);
         backoff.Reset();
@@ -252,10 +287,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   // False: stopped.
   bool WaitForBeat(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stop_ || beat_; };
-    mu_.AwaitWithTimeout(absl::Condition(&due), delay);
-    beat_ = false;
-    return !stop_;
+    return !mu_.AwaitWithTimeout(absl::Condition(&stop_), delay);
   }
 
   void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
@@ -282,7 +314,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
 
   mutable absl::Mutex mu_;
   Membership membership_ ABSL_GUARDED_BY(mu_);
-  bool beat_ ABSL_GUARDED_BY(mu_) = false;
+  bool join_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool left_ ABSL_GUARDED_BY(mu_) = false;
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mu_);

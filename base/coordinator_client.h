@@ -8,14 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancellation.h"
 #include "skein/v1/coordinator_service.pb.h"
 
 namespace skein {
 
 // A member's side of the control plane: joins, keeps the lease alive from a thread of its own, joins again
 // (new generation) when the coordinator has forgotten it or was restarted. A coordinator that is away is
-// waited for with jittered back-off for as long as the client lives. Thread-safe; the callbacks must not destroy the
-// client or call Leave().
+// waited for with jittered back-off for as long as the client lives; one that refuses is fatal. Thread-safe; the
+// callbacks must not destroy the client or call Leave().
 class CoordinatorClient {
  public:
   struct Membership {
@@ -28,16 +29,20 @@ class CoordinatorClient {
     std::string address;                         // Of the coordinator, host:port.
     v1::JoinRequest join;                        // Sent at each join; run_id is filled in from the first answer.
     absl::Duration timeout = absl::Seconds(30);  // For the first join only.
+    Cancellation* cancel_join = nullptr;         // Ends Join() early; not owned, not used after it.
     // Called on the client's thread before each heartbeat; must not block.
     std::function<void(v1::HeartbeatRequest*)> fill_report;
     // Called on the client's thread when generation or learner_address have changed, and once at the start.
     std::function<void(const Membership&)> on_membership;
     // Called on the client's thread when the run's state has changed.
     std::function<void(v1::RunState)> on_run_state;
+    // Called on the client's thread when the coordinator refuses for good to take this member back (FailedPrecondition
+    // or InvalidArgument, e.g. it serves another run now). Heartbeats have ended then; Leave() is still allowed.
+    std::function<void(const absl::Status&)> on_fatal;
   };
 
   // Blocks until joined. InvalidArgument: `address` is not host:port. Unavailable: nobody answered there within
-  // `timeout`; other codes as Join.
+  // `timeout`. Cancelled: `cancel_join`, within a second. Other codes as Join.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Join(Options options);
   virtual ~CoordinatorClient() = default;  // Stops heartbeats; does not leave.
 
@@ -46,8 +51,6 @@ class CoordinatorClient {
   // Sends a last report (fill_report is called once more, here) and leaves. Best effort within 2 s; heartbeats have
   // stopped and waiting calls are cancelled when it returns.
   virtual absl::Status Leave() = 0;
-  // Sends a heartbeat now, without waiting for its period or its answer.
-  virtual void Beat() = 0;
   // Arrives at a named barrier (see ArriveAtBarrier in the proto); returns who took part. A timeout of 0 is the run's
   // default. Codes as in the proto; Unavailable: the coordinator was away until the timeout. Cancelled: Leave().
   virtual absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,

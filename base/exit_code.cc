@@ -27,6 +27,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
       return kExitIo;
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
       return kExitTryAgain;
     default:
       return kExitInternal;

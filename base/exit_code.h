@@ -13,7 +13,7 @@ enum ExitCode : int {
   kExitUnavailable = 69,  // A service or port: UNAVAILABLE, DEADLINE_EXCEEDED, ALREADY_EXISTS.
   kExitInternal = 70,     // Anything else.
   kExitIo = 74,           // RESOURCE_EXHAUSTED, PERMISSION_DENIED.
-  kExitTryAgain = 75,     // ABORTED.
+  kExitTryAgain = 75,     // ABORTED, CANCELLED.
 };
 
 ExitCode ExitCodeOf(const absl::Status& status);

@@ -7,41 +7,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/system_error.h"
 
 namespace skein {
 namespace {
-
-absl::Status SystemError(absl::string_view action, const std::string& path, int error) {
-  const std::string message = absl::StrCat("cannot ", action, " ", path, ": ", strerror(error));
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ETXTBSY:
-      return absl::PermissionDeniedError(message);
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      return absl::ResourceExhaustedError(message);
-    case EISDIR:
-    case ENAMETOOLONG:
-    case ELOOP:
-    case EINVAL:
-      return absl::InvalidArgumentError(message);
-    default:
-      return absl::DataLossError(message);
-  }
-}
 
 // An open file that is closed at the end of its scope.
 class FileDescriptor {
@@ -61,17 +33,17 @@ class FileDescriptor {
 
 absl::Status WriteAndSync(const std::string& path, absl::string_view contents, int flags) {
   FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0666));
-  if (file.get() < 0) return SystemError("create", path, errno);
+  if (file.get() < 0) return SystemError(errno, absl::StrCat("cannot create ", path));
   while (!contents.empty()) {
     const ssize_t written = write(file.get(), contents.data(), contents.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      return SystemError("write", path, errno);
+      return SystemError(errno, absl::StrCat("cannot write ", path));
     }
     contents.remove_prefix(written);
   }
-  if (fsync(file.get()) != 0) return SystemError("write", path, errno);
-  if (file.Close() != 0) return SystemError("write", path, errno);
+  if (fsync(file.get()) != 0) return SystemError(errno, absl::StrCat("cannot write ", path));
+  if (file.Close() != 0) return SystemError(errno, absl::StrCat("cannot write ", path));
   return absl::OkStatus();
 }
 
@@ -79,9 +51,9 @@ absl::Status WriteAndSync(const std::string& path, absl::string_view contents, i
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return SystemError("read", path, errno);
+  if (file.get() < 0) return SystemError(errno, absl::StrCat("cannot read ", path));
   struct stat info;
-  if (fstat(file.get(), &info) != 0) return SystemError("read", path, errno);
+  if (fstat(file.get(), &info) != 0) return SystemError(errno, absl::StrCat("cannot read ", path));
   const auto too_large = [&] {
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": larger than ", max_bytes, " bytes"));
   };
@@ -95,7 +67,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
     const ssize_t got = read(file.get(), contents.data() + size, contents.size() - size);
     if (got < 0) {
       if (errno == EINTR) continue;
-      return SystemError("read", path, errno);
+      return SystemError(errno, absl::StrCat("cannot read ", path));
     }
     if (got == 0) break;
     size += got;
@@ -112,15 +84,16 @@ absl::Status WriteFileSynced(const std::string& path, absl::string_view contents
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
   const std::string temporary = absl::StrCat(path, ".tmp", getpid());
   absl::Status status = WriteAndSync(temporary, contents, O_NOFOLLOW);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = SystemError("replace", path, errno);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = SystemError(errno, absl::StrCat("cannot replace ", path));
   if (!status.ok()) unlink(temporary.c_str());
   return status;
 }
 
 absl::Status SyncFolder(const std::string& path) {
   const FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) return SystemError("open folder", path, errno);
-  if (fsync(folder.get()) != 0) return SystemError("sync folder", path, errno);
+  if (folder.get() < 0) return SystemError(errno, absl::StrCat("cannot open folder ", path));
+  if (fsync(folder.get()) != 0) return SystemError(errno, absl::StrCat("cannot sync folder ", path));
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include "base/grpc_transport.h"
 
 #include "absl/strings/str_cat.h"
+#include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/credentials.h"
@@ -21,6 +22,12 @@ constexpr int kMaxReconnectMillis = 5'000;
 // gRPC calls it the smallest back-off; it is how long one attempt to connect may take.
 constexpr int kConnectTimeoutMillis = 5'000;
 
+// Keeps gRPC's library alive until the process ends: taking it down with the last channel can block for 10 s.
+void KeepGrpcAlive() {
+  static const bool kept = (grpc_init(), true);
+  (void)kept;
+}
+
 }  // namespace
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -35,6 +42,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address, grpc::Service* service,
                                                               int* port) {
+  KeepGrpcAlive();
   absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return parsed.status();
   // gRPC says only that it could not bind, and says that on standard error too.
@@ -62,6 +70,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
 }
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+  KeepGrpcAlive();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);

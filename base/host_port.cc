@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -63,6 +64,12 @@ std::string JoinHostPort(const std::string& host, int port) {
   const bool is_v6 = host.find(':') != std::string::npos;
   return is_v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
+
+bool IsWildcard(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]"; }
 
 absl::Status CheckCanListen(const HostPort& address) {
   const std::string name = JoinHostPort(address.host, address.port);

@@ -16,6 +16,9 @@ struct HostPort {
 absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
 std::string JoinHostPort(const std::string& host, int port);
 
+bool IsLoopback(const std::string& host);
+bool IsWildcard(const std::string& host);  // "", "0.0.0.0", "::", "[::]"
+
 // Whether a server could listen there now; an empty host stands for every interface. Port 0 is always free.
 // Unavailable: "port P is in use", a host that does not resolve, an address that is not of this machine.
 absl::Status CheckCanListen(const HostPort& address);

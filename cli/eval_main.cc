@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
 
   const auto result = skein::Evaluate(options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
+  for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
   std::cout << (json ? ToJson(*result) : FormatEvaluation(*result)) << std::endl;
   if (!json) std::cout << "checkpoint " << result->checkpoint << " (digest " << result->digest << ")" << std::endl;
   return skein::kExitOk;

@@ -135,6 +135,7 @@ absl::StatusOr<EvaluationResult> EvaluateOrThrow(const EvaluationOptions& option
   result.env_steps = found->checkpoint.env_steps;
   result.seed = options.seed;
   result.mujoco_version = MujocoVersion();
+  result.warnings = found->warnings;
   for (uint32_t first = 0; first < options.episodes; first += kMaxParallelEpisodes) {
     const uint32_t count = std::min(kMaxParallelEpisodes, options.episodes - first);
     if (absl::Status status = RunEpisodes(**policy, env_options, first, count, &result); !status.ok()) return status;

@@ -41,6 +41,7 @@ std::string ToJson(const EvaluationResult& result) {
       {"length_mean", lengths.mean},
       {"returns", result.returns},
       {"lengths", result.lengths},
+      {"warnings", result.warnings},
   };
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -57,6 +58,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     json.at("mujoco_version").get_to(result.mujoco_version);
     json.at("returns").get_to(result.returns);
     json.at("lengths").get_to(result.lengths);
+    json.at("warnings").get_to(result.warnings);
     return result;
   } catch (const nlohmann::json::exception& error) {
     return absl::DataLossError(absl::StrCat("evaluation result is not what it should be: ", error.what()));

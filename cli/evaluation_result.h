@@ -17,8 +17,9 @@ struct EvaluationResult {
   uint64_t env_steps = 0;  // Trained when the checkpoint was written.
   uint64_t seed = 0;
   std::string mujoco_version;
-  std::vector<double> returns;   // One an episode, in order.
-  std::vector<int64_t> lengths;  // Env steps of each.
+  std::vector<double> returns;        // One an episode, in order.
+  std::vector<int64_t> lengths;       // Env steps of each.
+  std::vector<std::string> warnings;  // Newer checkpoints that were skipped, and why.
 };
 
 // Mean, population standard deviation and range. All zero if `values` is empty.
@@ -28,7 +29,7 @@ struct Spread {
 Spread SpreadOf(const std::vector<double>& values);
 
 // One JSON object on one line: env_id, checkpoint, digest, env_steps, seed, mujoco_version, episodes, return_mean,
-// return_std, return_min, return_max, length_mean, returns, lengths.
+// return_std, return_min, return_max, length_mean, returns, lengths, warnings.
 std::string ToJson(const EvaluationResult& result);
 // DataLoss: not such an object.
 absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text);

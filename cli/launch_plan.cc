@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/config.h"
+#include "base/host_port.h"
 #include "env/registry.h"
 #include "nlohmann/json.hpp"
 
@@ -37,26 +38,50 @@ std::vector<std::string> AllOverrides(const LaunchOptions& options) {
   return all;
 }
 
+// Whether the environments of that many runners divide an iteration.
+bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
+  return rollout.steps_per_iteration() % (runners * rollout.envs_per_runner()) == 0;
+}
+
+// The nearest to steps_per_iteration that `envs` environments divide, downwards if a minibatch allows.
+uint64_t FittingIteration(const v1::RunConfig& config, uint64_t envs) {
+  const uint64_t multiple = config.rollout().steps_per_iteration() / envs * envs;
+  return multiple < std::max<uint64_t>(config.ppo().minibatch_size(), 1) ? multiple + envs : multiple;
+}
+
+absl::Status DoesNotFit(const v1::RunConfig& config, uint32_t runners) {
+  const v1::RolloutConfig& rollout = config.rollout();
+  const uint32_t most = rollout.steps_per_iteration() / rollout.envs_per_runner();
+  const uint64_t envs = uint64_t{runners} * rollout.envs_per_runner();
+  uint32_t fewer = runners - 1, more = runners + 1;
+  while (fewer > 0 && !Fits(rollout, fewer)) --fewer;
+  while (more <= most && !Fits(rollout, more)) ++more;
+  std::string fitting;
+  if (fewer > 0) absl::StrAppend(&fitting, fewer);
+  if (more <= most) absl::StrAppend(&fitting, fitting.empty() ? "" : " or ", more);
+  if (!fitting.empty()) fitting = absl::StrCat("--runners ", fitting, ", or ");
+  return absl::InvalidArgumentError(
+      absl::StrCat("--runners ", runners, " x --envs-per-runner ", rollout.envs_per_runner(), " = ", envs,
+                   " environments do not divide rollout.steps_per_iteration ", rollout.steps_per_iteration(), "; try ",
+                   fitting, "--set rollout.steps_per_iteration=", FittingIteration(config, envs)));
+}
+
+// Not even one runner.
+absl::Status NothingFits(const v1::RunConfig& config) {
+  const v1::RolloutConfig& rollout = config.rollout();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--envs-per-runner ", rollout.envs_per_runner(), " does not divide rollout.steps_per_iteration ",
+                   rollout.steps_per_iteration(),
+                   "; try --set rollout.steps_per_iteration=", FittingIteration(config, rollout.envs_per_runner())));
+}
+
+// ", e.g. --envs 64", if twice as many environments would do.
+std::string Doubled(const v1::RolloutConfig& rollout) {
+  const uint64_t envs = uint64_t{2} * rollout.num_envs();
+  return rollout.steps_per_iteration() % envs == 0 ? absl::StrCat(", e.g. --envs ", envs) : "";
+}
+
 }  // namespace
-
-absl::StatusOr<ResumeMode> ParseResumeMode(const std::string& text) {
-  for (ResumeMode mode : {ResumeMode::kAuto, ResumeMode::kMust, ResumeMode::kNever}) {
-    if (text == ResumeModeName(mode)) return mode;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--resume: got '", text, "', want auto, must or never"));
-}
-
-const char* ResumeModeName(ResumeMode mode) {
-  switch (mode) {
-    case ResumeMode::kMust:
-      return "must";
-    case ResumeMode::kNever:
-      return "never";
-    case ResumeMode::kAuto:
-      break;
-  }
-  return "auto";
-}
 
 absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic) {
   if (text == "auto") return std::max(1u, automatic);
@@ -84,23 +109,38 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cor
   const auto wanted = ParseRunners(options.runners, options.actors == 0 ? kHeadRunners : cores);
   if (!wanted.ok()) return wanted.status();
   const std::vector<std::string> overrides = AllOverrides(options);
-  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, overrides, *wanted);
-  for (uint32_t fewer = *wanted; automatic && !config.ok() && fewer > 1;) {
-    const auto attempt = LoadRunConfig(options.config_path, overrides, --fewer);
-    if (attempt.ok()) config = attempt;  // Otherwise the message about `wanted` stands.
+  const auto open = ReadRunConfig(options.config_path, overrides);
+  if (!open.ok()) return open.status();
+  uint32_t sized_for = *wanted;  // Runners that the number of environments follows from, if it is open.
+  if (open->rollout().num_envs() == 0) {
+    while (automatic && sized_for > 1 && !Fits(open->rollout(), sized_for)) --sized_for;
+    if (!Fits(open->rollout(), sized_for)) {
+      return automatic ? NothingFits(*open) : DoesNotFit(*open, *wanted);
+    }
   }
+  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, overrides, sized_for);
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 
   if (absl::Status status = MakeEnv(plan.config.env().id()).status(); !status.ok()) return status;
-  if (options.actors == 0) return plan;
+  const v1::RolloutConfig& rollout = plan.config.rollout();
+  const uint32_t blocks = rollout.num_envs() / rollout.envs_per_runner();
+  const std::string sizes = absl::StrCat(rollout.num_envs(), " environments, ", rollout.envs_per_runner(), " a runner");
+  if (options.actors == 0) {
+    plan.notes.push_back(absl::StrCat("at most ", blocks, " runners, of all workers together, can work at once (",
+                                      sizes, "); more with --envs", Doubled(rollout)));
+    return plan;
+  }
 
-  const uint32_t blocks = plan.config.rollout().num_envs() / plan.config.rollout().envs_per_runner();
-  const uint32_t runners = std::min(*wanted, std::max(1u, blocks));
-  if (!automatic && runners < *wanted) {
-    plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted,
-                                      " runners: ", plan.config.rollout().num_envs(), " environments make ", blocks,
-                                      " blocks of ", plan.config.rollout().envs_per_runner()));
+  const uint32_t runners = std::min(*wanted, blocks);
+  if (runners < *wanted && open->rollout().num_envs() != 0) {
+    plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted, automatic ? " cores: " : " runners: ",
+                                      sizes, "; more with --envs or a smaller --envs-per-runner"));
+  } else if (runners < *wanted) {
+    plan.notes.push_back(absl::StrCat(
+        "note: using ", runners, " of ", *wanted, " cores: ", uint64_t{*wanted} * rollout.envs_per_runner(),
+        " environments, ", rollout.envs_per_runner(), " a runner, do not divide rollout.steps_per_iteration ",
+        rollout.steps_per_iteration(), "; another --envs-per-runner may"));
   }
   if (options.actors > runners) {
     return absl::InvalidArgumentError(
@@ -111,7 +151,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cor
 }
 
 std::string AnnounceHost(const std::string& host) {
-  if (host != "0.0.0.0" && host != "::" && host != "[::]" && !host.empty()) return host;
+  if (!IsWildcard(host)) return host;
   ifaddrs* interfaces = nullptr;
   if (getifaddrs(&interfaces) != 0) return "127.0.0.1";
   std::string found = "127.0.0.1";

@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/resume_mode.h"
 #include "skein/v1/config.pb.h"
 
 // From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
 namespace skein {
-
-enum class ResumeMode { kAuto, kMust, kNever };
-
-absl::StatusOr<ResumeMode> ParseResumeMode(const std::string& text);
-const char* ResumeModeName(ResumeMode mode);
 
 // What `skein train` and `skein head` were told. An unset option leaves the configuration file's value.
 struct LaunchOptions {
@@ -35,6 +31,7 @@ struct LaunchOptions {
   std::string announce_host;  // Name under which others reach `host`; empty = found out.
   int port = 0;
   int http_port = 0;
+  int data_port = 0;  // The learner's.
   bool no_eval = false;
 };
 
@@ -53,7 +50,8 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 
 // Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
 // With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
-// environments divide steps_per_iteration. InvalidArgument, NotFound: one line with the field.
+// environments divide steps_per_iteration. InvalidArgument, NotFound: one line with the field, or with the flags and
+// what would fit.
 absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores);
 
 // An address of this machine that others can reach: `host` itself unless it is a wildcard, then the first address

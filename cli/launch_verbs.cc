@@ -63,6 +63,10 @@ void AddHead(CLI::App* app, Action* action) {
       ->capture_default_str();
   verb->add_option("--announce-host", options->announce_host,
                    "Name under which workers reach this node; default: --host, or its first address for 0.0.0.0");
+  verb->add_option("--data-port", options->data_port,
+                   "Port where the learner takes trajectories; workers must reach it, 0 = a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   verb->footer(
       "Without --envs the run has the environments of two runners.\n"
       "Example:\n  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0\n"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
+#include "base/format_count.h"
+#include "base/run_state_name.h"
 
 namespace skein {
 namespace {
@@ -29,6 +29,9 @@ double Share(const v1::RunProgress& progress) {
 // Rounded down, so that 100 % is only ever shown at the target.
 std::string FormatPercent(double share) { return absl::StrFormat("%.1f%%", std::floor(share * 1000) / 10); }
 
+// "waiting for data"
+std::string StateText(v1::RunState state) { return absl::StrReplaceAll(RunStateName(state), {{"_", " "}}); }
+
 int CountActors(const v1::StatusResponse& status) {
   return std::count_if(status.members().begin(), status.members().end(),
                        [](const v1::MemberStatus& member) { return member.role() == "actor"; });
@@ -45,12 +48,6 @@ bool WaitsForData(const v1::StatusResponse& status) {
 
 }  // namespace
 
-std::string FormatCount(uint64_t count) {
-  std::string text = absl::StrCat(count);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), 1, ',');
-  return text;
-}
-
 std::string FormatSeconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   const uint64_t total = std::llround(std::min(seconds, 1e12));
@@ -65,11 +62,6 @@ std::string FormatBar(double share, int width) {
   return absl::StrCat("[", std::string(full, '#'), std::string(width - full, '-'), "]");
 }
 
-std::string RunStateName(v1::RunState state) {
-  const std::string name = v1::RunState_Name(state);
-  return absl::AsciiStrToLower(absl::StrReplaceAll(absl::StripPrefix(name, "RUN_STATE_"), {{"_", " "}}));
-}
-
 std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width) {
   const v1::RunProgress& progress = status.progress();
   const double share = Share(progress);
@@ -78,7 +70,7 @@ std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, c
                       FormatCount(progress.target_env_steps()), FormatSeconds(progress.eta_seconds()));
   const int bar = std::clamp(width - static_cast<int>(steps.size()) - 2, 4, 40);
   std::vector<std::string> lines = {
-      absl::StrFormat("%s  %s  %s  iteration %d", status.run_name(), status.env_id(), RunStateName(status.state()),
+      absl::StrFormat("%s  %s  %s  iteration %d", status.run_name(), status.env_id(), StateText(status.state()),
                       progress.iteration()),
       FormatBar(share, bar) + steps,
       absl::StrFormat("env-steps/s  %s (10 s)   %s (60 s)   %s (300 s)",
@@ -101,7 +93,7 @@ std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressN
   const v1::RunProgress& progress = status.progress();
   std::string line = absl::StrFormat(
       "%s  %s/%s (%s)  %s/%s/%s env-steps/s (10/60/300 s)  return %s  lag %s  actors %d  queue %d  ETA %s",
-      RunStateName(status.state()), FormatCount(progress.env_steps()), FormatCount(progress.target_env_steps()),
+      StateText(status.state()), FormatCount(progress.env_steps()), FormatCount(progress.target_env_steps()),
       FormatPercent(Share(progress)), FormatRate(progress.env_steps_per_second_10s()),
       FormatRate(progress.env_steps_per_second_60s()), FormatRate(progress.env_steps_per_second_300s()),
       FormatNumber(progress.mean_episode_return(), "-"), FormatNumber(progress.mean_policy_lag(), "-"),
@@ -115,7 +107,7 @@ std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressN
 std::string FormatStatusTable(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
   std::string text = absl::StrFormat("run       %s (%s), %s, up %s\n", status.run_name(), status.env_id(),
-                                     RunStateName(status.state()), FormatSeconds(status.uptime_seconds()));
+                                     StateText(status.state()), FormatSeconds(status.uptime_seconds()));
   const std::vector<std::string> block = FormatProgressBlock(status, {}, 1000);
   for (size_t i = 1; i < block.size(); ++i) absl::StrAppend(&text, "          ", block[i], "\n");
   absl::StrAppend(&text, "steps     ", FormatStepAccount(progress.account()), "\n");

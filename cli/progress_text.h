@@ -10,10 +10,8 @@
 // A run's status as text for people. Pure functions.
 namespace skein {
 
-std::string FormatCount(uint64_t count);         // 1234567 -> "1,234,567"
 std::string FormatSeconds(double seconds);       // 83 -> "1m23s"; negative, infinite or NaN -> "-"
 std::string FormatBar(double share, int width);  // 0.5, 8 -> "[####----]"; share is clamped to [0, 1]
-std::string RunStateName(v1::RunState state);    // "waiting for data"
 
 // What the display knows beyond the coordinator's answer.
 struct ProgressNotes {

@@ -2,7 +2,9 @@
 #include "cli/run_directory.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +22,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/file.h"
@@ -71,12 +72,17 @@ bool IsSkeinProcess(pid_t pid) {
 absl::Status WaitForOrphans(const std::string& folder, const std::vector<pid_t>& pids) {
   const absl::Duration give_up = MonotonicNow() + kOrphanGrace;
   for (pid_t pid : pids) {
+    const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (pid_fd < 0) continue;  // It has ended.
+    const absl::Cleanup close_pid_fd = [pid_fd] { close(pid_fd); };
     while (IsSkeinProcess(pid)) {
-      if (MonotonicNow() > give_up) {
+      const absl::Duration left = give_up - MonotonicNow();
+      if (left <= absl::ZeroDuration()) {
         return absl::UnavailableError(absl::StrCat(folder, " is still in use by process ", pid,
                                                    ", left behind by a skein that was killed; stop it first"));
       }
-      absl::SleepFor(absl::Milliseconds(50));
+      pollfd ended = {pid_fd, POLLIN, 0};
+      if (poll(&ended, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) > 0) break;
     }
   }
   return absl::OkStatus();
@@ -126,15 +132,16 @@ std::optional<CheckpointInfo> FindNewestCheckpoint(const std::string& run_path) 
     if (absl::StartsWith(name, "step_") && name > newest && fs::exists(it->path() / "DONE", ignored)) newest = name;
   }
   if (newest.empty()) return std::nullopt;
-  CheckpointInfo info;
-  info.path = folder + "/" + newest;
-  const auto manifest = ReadFile(info.path + "/manifest.json", kMaxManifestBytes);
-  if (!manifest.ok()) return info;
-  const auto json = nlohmann::json::parse(*manifest, nullptr, false);
-  if (!json.is_object()) return info;
-  if (const auto it = json.find("env_steps"); it != json.end() && it->is_number_unsigned()) info.env_steps = *it;
-  if (const auto it = json.find("digest"); it != json.end() && it->is_string()) info.digest = *it;
-  return info;
+  return ReadCheckpointInfo(folder + "/" + newest);
+}
+
+// Without what FirstDifference() leaves out.
+v1::RunConfig WhatIsLearned(v1::RunConfig config) {
+  config.clear_total_steps();
+  config.clear_checkpoint();
+  config.clear_coordinator();
+  config.clear_eval();
+  return config;
 }
 
 absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& config) {
@@ -176,7 +183,6 @@ std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, 
   for (int i = 0; i < a.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = a.GetDescriptor()->field(i);
     const std::string name = prefix + std::string(field->name());
-    if (name == "total_steps") continue;
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       auto difference = DifferenceWithin(a.GetReflection()->GetMessage(a, field),
                                          b.GetReflection()->GetMessage(b, field), name + ".");
@@ -190,6 +196,18 @@ std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, 
 }
 
 }  // namespace
+
+CheckpointInfo ReadCheckpointInfo(const std::string& path) {
+  CheckpointInfo info;
+  info.path = path;
+  const auto manifest = ReadFile(info.path + "/manifest.json", kMaxManifestBytes);
+  if (!manifest.ok()) return info;
+  const auto json = nlohmann::json::parse(*manifest, nullptr, false);
+  if (!json.is_object()) return info;
+  if (const auto it = json.find("env_steps"); it != json.end() && it->is_number_unsigned()) info.env_steps = *it;
+  if (const auto it = json.find("digest"); it != json.end() && it->is_string()) info.digest = *it;
+  return info;
+}
 
 absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, const v1::RunConfig& config,
                                                 ResumeMode resume) {
@@ -251,13 +269,11 @@ absl::Status RunDirectory::NoteChild(pid_t pid) const {
 }
 
 std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config) {
-  return DifferenceWithin(old_config, new_config, "");
+  return DifferenceWithin(WhatIsLearned(old_config), WhatIsLearned(new_config), "");
 }
 
 std::string RunId(const v1::RunConfig& config) {
-  v1::RunConfig copy = config;
-  copy.clear_total_steps();
-  const std::string text = ToYaml(copy);
+  const std::string text = ToYaml(WhatIsLearned(config));
   return absl::StrCat(config.name(), "-", absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size())).substr(0, 8));
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/launch_plan.h"
+#include "base/resume_mode.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {
@@ -20,6 +20,9 @@ struct CheckpointInfo {
   std::string digest;  // Empty if the manifest does not tell.
 };
 
+// Figures are 0 and empty where the manifest does not tell.
+CheckpointInfo ReadCheckpointInfo(const std::string& path);
+
 // The folder runs/<name> of one run, locked for as long as this object lives.
 //   runs/<name>/{config.yaml, lock, log.jsonl, log/<process>.log, checkpoints/, eval.json}
 // Move-only. Not thread-safe.
@@ -28,8 +31,8 @@ class RunDirectory {
   // Makes the folder or takes up the one that is there, locks it and writes config.yaml. The children of a skein that
   // was killed end by themselves; it waits for those noted in the lock file, 10 s at most. kNever: a folder that is
   // there is renamed to <name>.old-1 (or -2, ...) first. kMust: there must be a checkpoint. Unavailable: another
-  // process uses it (says which). FailedPrecondition: it has checkpoints of a configuration that differs in more than
-  // total_steps (names the first key). NotFound: kMust and no checkpoint. DataLoss: its config.yaml cannot be read.
+  // process uses it (says which). FailedPrecondition: it has checkpoints of a configuration that differs in what is
+  // learned (names the first key). NotFound: kMust and no checkpoint. DataLoss: its config.yaml cannot be read.
   // PermissionDenied, ResourceExhausted: cannot be written.
   static absl::StatusOr<RunDirectory> Open(const std::string& runs_dir, const v1::RunConfig& config, ResumeMode resume);
   RunDirectory(RunDirectory&& other) noexcept;
@@ -39,7 +42,8 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string config_path() const { return path_ + "/config.yaml"; }
   std::string log_path(const std::string& process) const { return path_ + "/log/" + process + ".log"; }
-  std::string json_log_path() const { return path_ + "/log.jsonl"; }  // All processes append to it.
+  // Coordinator, learner and local actors append to it.
+  std::string json_log_path() const { return path_ + "/log.jsonl"; }
   std::string eval_path() const { return path_ + "/eval.json"; }
   // Where the folder that was there before has gone; empty if it was not moved.
   const std::string& moved_to() const { return moved_to_; }
@@ -55,11 +59,12 @@ class RunDirectory {
   int lock_fd_ = -1;
 };
 
-// First setting in which the two differ, total_steps apart, as "a.b: old -> new"; nullopt if there is none.
+// First setting in which the two differ, as "a.b: old -> new"; nullopt if there is none. Leaves out what may change
+// between two sessions of a run because it does not touch what is learned: total_steps, checkpoint, coordinator, eval.
 std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config);
 
-// Names a run for its members: the same for the same name and configuration, total_steps apart, so that workers
-// find back to a run that was stopped and continued.
+// Names a run for its members: the same for configurations without a FirstDifference(), so that workers find back to a
+// run that was stopped and continued.
 std::string RunId(const v1::RunConfig& config);
 
 }  // namespace skein

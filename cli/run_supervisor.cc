@@ -22,8 +22,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kPollPeriod = absl::Seconds(1);
 constexpr absl::Duration kPollDeadline = absl::Milliseconds(500);
 constexpr absl::Duration kCoordinatorStart = absl::Seconds(15);
-// After a stop: under 10 s together.
-constexpr absl::Duration kLearnerStop = absl::Seconds(6);
+// After the learner has ended.
 constexpr absl::Duration kActorStop = absl::Milliseconds(1500);
 constexpr absl::Duration kCoordinatorStop = absl::Seconds(1);
 // After the learner has ended by itself: time for actors to hear of it.
@@ -32,8 +31,6 @@ constexpr absl::Duration kActorGrace = absl::Seconds(3);
 constexpr absl::Duration kRestartAfterLeave = absl::Seconds(5);
 constexpr absl::Duration kRestartWindow = absl::Minutes(1);
 constexpr size_t kRestartLimit = 3;
-
-bool IsWildcard(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]"; }
 
 // Starting the actor again would end the same way.
 bool IsUsersMistake(int code) { return code == kExitUsage || code == kExitData; }
@@ -71,12 +68,8 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
   }
   // The learner first: it writes a checkpoint and reports its last figures to the coordinator.
   if (learner_ != nullptr && !learner_->process().Poll()) {
-    if (stop.HasBeenNotified()) {
-      outcome.stopped = true;
-      display_->Say("stopping: the learner writes a checkpoint");
-    }
-    const int code = learner_->Stop(kLearnerStop);
-    if (code != 0 && outcome.exit_code == 0) Fail(*learner_, code, &outcome);
+    outcome.stopped = stop.HasBeenNotified();
+    StopLearner(&outcome);
   }
   outcome.wall_time = MonotonicNow() - begin;
   if (status_client_ != nullptr) PollStatus(true);
@@ -85,6 +78,7 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
   if (coordinator_ != nullptr) coordinator_->Stop(kCoordinatorStop);
   display_->Finish();
   outcome.last_status = last_status_;
+  outcome.first_checkpoint = first_checkpoint_;
   outcome.actor_restarts = notes_.actor_restarts;
   return outcome;
 }
@@ -103,12 +97,13 @@ absl::Status RunSupervisor::StartCoordinator() {
   if (!program.ok()) return program.status();
   auto child = Child::Start({.name = "coordinator",
                              .program = *program,
-                             .arguments = {"--config", directory_->config_path(),                             //
-                                           "--listen", JoinHostPort(options_.host, options_.port),            //
-                                           "--http", JoinHostPort(options_.host, options_.http_port),         //
-                                           "--run-dir", directory_->path(),                                   //
-                                           "--run-id", options_.run_id,                                       //
-                                           "--announce-host", options_.announce_host, "--exit-with-parent"},  //
+                             .arguments = {"--config", directory_->config_path(),                      //
+                                           "--listen", JoinHostPort(options_.host, options_.port),     //
+                                           "--http", JoinHostPort(options_.host, options_.http_port),  //
+                                           "--run-dir", directory_->path(),                            //
+                                           "--run-id", options_.run_id,                                //
+                                           "--announce-host", options_.announce_host,                  //
+                                           "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                              .log_path = directory_->log_path("coordinator"),
                              .capture_stdout = true});
   if (!child.ok()) return child.status();
@@ -140,12 +135,12 @@ absl::Status RunSupervisor::StartLearner() {
   if (!program.ok()) return program.status();
   auto child = Child::Start({.name = "learner",
                              .program = *program,
-                             .arguments = {"--coordinator", coordinator_address_,        //
-                                           "--run-dir", directory_->path(),              //
-                                           "--listen", JoinHostPort(options_.host, 0),   //
-                                           "--metrics", JoinHostPort(options_.host, 0),  //
-                                           "--resume", ResumeModeName(options_.resume),  //
-                                           "--timeout", "30s",                           //
+                             .arguments = {"--coordinator", coordinator_address_,                        //
+                                           "--run-dir", directory_->path(),                              //
+                                           "--listen", JoinHostPort(options_.host, options_.data_port),  //
+                                           "--metrics", JoinHostPort(options_.host, 0),                  //
+                                           "--resume", ResumeModeName(options_.resume),                  //
+                                           "--timeout", "30s",                                           //
                                            "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                              .log_path = directory_->log_path("learner"),
                              .torch_threads = options_.torch_threads});
@@ -215,7 +210,24 @@ void RunSupervisor::PollStatus(bool last) {
   next_poll_ = MonotonicNow() + kPollPeriod;
   if (!status.ok()) return;  // Its death is seen elsewhere; for a moment it may just be busy.
   last_status_ = *std::move(status);
+  if (first_checkpoint_.empty()) first_checkpoint_ = last_status_->progress().checkpoint();
   display_->Update(*last_status_, notes_, MonotonicNow(), last);
+}
+
+void RunSupervisor::StopLearner(Outcome* outcome) {
+  if (outcome->stopped) display_->Say("stopping: the learner writes a checkpoint");
+  Subprocess& process = learner_->process();
+  process.Signal(SIGTERM);
+  std::optional<int> code = process.Wait(options_.notice_after);
+  if (!code) {
+    display_->Say(absl::StrCat("still waiting for the learner's checkpoint; press Ctrl-C ",
+                               outcome->stopped ? "again" : "twice", " to give up"));
+    code = process.Wait(options_.learner_stop - options_.notice_after);
+  }
+  if (!code) code = learner_->Stop(absl::ZeroDuration());
+  // Stopped by the user before it had begun: that is how it ends then.
+  if (outcome->stopped && (*code == kExitTryAgain || *code == 128 + SIGTERM)) code = 0;
+  if (*code != 0 && outcome->exit_code == 0) Fail(*learner_, *code, outcome);
 }
 
 void RunSupervisor::StopActors(absl::Duration grace) {

@@ -32,9 +32,12 @@ class RunSupervisor {
     std::string announce_host = "127.0.0.1";
     int port = 0;
     int http_port = 0;
+    int data_port = 0;
     ResumeMode resume = ResumeMode::kAuto;
     std::string run_id;
-    int torch_threads = 1;                // Of the learner.
+    int torch_threads = 1;                            // Of the learner.
+    absl::Duration learner_stop = absl::Seconds(60);  // For its last checkpoint; it is killed after that.
+    absl::Duration notice_after = absl::Seconds(5);   // Of that time: then the user is told what is waited for.
     std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: tell people how to add workers.
   };
   struct Outcome {
@@ -42,6 +45,7 @@ class RunSupervisor {
     bool stopped = false;  // By the user's signal.
     std::string failure;   // What to tell the user; empty if exit_code is 0.
     std::optional<v1::StatusResponse> last_status;
+    std::string first_checkpoint;  // The first that the learner named: what it went on from, if it did. May be empty.
     absl::Duration wall_time;
     uint64_t actor_restarts = 0;
   };
@@ -51,7 +55,7 @@ class RunSupervisor {
   ~RunSupervisor();
 
   // Returns when the learner has ended, something has failed, or `stop` was notified and all have been stopped:
-  // learner first, which writes a checkpoint, then actors, then coordinator, in 10 s at most. Call once.
+  // learner first, which writes a checkpoint, then actors, then coordinator. Call once.
   Outcome Run(const absl::Notification& stop);
 
  private:
@@ -66,6 +70,7 @@ class RunSupervisor {
   bool Watch(Outcome* outcome);
   bool WatchActor(ActorSlot* slot, Outcome* outcome);
   void PollStatus(bool last);
+  void StopLearner(Outcome* outcome);
   void StopActors(absl::Duration grace);
   static void Fail(const Child& child, int code, Outcome* outcome);
 
@@ -75,6 +80,7 @@ class RunSupervisor {
   std::string coordinator_address_;
   std::unique_ptr<StatusClient> status_client_;
   std::optional<v1::StatusResponse> last_status_;
+  std::string first_checkpoint_;
   absl::Duration next_poll_ = -absl::InfiniteDuration();
   ProgressNotes notes_;
   std::unique_ptr<Child> coordinator_;

@@ -7,9 +7,11 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "base/exit_code.h"
+#include "base/format_count.h"
 #include "base/shutdown.h"
 #include "cli/evaluation_result.h"
 #include "cli/final_evaluation.h"
@@ -25,6 +27,12 @@ std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
                       ")");
 }
 
+// By the name of its folder, step_000000012345.
+uint64_t StepsOf(const std::string& checkpoint) {
+  uint64_t steps = 0;
+  return absl::SimpleAtoi(checkpoint.substr(checkpoint.rfind('_') + 1), &steps) ? steps : 0;
+}
+
 RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
                                          const std::string& program_folder) {
   RunSupervisor::Options supervisor;
@@ -33,6 +41,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.announce_host = options.announce_host.empty() ? AnnounceHost(options.host) : options.announce_host;
   supervisor.port = options.port;
   supervisor.http_port = options.http_port;
+  supervisor.data_port = options.data_port;
   supervisor.resume = plan.resume;
   supervisor.run_id = RunId(plan.config);
   supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
@@ -47,8 +56,10 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
   if (checkpoint) {
     const uint64_t trained = checkpoint->env_steps - std::min(steps_before, checkpoint->env_steps);
     const uint64_t rate = seconds > 0 ? static_cast<uint64_t>(static_cast<double>(trained) / seconds) : 0;
-    std::cout << "trained: " << FormatCount(trained) << " env steps in " << FormatSeconds(seconds) << " ("
-              << FormatCount(rate) << " env-steps/s with start and end)\n";
+    if (trained > 0) {
+      std::cout << "trained: " << FormatCount(trained) << " env steps in " << FormatSeconds(seconds) << " ("
+                << FormatCount(rate) << " env-steps/s with start and end)\n";
+    }
   }
   if (outcome.last_status && outcome.last_status->progress().account().collected() > 0) {
     std::cout << "step account: " << FormatStepAccount(outcome.last_status->progress().account()) << "\n";
@@ -72,6 +83,8 @@ int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, cons
     return kExitOk;
   }
   if (!result.ok()) return ReportAndExitCode(command.c_str(), result.status());
+  for (const std::string& warning : result->warnings) std::cerr << command << ": warning: " << warning << std::endl;
+  if (!result->warnings.empty()) std::cout << "evaluated instead: " << result->checkpoint << "\n";
   std::cout << "evaluation: " << FormatEvaluation(*result) << " (" << directory.eval_path() << ")" << std::endl;
   return kExitOk;
 }
@@ -93,14 +106,13 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (!directory->moved_to().empty()) std::cout << "moved the old run to " << directory->moved_to() << "\n";
   std::cout << "run directory: " << directory->path() << std::endl;
   const auto before = directory->NewestCheckpoint();
-  const uint64_t steps_before = before ? before->env_steps : 0;
+  uint64_t steps_before = before ? before->env_steps : 0;
   if (before && steps_before >= config.total_steps()) {
+    // The learner is started all the same: only it can tell whether the checkpoint is sound, and make up for it if not.
     std::cout << "target already reached: " << FormatCount(steps_before) << " of " << FormatCount(config.total_steps())
-              << " env steps; raise it with --steps, or start over with --resume never\n"
-              << DescribeCheckpoint(*before) << std::endl;
-    return EvaluateAndReport(options, *plan, command, program_folder, *directory, stop);
-  }
-  if (before) {
+              << " env steps; raise it with --steps, or start over with --resume never; verifying the checkpoint"
+              << std::endl;
+  } else if (before) {
     std::cout << "resuming at " << FormatCount(steps_before) << " of " << FormatCount(config.total_steps())
               << " env steps" << std::endl;
   }
@@ -108,7 +120,15 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   ProgressDisplay display(stdout, TerminalWidth(stdout));
   RunSupervisor supervisor(SupervisorOptions(options, *plan, program_folder), &*directory, &display);
   const RunSupervisor::Outcome outcome = supervisor.Run(stop);
-  const auto after = directory->NewestCheckpoint();
+  if (before && !outcome.first_checkpoint.empty() && outcome.first_checkpoint < before->path) {
+    std::cerr << command << ": warning: " << before->path << " is damaged (" << directory->log_path("learner")
+              << " says how); went on from " << outcome.first_checkpoint << std::endl;
+    steps_before = StepsOf(outcome.first_checkpoint);
+  }
+  auto after = directory->NewestCheckpoint();
+  if (outcome.last_status && !outcome.last_status->progress().checkpoint().empty()) {
+    after = ReadCheckpointInfo(outcome.last_status->progress().checkpoint());  // A later one would be damaged.
+  }
   const bool reached = after && after->env_steps >= config.total_steps();
   Report(outcome, steps_before, after);
   if (outcome.exit_code != 0) {

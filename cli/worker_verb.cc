@@ -52,7 +52,8 @@ void AddWorker(CLI::App* app, Action* action) {
   verb->add_option("--address", options->address, "The head's HOST:PORT, as it prints it")->required();
   verb->add_option("--runners", options->runners, "Runner threads, or auto = one a core")->capture_default_str();
   verb->add_option("--timeout", options->timeout, "How long to wait for the head at first")->capture_default_str();
-  verb->add_option("--metrics", options->metrics, "Where to serve /metrics; 0.0.0.0:0 to be scraped from other nodes")
+  verb->add_option("--metrics", options->metrics,
+                   "Where to serve /metrics; by default for this node only, 0.0.0.0:0 for all")
       ->capture_default_str();
   verb->footer("Example:\n  skein worker --address 10.0.0.1:7070 --runners 8 --metrics 0.0.0.0:0");
   verb->callback(

@@ -7,27 +7,13 @@
 
 #include "absl/strings/str_format.h"
 #include "base/config.h"
-#include "base/file.h"
 #include "base/grpc_transport.h"
 #include "coordinator/http.h"
-#include "coordinator/peer_address.h"
 
 namespace skein {
 namespace {
 
-constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr std::chrono::milliseconds kShutdownGrace{200};
-
-absl::StatusOr<v1::RunConfig> LoadConfig(const std::string& path) {
-  v1::RunConfig config;
-  if (!path.empty()) {
-    absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);
-    if (!text.ok()) return text.status();
-    if (absl::Status status = MergeYaml(*text, path, &config); !status.ok()) return status;
-  }
-  ApplyDefaults(&config);
-  return config;
-}
 
 std::string RandomRunId() {
   std::random_device random;
@@ -51,7 +37,7 @@ absl::Status CoordinatorOptions::Validate() const {
 }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
-  absl::StatusOr<v1::RunConfig> config = LoadConfig(options.config_path);
+  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, {}, 1);
   if (!config.ok()) return config.status();
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
 

@@ -16,7 +16,7 @@
 namespace skein {
 
 struct CoordinatorOptions {
-  std::string config_path;  // Resolved configuration as YAML; empty = all defaults.
+  std::string config_path;  // YAML; what it leaves open is resolved as for one runner. Empty = all defaults.
   std::string listen = "127.0.0.1:7070";
   std::string http = "127.0.0.1:0";
   std::string run_directory;  // Only shown.

@@ -29,7 +29,7 @@ absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id
   }
   if (!request.run_id().empty() && request.run_id() != run_id) {
     return absl::FailedPreconditionError(
-        absl::StrCat("this coordinator serves run ", run_id, ", not run ", request.run_id()));
+        absl::StrCat("it serves run ", run_id, ", this member belongs to run ", request.run_id()));
   }
   if (request.role() == v1::ROLE_LEARNER && request.data_address().empty()) {
     return absl::InvalidArgumentError("a learner must give the data_address of its Learner service");

@@ -2,6 +2,7 @@
 // skein-coordinator: the control plane of one run.
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -16,8 +17,9 @@ namespace {
 
 constexpr char kProgram[] = "skein-coordinator";
 
-void AddFlags(CLI::App* app, CoordinatorOptions* options) {
-  app->add_option("--config", options->config_path, "Resolved run configuration (YAML)")->type_name("FILE");
+void AddFlags(CLI::App* app, CoordinatorOptions* options, std::string* log_json) {
+  app->add_option("--config", options->config_path, "Run configuration (YAML); what it leaves open gets its default")
+      ->type_name("FILE");
   app->add_option("--listen", options->listen, "Address for gRPC; port 0 takes a free one")
       ->type_name("HOST:PORT")
       ->capture_default_str();
@@ -28,6 +30,7 @@ void AddFlags(CLI::App* app, CoordinatorOptions* options) {
   app->add_option("--run-id", options->run_id, "Id of the run; random if empty")->type_name("ID");
   app->add_option("--announce-host", options->announce_host, "Host name or address others reach this node by")
       ->type_name("HOST");
+  app->add_option("--log-json", *log_json, "File for the log, one JSON object a line")->type_name("FILE");
   app->add_flag("--exit-with-parent", options->exit_with_parent, "Stop when the parent process ends");
   app->footer("Example: skein-coordinator --config run.yaml --listen 0.0.0.0:7070 --announce-host node1");
 }
@@ -52,8 +55,9 @@ absl::Status Run(const CoordinatorOptions& options, ShutdownSignal* signal) {
 int main(int argc, char** argv) {
   skein::ShutdownSignal signal;
   skein::CoordinatorOptions options;
+  std::string log_json;
   CLI::App app("The control plane of one run: membership, barriers, status page, metrics.", skein::kProgram);
-  skein::AddFlags(&app, &options);
+  skein::AddFlags(&app, &options, &log_json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -61,7 +65,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return skein::ReportAndExitCode(skein::kProgram, absl::InvalidArgumentError(error.what()));
   }
-  skein::InitLog("coordinator");
+  skein::InitLog(skein::kProgram, log_json);
   if (options.exit_with_parent) skein::ExitWithParent();
   absl::Status status = options.Validate();
   if (status.ok()) status = skein::Run(options, &signal);

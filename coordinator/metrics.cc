@@ -2,7 +2,7 @@
 #include "coordinator/metrics.h"
 
 #include "absl/strings/ascii.h"
-#include "coordinator/run_state_name.h"
+#include "base/run_state_name.h"
 
 namespace skein {
 namespace {

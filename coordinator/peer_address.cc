@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "base/grpc_transport.h"
+#include "base/host_port.h"
 
 namespace skein {
 
@@ -21,12 +21,6 @@ std::string HostOfPeer(const std::string& peer) {
   if (absl::ConsumePrefix(&mapped, "::ffff:") && absl::StrContains(mapped, '.')) host = mapped;
   return std::string(host);
 }
-
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
-}
-
-bool IsWildcard(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::"; }
 
 absl::StatusOr<std::string> CompleteAddress(const std::string& address, const std::string& host) {
   if (address.empty()) return address;

@@ -11,9 +11,6 @@ namespace skein {
 // address in IPv6 form comes out as IPv4. Peers without an address (inproc:, unix:) are on this node: "127.0.0.1".
 std::string HostOfPeer(const std::string& peer);
 
-bool IsLoopback(const std::string& host);
-bool IsWildcard(const std::string& host);  // "", "0.0.0.0", "::"
-
 // `address` (host:port) with an empty or wildcard host replaced by `host`; an empty address stays empty.
 // InvalidArgument: `address` is not host:port, or its port is 0.
 absl::StatusOr<std::string> CompleteAddress(const std::string& address, const std::string& host);

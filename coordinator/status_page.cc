@@ -8,7 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
-#include "coordinator/run_state_name.h"
+#include "base/format_count.h"
+#include "base/run_state_name.h"
 
 namespace skein {
 namespace {
@@ -32,12 +33,6 @@ std::string Escape(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
-std::string Count(uint64_t count) {
-  std::string digits = absl::StrCat(count);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, 1, ',');
-  return digits;
-}
-
 std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.1f", value) : "-"; }
 
 std::string Seconds(double seconds) {
@@ -53,14 +48,15 @@ std::string RunTable(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
   return absl::StrCat(
       "<table>\n", Row("State", RunStateName(status.state())),
-      Row("Env steps", absl::StrCat(Count(progress.env_steps()), " of ", Count(progress.target_env_steps()))),
+      Row("Env steps",
+          absl::StrCat(FormatCount(progress.env_steps()), " of ", FormatCount(progress.target_env_steps()))),
       Row("Time to go", Seconds(progress.eta_seconds())),
       Row("Env steps/s (10, 60, 300 s)",
           absl::StrFormat("%.0f, %.0f, %.0f", progress.env_steps_per_second_10s(), progress.env_steps_per_second_60s(),
                           progress.env_steps_per_second_300s())),
       Row("Mean episode return", Number(progress.mean_episode_return())),
       Row("Mean policy lag", Number(progress.mean_policy_lag())),
-      Row("Policy version", Count(progress.policy_version())), Row("Environment", status.env_id()),
+      Row("Policy version", FormatCount(progress.policy_version())), Row("Environment", status.env_id()),
       Row("Run id", status.run_id()), Row("Run directory", status.run_directory()),
       Row("Checkpoint", progress.checkpoint()), Row("Up for", Seconds(status.uptime_seconds())),
       Row("Joins, leaves, expirations",
@@ -75,11 +71,11 @@ std::string MemberRow(const v1::MemberStatus& member) {
     name = absl::StrCat("<a href=\"http://", Escape(member.metrics_address()), "/metrics\">", name, "</a>");
   }
   return absl::StrCat("<tr><td>", name, "</td><td>", Escape(member.host()), "</td><td class=\"number\">", member.pid(),
-                      "</td><td class=\"number\">", Count(report.env_steps()), "</td><td class=\"number\">",
+                      "</td><td class=\"number\">", FormatCount(report.env_steps()), "</td><td class=\"number\">",
                       absl::StrFormat("%.0f", report.env_steps_per_second()), "</td><td class=\"number\">",
-                      Count(report.policy_version()), "</td><td class=\"number\">",
+                      FormatCount(report.policy_version()), "</td><td class=\"number\">",
                       absl::StrFormat("%.0f %%", 100 * report.cpu_ratio()), "</td><td class=\"number\">",
-                      Count(report.resident_bytes() >> 20), "</td><td class=\"number\">",
+                      FormatCount(report.resident_bytes() >> 20), "</td><td class=\"number\">",
                       absl::StrFormat("%.1f", member.seconds_since_heartbeat()), "</td><td>",
                       Escape(report.last_error()), "</td></tr>\n");
 }

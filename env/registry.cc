@@ -2,11 +2,11 @@
 #include "env/registry.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/edit_distance.h"
 #include "env/classic/cartpole.h"
 #include "env/classic/mountain_car_continuous.h"
 #include "env/classic/pendulum.h"
@@ -35,26 +35,12 @@ constexpr Entry kEntries[] = {
     {PendulumSpec, "Swing a pendulum up and hold it with a weak motor.", Make<MakePendulum>},
 };
 
-// Insertions, deletions and substitutions between two ids, upper and lower case being the same letter.
-int EditDistance(const std::string& from, const std::string& to) {
-  std::vector<int> row(to.size() + 1);  // From the first i letters of `from` to each beginning of `to`.
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < from.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i) + 1;
-    for (size_t j = 0; j < to.size(); ++j) {
-      const int substituted = diagonal + (absl::ascii_tolower(from[i]) == absl::ascii_tolower(to[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 absl::Status UnknownEnv(const std::string& id) {
-  const Entry& nearest = *std::min_element(
-      std::begin(kEntries), std::end(kEntries),
-      [&](const Entry& a, const Entry& b) { return EditDistance(id, a.spec().id) < EditDistance(id, b.spec().id); });
+  const auto distance = [lower = absl::AsciiStrToLower(id)](const Entry& entry) {
+    return EditDistance(lower, absl::AsciiStrToLower(entry.spec().id));
+  };
+  const Entry& nearest = *std::min_element(std::begin(kEntries), std::end(kEntries),
+                                           [&](const Entry& a, const Entry& b) { return distance(a) < distance(b); });
   return absl::InvalidArgumentError(
       absl::StrCat("unknown environment '", id, "'; did you mean '", nearest.spec().id, "'? `skein envs` lists all"));
 }

@@ -16,6 +16,13 @@ absl::Status FieldError(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("tensors.", name, ": ", what));
 }
 
+constexpr int64_t kCountLimit = int64_t{1} << 32;
+
+// Whether `value` is a whole number in [0, limit).
+bool IsCount(double value, int64_t limit) {
+  return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);
+}
+
 int64_t SizeOf(v1::DataType dtype) {
   switch (dtype) {
     case v1::DATA_TYPE_FLOAT32:
@@ -148,6 +155,15 @@ absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shap
   const double* state = reinterpret_cast<const double*>(tensor->data().data());
   for (size_t i = 0; i < tensor->data().size() / sizeof(double); ++i) {
     if (!std::isfinite(state[i])) return FieldError("env_state", absl::StrCat("element ", i, " is not finite"));
+  }
+  for (int64_t e = 0; e < E && shape.env_state_size >= 2; ++e) {
+    // Row: episode, step, return so far, then the environment's own (see VectorEnv::SaveState).
+    const double* row = state + e * shape.env_state_size;
+    if (!IsCount(row[0], kCountLimit) || !IsCount(row[1], shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit)) {
+      return FieldError("env_state", absl::StrCat("environment ", e, " is at episode ", row[0], ", step ", row[1],
+                                                  ", want whole numbers >= 0 and a step below ", shape.max_episode_steps,
+                                                  " (0 = no limit)"));
+    }
   }
   checked->env_state = tensor;
   return absl::OkStatus();

@@ -23,6 +23,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/system_error.h"
 
 namespace skein {
 namespace {
@@ -59,24 +60,6 @@ std::string Digest(const Checkpoint& checkpoint, const EncodedFiles& files) {
   }
   for (const std::string& file : files) XXH3_64bits_update(state, file.data(), file.size());
   return Hex(XXH3_64bits_digest(state));
-}
-
-// REQUIRES: error_number != 0.
-absl::Status SystemError(int error_number, const std::string& what) {
-  const std::string message = absl::StrCat(what, ": ", std::generic_category().message(error_number));
-  switch (error_number) {
-    case ENOSPC:
-    case EDQUOT:
-      return absl::ResourceExhaustedError(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(message);
-    case ENOENT:
-      return absl::NotFoundError(message);
-    default:
-      return absl::UnknownError(message);
-  }
 }
 
 std::string StepName(uint64_t env_steps) { return absl::StrFormat("%s%012u", kStepPrefix, env_steps); }

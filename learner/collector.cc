@@ -8,6 +8,11 @@
 #include "base/log.h"
 
 namespace skein {
+namespace {
+
+constexpr uint64_t kSequenceLimit = uint64_t{1} << 32;  // Times a fragment's steps still far from overflow.
+
+}  // namespace
 
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
     : run_id_(options.run_id),
@@ -66,6 +71,21 @@ void Collector::Depart(const ActorKey& actor, const v1::Goodbye& goodbye) {
   ExportAccount();
 }
 
+absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& batch) const {
+  const uint64_t fragment_steps = static_cast<uint64_t>(shape_.steps * shape_.num_envs);
+  if (batch.sequence() > kSequenceLimit || batch.env_steps_collected() > batch.sequence() * fragment_steps) {
+    return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", batch.env_steps_collected(),
+                                                   " at sequence ", batch.sequence(), ", want at most ", fragment_steps,
+                                                   " for each"));
+  }
+  const std::optional<uint32_t> block = office_.BlockOf(batch.ticket_id());
+  if (block && uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs) != batch.first_env()) {
+    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", batch.first_env(), ", the ticket has ",
+                                                   uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs)));
+  }
+  return absl::OkStatus();
+}
+
 v1::Receipt Collector::Receive(const ActorKey& actor, const v1::TrajectoryBatch& batch) {
   v1::Receipt receipt;
   receipt.set_sequence(batch.sequence());
@@ -85,14 +105,13 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const v1::TrajectoryBatch&
     } else if (batch.sequence() <= ledger_.last_sequence(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_DUPLICATE);
       receipt.set_message("this sequence was received before");
-    } else if (!valid.ok()) {
+    } else if (const absl::Status header = valid.ok() ? CheckHeader(batch) : valid; !header.ok()) {
       office_.Refuse(batch.ticket_id());
       // A malformed size must not enter the books: only a batch of the right shape counts its steps.
       const bool sized = batch.steps() == shape_.steps && batch.num_envs() == shape_.num_envs;
-      ledger_.Arrive(actor, batch.sequence(), sized ? env_steps : 0, batch.env_steps_collected(),
-                     StepLedger::Fate::kRejected);
+      ledger_.Arrive(actor, batch.sequence(), sized ? env_steps : 0, 0, StepLedger::Fate::kRejected);
       receipt.set_result(v1::RECEIPT_RESULT_REJECTED);
-      receipt.set_message(std::string(valid.message()));
+      receipt.set_message(std::string(header.message()));
     } else if (batch.policy_version() != policy_version_ || !(block = office_.Redeem(batch.ticket_id()))) {
       office_.Refuse(batch.ticket_id());  // Open still if only the version was wrong.
       ledger_.Arrive(actor, batch.sequence(), env_steps, batch.env_steps_collected(), StepLedger::Fate::kStale);

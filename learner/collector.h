@@ -75,6 +75,8 @@ class Collector {
 
  private:
   bool Complete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || (open_ && office_.complete()); }
+  // What a batch says about itself against its ticket and against what is possible.
+  absl::Status CheckHeader(const v1::TrajectoryBatch& batch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExportAccount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string run_id_;

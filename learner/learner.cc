@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/coordinator_client.h"
 #include "base/grpc_transport.h"
@@ -25,6 +26,7 @@
 #include "learner/progress.h"
 #include "learner/service.h"
 #include "learner/trainer.h"
+#include "model/env_spec_info.h"
 #include "nlohmann/json.hpp"
 #include "prometheus/registry.h"
 
@@ -32,6 +34,16 @@ namespace skein {
 namespace {
 
 using Stage = LearnerMetrics::Stage;
+
+// Upper bound of a trajectory batch's size on the wire, were every step the end of an episode.
+int64_t FragmentBytes(const BatchShape& shape) {
+  const v1::EnvSpecInfo& spec = shape.spec;
+  const int64_t action_bytes = spec.discrete() ? sizeof(int64_t) : sizeof(float) * spec.action_size();
+  const int64_t agent_bytes = 2 * sizeof(float) * spec.obs_size() + action_bytes + 2 * sizeof(float);
+  const int64_t env_bytes = spec.num_agents() * agent_bytes + 2 + sizeof(float) + sizeof(int64_t);
+  return (shape.steps + 1) * shape.num_envs * env_bytes +
+         static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size + 4096;
+}
 
 absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
   VectorEnv::Options options;
@@ -43,12 +55,14 @@ absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
   shape.steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
   shape.num_envs = config.rollout().envs_per_runner();
   shape.env_state_size = (*env)->state_size();
-  shape.spec.set_env_id(spec.id);
-  shape.spec.set_obs_size(spec.obs_size);
-  shape.spec.set_action_size(spec.action_size);
-  shape.spec.set_discrete(spec.discrete);
-  shape.spec.set_num_agents(spec.num_agents);
-  shape.spec.set_global_state_size(spec.global_state_size);
+  shape.max_episode_steps = config.env().max_episode_steps() > 0 ? config.env().max_episode_steps() : spec.max_episode_steps;
+  shape.spec = MakeEnvSpecInfo(spec);
+  if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rollout: one fragment of ", shape.steps, " steps x ", shape.num_envs, " environments takes ", bytes,
+        " bytes, messages are limited to ", kMaxMessageBytes,
+        "; lower rollout.steps_per_iteration or rollout.envs_per_runner, or raise rollout.num_envs"));
+  }
   return shape;
 }
 
@@ -56,12 +70,13 @@ absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
 class TrainingRun {
  public:
   TrainingRun(const LearnerOptions& options, const v1::RunConfig& config, std::string run_id, LearnerMetrics* metrics,
-              ShutdownSignal* shutdown)
+              ShutdownSignal* shutdown, const Cancellation* expulsion)
       : options_(options),
         config_(config),
         run_id_(std::move(run_id)),
         metrics_(metrics),
         shutdown_(shutdown),
+        expulsion_(expulsion),
         checkpoints_(options.run_directory + "/checkpoints") {}
 
   absl::Status Run(LearnerService* service);
@@ -72,7 +87,8 @@ class TrainingRun {
   absl::Status Prepare();
   absl::Status TrainUntilDone(LearnerService* service);
   absl::Status TrainIteration(const Collector::Iteration& iteration);
-  void SaveCheckpoint();
+  absl::Status Publish();
+  absl::Status SaveCheckpoint();
   void LogIteration(const Collector::Iteration& iteration, const ProgressTracker::Iteration& counted);
   bool overlapped() const { return config_.sync().mode() == v1::SYNC_MODE_OVERLAPPED; }
 
@@ -81,6 +97,7 @@ class TrainingRun {
   const std::string run_id_;
   LearnerMetrics* const metrics_;
   ShutdownSignal* const shutdown_;
+  const Cancellation* const expulsion_;
   const std::string checkpoints_;
 
   // Of the training thread.
@@ -102,7 +119,9 @@ absl::Status TrainingRun::Prepare() {
   if (!shape.ok()) return shape.status();
   auto env = MakeEnv(config_.env().id());
   if (!env.ok()) return env.status();
-  trainer_ = std::make_unique<Trainer>(config_, (*env)->spec());
+  auto trainer = Trainer::Make(config_, (*env)->spec());
+  if (!trainer.ok()) return trainer.status();
+  trainer_ = *std::move(trainer);
 
   if (options_.resume != ResumeMode::kNever) {
     auto resumed = trainer_->Resume(checkpoints_);
@@ -138,11 +157,11 @@ absl::Status TrainingRun::Prepare() {
 
 absl::Status TrainingRun::Run(LearnerService* service) {
   if (absl::Status s = Prepare(); !s.ok()) return s;
-  publisher_.Publish(trainer_->Snapshot(record_.iteration + 1));
+  if (absl::Status s = Publish(); !s.ok()) return s;
   service->Serve(run_id_, collector_.get(), &publisher_);
   shutdown_->OnSignal([this] { collector_->Stop(); });
 
-  const absl::Status trained = TrainUntilDone(service);
+  absl::Status trained = TrainUntilDone(service);
 
   shutdown_->OnSignal({});
   collector_->Stop();
@@ -150,7 +169,8 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   publisher_.Finish();
   service->WaitUntilIdle(absl::Seconds(2));
   record_.account = collector_->CloseBooks();
-  if (trained.ok()) SaveCheckpoint();
+  if (trained.ok()) trained = SaveCheckpoint();  // The last one: without it the run is not finished.
+  if (trained.ok() && record_.env_steps < config_.total_steps()) trained = expulsion_->status();
   const bool finished = trained.ok() && record_.env_steps >= config_.total_steps();
   if (!trained.ok()) progress_->SetError(std::string(trained.message()));
   progress_->SetState(finished ? v1::RUN_STATE_FINISHED : trained.ok() ? v1::RUN_STATE_STOPPED : v1::RUN_STATE_FAILED);
@@ -172,7 +192,7 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
     auto iteration = collector_->WaitForIteration(absl::Seconds(1));
     metrics_->AddStage(Stage::kBarrier, MonotonicNow() - wait_from);
     collector_->CloseSilent(absl::Seconds(60));
-    if (shutdown_->signalled()) return absl::OkStatus();
+    if (shutdown_->signalled() || !expulsion_->status().ok()) return absl::OkStatus();
     if (!iteration) {
       if (MonotonicNow() - waiting_since > absl::Seconds(5)) {
         if (collector_->actors() == 0) progress_->SetState(v1::RUN_STATE_WAITING_FOR_DATA);
@@ -191,7 +211,8 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
     }
     if (absl::Status s = TrainIteration(*iteration); !s.ok()) return s;
     if (record_.env_steps >= next_save && record_.env_steps < config_.total_steps()) {
-      SaveCheckpoint();
+      // A failure is counted and shown; the next one may succeed.
+      SaveCheckpoint().IgnoreError();
       next_save = record_.env_steps + config_.checkpoint().interval_steps();
     }
     waiting_since = MonotonicNow();
@@ -214,7 +235,7 @@ absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) 
   record_.env_steps += counted.env_steps;
   record_.episodes += iteration.batch->episode_return.size();
   record_.env_state = iteration.env_state;
-  publisher_.Publish(trainer_->Snapshot(record_.iteration + 1));
+  if (absl::Status s = Publish(); !s.ok()) return s;
   metrics_->AddStage(Stage::kPublish, MonotonicNow() - updated);
 
   counted.policy_version = record_.iteration + 1;
@@ -254,8 +275,14 @@ void TrainingRun::LogIteration(const Collector::Iteration& iteration, const Prog
   metrics_log_ << line.dump() << std::endl;
 }
 
-void TrainingRun::SaveCheckpoint() {
-  if (record_.iteration == 0 || record_.env_steps == saved_env_steps_) return;
+absl::Status TrainingRun::Publish() {
+  auto snapshot = trainer_->Snapshot(record_.iteration + 1);
+  if (snapshot.ok()) publisher_.Publish(*snapshot);
+  return snapshot.status();
+}
+
+absl::Status TrainingRun::SaveCheckpoint() {
+  if (record_.iteration == 0 || record_.env_steps == saved_env_steps_) return absl::OkStatus();
   const absl::Duration begin = MonotonicNow();
   record_.account = collector_->account();
   auto saved = trainer_->Save(checkpoints_, record_);
@@ -265,11 +292,12 @@ void TrainingRun::SaveCheckpoint() {
     const std::string error = absl::StrCat("checkpoint not written: ", std::string(saved.status().message()));
     spdlog::error("{}", error);
     progress_->SetError(error);
-    return;
+    return absl::Status(saved.status().code(), error);
   }
   saved_env_steps_ = record_.env_steps;
   progress_->SetCheckpoint(saved->path, saved->digest);
   spdlog::info("checkpoint {} digest {}", saved->path, saved->digest);
+  return absl::OkStatus();
 }
 
 void TrainingRun::FillReport(v1::MemberReport* report, v1::RunProgress* progress) const {
@@ -334,6 +362,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   if (!server.ok()) return server.status();
 
   std::atomic<TrainingRun*> run{nullptr};
+  Cancellation joining, expulsion;  // Expulsion: the coordinator does not take this learner back.
   CoordinatorClient::Options membership;
   membership.address = options.coordinator;
   membership.timeout = options.timeout;
@@ -344,13 +373,18 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
     request->mutable_report()->set_cpu_ratio(sample.cpu_ratio);
     request->mutable_report()->set_resident_bytes(sample.resident_bytes);
   };
+  membership.cancel_join = &joining;
+  membership.on_fatal = [&expulsion](const absl::Status& why) { expulsion.Cancel(why); };
+  shutdown->OnSignal([&joining] { joining.Cancel(); });
   auto coordinator = CoordinatorClient::Join(std::move(membership));
+  shutdown->OnSignal({});
   if (!coordinator.ok()) return coordinator.status();
 
-  TrainingRun training(options, (*coordinator)->config(), (*coordinator)->membership().run_id, &metrics, shutdown);
+  TrainingRun training(options, (*coordinator)->config(), (*coordinator)->membership().run_id, &metrics, shutdown,
+                       &expulsion);
   run = &training;
-  std::printf("learner listening data=%s metrics=%s\n", JoinHostPort("127.0.0.1", port).c_str(),
-              JoinHostPort("127.0.0.1", (*http)->port()).c_str());
+  std::printf("learner listening data=%s metrics=%s\n", JoinHostPort(ParseHostPort(options.listen)->host, port).c_str(),
+              JoinHostPort(ParseHostPort(options.metrics)->host, (*http)->port()).c_str());
   std::fflush(stdout);
 
   const absl::Status trained = training.Run(&service);

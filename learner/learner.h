@@ -5,11 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/resume_mode.h"
 #include "base/shutdown.h"
 
 namespace skein {
-
-enum class ResumeMode { kAuto, kMust, kNever };
 
 struct LearnerOptions {
   std::string coordinator;              // host:port

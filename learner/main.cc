@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -17,7 +16,7 @@ constexpr char kProgram[] = "skein-learner";
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
   skein::LearnerOptions options;
-  std::string timeout = "30s", log_json;
+  std::string timeout = "30s", resume = "auto", log_json;
   bool exit_with_parent = false;
   CLI::App app("Trains the policy of a run. Usually started by `skein train` or `skein head`.", kProgram);
   app.add_option("--coordinator", options.coordinator, "Address of the coordinator, host:port")->required();
@@ -26,11 +25,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--metrics", options.metrics, "Address for /metrics")->capture_default_str();
   app.add_option("--announce-host", options.announce_host, "Host under which actors reach this machine");
-  app.add_option("--resume", options.resume, "Go on from the newest checkpoint: auto, must or never")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, skein::ResumeMode>{{"auto", skein::ResumeMode::kAuto},
-                                                                           {"must", skein::ResumeMode::kMust},
-                                                                           {"never", skein::ResumeMode::kNever}}));
+  app.add_option("--resume", resume, "Go on from the newest checkpoint: auto, must or never")
+      ->check(CLI::IsMember({"auto", "must", "never"}));
   app.add_option("--timeout", timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
   app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
   app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
@@ -45,6 +41,7 @@ int main(int argc, char** argv) {
     return skein::ReportAndExitCode(
         kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
   }
+  options.resume = *skein::ParseResumeMode(resume);
   absl::Status status = options.Validate();
   if (status.ok()) status = skein::RunLearner(options, &shutdown);
   return skein::ReportAndExitCode(kProgram, status);

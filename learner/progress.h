@@ -10,21 +10,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/rate_window.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
-
-// Rate of a growing total over sliding windows. Pure; not thread-safe.
-class RateWindow {
- public:
-  // `total` at `now` (monotonic); totals never fall.
-  void Add(absl::Duration now, uint64_t total);
-  // Per second over the last `window`, or over what there is if that is shorter. 0 with less than two points.
-  double Rate(absl::Duration now, absl::Duration window) const;
-
- private:
-  std::deque<std::pair<absl::Duration, uint64_t>> points_;  // Of the last 300 s and one before.
-};
 
 // The learner's figures for people: kept by the training loop, read by heartbeats. Thread-safe.
 class ProgressTracker {

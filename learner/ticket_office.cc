@@ -112,6 +112,11 @@ std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant() {
   return grants;
 }
 
+std::optional<uint32_t> TicketOffice::BlockOf(uint64_t ticket_id) const {
+  auto it = block_of_ticket_.find(ticket_id);
+  return it == block_of_ticket_.end() ? std::nullopt : std::optional<uint32_t>(it->second);
+}
+
 std::optional<uint32_t> TicketOffice::Redeem(uint64_t ticket_id) {
   auto it = block_of_ticket_.find(ticket_id);
   if (it == block_of_ticket_.end()) return std::nullopt;

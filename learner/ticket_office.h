@@ -46,6 +46,8 @@ class TicketOffice {
   // at once only while every runner can still have one, so that nobody sits on the last tickets.
   std::vector<std::pair<ActorKey, v1::Ticket>> Grant();
 
+  // The block of an open ticket.
+  std::optional<uint32_t> BlockOf(uint64_t ticket_id) const;
   // The block index if `ticket_id` is open: the ticket is then redeemed and cannot be again. nullopt: it is void.
   std::optional<uint32_t> Redeem(uint64_t ticket_id);
   // The data of a redeemed block are in place; `state` float64 [E, S] is where its next ticket continues.

@@ -37,6 +37,13 @@ Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network) {
   return batch;
 }
 
+// PPO's value function sees what the policy sees, also where an environment has a global state.
+ActorCriticOptions MakeNetworkOptions(const v1::ModelConfig& config, const EnvSpec& spec) {
+  ActorCriticOptions options = MakeActorCriticOptions(config, spec);
+  options.critic_input_size = 0;
+  return options;
+}
+
 absl::Status TorchError(const std::string& doing, const std::exception& error) {
   std::string what = error.what();
   what.resize(std::min(what.find('\n'), what.size()));  // The rest is a stack trace.
@@ -52,15 +59,20 @@ struct Trainer::Impl {
 
   Impl(const v1::RunConfig& run_config, const EnvSpec& spec)
       : config(run_config),
-        network(MakeActorCriticOptions(run_config.model(), spec)),
+        network(MakeNetworkOptions(run_config.model(), spec)),
         ppo(run_config, network, run_config.seed()) {}
 };
 
-Trainer::Trainer(const v1::RunConfig& config, const EnvSpec& spec) {
-  at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
-  impl_ = std::make_unique<Impl>(config, spec);
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec) {
+  try {
+    at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
+    return std::unique_ptr<Trainer>(new Trainer(std::make_unique<Impl>(config, spec)));
+  } catch (const std::exception& error) {
+    return TorchError("building the networks", error);
+  }
 }
 
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
 absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration) {
@@ -71,8 +83,13 @@ absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch
   }
 }
 
-std::shared_ptr<const v1::PolicySnapshot> Trainer::Snapshot(uint64_t version) const {
-  return std::make_shared<v1::PolicySnapshot>(MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale()));
+absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
+  try {
+    return std::make_shared<const v1::PolicySnapshot>(
+        MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale()));
+  } catch (const std::exception& error) {
+    return TorchError("publishing", error);
+  }
 }
 
 absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const RunRecord& record) const {
@@ -82,8 +99,12 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.episodes = record.episodes;
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
-  checkpoint.model = impl_->ppo.ModelState();
-  checkpoint.optimizer = impl_->ppo.OptimizerState();
+  try {
+    checkpoint.model = impl_->ppo.ModelState();
+    checkpoint.optimizer = impl_->ppo.OptimizerState();
+  } catch (const std::exception& error) {
+    return TorchError("saving", error);
+  }
   if (record.env_state) {
     auto state = DecodeTensor(*record.env_state, kEnvState);
     if (!state.ok()) return state.status();

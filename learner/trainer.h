@@ -32,12 +32,12 @@ struct RunRecord {
 // Torch's exceptions end here: they become Internal.
 class Trainer {
  public:
-  Trainer(const v1::RunConfig& config, const EnvSpec& spec);
+  static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec);
   ~Trainer();
 
   // One iteration (see Ppo::Update). `batch` is read in place.
   absl::StatusOr<std::map<std::string, double>> Update(StagedBatch* batch, double progress, uint64_t iteration);
-  std::shared_ptr<const v1::PolicySnapshot> Snapshot(uint64_t version) const;
+  absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Snapshot(uint64_t version) const;
 
   struct Saved {
     std::string path;
@@ -57,6 +57,7 @@ class Trainer {
 
  private:
   struct Impl;
+  explicit Trainer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

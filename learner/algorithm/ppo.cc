@@ -81,7 +81,8 @@ Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_
       fused_(FusedGradient::Supports(*network_) ? std::make_unique<FusedGradient>(*network_) : nullptr),
       obs_moments_(network.obs_size),
       return_moments_(1),
-      lr_(config.ppo().lr()) {}
+      lr_(config.ppo().lr()),
+      loss_config_(config.ppo()) {}
 
 ObsScale Ppo::obs_scale() const {
   return config_.model().normalize_observations() ? ObsScale::From(obs_moments_)
@@ -136,7 +137,12 @@ Ppo::Figures Ppo::Update(const Batch& batch, double progress, uint64_t iteration
   const v1::PpoConfig& ppo = config_.ppo();
   const int64_t steps = batch.reward.size(0), size = batch.reward.numel();
   const int64_t obs_size = network_->options().obs_size;
-  if (ppo.lr_schedule() == v1::LEARNING_RATE_SCHEDULE_LINEAR) lr_ = ppo.lr() * std::max(0.0, 1 - progress);
+  const double left = std::max(0.0, 1 - progress);
+  if (ppo.lr_schedule() == v1::LEARNING_RATE_SCHEDULE_LINEAR) lr_ = ppo.lr() * left;
+  if (ppo.clip_schedule() == v1::SCHEDULE_LINEAR) loss_config_.set_clip(ppo.clip() * left);
+  if (ppo.entropy_schedule() == v1::SCHEDULE_LINEAR) {
+    loss_config_.set_entropy_coefficient(ppo.entropy_coefficient() * left);
+  }
 
   Rows rows;
   Minibatch samples;
@@ -218,14 +224,14 @@ void Ppo::TrainMinibatch(Minibatch minibatch, Totals& totals) {
 
 LossValues Ppo::ComputeGradient(const Minibatch& minibatch) {
   optimizer_.gradient().zero_();
-  if (fused_ != nullptr) return fused_->Compute(minibatch, config_.ppo());
+  if (fused_ != nullptr) return fused_->Compute(minibatch, loss_config_);
   const auto [head, value] = network_->PolicyHeadAndValue(minibatch.obs, minibatch.obs);
   const bool discrete = network_->options().discrete;
   const torch::Tensor log_prob = discrete ? CategoricalLogProb(head, minibatch.action)
                                           : GaussianLogProb(head, network_->log_std(), minibatch.action);
   const torch::Tensor entropy = discrete ? CategoricalEntropy(head) : GaussianEntropy(network_->log_std());
   const LossTerms terms = PpoLoss(log_prob, minibatch.log_prob, minibatch.advantage, value, minibatch.old_value,
-                                  minibatch.value_target, entropy, config_.ppo());
+                                  minibatch.value_target, entropy, loss_config_);
   terms.total.backward();
   return {terms.total.item<double>(),   terms.policy.item<double>(), terms.value.item<double>(),
           terms.entropy.item<double>(), terms.kl.item<double>(),     terms.clip_fraction.item<double>()};

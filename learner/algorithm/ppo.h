@@ -93,6 +93,7 @@ class Ppo {
   RunningMoments obs_moments_;
   RunningMoments return_moments_;
   double lr_;
+  v1::PpoConfig loss_config_;  // With this iteration's clip and entropy coefficient.
 };
 
 }  // namespace skein

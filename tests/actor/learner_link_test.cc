@@ -10,7 +10,6 @@
 
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
-#include "grpc/grpc.h"
 #include "gtest/gtest.h"
 #include "tests/actor/fake_learner.h"
 
@@ -21,8 +20,6 @@ using testing::HasSubstr;
 
 class LearnerLinkTest : public testing::Test {
  protected:
-  // Keeps gRPC up between tests: once large writes were blocked, its shutdown can wait ten seconds for a poller.
-  static void SetUpTestSuite() { grpc_init(); }
   LearnerLinkTest() {
     options_.runners = 2;
     options_.env_spec.set_env_id("Sample-v0");

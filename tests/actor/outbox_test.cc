@@ -27,6 +27,7 @@ v1::TrajectoryBatch MakeBatch(uint64_t ticket_id) {
 v1::Receipt MakeReceipt(uint64_t sequence) {
   v1::Receipt receipt;
   receipt.set_sequence(sequence);
+  receipt.set_result(v1::RECEIPT_RESULT_ACCEPTED);
   return receipt;
 }
 
@@ -144,6 +145,17 @@ TEST_F(OutboxTest, ATicketAtWorkIsNotWorkedOnTwice) {
   outbox_.Acknowledge(MakeReceipt(1));
   EXPECT_TRUE(HasNoTicket());
   outbox_.AddTicket(2, MakeTicket(5));  // The batch was refused and the ticket granted again.
+  EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u);
+}
+
+TEST_F(OutboxTest, ATicketGrantedAnewBeforeItsBatchWasRefusedIsDoneAgain) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.PutBatch(MakeBatch(5));
+  outbox_.AddTicket(1, MakeTicket(5));  // Overtook the receipt.
+  v1::Receipt refused = MakeReceipt(1);
+  refused.set_result(v1::RECEIPT_RESULT_REJECTED);
+  outbox_.Acknowledge(refused);
   EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u);
 }
 

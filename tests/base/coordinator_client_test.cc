@@ -12,122 +12,13 @@
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "skein/v1/coordinator_service.grpc.pb.h"
+#include "tests/base/fake_coordinator.h"
 
 namespace skein {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr absl::Duration kPatience = absl::Seconds(10);
-
-// A coordinator that answers as the test tells it, and remembers what it was asked.
-class FakeCoordinator : public v1::Coordinator::Service {
- public:
-  struct State {
-    // What it answers. A status that is not OK is given once, then OK again.
-    std::vector<grpc::Status> join_errors;
-    std::vector<grpc::Status> heartbeat_errors;
-    std::vector<grpc::Status> barrier_errors;
-    std::string learner_address = "127.0.0.1:7";
-    v1::RunState run_state = v1::RUN_STATE_STARTING;
-    double heartbeat_seconds = 0.002;
-    bool hold_heartbeats = false;
-    bool hold_barriers = false;
-    // What it was asked.
-    std::vector<v1::JoinRequest> joins;
-    std::vector<v1::HeartbeatRequest> heartbeats;
-    std::vector<v1::BarrierRequest> barriers;
-    std::vector<v1::LeaveRequest> leaves;
-  };
-
-  explicit FakeCoordinator(const std::string& address = "127.0.0.1:0") {
-    auto server = StartGrpcServer(address, this, &port_);
-    EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-  ~FakeCoordinator() override {
-    Change([](State* state) { state->hold_heartbeats = state->hold_barriers = false; });
-    server_->Shutdown();
-  }
-
-  std::string address() const { return JoinHostPort("127.0.0.1", port_); }
-
-  void Change(const std::function<void(State*)>& change) {
-    absl::MutexLock lock(&mu_);
-    change(&state_);
-  }
-  // Fails the test unless `condition` comes true.
-  State WaitUntil(const std::function<bool(const State&)>& condition) {
-    absl::MutexLock lock(&mu_);
-    const auto holds = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return condition(state_); };
-    EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&holds), kPatience));
-    return state_;
-  }
-
- private:
-  static grpc::Status TakeFirst(std::vector<grpc::Status>* errors) {
-    if (errors->empty()) return grpc::Status::OK;
-    const grpc::Status first = errors->front();
-    errors->erase(errors->begin());
-    return first;
-  }
-  void WaitWhile(bool* held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const auto released = [held] { return !*held; };
-    mu_.Await(absl::Condition(&released));
-  }
-
-  grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest* request, v1::JoinResponse* response) override {
-    absl::MutexLock lock(&mu_);
-    state_.joins.push_back(*request);
-    if (grpc::Status error = TakeFirst(&state_.join_errors); !error.ok()) return error;
-    ++generation_;
-    response->set_member_id(absl::StrCat("actor-", generation_));
-    response->set_generation(generation_);
-    response->set_run_id("run-1");
-    response->mutable_config()->set_seed(40 + generation_);
-    response->mutable_config()->mutable_coordinator()->set_barrier_timeout_seconds(7);
-    response->set_lease_seconds(5);
-    response->set_heartbeat_seconds(state_.heartbeat_seconds);
-    response->set_learner_address(state_.learner_address);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
-                         v1::HeartbeatResponse* response) override {
-    absl::MutexLock lock(&mu_);
-    state_.heartbeats.push_back(*request);
-    WaitWhile(&state_.hold_heartbeats);
-    if (grpc::Status error = TakeFirst(&state_.heartbeat_errors); !error.ok()) return error;
-    response->set_run_state(state_.run_state);
-    response->set_learner_address(state_.learner_address);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request, v1::LeaveResponse*) override {
-    absl::MutexLock lock(&mu_);
-    state_.leaves.push_back(*request);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status ArriveAtBarrier(grpc::ServerContext*, const v1::BarrierRequest* request,
-                               v1::BarrierResponse* response) override {
-    absl::MutexLock lock(&mu_);
-    state_.barriers.push_back(*request);
-    WaitWhile(&state_.hold_barriers);
-    if (grpc::Status error = TakeFirst(&state_.barrier_errors); !error.ok()) return error;
-    response->add_members("learner-1");
-    response->add_members(request->member_id());
-    return grpc::Status::OK;
-  }
-
-  absl::Mutex mu_;
-  State state_ ABSL_GUARDED_BY(mu_);
-  uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-};
 
 CoordinatorClient::Options OptionsFor(const std::string& address) {
   CoordinatorClient::Options options;
@@ -271,6 +162,67 @@ TEST(CoordinatorClient, KeepsTryingWhileTheCoordinatorIsAway) {
   coordinator.WaitUntil([&](const auto& s) { return s.heartbeats.size() > before; });
 }
 
+TEST(CoordinatorClient, ARejoinRefusedForGoodIsFatalAndEndsTheHeartbeats) {
+  for (const grpc::StatusCode code : {grpc::StatusCode::FAILED_PRECONDITION, grpc::StatusCode::INVALID_ARGUMENT}) {
+    FakeCoordinator coordinator;
+    absl::Notification fatal;
+    absl::Status why;
+    CoordinatorClient::Options options = OptionsFor(coordinator.address());
+    options.on_fatal = [&](const absl::Status& status) {
+      why = status;
+      fatal.Notify();
+    };
+    const auto client = JoinOrDie(options);
+    coordinator.Change([&](auto* s) {
+      s->heartbeat_errors = {grpc::Status(grpc::StatusCode::NOT_FOUND, "no such member")};
+      s->join_errors = {grpc::Status(code, "it serves run B, this member belongs to run A")};
+    });
+    ASSERT_TRUE(fatal.WaitForNotificationWithTimeout(kPatience));
+    EXPECT_EQ(static_cast<int>(why.code()), static_cast<int>(code));
+    EXPECT_EQ(std::string(why.message()), absl::StrCat("the coordinator at ", coordinator.address(),
+                                                       " refused: it serves run B, this member belongs to run A"));
+    EXPECT_TRUE(client->Leave().ok());
+    EXPECT_EQ(coordinator.WaitUntil([](const auto&) { return true; }).joins.size(), 2u);
+  }
+}
+
+TEST(CoordinatorClient, CancellingEndsAJoinThatNobodyAnswers) {
+  CoordinatorClient::Options options = OptionsFor("127.0.0.1:1");
+  options.timeout = absl::InfiniteDuration();
+  Cancellation cancel;
+  options.cancel_join = &cancel;
+  std::thread canceller([&] { cancel.Cancel(); });
+  const absl::Status status = CoordinatorClient::Join(options).status();
+  canceller.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1:1"));
+}
+
+TEST(CoordinatorClient, CancellingEndsAJoinThatIsNotAnswered) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* s) { s->hold_joins = true; });
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  Cancellation cancel;
+  options.cancel_join = &cancel;
+  absl::Status status;
+  std::thread joiner([&] { status = CoordinatorClient::Join(options).status(); });
+  coordinator.WaitUntil([](const auto& s) { return !s.joins.empty(); });
+  cancel.Cancel();
+  joiner.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST(CoordinatorClient, CancellingAfterwardsDoesNothing) {
+  FakeCoordinator coordinator;
+  Cancellation cancel;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.cancel_join = &cancel;
+  const auto client = JoinOrDie(options);
+  cancel.Cancel();
+  const size_t before = coordinator.WaitUntil([](const auto&) { return true; }).heartbeats.size();
+  coordinator.WaitUntil([&](const auto& s) { return s.heartbeats.size() > before + 1; });
+}
+
 TEST(CoordinatorClient, TellsWhenTheLearnerMoves) {
   FakeCoordinator coordinator;
   coordinator.Change([](auto* s) {
@@ -303,14 +255,6 @@ TEST(CoordinatorClient, TellsTheRunStateWhenItChanges) {
   const auto twice = [&] { return seen.size() >= 2; };
   ASSERT_TRUE(mu.AwaitWithTimeout(absl::Condition(&twice), kPatience));
   EXPECT_THAT(seen, ElementsAre(v1::RUN_STATE_STARTING, v1::RUN_STATE_TRAINING));
-}
-
-TEST(CoordinatorClient, BeatDoesNotWaitForThePeriod) {
-  FakeCoordinator coordinator;
-  coordinator.Change([](auto* s) { s->heartbeat_seconds = 3600; });
-  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
-  client->Beat();
-  coordinator.WaitUntil([](const auto& s) { return s.heartbeats.size() == 1; });
 }
 
 TEST(CoordinatorClient, LeavesOnceWithALastReport) {

@@ -21,6 +21,7 @@ TEST(ExitCode, FollowsSysexits) {
   EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("")), 74);
   EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), 74);
   EXPECT_EQ(ExitCodeOf(absl::AbortedError("")), 75);
+  EXPECT_EQ(ExitCodeOf(absl::CancelledError("")), 75);
 }
 
 TEST(ExitCode, PrintsTheMessageAsOneLine) {

@@ -84,5 +84,12 @@ TEST(HostPort, ForeignAddressCannotBeListenedOn) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("192.0.2.1:0"));
 }
 
+TEST(HostPort, KnowsLoopbackAndWildcard) {
+  for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "localhost"}) EXPECT_TRUE(IsLoopback(host)) << host;
+  for (const char* host : {"10.0.0.7", "", "node1", "0.0.0.0"}) EXPECT_FALSE(IsLoopback(host)) << host;
+  for (const char* host : {"", "0.0.0.0", "::", "[::]"}) EXPECT_TRUE(IsWildcard(host)) << host;
+  for (const char* host : {"node1", "127.0.0.1", "::1"}) EXPECT_FALSE(IsWildcard(host)) << host;
+}
+
 }  // namespace
 }  // namespace skein

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The skein command as a user types it: exit codes and what is left behind.
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -14,6 +15,7 @@ namespace skein {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -22,10 +24,14 @@ struct Ran {
   std::string text;  // Standard output and error.
 };
 
-Ran Skein(const std::vector<std::string>& arguments) {
+std::string Program() {
   const char* bin = std::getenv("SKEIN_BIN");
+  return (bin == nullptr ? ProgramFolder() + "/.." : std::string(bin)) + "/skein";
+}
+
+Ran Skein(const std::vector<std::string>& arguments) {
   const ScratchFolder folder;
-  std::vector<std::string> argv = {(bin == nullptr ? ProgramFolder() + "/.." : std::string(bin)) + "/skein"};
+  std::vector<std::string> argv = {Program()};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   auto process = Subprocess::Spawn({.argv = argv, .output_path = folder.path() + "/out"});
   EXPECT_TRUE(process.ok()) << process.status();
@@ -87,6 +93,20 @@ TEST(SkeinCommand, WorkerChecksItsFlagsFirst) {
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--timeout", "soon"}).code, 64);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--runners", "-3"}).code, 64);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--metrics", "x"}).code, 64);
+}
+
+TEST(SkeinCommand, WorkerThatWaitsForItsHeadEndsOnSigterm) {
+  const ScratchFolder folder;
+  auto process = Subprocess::Spawn({.argv = {Program(), "worker", "--address", "127.0.0.1:1", "--timeout", "10m"},
+                                    .output_path = folder.path() + "/out",
+                                    .extra_env = {"SKEIN_LOG=debug"}});
+  ASSERT_TRUE(process.ok()) << process.status();
+  while (folder.Read("out").find("waiting for the coordinator at 127.0.0.1:1") == std::string::npos) {
+    ASSERT_FALSE((*process)->Wait(absl::Milliseconds(1))) << folder.Read("out");
+  }
+  (*process)->Signal(SIGTERM);
+  EXPECT_EQ((*process)->Wait(absl::Seconds(30)), 75);
+  EXPECT_THAT(folder.Read("out"), EndsWith("skein-actor: stopped before the coordinator at 127.0.0.1:1 answered\n"));
 }
 
 }  // namespace

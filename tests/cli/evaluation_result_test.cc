@@ -15,7 +15,8 @@ EvaluationResult Example() {
           .seed = 3,
           .mujoco_version = "2.2.2",
           .returns = {10, 20, 60},
-          .lengths = {1, 2, 6}};
+          .lengths = {1, 2, 6},
+          .warnings = {"skipped step_000000000020: damaged"}};
 }
 
 TEST(SpreadOf, IsMeanAndPopulationDeviation) {

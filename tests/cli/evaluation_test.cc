@@ -129,6 +129,22 @@ TEST(Evaluate, ADamagedFileIsDataLoss) {
   EXPECT_THAT(status.message(), HasSubstr("model.safetensors"));
 }
 
+TEST(Evaluate, SkipsADamagedNewestCheckpointWithAWarning) {
+  const ScratchFolder folder;
+  const std::string older = Save(folder, Untrained("CartPole-v1"));
+  Checkpoint newer = Untrained("CartPole-v1");
+  newer.env_steps = 2048;
+  Save(folder, newer);
+  EXPECT_THAT(Evaluate({.checkpoint = folder.path(), .episodes = 1})->warnings, testing::IsEmpty());
+  folder.Write("checkpoints/step_000000002048/model.safetensors", "garbage");
+  const auto result = Evaluate({.checkpoint = folder.path(), .episodes = 1});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->checkpoint, older);
+  EXPECT_THAT(result->warnings,
+              testing::ElementsAre(testing::AllOf(HasSubstr("skipped"), HasSubstr("step_000000002048"),
+                                                  HasSubstr("model.safetensors"))));
+}
+
 TEST(Evaluate, TensorsThatDoNotFitTheConfigurationAreDataLoss) {
   const ScratchFolder folder;
   Checkpoint narrow = Untrained("CartPole-v1");

@@ -36,6 +36,7 @@ TEST(LaunchPlan, AutomaticRunnersAreOneACoreAndDecideTheEnvironments) {
   const auto plan = PlanLaunch(options, 4);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_THAT(plan->notes, IsEmpty());
   EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 runners x 16 environments each.
 }
 
@@ -46,7 +47,8 @@ TEST(LaunchPlan, AutomaticRunnersAreAtMostTheBlocksOfGivenEnvironments) {
   const auto plan = PlanLaunch(options, 8);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(2));
-  EXPECT_THAT(plan->notes, IsEmpty());
+  EXPECT_THAT(plan->notes, ElementsAre("note: using 2 of 8 cores: 32 environments, 16 a runner; more with --envs or a "
+                                       "smaller --envs-per-runner"));
 }
 
 TEST(LaunchPlan, AutomaticRunnersAreFewerWhereTheirEnvironmentsDoNotDivideAnIteration) {
@@ -55,6 +57,35 @@ TEST(LaunchPlan, AutomaticRunnersAreFewerWhereTheirEnvironmentsDoNotDivideAnIter
   const auto plan = PlanLaunch(options, 6);  // 16384 is no multiple of 6 x 16 or 5 x 16, but of 4 x 16.
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_THAT(plan->notes, ElementsAre("note: using 4 of 6 cores: 96 environments, 16 a runner, do not divide "
+                                       "rollout.steps_per_iteration 16384; another --envs-per-runner may"));
+}
+
+TEST(LaunchPlan, GivenRunnersWhoseEnvironmentsDoNotDivideAnIterationAreRefusedWithWhatWouldFit) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.runners = "3";
+  const auto three = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(three));
+  EXPECT_EQ(std::string(three.message()),
+            "--runners 3 x --envs-per-runner 16 = 48 environments do not divide rollout.steps_per_iteration 16384; try "
+            "--runners 2 or 4, or --set rollout.steps_per_iteration=16368");  // 341 x 48.
+  // What is proposed is accepted.
+  options.overrides = {"rollout.steps_per_iteration=16368"};
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  // More runners than an iteration has steps: only fewer fit. 2 x 16 = 32 is no less than a minibatch.
+  options.overrides = {"rollout.steps_per_iteration=32", "ppo.minibatch_size=32"};
+  EXPECT_THAT(std::string(PlanLaunch(options, 8).status().message()),
+              HasSubstr("try --runners 2, or --set rollout.steps_per_iteration=48"));
+  // No number of runners fits, given or automatic.
+  options.overrides = {"rollout.steps_per_iteration=100", "ppo.minibatch_size=50"};
+  EXPECT_THAT(std::string(PlanLaunch(options, 3).status().message()),
+              HasSubstr("48 environments do not divide rollout.steps_per_iteration 100; try --set "
+                        "rollout.steps_per_iteration=96"));
+  options.runners = "auto";
+  EXPECT_EQ(std::string(PlanLaunch(options, 3).status().message()),
+            "--envs-per-runner 16 does not divide rollout.steps_per_iteration 100; try --set "
+            "rollout.steps_per_iteration=96");  // 6 x 16.
 }
 
 TEST(LaunchPlan, GivenRunnersBeyondTheBlocksAreLeftOutWithANote) {
@@ -65,7 +96,7 @@ TEST(LaunchPlan, GivenRunnersBeyondTheBlocksAreLeftOutWithANote) {
   const auto plan = PlanLaunch(options, 8);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(2));
-  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("using 2 of 3 runners")));
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("using 2 of 3 runners: 32 environments, 16 a runner")));
 }
 
 TEST(LaunchPlan, ActorsShareTheRunners) {
@@ -91,6 +122,8 @@ TEST(LaunchPlan, HeadHasNoActorsAndTheEnvironmentsOfTwoRunners) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, IsEmpty());
   EXPECT_EQ(plan->config.rollout().num_envs(), 32u);  // 2 x 16.
+  EXPECT_THAT(plan->notes, ElementsAre("at most 2 runners, of all workers together, can work at once (32 environments, "
+                                       "16 a runner); more with --envs, e.g. --envs 64"));
 }
 
 TEST(LaunchPlan, RefusesWhatCannotRun) {
@@ -124,12 +157,6 @@ TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
   EXPECT_EQ(ParseRunners("12", 3).value(), 12u);
   for (const char* text : {"0", "-1", "", "1.5", "100000"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseRunners(text, 3).status())) << text;
-  }
-}
-
-TEST(ParseResumeMode, ReadsBackEachName) {
-  for (ResumeMode mode : {ResumeMode::kAuto, ResumeMode::kMust, ResumeMode::kNever}) {
-    EXPECT_EQ(ParseResumeMode(ResumeModeName(mode)).value(), mode);
   }
 }
 

@@ -44,13 +44,6 @@ v1::StatusResponse Training() {
   return status;
 }
 
-TEST(FormatCount, GroupsThousands) {
-  EXPECT_EQ(FormatCount(0), "0");
-  EXPECT_EQ(FormatCount(999), "999");
-  EXPECT_EQ(FormatCount(1000), "1,000");
-  EXPECT_EQ(FormatCount(1234567), "1,234,567");
-}
-
 TEST(FormatSeconds, TakesTheUnitThatFits) {
   EXPECT_EQ(FormatSeconds(0.4), "0s");
   EXPECT_EQ(FormatSeconds(59.4), "59s");
@@ -143,7 +136,11 @@ TEST(FormatStepAccount, NamesPendingOnlyWhereThereIsSome) {
   EXPECT_THAT(FormatStepAccount(account), HasSubstr("lost 200 + pending 76"));
 }
 
-TEST(RunStateName, IsWords) { EXPECT_EQ(RunStateName(v1::RUN_STATE_WAITING_FOR_DATA), "waiting for data"); }
+TEST(FormatProgressLine, NamesTheStateInWords) {
+  v1::StatusResponse status;
+  status.set_state(v1::RUN_STATE_WAITING_FOR_DATA);
+  EXPECT_THAT(FormatProgressLine(status, {}), testing::StartsWith("waiting for data  "));
+}
 
 }  // namespace
 }  // namespace skein

@@ -160,14 +160,23 @@ TEST(NewestCheckpoint, WithADamagedManifestTellsNoFigures) {
   EXPECT_EQ(directory->NewestCheckpoint()->digest, "");
 }
 
-TEST(FirstDifference, LooksIntoListsAndEnumsButNotAtTheTarget) {
-  EXPECT_EQ(FirstDifference(Config(), Config({"total_steps=5"})), std::nullopt);
+TEST(FirstDifference, LeavesOutWhatIsNotLearned) {
+  for (const char* setting :
+       {"total_steps=5", "eval.episodes=3", "checkpoint.keep=9", "checkpoint.interval_steps=7",
+        "coordinator.lease_seconds=60", "coordinator.heartbeat_seconds=2", "coordinator.barrier_timeout_seconds=3"}) {
+    EXPECT_EQ(FirstDifference(Config(), Config({setting})), std::nullopt) << setting;
+    EXPECT_EQ(RunId(Config()), RunId(Config({setting}))) << setting;
+  }
+  // More threads round differently.
+  EXPECT_EQ(*FirstDifference(Config(), Config({"learner.torch_threads=2"})), "learner.torch_threads: 1 -> 2");
+}
+
+TEST(FirstDifference, LooksIntoListsAndEnums) {
   EXPECT_EQ(*FirstDifference(Config(), Config({"model.hidden=[64, 32]"})), "model.hidden: [64, 64] -> [64, 32]");
   EXPECT_THAT(*FirstDifference(Config(), Config({"sync.mode=overlapped"})), StartsWith("sync.mode: "));
 }
 
-TEST(RunId, StaysWithTheTargetAndChangesWithTheConfiguration) {
-  EXPECT_EQ(RunId(Config()), RunId(Config({"total_steps=5"})));
+TEST(RunId, ChangesWithTheConfiguration) {
   EXPECT_NE(RunId(Config()), RunId(Config({"seed=5"})));
   EXPECT_THAT(RunId(Config()), StartsWith("run-"));
 }

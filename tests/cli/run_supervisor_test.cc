@@ -13,6 +13,7 @@
 #include "base/exit_code.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/cli/status_server.h"
 
 namespace skein {
 namespace {
@@ -46,6 +47,14 @@ struct Session {
   }
 
   ScratchFolder folder;
+  // What was displayed.
+  std::string Said() {
+    std::string text(static_cast<size_t>(std::ftell(out)), ' ');
+    std::rewind(out);
+    text.resize(std::fread(text.data(), 1, text.size(), out));
+    return text;
+  }
+
   std::FILE* out;
   ProgressDisplay display;
   v1::RunConfig config;
@@ -75,6 +84,7 @@ TEST(RunSupervisor, GivesItsProgramsTheirArguments) {
   Session session;
   session.options.actor_runners = {3};
   session.options.resume = ResumeMode::kMust;
+  session.options.data_port = 7171;
   session.folder.WriteScript("skein-coordinator",
                              absl::StrCat("echo $0 \"$@\" >> $(dirname $0)/arguments\n", kCoordinator, kRunUntilTerm));
   session.folder.WriteScript("skein-actor", "echo $0 \"$@\" > $(dirname $0)/actor; exit 0");
@@ -87,11 +97,10 @@ TEST(RunSupervisor, GivesItsProgramsTheirArguments) {
               AllOf(HasSubstr(absl::StrCat("skein-coordinator --config ", run,
                                            "/config.yaml --listen 127.0.0.1:0 --http "
                                            "127.0.0.1:0 --run-dir ",
-                                           run,
-                                           " --run-id run-1 --announce-host 127.0.0.1 "
-                                           "--exit-with-parent\n")),
+                                           run, " --run-id run-1 --announce-host 127.0.0.1 --log-json ", run,
+                                           "/log.jsonl --exit-with-parent\n")),
                     HasSubstr(absl::StrCat("skein-learner --coordinator 127.0.0.1:1 --run-dir ", run,
-                                           " --listen 127.0.0.1:0 --metrics 127.0.0.1:0 --resume must --timeout 30s "
+                                           " --listen 127.0.0.1:7171 --metrics 127.0.0.1:0 --resume must --timeout 30s "
                                            "--log-json ",
                                            run, "/log.jsonl --exit-with-parent\n"))));
   EXPECT_THAT(session.folder.Read("actor"), HasSubstr("--coordinator 127.0.0.1:1 --runners 3 --metrics 127.0.0.1:0"));
@@ -163,6 +172,62 @@ TEST(RunSupervisor, StopsTheLearnerFirstAndTheCoordinatorLast) {
   const size_t learner = events.find("learner"), actor = events.find("actor"), last = events.find("coordinator");
   EXPECT_LT(learner, actor) << events;
   EXPECT_LT(actor, last) << events;
+}
+
+TEST(RunSupervisor, WaitsForALearnerThatTakesLongAndSaysSo) {
+  Session session;
+  session.options.notice_after = absl::Milliseconds(1);
+  session.folder.WriteScript("skein-learner",
+                             "trap 'sleep 0.1; echo saved > $(dirname $0)/saved; exit 0' TERM\n"
+                             "echo up > $(dirname $0)/up\n"
+                             "while :; do sleep 0.01; done\n");
+  std::thread stopper = StopWhenThere(&session, "up");
+  const auto outcome = session.Run();
+  stopper.join();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_TRUE(outcome.stopped);
+  EXPECT_EQ(session.folder.Read("saved"), "saved\n");
+  EXPECT_THAT(session.Said(), HasSubstr("still waiting for the learner's checkpoint; press Ctrl-C again to give up"));
+}
+
+TEST(RunSupervisor, KillsALearnerThatDoesNotEnd) {
+  Session session;
+  session.options.notice_after = absl::Milliseconds(1);
+  session.options.learner_stop = absl::Milliseconds(20);
+  session.folder.WriteScript("skein-learner",
+                             "trap '' TERM\necho up > $(dirname $0)/up\nwhile :; do sleep 0.01; done\n");
+  std::thread stopper = StopWhenThere(&session, "up");
+  const auto outcome = session.Run();
+  stopper.join();
+  EXPECT_EQ(outcome.exit_code, 137);
+  EXPECT_THAT(outcome.failure, HasSubstr("learner was ended by signal 9"));
+}
+
+TEST(RunSupervisor, StoppedBeforeTheLearnerHasJoinedIsNoFailure) {
+  Session session;
+  session.folder.WriteScript("skein-learner",
+                             "trap 'exit 75' TERM\necho up > $(dirname $0)/up\nwhile :; do sleep 0.01; done\n");
+  std::thread stopper = StopWhenThere(&session, "up");
+  const auto outcome = session.Run();
+  stopper.join();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_TRUE(outcome.stopped);
+}
+
+TEST(RunSupervisor, TellsTheLastStatusAndTheFirstCheckpointThatTheLearnerNamed) {
+  v1::StatusResponse status;
+  status.mutable_progress()->set_env_steps(7);
+  status.mutable_progress()->set_checkpoint("run/checkpoints/step_000000000007");
+  const StatusServer coordinator(status);
+  Session session;
+  session.folder.WriteScript("skein-coordinator",
+                             absl::StrCat("echo coordinator listening grpc=", coordinator.address(),
+                                          " http=http://127.0.0.1:2/\n", kRunUntilTerm));
+  session.folder.WriteScript("skein-actor", "exit 0");
+  const auto outcome = session.Run();
+  ASSERT_TRUE(outcome.last_status.has_value());
+  EXPECT_EQ(outcome.last_status->progress().env_steps(), 7u);
+  EXPECT_EQ(outcome.first_checkpoint, "run/checkpoints/step_000000000007");
 }
 
 TEST(RunSupervisor, SaysWhichProgramIsMissing) {

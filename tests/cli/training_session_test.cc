@@ -2,10 +2,13 @@
 // Whole sessions over shell scripts that stand in for the programs.
 #include "cli/training_session.h"
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "cli/evaluation_result.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/cli/status_server.h"
 
 namespace skein {
 namespace {
@@ -65,12 +68,55 @@ TEST_F(TrainingSession, TrainsEvaluatesAndReports) {
   EXPECT_EQ(ran.error, "");
 }
 
-TEST_F(TrainingSession, WithItsTargetReachedOnlyEvaluates) {
+TEST_F(TrainingSession, WithItsTargetReachedLetsTheLearnerVerifyItAndEvaluates) {
   ASSERT_EQ(Train().code, 0);
-  folder_.WriteScript("skein-coordinator", "exit 1");  // Must not be started.
+  folder_.WriteScript("skein-learner", "exit 0");
   const Ran ran = Train();
   EXPECT_EQ(ran.code, 0) << ran.error;
-  EXPECT_THAT(ran.out, AllOf(HasSubstr("target already reached: 1,024 of 1,000"), HasSubstr("evaluation: return")));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("target already reached: 1,024 of 1,000"), HasSubstr("evaluation: return"),
+                             Not(HasSubstr("trained:"))));
+  folder_.WriteScript("skein-learner", "echo 'skein-learner: every checkpoint is damaged' >&2; exit 65");
+  const Ran damaged = Train();
+  EXPECT_EQ(damaged.code, 65);
+  EXPECT_THAT(damaged.error, HasSubstr("every checkpoint is damaged"));
+  EXPECT_THAT(damaged.out, Not(HasSubstr("evaluation:")));
+}
+
+TEST_F(TrainingSession, SaysThatTheLearnerWentBackBehindADamagedCheckpoint) {
+  const std::string checkpoints = folder_.path() + "/run/checkpoints/";
+  ASSERT_EQ(Train().code, 0);
+  for (const char* step : {"step_000000000512", "step_000000001024"}) {
+    folder_.Write(absl::StrCat("run/checkpoints/", step, "/manifest.json"),
+                  absl::StrCat("{\"env_steps\": ", std::string(step).substr(14), "}"));
+    folder_.Write(absl::StrCat("run/checkpoints/", step, "/DONE"), "");
+  }
+  std::filesystem::remove_all(checkpoints + "step_1");
+  v1::StatusResponse status;
+  status.mutable_progress()->set_checkpoint(checkpoints + "step_000000000512");
+  const StatusServer coordinator(status);
+  folder_.WriteScript("skein-coordinator",
+                      absl::StrCat("echo coordinator listening grpc=", coordinator.address(),
+                                   " http=http://127.0.0.1:2/\ntrap 'exit 0' TERM; while :; do sleep 0.01; done"));
+  folder_.WriteScript("skein-learner", "exit 0");  // As if it had been stopped.
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 0) << ran.error;
+  EXPECT_THAT(ran.error,
+              HasSubstr(absl::StrCat("skein train: warning: ", checkpoints, "step_000000001024 is damaged")));
+  EXPECT_THAT(ran.error, HasSubstr(absl::StrCat("went on from ", checkpoints, "step_000000000512")));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("stopped before the target of 1,000"), Not(HasSubstr("trained:"))));
+}
+
+TEST_F(TrainingSession, PassesOnTheWarningsOfTheEvaluation) {
+  folder_.Write("answer", ToJson({.env_id = "CartPole-v1",
+                                  .checkpoint = "step_0",
+                                  .returns = {500},
+                                  .lengths = {500},
+                                  .warnings = {"skipped step_1: damaged"}}) +
+                              "\n");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.error, HasSubstr("skein train: warning: skipped step_1: damaged\n"));
+  EXPECT_THAT(ran.out, HasSubstr("evaluated instead: step_0\n"));
 }
 
 TEST_F(TrainingSession, GoesOnFromACheckpointAndCountsOnlyItsOwnSteps) {
@@ -111,7 +157,9 @@ TEST_F(TrainingSession, WritesNothingForAMistakenCommand) {
 
 TEST_F(TrainingSession, HeadTellsHowToAddWorkers) {
   options_.actors = 0;
-  EXPECT_THAT(Train().out, HasSubstr("skein worker --address 127.0.0.1:1\n"));
+  options_.runners = "auto";
+  EXPECT_THAT(Train().out, AllOf(HasSubstr("skein worker --address 127.0.0.1:1\n"),
+                                 HasSubstr("at most 2 runners, of all workers together")));
 }
 
 }  // namespace

@@ -16,17 +16,6 @@ TEST(PeerAddress, HostOfPeerReadsEveryFormOfPeer) {
   EXPECT_EQ(HostOfPeer("unix:/run/x"), "127.0.0.1");
 }
 
-TEST(PeerAddress, KnowsLoopbackAndWildcard) {
-  EXPECT_TRUE(IsLoopback("127.0.0.1"));
-  EXPECT_TRUE(IsLoopback("::1"));
-  EXPECT_TRUE(IsLoopback("localhost"));
-  EXPECT_FALSE(IsLoopback("10.0.0.7"));
-  EXPECT_TRUE(IsWildcard(""));
-  EXPECT_TRUE(IsWildcard("0.0.0.0"));
-  EXPECT_TRUE(IsWildcard("::"));
-  EXPECT_FALSE(IsWildcard("node1"));
-}
-
 TEST(PeerAddress, CompleteAddressFillsInWhatIsMissing) {
   EXPECT_EQ(*CompleteAddress("", "10.0.0.7"), "");
   EXPECT_EQ(*CompleteAddress(":7000", "10.0.0.7"), "10.0.0.7:7000");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <regex>
+#include <utility>
 
 #include "base/grpc_transport.h"
 #include "base/subprocess.h"
@@ -139,6 +140,39 @@ TEST(CoordinatorProcess, StopsInSpiteOfAnIdleBrowser) {
   running.process->Signal(SIGTERM);
   EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
   close(idle);
+}
+
+TEST(CoordinatorProcess, HandsOutAConfigurationThatIsResolvedAndValid) {
+  char path[] = "/tmp/skein-test-XXXXXX";
+  close(mkstemp(path));
+  std::ofstream(path) << "rollout:\n  num_envs: 0\n  envs_per_runner: 8\n";
+  // No file: the environments of one runner by default, 16.
+  for (const auto& [flags, num_envs] :
+       {std::pair{std::vector<std::string>{}, 16u}, {std::vector<std::string>{"--config", path}, 8u}}) {
+    Running running = Start(flags);
+    auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(running.grpc_port)));
+    const v1::RunConfig config = JoinAs(stub.get(), 0).config();
+    EXPECT_EQ(config.rollout().num_envs(), num_envs);
+    EXPECT_EQ(config.name(), "HalfCheetah-v5-s1");
+  }
+  std::ofstream(path) << "rollout:\n  num_envs: 24\n  envs_per_runner: 16\n";
+  ExpectFailure({"--listen", "127.0.0.1:0", "--config", path}, 64, "rollout.num_envs (24) must be a multiple");
+  unlink(path);
+}
+
+TEST(CoordinatorProcess, LogsAsJsonToo) {
+  char path[] = "/tmp/skein-test-XXXXXX";
+  close(mkstemp(path));
+  Running running = Start({"--log-json", path});
+  auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(running.grpc_port)));
+  JoinAs(stub.get(), 0);
+  running.process->Signal(SIGTERM);
+  EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_THAT(line, testing::AllOf(HasSubstr("\"program\":\"skein-coordinator\""), HasSubstr("learner-0")));
+  unlink(path);
 }
 
 TEST(CoordinatorProcess, APortInUseIsUnavailable) {

@@ -3,7 +3,6 @@
 
 #include <limits>
 
-#include "coordinator/run_state_name.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -60,11 +59,6 @@ TEST(StatusPage, IsWholeForAnEmptyStatus) {
   const std::string page = StatusPage(v1::StatusResponse());
   EXPECT_THAT(page, HasSubstr("value=\"0.00\""));
   EXPECT_THAT(page, HasSubstr("</html>"));
-}
-
-TEST(RunStateName, DropsThePrefix) {
-  EXPECT_EQ(RunStateName(v1::RUN_STATE_WAITING_FOR_DATA), "waiting_for_data");
-  EXPECT_EQ(RunStateName(static_cast<v1::RunState>(99)), "99");
 }
 
 }  // namespace

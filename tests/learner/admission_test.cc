@@ -68,6 +68,23 @@ TEST(Admission, RefusesOtherStepsOrEnvironments) {
   ExpectRefused(batch, "is 2 x 4294967295, want 2 x 2");
 }
 
+TEST(Admission, RefusesAnEpisodeOrStepThatNoEnvironmentCanBeAt) {
+  BatchShape shape = Shape();
+  shape.max_episode_steps = 10;
+  for (const auto& [column, value] : {std::pair{0, 0.5}, {0, -1.0}, {0, 1e12}, {1, 2.5}, {1, 10.0}, {1, -3.0}}) {
+    v1::TrajectoryBatch batch = MakeSampleBatch(shape);
+    v1::Tensor* tensor = FindTensor(&batch, "env_state");
+    std::vector<double> state(tensor->data().size() / sizeof(double), 0);
+    CheckedBatch checked;
+    const auto put = [&] { tensor->set_data(std::string(reinterpret_cast<char*>(state.data()), tensor->data().size())); };
+    put();
+    EXPECT_TRUE(CheckBatch(batch, shape, &checked).ok());
+    state[column] = value;
+    put();
+    EXPECT_EQ(CheckBatch(batch, shape, &checked).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
+  }
+}
+
 // Every tensor, and what its shape is to be in MakeSampleBatch(Shape(), _, kEnds).
 struct Field {
   const char* name;

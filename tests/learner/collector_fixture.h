@@ -51,6 +51,7 @@ class CollectorTest : public testing::Test {
     batch.set_sequence(++work.sequence);
     batch.set_env_steps_collected(work.collected);
     batch.set_ticket_id(ticket.id());
+    batch.set_first_env(ticket.first_env());
     batch.set_policy_version(ticket.policy_version());
     return batch;
   }

@@ -321,7 +321,10 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
 TEST_F(CollectorTest, ASilentLifeIsClosed) {
   Open(kAda);
   collector_.OpenIteration(1);
+  Deliver(kAda, Serve(kAda, collector_.TakeGrants().at(0).second));
+  // It has finished ten fragments, of which the second to ninth never came.
   v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  batch.set_sequence(10);
   batch.set_env_steps_collected(10 * kBlockSteps);
   Deliver(kAda, batch);
   collector_.CloseSilent(absl::ZeroDuration());
@@ -330,7 +333,7 @@ TEST_F(CollectorTest, ASilentLifeIsClosed) {
   collector_.CloseSilent(absl::Hours(1));
   EXPECT_EQ(collector_.account().lost(), 0u);
   collector_.CloseSilent(absl::ZeroDuration());
-  EXPECT_EQ(collector_.account().lost(), 9 * kBlockSteps);
+  EXPECT_EQ(collector_.account().lost(), 8 * kBlockSteps);  // 10 - 2.
   EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
   ExpectBalance();
 }
@@ -366,6 +369,25 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
   }
   EXPECT_EQ(collector.account().trained(), kIterations * 8 * kBlockSteps);
   EXPECT_EQ(collector.account().collected(), collector.account().trained());
+}
+
+TEST_F(CollectorTest, ABatchForAnotherBlockThanItsTicketsIsRejected) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  v1::TrajectoryBatch batch = Serve(kAda, grants[0].second);
+  batch.set_first_env(batch.first_env() + 1);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
+}
+
+TEST_F(CollectorTest, AnImpossibleClaimOfStepsIsRejectedAndNotBooked) {
+  Open(kAda);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  v1::TrajectoryBatch batch = Serve(kAda, grants[0].second);
+  batch.set_env_steps_collected(~uint64_t{0});
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
+  EXPECT_EQ(collector_.account().collected(), kBlockSteps);  // Its own steps, counted as rejected.
 }
 
 }  // namespace

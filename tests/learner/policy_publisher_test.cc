@@ -5,7 +5,6 @@
 
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
-#include "grpc/grpc.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "learner/service.h"
@@ -19,8 +18,6 @@ using testing::ElementsAre;
 // A publisher behind the learner's service on a loopback socket.
 class PolicyPublisherTest : public testing::Test {
  protected:
-  // Keeps gRPC up between tests: once large writes were blocked, its shutdown can wait ten seconds for a poller.
-  static void SetUpTestSuite() { grpc_init(); }
   PolicyPublisherTest() {
     Collector::Options options;
     options.run_id = "run";

@@ -84,6 +84,7 @@ class ScriptedActor {
     v1::TrajectoryBatch& batch = *request.mutable_batch();
     batch = MakeSampleBatch(MakeSampleShape({}));
     batch.set_ticket_id(ticket.id());
+    batch.set_first_env(ticket.first_env());
     batch.set_policy_version(ticket.policy_version());
     batch.set_sequence(++sequence_);
     collected_ += kBlockSteps;

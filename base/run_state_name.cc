@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/run_state_name.h"
+#include "base/run_state_name.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

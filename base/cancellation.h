@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+
+namespace skein {
+
+// A request to stop something, with its reason, that can be made once, from any thread, and breaks off a blocking call.
+// Thread-safe.
+class Cancellation {
+ public:
+  // REQUIRES: !why.ok(). The first reason stands.
+  void Cancel(absl::Status why = absl::CancelledError("stopped on request")) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (!status_.ok()) return;
+    status_ = std::move(why);
+    if (on_cancel_) on_cancel_();
+  }
+
+  // OK until it is cancelled, then why.
+  absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return status_;
+  }
+
+  // Called once, on the thread of Cancel(), or here if that has been called. Replaces the callback before; an empty
+  // function removes it. No callback runs when this returns. The callback must not call this object.
+  void OnCancel(std::function<void()> on_cancel) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    on_cancel_ = std::move(on_cancel);
+    if (!status_.ok() && on_cancel_) on_cancel_();
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> on_cancel_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace skein

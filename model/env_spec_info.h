@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "env/env.h"
+#include "skein/v1/learner_service.pb.h"
+
+namespace skein {
+
+// What actor and learner compare before they exchange data.
+v1::EnvSpecInfo MakeEnvSpecInfo(const EnvSpec& spec);
+
+}  // namespace skein

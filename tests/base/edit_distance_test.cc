@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/edit_distance.h"
+
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+TEST(EditDistance, CountsInsertionsDeletionsAndSubstitutions) {
+  EXPECT_EQ(EditDistance("", ""), 0);
+  EXPECT_EQ(EditDistance("", "abc"), 3);
+  EXPECT_EQ(EditDistance("abc", ""), 3);
+  EXPECT_EQ(EditDistance("lr", "lr"), 0);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3);  // k -> s, e -> i, + g.
+  EXPECT_EQ(EditDistance("ab", "ba"), 2);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mistake costs one line: what is wrong and where, the right exit code, nothing left half-written.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/integration/run_files.h"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+
+namespace fs = std::filesystem;
+
+constexpr char kCartPole[] = "configs/cartpole_ppo.yaml";
+
+class BadInput : public testing::Test {
+ protected:
+  // Runs skein and expects `code` after one line on standard error, which it returns without its end.
+  std::string Mistake(int code, const std::vector<std::string>& arguments) {
+    const Ended ended = RunToEnd("skein", arguments);
+    std::string command = "skein";
+    for (const std::string& argument : arguments) command += " " + argument;
+    EXPECT_EQ(ended.code, code) << command << "\n" << ended.out << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << command << "\n" << ended.err;
+    EXPECT_THAT(ended.err, AllOf(Not(HasSubstr("terminate")), Not(HasSubstr("::")), Not(HasSubstr("Traceback"))));
+    wall_time_ = ended.wall_time;
+    return ended.err.substr(0, ended.err.find('\n'));
+  }
+
+  std::string MistakeInTrain(int code, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"train", "--runs-dir", runs()});
+    return Mistake(code, arguments);
+  }
+
+  std::string MistakeInConfig(const std::string& text) {
+    const std::string path = folder_.Write("run.yaml", text);
+    const std::string message = MistakeInTrain(64, {"--config", path});
+    const std::string start = "skein train: " + path + ":";
+    EXPECT_THAT(message, StartsWith(start));
+    return message.substr(std::min(start.size(), message.size()));
+  }
+
+  std::string runs() const { return folder_.path() + "/runs"; }
+
+  const ScratchFolder folder_;
+  absl::Duration wall_time_;
+};
+
+TEST_F(BadInput, AnUnknownEnvironment) {
+  EXPECT_THAT(
+      MistakeInTrain(64, {"--env", "HalfCheetah-v6"}),
+      AllOf(HasSubstr("'HalfCheetah-v6'"), HasSubstr("did you mean 'HalfCheetah-v5'"), HasSubstr("skein envs")));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, AnUnknownConfigurationKey) {
+  EXPECT_THAT(MistakeInConfig("seed: 1\nppo:\n  learn_rate: 1e-3\n"), StartsWith("3:3: unknown key 'ppo.learn_rate'"));
+  EXPECT_THAT(MistakeInConfig("ppo:\n  epoch: 1\n"), HasSubstr("the nearest is 'ppo.epochs'"));
+  EXPECT_THAT(MistakeInTrain(64, {"--set", "ppo.lrr=1e-3"}), AllOf(HasSubstr("ppo.lrr"), HasSubstr("'ppo.lr'")));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, AWrongType) {
+  EXPECT_THAT(MistakeInConfig("ppo:\n  epochs: many\n"), AllOf(StartsWith("2:11: ppo.epochs: "), HasSubstr("'many'")));
+  EXPECT_THAT(MistakeInConfig("ppo: 3\n"), StartsWith("1:6: ppo: "));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, ALearningRateThatIsNoNumber) {
+  EXPECT_THAT(MistakeInConfig("ppo:\n  lr: .nan\n"), AllOf(StartsWith("2:7: ppo.lr: "), HasSubstr("finite")));
+  EXPECT_THAT(MistakeInTrain(64, {"--set", "ppo.lr=.nan"}), AllOf(HasSubstr("ppo.lr"), HasSubstr("finite")));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, FlagsThatDoNotExistOrDoNotParse) {
+  EXPECT_THAT(MistakeInTrain(64, {"--no-such-flag"}), HasSubstr("--no-such-flag"));
+  EXPECT_THAT(MistakeInTrain(64, {"--steps", "abc"}),
+              AllOf(HasSubstr("--steps: got 'abc'"), HasSubstr("whole number")));
+  EXPECT_THAT(MistakeInTrain(64, {"--steps", "0"}), HasSubstr("total_steps"));
+  EXPECT_THAT(MistakeInTrain(64, {"--steps", "99999999999999999999"}), HasSubstr("--steps"));
+  EXPECT_THAT(Mistake(64, {"trian"}), HasSubstr("no verb 'trian'"));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, APortInUse) {
+  Running coordinator("skein-coordinator", {"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"});
+  const std::string port = coordinator.WaitForOutput("listening grpc=127.0.0.1:(\\d+)");
+  for (const char* verb : {"train", "head"}) {
+    for (const char* flag : {"--port", "--http-port"}) {
+      std::vector<std::string> arguments = {verb, "--config", kCartPole, "--runs-dir", runs(), flag, port};
+      if (std::string(verb) == "head") arguments.insert(arguments.end(), {"--name", "head"});
+      EXPECT_THAT(Mistake(69, arguments), HasSubstr("port " + port + " is in use"));
+      EXPECT_LT(wall_time_, absl::Seconds(2));
+    }
+  }
+  // What is left does not stand in the way.
+  EXPECT_EQ(NewestCheckpoint(runs() + "/CartPole-v1-s1"), "");
+  EXPECT_EQ(
+      RunToEnd("skein", {"train", "--config", kCartPole, "--runs-dir", runs(), "--steps", "2048", "--no-eval"}).code,
+      0);
+}
+
+TEST_F(BadInput, AnAddressNobodyAnswers) {
+  EXPECT_THAT(Mistake(69, {"worker", "--address", "127.0.0.1:1", "--timeout", "3s"}),
+              AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("3s"), HasSubstr("skein head")));
+  EXPECT_GE(wall_time_, absl::Seconds(3));
+  EXPECT_LT(wall_time_, absl::Seconds(5));
+  EXPECT_THAT(Mistake(69, {"status", "--address", "127.0.0.1:1"}), HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(BadInput, AMissingCheckpoint) {
+  EXPECT_THAT(Mistake(65, {"eval", "--checkpoint", folder_.path() + "/nowhere"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(Mistake(65, {"eval", "--checkpoint", folder_.path()}), HasSubstr(folder_.path()));
+  EXPECT_THAT(MistakeInTrain(65, {"--config", kCartPole, "--resume", "must"}), HasSubstr("no complete checkpoint"));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, ACorruptCheckpoint) {
+  const std::vector<std::string> train = {"train", "--config", kCartPole, "--runs-dir",
+                                          runs(),  "--name",   "run",     "--no-eval"};
+  std::vector<std::string> shorter = train;
+  shorter.insert(shorter.end(), {"--steps", "2048"});
+  ASSERT_EQ(RunToEnd("skein", shorter).code, 0);
+  const std::string checkpoint = NewestCheckpoint(runs() + "/run");
+  const std::string model = checkpoint + "/model.safetensors";
+  std::ifstream in(model, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(model, std::ios::binary) << bytes;
+
+  EXPECT_THAT(Mistake(65, {"eval", "--checkpoint", checkpoint}), AllOf(HasSubstr(model), HasSubstr("checksum")));
+  for (const char* resume : {"must", "auto"}) {
+    std::vector<std::string> longer = train;
+    longer.insert(longer.end(), {"--steps", "4096", "--resume", resume});
+    EXPECT_THAT(Mistake(65, longer), AllOf(HasSubstr(model), HasSubstr("checksum")));
+  }
+  // Neither replaced nor added to.
+  EXPECT_EQ(NewestCheckpoint(runs() + "/run"), checkpoint);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// `skein train` from the configuration file to the evaluated policy.
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/integration/run_files.h"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Trained {
+  Ended skein;
+  nlohmann::json evaluation;
+  v1::StepAccount account;
+  std::vector<nlohmann::json> iterations;  // Lines of metrics.jsonl.
+};
+
+Trained Train(const std::string& config, const std::vector<std::string>& more) {
+  const ScratchFolder runs;
+  std::vector<std::string> arguments = {"train", "--config", config, "--runs-dir", runs.path(), "--name", "run"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Trained trained;
+  trained.skein = RunToEnd("skein", arguments, absl::Minutes(5));
+  EXPECT_EQ(trained.skein.code, 0) << trained.skein.out << trained.skein.err;
+  const std::string run = runs.path() + "/run";
+  trained.evaluation = ReadJson(run + "/eval.json");
+  trained.account = Account(run);
+  std::ifstream metrics(run + "/metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) trained.iterations.push_back(nlohmann::json::parse(line));
+  return trained;
+}
+
+void ExpectEveryStepAccountedFor(const Trained& trained, uint64_t env_steps, uint64_t steps_per_iteration) {
+  EXPECT_TRUE(Balances(trained.account)) << trained.account.ShortDebugString();
+  EXPECT_EQ(trained.account.pending(), 0u);
+  EXPECT_EQ(trained.account.rejected(), 0u);
+  EXPECT_EQ(trained.account.trained(), env_steps);
+  EXPECT_EQ(trained.iterations.size(), env_steps / steps_per_iteration);
+  for (size_t i = 0; i < trained.iterations.size(); ++i) {
+    EXPECT_EQ(trained.iterations[i].at("env_steps").get<uint64_t>(), (i + 1) * steps_per_iteration);
+    EXPECT_EQ(trained.iterations[i].at("policy_lag"), 0);
+  }
+}
+
+TEST(Train, CartPoleReachesItsThreshold) {
+  const Trained trained = Train("configs/cartpole_ppo.yaml", {});
+  EXPECT_GE(trained.evaluation.at("return_mean").get<double>(), 475);
+  EXPECT_EQ(trained.evaluation.at("episodes"), 10);
+  // 200,000 steps rounded up to whole iterations of 1,024.
+  ExpectEveryStepAccountedFor(trained, 200704, 1024);
+  EXPECT_THAT(trained.skein.err, IsEmpty());
+  EXPECT_THAT(trained.skein.out, HasSubstr("checkpoint: "));
+  EXPECT_THAT(trained.skein.out, HasSubstr("step account: collected "));
+}
+
+TEST(Train, HalfCheetahImproves) {
+  const Trained trained = Train("configs/half_cheetah_ppo.yaml", {"--steps", "151552"});
+  ExpectEveryStepAccountedFor(trained, 151552, 2048);
+  // 64 environments with episodes of 1,000 steps: the first 64 episodes end together, after 64,000 steps.
+  double first = 0;
+  for (const nlohmann::json& line : trained.iterations) {
+    if (line.at("episodes").get<int>() == 0) continue;
+    first = line.at("episode_return_mean").get<double>();
+    break;
+  }
+  const double last = trained.evaluation.at("return_mean").get<double>();
+  EXPECT_GT(last, 700);
+  EXPECT_GT(last, first + 500);
+}
+
+}  // namespace
+}  // namespace skein
