@@ -46,8 +46,7 @@ v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   join.set_role(v1::ROLE_ACTOR);
   join.set_host(host);
   join.set_pid(getpid());
-  join.set_metrics_address(
-      MetricsAddress(options.metrics, metrics_port, options.announce_host, options.coordinator));
+  join.set_metrics_address(MetricsAddress(options.metrics, metrics_port, options.announce_host, options.coordinator));
   join.set_runners(options.runners);
   return join;
 }
@@ -79,7 +78,7 @@ class Actor {
   std::atomic<bool> stop_{false};
   Cancellation joining_;
   Cancellation fatal_;  // Why the coordinator does not take this actor back.
-  RateWindow rate_;  // Of the coordinator client's thread.
+  RateWindow rate_;     // Of the coordinator client's thread.
   absl::Mutex mu_;
   LearnerLink* link_ ABSL_GUARDED_BY(mu_) = nullptr;
 };

@@ -78,7 +78,6 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
   if (coordinator_ != nullptr) coordinator_->Stop(kCoordinatorStop);
   display_->Finish();
   outcome.last_status = last_status_;
-  outcome.first_checkpoint = first_checkpoint_;
   outcome.actor_restarts = notes_.actor_restarts;
   return outcome;
 }
@@ -210,7 +209,6 @@ void RunSupervisor::PollStatus(bool last) {
   next_poll_ = MonotonicNow() + kPollPeriod;
   if (!status.ok()) return;  // Its death is seen elsewhere; for a moment it may just be busy.
   last_status_ = *std::move(status);
-  if (first_checkpoint_.empty()) first_checkpoint_ = last_status_->progress().checkpoint();
   display_->Update(*last_status_, notes_, MonotonicNow(), last);
 }
 

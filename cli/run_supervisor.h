@@ -45,7 +45,6 @@ class RunSupervisor {
     bool stopped = false;  // By the user's signal.
     std::string failure;   // What to tell the user; empty if exit_code is 0.
     std::optional<v1::StatusResponse> last_status;
-    std::string first_checkpoint;  // The first that the learner named: what it went on from, if it did. May be empty.
     absl::Duration wall_time;
     uint64_t actor_restarts = 0;
   };
@@ -80,7 +79,6 @@ class RunSupervisor {
   std::string coordinator_address_;
   std::unique_ptr<StatusClient> status_client_;
   std::optional<v1::StatusResponse> last_status_;
-  std::string first_checkpoint_;
   absl::Duration next_poll_ = -absl::InfiniteDuration();
   ProgressNotes notes_;
   std::unique_ptr<Child> coordinator_;

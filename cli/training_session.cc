@@ -7,7 +7,6 @@
 #include <optional>
 #include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "base/exit_code.h"
@@ -25,12 +24,6 @@ namespace {
 std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
   return absl::StrCat("checkpoint: ", checkpoint.path, " (digest ", checkpoint.digest.empty() ? "?" : checkpoint.digest,
                       ")");
-}
-
-// By the name of its folder, step_000000012345.
-uint64_t StepsOf(const std::string& checkpoint) {
-  uint64_t steps = 0;
-  return absl::SimpleAtoi(checkpoint.substr(checkpoint.rfind('_') + 1), &steps) ? steps : 0;
 }
 
 RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
@@ -120,15 +113,16 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   ProgressDisplay display(stdout, TerminalWidth(stdout));
   RunSupervisor supervisor(SupervisorOptions(options, *plan, program_folder), &*directory, &display);
   const RunSupervisor::Outcome outcome = supervisor.Run(stop);
-  if (before && !outcome.first_checkpoint.empty() && outcome.first_checkpoint < before->path) {
+  const v1::RunProgress progress = outcome.last_status.value_or(v1::StatusResponse()).progress();
+  const bool learner_began = progress.policy_version() > 0;
+  if (learner_began && before && progress.start_env_steps() != steps_before) {
     std::cerr << command << ": warning: " << before->path << " is damaged (" << directory->log_path("learner")
-              << " says how); went on from " << outcome.first_checkpoint << std::endl;
-    steps_before = StepsOf(outcome.first_checkpoint);
+              << " says how); went on from " << FormatCount(progress.start_env_steps()) << " env steps" << std::endl;
   }
+  if (learner_began) steps_before = progress.start_env_steps();
   auto after = directory->NewestCheckpoint();
-  if (outcome.last_status && !outcome.last_status->progress().checkpoint().empty()) {
-    after = ReadCheckpointInfo(outcome.last_status->progress().checkpoint());  // A later one would be damaged.
-  }
+  // A later one than the learner names is damaged.
+  if (!progress.checkpoint().empty()) after = ReadCheckpointInfo(progress.checkpoint());
   const bool reached = after && after->env_steps >= config.total_steps();
   Report(outcome, steps_before, after);
   if (outcome.exit_code != 0) {

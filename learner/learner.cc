@@ -55,13 +55,14 @@ absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
   shape.steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
   shape.num_envs = config.rollout().envs_per_runner();
   shape.env_state_size = (*env)->state_size();
-  shape.max_episode_steps = config.env().max_episode_steps() > 0 ? config.env().max_episode_steps() : spec.max_episode_steps;
+  shape.max_episode_steps =
+      config.env().max_episode_steps() > 0 ? config.env().max_episode_steps() : spec.max_episode_steps;
   shape.spec = MakeEnvSpecInfo(spec);
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "rollout: one fragment of ", shape.steps, " steps x ", shape.num_envs, " environments takes ", bytes,
-        " bytes, messages are limited to ", kMaxMessageBytes,
-        "; lower rollout.steps_per_iteration or rollout.envs_per_runner, or raise rollout.num_envs"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ", shape.num_envs, " environments takes ",
+                     bytes, " bytes, messages are limited to ", kMaxMessageBytes,
+                     "; lower rollout.steps_per_iteration or rollout.envs_per_runner, or raise rollout.num_envs"));
   }
   return shape;
 }

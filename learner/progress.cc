@@ -15,6 +15,7 @@ ProgressTracker::ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, 
   progress_.set_state(v1::RUN_STATE_WAITING_FOR_DATA);
   progress_.set_target_env_steps(target_env_steps);
   progress_.set_env_steps(env_steps);
+  progress_.set_start_env_steps(env_steps);
   progress_.set_iteration(iteration);
   progress_.set_policy_version(iteration + 1);
   progress_.set_episodes(episodes);

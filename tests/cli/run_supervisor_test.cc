@@ -214,10 +214,9 @@ TEST(RunSupervisor, StoppedBeforeTheLearnerHasJoinedIsNoFailure) {
   EXPECT_TRUE(outcome.stopped);
 }
 
-TEST(RunSupervisor, TellsTheLastStatusAndTheFirstCheckpointThatTheLearnerNamed) {
+TEST(RunSupervisor, TellsTheLastStatus) {
   v1::StatusResponse status;
   status.mutable_progress()->set_env_steps(7);
-  status.mutable_progress()->set_checkpoint("run/checkpoints/step_000000000007");
   const StatusServer coordinator(status);
   Session session;
   session.folder.WriteScript("skein-coordinator",
@@ -227,7 +226,6 @@ TEST(RunSupervisor, TellsTheLastStatusAndTheFirstCheckpointThatTheLearnerNamed) 
   const auto outcome = session.Run();
   ASSERT_TRUE(outcome.last_status.has_value());
   EXPECT_EQ(outcome.last_status->progress().env_steps(), 7u);
-  EXPECT_EQ(outcome.first_checkpoint, "run/checkpoints/step_000000000007");
 }
 
 TEST(RunSupervisor, SaysWhichProgramIsMissing) {

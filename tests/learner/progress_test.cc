@@ -50,6 +50,7 @@ TEST(ProgressTracker, BeginsWhereTheRunWas) {
   EXPECT_EQ(progress.state(), v1::RUN_STATE_WAITING_FOR_DATA);
   EXPECT_EQ(progress.target_env_steps(), 1000u);
   EXPECT_EQ(progress.env_steps(), 400u);
+  EXPECT_EQ(progress.start_env_steps(), 400u);
   EXPECT_EQ(tracker.env_steps(), 400u);
   EXPECT_EQ(progress.iteration(), 4u);
   EXPECT_EQ(progress.policy_version(), 5u);
