@@ -159,10 +159,11 @@ absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shap
   for (int64_t e = 0; e < E && shape.env_state_size >= 2; ++e) {
     // Row: episode, step, return so far, then the environment's own (see VectorEnv::SaveState).
     const double* row = state + e * shape.env_state_size;
-    if (!IsCount(row[0], kCountLimit) || !IsCount(row[1], shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit)) {
+    if (!IsCount(row[0], kCountLimit) ||
+        !IsCount(row[1], shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit)) {
       return FieldError("env_state", absl::StrCat("environment ", e, " is at episode ", row[0], ", step ", row[1],
-                                                  ", want whole numbers >= 0 and a step below ", shape.max_episode_steps,
-                                                  " (0 = no limit)"));
+                                                  ", want whole numbers >= 0 and a step below ",
+                                                  shape.max_episode_steps, " (0 = no limit)"));
     }
   }
   checked->env_state = tensor;

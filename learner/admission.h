@@ -11,9 +11,9 @@ namespace skein {
 
 // What every trajectory batch of this run must look like.
 struct BatchShape {
-  int64_t steps = 0;           // T
-  int64_t num_envs = 0;        // E, environments in one block
-  int64_t env_state_size = 0;  // S
+  int64_t steps = 0;              // T
+  int64_t num_envs = 0;           // E, environments in one block
+  int64_t env_state_size = 0;     // S
   int64_t max_episode_steps = 0;  // 0 = no limit.
   v1::EnvSpecInfo spec;
 };

@@ -76,7 +76,9 @@ TEST(Admission, RefusesAnEpisodeOrStepThatNoEnvironmentCanBeAt) {
     v1::Tensor* tensor = FindTensor(&batch, "env_state");
     std::vector<double> state(tensor->data().size() / sizeof(double), 0);
     CheckedBatch checked;
-    const auto put = [&] { tensor->set_data(std::string(reinterpret_cast<char*>(state.data()), tensor->data().size())); };
+    const auto put = [&] {
+      tensor->set_data(std::string(reinterpret_cast<char*>(state.data()), tensor->data().size()));
+    };
     put();
     EXPECT_TRUE(CheckBatch(batch, shape, &checked).ok());
     state[column] = value;
