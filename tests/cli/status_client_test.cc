@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/status_client.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
 #include "gmock/gmock.h"
 #include "tests/cli/status_server.h"
 
@@ -25,9 +31,19 @@ TEST(StatusClient, WhereNobodyAnswersIsUnavailable) {
 }
 
 TEST(StatusClient, WhoDoesNotAnswerInTimeIsUnavailable) {
-  const StatusServer coordinator({});
-  const auto status = StatusClient(coordinator.address()).Get(absl::ZeroDuration()).status();
+  // The system accepts connections to this socket, but nobody serves them.
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(silent, 8), 0);
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string where = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  const auto status = StatusClient(where).Get(absl::Milliseconds(100)).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  close(silent);
 }
 
 TEST(StatusClient, PassesOnWhatElseIsWrong) {
