@@ -21,7 +21,7 @@ struct Checkpoint {
   std::string config_yaml;  // Resolved configuration, so that a checkpoint stands alone.
   NamedTensors model;       // Ppo::ModelState
   NamedTensors optimizer;   // Ppo::OptimizerState
-  NamedTensors state;       // "env_state.<first_env>" of each block, and whatever else continues the run.
+  NamedTensors state;       // "env_state" [N, S], where the environments go on.
   std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
 };
 
