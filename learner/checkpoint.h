@@ -18,10 +18,10 @@ struct Checkpoint {
   uint64_t iteration = 0;  // Finished ones.
   uint64_t episodes = 0;
   std::string env_id;
-  std::string config_yaml;  // Resolved configuration, so that a checkpoint stands alone.
-  NamedTensors model;       // Ppo::ModelState
-  NamedTensors optimizer;   // Ppo::OptimizerState
-  NamedTensors state;       // "env_state" [N, S], where the environments go on.
+  std::string config_yaml;                                 // Resolved configuration, so that a checkpoint stands alone.
+  NamedTensors model;                                      // Ppo::ModelState
+  NamedTensors optimizer;                                  // Ppo::OptimizerState
+  NamedTensors state;                                      // "env_state" [N, S], where the environments go on.
   std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
 };
 
