@@ -13,11 +13,7 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 
-find_path(MUJOCO_INCLUDE_DIR mujoco/mujoco.h REQUIRED)
-find_library(MUJOCO_LIBRARY mujoco REQUIRED)
-add_library(mujoco_external INTERFACE)
-target_include_directories(mujoco_external SYSTEM INTERFACE ${MUJOCO_INCLUDE_DIR})
-target_link_libraries(mujoco_external INTERFACE ${MUJOCO_LIBRARY})
+include(cmake/mujoco.cmake)
 
 find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
 find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)

@@ -32,6 +32,10 @@ class Env {
   virtual ~Env() = default;
   virtual const EnvSpec& spec() const = 0;
 
+  // Which of the run's environments this is from now on; told before Reset and LoadState. Episodes must not depend on
+  // it, for they already do through `random`.
+  virtual void SetEnvIndex(uint64_t env_index) { (void)env_index; }
+
   // Begins an episode. `random` is keyed by (run seed, env index, episode); take from it in a fixed order.
   virtual void Reset(RandomStream& random) = 0;
 

@@ -19,18 +19,19 @@ namespace {
 struct Entry {
   const EnvSpec& (*spec)();
   const char* summary;
-  absl::StatusOr<std::unique_ptr<Env>> (*make)();
+  absl::StatusOr<std::unique_ptr<Env>> (*make)(const LatencyOptions& latency);
 };
 
-template <std::unique_ptr<Env> (*make)()>
-absl::StatusOr<std::unique_ptr<Env>> Make() {
+template <auto make>
+absl::StatusOr<std::unique_ptr<Env>> Make(const LatencyOptions&) {
   return make();
 }
 
 // Ordered by id.
 constexpr Entry kEntries[] = {
     {CartPoleSpec, "Balance a pole on a cart that is pushed left or right.", Make<MakeCartPole>},
-    {HalfCheetahSpec, "Run to the right with a planar two-legged animal (MuJoCo).", MakeHalfCheetah},
+    {HalfCheetahSpec, "Run to the right with a planar two-legged animal (MuJoCo).", Make<MakeHalfCheetah>},
+    {LatencySpec, "Follow an oscillation; sleeps instead of computing, for studies of waiting.", MakeLatency},
     {MountainCarContinuousSpec, "Rock a weak car out of a valley with little force.", Make<MakeMountainCarContinuous>},
     {PendulumSpec, "Swing a pendulum up and hold it with a weak motor.", Make<MakePendulum>},
 };
@@ -53,9 +54,9 @@ std::vector<EnvInfo> ListEnvs() {
   return envs;
 }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id) {
+absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const LatencyOptions& latency) {
   for (const Entry& entry : kEntries) {
-    if (entry.spec().id == id) return entry.make();
+    if (entry.spec().id == id) return entry.make(latency);
   }
   // An id is a few dozen letters: more would only make the search for the nearest one slow.
   return UnknownEnv(id.substr(0, 100));

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
+#include "env/synthetic/latency.h"
 
 namespace skein {
 
@@ -19,9 +20,9 @@ struct EnvInfo {
 // All registered environments, ordered by id.
 std::vector<EnvInfo> ListEnvs();
 
-// A new environment. InvalidArgument: unknown id (names the nearest one and `skein envs`). Internal: MuJoCo
-// refuses the environment's model.
-absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id);
+// A new environment; `latency` is for Latency-v0. InvalidArgument: unknown id (names the nearest one and `skein envs`),
+// or as MakeLatency. Internal: MuJoCo refuses the environment's model.
+absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const LatencyOptions& latency = {});
 
 // Version of the linked MuJoCo library, e.g. "2.2.2".
 std::string MujocoVersion();

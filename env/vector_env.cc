@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Make(const Options& option
   }
   std::vector<std::unique_ptr<Env>> envs;
   for (int e = 0; e < options.num_envs; ++e) {
-    absl::StatusOr<std::unique_ptr<Env>> env = MakeEnv(options.env_id);
+    absl::StatusOr<std::unique_ptr<Env>> env = MakeEnv(options.env_id, options.latency);
     if (!env.ok()) return env.status();
     envs.push_back(*std::move(env));
   }
@@ -166,7 +166,10 @@ int VectorEnv::state_size() const { return kBookkeeping + impl_->spec.state_size
 
 void VectorEnv::ResetAll(uint64_t first_env) {
   impl_->first_env = first_env;
-  for (size_t e = 0; e < impl_->envs.size(); ++e) impl_->BeginEpisode(e, 0);
+  for (size_t e = 0; e < impl_->envs.size(); ++e) {
+    impl_->envs[e]->SetEnvIndex(first_env + e);
+    impl_->BeginEpisode(e, 0);
+  }
 }
 
 absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
@@ -186,6 +189,7 @@ absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
     impl.episode[e] = static_cast<uint64_t>(row[0]);
     impl.step[e] = static_cast<uint32_t>(row[1]);
     impl.return_so_far[e] = row[2];
+    impl.envs[e]->SetEnvIndex(first_env + e);
     impl.envs[e]->LoadState(row + kBookkeeping);
     impl.envs[e]->Observe(impl.ObsRow(e));
   }

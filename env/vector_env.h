@@ -8,12 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
+#include "env/synthetic/latency.h"
 
 namespace skein {
 
-// E environments stepped in place, with time limits and automatic reset. An episode of environment i depends only on
-// (seed, first_env + i, episode number, actions), not on which process steps it.
-// Not thread-safe: one per runner thread. No allocation after construction. No I/O.
+// E environments stepped in place, one after the other, with time limits and automatic reset. An episode of environment
+// i depends only on (seed, first_env + i, episode number, actions), not on which process steps it. Not thread-safe: one
+// per runner thread. No allocation after construction. No I/O.
 class VectorEnv {
  public:
   struct Options {
@@ -22,6 +23,7 @@ class VectorEnv {
     uint64_t seed = 1;
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
+    LatencyOptions latency;  // Of Latency-v0.
   };
   // What one step did to each environment, all buffers owned by the VectorEnv and overwritten by the next Step.
   struct StepResult {
@@ -35,7 +37,8 @@ class VectorEnv {
     const int64_t* episode_length;  // [E]; valid if the episode ended
   };
 
-  // InvalidArgument: unknown id, num_envs < 1, max_episode_steps < 0. Internal: MuJoCo refuses the model.
+  // InvalidArgument: unknown id, num_envs < 1, max_episode_steps < 0, or as MakeLatency. Internal: MuJoCo refuses the
+  // model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
   // The same over environments that no registry knows, all of one spec; env_id and num_envs are not read.
   // InvalidArgument: no environments, max_episode_steps < 0.

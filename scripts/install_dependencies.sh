@@ -1,14 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that Skein needs and this machine lacks. Asks nothing; does nothing if all are there.
+# Installs the Debian packages that Skein needs and this machine lacks, and fetches the default build of MuJoCo. Asks
+# nothing; does nothing if all are there.
 set -eu
+cd "$(dirname "$0")/.."
 
 packages="g++ make cmake ninja-build pkg-config ccache
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libtorch-dev libgloo-dev libopenblas0-pthread libmujoco-dev
   prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libcli11-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev
-  prometheus iproute2 curl clang-14 clang-format-14 ca-certificates"
+  prometheus iproute2 curl gnuplot-nox clang-14 clang-format-14 ca-certificates"
+# Any pip can fetch MuJoCo; Debian's only where there is none.
+if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "install_dependencies: this is no Debian system; install these packages' equivalents yourself:" $packages >&2
@@ -29,7 +33,13 @@ $package
     *) missing="$missing $package" ;;
   esac
 done
-[ -z "$missing" ] && exit 0
+
+# Debian's MuJoCo, which is installed above, serves where the official one cannot be had; the script says so.
+fetch_mujoco() { scripts/fetch_mujoco.sh || true; }
+if [ -z "$missing" ]; then
+  fetch_mujoco
+  exit 0
+fi
 
 if [ "$(id -u)" -eq 0 ]; then
   as_root=
@@ -44,3 +54,4 @@ echo "installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -q
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+fetch_mujoco

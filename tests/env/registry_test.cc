@@ -10,7 +10,8 @@ namespace {
 TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
   std::vector<std::string> ids;
   for (const EnvInfo& info : ListEnvs()) ids.push_back(info.id);
-  EXPECT_THAT(ids, testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "MountainCarContinuous-v0", "Pendulum-v1"));
+  EXPECT_THAT(ids, testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "Latency-v0", "MountainCarContinuous-v0",
+                                        "Pendulum-v1"));
 }
 
 TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {
