@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-namespace skein {
+#include "model/activation.h"
 
-enum class ActivationKind { kTanh, kElu, kRelu };
+namespace skein {
 
 // Shape of the networks; both sides build the same from the run's configuration and the environment's spec.
 struct ActorCriticOptions {

@@ -4,12 +4,15 @@
 #include <torch/torch.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "model/dense_kernels.h"
 #include "model/tensor_codec.h"
 
 namespace skein {
@@ -84,7 +87,14 @@ ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const E
 }
 
 Policy::Policy(uint64_t version, std::shared_ptr<ActorCritic> network, ObsScale scale)
-    : version_(version), network_(std::move(network)), scale_(std::move(scale)) {}
+    : version_(version), network_(std::move(network)), scale_(std::move(scale)) {
+  const std::vector<NamedTensor> parameters = network_->PolicyParameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!absl::EndsWith(parameters[i].first, ".weight")) continue;  // Its bias follows.
+    const torch::Tensor &weight = parameters[i].second, &bias = parameters[i + 1].second;
+    layers_.emplace_back(weight.data_ptr<float>(), bias.data_ptr<float>(), weight.size(1), weight.size(0));
+  }
+}
 
 absl::StatusOr<std::shared_ptr<const Policy>> Policy::FromSnapshot(const v1::PolicySnapshot& snapshot,
                                                                    const ActorCriticOptions& options) {
@@ -112,7 +122,25 @@ absl::StatusOr<std::shared_ptr<const Policy>> Policy::FromSnapshot(const v1::Pol
 
 torch::Tensor Policy::Head(const torch::Tensor& raw_obs) const {
   c10::InferenceMode inference;
-  return network_->PolicyHead(scale_.Apply(raw_obs));
+  // By hand: at a few rows a step, calling Torch's operators costs more than their arithmetic.
+  const torch::Tensor scaled = scale_.Apply(raw_obs);
+  const int64_t rows = scaled.size(0);
+  thread_local AlignedFloats input, output;
+  const float* x = scaled.data_ptr<float>();
+  int64_t stride = scaled.size(1);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const int64_t width = Padded(layers_[i].outputs());
+    if (static_cast<int64_t>(output.size()) < rows * width) output.resize(rows * width);
+    layers_[i].Forward(x, stride, rows, output.data());
+    if (i + 1 < layers_.size()) Activate(network_->options().activation, output.data(), rows * width);
+    input.swap(output);
+    x = input.data();
+    stride = width;
+  }
+  torch::Tensor head = torch::empty({rows, layers_.back().outputs()});
+  float* to = head.data_ptr<float>();
+  for (int64_t i = 0; i < rows; ++i) to = std::copy(x + i * stride, x + i * stride + head.size(1), to);
+  return head;
 }
 
 torch::Tensor Policy::log_std() const {

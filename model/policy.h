@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
 #include "model/actor_critic.h"
 #include "model/normalizer.h"
+#include "model/packed_layer.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
 
@@ -29,7 +31,8 @@ class Policy {
 
   uint64_t version() const { return version_; }
   // Raw observations [B, O] float32 -> mean [B, D] or logits [B, C], float32, without gradients: an inference tensor,
-  // to be read or cloned, not to be saved for a backward pass.
+  // to be read or cloned, not to be saved for a backward pass. On one processor, a row's result is the same to the bit
+  // whatever the other rows are.
   torch::Tensor Head(const torch::Tensor& raw_obs) const;
   // float32 [D]; undefined if discrete.
   torch::Tensor log_std() const;
@@ -38,6 +41,7 @@ class Policy {
   uint64_t version_;
   std::shared_ptr<const ActorCritic> network_;
   ObsScale scale_;
+  std::vector<PackedLayer> layers_;  // Of the policy, head last.
 };
 
 // XXH3-64 over names and bytes of the snapshot's tensors in order.

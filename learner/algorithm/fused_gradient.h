@@ -8,54 +8,70 @@
 
 #include "learner/algorithm/ppo_loss.h"
 #include "model/actor_critic.h"
+#include "model/aligned_floats.h"
+#include "model/packed_layer.h"
 
 namespace skein {
 
-// The gradient of PpoLoss for two separate networks on the CPU, written out instead of recorded by autograd: for small
-// networks most of an update is autograd's bookkeeping.   Minibatch -> Compute -> parameters' grad()
-// Equal to autograd up to rounding. Not thread-safe.
+// The gradient of PpoLoss for small networks on the CPU, written out instead of recorded by autograd, with products of
+// our own: rows go through the networks a few at a time and stay in the cache.   Minibatch -> Compute -> parameters'
+// grad() Equal to autograd up to rounding. Uses the calling thread only. Not thread-safe.
 class FusedGradient {
  public:
+  // On the CPU, and no hidden layer too wide for it to pay.
   static bool Supports(const ActorCritic& network);
 
   // The parameters' grad() must be defined; both must stay where they are in memory. REQUIRES: Supports(network).
   explicit FusedGradient(const ActorCritic& network);
 
-  // Adds to the grad() of every parameter. Returns the loss. REQUIRES: contiguous rows.
-  LossValues Compute(const Minibatch& batch, const v1::PpoConfig& config);
+  // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss.
+  // REQUIRES: tensors of `samples` are contiguous.
+  LossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config);
 
   // obs [B, O] -> the value function [B], without gradients.
   torch::Tensor Values(const torch::Tensor& obs);
+  // obs [B, O] -> mean [B, D] or logits [B, C], without gradients.
+  torch::Tensor PolicyHead(const torch::Tensor& obs);
 
  private:
+  // With buffers for kRows rows of Padded(outputs).
   struct Layer {
-    torch::Tensor weight, weight_t, bias;  // [out, in], [in, out], [out]
-    torch::Tensor grad_weight, grad_bias;
+    PackedLayer packed;
+    float* grad_weight;  // [outputs, inputs]
+    float* grad_bias;    // [outputs]
+    // As above with rows padded; the first two empty where a row needs no padding.
+    AlignedFloats padded_weight, padded_grad_weight, padded_grad_bias;
+    AlignedFloats output;  // After the activation.
+    AlignedFloats delta;   // Gradient by what goes into the activation.
   };
-  // What one stack of layers writes for B rows; the last entry belongs to its head.
-  struct Buffers {
-    std::vector<torch::Tensor> output;  // After the activation.
-    std::vector<torch::Tensor> delta;   // Gradient by what goes into the activation.
-    std::vector<torch::Tensor> delta_t;
-  };
-  struct Workspace {
-    int64_t rows = 0;
-    Buffers policy, value;
-    torch::Tensor ones;  // [rows]
+  using Stack = std::vector<Layer>;
+  // Rows that go into a stack.
+  struct Input {
+    const float* data;
+    int64_t stride;
+    float* delta;      // Gradient by them, of the same stride; null: not wanted.
+    bool accumulates;  // Adds to `delta` instead of setting it.
   };
 
-  // Adds some of a minibatch's rows, each with `weight` in the means, to the gradient and, without weight, to `sum`.
-  void AddRows(const Minibatch& rows, double weight, const v1::PpoConfig& config, LossValues& sum);
-  Workspace& WorkspaceFor(int64_t rows);
-  void Forward(const std::vector<Layer>& layers, const torch::Tensor& input, Buffers& buffers) const;
-  // From the head's delta, which is set.
-  void Backward(std::vector<Layer>& layers, const torch::Tensor& input, const torch::Tensor& ones,
-                Buffers& buffers) const;
+  void Pack();
+  void AddPaddedGradients();
+  // Rows into obs_, whose padding is zero. index null: rows [first, first + rows).
+  void CopyObs(const float* obs, const int64_t* index, int64_t first, int64_t rows);
+  // The first `activated` layers are followed by the activation.
+  void Forward(Stack& stack, size_t activated, Input input, int64_t rows) const;
+  // From the last layer's delta, which is set.
+  void Backward(Stack& stack, Input input, int64_t rows) const;
+  // What policy and value stack read: the trunk's output, or obs_.
+  Input Features();
+  // The last layer's output [B, outputs], over all of obs.
+  torch::Tensor Output(const torch::Tensor& obs, Stack& stack);
 
   const ActivationKind activation_;
-  std::vector<Layer> policy_, value_;
+  const int64_t obs_size_, obs_stride_;
+  Stack trunk_;                           // Empty unless shared.
+  Stack policy_, value_;                  // Head last.
   torch::Tensor log_std_, grad_log_std_;  // [D]; undefined if discrete.
-  std::vector<Workspace> workspaces_;     // One for each of the last few batch sizes.
+  AlignedFloats obs_;                     // [kRows, obs_stride_]
 };
 
 }  // namespace skein

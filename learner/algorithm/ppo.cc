@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/philox.h"
 #include "learner/algorithm/advantage.h"
+#include "learner/algorithm/vtrace.h"
 #include "model/distribution.h"
 
 namespace skein {
@@ -32,6 +33,25 @@ std::vector<torch::Tensor> Parameters(const ActorCritic& network) {
 }
 
 bool AllFinite(const torch::Tensor& tensor) { return torch::isfinite(tensor.sum()).item<bool>(); }
+
+// Advantages with zero mean and unit variance within each minibatch: `cut` divides the shuffled `order` into these.
+torch::Tensor NormalizedAdvantages(const torch::Tensor& advantage, const torch::Tensor& order,
+                                   const std::vector<int64_t>& cut) {
+  torch::Tensor normalized = torch::empty_like(advantage);
+  const float* in = advantage.data_ptr<float>();
+  const int64_t* index = order.data_ptr<int64_t>();
+  float* out = normalized.data_ptr<float>();
+  for (size_t i = 0; i + 1 < cut.size(); ++i) {
+    const double size = static_cast<double>(cut[i + 1] - cut[i]);
+    double sum = 0, squares = 0;
+    for (int64_t k = cut[i]; k < cut[i + 1]; ++k) sum += in[index[k]];
+    const double mean = sum / size;
+    for (int64_t k = cut[i]; k < cut[i + 1]; ++k) squares += (in[index[k]] - mean) * (in[index[k]] - mean);
+    const double scale = 1 / (std::sqrt(squares / size) + kEpsilon);
+    for (int64_t k = cut[i]; k < cut[i + 1]; ++k) out[index[k]] = static_cast<float>((in[index[k]] - mean) * scale);
+  }
+  return normalized;
+}
 
 torch::Tensor Scalar(double value) { return torch::full({1}, value, torch::kFloat64); }
 
@@ -100,8 +120,16 @@ torch::Tensor Ppo::Values(const torch::Tensor& obs) const {
   return values;
 }
 
-double Ppo::ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples) {
+torch::Tensor Ppo::LogProb(const Minibatch& samples) const {
   const torch::NoGradGuard no_grad;
+  const torch::Tensor head = fused_ != nullptr ? fused_->PolicyHead(samples.obs) : network_->PolicyHead(samples.obs);
+  return network_->options().discrete ? CategoricalLogProb(head, samples.action)
+                                      : GaussianLogProb(head, network_->log_std(), samples.action);
+}
+
+Ppo::TargetFigures Ppo::ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples) {
+  const torch::NoGradGuard no_grad;
+  const v1::PpoConfig& ppo = config_.ppo();
   const int64_t columns = batch.reward.size(1), size = batch.reward.numel();
   const torch::Tensor values = Values(rows.obs);
   samples.old_value = values.narrow(0, 0, size);
@@ -111,17 +139,27 @@ double Ppo::ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samp
   const bool normalize = config_.model().normalize_returns();
   const double scale = normalize ? std::sqrt(return_moments_.variance().item<double>() + kEpsilon) : 1.0;
   const torch::Tensor value = samples.old_value * scale;
-  const torch::Tensor advantage =
-      GeneralizedAdvantage({batch.reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
-                            batch.terminated, torch::logical_or(batch.terminated, batch.truncated)},
-                           config_.ppo().gamma(), config_.ppo().gae_lambda());
-  samples.advantage = advantage.view({size});
-  const torch::Tensor returns = samples.advantage + value;
+  const AdvantageInput input{batch.reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
+                             batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
+  TargetFigures figures;
+  torch::Tensor returns;
+  if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
+    const torch::Tensor log_ratio = (LogProb(samples) - samples.log_prob).view_as(batch.reward);
+    const VtraceTargets targets =
+        Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), ppo.vtrace_rho_max(), ppo.vtrace_c_max()});
+    samples.advantage = targets.advantage.view({size});
+    returns = targets.target.view({size});
+    figures.vtrace_rho = targets.mean_rho;
+  } else {
+    samples.advantage = GeneralizedAdvantage(input, ppo.gamma(), ppo.gae_lambda()).view({size});
+    returns = samples.advantage + value;
+  }
   samples.value_target = returns / scale;
   // What is not finite is skipped in training and must not stay in the statistics for ever either.
   if (normalize && AllFinite(returns)) return_moments_.Update(returns.view({size, 1}));
   const double spread = returns.var(/*unbiased=*/false).item<double>();
-  return spread > 0 ? 1 - samples.advantage.var(/*unbiased=*/false).item<double>() / spread : 0;
+  if (spread > 0) figures.explained_variance = 1 - (returns - value).var(/*unbiased=*/false).item<double>() / spread;
+  return figures;
 }
 
 torch::Tensor Ppo::Permutation(int64_t size, uint64_t iteration, uint32_t epoch) const {
@@ -152,25 +190,32 @@ Ppo::Figures Ppo::Update(const Batch& batch, double progress, uint64_t iteration
     rows.obs = scale.Apply(batch.obs).view({-1, obs_size});
     rows.final_obs = batch.final_obs.defined() ? scale.Apply(batch.final_obs) : torch::empty({0, obs_size});
     samples.obs = rows.obs.narrow(0, 0, size);
-    samples.action = network_->options().discrete ? batch.action.reshape({size}) : batch.action.reshape({size, -1});
-    samples.log_prob = batch.log_prob.reshape({size});
+    samples.action = network_->options().discrete ? batch.action.contiguous().view({size})
+                                                  : batch.action.contiguous().view({size, -1});
+    samples.log_prob = batch.log_prob.contiguous().view({size});
   }
 
   Totals totals;
-  double explained_variance = 0, last_kl = 0;
+  TargetFigures first_targets;
+  double last_kl = 0;
   int64_t epochs = 0;
-  const int64_t minibatches = std::max<int64_t>(1, size / ppo.minibatch_size());
+  // Where each minibatch begins in the shuffled samples, and the end; the last one takes the remainder too.
+  std::vector<int64_t> cut;
+  for (int64_t i = 0; i < std::max<int64_t>(1, size / ppo.minibatch_size()); ++i) {
+    cut.push_back(i * ppo.minibatch_size());
+  }
+  cut.push_back(size);
   for (uint32_t epoch = 0; epoch < ppo.epochs(); ++epoch) {
     if (epoch == 0 || ppo.recompute_advantages()) {
-      const double explained = ComputeTargets(batch, rows, samples);
-      if (epoch == 0) explained_variance = explained;
+      const TargetFigures targets = ComputeTargets(batch, rows, samples);
+      if (epoch == 0) first_targets = targets;
     }
-    const Minibatch shuffled = samples.Select(Permutation(size, iteration, epoch));
+    const torch::Tensor order = Permutation(size, iteration, epoch);
+    Minibatch in_epoch = samples;
+    if (ppo.normalize_advantages()) in_epoch.advantage = NormalizedAdvantages(samples.advantage, order, cut);
     const Totals before = totals;
-    for (int64_t i = 0; i < minibatches; ++i) {
-      const int64_t first = i * ppo.minibatch_size();
-      // The last one takes the remainder too.
-      TrainMinibatch(shuffled.Slice(first, i + 1 < minibatches ? ppo.minibatch_size() : size - first), totals);
+    for (size_t i = 0; i + 1 < cut.size(); ++i) {
+      TrainMinibatch(in_epoch, order.narrow(0, cut[i], cut[i + 1] - cut[i]), totals);
     }
     ++epochs;
     const int64_t taken = totals.gradient_steps - before.gradient_steps;
@@ -187,25 +232,23 @@ Ppo::Figures Ppo::Update(const Batch& batch, double progress, uint64_t iteration
     lr_ = AdaptLearningRate(lr_, last_kl, ppo.kl_target());
   }
   const double taken = static_cast<double>(std::max<int64_t>(1, totals.gradient_steps));
-  return {{"policy_loss", totals.loss.policy / taken},
-          {"value_loss", totals.loss.value / taken},
-          {"entropy", totals.loss.entropy / taken},
-          {"kl", totals.loss.kl / taken},
-          {"clip_fraction", totals.loss.clip_fraction / taken},
-          {"explained_variance", explained_variance},
-          {"lr", used_lr},
-          {"grad_norm", totals.grad_norm / taken},
-          {"epochs", static_cast<double>(epochs)},
-          {"gradient_steps", static_cast<double>(totals.gradient_steps)},
-          {"skipped_steps", static_cast<double>(totals.skipped_steps)}};
+  Figures figures{{"policy_loss", totals.loss.policy / taken},
+                  {"value_loss", totals.loss.value / taken},
+                  {"entropy", totals.loss.entropy / taken},
+                  {"kl", totals.loss.kl / taken},
+                  {"clip_fraction", totals.loss.clip_fraction / taken},
+                  {"explained_variance", first_targets.explained_variance},
+                  {"lr", used_lr},
+                  {"grad_norm", totals.grad_norm / taken},
+                  {"epochs", static_cast<double>(epochs)},
+                  {"gradient_steps", static_cast<double>(totals.gradient_steps)},
+                  {"skipped_steps", static_cast<double>(totals.skipped_steps)}};
+  if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) figures["vtrace_rho"] = first_targets.vtrace_rho;
+  return figures;
 }
 
-void Ppo::TrainMinibatch(Minibatch minibatch, Totals& totals) {
-  if (config_.ppo().normalize_advantages()) {
-    const torch::Tensor& advantage = minibatch.advantage;
-    minibatch.advantage = (advantage - advantage.mean()) / (advantage.std(/*unbiased=*/false) + kEpsilon);
-  }
-  const LossValues loss = ComputeGradient(minibatch);
+void Ppo::TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, Totals& totals) {
+  const LossValues loss = ComputeGradient(samples, index);
   const double norm = optimizer_.GradientNorm();
   if (!std::isfinite(loss.total) || !std::isfinite(norm)) {
     ++totals.skipped_steps;
@@ -222,9 +265,10 @@ void Ppo::TrainMinibatch(Minibatch minibatch, Totals& totals) {
   ++totals.gradient_steps;
 }
 
-LossValues Ppo::ComputeGradient(const Minibatch& minibatch) {
+LossValues Ppo::ComputeGradient(const Minibatch& samples, const torch::Tensor& index) {
   optimizer_.gradient().zero_();
-  if (fused_ != nullptr) return fused_->Compute(minibatch, loss_config_);
+  if (fused_ != nullptr) return fused_->Compute(samples, index.data_ptr<int64_t>(), index.numel(), loss_config_);
+  const Minibatch minibatch = samples.Select(index);
   const auto [head, value] = network_->PolicyHeadAndValue(minibatch.obs, minibatch.obs);
   const bool discrete = network_->options().discrete;
   const torch::Tensor log_prob = discrete ? CategoricalLogProb(head, minibatch.action)

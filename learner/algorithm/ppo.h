@@ -44,8 +44,9 @@ class Ppo {
   // REQUIRES: defaults applied to `config` and validated.
   Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed);
 
-  // Figures of one update, averaged over its minibatches: policy_loss, value_loss, entropy, kl, clip_fraction,
-  // explained_variance, lr, grad_norm, gradient_steps.
+  // Figures of one update. Averaged over its gradient steps: policy_loss, value_loss, entropy, kl, clip_fraction,
+  // grad_norm. As of its beginning: explained_variance, lr and, in mode async, vtrace_rho (mean clipped importance
+  // weight, 1 when on-policy). Counted: epochs, gradient_steps, skipped_steps.
   using Figures = std::map<std::string, double>;
 
   // Trains on one iteration's data. progress in [0, 1] drives linear schedules. `iteration` keys the minibatch order.
@@ -77,13 +78,22 @@ class Ppo {
     int64_t skipped_steps = 0;
   };
 
+  // Of the targets of one epoch.
+  struct TargetFigures {
+    double explained_variance = 0;
+    double vtrace_rho = 1;
+  };
+
   torch::Tensor Values(const torch::Tensor& obs) const;
-  // Sets advantage, old_value and value_target, all [R]; returns the explained variance.
-  double ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples);
+  // Of the current policy, [R].
+  torch::Tensor LogProb(const Minibatch& samples) const;
+  // Sets advantage, old_value and value_target, all [R].
+  TargetFigures ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples);
   torch::Tensor Permutation(int64_t size, uint64_t iteration, uint32_t epoch) const;
-  void TrainMinibatch(Minibatch minibatch, Totals& totals);
+  // Both on the samples at int64 [B] `index`.
+  void TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, Totals& totals);
   // The loss and, in the optimizer's gradient buffer, its gradient.
-  LossValues ComputeGradient(const Minibatch& minibatch);
+  LossValues ComputeGradient(const Minibatch& samples, const torch::Tensor& index);
 
   const v1::RunConfig config_;
   const uint64_t seed_;

@@ -35,9 +35,4 @@ Minibatch Minibatch::Select(const torch::Tensor& index) const {
           advantage.index_select(0, index), old_value.index_select(0, index), value_target.index_select(0, index)};
 }
 
-Minibatch Minibatch::Slice(int64_t first, int64_t size) const {
-  return {obs.narrow(0, first, size),       action.narrow(0, first, size),    log_prob.narrow(0, first, size),
-          advantage.narrow(0, first, size), old_value.narrow(0, first, size), value_target.narrow(0, first, size)};
-}
-
 }  // namespace skein

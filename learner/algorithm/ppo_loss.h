@@ -22,7 +22,7 @@ LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_lo
                   const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
                   const torch::Tensor& entropy, const v1::PpoConfig& config);
 
-// B samples in training order.
+// B samples.
 struct Minibatch {
   torch::Tensor obs;           // float32 [B, O], normalised
   torch::Tensor action;        // float32 [B, D], or int64 [B] if discrete
@@ -33,7 +33,6 @@ struct Minibatch {
 
   int64_t size() const { return obs.size(0); }
   Minibatch Select(const torch::Tensor& index) const;  // Rows in the order of int64 [B'], copied.
-  Minibatch Slice(int64_t first, int64_t size) const;  // Rows [first, first + size), not copied.
 };
 
 // LossTerms as numbers.

@@ -100,7 +100,32 @@ TEST(Policy, HeadNormalisesRawObservationsWithoutGradients) {
   EXPECT_EQ(policy.version(), 3u);
   EXPECT_FALSE(head.requires_grad());
   EXPECT_EQ(head.scalar_type(), torch::kFloat32);
-  EXPECT_TRUE(head.equal(network->PolicyHead(SomeScale().Apply(SomeObs(4)))));
+  EXPECT_TRUE(head.allclose(network->PolicyHead(SomeScale().Apply(SomeObs(4))), 1e-5, 1e-6));
+}
+
+TEST(Policy, HeadOfAnyNetworkIsTheNetworks) {
+  for (const bool shared_trunk : {false, true}) {
+    for (const std::vector<int64_t>& hidden : {std::vector<int64_t>{}, {40}, {33, 64, 17}}) {
+      ActorCriticOptions options = SmallOptions();
+      options.hidden = hidden;
+      options.shared_trunk = shared_trunk;
+      options.activation = ActivationKind::kElu;
+      const auto network = std::make_shared<ActorCritic>(options, 1);
+      for (const int64_t rows : {0, 1, 19}) {
+        EXPECT_TRUE(Policy(3, network, SomeScale())
+                        .Head(SomeObs(rows))
+                        .allclose(network->PolicyHead(SomeScale().Apply(SomeObs(rows))), 1e-5, 1e-6));
+      }
+    }
+  }
+}
+
+TEST(Policy, HeadOfARowDoesNotDependOnTheOthers) {
+  ActorCriticOptions options = SmallOptions();
+  options.hidden = {64, 32};
+  const Policy policy(3, std::make_shared<ActorCritic>(options, 1), SomeScale());
+  const torch::Tensor all = policy.Head(SomeObs(23));
+  for (int64_t i = 0; i < 23; ++i) EXPECT_TRUE(policy.Head(SomeObs(23).narrow(0, i, 1)).equal(all.narrow(0, i, 1)));
 }
 
 TEST(Policy, HeadAgreesBetweenThreads) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/packed_layer.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "model/dense_kernels.h"
+
+namespace skein {
+namespace {
+
+TEST(PackedLayer, MapsRowsAndPadsThemWithZeros) {
+  const std::vector<float> weight = {1, 2, 3, 4, 5, 6}, bias = {10, 20};
+  const PackedLayer layer(weight.data(), bias.data(), 3, 2);
+  // Rows that stand four floats apart.
+  const std::vector<float> x = {1, 1, 1, -1, 0, 1, 0, -1};
+  std::vector<float> y(2 * Padded(2), 99);
+  layer.Forward(x.data(), 4, 2, y.data());
+  EXPECT_EQ(y[0], 16);              // 1 + 2 + 3 + 10
+  EXPECT_EQ(y[1], 35);              // 4 + 5 + 6 + 20
+  EXPECT_EQ(y[Padded(2)], 12);      // 2 + 10
+  EXPECT_EQ(y[Padded(2) + 1], 25);  // 5 + 20
+  for (int64_t i = 2; i < Padded(2); ++i) EXPECT_EQ(y[i], 0);
+}
+
+TEST(PackedLayer, SeesAChangeWhenItPacks) {
+  std::vector<float> weight = {1}, bias = {0};
+  PackedLayer layer(weight.data(), bias.data(), 1, 1);
+  weight[0] = 5;
+  bias[0] = 2;
+  const float x = 3;
+  std::vector<float> y(Padded(1));
+  layer.Forward(&x, 1, 1, y.data());
+  EXPECT_EQ(y[0], 3);
+  layer.Pack();
+  layer.Forward(&x, 1, 1, y.data());
+  EXPECT_EQ(y[0], 17);  // 5 * 3 + 2
+}
+
+}  // namespace
+}  // namespace skein
