@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "actor/request_bytes.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/grpc_transport.h"
@@ -11,6 +12,8 @@
 
 namespace skein {
 namespace {
+
+constexpr char kCollect[] = "/skein.v1.Learner/Collect";
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(2);
@@ -95,7 +98,8 @@ absl::Status LearnerLink::ServeConnections() {
 }
 
 absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcomed) {
-  const auto stub = v1::Learner::NewStub(OpenChannel(target.address));
+  const std::shared_ptr<grpc::Channel> channel = OpenChannel(target.address);
+  const auto stub = v1::Learner::NewStub(channel);
   uint64_t epoch;
   {
     absl::MutexLock lock(&mu_);
@@ -103,7 +107,11 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
   }
   grpc::ClientContext context;
   SetContext(target, &context);
-  const auto stream = stub->Collect(&context);
+  // As stub->Collect, with requests as bytes.
+  const grpc::internal::RpcMethod collect(kCollect, grpc::internal::RpcMethod::BIDI_STREAMING, channel);
+  const std::unique_ptr<CollectStream> stream(
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(channel.get(), collect,
+                                                                                               &context));
 
   const Outbox::Life before = options_.outbox->BeginLife(target.actor_id, target.generation);
   v1::CollectRequest request;
@@ -122,7 +130,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
 
   v1::CollectResponse response;
   absl::Status status;
-  if (stream->Write(request) && stream->Read(&response)) {
+  if (stream->Write(RequestBytes(request)) && stream->Read(&response)) {
     if (!response.has_welcome()) context.TryCancel();
     *welcomed = response.has_welcome();
   }
@@ -170,9 +178,10 @@ void LearnerLink::Write(uint64_t epoch, CollectStream* stream) {
   while (auto request = options_.outbox->NextToSend(epoch)) {
     const absl::Duration begin = MonotonicNow();
     // A write fails only when the call is over, which the reader notices too; its status must not be overwritten.
-    if (!stream->Write(*request)) return;
+    const grpc::ByteBuffer bytes = BatchBytes(request);
+    if (!stream->Write(bytes)) return;
     options_.metrics->AddStage(ActorMetrics::Stage::kSend, MonotonicNow() - begin);
-    options_.metrics->CountSent(request->ByteSizeLong());
+    options_.metrics->CountSent(bytes.Length());
   }
   {
     absl::MutexLock lock(&mu_);
@@ -180,7 +189,7 @@ void LearnerLink::Write(uint64_t epoch, CollectStream* stream) {
   }
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
-  if (stream->Write(request)) stream->WritesDone();
+  if (stream->Write(RequestBytes(request))) stream->WritesDone();
 }
 
 void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::Stub* stub) {

@@ -13,6 +13,7 @@
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "skein/v1/learner_service.grpc.pb.h"
 
 namespace skein {
@@ -61,7 +62,7 @@ class LearnerLink {
   bool finished() const;
 
  private:
-  using CollectStream = grpc::ClientReaderWriter<v1::CollectRequest, v1::CollectResponse>;
+  using CollectStream = grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CollectResponse>;
 
   absl::Status ServeConnections();
   absl::Status ServeOneConnection(const Target& target, bool* welcomed);

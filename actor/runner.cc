@@ -45,6 +45,16 @@ absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
   return absl::OkStatus();
 }
 
+LatencyOptions MakeLatencyOptions(const v1::LatencyConfig& config) {
+  using Distribution = LatencyOptions::Distribution;
+  return {.step_ms = config.step_ms(),
+          .distribution = config.distribution() == v1::LATENCY_DISTRIBUTION_PARETO        ? Distribution::kPareto
+                          : config.distribution() == v1::LATENCY_DISTRIBUTION_EXPONENTIAL ? Distribution::kExponential
+                                                                                          : Distribution::kFixed,
+          .slow_envs = config.slow_envs(),
+          .slow_factor = config.slow_factor()};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, Outbox* outbox, PolicyStore* policies,
@@ -54,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config
   options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
   options.seed = config.seed();
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
+  options.latency = MakeLatencyOptions(config.env().latency());
   auto env = VectorEnv::Make(options);
   if (!env.ok()) return env.status();
   return std::unique_ptr<Runner>(new Runner(config, *std::move(env), outbox, policies, metrics, stop));

@@ -195,6 +195,13 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
                                                    ") must be a multiple of rollout.num_envs (", rollout.num_envs(),
                                                    ")"));
   }
+  const uint32_t iteration = rollout.steps_per_iteration() / rollout.num_envs();
+  if (rollout.fragment_steps() > 0 && iteration % rollout.fragment_steps() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("rollout.fragment_steps (", rollout.fragment_steps(),
+                                                   ") must divide the steps of each environment in an "
+                                                   "iteration, steps_per_iteration / num_envs (",
+                                                   iteration, ")"));
+  }
   if (config.ppo().minibatch_size() > rollout.steps_per_iteration()) {
     return absl::InvalidArgumentError(absl::StrCat("ppo.minibatch_size (", config.ppo().minibatch_size(),
                                                    ") must not exceed rollout.steps_per_iteration (",

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "learner/wire_batch.h"
 #include "skein/v1/learner_service.pb.h"
 #include "skein/v1/trajectory.pb.h"
 
@@ -18,28 +22,31 @@ struct BatchShape {
   v1::EnvSpecInfo spec;
 };
 
-// The tensors of a checked batch, read in place; valid as long as the message lives and does not change.
+// The tensors of a checked batch. The large ones are still where they were received, and their values are not looked at
+// yet: StagedBatch::Place does that while it copies them.
 struct CheckedBatch {
-  const float* obs = nullptr;               // [T+1, E, A, O]
-  const float* action = nullptr;            // [T, E, A, D]; null if discrete
-  const int64_t* action_index = nullptr;    // [T, E, A, 1]; null if continuous
-  const float* log_prob = nullptr;          // [T, E, A]
-  const float* reward = nullptr;            // [T, E, A]
-  const uint8_t* terminated = nullptr;      // [T, E]
-  const uint8_t* truncated = nullptr;       // [T, E]
-  const float* final_obs = nullptr;         // [K, A, O]
-  int64_t num_truncated = 0;                // K
-  const float* episode_return = nullptr;    // [M]
-  const int64_t* episode_length = nullptr;  // [M]
-  int64_t num_episodes = 0;                 // M
-  const v1::Tensor* env_state = nullptr;    // float64 [E, S]
+  PieceReader obs;                      // float32 [T+1, E, A, O]
+  PieceReader action;                   // float32 [T, E, A, D], or int64 [T, E, A, 1] if discrete
+  PieceReader log_prob;                 // float32 [T, E, A]
+  PieceReader reward;                   // float32 [T, E, A]
+  std::vector<uint8_t> terminated;      // [T, E]
+  std::vector<uint8_t> truncated;       // [T, E]
+  std::vector<float> final_obs;         // [K, A, O], finite
+  std::vector<float> episode_return;    // [M], finite
+  std::vector<int64_t> episode_length;  // [M]
+  v1::Tensor env_state;                 // float64 [E, S], finite
 };
 
-// Checks everything the learner relies on: names, dtypes, shapes, byte counts, finiteness, flags that are 0 or 1 and
-// never both, choices in range, one final observation per truncation, one return per finished episode. Allocates
-// nothing from a declared size. Pure, thread-safe. InvalidArgument: "tensors.<name>: ..." with what it got and what it
-// wants.
-absl::Status CheckBatch(const v1::TrajectoryBatch& batch, const BatchShape& shape, CheckedBatch* checked);
+// Checks names, dtypes, shapes, byte counts, flags that are 0 or 1 and never both, one final observation per
+// truncation, one return per finished episode, and that the small tensors are finite. Allocates nothing from a declared
+// size. Pure, thread-safe; `checked` reads from what `batch` was parsed from. InvalidArgument: "tensors.<name>: ..."
+// with what it got and what it wants.
+absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked);
+
+// The first of `count` values that is NaN or infinite; `count` if none is.
+size_t FindNotFinite(const float* values, size_t count);
+// InvalidArgument "tensors.<name>: <what>".
+absl::Status TensorError(const std::string& name, const std::string& what);
 
 // FailedPrecondition naming the first field that differs, with both values.
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want);

@@ -4,26 +4,32 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "learner/admission.h"
 
 namespace skein {
 
-// One iteration's trajectories in env-index order, whatever order they arrived in. N environments, M = N * A columns.
-// Buffers are reused from iteration to iteration. One thread per block may Place at the same time; everything else by
-// one thread while nobody places.
+// The trajectories of one update, put together from fragments of F steps x E environments: `slots` beside each other
+// (M = slots * E * A columns), `segments` one after the other (T = segments * F steps).
+// Buffers are reused. One thread per slot may Place at the same time; everything else by one thread while nobody
+// places.
 class StagedBatch {
  public:
-  // `block_shape` is that of one trajectory batch; the iteration has `num_blocks` of them.
-  StagedBatch(const BatchShape& block_shape, int64_t num_blocks);
+  // `fragment_shape` is that of one trajectory batch.
+  StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_t segments = 1);
 
-  // Copies a checked batch to the place of its block (no lock needed against other blocks).
-  void Place(int64_t block, const CheckedBatch& batch);
-  // Joins what blocks brought in varying number, in block order, into final_obs, final_index and the episodes.
+  // Copies a checked batch to its place (no lock needed against other slots). What a slot's segments say about the
+  // observation where they meet is the same. InvalidArgument: a real number is not finite, or a choice out of range;
+  // the place then holds what another Place overwrites.
+  absl::Status Place(int64_t slot, int64_t segment, const CheckedBatch& batch);
+  // Joins what fragments brought in varying number, in order of slot and segment, into final_obs, final_index and the
+  // episodes.
   void Seal();
 
   int64_t steps() const { return T_; }
   int64_t columns() const { return N_ * A_; }
   int64_t num_envs() const { return N_; }
+  int64_t fragments() const { return slots_ * segments_; }
 
   std::vector<float> obs;             // [T+1, M, O]
   std::vector<float> action;          // [T, M, D]; empty if discrete
@@ -45,9 +51,11 @@ class StagedBatch {
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
   };
-  const int64_t T_, E_, N_, A_, O_, D_;
+  const int64_t slots_, segments_;
+  const int64_t F_, T_, E_, N_, A_, O_, D_;
   const bool discrete_;
-  std::vector<Varying> blocks_;
+  const int64_t choices_;         // Of a discrete action.
+  std::vector<Varying> varying_;  // [slots, segments]
 };
 
 }  // namespace skein

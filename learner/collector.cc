@@ -17,11 +17,19 @@ constexpr uint64_t kSequenceLimit = uint64_t{1} << 32;  // Times a fragment's st
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
     : run_id_(options.run_id),
       shape_(options.shape),
+      fragments_per_block_(options.fragments_per_block),
+      async_(options.async),
       metrics_(metrics),
       ledger_(options.account),
       office_(options.num_envs, static_cast<uint32_t>(options.shape.num_envs),
               static_cast<uint32_t>(options.shape.steps), options.first_ticket_id) {
-  for (auto& staged : staged_) staged = std::make_unique<StagedBatch>(shape_, office_.num_blocks());
+  const int64_t slots = async_ ? async_->fragments : office_.num_blocks();
+  // One is trained on and one is filled; asynchronously there is room for what every block may bring besides.
+  const int64_t stagings = async_ ? 2 + (office_.num_blocks() + slots - 1) / slots : 2;
+  for (int64_t i = 0; i < stagings; ++i) {
+    stagings_.push_back(std::make_unique<Staging>(shape_, slots, async_ ? 1 : fragments_per_block_));
+    free_.push_back(stagings_.back().get());
+  }
   if (options.env_state) office_.RestoreEnvState(*options.env_state);
   ExportAccount();
 }
@@ -71,75 +79,164 @@ void Collector::Depart(const ActorKey& actor, const v1::Goodbye& goodbye) {
   ExportAccount();
 }
 
-absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& batch) const {
+absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& header) const {
   const uint64_t fragment_steps = static_cast<uint64_t>(shape_.steps * shape_.num_envs);
-  if (batch.sequence() > kSequenceLimit || batch.env_steps_collected() > batch.sequence() * fragment_steps) {
-    return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", batch.env_steps_collected(),
-                                                   " at sequence ", batch.sequence(), ", want at most ", fragment_steps,
-                                                   " for each"));
+  if (header.sequence() > kSequenceLimit || header.env_steps_collected() > header.sequence() * fragment_steps) {
+    return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", header.env_steps_collected(),
+                                                   " at sequence ", header.sequence(), ", want at most ",
+                                                   fragment_steps, " for each"));
   }
-  const std::optional<uint32_t> block = office_.BlockOf(batch.ticket_id());
-  if (block && uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs) != batch.first_env()) {
-    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", batch.first_env(), ", the ticket has ",
+  const std::optional<uint32_t> block = office_.BlockOf(header.ticket_id());
+  if (block && uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs) != header.first_env()) {
+    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ",
                                                    uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs)));
   }
   return absl::OkStatus();
 }
 
-v1::Receipt Collector::Receive(const ActorKey& actor, const v1::TrajectoryBatch& batch) {
+Collector::Staging* Collector::Begin() {
+  Staging* staging = free_.front();
+  free_.pop_front();
+  staging->assigned = staging->placed = 0;
+  staging->vacated.clear();
+  staging->policy_version = policy_version_;
+  staging->stage_seconds.Clear();
+  queue_.push_back(staging);
+  return staging;
+}
+
+void Collector::AssignAsync(Place* place) {
+  for (Staging* staging : queue_) {
+    if (staging->vacated.empty()) continue;
+    place->staging = staging;
+    place->slot = staging->vacated.back();
+    staging->vacated.pop_back();
+    return;
+  }
+  const bool full = queue_.empty() || queue_.back()->assigned == queue_.back()->batch.fragments();
+  place->staging = full ? Begin() : queue_.back();
+  place->slot = place->staging->assigned++;
+}
+
+void Collector::TakeBack(const Place& place, uint64_t env_steps) {
+  ledger_.RejectAdmitted(env_steps);
+  office_.Reopen(place.block);
+  if (async_) place.staging->vacated.push_back(static_cast<uint32_t>(place.slot));
+  --queued_batches_;
+}
+
+void Collector::OpenTickets() {
+  if (stopped_) return;
+  int64_t room = static_cast<int64_t>(free_.size()) * async_->fragments - office_.open_tickets();
+  if (!queue_.empty()) room += queue_.back()->batch.fragments() - queue_.back()->assigned;
+  for (const Staging* staging : queue_) room += static_cast<int64_t>(staging->vacated.size());
+  if (room > 0) office_.OpenTickets(static_cast<uint32_t>(room));
+}
+
+void Collector::ReleaseTraining() {
+  if (training_ != nullptr) free_.push_back(training_);
+  training_ = nullptr;
+}
+
+std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v1::TrajectoryBatch& header,
+                                                  const absl::Status& valid, const CheckedBatch& checked,
+                                                  v1::Receipt* receipt) {
+  const absl::Duration now = MonotonicNow();
+  const uint64_t env_steps = uint64_t{header.steps()} * header.num_envs();
+  const auto stale = [&](const std::string& why) {
+    ledger_.Arrive(actor, header.sequence(), env_steps, header.env_steps_collected(), StepLedger::Fate::kStale);
+    receipt->set_result(v1::RECEIPT_RESULT_STALE);
+    receipt->set_message(why);
+    return std::nullopt;
+  };
+  if (const absl::Status status = valid.ok() ? CheckHeader(header) : valid; !status.ok()) {
+    office_.Refuse(actor, header.ticket_id(), now);
+    // A malformed size must not enter the books: only a batch of the right shape counts its steps.
+    const bool sized = header.steps() == shape_.steps && header.num_envs() == shape_.num_envs;
+    ledger_.Arrive(actor, header.sequence(), sized ? env_steps : 0, 0, StepLedger::Fate::kRejected);
+    receipt->set_result(v1::RECEIPT_RESULT_REJECTED);
+    receipt->set_message(std::string(status.message()));
+    return std::nullopt;
+  }
+  const uint64_t version = header.policy_version();
+  if (async_ ? version > policy_version_ : version != policy_version_) {
+    office_.Refuse(actor, header.ticket_id(), now);
+    return stale("its ticket was served already or is void");
+  }
+  const auto piece = office_.Redeem(actor, header.ticket_id(), now);
+  if (!piece) return stale("its ticket was served already or is void");
+  Place place;
+  place.block = piece->block;
+  if (async_) {
+    // Each batch ahead of it in the queue, and the one with the trainer, makes a version before it is trained on.
+    const bool begins = queue_.empty() || queue_.back()->assigned == queue_.back()->batch.fragments();
+    const uint64_t ahead = queue_.size() - (begins ? 0 : 1) + (training_ != nullptr ? 1 : 0);
+    if (const uint64_t lag = policy_version_ + ahead - version; lag > async_->max_policy_lag) {
+      office_.Commit(piece->block, checked.env_state);
+      OpenTickets();
+      return stale(
+          absl::StrCat("its policy would be ", lag, " versions old, sync.max_policy_lag is ", async_->max_policy_lag));
+    }
+    AssignAsync(&place);
+    place.staging->policy_version = std::min(place.staging->policy_version, version);
+  } else {
+    place.staging = queue_.back();
+    place.slot = piece->block;
+    place.segment = piece->fragment;
+  }
+  ++queued_batches_;
+  v1::StageSeconds& seconds = place.staging->stage_seconds;
+  seconds.set_env_step(seconds.env_step() + header.stage_seconds().env_step());
+  seconds.set_inference(seconds.inference() + header.stage_seconds().inference());
+  seconds.set_build(seconds.build() + header.stage_seconds().build());
+  seconds.set_wait(seconds.wait() + header.stage_seconds().wait());
+  ledger_.Arrive(actor, header.sequence(), env_steps, header.env_steps_collected(), StepLedger::Fate::kAdmitted);
+  receipt->set_result(v1::RECEIPT_RESULT_ACCEPTED);
+  return place;
+}
+
+v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes) {
   v1::Receipt receipt;
-  receipt.set_sequence(batch.sequence());
+  receipt.set_sequence(batch.header.sequence());
   const absl::Duration begin = MonotonicNow();
   CheckedBatch checked;
   const absl::Status valid = CheckBatch(batch, shape_, &checked);
   const absl::Duration received = MonotonicNow();
-  const uint64_t env_steps = uint64_t{batch.steps()} * batch.num_envs();
 
-  std::optional<uint32_t> block;
-  StagedBatch* staged = nullptr;
+  std::optional<Place> place;
   {
     absl::MutexLock lock(&mu_);
     if (ledger_.closed(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_STALE);
       receipt.set_message("the books of this life are closed; its steps count as lost already");
-    } else if (batch.sequence() <= ledger_.last_sequence(actor)) {
+    } else if (batch.header.sequence() <= ledger_.last_sequence(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_DUPLICATE);
       receipt.set_message("this sequence was received before");
-    } else if (const absl::Status header = valid.ok() ? CheckHeader(batch) : valid; !header.ok()) {
-      office_.Refuse(batch.ticket_id());
-      // A malformed size must not enter the books: only a batch of the right shape counts its steps.
-      const bool sized = batch.steps() == shape_.steps && batch.num_envs() == shape_.num_envs;
-      ledger_.Arrive(actor, batch.sequence(), sized ? env_steps : 0, 0, StepLedger::Fate::kRejected);
-      receipt.set_result(v1::RECEIPT_RESULT_REJECTED);
-      receipt.set_message(std::string(header.message()));
-    } else if (batch.policy_version() != policy_version_ || !(block = office_.Redeem(batch.ticket_id()))) {
-      office_.Refuse(batch.ticket_id());  // Open still if only the version was wrong.
-      ledger_.Arrive(actor, batch.sequence(), env_steps, batch.env_steps_collected(), StepLedger::Fate::kStale);
-      receipt.set_result(v1::RECEIPT_RESULT_STALE);
-      receipt.set_message("its ticket was served already or is void");
     } else {
-      ledger_.Arrive(actor, batch.sequence(), env_steps, batch.env_steps_collected(), StepLedger::Fate::kAdmitted);
-      receipt.set_result(v1::RECEIPT_RESULT_ACCEPTED);
-      ++queued_batches_;
-      stage_seconds_.set_env_step(stage_seconds_.env_step() + batch.stage_seconds().env_step());
-      stage_seconds_.set_inference(stage_seconds_.inference() + batch.stage_seconds().inference());
-      stage_seconds_.set_build(stage_seconds_.build() + batch.stage_seconds().build());
-      stage_seconds_.set_wait(stage_seconds_.wait() + batch.stage_seconds().wait());
-      staged = staged_[filling_].get();
+      place = Decide(actor, batch.header, valid, checked, &receipt);
     }
-    metrics_->CountBatch(receipt.result(), batch.ByteSizeLong());
     ExportAccount();
   }
   metrics_->AddStage(LearnerMetrics::Stage::kReceive, received - begin);
-  if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
-    spdlog::warn("batch {} of {} rejected: {}", batch.sequence(), actor.actor_id, receipt.message());
-  }
-  if (block) {
-    // The block is this call's alone until it is committed, so the copy needs no lock.
-    staged->Place(*block, checked);
+  if (place) {
+    // The place is this call's alone until it is committed, so the copy needs no lock.
+    const absl::Status placed = place->staging->batch.Place(place->slot, place->segment, checked);
     absl::MutexLock lock(&mu_);
-    office_.Commit(*block, *checked.env_state);
+    if (placed.ok()) {
+      ++place->staging->placed;
+      office_.Commit(place->block, std::move(checked.env_state));
+    } else {
+      TakeBack(*place, uint64_t{batch.header.steps()} * batch.header.num_envs());
+      ExportAccount();
+      receipt.set_result(v1::RECEIPT_RESULT_REJECTED);
+      receipt.set_message(std::string(placed.message()));
+    }
+    if (async_) OpenTickets();
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
+  }
+  metrics_->CountBatch(receipt.result(), bytes);
+  if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
+    spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), actor.actor_id, receipt.message());
   }
   return receipt;
 }
@@ -147,30 +244,35 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const v1::TrajectoryBatch&
 std::vector<std::pair<ActorKey, v1::Ticket>> Collector::TakeGrants() {
   absl::MutexLock lock(&mu_);
   if (stopped_) return {};
-  return office_.Grant();
+  return office_.Grant(MonotonicNow());
 }
 
 void Collector::OpenIteration(uint64_t policy_version) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
-  filling_ = 1 - filling_;
   policy_version_ = policy_version;
-  stage_seconds_.Clear();
-  office_.OpenIteration(policy_version);
-  open_ = true;
+  if (async_) {
+    ReleaseTraining();
+    OpenTickets();
+  } else {
+    Begin();
+    office_.OpenIteration(policy_version, fragments_per_block_);
+  }
 }
 
 std::optional<Collector::Iteration> Collector::WaitForIteration(absl::Duration timeout) {
   Iteration iteration;
   {
     absl::MutexLock lock(&mu_);
+    if (!async_) ReleaseTraining();
     mu_.AwaitWithTimeout(absl::Condition(this, &Collector::Complete), timeout);
-    if (stopped_ || !open_ || !office_.complete()) return std::nullopt;
-    open_ = false;
-    iteration.batch = staged_[filling_].get();
-    iteration.policy_version = policy_version_;
-    iteration.env_state = *office_.EnvState();
-    iteration.stage_seconds = stage_seconds_;
+    if (stopped_ || !Complete()) return std::nullopt;
+    training_ = queue_.front();
+    queue_.pop_front();
+    iteration.batch = &training_->batch;
+    iteration.policy_version = training_->policy_version;
+    iteration.env_state = office_.EnvState();
+    iteration.stage_seconds = training_->stage_seconds;
   }
   iteration.batch->Seal();
   return iteration;
@@ -185,7 +287,7 @@ void Collector::Stop() {
 void Collector::Trained(uint64_t env_steps) {
   absl::MutexLock lock(&mu_);
   ledger_.Trained(env_steps);
-  queued_batches_ -= office_.num_blocks();
+  queued_batches_ -= stagings_.front()->batch.fragments();
   ExportAccount();
 }
 

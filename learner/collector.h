@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,15 +22,24 @@
 
 namespace skein {
 
-// Collects one iteration at a time from whatever actors there are.
+// Collects the data of one update after the other from whatever actors there are.
 //   CollectService -> Receive -> admission -> StagedBatch -> WaitForIteration -> Trainer
+// Synchronous: an iteration is `fragments_per_block` fragments of every block, in env-index order. Asynchronous: it is
+// the next so many fragments that arrive, whosesoever they are; tickets are open all the time, as long as there is room
+// for what they will bring.
 // Thread-safe. Knows no gRPC: whoever calls Open, Receive or OpenIteration sends what TakeGrants then returns.
 class Collector {
  public:
+  struct Async {
+    uint32_t fragments = 1;       // Of one iteration.
+    uint64_t max_policy_lag = 4;  // What would be trained on more versions late than this is stale.
+  };
   struct Options {
     std::string run_id;
-    BatchShape shape;
-    uint32_t num_envs = 1;                // N
+    BatchShape shape;                  // Of one fragment.
+    uint32_t num_envs = 1;             // N
+    uint32_t fragments_per_block = 1;  // Of one iteration, if synchronous.
+    std::optional<Async> async;
     uint64_t first_ticket_id = 1;         // Above those of earlier processes of the run.
     v1::StepAccount account;              // Totals of earlier processes.
     std::optional<v1::Tensor> env_state;  // Float64 [N, S] to continue from; nullopt = episode 0 everywhere.
@@ -44,20 +54,22 @@ class Collector {
   // Goodbye: its books are closed and its tickets can be granted again.
   void Depart(const ActorKey& actor, const v1::Goodbye& goodbye);
 
-  // Decides one batch's fate. Copies what it accepts; the caller may free `batch` afterwards.
-  v1::Receipt Receive(const ActorKey& actor, const v1::TrajectoryBatch& batch);
+  // Decides the fate of one batch that took `bytes` on the wire. Copies what it accepts; the caller may free what
+  // `batch` was parsed from afterwards.
+  v1::Receipt Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes);
   std::vector<std::pair<ActorKey, v1::Ticket>> TakeGrants();
 
-  // Starts the next iteration. REQUIRES: the one before was returned by WaitForIteration, or none was opened.
+  // Synchronous: starts the next iteration. REQUIRES: the one before was returned by WaitForIteration, or none was
+  // opened. Asynchronous: `policy_version` is the newest from now on, and the trainer is done with what it had.
   void OpenIteration(uint64_t policy_version);
 
   struct Iteration {
-    StagedBatch* batch = nullptr;  // Sealed; the trainer's until the iteration after next is opened.
-    uint64_t policy_version = 0;
-    v1::Tensor env_state;            // [N, S] after its last step.
-    v1::StageSeconds stage_seconds;  // Summed over its batches.
+    StagedBatch* batch = nullptr;         // Sealed; the trainer's until it asks for the next one.
+    uint64_t policy_version = 0;          // The oldest that its fragments were made with.
+    std::optional<v1::Tensor> env_state;  // [N, S], where tickets continue; nullopt: not every block was served yet.
+    v1::StageSeconds stage_seconds;       // Summed over its batches.
   };
-  // Blocks until the open iteration is complete. nullopt: Stop() was called, or `timeout` is over.
+  // Blocks until an iteration is complete. nullopt: Stop() was called, or `timeout` is over.
   std::optional<Iteration> WaitForIteration(absl::Duration timeout);
   // Wakes WaitForIteration for good and voids open tickets. Idempotent.
   void Stop();
@@ -74,25 +86,58 @@ class Collector {
   std::string HoldersForPeople() const;  // "actor-1 (2), actor-4 (1)": who holds open tickets.
 
  private:
-  bool Complete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || (open_ && office_.complete()); }
+  struct Staging {
+    explicit Staging(const BatchShape& shape, int64_t slots, int64_t segments) : batch(shape, slots, segments) {}
+    StagedBatch batch;
+    uint32_t assigned = 0;          // Fragments that have a place.
+    std::vector<uint32_t> vacated;  // Asynchronous places whose fragments turned out to be unusable.
+    uint32_t placed = 0;            // Fragments that are in it.
+    uint64_t policy_version = 0;
+    v1::StageSeconds stage_seconds;
+    bool complete() const { return placed == batch.fragments(); }
+  };
+  struct Place {
+    Staging* staging = nullptr;
+    uint32_t block = 0;
+    int64_t slot = 0;
+    int64_t segment = 0;
+  };
+
+  bool Complete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopped_ || (!queue_.empty() && queue_.front()->complete());
+  }
   // What a batch says about itself against its ticket and against what is possible.
-  absl::Status CheckHeader(const v1::TrajectoryBatch& batch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckHeader(const v1::TrajectoryBatch& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Books one batch that came once and sets the receipt's result; where it goes if it is accepted.
+  std::optional<Place> Decide(const ActorKey& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
+                              const CheckedBatch& checked, v1::Receipt* receipt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A place for the next asynchronous fragment.
+  void AssignAsync(Place* place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The values of an accepted batch turned out to be unusable: as if it had been refused at once.
+  void TakeBack(const Place& place, uint64_t env_steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Opens tickets for as many fragments as there is room for.
+  void OpenTickets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Staging* Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReleaseTraining() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExportAccount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string run_id_;
   const BatchShape shape_;
+  const uint32_t fragments_per_block_;
+  const std::optional<Async> async_;
   LearnerMetrics* const metrics_;
-  std::unique_ptr<StagedBatch> staged_[2];  // The one being filled changes with each OpenIteration.
 
   mutable absl::Mutex mu_;
   StepLedger ledger_ ABSL_GUARDED_BY(mu_);
   TicketOffice office_ ABSL_GUARDED_BY(mu_);
-  int filling_ ABSL_GUARDED_BY(mu_) = 0;
-  bool open_ ABSL_GUARDED_BY(mu_) = false;
+  // Every staging is free, in the queue (the last one is being filled) or with the trainer.
+  std::vector<std::unique_ptr<Staging>> stagings_ ABSL_GUARDED_BY(mu_);
+  std::deque<Staging*> free_ ABSL_GUARDED_BY(mu_);
+  std::deque<Staging*> queue_ ABSL_GUARDED_BY(mu_);
+  Staging* training_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t policy_version_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t queued_batches_ ABSL_GUARDED_BY(mu_) = 0;
-  v1::StageSeconds stage_seconds_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace skein

@@ -35,6 +35,9 @@ namespace {
 
 using Stage = LearnerMetrics::Stage;
 
+// How often tickets that are late are looked for while an iteration is waited for.
+constexpr absl::Duration kLateTickets = absl::Milliseconds(20);
+
 // Upper bound of a trajectory batch's size on the wire, were every step the end of an episode.
 int64_t FragmentBytes(const BatchShape& shape) {
   const v1::EnvSpecInfo& spec = shape.spec;
@@ -45,6 +48,10 @@ int64_t FragmentBytes(const BatchShape& shape) {
          static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size + 4096;
 }
 
+int64_t FragmentSteps(const v1::RolloutConfig& rollout) {
+  return rollout.fragment_steps() > 0 ? rollout.fragment_steps() : rollout.steps_per_iteration() / rollout.num_envs();
+}
+
 absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
   VectorEnv::Options options;
   options.env_id = config.env().id();
@@ -52,17 +59,17 @@ absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
   if (!env.ok()) return env.status();
   const EnvSpec& spec = (*env)->spec();
   BatchShape shape;
-  shape.steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
+  shape.steps = FragmentSteps(config.rollout());
   shape.num_envs = config.rollout().envs_per_runner();
   shape.env_state_size = (*env)->state_size();
   shape.max_episode_steps =
       config.env().max_episode_steps() > 0 ? config.env().max_episode_steps() : spec.max_episode_steps;
   shape.spec = MakeEnvSpecInfo(spec);
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ", shape.num_envs, " environments takes ",
-                     bytes, " bytes, messages are limited to ", kMaxMessageBytes,
-                     "; lower rollout.steps_per_iteration or rollout.envs_per_runner, or raise rollout.num_envs"));
+    return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
+                                                   shape.num_envs, " environments takes ", bytes,
+                                                   " bytes, messages are limited to ", kMaxMessageBytes,
+                                                   "; lower rollout.fragment_steps or rollout.envs_per_runner"));
   }
   return shape;
 }
@@ -105,6 +112,7 @@ class TrainingRun {
   RunRecord record_;
   uint64_t saved_env_steps_ = 0;
   absl::Duration started_ = MonotonicNow();
+  absl::Duration update_cpu_;  // Of the training thread, in updates.
   std::ofstream metrics_log_;
   std::unique_ptr<Trainer> trainer_;
 
@@ -144,7 +152,14 @@ absl::Status TrainingRun::Prepare() {
   Collector::Options collect;
   collect.run_id = run_id_;
   collect.shape = *shape;
-  collect.num_envs = config_.rollout().num_envs();
+  const v1::RolloutConfig& rollout = config_.rollout();
+  collect.num_envs = rollout.num_envs();
+  const int64_t fragments = rollout.steps_per_iteration() / (shape->steps * shape->num_envs);
+  if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
+    collect.async = Collector::Async{static_cast<uint32_t>(fragments), config_.sync().max_policy_lag()};
+  } else {
+    collect.fragments_per_block = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
+  }
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
   collect.account = record_.account;
@@ -190,11 +205,12 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
       open = true;
     }
     const absl::Duration wait_from = MonotonicNow();
-    auto iteration = collector_->WaitForIteration(absl::Seconds(1));
+    auto iteration = collector_->WaitForIteration(kLateTickets);
     metrics_->AddStage(Stage::kBarrier, MonotonicNow() - wait_from);
     collector_->CloseSilent(absl::Seconds(60));
     if (shutdown_->signalled() || !expulsion_->status().ok()) return absl::OkStatus();
     if (!iteration) {
+      service->SendGrants();
       if (MonotonicNow() - waiting_since > absl::Seconds(5)) {
         if (collector_->actors() == 0) progress_->SetState(v1::RUN_STATE_WAITING_FOR_DATA);
         spdlog::info("waiting for trajectories from {}",
@@ -222,12 +238,13 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
 }
 
 absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) {
-  const absl::Duration begin = MonotonicNow();
+  const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());
   auto figures = trainer_->Update(iteration.batch, progress, record_.iteration);
   if (!figures.ok()) return figures.status();
   const absl::Duration updated = MonotonicNow();
   metrics_->AddStage(Stage::kUpdate, updated - begin);
+  update_cpu_ += ThreadCpuTime() - begin_cpu;
 
   ProgressTracker::Iteration counted;
   counted.policy_lag = record_.iteration + 1 - iteration.policy_version;
@@ -268,6 +285,7 @@ void TrainingRun::LogIteration(const Collector::Iteration& iteration, const Prog
   line["env_steps_per_second"] = progress.env_steps_per_second_10s();
   for (const auto& [name, value] : counted.figures) line["update"][name] = value;
   for (const auto& [name, value] : progress.stage_seconds()) line["learner_stage_seconds"][name] = value;
+  line["learner_stage_seconds"]["update_cpu"] = absl::ToDoubleSeconds(update_cpu_);
   const v1::StageSeconds& actors = iteration.stage_seconds;
   line["actor_stage_seconds"] = {{"env_step", actors.env_step()},
                                  {"inference", actors.inference()},

@@ -8,6 +8,8 @@
 
 #include "base/grpc_transport.h"
 #include "base/log.h"
+#include "grpcpp/support/slice.h"
+#include "learner/wire_batch.h"
 
 namespace skein {
 namespace {
@@ -19,20 +21,23 @@ constexpr int kMaxRejectedInARow = 3;
 
 // One actor's stream. Reads one request at a time; answers and tickets queue up behind the write in flight.
 // Lives until gRPC is done with it and nobody else holds it.
-class LearnerService::Stream : public grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>,
+class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                public std::enable_shared_from_this<Stream> {
  public:
   explicit Stream(LearnerService* service) : service_(service) {}
 
   void Start() {
     self_ = shared_from_this();
-    StartRead(&request_);
+    StartRead(&received_);
   }
 
-  void Send(v1::CollectResponse response) {
+  void Send(const v1::CollectResponse& response) {
+    grpc::ByteBuffer bytes;
+    bool owned = false;
+    grpc::SerializationTraits<v1::CollectResponse>::Serialize(response, &bytes, &owned);
     absl::MutexLock lock(&mu_);
     if (status_) return;
-    outgoing_.push_back(std::move(response));
+    outgoing_.push_back(std::move(bytes));
     WriteNext();
   }
 
@@ -44,17 +49,27 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<v1::CollectRequest
     WriteNext();
   }
 
+  // The next message is read while this one is handled; they are handled one after the other all the same, by whichever
+  // reaction is at it.
   void OnReadDone(bool ok) override {
-    if (!ok || !service_->serving_) {
-      End(grpc::Status::OK);
-      return;
+    {
+      absl::MutexLock lock(&mu_);
+      arrived_.emplace(ok && service_->serving_ ? std::optional(std::move(received_)) : std::nullopt);
+      if (handling_) return;
+      handling_ = true;
     }
-    if (absl::Status s = HandleRequest(); !s.ok()) {
-      spdlog::warn("stream of {} refused: {}", actor_ ? actor_->actor_id : "a new actor", std::string(s.message()));
-      End(ToGrpc(s));
-      return;
+    Message message;
+    while (TakeArrived(&message)) {
+      if (!message) {
+        End(grpc::Status::OK);
+        continue;
+      }
+      StartRead(&received_);
+      if (absl::Status s = HandleRequest(*message); !s.ok()) {
+        spdlog::warn("stream of {} refused: {}", actor_ ? actor_->actor_id : "a new actor", std::string(s.message()));
+        End(ToGrpc(s));
+      }
     }
-    StartRead(&request_);
   }
 
   void OnWriteDone(bool ok) override {
@@ -81,33 +96,64 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<v1::CollectRequest
   }
 
  private:
-  absl::Status HandleRequest() {
-    if (request_.has_hello()) {
+  using Message = std::optional<grpc::ByteBuffer>;  // nullopt: there will be none.
+
+  // False: nothing has arrived, and the next reaction handles what does.
+  bool TakeArrived(Message* message) {
+    absl::MutexLock lock(&mu_);
+    handling_ = arrived_.has_value();
+    if (handling_) *message = *std::exchange(arrived_, std::nullopt);
+    return handling_;
+  }
+
+  absl::Status HandleRequest(const grpc::ByteBuffer& received) {
+    if (ended()) return absl::OkStatus();
+    // The slices are views of what was received; they and the pieces live until the batch is copied into place.
+    std::vector<grpc::Slice> slices;
+    if (!received.Dump(&slices).ok()) return absl::InvalidArgumentError("message: cannot be read");
+    Pieces pieces;
+    for (const grpc::Slice& slice : slices) {
+      pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    auto request = WireRequest::Parse(pieces);
+    if (!request.ok()) return request.status();
+    return request->has_batch ? HandleBatch(request->batch, received.Length()) : HandleOther(request->other);
+  }
+
+  absl::Status HandleBatch(const WireBatch& batch, uint64_t bytes) {
+    if (!actor_) return absl::InvalidArgumentError("the first message must be hello");
+    v1::CollectResponse response;
+    *response.mutable_receipt() = service_->collector_->Receive(*actor_, batch, bytes);
+    const bool rejected = response.receipt().result() == v1::RECEIPT_RESULT_REJECTED;
+    rejected_in_a_row_ = rejected ? rejected_in_a_row_ + 1 : 0;
+    Send(response);
+    if (rejected_in_a_row_ >= kMaxRejectedInARow) {
+      return absl::InvalidArgumentError("three batches in a row were rejected, the last because of " +
+                                        response.receipt().message());
+    }
+    service_->SendGrants();
+    return absl::OkStatus();
+  }
+
+  absl::Status HandleOther(const v1::CollectRequest& request) {
+    if (request.has_hello()) {
       if (actor_) return absl::InvalidArgumentError("hello came twice");
-      const ActorKey actor{request_.hello().actor_id(), request_.hello().generation()};
-      if (absl::Status s = service_->Admit(actor, request_.hello(), shared_from_this()); !s.ok()) return s;
+      const ActorKey actor{request.hello().actor_id(), request.hello().generation()};
+      if (absl::Status s = service_->Admit(actor, request.hello(), shared_from_this()); !s.ok()) return s;
       actor_ = actor;
       service_->SendGrants();
       return absl::OkStatus();
     }
     if (!actor_) return absl::InvalidArgumentError("the first message must be hello");
-    if (request_.has_goodbye()) {
-      service_->collector_->Depart(*actor_, request_.goodbye());
-      service_->SendGrants();
-      return absl::OkStatus();
-    }
-    if (!request_.has_batch()) return absl::InvalidArgumentError("message: is empty or unknown");
-    v1::CollectResponse response;
-    *response.mutable_receipt() = service_->collector_->Receive(*actor_, request_.batch());
-    const bool rejected = response.receipt().result() == v1::RECEIPT_RESULT_REJECTED;
-    rejected_in_a_row_ = rejected ? rejected_in_a_row_ + 1 : 0;
-    const std::string why = response.receipt().message();
-    Send(std::move(response));
-    if (rejected_in_a_row_ >= kMaxRejectedInARow) {
-      return absl::InvalidArgumentError("three batches in a row were rejected, the last because of " + why);
-    }
+    if (!request.has_goodbye()) return absl::InvalidArgumentError("message: is empty or unknown");
+    service_->collector_->Depart(*actor_, request.goodbye());
     service_->SendGrants();
     return absl::OkStatus();
+  }
+
+  bool ended() {
+    absl::MutexLock lock(&mu_);
+    return status_.has_value();
   }
 
   // Starts the next write or the finish, if neither is under way. gRPC never runs a reaction from inside these calls.
@@ -118,19 +164,21 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<v1::CollectRequest
       StartWrite(&outgoing_.front());
     } else if (status_) {
       ended_ = true;
-      grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>::Finish(*status_);
+      grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>::Finish(*status_);
     }
   }
 
   LearnerService* const service_;
   std::shared_ptr<Stream> self_;
-  // Touched by read reactions only, which come one after another.
-  v1::CollectRequest request_;
+  grpc::ByteBuffer received_;  // Of the read that is under way.
+  // Of the reaction that handles messages.
   std::optional<ActorKey> actor_;
   int rejected_in_a_row_ = 0;
 
   absl::Mutex mu_;
-  std::deque<v1::CollectResponse> outgoing_ ABSL_GUARDED_BY(mu_);
+  std::optional<Message> arrived_ ABSL_GUARDED_BY(mu_);
+  bool handling_ ABSL_GUARDED_BY(mu_) = false;
+  std::deque<grpc::ByteBuffer> outgoing_ ABSL_GUARDED_BY(mu_);
   std::optional<grpc::Status> status_ ABSL_GUARDED_BY(mu_);  // Set once the stream is to end.
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
@@ -147,8 +195,7 @@ void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPubli
   serving_ = true;
 }
 
-grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>* LearnerService::Collect(
-    grpc::CallbackServerContext*) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnerService::Collect(grpc::CallbackServerContext*) {
   auto stream = std::make_shared<Stream>(this);
   stream->Start();
   if (!serving_) stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the learner is still starting"));
@@ -178,7 +225,7 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
     if (!welcome.ok()) return welcome.status();
     v1::CollectResponse response;
     *response.mutable_welcome() = *welcome;
-    stream->Send(std::move(response));  // Before any ticket.
+    stream->Send(response);  // Before any ticket.
     before = std::exchange(streams_[actor], std::move(stream));
     finished = finished_;
   }
@@ -209,7 +256,7 @@ void LearnerService::SendGrants() {
       *sends.back().second.mutable_ticket() = std::move(ticket);
     }
   }
-  for (auto& [stream, response] : sends) stream->Send(std::move(response));
+  for (auto& [stream, response] : sends) stream->Send(response);
 }
 
 void LearnerService::Finish() {

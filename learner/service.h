@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "learner/collector.h"
 #include "learner/policy_publisher.h"
 #include "skein/v1/learner_service.grpc.pb.h"
@@ -16,7 +17,8 @@
 namespace skein {
 
 // The learner's gRPC face: one reactor per Collect stream, none of which blocks. Thread-safe.
-class LearnerService : public v1::Learner::CallbackService {
+class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
+                           v1::Learner::WithCallbackMethod_SubscribePolicy<v1::Learner::Service>> {
  public:
   LearnerService();
   ~LearnerService() override;
@@ -24,7 +26,8 @@ class LearnerService : public v1::Learner::CallbackService {
   // Until this is called all calls are answered UNAVAILABLE. Both must live until the server is shut down.
   void Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher);
 
-  grpc::ServerBidiReactor<v1::CollectRequest, v1::CollectResponse>* Collect(grpc::CallbackServerContext*) override;
+  // Raw: a batch is read where it was received.
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Collect(grpc::CallbackServerContext*) override;
   grpc::ServerWriteReactor<v1::PolicySnapshot>* SubscribePolicy(grpc::CallbackServerContext*,
                                                                 const v1::SubscribePolicyRequest* request) override;
 

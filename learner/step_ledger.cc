@@ -57,6 +57,13 @@ void StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_ste
   }
 }
 
+void StepLedger::RejectAdmitted(uint64_t env_steps) {
+  // What is no longer admitted was dropped as lost meanwhile, and stays so.
+  const uint64_t rejected = std::min(env_steps, admitted_);
+  admitted_ -= rejected;
+  rejected_ += rejected;
+}
+
 void StepLedger::Close(Life* life) {
   if (life->closed) return;
   const uint64_t missing = life->collected - life->arrived;

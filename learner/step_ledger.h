@@ -42,6 +42,8 @@ class StepLedger {
   // A life that begins here with a later sequence than 1 began under an earlier process, whose account has the rest.
   // REQUIRES: Open(key), !closed(key), sequence > last_sequence(key).
   void Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate);
+  // Steps that were admitted turned out to be unusable: they count as rejected.
+  void RejectAdmitted(uint64_t env_steps);
   // The actor said goodbye with this total: what has not arrived never will. A life that was never opened here belongs
   // to the account of an earlier process and changes nothing.
   void Depart(const ActorKey& key, uint64_t collected);

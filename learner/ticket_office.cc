@@ -4,6 +4,22 @@
 #include <algorithm>
 
 namespace skein {
+namespace {
+
+// Weight of the newest time in an actor's average.
+constexpr double kNewest = 0.3;
+// An actor is only ever passed over if it takes this many times as long as the fastest.
+constexpr double kSlow = 2;
+// Less than this is not worth a second actor's time, nor passing one over.
+constexpr absl::Duration kWorthwhile = absl::Milliseconds(20);
+// A ticket is late when it has taken this many times what its holder usually needs.
+constexpr double kLate = 2;
+// A void ticket that has not come back after this many times the usual time was dropped unserved.
+constexpr double kDropped = 10;
+// A passed-over actor is tried again after this many times what it needed last.
+constexpr double kTryAgain = 20;
+
+}  // namespace
 
 TicketOffice::TicketOffice(uint32_t num_envs, uint32_t envs_per_block, uint32_t steps, uint64_t first_ticket_id)
     : envs_per_block_(envs_per_block),
@@ -37,21 +53,48 @@ std::optional<v1::Tensor> TicketOffice::EnvState() const {
   return all;
 }
 
-void TicketOffice::OpenIteration(uint64_t policy_version) {
+void TicketOffice::Open(uint32_t b) {
+  blocks_[b].ticket_id = next_ticket_id_++;
+  blocks_[b].holders.clear();
+  block_of_ticket_[blocks_[b].ticket_id] = b;
+}
+
+void TicketOffice::OpenIteration(uint64_t policy_version, uint32_t fragments) {
   policy_version_ = policy_version;
+  second_holders_ = true;
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
-    blocks_[b].ticket_id = next_ticket_id_++;
-    blocks_[b].holder.reset();
-    block_of_ticket_[blocks_[b].ticket_id] = b;
+    blocks_[b].fragment = 0;
+    blocks_[b].fragments = fragments;
+    Open(b);
   }
   open_blocks_ = static_cast<uint32_t>(blocks_.size());
 }
 
+uint32_t TicketOffice::OpenTickets(uint32_t count) {
+  policy_version_ = 0;
+  second_holders_ = false;
+  std::vector<uint32_t> free;
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].fragments == 0) free.push_back(b);
+  }
+  std::stable_sort(free.begin(), free.end(),
+                   [this](uint32_t a, uint32_t b) { return blocks_[a].served < blocks_[b].served; });
+  if (free.size() > count) free.resize(count);
+  for (uint32_t b : free) {
+    blocks_[b].fragment = 0;
+    blocks_[b].fragments = 1;
+    Open(b);
+    ++open_blocks_;
+  }
+  return static_cast<uint32_t>(free.size());
+}
+
 void TicketOffice::CloseIteration() {
   for (Block& block : blocks_) {
-    ReleaseHolder(&block);
+    ReleaseHolders(&block);
     block.ticket_id = 0;
     block.redeemed = false;
+    block.fragments = 0;
   }
   block_of_ticket_.clear();
   open_blocks_ = 0;
@@ -59,57 +102,169 @@ void TicketOffice::CloseIteration() {
 
 void TicketOffice::AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners) {
   RemoveActor(actor);
-  actors_[actor] = {std::max(credits, 1u), std::max(runners, 1u), 0};
+  Actor& added = actors_[actor];
+  added.credits = std::max(credits, 1u);
+  added.runners = std::max(runners, 1u);
 }
 
 void TicketOffice::RemoveActor(const ActorKey& actor) {
   for (Block& block : blocks_) {
-    if (block.holder == actor) ReleaseHolder(&block);
+    block.holders.erase(std::remove(block.holders.begin(), block.holders.end(), actor), block.holders.end());
   }
   actors_.erase(actor);
 }
 
-void TicketOffice::ReleaseHolder(Block* block) {
-  if (!block->holder) return;
-  auto it = actors_.find(*block->holder);
-  if (it != actors_.end() && it->second.held > 0) --it->second.held;
-  block->holder.reset();
+void TicketOffice::ReleaseHolders(Block* block) {
+  for (const ActorKey& holder : block->holders) {
+    if (auto it = actors_.find(holder); it != actors_.end()) it->second.held.erase(block->ticket_id);
+  }
+  block->holders.clear();
 }
 
-std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant() {
+void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+  if (auto open = block_of_ticket_.find(ticket_id); open != block_of_ticket_.end()) {
+    std::vector<ActorKey>& holders = blocks_[open->second].holders;
+    holders.erase(std::remove(holders.begin(), holders.end(), actor), holders.end());
+  }
+  auto it = actors_.find(actor);
+  if (it == actors_.end()) return;
+  Actor& a = it->second;
+  auto held = a.held.find(ticket_id);
+  if (held == a.held.end()) return;
+  // Of what it holds beyond its runners, a ticket waits for its turn.
+  const double waiting = std::max(1.0, static_cast<double>(a.held.size()) / a.runners);
+  const absl::Duration took = (now - held->second) / waiting;
+  a.service = a.service == absl::ZeroDuration() ? took : a.service + kNewest * (took - a.service);
+  a.measured = now;
+  a.held.erase(held);
+}
+
+absl::Duration TicketOffice::BestService() const {
+  absl::Duration best = absl::ZeroDuration();
+  for (const auto& [key, actor] : actors_) {
+    if (actor.service == absl::ZeroDuration()) continue;
+    if (best == absl::ZeroDuration() || actor.service < best) best = actor.service;
+  }
+  return best;
+}
+
+// Whether the others would be done with the whole iteration before `actor` with this ticket and what follows from it.
+bool TicketOffice::TooSlow(const Actor& actor, const Block& block) const {
+  const absl::Duration best = BestService();
+  if (!second_holders_ || actor.service <= std::max(kSlow * best, best + kWorthwhile)) return false;
+  double others_per_second = 0;
+  for (const auto& [key, other] : actors_) {
+    if (&other == &actor) continue;
+    const absl::Duration service = other.service == absl::ZeroDuration() ? best : other.service;
+    others_per_second += other.runners / absl::ToDoubleSeconds(service);
+  }
+  if (others_per_second == 0) return false;
+  uint32_t fragments = 0;
+  for (const Block& open : blocks_) fragments += open.fragments;
+  const absl::Duration without = absl::Seconds(fragments / others_per_second) + best;
+  return actor.service + (block.fragments - 1) * best > without;
+}
+
+void TicketOffice::ForgetDropped(absl::Duration now) {
+  const absl::Duration best = BestService();
+  for (auto& [key, actor] : actors_) {
+    const absl::Duration usual = std::max(actor.service, best);
+    if (usual == absl::ZeroDuration()) continue;
+    for (auto it = actor.held.begin(); it != actor.held.end();) {
+      const bool dropped = block_of_ticket_.count(it->first) == 0 && now - it->second > kDropped * usual;
+      it = dropped ? actor.held.erase(it) : std::next(it);
+    }
+  }
+}
+
+v1::Ticket TicketOffice::Give(uint32_t b, ActorEntry* actor, absl::Duration now) {
+  Block& block = blocks_[b];
+  block.holders.push_back(actor->first);
+  actor->second.held[block.ticket_id] = now;
+  v1::Ticket ticket;
+  ticket.set_id(block.ticket_id);
+  ticket.set_policy_version(policy_version_);
+  ticket.set_first_env(b * envs_per_block_);
+  ticket.set_num_envs(envs_per_block_);
+  ticket.set_steps(steps_);
+  if (block.state) *ticket.mutable_env_state() = *block.state;
+  return ticket;
+}
+
+std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant(absl::Duration now) {
   std::vector<std::pair<ActorKey, v1::Ticket>> grants;
+  ForgetDropped(now);
+  GrantOpen(now, &grants);
+  if (second_holders_) GrantLate(now, &grants);
+  return grants;
+}
+
+void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
   uint32_t runners = 0;
   for (const auto& [key, actor] : actors_) runners += actor.runners;
-  uint32_t ungranted = 0;
-  for (const Block& block : blocks_) ungranted += block.ticket_id != 0 && !block.holder;
-  for (uint32_t b = 0; b < blocks_.size() && ungranted > 0; ++b) {
-    Block& block = blocks_[b];
-    if (block.ticket_id == 0 || block.holder) continue;
-    std::pair<const ActorKey, Actor>* best = nullptr;
+  std::vector<uint32_t> ungranted;
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].ticket_id != 0 && blocks_[b].holders.empty()) ungranted.push_back(b);
+  }
+  // The longest row of fragments still to come begins first.
+  std::stable_sort(ungranted.begin(), ungranted.end(),
+                   [this](uint32_t a, uint32_t b) { return blocks_[a].fragments > blocks_[b].fragments; });
+  size_t left = ungranted.size();
+  for (uint32_t b : ungranted) {
+    ActorEntry* best = nullptr;
     for (auto& entry : actors_) {
       const Actor& actor = entry.second;
-      const bool may = actor.held < actor.runners || (actor.held < actor.credits && ungranted > runners);
-      if (!may) continue;
+      const bool may = actor.idle() || (actor.held.size() < actor.credits && left > runners);
       // held / runners, compared without division.
-      if (best == nullptr ||
-          uint64_t{actor.held} * best->second.runners < uint64_t{best->second.held} * actor.runners) {
-        best = &entry;
+      if (!may ||
+          (best != nullptr && actor.held.size() * best->second.runners >= best->second.held.size() * actor.runners)) {
+        continue;
       }
+      if (!TooSlow(actor, blocks_[b])) best = &entry;
     }
-    if (best == nullptr) break;
-    ++best->second.held;
-    --ungranted;
-    block.holder = best->first;
-    v1::Ticket ticket;
-    ticket.set_id(block.ticket_id);
-    ticket.set_policy_version(policy_version_);
-    ticket.set_first_env(b * envs_per_block_);
-    ticket.set_num_envs(envs_per_block_);
-    ticket.set_steps(steps_);
-    if (block.state) *ticket.mutable_env_state() = *block.state;
-    grants.emplace_back(best->first, std::move(ticket));
+    if (best == nullptr) continue;
+    grants->emplace_back(best->first, Give(b, best, now));
+    --left;
   }
-  return grants;
+}
+
+// How long until the block's only holder answers, by what is known of it.
+absl::Duration TicketOffice::ExpectedRemaining(const Block& block, absl::Duration now) const {
+  auto it = actors_.find(block.holders[0]);
+  if (it == actors_.end()) return absl::InfiniteDuration();
+  const Actor& holder = it->second;
+  const absl::Duration usual = holder.service == absl::ZeroDuration() ? BestService() : holder.service;
+  auto held = holder.held.find(block.ticket_id);
+  if (held == holder.held.end()) return absl::ZeroDuration();
+  const absl::Duration elapsed = now - held->second;
+  const double waiting = std::max(1.0, static_cast<double>(holder.held.size()) / holder.runners);
+  if (elapsed < usual * waiting) return usual * waiting - elapsed;
+  return elapsed > kLate * waiting * usual ? elapsed : absl::ZeroDuration();
+}
+
+void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
+  const absl::Duration best = BestService();
+  if (best == absl::ZeroDuration()) return;
+  for (auto& entry : actors_) {
+    Actor& actor = entry.second;
+    const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
+    // Now and then a slow actor is given a ticket to see whether it still is.
+    const bool trial = actor.service > kSlow * best && now - actor.measured > kTryAgain * actor.service;
+    while (actor.idle()) {
+      const Block* latest = nullptr;
+      absl::Duration longest = trial ? absl::ZeroDuration() : std::max(service, kWorthwhile);
+      for (const Block& block : blocks_) {
+        if (block.ticket_id == 0 || block.holders.size() != 1 || block.holders[0] == entry.first) continue;
+        const absl::Duration remaining = ExpectedRemaining(block, now);
+        if (remaining <= longest) continue;
+        longest = remaining;
+        latest = &block;
+      }
+      if (latest == nullptr) break;
+      grants->emplace_back(entry.first, Give(static_cast<uint32_t>(latest - blocks_.data()), &entry, now));
+      if (trial) break;
+    }
+  }
 }
 
 std::optional<uint32_t> TicketOffice::BlockOf(uint64_t ticket_id) const {
@@ -117,33 +272,46 @@ std::optional<uint32_t> TicketOffice::BlockOf(uint64_t ticket_id) const {
   return it == block_of_ticket_.end() ? std::nullopt : std::optional<uint32_t>(it->second);
 }
 
-std::optional<uint32_t> TicketOffice::Redeem(uint64_t ticket_id) {
+std::optional<TicketOffice::Piece> TicketOffice::Redeem(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+  Return(actor, ticket_id, now);
   auto it = block_of_ticket_.find(ticket_id);
   if (it == block_of_ticket_.end()) return std::nullopt;
   const uint32_t b = it->second;
   block_of_ticket_.erase(it);
-  ReleaseHolder(&blocks_[b]);
+  blocks_[b].holders.clear();  // Another holder is still at work on it: the ticket stays in its hand.
   blocks_[b].ticket_id = 0;
   blocks_[b].redeemed = true;
-  return b;
+  return Piece{b, blocks_[b].fragment};
 }
 
-void TicketOffice::Commit(uint32_t block, v1::Tensor state) {
-  if (!blocks_[block].redeemed) return;
-  blocks_[block].redeemed = false;
-  blocks_[block].state = std::move(state);
-  --open_blocks_;
+void TicketOffice::Commit(uint32_t b, v1::Tensor state) {
+  Block& block = blocks_[b];
+  if (!block.redeemed) return;
+  block.redeemed = false;
+  block.state = std::move(state);
+  ++block.served;
+  ++block.fragment;
+  if (--block.fragments > 0) {
+    Open(b);
+  } else {
+    --open_blocks_;
+  }
 }
 
-void TicketOffice::Refuse(uint64_t ticket_id) {
-  auto it = block_of_ticket_.find(ticket_id);
-  if (it != block_of_ticket_.end()) ReleaseHolder(&blocks_[it->second]);
+void TicketOffice::Reopen(uint32_t b) {
+  if (!blocks_[b].redeemed) return;
+  blocks_[b].redeemed = false;
+  Open(b);
+}
+
+void TicketOffice::Refuse(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+  Return(actor, ticket_id, now);
 }
 
 std::map<ActorKey, uint32_t> TicketOffice::Holders() const {
   std::map<ActorKey, uint32_t> holders;
   for (const Block& block : blocks_) {
-    if (block.holder) ++holders[*block.holder];
+    for (const ActorKey& holder : block.holders) ++holders[holder];
   }
   return holders;
 }

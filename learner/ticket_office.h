@@ -7,32 +7,40 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "learner/step_ledger.h"
 #include "skein/v1/trajectory.pb.h"
 
 namespace skein {
 
-// Decides who collects what.   OpenIteration -> Grant -> Redeem -> Commit (once per block) -> complete
-// The run's N environments are split into blocks of E; one iteration is one ticket per block. A ticket carries the
-// block's environment state, so any actor can serve it with the same result: fast actors are granted more, and the
-// tickets of an actor that went away are granted again.
-// Pure: no I/O, no clock. Not thread-safe.
+// Decides who collects what.   OpenIteration | OpenTickets -> Grant -> Redeem -> Commit -> complete
+// The run's N environments are split into blocks of E. A ticket is an order for one fragment of one block; a block has
+// at most one open ticket, and the next continues from the state the last one brought back. A ticket carries that
+// state, so any actor can serve it with the same result: fast actors are granted more, the tickets of an actor that
+// went away are granted again, and a ticket that its holder is late with is granted to a second actor as well; the
+// first to answer redeems it. Pure: no I/O, no clock (`now` counts from any fixed moment). Not thread-safe.
 class TicketOffice {
  public:
-  // REQUIRES: num_envs a multiple of envs_per_block. Ticket ids count up from `first_ticket_id`.
+  // REQUIRES: num_envs a multiple of envs_per_block. Ticket ids count up from `first_ticket_id`; each asks for `steps`.
   TicketOffice(uint32_t num_envs, uint32_t envs_per_block, uint32_t steps, uint64_t first_ticket_id);
 
   uint32_t num_blocks() const { return static_cast<uint32_t>(blocks_.size()); }
   int num_actors() const { return static_cast<int>(actors_.size()); }
 
-  // `env_state` float64 [num_envs, S] row-major bytes; the next iteration continues from it.
+  // `env_state` float64 [num_envs, S] row-major bytes; the next tickets continue from it.
   void RestoreEnvState(const v1::Tensor& env_state);
-  // All blocks' states as one tensor "env_state" [num_envs, S]; nullopt before the first complete iteration.
+  // All blocks' states as one tensor "env_state" [num_envs, S]; nullopt before every block has been committed once.
   std::optional<v1::Tensor> EnvState() const;
 
-  // Makes one ticket per block, to be served with `policy_version`. REQUIRES: complete().
-  void OpenIteration(uint64_t policy_version);
-  // Every block of the last iteration has been committed, or none was opened.
+  // Synchronous modes: `fragments` tickets of each block, one after the other, to be served with `policy_version`.
+  // REQUIRES: complete().
+  void OpenIteration(uint64_t policy_version, uint32_t fragments = 1);
+  // Asynchronous mode: opens up to `count` tickets, one for each block that has none, those first that were served
+  // least; whoever serves one takes its newest policy. No second actor is asked. Returns how many were opened.
+  uint32_t OpenTickets(uint32_t count);
+  // Neither redeemed nor void.
+  uint32_t open_tickets() const { return static_cast<uint32_t>(block_of_ticket_.size()); }
+  // Every ticket that was ever opened has been committed.
   bool complete() const { return open_blocks_ == 0; }
   // Voids all open tickets; commits of redeemed ones have no effect any more.
   void CloseIteration();
@@ -43,17 +51,25 @@ class TicketOffice {
   void RemoveActor(const ActorKey& actor);
 
   // Tickets to send now, each to the actor that holds the fewest per runner. An actor gets more than it can work on
-  // at once only while every runner can still have one, so that nobody sits on the last tickets.
-  std::vector<std::pair<ActorKey, v1::Ticket>> Grant();
+  // at once only while every runner can still have one, so that nobody sits on the last tickets. An actor that is known
+  // to be so slow that it would hold up the iteration gets none while others can do the work.
+  std::vector<std::pair<ActorKey, v1::Ticket>> Grant(absl::Duration now);
 
   // The block of an open ticket.
   std::optional<uint32_t> BlockOf(uint64_t ticket_id) const;
-  // The block index if `ticket_id` is open: the ticket is then redeemed and cannot be again. nullopt: it is void.
-  std::optional<uint32_t> Redeem(uint64_t ticket_id);
-  // The data of a redeemed block are in place; `state` float64 [E, S] is where its next ticket continues.
+  // Fragment `fragment` of block `block` in this iteration; always fragment 0 of OpenTickets.
+  struct Piece {
+    uint32_t block = 0;
+    uint32_t fragment = 0;
+  };
+  // `actor` answered. The piece if `ticket_id` is open: it is then redeemed and cannot be again. nullopt: it is void.
+  std::optional<Piece> Redeem(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
+  // The data of a redeemed ticket are in place; `state` float64 [E, S] is where the block's next ticket continues.
   void Commit(uint32_t block, v1::Tensor state);
-  // A batch for the ticket was refused: it is granted again.
-  void Refuse(uint64_t ticket_id);
+  // The data of a redeemed ticket turned out to be unusable: its piece gets another ticket.
+  void Reopen(uint32_t block);
+  // `actor` answered with something unusable: the ticket is granted again.
+  void Refuse(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
 
   // For people: actors that hold open tickets now, with how many.
   std::map<ActorKey, uint32_t> Holders() const;
@@ -62,21 +78,40 @@ class TicketOffice {
   struct Block {
     uint64_t ticket_id = 0;  // 0 = not open.
     bool redeemed = false;   // Between Redeem and Commit.
-    std::optional<ActorKey> holder;
+    uint32_t fragment = 0;   // Of the open ticket.
+    uint32_t fragments = 0;  // Still to be committed in this iteration.
+    uint64_t served = 0;     // Tickets ever committed.
+    std::vector<ActorKey> holders;
     std::optional<v1::Tensor> state;
   };
   struct Actor {
     uint32_t credits = 1;
     uint32_t runners = 1;
-    uint32_t held = 0;
+    std::map<uint64_t, absl::Duration>
+        held;                 // Tickets it has not answered, also void ones, with when each was granted.
+    absl::Duration service;   // What a ticket takes one of its runners, averaged; 0 = unknown.
+    absl::Duration measured;  // When `service` last changed.
+    bool idle() const { return held.size() < runners; }
   };
-  void ReleaseHolder(Block* block);
+  using ActorEntry = std::pair<const ActorKey, Actor>;
+
+  void Open(uint32_t block);
+  void Return(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
+  void ReleaseHolders(Block* block);
+  void ForgetDropped(absl::Duration now);
+  absl::Duration BestService() const;
+  bool TooSlow(const Actor& actor, const Block& block) const;
+  absl::Duration ExpectedRemaining(const Block& block, absl::Duration now) const;
+  void GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
+  void GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
+  v1::Ticket Give(uint32_t block, ActorEntry* actor, absl::Duration now);
 
   const uint32_t envs_per_block_;
   const uint32_t steps_;
   uint64_t next_ticket_id_;
   uint64_t policy_version_ = 0;
-  uint32_t open_blocks_ = 0;
+  bool second_holders_ = false;  // Whether late tickets go to a second actor.
+  uint32_t open_blocks_ = 0;     // With fragments still to be committed.
   std::vector<Block> blocks_;
   std::map<uint64_t, uint32_t> block_of_ticket_;  // Open tickets only.
   std::map<ActorKey, Actor> actors_;

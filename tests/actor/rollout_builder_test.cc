@@ -7,11 +7,13 @@
 #include "gtest/gtest.h"
 #include "learner/admission.h"
 #include "tests/actor/counting_env.h"
+#include "tests/learner/sample_batch.h"
 
 namespace skein {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 constexpr int kT = 5, kE = 2;
 
@@ -72,9 +74,7 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
       EXPECT_EQ(batch.policy_version(), 9u);
       EXPECT_EQ(batch.first_env(), 6u);
       EXPECT_EQ(batch.stage_seconds().env_step(), 0.5);
-      CheckedBatch checked;
-      const absl::Status status = CheckBatch(batch, ShapeOf(*env), &checked);
-      ASSERT_TRUE(status.ok()) << status;
+      const BatchValues checked(batch, ShapeOf(*env));
       for (int t = 0; t < kT; ++t) {
         for (int e = 0; e < kE; ++e) {
           EXPECT_EQ(checked.terminated[t * kE + e], t % 2);
@@ -93,13 +93,13 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
           }
         }
       }
-      EXPECT_EQ(checked.num_truncated, 0);
+      EXPECT_THAT(checked.final_obs, IsEmpty());
       // Steps 1 and 3 end both environments' episodes. Return: 10 + 20, and agent 1 adds 11 + 21.
-      ASSERT_EQ(checked.num_episodes, 4);
+      ASSERT_EQ(checked.episode_return.size(), 4u);
       EXPECT_EQ(checked.episode_return[3], agents == 1 ? 30 : 62);
       EXPECT_EQ(checked.episode_length[3], 2);
       // State: episode 2, step 1, return 10 so far (and 11), count 1.
-      const auto* state = reinterpret_cast<const double*>(checked.env_state->data().data());
+      const auto* state = reinterpret_cast<const double*>(checked.env_state.data().data());
       const std::vector<double> row(state, state + env->state_size());
       EXPECT_THAT(row, ElementsAre(2, 1, agents == 1 ? 10 : 21, 1));
     }
@@ -111,10 +111,8 @@ TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6, 3);
   RolloutBuilder builder(env->spec());
   const v1::TrajectoryBatch batch = Build(&builder, env.get());
-  CheckedBatch checked;
-  ASSERT_TRUE(CheckBatch(batch, ShapeOf(*env), &checked).ok());
-  ASSERT_EQ(checked.num_truncated, 2);
-  EXPECT_THAT(std::vector<float>(checked.final_obs, checked.final_obs + 8), ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
+  const BatchValues checked(batch, ShapeOf(*env));
+  EXPECT_THAT(checked.final_obs, ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
   EXPECT_EQ(checked.truncated[2 * kE], 1);
   EXPECT_EQ(checked.obs[3 * kE * 2 * 2], 0);
 }

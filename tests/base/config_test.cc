@@ -123,8 +123,8 @@ TEST(MergeYaml, WrongTypesAreErrors) {
 }
 
 TEST(MergeYaml, EnumsListWhatIsAllowed) {
-  EXPECT_EQ(MergeError("sync: {mode: async}"),
-            "run.yaml:1:14: sync.mode: expected one of on_policy, overlapped; got 'async'");
+  EXPECT_EQ(MergeError("sync: {mode: eager}"),
+            "run.yaml:1:14: sync.mode: expected one of on_policy, overlapped, async; got 'eager'");
   EXPECT_THAT(MergeError("sync: {mode: unspecified}"), HasSubstr("expected one of"));
   EXPECT_THAT(MergeError("sync: {mode: ON_POLICY}"), HasSubstr("expected one of"));
   EXPECT_THAT(MergeError("sync: {mode: 1}"), HasSubstr("expected one of"));
@@ -254,6 +254,10 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
             "rollout.num_envs (24) must be a multiple of rollout.envs_per_runner (16)");
   EXPECT_EQ(LoadError({"rollout.num_envs=48"}),
             "rollout.steps_per_iteration (16384) must be a multiple of rollout.num_envs (48)");
+  EXPECT_EQ(
+      LoadError({"rollout.fragment_steps=100"}),
+      "rollout.fragment_steps (100) must divide the steps of each environment in an iteration, steps_per_iteration "
+      "/ num_envs (512)");
   EXPECT_EQ(LoadError({"ppo.minibatch_size=16385"}),
             "ppo.minibatch_size (16385) must not exceed rollout.steps_per_iteration (16384)");
   EXPECT_EQ(LoadError({"coordinator.lease_seconds=1"}),

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "learner/batch_assembler.h"
 #include "tests/learner/sample_batch.h"
 
 namespace skein {
@@ -20,43 +21,65 @@ BatchShape Shape(bool discrete = false) {
   return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .discrete = discrete});
 }
 
-absl::Status Check(const v1::TrajectoryBatch& batch, bool discrete = false) {
+// What admission says of a batch that arrives in small pieces: of its form, then of its values.
+absl::Status Check(const v1::TrajectoryBatch& batch, const BatchShape& shape) {
+  const ReceivedBatch received(batch, 7);
   CheckedBatch checked;
-  return CheckBatch(batch, Shape(discrete), &checked);
+  if (absl::Status s = CheckBatch(received.wire(), shape, &checked); !s.ok()) return s;
+  StagedBatch staged(shape, 1);
+  return staged.Place(0, 0, checked);
 }
 
 void ExpectRefused(const v1::TrajectoryBatch& batch, const std::string& message, bool discrete = false) {
-  const absl::Status status = Check(batch, discrete);
+  const absl::Status status = Check(batch, Shape(discrete));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
+template <typename Value>
+Value Element(PieceReader from, size_t index) {
+  std::vector<Value> values(index + 1);
+  from.Read(values.data(), values.size() * sizeof(Value));
+  return values.back();
+}
+
 TEST(Admission, FindsEveryTensorOfAGoodBatch) {
   v1::TrajectoryBatch batch = MakeSampleBatch(Shape(), 100, kEnds);
-  CheckedBatch checked;
-  ASSERT_TRUE(CheckBatch(batch, Shape(), &checked).ok());
-  EXPECT_EQ(static_cast<const void*>(checked.obs), FindTensor(&batch, "obs")->data().data());
-  EXPECT_EQ(checked.obs[35], 135);     // (2 + 1) * 2 * 2 * 3 = 36 elements.
-  EXPECT_EQ(checked.action[15], 115);  // 2 * 2 * 2 * 2.
-  EXPECT_EQ(checked.action_index, nullptr);
-  EXPECT_EQ(checked.log_prob[7], 93);
-  EXPECT_EQ(checked.reward[7], -107);
-  EXPECT_EQ(checked.truncated[1], 1);
-  EXPECT_EQ(checked.terminated[2], 1);
-  EXPECT_EQ(checked.num_truncated, 1);
-  EXPECT_EQ(checked.final_obs[5], 105);
-  EXPECT_EQ(checked.num_episodes, 2);
-  EXPECT_EQ(checked.episode_return[1], 101);
-  EXPECT_EQ(checked.episode_length[1], 11);
-  EXPECT_EQ(checked.env_state, FindTensor(&batch, "env_state"));
+  for (size_t piece_bytes : {0, 1, 3, 64}) {
+    const ReceivedBatch received(batch, piece_bytes);
+    CheckedBatch checked;
+    ASSERT_TRUE(CheckBatch(received.wire(), Shape(), &checked).ok());
+    EXPECT_EQ(Element<float>(checked.obs, 35), 135);     // (2 + 1) * 2 * 2 * 3 = 36 elements.
+    EXPECT_EQ(Element<float>(checked.action, 15), 115);  // 2 * 2 * 2 * 2.
+    EXPECT_EQ(Element<float>(checked.log_prob, 7), 93);
+    EXPECT_EQ(Element<float>(checked.reward, 7), -107);
+    EXPECT_EQ(checked.truncated[1], 1);
+    EXPECT_EQ(checked.terminated[2], 1);
+    ASSERT_EQ(checked.final_obs.size(), 6u);
+    EXPECT_EQ(checked.final_obs[5], 105);
+    ASSERT_EQ(checked.episode_return.size(), 2u);
+    EXPECT_EQ(checked.episode_return[1], 101);
+    EXPECT_EQ(checked.episode_length[1], 11);
+    EXPECT_EQ(checked.env_state.SerializeAsString(), FindTensor(&batch, "env_state")->SerializeAsString());
+  }
 }
 
 TEST(Admission, ReadsChoicesOfADiscreteEnvironment) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(true));
+  const ReceivedBatch received(MakeSampleBatch(Shape(true)));
   CheckedBatch checked;
-  ASSERT_TRUE(CheckBatch(batch, Shape(true), &checked).ok());
-  EXPECT_EQ(checked.action, nullptr);
-  EXPECT_EQ(checked.action_index[3], 1);
+  ASSERT_TRUE(CheckBatch(received.wire(), Shape(true), &checked).ok());
+  EXPECT_EQ(Element<int64_t>(checked.action, 3), 1);
+}
+
+TEST(Admission, FindsTheFirstValueThatIsNotFinite) {
+  std::vector<float> values(200, -3.0e38f);
+  EXPECT_EQ(FindNotFinite(values.data(), values.size()), 200u);
+  EXPECT_EQ(FindNotFinite(values.data(), 0), 0u);
+  for (size_t bad : {199, 130, 64, 63, 1, 0}) {
+    values[bad] = bad % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
+    EXPECT_EQ(FindNotFinite(values.data(), values.size()), bad);
+    EXPECT_EQ(FindNotFinite(values.data(), bad), bad);
+  }
 }
 
 TEST(Admission, RefusesOtherStepsOrEnvironments) {
@@ -75,15 +98,14 @@ TEST(Admission, RefusesAnEpisodeOrStepThatNoEnvironmentCanBeAt) {
     v1::TrajectoryBatch batch = MakeSampleBatch(shape);
     v1::Tensor* tensor = FindTensor(&batch, "env_state");
     std::vector<double> state(tensor->data().size() / sizeof(double), 0);
-    CheckedBatch checked;
     const auto put = [&] {
       tensor->set_data(std::string(reinterpret_cast<char*>(state.data()), tensor->data().size()));
     };
     put();
-    EXPECT_TRUE(CheckBatch(batch, shape, &checked).ok());
+    EXPECT_TRUE(Check(batch, shape).ok());
     state[column] = value;
     put();
-    EXPECT_EQ(CheckBatch(batch, shape, &checked).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
+    EXPECT_EQ(Check(batch, shape).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
   }
 }
 
@@ -201,9 +223,9 @@ TEST(Admission, RefusesFlagsThatAreNotZeroOrOneAndBothAtOnce) {
 TEST(Admission, RefusesChoicesOutOfRange) {
   v1::TrajectoryBatch batch = MakeSampleBatch(Shape(true));
   SetElement<int64_t>(FindTensor(&batch, "action"), 2, 2);
-  ExpectRefused(batch, "tensors.action: element 2 is 2, want 0 to 1", true);
+  ExpectRefused(batch, "tensors.action: element 2 is no choice of this environment", true);
   SetElement<int64_t>(FindTensor(&batch, "action"), 2, -1);
-  ExpectRefused(batch, "tensors.action: element 2 is -1, want 0 to 1", true);
+  ExpectRefused(batch, "tensors.action: element 2 is no choice of this environment", true);
 }
 
 TEST(Admission, RefusesRealActionsOfADiscreteEnvironmentAndChoicesOfAContinuousOne) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/batch_assembler.h"
 
+#include <memory>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/learner/sample_batch.h"
@@ -12,21 +14,27 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct Block {
-  v1::TrajectoryBatch batch;
+  Block(const BatchShape& shape, float offset, const std::vector<SampleEnd>& ends)
+      : batch(MakeSampleBatch(shape, offset, ends)), received(batch, 50), values(batch, shape) {
+    EXPECT_TRUE(CheckBatch(received.wire(), shape, &checked).ok());
+  }
+  const v1::TrajectoryBatch batch;
+  const ReceivedBatch received;
+  const BatchValues values;
   CheckedBatch checked;
 };
+using Blocks = std::vector<std::unique_ptr<Block>>;
 
-std::vector<Block> MakeBlocks(const BatchShape& shape, const std::vector<std::vector<SampleEnd>>& ends) {
-  std::vector<Block> blocks(ends.size());
+Blocks MakeBlocks(const BatchShape& shape, const std::vector<std::vector<SampleEnd>>& ends) {
+  Blocks blocks;
   for (size_t b = 0; b < ends.size(); ++b) {
-    blocks[b].batch = MakeSampleBatch(shape, 1000.0f * static_cast<float>(b + 1), ends[b]);
-    EXPECT_TRUE(CheckBatch(blocks[b].batch, shape, &blocks[b].checked).ok());
+    blocks.push_back(std::make_unique<Block>(shape, 1000.0f * static_cast<float>(b + 1), ends[b]));
   }
   return blocks;
 }
 
 // Element by element: environment n of N is environment n % E of block n / E, agents are neighbouring columns.
-void ExpectPlaced(const StagedBatch& staged, const SampleSizes& z, const std::vector<Block>& blocks) {
+void ExpectPlaced(const StagedBatch& staged, const SampleSizes& z, const Blocks& blocks) {
   const int64_t N = z.E * static_cast<int64_t>(blocks.size()), M = N * z.A, width = z.discrete ? 1 : z.D;
   ASSERT_EQ(staged.columns(), M);
   ASSERT_EQ(static_cast<int64_t>(staged.obs.size()), (z.T + 1) * M * z.O);
@@ -34,7 +42,7 @@ void ExpectPlaced(const StagedBatch& staged, const SampleSizes& z, const std::ve
   ASSERT_EQ(static_cast<int64_t>(staged.action_index.size()), z.discrete ? z.T * M : 0);
   ASSERT_EQ(static_cast<int64_t>(staged.reward.size()), z.T * M);
   for (int64_t n = 0; n < N; ++n) {
-    const CheckedBatch& from = blocks[n / z.E].checked;
+    const BatchValues& from = blocks[n / z.E]->values;
     const int64_t e = n % z.E;
     for (int64_t a = 0; a < z.A; ++a) {
       const int64_t column = n * z.A + a;
@@ -62,7 +70,7 @@ void ExpectPlaced(const StagedBatch& staged, const SampleSizes& z, const std::ve
 }
 
 // Every truncated column has its own row of the final observations and nothing else has.
-void ExpectFinalObservations(const StagedBatch& staged, const SampleSizes& z, const std::vector<Block>& blocks) {
+void ExpectFinalObservations(const StagedBatch& staged, const SampleSizes& z, const Blocks& blocks) {
   const int64_t M = staged.columns();
   std::vector<int64_t> want_index;
   std::vector<float> want_obs;
@@ -70,10 +78,10 @@ void ExpectFinalObservations(const StagedBatch& staged, const SampleSizes& z, co
     int64_t k = 0;
     for (int64_t t = 0; t < z.T; ++t) {
       for (int64_t e = 0; e < z.E; ++e) {
-        if (!blocks[b].checked.truncated[t * z.E + e]) continue;
+        if (!blocks[b]->checked.truncated[t * z.E + e]) continue;
         for (int64_t a = 0; a < z.A; ++a) {
           want_index.push_back(t * M + (static_cast<int64_t>(b) * z.E + e) * z.A + a);
-          for (int64_t o = 0; o < z.O; ++o) want_obs.push_back(blocks[b].checked.final_obs[(k * z.A + a) * z.O + o]);
+          for (int64_t o = 0; o < z.O; ++o) want_obs.push_back(blocks[b]->checked.final_obs[(k * z.A + a) * z.O + o]);
         }
         ++k;
       }
@@ -90,11 +98,11 @@ TEST(BatchAssembler, PlacesWhatALiteralLoopPlaces) {
     for (const int64_t agents : {1, 3}) {
       const SampleSizes sizes = {.T = 4, .E = 2, .A = agents, .O = 3, .D = 2, .discrete = discrete};
       const BatchShape shape = MakeSampleShape(sizes);
-      const std::vector<Block> blocks = MakeBlocks(shape, ends);
+      const Blocks blocks = MakeBlocks(shape, ends);
       StagedBatch staged(shape, 3);
       EXPECT_EQ(staged.steps(), 4);
       EXPECT_EQ(staged.num_envs(), 6);
-      for (const int64_t b : {2, 0, 1}) staged.Place(b, blocks[b].checked);
+      for (const int64_t b : {2, 0, 1}) ASSERT_TRUE(staged.Place(b, 0, blocks[b]->checked).ok());
       staged.Seal();
       ExpectPlaced(staged, sizes, blocks);
       ExpectFinalObservations(staged, sizes, blocks);
@@ -109,18 +117,46 @@ TEST(BatchAssembler, ReusedBuffersForgetTheIterationBefore) {
   const SampleSizes sizes = {.T = 2, .E = 1};
   const BatchShape shape = MakeSampleShape(sizes);
   StagedBatch staged(shape, 2);
-  const std::vector<Block> before = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
-  for (int64_t b : {0, 1}) staged.Place(b, before[b].checked);
+  const Blocks before = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
+  for (int64_t b : {0, 1}) ASSERT_TRUE(staged.Place(b, 0, before[b]->checked).ok());
   staged.Seal();
   EXPECT_THAT(staged.final_index, ElementsAre(0, 3));  // t * M + column with M = 2.
-  const std::vector<Block> after = MakeBlocks(shape, {{}, {}});
-  for (int64_t b : {1, 0}) staged.Place(b, after[b].checked);
+  const Blocks after = MakeBlocks(shape, {{}, {}});
+  for (int64_t b : {1, 0}) ASSERT_TRUE(staged.Place(b, 0, after[b]->checked).ok());
   staged.Seal();
   ExpectPlaced(staged, sizes, after);
   EXPECT_THAT(staged.final_index, IsEmpty());
   EXPECT_THAT(staged.final_obs, IsEmpty());
   EXPECT_THAT(staged.episode_return, IsEmpty());
   EXPECT_THAT(staged.episode_length, IsEmpty());
+}
+
+// Two segments of one slot, then compared with one fragment of twice the steps, row by row.
+TEST(StagedBatch, SegmentsFollowEachOther) {
+  const BatchShape shape = MakeSampleShape({});
+  // The first fragment's second step truncates environment 1; the second fragment's first terminates environment 0.
+  const Blocks segments = MakeBlocks(shape, {{{1, 1, true}}, {{0, 0, false}}});
+  StagedBatch staged(shape, 1, 2);
+  EXPECT_EQ(staged.steps(), 2 * shape.steps);
+  EXPECT_EQ(staged.fragments(), 2);
+  for (int64_t s : {0, 1}) ASSERT_TRUE(staged.Place(0, s, segments[s]->checked).ok());
+  staged.Seal();
+  const int64_t T = shape.steps, M = staged.columns(), O = shape.spec.obs_size();
+  for (int64_t s : {0, 1}) {
+    const BatchValues& from = segments[s]->values;
+    for (int64_t i = 0; i < T * M; ++i) ASSERT_EQ(staged.reward[s * T * M + i], from.reward[i]);
+    for (int64_t i = 0; i < T * M * O; ++i) ASSERT_EQ(staged.obs[s * T * M * O + i], from.obs[i]);
+  }
+  for (int64_t i = 0; i < M * O; ++i) {
+    ASSERT_EQ(staged.obs[2 * T * M * O + i], segments[1]->values.obs[T * M * O + i]);
+  }
+  const int64_t A = shape.spec.num_agents();
+  for (int64_t a = 0; a < A; ++a) {
+    EXPECT_EQ(staged.truncated[1 * M + 1 * A + a], 1);
+    EXPECT_EQ(staged.terminated[T * M + a], 1);
+    EXPECT_EQ(staged.final_index[a], 1 * M + 1 * A + a);
+  }
+  EXPECT_EQ(staged.episode_return.size(), 2u);
 }
 
 }  // namespace

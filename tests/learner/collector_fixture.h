@@ -20,6 +20,7 @@ inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 // Four environments in two blocks of two, two steps each: eight steps an iteration.
 class CollectorTest : public testing::Test {
  protected:
+  explicit CollectorTest(const Collector::Options& options = MakeOptions()) : collector_(options, &metrics_) {}
   static Collector::Options MakeOptions() {
     Collector::Options options;
     options.run_id = "run";
@@ -56,7 +57,7 @@ class CollectorTest : public testing::Test {
     return batch;
   }
   v1::ReceiptResult Deliver(const ActorKey& actor, const v1::TrajectoryBatch& batch) {
-    const v1::Receipt receipt = collector_.Receive(actor, batch);
+    const v1::Receipt receipt = collector_.Receive(actor, ReceivedBatch(batch).wire(), 1);
     EXPECT_EQ(receipt.sequence(), batch.sequence());
     EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
     ExpectBalance();
@@ -83,7 +84,7 @@ class CollectorTest : public testing::Test {
   std::map<ActorKey, Work> works_;
   prometheus::Registry registry_;
   LearnerMetrics metrics_{&registry_};
-  Collector collector_{MakeOptions(), &metrics_};
+  Collector collector_;
 };
 
 }  // namespace skein

@@ -63,8 +63,8 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_EQ(iteration->batch->obs[2 * 3], 500);
   EXPECT_EQ(iteration->batch->final_index, std::vector<int64_t>({1 * 4 + 2}));
   EXPECT_EQ(iteration->batch->episode_return, std::vector<double>({100, 500}));
-  EXPECT_EQ(iteration->env_state.shape(0), 4);
-  const auto* state = reinterpret_cast<const double*>(iteration->env_state.data().data());
+  EXPECT_EQ(iteration->env_state->shape(0), 4);
+  const auto* state = reinterpret_cast<const double*>(iteration->env_state->data().data());
   EXPECT_EQ(state[0], 100);
   EXPECT_EQ(state[8], 500);
   EXPECT_EQ(iteration->stage_seconds.env_step(), 0.75);
@@ -145,13 +145,13 @@ TEST_F(CollectorTest, ARejectedBatchIsCountedAndItsTicketGrantedAgain) {
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
   v1::TrajectoryBatch batch = Serve(kAda, ticket);
   SetElement(FindTensor(&batch, "reward"), 1, std::numeric_limits<float>::quiet_NaN());
-  const v1::Receipt receipt = collector_.Receive(kAda, batch);
+  const v1::Receipt receipt = collector_.Receive(kAda, ReceivedBatch(batch).wire(), 1);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(receipt.message(), "tensors.reward: element 1 is not finite");
   EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
   const auto again = collector_.TakeGrants();
   ASSERT_THAT(again, SizeIs(1));
-  EXPECT_EQ(again[0].second.id(), ticket.id());
+  EXPECT_EQ(again[0].second.first_env(), ticket.first_env());
   EXPECT_EQ(Deliver(kAda, Serve(kAda, again[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
   ServeIteration();
   ASSERT_TRUE(Take());
@@ -356,7 +356,7 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
     for (const auto& [actor, of_actor] : batches) {
       threads.emplace_back([&collector, actor = actor, &of_actor = of_actor] {
         for (const auto& batch : of_actor) {
-          EXPECT_EQ(collector.Receive(actor, batch).result(), v1::RECEIPT_RESULT_ACCEPTED);
+          EXPECT_EQ(collector.Receive(actor, ReceivedBatch(batch).wire(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
         }
       });
     }

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "tests/model/simd_levels.h"
+
 namespace skein {
 namespace {
 
@@ -21,17 +23,20 @@ torch::Tensor Loss(const std::vector<torch::Tensor>& p, int step) {
 }
 
 TEST(FlatAdam, TakesTheStepsOfTorchAdam) {
-  const std::vector<torch::Tensor> ours = SomeParameters(), theirs = SomeParameters();
-  FlatAdam adam(ours, 1e-8);
-  torch::optim::Adam reference(theirs, torch::optim::AdamOptions(0.01).eps(1e-8));
-  for (int step = 0; step < 50; ++step) {
-    adam.gradient().zero_();
-    Loss(ours, step).backward();
-    adam.Step(0.01, 1.0);
-    reference.zero_grad();
-    Loss(theirs, step).backward();
-    reference.step();
-    for (size_t i = 0; i < ours.size(); ++i) ASSERT_TRUE(torch::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << step;
+  for (const SimdLevel level : SimdLevels()) {
+    const ScopedSimdLevel scoped(level);
+    const std::vector<torch::Tensor> ours = SomeParameters(), theirs = SomeParameters();
+    FlatAdam adam(ours, 1e-8);
+    torch::optim::Adam reference(theirs, torch::optim::AdamOptions(0.01).eps(1e-8));
+    for (int step = 0; step < 50; ++step) {
+      adam.gradient().zero_();
+      Loss(ours, step).backward();
+      adam.Step(0.01, 1.0);
+      reference.zero_grad();
+      Loss(theirs, step).backward();
+      reference.step();
+      for (size_t i = 0; i < ours.size(); ++i) ASSERT_TRUE(torch::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << step;
+    }
   }
 }
 
@@ -50,7 +55,18 @@ TEST(FlatAdam, NormIsOverAllParameters) {
   FlatAdam adam(parameters, 1e-8);
   parameters[1].mutable_grad()[0] = 3;
   parameters[2].mutable_grad()[0] = 4;
-  EXPECT_DOUBLE_EQ(adam.GradientNorm(), 5);  // sqrt(9 + 16)
+  for (const SimdLevel level : SimdLevels()) {
+    const ScopedSimdLevel scoped(level);
+    EXPECT_DOUBLE_EQ(adam.GradientNorm(), 5);  // sqrt(9 + 16)
+  }
+}
+
+TEST(FlatAdam, NormOfManyParametersIsTorchs) {
+  torch::manual_seed(8);
+  const std::vector<torch::Tensor> parameters = {torch::randn({1001}).requires_grad_(true)};
+  FlatAdam adam(parameters, 1e-8);
+  adam.gradient().copy_(torch::randn({1001}));
+  EXPECT_NEAR(adam.GradientNorm(), adam.gradient().norm().item<double>(), 1e-4);
 }
 
 TEST(FlatAdam, ScalesTheGradientBeforeTheMoments) {

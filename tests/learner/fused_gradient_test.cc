@@ -15,6 +15,7 @@ struct Case {
   bool discrete;
   double value_clip;
   std::vector<int64_t> hidden;
+  bool shared_trunk = false;
 };
 
 ActorCriticOptions Options(const Case& c) {
@@ -24,6 +25,7 @@ ActorCriticOptions Options(const Case& c) {
   options.discrete = c.discrete;
   options.hidden = c.hidden;
   options.activation = c.activation;
+  options.shared_trunk = c.shared_trunk;
   options.policy_head_scale = 1;
   return options;
 }
@@ -65,20 +67,25 @@ Minibatch RandomMinibatch(ActorCritic& network, int64_t rows) {
 
 TEST(FusedGradient, EqualsAutograd) {
   torch::manual_seed(8);
-  for (const Case& c : {Case{ActivationKind::kTanh, false, 0, {8, 7}}, Case{ActivationKind::kTanh, true, 0, {8, 7}},
-                        Case{ActivationKind::kElu, false, 0.5, {6}}, Case{ActivationKind::kRelu, true, 0.5, {6, 5, 4}},
-                        Case{ActivationKind::kTanh, false, 0.5, {}}}) {
+  for (const Case& c :
+       {Case{ActivationKind::kTanh, false, 0, {8, 7}}, Case{ActivationKind::kTanh, true, 0, {8, 7}},
+        Case{ActivationKind::kElu, false, 0.5, {6}}, Case{ActivationKind::kRelu, true, 0.5, {6, 5, 4}},
+        Case{ActivationKind::kTanh, false, 0.5, {}}, Case{ActivationKind::kElu, false, 0, {32, 16}, true},
+        Case{ActivationKind::kRelu, true, 0.5, {7}, true}, Case{ActivationKind::kTanh, false, 0, {}, true}}) {
     ActorCritic network(Options(c), 1);
     FlatAdam flat(Parameters(network), 1e-8);
     FusedGradient fused(network);
-    // The second of a size uses the first one's buffers again; 600 rows go through in two parts.
-    for (const int64_t rows : {33, 1, 33, 600}) {
-      const Minibatch batch = RandomMinibatch(network, rows);
+    // 150 rows go through in two parts.
+    for (const int64_t rows : {33, 1, 150}) {
+      const Minibatch samples = RandomMinibatch(network, 200);
+      const torch::Tensor index = torch::randperm(200).narrow(0, 0, rows);
+      const Minibatch batch = samples.Select(index);
       const v1::PpoConfig config = Config(c.value_clip);
       flat.gradient().zero_();
-      const LossValues got = fused.Compute(batch, config);
+      const LossValues got = fused.Compute(samples, index.data_ptr<int64_t>(), rows, config);
       const torch::Tensor got_gradient = flat.gradient().clone();
       EXPECT_TRUE(torch::allclose(fused.Values(batch.obs), network.Value(batch.obs), 1e-4, 1e-6));
+      EXPECT_TRUE(torch::allclose(fused.PolicyHead(batch.obs), network.PolicyHead(batch.obs), 1e-4, 1e-6));
 
       flat.gradient().zero_();
       const auto [head, value] = network.PolicyHeadAndValue(batch.obs, batch.obs);
@@ -104,20 +111,37 @@ TEST(FusedGradient, FollowsParametersThatChange) {
   FlatAdam flat(Parameters(network), 1e-8);
   FusedGradient fused(network);
   const Minibatch batch = RandomMinibatch(network, 16);
-  double before = fused.Compute(batch, Config(0)).total;
+  const torch::Tensor all = torch::arange(16);
+  const auto compute = [&] { return fused.Compute(batch, all.data_ptr<int64_t>(), 16, Config(0)).total; };
+  const double before = compute();
   for (int i = 0; i < 20; ++i) {
     flat.Step(0.003, 1.0);
     flat.gradient().zero_();
-    fused.Compute(batch, Config(0));
+    compute();
   }
-  EXPECT_LT(fused.Compute(batch, Config(0)).total, before);
+  EXPECT_LT(compute(), before);
 }
 
-TEST(FusedGradient, LeavesSharedTrunksToAutograd) {
-  ActorCriticOptions options = Options({ActivationKind::kTanh, false, 0, {4}});
-  EXPECT_TRUE(FusedGradient::Supports(ActorCritic(options, 1)));
-  options.shared_trunk = true;
-  EXPECT_FALSE(FusedGradient::Supports(ActorCritic(options, 1)));
+TEST(FusedGradient, LeavesWideNetworksToAutograd) {
+  EXPECT_TRUE(FusedGradient::Supports(ActorCritic(Options({ActivationKind::kTanh, false, 0, {512}}), 1)));
+  EXPECT_FALSE(FusedGradient::Supports(ActorCritic(Options({ActivationKind::kTanh, false, 0, {513}}), 1)));
+}
+
+// In bits: whatever ran before leaves nothing behind.
+TEST(FusedGradient, RepeatsItself) {
+  torch::manual_seed(10);
+  ActorCritic network(Options({ActivationKind::kElu, false, 0, {20, 16}, true}), 1);
+  FlatAdam flat(Parameters(network), 1e-8);
+  FusedGradient fused(network), other(network);
+  const Minibatch batch = RandomMinibatch(network, 100);
+  const torch::Tensor all = torch::arange(100);
+  fused.Compute(batch, all.data_ptr<int64_t>(), 70, Config(0));
+  flat.gradient().zero_();
+  const double first = fused.Compute(batch, all.data_ptr<int64_t>(), 100, Config(0)).total;
+  const torch::Tensor want = flat.gradient().clone();
+  flat.gradient().zero_();
+  EXPECT_EQ(other.Compute(batch, all.data_ptr<int64_t>(), 100, Config(0)).total, first);
+  EXPECT_TRUE(torch::equal(flat.gradient(), want));
 }
 
 }  // namespace

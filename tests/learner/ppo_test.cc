@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "learner/algorithm/advantage.h"
+#include "learner/algorithm/vtrace.h"
 #include "model/distribution.h"
 #include "tests/learner/ppo_sample.h"
 
@@ -33,12 +34,21 @@ void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, 
       for (int64_t k = 0; k < batch.final_index.size(0); ++k) {
         next_value[batch.final_index[k].item<int64_t>()] = network.Value(batch.final_obs.narrow(0, k, 1))[0] * scale;
       }
-      advantage = GeneralizedAdvantage({batch.reward, value.view({steps, columns}), next_value.view({steps, columns}),
-                                        batch.terminated, torch::logical_or(batch.terminated, batch.truncated)},
-                                       ppo.gamma(), ppo.gae_lambda())
-                      .flatten();
-      target = (advantage + value) / scale;
-      return_moments.Update((advantage + value).view({size, 1}));
+      const AdvantageInput input{batch.reward, value.view({steps, columns}), next_value.view({steps, columns}),
+                                 batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
+      torch::Tensor returns;
+      if (config.sync().mode() == v1::SYNC_MODE_ASYNC) {
+        const torch::Tensor log_ratio =
+            LogProb(network, network.PolicyHead(obs), action).view({steps, columns}) - batch.log_prob;
+        const VtraceTargets targets = Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), 0.9, 0.8});
+        advantage = targets.advantage.flatten();
+        returns = targets.target.flatten();
+      } else {
+        advantage = GeneralizedAdvantage(input, ppo.gamma(), ppo.gae_lambda()).flatten();
+        returns = advantage + value;
+      }
+      target = returns / scale;
+      return_moments.Update(returns.view({size, 1}));
     }
     adam.zero_grad();
     const auto [head, value] = network.PolicyHeadAndValue(obs, obs);
@@ -50,35 +60,88 @@ void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, 
   }
 }
 
+void ExpectLiteralUpdates(v1::RunConfig config, const ActorCriticOptions& options) {
+  torch::manual_seed(10);
+  config.mutable_model()->set_normalize_observations(false);
+  config.mutable_ppo()->set_minibatch_size(1000);
+  config.mutable_ppo()->set_epochs(3);
+  config.mutable_ppo()->set_adam_epsilon(1e-3);  // Or Adam's first steps blow up rounding of gradients near zero.
+  Ppo ppo(config, options, 5);
+  ActorCritic network(options, 5);
+  std::vector<torch::Tensor> parameters;
+  for (const auto& [name, parameter] : network.AllParameters()) parameters.push_back(parameter);
+  torch::optim::Adam adam(parameters, torch::optim::AdamOptions(config.ppo().lr()).eps(1e-3));
+  RunningMoments return_moments(1);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    Batch batch = CollectEpisodes(ppo, 12, 4);
+    ASSERT_GT(batch.final_index.size(0), 0);
+    if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch.log_prob += 0.5 * torch::randn({12, 4});
+    ppo.Update(batch, 0, iteration);
+    LiteralUpdate(config, batch, 3, network, adam, return_moments);
+  }
+  for (const auto& [name, want] : network.AllParameters()) {
+    EXPECT_TRUE(torch::allclose(Find(ppo.ModelState(), name), want, 1e-4, 1e-5)) << name;
+  }
+  EXPECT_NEAR(Find(ppo.ModelState(), "return_normalizer.variance").item<double>(),
+              return_moments.variance().item<double>(), 1e-4);
+}
+
 TEST(Ppo, UpdateEqualsTheLiteralAlgorithm) {
   for (const bool discrete : {false, true}) {
     for (const bool shared_trunk : {false, true}) {
-      torch::manual_seed(10);
-      v1::RunConfig config = SampleConfig();
-      config.mutable_model()->set_normalize_observations(false);
-      config.mutable_ppo()->set_minibatch_size(1000);
-      config.mutable_ppo()->set_epochs(3);
-      config.mutable_ppo()->set_adam_epsilon(1e-3);  // Or Adam's first steps blow up rounding of gradients near zero.
-      const ActorCriticOptions options = SampleNetwork(discrete, shared_trunk);
-      Ppo ppo(config, options, 5);
-      ActorCritic network(options, 5);
-      std::vector<torch::Tensor> parameters;
-      for (const auto& [name, parameter] : network.AllParameters()) parameters.push_back(parameter);
-      torch::optim::Adam adam(parameters, torch::optim::AdamOptions(config.ppo().lr()).eps(1e-3));
-      RunningMoments return_moments(1);
-      for (int iteration = 0; iteration < 3; ++iteration) {
-        const Batch batch = CollectEpisodes(ppo, 12, 4);
-        ASSERT_GT(batch.final_index.size(0), 0);
-        ppo.Update(batch, 0, iteration);
-        LiteralUpdate(config, batch, 3, network, adam, return_moments);
-      }
-      for (const auto& [name, want] : network.AllParameters()) {
-        EXPECT_TRUE(torch::allclose(Find(ppo.ModelState(), name), want, 1e-4, 1e-5)) << name;
-      }
-      EXPECT_NEAR(Find(ppo.ModelState(), "return_normalizer.variance").item<double>(),
-                  return_moments.variance().item<double>(), 1e-4);
+      ActorCriticOptions options = SampleNetwork(discrete, shared_trunk);
+      ExpectLiteralUpdates(SampleConfig(), options);
+      options.hidden = {520};  // Too wide for FusedGradient: autograd.
+      ExpectLiteralUpdates(SampleConfig(), options);
     }
   }
+}
+
+TEST(Ppo, AsyncUpdateEqualsTheLiteralAlgorithmWithVtrace) {
+  v1::RunConfig config = SampleConfig();
+  config.mutable_sync()->set_mode(v1::SYNC_MODE_ASYNC);
+  config.mutable_ppo()->set_vtrace_rho_max(0.9);
+  config.mutable_ppo()->set_vtrace_c_max(0.8);
+  for (const bool discrete : {false, true}) {
+    ActorCriticOptions options = SampleNetwork(discrete);
+    ExpectLiteralUpdates(config, options);
+    options.hidden = {520};
+    ExpectLiteralUpdates(config, options);
+  }
+}
+
+TEST(Ppo, AsyncTellsHowFarTheDataAreFromThePolicy) {
+  torch::manual_seed(26);
+  v1::RunConfig config = SampleConfig();
+  Ppo synchronous(config, SampleNetwork(), 1);
+  EXPECT_EQ(synchronous.Update(CollectFrom(synchronous, 8, 4), 0, 0).count("vtrace_rho"), 0u);
+  config.mutable_sync()->set_mode(v1::SYNC_MODE_ASYNC);
+  config.mutable_ppo()->set_vtrace_rho_max(1);
+  config.mutable_ppo()->set_vtrace_c_max(1);
+  Ppo ppo(config, SampleNetwork(), 1);
+  Batch batch = CollectFrom(ppo, 8, 4);
+  EXPECT_NEAR(Ppo(config, SampleNetwork(), 1).Update(batch, 0, 0).at("vtrace_rho"), 1, 1e-5);
+  batch.log_prob += std::log(4.0f);  // Every ratio is 1/4.
+  EXPECT_NEAR(ppo.Update(batch, 0, 0).at("vtrace_rho"), 0.25, 1e-5);
+}
+
+// Mean and deviation of a minibatch are its own: with one minibatch, scaling and shifting advantages changes nothing.
+TEST(Ppo, NormalisesAdvantagesInEachMinibatch) {
+  torch::manual_seed(27);
+  v1::RunConfig config = SampleConfig();
+  config.mutable_ppo()->set_normalize_advantages(true);
+  config.mutable_ppo()->set_value_coefficient(0);
+  config.mutable_ppo()->set_max_grad_norm(0);
+  config.mutable_ppo()->set_epochs(1);
+  config.mutable_ppo()->set_minibatch_size(32);
+  Ppo a(config, SampleNetwork(), 1), b(config, SampleNetwork(), 1);
+  Batch batch = CollectFrom(a, 8, 4);
+  batch.terminated.fill_(true);  // An advantage is reward - value; no value is larger than a few.
+  batch.reward *= 1000;
+  a.Update(batch, 0, 0);
+  batch.reward = batch.reward * 2 + 500;
+  b.Update(batch, 0, 0);
+  EXPECT_TRUE(torch::allclose(a.ModelState()[0].second, b.ModelState()[0].second, 1e-3, 1e-4));
 }
 
 // Reward for actions near a target: the policy should move there.

@@ -83,6 +83,40 @@ v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset, const
   return batch;
 }
 
+ReceivedBatch::ReceivedBatch(const v1::TrajectoryBatch& batch, size_t piece_bytes) {
+  v1::CollectRequest request;
+  *request.mutable_batch() = batch;
+  bytes_ = request.SerializeAsString();
+  if (piece_bytes == 0) piece_bytes = bytes_.size();
+  for (size_t at = 0; at < bytes_.size(); at += piece_bytes) {
+    pieces_.emplace_back(bytes_.data() + at, std::min(piece_bytes, bytes_.size() - at));
+  }
+  auto parsed = WireRequest::Parse(pieces_);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  if (parsed.ok()) request_ = *std::move(parsed);
+}
+
+BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& shape) {
+  const ReceivedBatch received(batch, 1000);
+  const absl::Status status = CheckBatch(received.wire(), shape, this);
+  EXPECT_TRUE(status.ok()) << status;
+  if (!status.ok()) return;
+  const auto read = [](PieceReader from, int64_t size, auto* values) {
+    values->resize(size);
+    from.Read(values->data(), size * sizeof((*values)[0]));
+  };
+  const int64_t rows = shape.steps * shape.num_envs * shape.spec.num_agents();
+  const int64_t first_rows = shape.num_envs * shape.spec.num_agents();
+  read(CheckedBatch::obs, (rows + first_rows) * shape.spec.obs_size(), &obs);
+  if (shape.spec.discrete()) {
+    read(CheckedBatch::action, rows, &action_index);
+  } else {
+    read(CheckedBatch::action, rows * shape.spec.action_size(), &action);
+  }
+  read(CheckedBatch::log_prob, rows, &log_prob);
+  read(CheckedBatch::reward, rows, &reward);
+}
+
 v1::Tensor* FindTensor(v1::TrajectoryBatch* batch, const std::string& name) {
   for (v1::Tensor& tensor : *batch->mutable_tensors()) {
     if (tensor.name() == name) return &tensor;

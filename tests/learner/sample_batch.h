@@ -27,6 +27,27 @@ struct SampleEnd {
 // offset + i, except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e).
 v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
 
+// A batch as the learner receives it: written to bytes, cut into pieces and read from them. Not movable.
+class ReceivedBatch {
+ public:
+  // Pieces of `piece_bytes` each; 0 = one piece.
+  explicit ReceivedBatch(const v1::TrajectoryBatch& batch, size_t piece_bytes = 0);
+  ReceivedBatch(const ReceivedBatch&) = delete;
+  const WireBatch& wire() const { return request_.batch; }
+
+ private:
+  std::string bytes_;
+  Pieces pieces_;
+  WireRequest request_;
+};
+
+// A batch's tensors after admission, all in vectors. Fails the test if admission refuses it.
+struct BatchValues : CheckedBatch {
+  BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& shape);
+  std::vector<float> obs, action, log_prob, reward;
+  std::vector<int64_t> action_index;
+};
+
 // The tensor of that name. REQUIRES: there is one.
 v1::Tensor* FindTensor(v1::TrajectoryBatch* batch, const std::string& name);
 

@@ -13,6 +13,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
+constexpr absl::Duration kNow = absl::ZeroDuration();
+
 const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
 
 using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
@@ -33,12 +35,18 @@ v1::Tensor State(const std::string& bytes, int64_t rows) {
   return state;
 }
 
+v1::Ticket MakeTicket(uint64_t id) {
+  v1::Ticket ticket;
+  ticket.set_id(id);
+  return ticket;
+}
+
 // Redeems and commits every ticket of `grants`.
 void ServeAll(TicketOffice* office, const Grants& grants) {
   for (const auto& [actor, ticket] : grants) {
-    const auto block = office->Redeem(ticket.id());
-    ASSERT_TRUE(block);
-    office->Commit(*block, State(std::string(16, static_cast<char>('a' + *block)), 2));
+    const auto piece = office->Redeem(actor, ticket.id(), kNow);
+    ASSERT_TRUE(piece);
+    office->Commit(piece->block, State(std::string(16, static_cast<char>('a' + piece->block)), 2));
   }
 }
 
@@ -49,7 +57,7 @@ TEST(TicketOffice, CutsTheEnvironmentsIntoBlocks) {
   office.AddActor(kAda, 9, 9);
   office.OpenIteration(7);
   EXPECT_FALSE(office.complete());
-  const Grants grants = office.Grant();
+  const Grants grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 3u);
   for (uint32_t b = 0; b < 3; ++b) {
     const v1::Ticket& ticket = grants[b].second;
@@ -61,23 +69,23 @@ TEST(TicketOffice, CutsTheEnvironmentsIntoBlocks) {
     EXPECT_EQ(ticket.steps(), 100u);
     EXPECT_FALSE(ticket.has_env_state());
   }
-  EXPECT_THAT(office.Grant(), IsEmpty());
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
 TEST(TicketOffice, TicketIdsBeginAtOne) {
   TicketOffice office(1, 1, 1, 0);
   office.AddActor(kAda, 1, 1);
   office.OpenIteration(1);
-  EXPECT_EQ(office.Grant().at(0).second.id(), 1u);
+  EXPECT_EQ(office.Grant(kNow).at(0).second.id(), 1u);
 }
 
 TEST(TicketOffice, GrantsNothingBeforeAnIterationOrWithoutActors) {
   TicketOffice office(4, 2, 1, 1);
   office.AddActor(kAda, 2, 2);
-  EXPECT_THAT(office.Grant(), IsEmpty());
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
   office.RemoveActor(kAda);
   office.OpenIteration(1);
-  EXPECT_THAT(office.Grant(), IsEmpty());
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
 TEST(TicketOffice, SharesTicketsByRunners) {
@@ -85,14 +93,14 @@ TEST(TicketOffice, SharesTicketsByRunners) {
   office.AddActor(kAda, 2, 2);
   office.AddActor(kBob, 4, 4);
   office.OpenIteration(1);
-  EXPECT_THAT(CountByActor(office.Grant()), ElementsAre(Pair("ada", 2), Pair("bob", 4)));
+  EXPECT_THAT(CountByActor(office.Grant(kNow)), ElementsAre(Pair("ada", 2), Pair("bob", 4)));
   // With fewer tickets than runners, each has at most one per runner: 3 tickets over 2 + 4 runners.
   TicketOffice scarce(3, 1, 1, 1);
   scarce.AddActor(kAda, 2, 2);
   scarce.AddActor(kBob, 4, 4);
   scarce.OpenIteration(1);
   // Held per runner: ada 0/2, bob 0/4 -> ada; ada 1/2, bob 0/4 -> bob; bob 1/4 -> bob.
-  EXPECT_THAT(CountByActor(scarce.Grant()), ElementsAre(Pair("ada", 1), Pair("bob", 2)));
+  EXPECT_THAT(CountByActor(scarce.Grant(kNow)), ElementsAre(Pair("ada", 1), Pair("bob", 2)));
 }
 
 TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
@@ -102,13 +110,13 @@ TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
   office.AddActor(kAda, 3, 1);
   office.AddActor(kBob, 3, 1);
   office.OpenIteration(1);
-  EXPECT_THAT(CountByActor(office.Grant()), ElementsAre(Pair("ada", 3), Pair("bob", 3)));
+  EXPECT_THAT(CountByActor(office.Grant(kNow)), ElementsAre(Pair("ada", 3), Pair("bob", 3)));
   // Four tickets: 2 at work leave 2, which is not more than the runners.
   TicketOffice scarce(4, 1, 1, 1);
   scarce.AddActor(kAda, 3, 1);
   scarce.AddActor(kBob, 3, 1);
   scarce.OpenIteration(1);
-  EXPECT_THAT(CountByActor(scarce.Grant()), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+  EXPECT_THAT(CountByActor(scarce.Grant(kNow)), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
 }
 
 TEST(TicketOffice, AFastActorServesMost) {
@@ -116,7 +124,7 @@ TEST(TicketOffice, AFastActorServesMost) {
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(1);
-  Grants grants = office.Grant();
+  Grants grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 2u);
   std::map<std::string, int> served;
   uint64_t bobs = 0;
@@ -129,17 +137,17 @@ TEST(TicketOffice, AFastActorServesMost) {
         continue;
       }
       ++served[actor.actor_id];
-      const auto block = office.Redeem(ticket.id());
-      ASSERT_TRUE(block);
-      office.Commit(*block, State(std::string(8, 'x'), 1));
-      for (auto& grant : office.Grant()) next.push_back(std::move(grant));
+      const auto piece = office.Redeem(actor, ticket.id(), kNow);
+      ASSERT_TRUE(piece);
+      office.Commit(piece->block, State(std::string(8, 'x'), 1));
+      for (auto& grant : office.Grant(kNow)) next.push_back(std::move(grant));
     }
     grants = std::move(next);
   }
   EXPECT_EQ(served["ada"], 7);
   EXPECT_FALSE(office.complete());
   EXPECT_THAT(office.Holders(), ElementsAre(Pair(kBob, 1u)));
-  office.Commit(*office.Redeem(bobs), State(std::string(8, 'x'), 1));
+  office.Commit(office.Redeem(kBob, bobs, kNow)->block, State(std::string(8, 'x'), 1));
   EXPECT_TRUE(office.complete());
 }
 
@@ -147,18 +155,18 @@ TEST(TicketOffice, TicketsOfAnActorThatWentAwayAreGrantedAgain) {
   TicketOffice office(2, 1, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
-  ASSERT_EQ(office.Grant().size(), 2u);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);
   office.AddActor(kBob, 2, 2);
-  EXPECT_THAT(office.Grant(), IsEmpty());
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
   office.RemoveActor(kAda);
   EXPECT_EQ(office.num_actors(), 1);
-  const Grants again = office.Grant();
+  const Grants again = office.Grant(kNow);
   EXPECT_THAT(CountByActor(again), ElementsAre(Pair("bob", 2)));
   EXPECT_EQ(again[0].second.id(), 1u);
   EXPECT_EQ(again[1].second.id(), 2u);
   // Ada comes back with one of them first: bob's batch for it is then void.
-  EXPECT_TRUE(office.Redeem(1));
-  EXPECT_FALSE(office.Redeem(1));
+  EXPECT_TRUE(office.Redeem(kAda, 1, kNow));
+  EXPECT_FALSE(office.Redeem(kBob, 1, kNow));
   EXPECT_THAT(office.Holders(), ElementsAre(Pair(kBob, 1u)));
 }
 
@@ -166,37 +174,37 @@ TEST(TicketOffice, AnActorThatConnectsAnewGetsItsTicketsAnew) {
   TicketOffice office(2, 1, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
-  ASSERT_EQ(office.Grant().size(), 2u);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);
   office.AddActor(kAda, 2, 2);
   EXPECT_EQ(office.num_actors(), 1);
   EXPECT_THAT(office.Holders(), IsEmpty());
-  EXPECT_EQ(office.Grant().size(), 2u);
+  EXPECT_EQ(office.Grant(kNow).size(), 2u);
 }
 
 TEST(TicketOffice, ATicketIsRedeemedOnce) {
   TicketOffice office(4, 2, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
-  office.Grant();
-  EXPECT_EQ(office.Redeem(2), std::optional<uint32_t>(1));
-  EXPECT_EQ(office.Redeem(2), std::nullopt);
-  EXPECT_EQ(office.Redeem(0), std::nullopt);
-  EXPECT_EQ(office.Redeem(99), std::nullopt);
+  office.Grant(kNow);
+  EXPECT_EQ(office.Redeem(kAda, 2, kNow)->block, 1u);
+  EXPECT_FALSE(office.Redeem(kAda, 2, kNow));
+  EXPECT_FALSE(office.Redeem(kAda, 0, kNow));
+  EXPECT_FALSE(office.Redeem(kAda, 99, kNow));
 }
 
 TEST(TicketOffice, IsCompleteWhenEveryBlockIsCommitted) {
   TicketOffice office(4, 2, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
-  office.Grant();
-  const auto first = office.Redeem(1), second = office.Redeem(2);
+  office.Grant(kNow);
+  const auto first = office.Redeem(kAda, 1, kNow), second = office.Redeem(kAda, 2, kNow);
   ASSERT_TRUE(first && second);
   EXPECT_FALSE(office.complete());
-  office.Commit(*first, State(std::string(16, 'a'), 2));
+  office.Commit(first->block, State(std::string(16, 'a'), 2));
   EXPECT_FALSE(office.EnvState());
-  office.Commit(*first, State(std::string(16, 'z'), 2));  // Committed already: no effect.
+  office.Commit(first->block, State(std::string(16, 'z'), 2));  // Committed already: no effect.
   EXPECT_FALSE(office.complete());
-  office.Commit(*second, State(std::string(16, 'b'), 2));
+  office.Commit(second->block, State(std::string(16, 'b'), 2));
   EXPECT_TRUE(office.complete());
   EXPECT_EQ(office.EnvState()->data(), std::string(16, 'a') + std::string(16, 'b'));
 }
@@ -205,43 +213,43 @@ TEST(TicketOffice, ARefusedTicketIsGrantedAgain) {
   TicketOffice office(1, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.OpenIteration(1);
-  ASSERT_EQ(office.Grant().size(), 1u);
-  office.Refuse(77);  // Nobody's.
-  EXPECT_THAT(office.Grant(), IsEmpty());
-  office.Refuse(1);
-  const Grants again = office.Grant();
+  ASSERT_EQ(office.Grant(kNow).size(), 1u);
+  office.Refuse(kAda, 77, kNow);  // Nobody's.
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
+  office.Refuse(kAda, 1, kNow);
+  const Grants again = office.Grant(kNow);
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].second.id(), 1u);
-  ASSERT_TRUE(office.Redeem(1));
-  office.Refuse(1);  // Served already.
-  EXPECT_THAT(office.Grant(), IsEmpty());
+  ASSERT_TRUE(office.Redeem(kAda, 1, kNow));
+  office.Refuse(kAda, 1, kNow);  // Served already.
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
 TEST(TicketOffice, ClosingVoidsTicketsAndLaterCommits) {
   TicketOffice office(4, 2, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
-  office.Grant();
-  const auto block = office.Redeem(1);
-  ASSERT_TRUE(block);
+  office.Grant(kNow);
+  const auto piece = office.Redeem(kAda, 1, kNow);
+  ASSERT_TRUE(piece);
   office.CloseIteration();
   EXPECT_TRUE(office.complete());
-  EXPECT_FALSE(office.Redeem(2));
-  office.Commit(*block, State(std::string(16, 'a'), 2));
+  EXPECT_FALSE(office.Redeem(kAda, 2, kNow));
+  office.Commit(piece->block, State(std::string(16, 'a'), 2));
   EXPECT_TRUE(office.complete());
   EXPECT_FALSE(office.EnvState());
   EXPECT_THAT(office.Holders(), IsEmpty());
-  EXPECT_THAT(office.Grant(), IsEmpty());
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
 TEST(TicketOffice, TheNextTicketContinuesFromTheCommittedState) {
   TicketOffice office(4, 2, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
-  ServeAll(&office, office.Grant());
+  ServeAll(&office, office.Grant(kNow));
   ASSERT_TRUE(office.complete());
   office.OpenIteration(2);
-  const Grants grants = office.Grant();
+  const Grants grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 2u);
   EXPECT_EQ(grants[0].second.id(), 3u);
   EXPECT_EQ(grants[0].second.env_state().data(), std::string(16, 'a'));
@@ -253,7 +261,7 @@ TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
   TicketOffice before(4, 2, 1, 1);
   before.AddActor(kAda, 2, 2);
   before.OpenIteration(1);
-  ServeAll(&before, before.Grant());
+  ServeAll(&before, before.Grant(kNow));
   const auto saved = before.EnvState();
   ASSERT_TRUE(saved);
   EXPECT_EQ(saved->name(), "env_state");
@@ -265,7 +273,7 @@ TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
   EXPECT_EQ(after.EnvState()->SerializeAsString(), saved->SerializeAsString());
   after.AddActor(kAda, 2, 2);
   after.OpenIteration(2);
-  const Grants grants = after.Grant();
+  const Grants grants = after.Grant(kNow);
   EXPECT_EQ(grants[0].second.id(), 100u);
   EXPECT_EQ(grants[0].second.env_state().data(), std::string(16, 'a'));
   EXPECT_EQ(grants[1].second.env_state().data(), std::string(16, 'b'));
@@ -274,6 +282,135 @@ TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
   TicketOffice whole(4, 4, 1, 1);
   whole.RestoreEnvState(*saved);
   EXPECT_EQ(whole.EnvState()->data(), saved->data());
+}
+
+TEST(TicketOffice, ABlockServesItsFragmentsOneAfterTheOther) {
+  TicketOffice office(2, 1, 5, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(3, 2);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);  // Tickets 1 and 2.
+  auto piece = office.Redeem(kAda, 2, kNow);
+  ASSERT_TRUE(piece);
+  EXPECT_EQ(piece->fragment, 0u);
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());  // Its data are not in place yet.
+  office.Commit(piece->block, State(std::string(8, 'm'), 1));
+  const Grants next = office.Grant(kNow);
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].second.id(), 3u);
+  EXPECT_EQ(next[0].second.first_env(), 1u);
+  EXPECT_EQ(next[0].second.policy_version(), 3u);
+  EXPECT_EQ(next[0].second.env_state().data(), std::string(8, 'm'));
+  piece = office.Redeem(kAda, 3, kNow);
+  EXPECT_EQ(piece->fragment, 1u);
+  office.Commit(piece->block, State(std::string(8, 'n'), 1));
+  EXPECT_FALSE(office.complete());
+  ServeAll(&office, {{kAda, MakeTicket(1)}});
+  ServeAll(&office, office.Grant(kNow));
+  EXPECT_TRUE(office.complete());
+}
+
+// Serves `ticket` by `actor` in `seconds`, as measured from zero.
+void ServeIn(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
+  const auto piece = office->Redeem(actor, ticket, absl::Seconds(seconds));
+  ASSERT_TRUE(piece);
+  office->Commit(piece->block, State(std::string(8, 'x'), 1));
+}
+
+TEST(TicketOffice, ALateTicketGoesToASecondActor) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);  // Ada has 1, bob has 2.
+  ServeIn(&office, kAda, 1, 1.0);
+  EXPECT_THAT(office.Grant(absl::Seconds(1.9)), IsEmpty());  // Bob may need as long as twice what ada did.
+  const Grants late = office.Grant(absl::Seconds(2.1));
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].first, kAda);
+  EXPECT_EQ(late[0].second.id(), 2u);
+  EXPECT_THAT(office.Grant(absl::Seconds(9)), IsEmpty());  // Nobody else is idle.
+  ServeIn(&office, kAda, 2, 3.1);
+  EXPECT_TRUE(office.complete());
+  EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(10)));
+}
+
+TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);
+  ServeIn(&office, kAda, 1, 1.0);
+  ServeIn(&office, kBob, 2, 10.0);
+  office.OpenIteration(2);
+  // Ada alone needs 2 s for both tickets, bob 10 s for one.
+  Grants grants = office.Grant(absl::Seconds(10));
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants[0].first, kAda);
+  ServeIn(&office, kAda, grants[0].second.id(), 11.0);
+  grants = office.Grant(absl::Seconds(11));
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants[0].first, kAda);
+  ServeIn(&office, kAda, grants[0].second.id(), 12.0);
+  EXPECT_TRUE(office.complete());
+  // Long after (20 x 10 s) bob is given what ada works on, to see how long he takes now.
+  office.OpenIteration(3);
+  grants = office.Grant(absl::Seconds(211));
+  EXPECT_THAT(CountByActor(grants), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+  EXPECT_EQ(grants[0].second.id(), grants[1].second.id());
+}
+
+TEST(TicketOffice, ASlowActorWorksWhereTheOthersWouldNeedAsLong) {
+  TicketOffice office(40, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  ServeIn(&office, kBob, 2, 10.0);
+  // 38 tickets are left, for which ada needs 38 s.
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(10))), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+}
+
+TEST(TicketOffice, AVoidTicketThatNeverComesBackIsForgotten) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  office.Grant(absl::Seconds(3));
+  ServeIn(&office, kAda, 2, 4.0);  // Bob still holds ticket 2, or has dropped it.
+  office.OpenIteration(2);
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5))), ElementsAre(Pair("ada", 1)));
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(12))), ElementsAre(Pair("bob", 1)));
+}
+
+TEST(TicketOffice, OpenTicketsPrefersWhoWasServedLeast) {
+  TicketOffice office(3, 1, 1, 1);
+  office.AddActor(kAda, 3, 3);
+  EXPECT_EQ(office.OpenTickets(2), 2u);  // Blocks 0 and 1.
+  EXPECT_EQ(office.open_tickets(), 2u);
+  for (const auto& [actor, ticket] : office.Grant(kNow)) {
+    EXPECT_EQ(ticket.policy_version(), 0u);
+    ServeIn(&office, kAda, ticket.id(), 1);
+  }
+  EXPECT_TRUE(office.complete());
+  EXPECT_EQ(office.OpenTickets(2), 2u);  // Block 2, then 0.
+  const Grants grants = office.Grant(kNow);
+  ASSERT_EQ(grants.size(), 2u);
+  EXPECT_EQ(grants[0].second.first_env() + grants[1].second.first_env(), 2u);
+  EXPECT_EQ(office.OpenTickets(9), 1u);  // Blocks with a ticket get no second one.
+}
+
+TEST(TicketOffice, AsynchronousTicketsHaveOneHolder) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenTickets(2);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  EXPECT_THAT(office.Grant(absl::Seconds(60)), IsEmpty());
 }
 
 }  // namespace

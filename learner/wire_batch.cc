@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/wire_batch.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace skein {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+// Pieces as protobuf reads them.
+class PieceStream final : public google::protobuf::io::ZeroCopyInputStream {
+ public:
+  explicit PieceStream(const Pieces& pieces) : pieces_(pieces) {}
+
+  bool Next(const void** data, int* size) override {
+    while (back_ == 0 && next_ < pieces_.size() && pieces_[next_].empty()) ++next_;
+    if (back_ == 0 && next_ == pieces_.size()) return false;
+    const absl::Span<const char> piece = back_ > 0 ? pieces_[next_ - 1] : pieces_[next_++];
+    const size_t left = back_ > 0 ? back_ : piece.size();
+    *data = piece.data() + (piece.size() - left);
+    *size = static_cast<int>(left);
+    back_ = 0;
+    count_ += static_cast<int64_t>(left);
+    return true;
+  }
+  void BackUp(int count) override {
+    back_ = static_cast<size_t>(count);
+    count_ -= count;
+  }
+  bool Skip(int count) override {
+    const void* data;
+    int size = 0;
+    while (count > 0 && Next(&data, &size)) {
+      if (size > count) BackUp(size - count);
+      count -= std::min(size, count);
+    }
+    return count == 0;
+  }
+  int64_t ByteCount() const override { return count_; }
+
+ private:
+  const Pieces& pieces_;
+  size_t next_ = 0;
+  size_t back_ = 0;  // Bytes at the end of the piece before next_ that were given back.
+  int64_t count_ = 0;
+};
+
+// Reads the fields up to the input's limit: `apart(size)` reads the content of each field number `number`, the others
+// are copied to `rest` as they are.
+template <typename Apart>
+bool ReadFields(CodedInputStream* in, int number, std::string* rest, Apart apart) {
+  const uint32_t apart_tag = WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  google::protobuf::io::StringOutputStream sink(rest);
+  google::protobuf::io::CodedOutputStream out(&sink);
+  while (const uint32_t tag = in->ReadTag()) {
+    if (tag == apart_tag) {
+      int size = 0;
+      if (!in->ReadVarintSizeAsInt(&size) || !apart(size)) return false;
+    } else if (!WireFormatLite::SkipField(in, tag, &out)) {
+      return false;
+    }
+  }
+  return in->ConsumedEntireMessage();
+}
+
+// The same for a message within: `apart` is given its content, of `size` bytes.
+template <typename Apart>
+bool ReadMessage(CodedInputStream* in, int size, int number, std::string* rest, Apart apart) {
+  const auto limit = in->PushLimit(size);
+  if (in->BytesUntilLimit() != size) return false;  // It would reach beyond what encloses it.
+  const bool ok = ReadFields(in, number, rest, apart) && in->BytesUntilLimit() == 0;  // Not at the end of the input.
+  in->PopLimit(limit);
+  return ok;
+}
+
+bool ReadTensor(CodedInputStream* in, int size, const Pieces& pieces, WireTensor* tensor) {
+  std::string rest;
+  const bool ok = ReadMessage(in, size, v1::Tensor::kDataFieldNumber, &rest, [&](int bytes) {
+    tensor->bytes = static_cast<size_t>(bytes);
+    const size_t at = static_cast<size_t>(in->CurrentPosition());
+    if (!in->Skip(bytes)) return false;
+    tensor->data = PieceReader(pieces, at);
+    return true;
+  });
+  return ok && tensor->header.ParseFromString(rest);
+}
+
+bool ReadBatch(CodedInputStream* in, int size, const Pieces& pieces, WireBatch* batch) {
+  std::string rest;
+  const bool ok = ReadMessage(in, size, v1::TrajectoryBatch::kTensorsFieldNumber, &rest,
+                              [&](int bytes) { return ReadTensor(in, bytes, pieces, &batch->tensors.emplace_back()); });
+  return ok && batch->header.ParseFromString(rest);
+}
+
+}  // namespace
+
+PieceReader::PieceReader(const Pieces& pieces, size_t offset) : piece_(pieces.data()), at_(offset) {
+  const absl::Span<const char>* end = pieces.data() + pieces.size();
+  while (piece_ != end && at_ >= piece_->size()) at_ -= piece_++->size();
+}
+
+void PieceReader::Read(void* to, size_t size) {
+  char* out = static_cast<char*>(to);
+  while (size > 0) {
+    const size_t now = std::min(size, piece_->size() - at_);
+    std::memcpy(out, piece_->data() + at_, now);
+    out += now;
+    size -= now;
+    at_ += now;
+    if (at_ == piece_->size()) {
+      ++piece_;
+      at_ = 0;
+    }
+  }
+}
+
+absl::StatusOr<WireRequest> WireRequest::Parse(const Pieces& pieces) {
+  WireRequest request;
+  std::string rest;
+  PieceStream stream(pieces);
+  CodedInputStream in(&stream);
+  const bool ok = ReadFields(&in, v1::CollectRequest::kBatchFieldNumber, &rest, [&](int size) {
+    request.has_batch = true;
+    request.batch = {};
+    return ReadBatch(&in, size, pieces, &request.batch);
+  });
+  if (!ok || !request.other.ParseFromString(rest)) {
+    return absl::InvalidArgumentError("message: is no CollectRequest");
+  }
+  if (request.has_batch && request.other.message_case() != v1::CollectRequest::MESSAGE_NOT_SET) {
+    return absl::InvalidArgumentError("message: has a batch and something else");
+  }
+  return request;
+}
+
+}  // namespace skein

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "skein/v1/learner_service.pb.h"
+#include "skein/v1/trajectory.pb.h"
+
+// Trajectory batches as they lie in the buffers they were received into: tensors' elements are not copied out before it
+// is known where they belong.   received pieces -> WireRequest::Parse -> CheckBatch -> StagedBatch::Place
+namespace skein {
+
+// A message's bytes in one or more pieces, in order. Views: whoever received them keeps them.
+using Pieces = std::vector<absl::Span<const char>>;
+
+// Reads on from one place among pieces that outlive it.
+class PieceReader {
+ public:
+  PieceReader() = default;
+  // At byte `offset` of all. REQUIRES: offset <= their total size.
+  PieceReader(const Pieces& pieces, size_t offset);
+  // Copies the next `size` bytes. REQUIRES: there are as many.
+  void Read(void* to, size_t size);
+
+ private:
+  const absl::Span<const char>* piece_ = nullptr;
+  size_t at_ = 0;  // Within *piece_.
+};
+
+// A Tensor whose data stayed where they were.
+struct WireTensor {
+  v1::Tensor header;  // Without data.
+  size_t bytes = 0;   // Of data.
+  PieceReader data;   // At their first byte; copy it to read.
+};
+
+struct WireBatch {
+  v1::TrajectoryBatch header;  // Without tensors.
+  std::vector<WireTensor> tensors;
+};
+
+// A CollectRequest: either a batch or one of the small messages.
+struct WireRequest {
+  // InvalidArgument: not such a message, or both a batch and something else. Allocates no more than was received.
+  // `pieces` must outlive the result.
+  static absl::StatusOr<WireRequest> Parse(const Pieces& pieces);
+
+  bool has_batch = false;
+  WireBatch batch;
+  v1::CollectRequest other;  // Unless has_batch.
+};
+
+}  // namespace skein

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gmock/gmock.h"
+#include "tests/learner/collector_fixture.h"
+
+namespace skein {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Collector::Options AsyncOptions(Collector::Options options) {
+  options.async = Collector::Async{2, 2};  // Two fragments an iteration, at most two versions old.
+  return options;
+}
+
+// As CollectorTest: four environments in two blocks.
+class AsyncCollectorTest : public CollectorTest {
+ protected:
+  AsyncCollectorTest() : CollectorTest(AsyncOptions(MakeOptions())) {}
+
+  // The only ticket that can be granted now.
+  v1::Ticket TakeTicket() {
+    const auto grants = collector_.TakeGrants();
+    EXPECT_THAT(grants, SizeIs(1));
+    return grants.empty() ? v1::Ticket() : grants[0].second;
+  }
+  v1::TrajectoryBatch ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
+    v1::TrajectoryBatch batch = Serve(kAda, ticket, offset);
+    batch.set_policy_version(policy_version);
+    return batch;
+  }
+};
+
+TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_THAT(grants, SizeIs(2));
+  EXPECT_EQ(grants[0].second.policy_version(), 0u);
+  // Block 1 is served twice before block 0: the iteration is made of its two fragments.
+  ASSERT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 100)), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_FALSE(Take());
+  const v1::Ticket again = TakeTicket();
+  EXPECT_EQ(again.first_env(), 2u);
+  EXPECT_TRUE(again.has_env_state());
+  ASSERT_EQ(Deliver(kAda, ServeWith(again, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
+  const auto iteration = Take();
+  ASSERT_TRUE(iteration);
+  // Rows of [T, M = 2 fragments x 2 environments]: the first fragment's columns, then the second's.
+  EXPECT_EQ(iteration->batch->steps(), 2);
+  EXPECT_EQ(iteration->batch->columns(), 4);
+  EXPECT_EQ(iteration->batch->obs[0], 100);
+  EXPECT_EQ(iteration->batch->obs[2 * 3], 200);
+  EXPECT_EQ(iteration->policy_version, 1u);
+  EXPECT_FALSE(iteration->env_state);  // Block 0 has not been served.
+}
+
+TEST_F(AsyncCollectorTest, ReportsTheOldestPolicy) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1)), v1::RECEIPT_RESULT_ACCEPTED);
+  collector_.OpenIteration(2);
+  ASSERT_EQ(Deliver(kAda, ServeWith(grants[1].second, 2)), v1::RECEIPT_RESULT_ACCEPTED);
+  const auto iteration = Take();
+  ASSERT_TRUE(iteration);
+  EXPECT_EQ(iteration->policy_version, 1u);
+  EXPECT_EQ(iteration->env_state->shape(0), 4);
+}
+
+TEST_F(AsyncCollectorTest, WhatWouldBeTooOldIsStaleAndItsBlockGoesOn) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  collector_.OpenIteration(4);  // Three versions later; two are allowed.
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1)), v1::RECEIPT_RESULT_STALE);
+  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
+  EXPECT_EQ(TakeTicket().first_env(), 0u);
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 2)), v1::RECEIPT_RESULT_ACCEPTED);
+}
+
+TEST_F(AsyncCollectorTest, WhatWaitsAheadCountsAsAge) {
+  Open(kAda, 2);
+  collector_.OpenIteration(3);
+  for (const auto& [actor, ticket] : collector_.TakeGrants()) Deliver(kAda, ServeWith(ticket, 3));
+  ASSERT_TRUE(Take());  // The trainer makes version 4 of it.
+  const auto grants = collector_.TakeGrants();
+  ASSERT_THAT(grants, SizeIs(2));
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1)), v1::RECEIPT_RESULT_STALE);     // 4 - 1 > 2
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 2)), v1::RECEIPT_RESULT_ACCEPTED);  // 4 - 2 = 2
+}
+
+TEST_F(AsyncCollectorTest, APolicyThatDoesNotExistYetIsStale) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 2)), v1::RECEIPT_RESULT_STALE);
+}
+
+// Three stagings of two fragments: one with the trainer leaves room for four, then tickets wait for it.
+TEST_F(AsyncCollectorTest, TicketsWaitForRoom) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  int accepted = 0;
+  const auto serve = [&](uint64_t version) {
+    for (auto grants = collector_.TakeGrants(); !grants.empty(); grants = collector_.TakeGrants()) {
+      for (const auto& [actor, ticket] : grants) {
+        EXPECT_EQ(Deliver(kAda, ServeWith(ticket, version)), v1::RECEIPT_RESULT_ACCEPTED);
+        ++accepted;
+      }
+    }
+  };
+  serve(1);
+  EXPECT_EQ(accepted, 6);
+  ASSERT_TRUE(Take());
+  collector_.Trained(2 * kBlockSteps);
+  EXPECT_THAT(collector_.TakeGrants(), IsEmpty());
+  collector_.OpenIteration(2);
+  serve(2);
+  EXPECT_EQ(accepted, 8);
+  EXPECT_EQ(collector_.queued_batches(), 6u);
+  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
+}
+
+TEST_F(AsyncCollectorTest, StopVoidsTickets) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  collector_.Stop();
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1)), v1::RECEIPT_RESULT_STALE);
+  EXPECT_FALSE(Take());
+  EXPECT_THAT(collector_.TakeGrants(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace skein

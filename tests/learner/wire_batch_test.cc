@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/wire_batch.h"
+
+#include <random>
+
+#include "gtest/gtest.h"
+#include "tests/learner/sample_batch.h"
+
+namespace skein {
+namespace {
+
+Pieces Cut(const std::string& bytes, size_t piece_bytes) {
+  Pieces pieces;
+  for (size_t at = 0; at < bytes.size(); at += piece_bytes) {
+    pieces.emplace_back(bytes.data() + at, std::min(piece_bytes, bytes.size() - at));
+    pieces.emplace_back();  // An empty piece in between.
+  }
+  return pieces;
+}
+
+v1::CollectRequest SampleRequest() {
+  v1::CollectRequest request;
+  *request.mutable_batch() = MakeSampleBatch(MakeSampleShape({}), 5, {{0, 0, true}});
+  request.mutable_batch()->set_actor_id("ada");
+  request.mutable_batch()->mutable_stage_seconds()->set_wait(0.5);
+  return request;
+}
+
+TEST(WireRequest, HoldsWhatProtobufReadsHoweverItIsCut) {
+  const v1::CollectRequest request = SampleRequest();
+  const std::string bytes = request.SerializeAsString();
+  for (size_t piece_bytes = 1; piece_bytes <= bytes.size(); piece_bytes = piece_bytes * 2 + 1) {
+    const Pieces pieces = Cut(bytes, piece_bytes);
+    const auto parsed = WireRequest::Parse(pieces);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    ASSERT_TRUE(parsed->has_batch);
+    v1::TrajectoryBatch whole = parsed->batch.header;
+    for (const WireTensor& tensor : parsed->batch.tensors) {
+      v1::Tensor* added = whole.add_tensors();
+      *added = tensor.header;
+      std::string data(tensor.bytes, '\0');
+      PieceReader(tensor.data).Read(data.data(), data.size());
+      added->set_data(data);
+    }
+    EXPECT_EQ(whole.SerializeAsString(), request.batch().SerializeAsString());
+  }
+}
+
+TEST(WireRequest, ReadsSmallMessages) {
+  v1::CollectRequest request;
+  request.mutable_hello()->set_run_id("run");
+  const std::string bytes = request.SerializeAsString();
+  const Pieces pieces = Cut(bytes, 2);
+  const auto parsed = WireRequest::Parse(pieces);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_FALSE(parsed->has_batch);
+  EXPECT_EQ(parsed->other.hello().run_id(), "run");
+  EXPECT_TRUE(WireRequest::Parse({}).ok());  // An empty message.
+}
+
+TEST(WireRequest, RefusesTwoMessagesInOne) {
+  v1::CollectRequest goodbye;
+  goodbye.mutable_goodbye()->set_env_steps_collected(1);
+  const std::string bytes = SampleRequest().SerializeAsString() + goodbye.SerializeAsString();
+  EXPECT_EQ(WireRequest::Parse(Cut(bytes, 100)).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(WireRequest, RefusesEveryTruncation) {
+  const std::string bytes = SampleRequest().SerializeAsString();
+  for (size_t size = 1; size < bytes.size(); ++size) {
+    const std::string cut = bytes.substr(0, size);
+    EXPECT_FALSE(WireRequest::Parse(Cut(cut, 64)).ok()) << size;
+  }
+}
+
+TEST(WireRequest, RefusesALengthThatReachesBeyondTheMessage) {
+  // Field 2, length 2^31 - 1, and nothing more; then a tensor that claims more than its batch has.
+  const std::string huge("\x12\xff\xff\xff\xff\x07", 6), nested("\x12\x04\x52\x7f\x22\x7f", 6);
+  for (const std::string& bytes : {huge, nested}) {
+    EXPECT_EQ(WireRequest::Parse(Cut(bytes, 3)).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+// Whatever bytes are changed, what is read lies within what was received (sanitizers watch).
+TEST(WireRequest, StaysWithinWhatItWasGiven) {
+  const BatchShape shape = MakeSampleShape({});
+  const std::string good = SampleRequest().SerializeAsString();
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = good;
+    for (int i = 0; i < 3; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+    const Pieces pieces = Cut(bytes, 1 + random() % 100);
+    const auto parsed = WireRequest::Parse(pieces);
+    if (!parsed.ok() || !parsed->has_batch) continue;
+    for (const WireTensor& tensor : parsed->batch.tensors) {
+      ASSERT_LE(tensor.bytes, bytes.size());
+      std::string data(tensor.bytes, '\0');
+      PieceReader(tensor.data).Read(data.data(), data.size());
+    }
+    CheckedBatch checked;
+    CheckBatch(parsed->batch, shape, &checked).IgnoreError();
+  }
+}
+
+}  // namespace
+}  // namespace skein
