@@ -7,10 +7,12 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/config.h"
+#include "base/file.h"
 #include "base/host_port.h"
 #include "env/registry.h"
 #include "nlohmann/json.hpp"
@@ -81,6 +83,41 @@ std::string Doubled(const v1::RolloutConfig& rollout) {
   return rollout.steps_per_iteration() % envs == 0 ? absl::StrCat(", e.g. --envs ", envs) : "";
 }
 
+// Whether a flag or the file names rollout.envs_per_runner. REQUIRES: both can be read.
+bool EnvsPerRunnerIsGiven(const LaunchOptions& options) {
+  v1::RunConfig given;
+  if (!options.config_path.empty()) {
+    MergeYaml(ReadFile(options.config_path).value_or(""), options.config_path, &given).IgnoreError();
+  }
+  for (const std::string& one : AllOverrides(options)) ApplyOverride(one, &given).IgnoreError();
+  return given.rollout().has_envs_per_runner();
+}
+
+// What of `choice` agrees with the configuration: at most as many runners as it has blocks if its environments are
+// given, otherwise all or nothing.
+std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::RunConfig& config, bool envs_given) {
+  const v1::RolloutConfig& rollout = config.rollout();
+  if (choice && rollout.num_envs() > 0) {
+    choice->runners = std::min(choice->runners, std::max(1u, rollout.num_envs() / rollout.envs_per_runner()));
+    choice->envs_per_runner = rollout.envs_per_runner();
+    return choice;
+  }
+  if (!choice || (envs_given && choice->envs_per_runner != rollout.envs_per_runner())) return std::nullopt;
+  const uint64_t envs = uint64_t{choice->runners} * choice->envs_per_runner;
+  if (choice->runners > kMaxRunners || rollout.steps_per_iteration() % envs != 0) return std::nullopt;
+  return choice;
+}
+
+std::string AutomaticNote(bool found, const std::optional<TuneChoice>& used, uint32_t cores) {
+  if (used) {
+    return absl::StrCat("runners: ", used->runners, " with ", used->envs_per_runner, " environments each, ",
+                        used->source);
+  }
+  return absl::StrCat("runners: one for each of ", cores, cores == 1 ? " core" : " cores",
+                      found ? "; what `skein tune` has found does not fit this configuration"
+                            : "; `skein tune` would measure what suits this node");
+}
+
 }  // namespace
 
 absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic) {
@@ -99,18 +136,29 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts) {
   return split;
 }
 
-absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores) {
+absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t cores, const TuneLookup& tuned) {
+  LaunchOptions options = original;
   LaunchPlan plan;
   const auto resume = ParseResumeMode(options.resume);
   if (!resume.ok()) return resume.status();
   plan.resume = *resume;
 
   const bool automatic = options.runners == "auto";
-  const auto wanted = ParseRunners(options.runners, options.actors == 0 ? kHeadRunners : cores);
+  auto wanted = ParseRunners(options.runners, options.actors == 0 ? kHeadRunners : cores);
   if (!wanted.ok()) return wanted.status();
-  const std::vector<std::string> overrides = AllOverrides(options);
-  const auto open = ReadRunConfig(options.config_path, overrides);
+  auto open = ReadRunConfig(options.config_path, AllOverrides(options));
   if (!open.ok()) return open.status();
+  if (automatic && tuned && options.actors > 0) {
+    const std::optional<TuneChoice> found = tuned(*open);
+    const std::optional<TuneChoice> choice = Usable(found, *open, EnvsPerRunnerIsGiven(options));
+    plan.notes.push_back(AutomaticNote(found.has_value(), choice, cores));
+    if (choice) {
+      wanted = choice->runners;
+      open->mutable_rollout()->set_envs_per_runner(choice->envs_per_runner);
+      options.envs_per_runner = choice->envs_per_runner;
+    }
+  }
+  const std::vector<std::string> overrides = AllOverrides(options);
   uint32_t sized_for = *wanted;  // Runners that the number of environments follows from, if it is open.
   if (open->rollout().num_envs() == 0) {
     while (automatic && sized_for > 1 && !Fits(open->rollout(), sized_for)) --sized_for;
@@ -148,6 +196,26 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cor
   }
   plan.actor_runners = SplitEvenly(runners, options.actors);
   return plan;
+}
+
+TuneLookup TunedForThisNode(const LaunchOptions& options) {
+  return [options](const v1::RunConfig& config) -> std::optional<TuneChoice> {
+    const std::string name =
+        config.name().empty() ? absl::StrCat(config.env().id(), "-s", config.seed()) : config.name();
+    const std::string before_path = absl::StrCat(options.runs_dir, "/", name, "/config.yaml");
+    std::error_code ignored;
+    if (options.resume != "never" && config.rollout().num_envs() == 0 &&
+        std::filesystem::exists(before_path, ignored)) {
+      const auto before = ReadRunConfig(before_path, {});
+      const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
+      if (blocks > 0) {
+        return TuneChoice{.runners = blocks,
+                          .envs_per_runner = before->rollout().envs_per_runner(),
+                          .source = "as in the run that this continues"};
+      }
+    }
+    return FindTuned(TuneCachePath(), MakeTuneKey(config));
+  };
 }
 
 std::string AnnounceHost(const std::string& host) {

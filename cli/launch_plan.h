@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/resume_mode.h"
+#include "cli/bench/tune_cache.h"
 #include "skein/v1/config.pb.h"
 
 // From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
@@ -50,9 +51,14 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 
 // Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
 // With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
-// environments divide steps_per_iteration. InvalidArgument, NotFound: one line with the field, or with the flags and
+// environments divide steps_per_iteration; or what `tuned` (may be empty) has chosen, unless that contradicts what the
+// user says or does not divide them either. InvalidArgument, NotFound: one line with the field, or with the flags and
 // what would fit.
-absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores);
+absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores, const TuneLookup& tuned = nullptr);
+
+// What this node uses for `--runners auto`: the sizes that the run began with if `options` continue one, else what
+// `skein tune` has found.
+TuneLookup TunedForThisNode(const LaunchOptions& options);
 
 // An address of this machine that others can reach: `host` itself unless it is a wildcard, then the first address
 // of an interface that is up and not the loopback, else 127.0.0.1.

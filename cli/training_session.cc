@@ -89,7 +89,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   ShutdownSignal shutdown;
   shutdown.OnSignal([&stop] { stop.Notify(); });
 
-  const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()));
+  const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), TunedForThisNode(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());

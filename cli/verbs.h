@@ -16,6 +16,8 @@ void AddHead(CLI::App* app, Action* action);
 void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddEval(CLI::App* app, Action* action);
+void AddBench(CLI::App* app, Action* action);
+void AddTune(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
 
 }  // namespace skein

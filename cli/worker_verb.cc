@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein worker: one actor process on this node.
 #include <algorithm>
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -11,8 +13,10 @@
 #include "base/exit_code.h"
 #include "base/grpc_transport.h"
 #include "base/subprocess.h"
+#include "cli/bench/tune_cache.h"
 #include "cli/launch_plan.h"
 #include "cli/replace_process.h"
+#include "cli/status_client.h"
 #include "cli/verbs.h"
 
 namespace skein {
@@ -24,6 +28,23 @@ struct WorkerOptions {
   std::string timeout = "30s";
   std::string metrics = "127.0.0.1:0";
 };
+
+// One a core, unless `skein tune` has measured the run's environment on this node; says which. The head is asked once.
+uint32_t AutomaticRunners(const std::string& address, uint32_t cores) {
+  const auto status = StatusClient(address).Get(absl::Seconds(1));
+  std::optional<TuneChoice> choice;
+  if (status.ok() && !status->env_id().empty()) {
+    v1::RunConfig config;
+    config.mutable_env()->set_id(status->env_id());
+    choice = FindTunedForEnv(TuneCachePath(), MakeTuneKey(config));
+  }
+  if (choice) {
+    std::cout << "runners: " << choice->runners << " " << choice->source << " for " << status->env_id() << std::endl;
+    return choice->runners;
+  }
+  std::cout << "runners: one for each of " << cores << (cores == 1 ? " core" : " cores") << std::endl;
+  return cores;
+}
 
 absl::Status RunWorker(const WorkerOptions& options) {
   const auto address = ParseHostPort(options.address);
@@ -39,8 +60,9 @@ absl::Status RunWorker(const WorkerOptions& options) {
   }
   const auto runners = ParseRunners(options.runners, std::thread::hardware_concurrency());
   if (!runners.ok()) return runners.status();
+  const uint32_t chosen = options.runners == "auto" ? AutomaticRunners(options.address, *runners) : *runners;
   return ReplaceProcess(ProgramFolder(), "skein-actor",
-                        {"--coordinator", options.address, "--runners", absl::StrCat(*runners), "--metrics",
+                        {"--coordinator", options.address, "--runners", absl::StrCat(chosen), "--metrics",
                          options.metrics, "--timeout", options.timeout});
 }
 

@@ -145,6 +145,76 @@ TEST(LaunchPlan, MissingConfigurationFileIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(PlanLaunch({.config_path = "/nowhere/run.yaml"}, 2).status()));
 }
 
+TuneLookup Tuned(uint32_t runners, uint32_t envs_per_runner) {
+  return [=](const v1::RunConfig&) {
+    return TuneChoice{.runners = runners, .envs_per_runner = envs_per_runner, .source = "by somebody"};
+  };
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreWhatWasTuned) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  const auto plan = PlanLaunch(options, 2, Tuned(4, 64));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_EQ(plan->config.rollout().envs_per_runner(), 64u);
+  EXPECT_EQ(plan->config.rollout().num_envs(), 256u);  // 4 x 64.
+  EXPECT_THAT(plan->notes, ElementsAre("runners: 4 with 64 environments each, by somebody"));
+}
+
+TEST(LaunchPlan, WhatTheUserSaysWinsOverWhatWasTuned) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.runners = "1";
+  auto plan = PlanLaunch(options, 2, Tuned(4, 64));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1));
+  EXPECT_THAT(plan->notes, IsEmpty());
+
+  options.runners = "auto";
+  options.overrides = {"rollout.envs_per_runner=8"};
+  plan = PlanLaunch(options, 2, Tuned(4, 64));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("one for each of 2 cores; what `skein tune` has found does not fit")));
+  plan = PlanLaunch(options, 2, Tuned(4, 8));  // The same environments: the runners count.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+
+  options.overrides = {"rollout.num_envs=32"};
+  plan = PlanLaunch(options, 1, Tuned(8, 64));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));  // 32 / 16 blocks.
+  EXPECT_EQ(plan->config.rollout().envs_per_runner(), 16u);
+}
+
+TEST(LaunchPlan, WithoutAFittingChoiceTheRuleHolds) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.overrides = {"rollout.steps_per_iteration=8000"};
+  auto plan = PlanLaunch(options, 2, Tuned(4, 64));  // 8000 / 256 = 31.25.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));
+  plan = PlanLaunch(options, 1, [](const v1::RunConfig&) { return std::nullopt; });
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->notes,
+              ElementsAre("runners: one for each of 1 core; `skein tune` would measure what suits this node"));
+}
+
+TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {
+  const ScratchFolder folder;
+  folder.Write("CartPole-v1-s1/config.yaml", "rollout:\n  num_envs: 96\n  envs_per_runner: 32\n");
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.runs_dir = folder.path();
+  options.overrides = {"rollout.steps_per_iteration=9600"};
+  const auto plan = PlanLaunch(options, 2, TunedForThisNode(options));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(3));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 96u);
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("as in the run that this continues")));
+}
+
 TEST(SplitEvenly, LosesNothingAndDiffersByOne) {
   EXPECT_THAT(SplitEvenly(7, 3), ElementsAre(3, 2, 2));
   EXPECT_THAT(SplitEvenly(2, 2), ElementsAre(1, 1));

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/env_loops.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/philox.h"
+#include "env/mujoco/bare_loop.h"
+#include "env/registry.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kActionFloats = 8192;  // Few enough to stay in the first-level cache.
+constexpr int64_t kBareSteps = 8;        // A job of the limit.
+
+int64_t ActionWidth(const EnvSpec& spec) { return int64_t{spec.num_agents} * (spec.discrete ? 1 : spec.action_size); }
+
+int64_t ActionRows(int64_t width) { return std::max<int64_t>(64, kActionFloats / width); }
+
+LatencyOptions LatencyOf(const v1::LatencyConfig& config) {
+  using Distribution = LatencyOptions::Distribution;
+  return {.step_ms = config.step_ms(),
+          .distribution = config.distribution() == v1::LATENCY_DISTRIBUTION_PARETO        ? Distribution::kPareto
+                          : config.distribution() == v1::LATENCY_DISTRIBUTION_EXPONENTIAL ? Distribution::kExponential
+                                                                                          : Distribution::kFixed,
+          .slow_envs = config.slow_envs(),
+          .slow_factor = config.slow_factor()};
+}
+
+// Env::Step over and over, with resets.
+class EnvLoop {
+ public:
+  EnvLoop(std::unique_ptr<Env> env, const v1::RunConfig& config, uint64_t env_index)
+      : env_(std::move(env)),
+        seed_(config.seed()),
+        env_index_(env_index),
+        limit_(config.env().max_episode_steps() > 0 ? static_cast<int>(config.env().max_episode_steps())
+                                                    : env_->spec().max_episode_steps),
+        reward_(env_->spec().num_agents) {
+    env_->SetEnvIndex(env_index);
+    Reset();
+  }
+
+  void Step(const float* actions, int64_t rows, int64_t width) {
+    const bool terminated = env_->Step(actions + row_ * width, reward_.data());
+    row_ = row_ + 1 < rows ? row_ + 1 : 0;
+    if (terminated || ++step_ == limit_) Reset();
+  }
+
+ private:
+  void Reset() {
+    RandomStream random(seed_, RandomPurpose::kEnvReset, env_index_, episode_++);
+    step_ = 0;
+    env_->Reset(random);
+  }
+
+  const std::unique_ptr<Env> env_;
+  const uint64_t seed_, env_index_;
+  const int limit_;
+  std::vector<float> reward_;
+  uint64_t episode_ = 0;
+  int step_ = 0;
+  int64_t row_ = 0;
+};
+
+}  // namespace
+
+std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed) {
+  std::vector<float> actions(rows * width);
+  RandomStream random(seed, RandomPurpose::kAction, 0, 0);
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (spec.discrete) {
+      actions[i] = static_cast<float>(random.Below(static_cast<uint32_t>(spec.action_size)));
+    } else {
+      const size_t d = i % spec.action_size;
+      actions[i] = static_cast<float>(random.Uniform(spec.action_low[d], spec.action_high[d]));
+    }
+  }
+  return actions;
+}
+
+VectorEnv::Options VectorEnvOptions(const v1::RunConfig& config) {
+  VectorEnv::Options options;
+  options.env_id = config.env().id();
+  options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
+  options.seed = config.seed();
+  options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
+  options.latency = LatencyOf(config.env().latency());
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& config, uint32_t threads) {
+  const VectorEnv::Options options = VectorEnvOptions(config);
+  auto first = MakeEnv(options.env_id, options.latency);
+  if (!first.ok()) return first.status();
+  const EnvSpec spec = (*first)->spec();
+  std::unique_ptr<EnvLimit> limit(new EnvLimit);
+  const int64_t width = ActionWidth(spec), rows = ActionRows(width);
+  limit->actions_ = RandomActions(spec, rows, width, config.seed());
+  const float* const actions = limit->actions_.data();
+  limit->what_ = "mj_step";
+  for (uint32_t i = 0; i < threads; ++i) {
+    auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps);
+    if (bare.ok()) {
+      limit->jobs_.push_back([loop = std::shared_ptr<BareLoop>(*std::move(bare)), actions, rows] {
+        loop->Run(actions, rows, kBareSteps);
+        return kBareSteps;
+      });
+      continue;
+    }
+    if (bare.status().code() != absl::StatusCode::kNotFound) return bare.status();
+    limit->what_ = "Env::Step";
+    auto env = MakeEnv(options.env_id, options.latency);
+    if (!env.ok()) return env.status();
+    limit->jobs_.push_back(
+        [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width]() -> int64_t {
+          loop->Step(actions, rows, width);
+          return 1;
+        });
+  }
+  return limit;
+}
+
+absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
+  std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
+  const VectorEnv::Options options = VectorEnvOptions(config);
+  for (uint32_t i = 0; i < threads; ++i) {
+    auto made = VectorEnv::Make(options);
+    if (!made.ok()) return made.status();
+    const std::shared_ptr<VectorEnv> envs = *std::move(made);
+    const int64_t width = ActionWidth(envs->spec()) * envs->num_envs(), rows = ActionRows(width);
+    if (i == 0) loops->actions_ = RandomActions(envs->spec(), rows, width, config.seed());
+    envs->ResetAll(uint64_t{i} * options.num_envs);
+    loops->jobs_.push_back(
+        [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width]() mutable -> int64_t {
+          envs->Step(actions + row * width);
+          row = row + 1 < rows ? row + 1 : 0;
+          return envs->num_envs();
+        });
+  }
+  return loops;
+}
+
+}  // namespace skein

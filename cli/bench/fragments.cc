@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/fragments.h"
+
+#include <torch/types.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "actor/metrics.h"
+#include "actor/outbox.h"
+#include "actor/policy_store.h"
+#include "actor/runner.h"
+#include "cli/bench/env_loops.h"
+#include "env/registry.h"
+#include "learner/wire_batch.h"
+#include "model/env_spec_info.h"
+#include "model/policy.h"
+#include "prometheus/registry.h"
+
+namespace skein {
+namespace {
+
+constexpr uint64_t kEpoch = 1;
+
+}  // namespace
+
+absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
+  auto env = VectorEnv::Make(VectorEnvOptions(config));
+  if (!env.ok()) return env.status();
+  const EnvSpec& spec = (*env)->spec();
+  const v1::RolloutConfig& rollout = config.rollout();
+  BatchShape shape;
+  shape.steps =
+      rollout.fragment_steps() > 0 ? rollout.fragment_steps() : rollout.steps_per_iteration() / rollout.num_envs();
+  shape.num_envs = rollout.envs_per_runner();
+  shape.env_state_size = (*env)->state_size();
+  shape.max_episode_steps = spec.max_episode_steps;
+  shape.spec = MakeEnvSpecInfo(spec);
+  return shape;
+}
+
+absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
+                                                                  const v1::PolicySnapshot& snapshot, uint32_t blocks) {
+  auto env = MakeEnv(config.env().id());
+  if (!env.ok()) return env.status();
+  auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), (*env)->spec()));
+  if (!policy.ok()) return policy.status();
+
+  prometheus::Registry registry;
+  ActorMetrics metrics(&registry, 1);
+  Outbox outbox;
+  PolicyStore policies;
+  std::atomic<bool> stop{false};
+  auto runner = Runner::Make(config, &outbox, &policies, &metrics, &stop);
+  if (!runner.ok()) return runner.status();
+  policies.BeginEpoch(kEpoch);
+  policies.Put(kEpoch, *policy);
+  outbox.BeginLife("bench", 1);
+  outbox.BeginEpoch(kEpoch, 0);
+  for (uint32_t block = 0; block < blocks; ++block) {
+    v1::Ticket ticket;
+    ticket.set_id(block + 1);
+    ticket.set_policy_version(snapshot.version());
+    ticket.set_first_env(static_cast<uint32_t>(block * shape.num_envs));
+    ticket.set_num_envs(static_cast<uint32_t>(shape.num_envs));
+    ticket.set_steps(static_cast<uint32_t>(shape.steps));
+    outbox.AddTicket(kEpoch, ticket);
+  }
+  absl::Status ran;
+  std::thread thread([&] {
+    ran = (*runner)->Run();
+    outbox.EndEpoch(kEpoch);  // If it failed, nothing more comes.
+  });
+  std::vector<v1::TrajectoryBatch> fragments;
+  while (fragments.size() < blocks) {
+    const auto request = outbox.NextToSend(kEpoch);
+    if (request == nullptr) break;
+    fragments.push_back(request->batch());
+  }
+  outbox.Stop();
+  thread.join();
+  if (!ran.ok()) return ran;
+  return fragments;
+}
+
+absl::StatusOr<std::unique_ptr<StagedBatch>> StageFragments(const std::vector<v1::TrajectoryBatch>& fragments,
+                                                            const BatchShape& shape) {
+  auto staged = std::make_unique<StagedBatch>(shape, static_cast<int64_t>(fragments.size()));
+  for (size_t i = 0; i < fragments.size(); ++i) {
+    v1::CollectRequest request;
+    *request.mutable_batch() = fragments[i];
+    const std::string bytes = request.SerializeAsString();
+    const Pieces pieces = {bytes};
+    const auto parsed = WireRequest::Parse(pieces);
+    CheckedBatch checked;
+    absl::Status status = parsed.status();
+    if (status.ok()) status = CheckBatch(parsed->batch, shape, &checked);
+    if (status.ok()) status = staged->Place(static_cast<int64_t>(i), 0, checked);
+    if (!status.ok()) {
+      return absl::InternalError(absl::StrCat("a fragment of our own is refused: ", std::string(status.message())));
+    }
+  }
+  staged->Seal();
+  return staged;
+}
+
+}  // namespace skein

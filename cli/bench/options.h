@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+#include "cli/launch_plan.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// What every verb of `skein bench` is told.
+struct BenchOptions {
+  std::string config_path;  // Empty = none.
+  std::string env_id;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
+  int rounds = 5;
+  double seconds = 2;     // Of each measurement; a round has two.
+  std::string json_path;  // Empty = none.
+};
+
+void AddBenchFlags(CLI::App* verb, BenchOptions* options);
+// --threads or --runners: how many at once; default: one for each core.
+void AddParallelFlag(CLI::App* verb, const std::string& flag, const std::string& help, std::string* value);
+
+uint32_t Cores();
+
+// The configuration with flags and defaults, for verbs that start no run: rollout.num_envs may be 0, the name empty.
+// InvalidArgument, NotFound: what is wrong with a flag or the file, or that there is no such environment.
+absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options);
+
+// The same for a run of `runners` runners ("auto": one for each core), resolved and checked as `skein train` does.
+absl::StatusOr<LaunchPlan> PlanBenchRun(const BenchOptions& options, const std::string& runners);
+
+// PermissionDenied: `path` (empty = none) cannot be written. Nothing is left behind.
+absl::Status CheckWritable(const std::string& path);
+
+}  // namespace skein

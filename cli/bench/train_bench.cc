@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein bench train: `skein train` from end to end against bare physics and against physics plus update.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "base/config_reflection.h"
+#include "base/file.h"
+#include "cli/bench/env_loops.h"
+#include "cli/bench/temporary_folder.h"
+#include "cli/bench/thread_environment.h"
+#include "cli/bench/training_log.h"
+#include "cli/bench/verb.h"
+#include "cli/bench/verbs.h"
+#include "cli/child.h"
+
+namespace skein {
+namespace {
+
+constexpr char kRate[] = "env_steps_per_second";
+constexpr char kLimit[] = "limit_env_steps_per_second";
+constexpr char kRoofline[] = "roofline_env_steps_per_second";
+constexpr char kUpdate[] = "update_seconds_per_env_step";
+constexpr uint64_t kNotMeasured = 3;  // Iterations: the first two and the last.
+
+struct TrainBenchOptions : BenchOptions {
+  std::string runners;
+  uint64_t iterations = 0;  // Measured ones of each run; 0 = what takes about `seconds`.
+};
+
+Json DividedBy(const Json& seconds, double divisor) {
+  Json divided = Json::object();
+  for (const auto& item : seconds.items()) divided[item.key()] = item.value().get<double>() / divisor;
+  return divided;
+}
+
+// Runs of `skein train` in a temporary folder, one after the other.
+class TrainingUnderTest {
+ public:
+  TrainingUnderTest(const TrainBenchOptions& options, const LaunchPlan& plan, TemporaryFolder folder)
+      : options_(options), plan_(plan), folder_(std::move(folder)) {}
+
+  // One run that takes about `duration` if it is as fast as `expected` env steps per second.
+  absl::StatusOr<Json> Measure(absl::Duration duration, double expected, const ShutdownSignal& shutdown);
+
+ private:
+  absl::Status Train(uint64_t steps, const std::string& name, const ShutdownSignal& shutdown);
+  Json Describe(const TrainingFigures& figures) const;
+
+  const TrainBenchOptions& options_;
+  const LaunchPlan& plan_;
+  const TemporaryFolder folder_;
+  int runs_ = 0;
+};
+
+absl::Status TrainingUnderTest::Train(uint64_t steps, const std::string& name, const ShutdownSignal& shutdown) {
+  const auto program = FindProgram(ProgramFolder(), "skein");
+  if (!program.ok()) return program.status();
+  std::vector<std::string> arguments = {"train",        "--runners", options_.runners, "--runs-dir",
+                                        folder_.path(), "--no-eval", "--resume",       "never"};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    arguments.push_back(flag);
+    arguments.push_back(value);
+  };
+  if (!options_.config_path.empty()) add("--config", options_.config_path);
+  if (!options_.env_id.empty()) add("--env", options_.env_id);
+  if (options_.seed) add("--seed", absl::StrCat(*options_.seed));
+  for (const std::string& assignment : options_.overrides) add("--set", assignment);
+  add("--set", absl::StrCat("total_steps=", steps));
+  add("--set", absl::StrCat("name=", name));
+  auto child = Child::Start({.name = "skein train",
+                             .program = *program,
+                             .arguments = arguments,
+                             .log_path = absl::StrCat(folder_.path(), "/", name, ".log")});
+  if (!child.ok()) return child.status();
+  while (!(*child)->process().Wait(absl::Milliseconds(100))) {
+    if (!shutdown.signalled()) continue;
+    (*child)->Stop(absl::Seconds(10));
+    return absl::CancelledError("stopped on request");
+  }
+  const int code = (*child)->process().Poll().value_or(0);
+  return code == 0 ? absl::OkStatus() : (*child)->ExitStatus(code);
+}
+
+absl::StatusOr<Json> TrainingUnderTest::Measure(absl::Duration duration, double expected,
+                                                const ShutdownSignal& shutdown) {
+  const uint64_t iteration = plan_.config.rollout().steps_per_iteration();
+  const double wanted = expected * absl::ToDoubleSeconds(duration) / static_cast<double>(iteration);
+  const uint64_t measured = options_.iterations > 0
+                                ? options_.iterations
+                                : std::max<uint64_t>(kMinIterations - kNotMeasured, std::llround(wanted));
+  const std::string name = absl::StrCat("round-", ++runs_);
+  if (absl::Status s = Train((measured + kNotMeasured) * iteration, name, shutdown); !s.ok()) return s;
+  const auto text = ReadFile(absl::StrCat(folder_.path(), "/", name, "/metrics.jsonl"));
+  if (!text.ok()) return text.status();
+  const auto figures = ReadTrainingLog(*text);
+  if (!figures.ok()) return figures.status();
+  return Describe(*figures);
+}
+
+Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
+  const v1::RunConfig& config = plan_.config;
+  const uint32_t blocks = config.rollout().num_envs() / config.rollout().envs_per_runner();
+  const double runners = std::min(plan_.actor_runners.at(0), blocks);
+  const double steps = static_cast<double>(figures.env_steps);
+  Json actors = figures.actor_seconds;
+  double known = 0;
+  for (const auto& item : actors.items()) known += item.value().get<double>();
+  actors["ticket_wait"] = std::max(0.0, runners * figures.seconds - known);
+
+  Json row = {{kRate, steps / figures.seconds},
+              {"iterations", figures.iterations},
+              {"seconds_per_iteration", figures.seconds / static_cast<double>(figures.iterations)},
+              {kUpdate, figures.update_seconds_per_env_step()},
+              {"update_wall_seconds_per_env_step", figures.learner_seconds.value("update", 0.0) / steps}};
+  if (figures.learner_seconds.contains("update_cpu")) {
+    row["update_cpu_seconds_per_env_step"] = figures.learner_seconds["update_cpu"].get<double>() / steps;
+  }
+  row["seconds_per_env_step"] = {{"actors", DividedBy(actors, steps)},
+                                 {"learner", DividedBy(figures.learner_seconds, steps)}};
+  row["share_of_iteration"] = {{"actors", DividedBy(actors, runners * figures.seconds)},
+                               {"learner", DividedBy(figures.learner_seconds, figures.seconds)}};
+  row["wire_serialisation_waiting_share"] =
+      OverheadShare(figures, runners, config.sync().mode() != v1::SYNC_MODE_ON_POLICY);
+  return row;
+}
+
+absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSignal& shutdown) {
+  const auto plan = PlanBenchRun(options, options.runners);
+  if (!plan.ok()) return plan.status();
+  const v1::RunConfig& config = plan->config;
+  const uint32_t runners = plan->actor_runners.at(0);
+  if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
+  const auto limit = EnvLimit::Make(config, runners);
+  if (!limit.ok()) return limit.status();
+  auto folder = TemporaryFolder::Make();
+  if (!folder.ok()) return folder.status();
+  LetChildrenChooseThreads();
+  TrainingUnderTest training(options, *plan, *std::move(folder));
+
+  VerbRun run;
+  run.config = DescribeConfig("train", options, config);
+  run.heading =
+      absl::StrCat(config.env().id(), ": skein train with ", runners, " runners x ", config.rollout().envs_per_runner(),
+                   " environments, mode ",
+                   config_reflection::EnumName(v1::SyncMode_descriptor()->FindValueByNumber(config.sync().mode())),
+                   ", against bare ", (*limit)->what(), " on ", runners,
+                   " threads (limit) and that plus the update (roofline), ", "env-steps/s; ratio is to the roofline");
+  run.config["runners"] = runners;
+  run.config["iterations"] = options.iterations;
+  run.config["limit"] = (*limit)->what();
+  run.contest.rate = kRate;
+  run.contest.ours_title = "train";
+  run.contest.limit_title = "bare " + (*limit)->what();
+  double expected = 0;
+  run.contest.ours = [&](absl::Duration duration) { return training.Measure(duration, expected, shutdown); };
+  run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
+    expected = (*limit)->Measure(duration);
+    return Json{{kLimit, expected}};
+  };
+  run.contest.reference = kRoofline;
+  run.contest.derive = [](Json* row) {
+    const double limit_rate = row->at(kLimit).get<double>(), update = row->at(kUpdate).get<double>();
+    (*row)[kRoofline] = 1 / (1 / limit_rate + update);
+    (*row)["ratio_to_physics"] = row->at(kRate).get<double>() / limit_rate;
+  };
+  run.columns = {{kRoofline, "roofline"}, {"ratio_to_physics", "to physics"}};
+  run.finish = [](Json* summary) {
+    (*summary)["ratio_to_physics"] = summary->at(kRate).get<double>() / summary->at(kLimit).get<double>();
+  };
+  ProgressLine progress = StderrProgress();
+  return MeasureAndReport(run, options, shutdown, &progress);
+}
+
+}  // namespace
+
+void AddBenchTrain(CLI::App* app, BenchAction* action) {
+  CLI::App* verb = app->add_subcommand("train", "Training from end to end against bare mj_step plus the update");
+  auto options = std::make_shared<TrainBenchOptions>();
+  options->rounds = 3;
+  options->seconds = 8;
+  AddBenchFlags(verb, options.get());
+  AddParallelFlag(verb, "--runners", "Runner threads, or auto = one for each core", &options->runners);
+  verb->add_option("--iterations", options->iterations,
+                   "Measured iterations of each run, besides the first two and the last; default: about --seconds")
+      ->check(CLI::Range(1, 1000000));
+  verb->footer("Example:\n  skein bench train --env HalfCheetah-v5 --set sync.mode=overlapped --json train.json");
+  verb->callback([options, action] {
+    *action = [options](const ShutdownSignal& shutdown) { return RunTrainBench(*options, shutdown); };
+  });
+}
+
+}  // namespace skein

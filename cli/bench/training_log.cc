@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/training_log.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kFirst = 1;  // The line at whose end the clock starts.
+
+absl::StatusOr<TrainingFigures> Read(const std::vector<Json>& lines) {
+  if (lines.size() < static_cast<size_t>(kMinIterations)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the run had ", lines.size(), " iterations, want at least ", kMinIterations));
+  }
+  const Json& begin = lines[kFirst];
+  const size_t last = lines.size() - 2;
+  const Json& end = lines[last];
+  TrainingFigures figures;
+  figures.iterations = last - kFirst;
+  figures.env_steps = end.at("env_steps").get<uint64_t>() - begin.at("env_steps").get<uint64_t>();
+  figures.seconds = end.at("seconds").get<double>() - begin.at("seconds").get<double>();
+  for (const auto& stage : end.at("learner_stage_seconds").items()) {
+    figures.learner_seconds[stage.key()] =
+        stage.value().get<double>() - begin.at("learner_stage_seconds").value(stage.key(), 0.0);
+  }
+  for (size_t i = kFirst + 1; i <= last; ++i) {
+    for (const auto& stage : lines[i].at("actor_stage_seconds").items()) {
+      figures.actor_seconds[stage.key()] = figures.actor_seconds.value(stage.key(), 0.0) + stage.value().get<double>();
+    }
+  }
+  return figures;
+}
+
+}  // namespace
+
+double TrainingFigures::update_seconds_per_env_step() const {
+  const double seconds = learner_seconds.value("update_cpu", learner_seconds.value("update", 0.0));
+  return seconds / static_cast<double>(env_steps);
+}
+
+absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text) {
+  try {
+    std::vector<Json> lines;
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+      lines.push_back(Json::parse(line.begin(), line.end()));
+    }
+    return Read(lines);
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat("metrics.jsonl: ", error.what()));
+  }
+}
+
+double OverheadShare(const TrainingFigures& figures, double runners, bool overlapped) {
+  const Json& actors = figures.actor_seconds;
+  const double collecting =
+      (actors.value("env_step", 0.0) + actors.value("inference", 0.0) + actors.value("build", 0.0)) / runners;
+  const double updating = figures.learner_seconds.value("update", 0.0);
+  const double busy = overlapped ? std::max(collecting, updating) : collecting + updating;
+  return std::max(0.0, 1 - busy / figures.seconds);
+}
+
+}  // namespace skein

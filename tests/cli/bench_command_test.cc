@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein bench as a user types it.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> kVerbs = {"env", "rollout", "stream", "learner", "train"};
+// Small enough for a test.
+const std::vector<std::string> kSmall = {"--rounds",  "1",
+                                         "--seconds", "0.2",
+                                         "--env",     "CartPole-v1",
+                                         "--set",     "rollout.steps_per_iteration=512",
+                                         "--set",     "rollout.envs_per_runner=4",
+                                         "--set",     "ppo.minibatch_size=128"};
+
+Ended Bench(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"bench"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return RunToEnd("skein", words);
+}
+
+Json Report(const std::string& verb, const std::vector<std::string>& more = {}) {
+  const ScratchFolder folder;
+  std::vector<std::string> arguments = {verb};
+  arguments.insert(arguments.end(), kSmall.begin(), kSmall.end());
+  arguments.insert(arguments.end(), {"--json", folder.path() + "/report.json"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Ended ended = Bench(arguments);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("CartPole-v1"), HasSubstr("\nmedian ")));
+  Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  EXPECT_TRUE(report.is_object());
+  return report;
+}
+
+// What all verbs' reports have in common; `rate` over `reference` is the ratio.
+void ExpectReport(const Json& report, const std::string& verb, const std::string& rate, const std::string& reference) {
+  std::vector<std::string> keys;
+  for (const auto& item : report.items()) keys.push_back(item.key());
+  EXPECT_THAT(keys, ElementsAre("machine", "config", "summary", "rows"));
+  EXPECT_EQ(report["config"]["verb"], verb);
+  EXPECT_EQ(report["config"]["run"]["env"]["id"], "CartPole-v1");
+  EXPECT_GE(report["machine"]["cores"], 1);
+  ASSERT_EQ(report["rows"].size(), 1u);
+  for (const Json& figures : {report["summary"], report["rows"][0]}) {
+    for (const std::string& key : {rate, "limit_" + rate, reference}) EXPECT_GT(figures.at(key), 0) << key;
+    EXPECT_DOUBLE_EQ(figures.at("ratio"), figures.at(rate).get<double>() / figures.at(reference).get<double>());
+  }
+}
+
+TEST(BenchCommand, EnvComparesWithBareSteps) {
+  const Json report = Report("env", {"--threads", "2"});
+  ExpectReport(report, "env", "env_steps_per_second", "limit_env_steps_per_second");
+  EXPECT_EQ(report["config"]["threads"], 2);
+  EXPECT_EQ(report["config"]["limit"], "Env::Step");
+}
+
+TEST(BenchCommand, RolloutSaysWhereTheTimeGoes) {
+  const Json report = Report("rollout", {"--runners", "2"});
+  ExpectReport(report, "rollout", "env_steps_per_second", "limit_env_steps_per_second");
+  const Json& summary = report["summary"];
+  for (const char* stage : {"env_step", "inference", "build"}) {
+    EXPECT_GT(summary["actor_microseconds_per_env_step"][stage], 0) << stage;
+    EXPECT_GT(summary["share_of_runner_time"][stage], 0) << stage;
+  }
+  EXPECT_GE(summary["wire_serialisation_waiting_share"], 0);
+}
+
+TEST(BenchCommand, StreamSaysWhatABatchCosts) {
+  const Json report = Report("stream");
+  ExpectReport(report, "stream", "bytes_per_second", "limit_bytes_per_second");
+  EXPECT_GT(report["config"]["message_bytes"], 0);
+  for (const char* key : {"microseconds_per_batch", "cpu_microseconds_per_batch", "limit_microseconds_per_batch"}) {
+    EXPECT_GT(report["summary"][key], 0) << key;
+  }
+}
+
+TEST(BenchCommand, LearnerCountsSamplesTimesEpochs) {
+  const Json report = Report("learner", {"--set", "ppo.epochs=2"});
+  ExpectReport(report, "learner", "samples_per_second", "limit_samples_per_second");
+  const Json& row = report["rows"][0];
+  // 512 samples x 2 epochs an update.
+  EXPECT_NEAR(row["samples_per_second"].get<double>() * row["seconds_per_update"].get<double>(), 1024, 1e-3);
+}
+
+TEST(BenchCommand, TrainComparesWithTheRoofline) {
+  const Json report = Report("train", {"--iterations", "2", "--runners", "2", "--set", "sync.mode=overlapped"});
+  ExpectReport(report, "train", "env_steps_per_second", "roofline_env_steps_per_second");
+  const Json& row = report["rows"][0];
+  EXPECT_EQ(row["iterations"], 2);
+  EXPECT_DOUBLE_EQ(row["roofline_env_steps_per_second"], 1 / (1 / row["limit_env_steps_per_second"].get<double>() +
+                                                              row["update_seconds_per_env_step"].get<double>()));
+  const Json& summary = report["summary"];
+  EXPECT_DOUBLE_EQ(summary["ratio_to_physics"],
+                   summary["env_steps_per_second"].get<double>() / summary["limit_env_steps_per_second"].get<double>());
+  EXPECT_GT(summary["seconds_per_env_step"]["actors"]["env_step"], 0);
+  EXPECT_GT(summary["seconds_per_env_step"]["learner"]["update"], 0);
+  EXPECT_GE(summary["wire_serialisation_waiting_share"], 0);
+}
+
+TEST(BenchCommand, EachVerbHelpsWithAnExample) {
+  EXPECT_EQ(Bench({"--help"}).code, 0);
+  for (const std::string& verb : kVerbs) {
+    const Ended ended = Bench({verb, "--help"});
+    EXPECT_EQ(ended.code, 0) << verb;
+    EXPECT_THAT(ended.out, AllOf(HasSubstr("skein bench " + verb), HasSubstr("--json"), HasSubstr("Example"))) << verb;
+  }
+}
+
+TEST(BenchCommand, MistakesEndItBeforeItMeasures) {
+  const ScratchFolder folder;
+  for (const std::string& verb : kVerbs) {
+    for (const std::vector<std::string>& mistake :
+         std::vector<std::vector<std::string>>{{"--env", "HalfCheetah-v6"},
+                                               {"--set", "ppo.learning_rate=1"},
+                                               {"--rounds", "0"},
+                                               {"--seconds", "never"},
+                                               {"--no-such-flag"}}) {
+      std::vector<std::string> arguments = {verb};
+      arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+      const Ended ended = Bench(arguments);
+      EXPECT_EQ(ended.code, 64) << verb << " " << mistake[0] << ": " << ended.err;
+      EXPECT_THAT(ended.err, StartsWith("skein bench " + verb + ": "));
+      EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+    }
+    const Ended unwritable = Bench({verb, "--json", folder.path() + "/none/x.json"});
+    EXPECT_EQ(unwritable.code, 74) << verb << ": " << unwritable.err;
+  }
+  EXPECT_EQ(Bench({}).code, 64);
+  EXPECT_EQ(Bench({"everything"}).code, 64);
+  EXPECT_EQ(Bench({"env", "--threads", "many"}).code, 64);
+  EXPECT_EQ(Bench({"rollout", "--runners", "0"}).code, 64);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace skein
