@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains one configuration with several seeds and tells how well it learns.
+
+    scripts/learning_study.py --config configs/half_cheetah_ppo.yaml --out docs/benchmarks/half_cheetah_ppo
+
+Each seed is a `skein train` of its own, one after the other; then `skein eval` plays ten episodes with deterministic
+actions for each of its checkpoints. Writes OUT.csv (one line for each checkpoint), OUT.png (the learning curves, by
+gnuplot) and prints tables in Markdown: the test return of each seed at the --at steps, and the wall-clock seconds until
+a checkpoint's test return passed --target, as the learner's own log has them. A seed that was finished before is not
+trained again: remove its folder under runs/ to start over.
+"""
+
+import argparse
+import csv
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+EPISODES = 10
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", required=True, type=pathlib.Path, help="YAML of the run")
+    parser.add_argument("--seeds", type=int, default=10, help="seeds 1 to this")
+    parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
+    parser.add_argument("--interval", type=int, default=100000, help="env steps between checkpoints")
+    parser.add_argument("--at", default="1000000,3000000", help="env steps of the table's columns")
+    parser.add_argument("--target", type=float, default=5000, help="test return to reach")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="passed on to skein train")
+    parser.add_argument("--bin", type=pathlib.Path, default="build/release", help="folder of the programs")
+    parser.add_argument("--out", required=True, type=pathlib.Path, help="path of the results without ending")
+    return parser.parse_args()
+
+
+def run(command):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {result.returncode}\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
+    return result.stdout
+
+
+def train(arguments, seed):
+    name = f"{arguments.out.name}-s{seed}"
+    folder = pathlib.Path("runs") / name
+    command = [arguments.bin / "skein", "train", "--config", arguments.config, "--seed", seed, "--name", name,
+               "--no-eval", "--set", f"checkpoint.interval_steps={arguments.interval}",
+               "--set", "checkpoint.keep=1000000"]
+    if arguments.steps:
+        command += ["--steps", arguments.steps]
+    for setting in arguments.set:
+        command += ["--set", setting]
+    run(command)
+    return folder
+
+
+def seconds_at(folder):
+    """Wall-clock seconds since the learner started, by env steps."""
+    with open(folder / "metrics.jsonl") as log:
+        return {line["env_steps"]: line["seconds"] for line in map(json.loads, log)}
+
+
+def evaluate(arguments, seed, folder):
+    seconds = seconds_at(folder)
+    for checkpoint in sorted((folder / "checkpoints").glob("step_*")):
+        result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes", EPISODES,
+                                 "--json"]))
+        yield {"seed": seed, "env_steps": result["env_steps"], "seconds": round(seconds[result["env_steps"]], 2),
+               "return_mean": round(result["return_mean"], 1), "return_std": round(result["return_std"], 1),
+               "digest": result["digest"], "mujoco": result["mujoco_version"]}
+
+
+def first_at(rows, seed, steps):
+    """The seed's first checkpoint at `steps` or later."""
+    return next((row for row in rows if row["seed"] == seed and row["env_steps"] >= steps), None)
+
+
+def spread(values):
+    return f"{statistics.mean(values):,.0f} +- {statistics.pstdev(values):,.0f}"
+
+
+def returns_table(rows, seeds, columns):
+    lines = ["| seed | " + " | ".join(f"return at {steps:,} steps (digest)" for steps in columns) + " |",
+             "|---" * (len(columns) + 1) + "|"]
+    found = {steps: [first_at(rows, seed, steps) for seed in seeds] for steps in columns}
+    for i, seed in enumerate(seeds):
+        cells = [found[steps][i] for steps in columns]
+        lines.append(f"| {seed} | " + " | ".join(
+            f"{row['return_mean']:,.1f} ({row['digest']})" if row else "-" for row in cells) + " |")
+    means, above = [], []
+    for steps in columns:
+        values = [row["return_mean"] for row in found[steps] if row]
+        means.append(f"**{spread(values)}**" if values else "-")
+        above.append(f"{sum(value > 4000 for value in values)} of {len(values)}" if values else "-")
+    lines += ["| mean +- std | " + " | ".join(means) + " |", "| above 4,000 | " + " | ".join(above) + " |"]
+    return "\n".join(lines)
+
+
+def target_table(rows, seeds, target):
+    lines = [f"| seed | seconds to {target:,.0f} | env steps |", "|---|---|---|"]
+    reached = []
+    for seed in seeds:
+        row = next((row for row in rows if row["seed"] == seed and row["return_mean"] >= target), None)
+        reached.append(row["seconds"] if row else float("inf"))
+        lines.append(f"| {seed} | {row['seconds']:.1f} | {row['env_steps']:,} |" if row else f"| {seed} | never | - |")
+    median = statistics.median(reached)
+    lines.append(f"| median | **{'never' if median == float('inf') else f'{median:.1f}'}** | |")
+    return "\n".join(lines)
+
+
+def draw(rows, seeds, out, title):
+    steps = sorted({row["env_steps"] for row in rows})
+    blocks = []
+    for seed in seeds:
+        blocks.append("\n".join(f"{row['env_steps'] / 1e6} {row['return_mean']}" for row in rows if row["seed"] == seed))
+    mean = []
+    for step in steps:
+        values = [row["return_mean"] for row in rows if row["env_steps"] == step]
+        if len(values) == len(seeds):
+            mean.append(f"{step / 1e6} {statistics.mean(values)}")
+    data = "\n".join(f"$seed{i} << END\n{block}\nEND" for i, block in enumerate(blocks))
+    data += "\n$mean << END\n" + "\n".join(mean) + "\nEND"
+    plots = [f"$seed{i} with lines lw 1 lc rgb '#b0c4de' notitle" for i in range(len(seeds))]
+    plots.append("$mean with lines lw 3 lc rgb '#1f4e9c' title 'mean'")
+    script = f"""{data}
+set terminal pngcairo size 960,540 font 'sans,12'
+set output '{out}.png'
+set title '{title}' noenhanced
+set xlabel 'env steps (millions)'
+set ylabel 'deterministic test return'
+set grid
+set key bottom right
+plot {', '.join(plots)}
+"""
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
+
+
+def main():
+    arguments = parse_arguments()
+    seeds = list(range(1, arguments.seeds + 1))
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for seed in seeds:
+        folder = train(arguments, seed)
+        mine = list(evaluate(arguments, seed, folder))
+        rows += mine
+        print(f"seed {seed}: return {mine[-1]['return_mean']:,.1f} after {mine[-1]['env_steps']:,} steps, "
+              f"{mine[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
+    with open(f"{arguments.out}.csv", "w", newline="") as out:
+        writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds")
+    columns = [int(steps) for steps in arguments.at.split(",")]
+    print(returns_table(rows, seeds, [steps for steps in columns if steps <= rows[-1]["env_steps"]]))
+    print()
+    print(target_table(rows, seeds, arguments.target))
+
+
+if __name__ == "__main__":
+    main()
