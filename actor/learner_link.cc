@@ -144,10 +144,8 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
     }
     std::thread writer(&LearnerLink::Write, this, epoch, stream.get());
     std::thread subscriber(&LearnerLink::Subscribe, this, epoch, target, stub.get());
-    while (stream->Read(&response)) {
-      if (response.has_ticket()) {
-        options_.outbox->AddTicket(epoch, response.ticket());
-      } else if (response.has_receipt()) {
+    do {
+      if (response.has_receipt()) {
         options_.outbox->Acknowledge(response.receipt());
         options_.metrics->CountReceipt(response.receipt().result());
         if (!response.receipt().message().empty()) {
@@ -157,7 +155,8 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
         absl::MutexLock lock(&mu_);
         finished_ = true;
       }
-    }
+      if (response.has_ticket()) options_.outbox->AddTicket(epoch, response.ticket());
+    } while (stream->Read(&response));
     options_.outbox->EndEpoch(epoch);
     status = FromGrpc(stream->Finish());  // A writer that waits for the peer to read gives up.
     writer.join();

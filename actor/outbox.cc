@@ -101,10 +101,12 @@ std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
 }
 
 void Outbox::Acknowledge(const v1::Receipt& receipt) {
+  Pending receipted;  // Freed after the lock is.
   absl::MutexLock lock(&mu_);
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     if (it->sequence != receipt.sequence()) continue;
-    const uint64_t ticket_id = it->ticket_id;
+    receipted = std::move(*it);
+    const uint64_t ticket_id = receipted.ticket_id;
     pending_.erase(it);
     in_hand_.erase(ticket_id);
     auto anew = granted_anew_.find(ticket_id);

@@ -2,7 +2,6 @@
 #include "learner/batch_assembler.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -10,16 +9,13 @@ namespace skein {
 namespace {
 
 // Copies rows of `width` values each to `to` and on, `stride` apart; `check(row of values)` returns the first that is
-// bad, or `width`. A row is checked on its way, in `row`, which stays in the nearest cache: to look at it where it goes
-// would mean to wait until memory is there.
+// bad, or `width`.
 template <typename Value, typename Check>
 absl::Status PlaceRows(const char* name, PieceReader from, int64_t rows, int64_t width, int64_t stride, Value* to,
                        const char* wrong, Check check) {
-  std::vector<Value> row(width);
   for (int64_t t = 0; t < rows; ++t, to += stride) {
-    from.Read(row.data(), width * sizeof(Value));
-    std::copy_n(row.data(), width, to);
-    if (const int64_t bad = check(row.data()); bad < width) {
+    from.Read(to, width * sizeof(Value));
+    if (const int64_t bad = check(to); bad < width) {
       return TensorError(name, absl::StrCat("element ", t * width + bad, " is ", wrong));
     }
   }

@@ -31,13 +31,16 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     StartRead(&received_);
   }
 
-  void Send(const v1::CollectResponse& response) {
-    grpc::ByteBuffer bytes;
-    bool owned = false;
-    grpc::SerializationTraits<v1::CollectResponse>::Serialize(response, &bytes, &owned);
+  // A ticket goes with what waits before it, if that has none.
+  void Send(v1::CollectResponse response) {
     absl::MutexLock lock(&mu_);
     if (status_) return;
-    outgoing_.push_back(std::move(bytes));
+    const bool ticket_only = response.message_case() == v1::CollectResponse::MESSAGE_NOT_SET;
+    if (ticket_only && !outgoing_.empty() && !outgoing_.back().has_ticket()) {
+      *outgoing_.back().mutable_ticket() = std::move(*response.mutable_ticket());
+    } else {
+      outgoing_.push_back(std::move(response));
+    }
     WriteNext();
   }
 
@@ -65,7 +68,10 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
         continue;
       }
       StartRead(&received_);
-      if (absl::Status s = HandleRequest(*message); !s.ok()) {
+      Hold(true);
+      const absl::Status s = HandleRequest(*message);
+      Hold(false);
+      if (!s.ok()) {
         spdlog::warn("stream of {} refused: {}", actor_ ? actor_->actor_id : "a new actor", std::string(s.message()));
         End(ToGrpc(s));
       }
@@ -75,7 +81,6 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mu_);
     writing_ = false;
-    outgoing_.pop_front();
     if (!ok) {
       outgoing_.clear();
       if (!status_) status_ = grpc::Status::CANCELLED;
@@ -151,6 +156,13 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     return absl::OkStatus();
   }
 
+  // While a message is handled the answer waits for the ticket that may go with it.
+  void Hold(bool held) {
+    absl::MutexLock lock(&mu_);
+    held_ = held;
+    WriteNext();
+  }
+
   bool ended() {
     absl::MutexLock lock(&mu_);
     return status_.has_value();
@@ -158,10 +170,14 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 
   // Starts the next write or the finish, if neither is under way. gRPC never runs a reaction from inside these calls.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (writing_ || ended_) return;
+    if (writing_ || ended_ || held_) return;
     if (!outgoing_.empty() && !cancelled_) {
       writing_ = true;
-      StartWrite(&outgoing_.front());
+      bool owned = false;
+      sent_.Clear();
+      grpc::SerializationTraits<v1::CollectResponse>::Serialize(outgoing_.front(), &sent_, &owned);
+      outgoing_.pop_front();
+      StartWrite(&sent_);
     } else if (status_) {
       ended_ = true;
       grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>::Finish(*status_);
@@ -178,8 +194,10 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   absl::Mutex mu_;
   std::optional<Message> arrived_ ABSL_GUARDED_BY(mu_);
   bool handling_ ABSL_GUARDED_BY(mu_) = false;
-  std::deque<grpc::ByteBuffer> outgoing_ ABSL_GUARDED_BY(mu_);
+  grpc::ByteBuffer sent_ ABSL_GUARDED_BY(mu_);  // Of the write that is under way.
+  std::deque<v1::CollectResponse> outgoing_ ABSL_GUARDED_BY(mu_);
   std::optional<grpc::Status> status_ ABSL_GUARDED_BY(mu_);  // Set once the stream is to end.
+  bool held_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;

@@ -24,9 +24,10 @@ void AddTo(v1::StageSeconds* sum, const v1::StageSeconds& more) {
 
 ReceivingLearner::ReceivingLearner(const Options& options)
     : options_(options),
-      iteration_steps_(uint64_t{options.num_envs} * static_cast<uint64_t>(options.shape.steps) *
-                       options.fragments_per_block),
-      iteration_batches_(iteration_steps_ / static_cast<uint64_t>(options.shape.steps * options.shape.num_envs)) {}
+      iteration_batches_(options.async ? options.async->fragments
+                                       : uint64_t{options.num_envs} / static_cast<uint64_t>(options.shape.num_envs) *
+                                             options.fragments_per_block),
+      iteration_steps_(iteration_batches_ * static_cast<uint64_t>(options.shape.steps * options.shape.num_envs)) {}
 
 absl::StatusOr<std::unique_ptr<ReceivingLearner>> ReceivingLearner::Start(const Options& options) {
   std::unique_ptr<ReceivingLearner> learner(new ReceivingLearner(options));
@@ -54,6 +55,7 @@ void ReceivingLearner::Serve(const std::string& run_id) {
   collect.shape = options_.shape;
   collect.num_envs = options_.num_envs;
   collect.fragments_per_block = options_.fragments_per_block;
+  collect.async = options_.async;
   collector_ = std::make_unique<Collector>(collect, &metrics_);
   if (options_.policy != nullptr) publisher_.Publish(options_.policy);
   service_.Serve(run_id, collector_.get(), &publisher_);

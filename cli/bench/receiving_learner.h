@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -28,7 +29,8 @@ class ReceivingLearner {
   struct Options {
     BatchShape shape;  // Of one fragment.
     uint32_t num_envs = 1;
-    uint32_t fragments_per_block = 1;
+    uint32_t fragments_per_block = 1;  // Of one iteration; with `async`, its own number counts.
+    std::optional<Collector::Async> async;
     std::shared_ptr<const v1::PolicySnapshot> policy;  // Null: none is published.
   };
   // Listens on a free port of the loopback. Errors as StartGrpcServer.
@@ -59,7 +61,7 @@ class ReceivingLearner {
   absl::StatusOr<Collector::Iteration> NextIteration(const std::function<absl::Status()>& healthy);
 
   const Options options_;
-  const uint64_t iteration_steps_, iteration_batches_;
+  const uint64_t iteration_batches_, iteration_steps_;
   prometheus::Registry registry_;
   LearnerMetrics metrics_{&registry_};
   PolicyPublisher publisher_{&metrics_};

@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "actor/learner_link.h"
 #include "actor/metrics.h"
 #include "actor/outbox.h"
@@ -26,7 +28,8 @@ namespace {
 
 constexpr char kRate[] = "bytes_per_second";
 constexpr char kRunId[] = "bench";
-constexpr uint32_t kBlocks = 4;  // Of one iteration.
+constexpr uint64_t kAnyLag = 1000000;
+constexpr uint32_t kIterationFragments = 2;  // As the default configuration has.
 constexpr uint64_t kBurstBytes = uint64_t{64} << 20;
 
 struct StreamBenchOptions : BenchOptions {
@@ -37,7 +40,7 @@ struct StreamBenchOptions : BenchOptions {
 //   Outbox -> LearnerLink ==Collect stream==> LearnerService -> Collector
 class StreamUnderTest {
  public:
-  // `batch` is what every message is a copy of; `in_flight` >= 2.
+  // `batch` is what every message is a copy of; `in_flight` >= 1.
   static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const BatchShape& shape, v1::TrajectoryBatch batch,
                                                                 uint32_t in_flight, int burst);
   ~StreamUnderTest();
@@ -53,14 +56,17 @@ class StreamUnderTest {
 
   const v1::TrajectoryBatch batch_;
   const uint32_t in_flight_;
-  const int burst_;  // Batches, a multiple of kBlocks.
+  const int burst_;  // Batches, a multiple of kIterationFragments.
   prometheus::Registry registry_;
   std::unique_ptr<ActorMetrics> metrics_;
   Outbox outbox_;
   PolicyStore policies_;
   std::unique_ptr<ReceivingLearner> learner_;
   std::unique_ptr<LearnerLink> link_;
-  std::vector<v1::TrajectoryBatch> ready_;  // Of AnswerTickets while a burst is on, else of Measure.
+  bool MayAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || !ready_.empty(); }
+  absl::Mutex mu_;
+  std::vector<v1::TrajectoryBatch> ready_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread link_thread_, runner_thread_;
 };
 
@@ -68,14 +74,17 @@ absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const Ba
                                                                         v1::TrajectoryBatch batch, uint32_t in_flight,
                                                                         int burst) {
   std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), in_flight, burst));
-  auto learner = ReceivingLearner::Start({.shape = shape, .num_envs = kBlocks * static_cast<uint32_t>(shape.num_envs)});
+  // Asynchronous, so that the stream never drains, and one block for each message that may be under way.
+  auto learner = ReceivingLearner::Start({.shape = shape,
+                                          .num_envs = in_flight * static_cast<uint32_t>(shape.num_envs),
+                                          .async = Collector::Async{kIterationFragments, kAnyLag}});
   if (!learner.ok()) return learner.status();
   test->learner_ = *std::move(learner);
   test->learner_->Serve(kRunId);
 
   LearnerLink::Options options;
   options.env_spec = shape.spec;
-  options.runners = in_flight - 1;  // The link asks for one ticket more than there are runners.
+  options.runners = in_flight;
   options.outbox = &test->outbox_;
   options.policies = &test->policies_;
   test->metrics_ = std::make_unique<ActorMetrics>(&test->registry_, options.runners);
@@ -89,6 +98,10 @@ absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const Ba
 }
 
 StreamUnderTest::~StreamUnderTest() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopped_ = true;
+  }
   outbox_.Stop();
   if (link_ != nullptr) link_->Abort();
   if (runner_thread_.joinable()) runner_thread_.join();
@@ -97,11 +110,16 @@ StreamUnderTest::~StreamUnderTest() {
 
 void StreamUnderTest::AnswerTickets() {
   while (auto held = outbox_.TakeTicket()) {
-    if (ready_.empty()) continue;  // More than a burst is never asked for.
-    v1::TrajectoryBatch batch = std::move(ready_.back());
-    ready_.pop_back();
+    v1::TrajectoryBatch batch;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(this, &StreamUnderTest::MayAnswer));
+      if (stopped_) return;
+      batch = std::move(ready_.back());
+      ready_.pop_back();
+    }
     batch.set_ticket_id(held->ticket.id());
-    batch.set_policy_version(held->ticket.policy_version());
+    batch.set_policy_version(1);
     batch.set_first_env(held->ticket.first_env());
     outbox_.PutBatch(std::move(batch));
   }
@@ -112,13 +130,16 @@ absl::StatusOr<Json> StreamUnderTest::Measure(absl::Duration duration, size_t me
   const auto healthy = [&] {
     return shutdown.signalled() ? absl::CancelledError("stopped on request") : absl::OkStatus();
   };
-  const uint64_t iterations = static_cast<uint64_t>(burst_) / kBlocks;
+  const uint64_t iterations = static_cast<uint64_t>(burst_) / kIterationFragments;
   ReceivingLearner::Received sum;
   double cpu_seconds = 0, receive = 0, admit = 0;
   while (sum.elapsed < duration) {
-    // The runner waits for a ticket, and there is none before Receive.
-    ready_.assign(burst_, batch_);
+    std::vector<v1::TrajectoryBatch> ready(burst_, batch_);
     const double cpu_before = OwnCpuSeconds();
+    {
+      absl::MutexLock lock(&mu_);
+      ready_ = std::move(ready);
+    }
     const auto received = learner_->Receive(
         [&](const ReceivingLearner::Received& so_far) { return so_far.iterations >= iterations; }, healthy);
     if (!received.ok()) return received.status();
@@ -157,7 +178,8 @@ absl::Status RunStreamBench(const StreamBenchOptions& options, const ShutdownSig
   v1::CollectRequest request;
   *request.mutable_batch() = fragments->at(0);
   const std::string message = request.SerializeAsString();
-  const int burst = static_cast<int>(kBlocks * std::clamp<uint64_t>(kBurstBytes / message.size() / kBlocks, 1, 1024));
+  const int burst = static_cast<int>(kIterationFragments *
+                                     std::clamp<uint64_t>(kBurstBytes / message.size() / kIterationFragments, 1, 1024));
 
   const auto ours = StreamUnderTest::Start(*shape, fragments->at(0), options.in_flight, burst);
   if (!ours.ok()) return ours.status();

@@ -57,9 +57,18 @@ class ScriptedActor {
     *request.mutable_hello() = hello_;
     Send(request);
   }
+  // A ticket that comes beside something else is handed out after it.
   v1::CollectResponse Read() {
     v1::CollectResponse response;
+    if (ticket_) {
+      *response.mutable_ticket() = *std::exchange(ticket_, std::nullopt);
+      return response;
+    }
     EXPECT_TRUE(stream_->Read(&response)) << hello_.actor_id() << ": the stream ended";
+    if (response.has_ticket() && response.message_case() != v1::CollectResponse::MESSAGE_NOT_SET) {
+      ticket_ = response.ticket();
+      response.clear_ticket();
+    }
     return response;
   }
   v1::Ticket ReadTicket() {
@@ -101,6 +110,7 @@ class ScriptedActor {
   // What the stream ended with; it must have nothing more to say.
   grpc::Status End() {
     v1::CollectResponse response;
+    EXPECT_FALSE(ticket_) << ticket_->ShortDebugString();
     EXPECT_FALSE(stream_->Read(&response)) << response.ShortDebugString();
     const grpc::Status status = stream_->Finish();
     stream_.reset();
@@ -112,6 +122,7 @@ class ScriptedActor {
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::CollectRequest, v1::CollectResponse>> stream_;
   v1::Hello hello_;
+  std::optional<v1::Ticket> ticket_;  // Read, but not handed out yet.
   uint64_t sequence_ = 0, collected_ = 0;
 };
 
