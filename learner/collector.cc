@@ -105,17 +105,25 @@ Collector::Staging* Collector::Begin() {
   return staging;
 }
 
-void Collector::AssignAsync(Place* place) {
-  for (Staging* staging : queue_) {
-    if (staging->vacated.empty()) continue;
-    place->staging = staging;
-    place->slot = staging->vacated.back();
-    staging->vacated.pop_back();
-    return;
+std::optional<Collector::Place> Collector::AssignAsync(uint64_t policy_version, uint64_t* lag) {
+  // The first place that a fragment gave up, else the next one of the last staging, else the first of a new one.
+  size_t at = 0;
+  while (at < queue_.size() && queue_[at]->vacated.empty()) ++at;
+  const bool vacated = at < queue_.size();
+  if (!vacated && at > 0 && queue_[at - 1]->assigned < queue_[at - 1]->batch.fragments()) --at;
+  // Each iteration ahead of it makes a version before it is trained on.
+  *lag = next_version_ + at - policy_version;
+  if (*lag > async_->max_policy_lag) return std::nullopt;
+  Place place;
+  place.staging = at < queue_.size() ? queue_[at] : Begin();
+  if (vacated) {
+    place.slot = place.staging->vacated.back();
+    place.staging->vacated.pop_back();
+  } else {
+    place.slot = place.staging->assigned++;
   }
-  const bool full = queue_.empty() || queue_.back()->assigned == queue_.back()->batch.fragments();
-  place->staging = full ? Begin() : queue_.back();
-  place->slot = place->staging->assigned++;
+  place.staging->policy_version = std::min(place.staging->policy_version, policy_version);
+  return place;
 }
 
 void Collector::TakeBack(const Place& place, uint64_t env_steps) {
@@ -143,14 +151,14 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
                                                   v1::Receipt* receipt) {
   const absl::Duration now = MonotonicNow();
   const uint64_t env_steps = uint64_t{header.steps()} * header.num_envs();
-  const auto stale = [&](const std::string& why) {
+  const auto stale = [&](const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     ledger_.Arrive(actor, header.sequence(), env_steps, header.env_steps_collected(), StepLedger::Fate::kStale);
     receipt->set_result(v1::RECEIPT_RESULT_STALE);
     receipt->set_message(why);
     return std::nullopt;
   };
   if (const absl::Status status = valid.ok() ? CheckHeader(header) : valid; !status.ok()) {
-    office_.Refuse(actor, header.ticket_id(), now);
+    office_.Refuse(actor, header.ticket_id());
     // A malformed size must not enter the books: only a batch of the right shape counts its steps.
     const bool sized = header.steps() == shape_.steps && header.num_envs() == shape_.num_envs;
     ledger_.Arrive(actor, header.sequence(), sized ? env_steps : 0, 0, StepLedger::Fate::kRejected);
@@ -160,30 +168,28 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
   }
   const uint64_t version = header.policy_version();
   if (async_ ? version > policy_version_ : version != policy_version_) {
-    office_.Refuse(actor, header.ticket_id(), now);
+    office_.Refuse(actor, header.ticket_id());
     return stale("its ticket was served already or is void");
   }
   const auto piece = office_.Redeem(actor, header.ticket_id(), now);
   if (!piece) return stale("its ticket was served already or is void");
   Place place;
-  place.block = piece->block;
   if (async_) {
-    // Each batch ahead of it in the queue, and the one with the trainer, makes a version before it is trained on.
-    const bool begins = queue_.empty() || queue_.back()->assigned == queue_.back()->batch.fragments();
-    const uint64_t ahead = queue_.size() - (begins ? 0 : 1) + (training_ != nullptr ? 1 : 0);
-    if (const uint64_t lag = policy_version_ + ahead - version; lag > async_->max_policy_lag) {
+    uint64_t lag = 0;
+    const auto assigned = AssignAsync(version, &lag);
+    if (!assigned) {
       office_.Commit(piece->block, checked.env_state);
       OpenTickets();
       return stale(
           absl::StrCat("its policy would be ", lag, " versions old, sync.max_policy_lag is ", async_->max_policy_lag));
     }
-    AssignAsync(&place);
-    place.staging->policy_version = std::min(place.staging->policy_version, version);
+    place = *assigned;
   } else {
     place.staging = queue_.back();
     place.slot = piece->block;
     place.segment = piece->fragment;
   }
+  place.block = piece->block;
   ++queued_batches_;
   v1::StageSeconds& seconds = place.staging->stage_seconds;
   seconds.set_env_step(seconds.env_step() + header.stage_seconds().env_step());
@@ -250,7 +256,7 @@ std::vector<std::pair<ActorKey, v1::Ticket>> Collector::TakeGrants() {
 void Collector::OpenIteration(uint64_t policy_version) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
-  policy_version_ = policy_version;
+  policy_version_ = next_version_ = policy_version;
   if (async_) {
     ReleaseTraining();
     OpenTickets();
@@ -258,6 +264,11 @@ void Collector::OpenIteration(uint64_t policy_version) {
     Begin();
     office_.OpenIteration(policy_version, fragments_per_block_);
   }
+}
+
+void Collector::Published(uint64_t policy_version) {
+  absl::MutexLock lock(&mu_);
+  if (async_) policy_version_ = next_version_ = policy_version;
 }
 
 std::optional<Collector::Iteration> Collector::WaitForIteration(absl::Duration timeout) {
@@ -269,6 +280,7 @@ std::optional<Collector::Iteration> Collector::WaitForIteration(absl::Duration t
     if (stopped_ || !Complete()) return std::nullopt;
     training_ = queue_.front();
     queue_.pop_front();
+    next_version_ = policy_version_ + 1;
     iteration.batch = &training_->batch;
     iteration.policy_version = training_->policy_version;
     iteration.env_state = office_.EnvState();

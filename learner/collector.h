@@ -63,6 +63,10 @@ class Collector {
   // opened. Asynchronous: `policy_version` is the newest from now on, and the trainer is done with what it had.
   void OpenIteration(uint64_t policy_version);
 
+  // Asynchronous: fragments made with `policy_version`, which the update under way resulted in, may come from now on.
+  // Call before it is published. Synchronous: no effect.
+  void Published(uint64_t policy_version);
+
   struct Iteration {
     StagedBatch* batch = nullptr;         // Sealed; the trainer's until it asks for the next one.
     uint64_t policy_version = 0;          // The oldest that its fragments were made with.
@@ -111,8 +115,9 @@ class Collector {
   // Books one batch that came once and sets the receipt's result; where it goes if it is accepted.
   std::optional<Place> Decide(const ActorKey& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
                               const CheckedBatch& checked, v1::Receipt* receipt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // A place for the next asynchronous fragment.
-  void AssignAsync(Place* place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A place for the next asynchronous fragment; nullopt: it would be trained on too many versions after
+  // `policy_version`, more than by `lag`, which is set.
+  std::optional<Place> AssignAsync(uint64_t policy_version, uint64_t* lag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The values of an accepted batch turned out to be unusable: as if it had been refused at once.
   void TakeBack(const Place& place, uint64_t env_steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Opens tickets for as many fragments as there is room for.
@@ -137,6 +142,7 @@ class Collector {
   Staging* training_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t policy_version_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t next_version_ ABSL_GUARDED_BY(mu_) = 0;  // The newest when the front of the queue will be trained on.
   uint64_t queued_batches_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -19,14 +19,13 @@
 #include "base/log.h"
 #include "base/resource_sampler.h"
 #include "env/registry.h"
-#include "env/vector_env.h"
 #include "learner/collector.h"
+#include "learner/fragment_shape.h"
 #include "learner/metrics.h"
 #include "learner/policy_publisher.h"
 #include "learner/progress.h"
 #include "learner/service.h"
 #include "learner/trainer.h"
-#include "model/env_spec_info.h"
 #include "nlohmann/json.hpp"
 #include "prometheus/registry.h"
 
@@ -37,42 +36,6 @@ using Stage = LearnerMetrics::Stage;
 
 // How often tickets that are late are looked for while an iteration is waited for.
 constexpr absl::Duration kLateTickets = absl::Milliseconds(20);
-
-// Upper bound of a trajectory batch's size on the wire, were every step the end of an episode.
-int64_t FragmentBytes(const BatchShape& shape) {
-  const v1::EnvSpecInfo& spec = shape.spec;
-  const int64_t action_bytes = spec.discrete() ? sizeof(int64_t) : sizeof(float) * spec.action_size();
-  const int64_t agent_bytes = 2 * sizeof(float) * spec.obs_size() + action_bytes + 2 * sizeof(float);
-  const int64_t env_bytes = spec.num_agents() * agent_bytes + 2 + sizeof(float) + sizeof(int64_t);
-  return (shape.steps + 1) * shape.num_envs * env_bytes +
-         static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size + 4096;
-}
-
-int64_t FragmentSteps(const v1::RolloutConfig& rollout) {
-  return rollout.fragment_steps() > 0 ? rollout.fragment_steps() : rollout.steps_per_iteration() / rollout.num_envs();
-}
-
-absl::StatusOr<BatchShape> MakeBatchShape(const v1::RunConfig& config) {
-  VectorEnv::Options options;
-  options.env_id = config.env().id();
-  auto env = VectorEnv::Make(options);
-  if (!env.ok()) return env.status();
-  const EnvSpec& spec = (*env)->spec();
-  BatchShape shape;
-  shape.steps = FragmentSteps(config.rollout());
-  shape.num_envs = config.rollout().envs_per_runner();
-  shape.env_state_size = (*env)->state_size();
-  shape.max_episode_steps =
-      config.env().max_episode_steps() > 0 ? config.env().max_episode_steps() : spec.max_episode_steps;
-  shape.spec = MakeEnvSpecInfo(spec);
-  if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
-                                                   shape.num_envs, " environments takes ", bytes,
-                                                   " bytes, messages are limited to ", kMaxMessageBytes,
-                                                   "; lower rollout.fragment_steps or rollout.envs_per_runner"));
-  }
-  return shape;
-}
 
 // One run of the training loop, from the configuration to the last checkpoint.
 class TrainingRun {
@@ -124,7 +87,7 @@ class TrainingRun {
 };
 
 absl::Status TrainingRun::Prepare() {
-  auto shape = MakeBatchShape(config_);
+  auto shape = MakeFragmentShape(config_);
   if (!shape.ok()) return shape.status();
   auto env = MakeEnv(config_.env().id());
   if (!env.ok()) return env.status();
@@ -253,6 +216,7 @@ absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) 
   record_.env_steps += counted.env_steps;
   record_.episodes += iteration.batch->episode_return.size();
   record_.env_state = iteration.env_state;
+  collector_->Published(record_.iteration + 1);
   if (absl::Status s = Publish(); !s.ok()) return s;
   metrics_->AddStage(Stage::kPublish, MonotonicNow() - updated);
 

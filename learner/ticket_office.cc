@@ -56,6 +56,7 @@ std::optional<v1::Tensor> TicketOffice::EnvState() const {
 void TicketOffice::Open(uint32_t b) {
   blocks_[b].ticket_id = next_ticket_id_++;
   blocks_[b].holders.clear();
+  blocks_[b].taken_back = false;
   block_of_ticket_[blocks_[b].ticket_id] = b;
 }
 
@@ -109,7 +110,10 @@ void TicketOffice::AddActor(const ActorKey& actor, uint32_t credits, uint32_t ru
 
 void TicketOffice::RemoveActor(const ActorKey& actor) {
   for (Block& block : blocks_) {
-    block.holders.erase(std::remove(block.holders.begin(), block.holders.end(), actor), block.holders.end());
+    const auto gone = std::remove(block.holders.begin(), block.holders.end(), actor);
+    if (gone == block.holders.end()) continue;
+    block.holders.erase(gone, block.holders.end());
+    block.taken_back = true;
   }
   actors_.erase(actor);
 }
@@ -121,21 +125,25 @@ void TicketOffice::ReleaseHolders(Block* block) {
   block->holders.clear();
 }
 
-void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, std::optional<absl::Duration> now) {
+  bool granted_once = true;
   if (auto open = block_of_ticket_.find(ticket_id); open != block_of_ticket_.end()) {
-    std::vector<ActorKey>& holders = blocks_[open->second].holders;
-    holders.erase(std::remove(holders.begin(), holders.end(), actor), holders.end());
+    Block& block = blocks_[open->second];
+    block.holders.erase(std::remove(block.holders.begin(), block.holders.end(), actor), block.holders.end());
+    granted_once = !block.taken_back;
   }
   auto it = actors_.find(actor);
   if (it == actors_.end()) return;
   Actor& a = it->second;
   auto held = a.held.find(ticket_id);
   if (held == a.held.end()) return;
-  // Of what it holds beyond its runners, a ticket waits for its turn.
-  const double waiting = std::max(1.0, static_cast<double>(a.held.size()) / a.runners);
-  const absl::Duration took = (now - held->second) / waiting;
-  a.service = a.service == absl::ZeroDuration() ? took : a.service + kNewest * (took - a.service);
-  a.measured = now;
+  if (now && granted_once) {
+    // Of what it holds beyond its runners, a ticket waits for its turn.
+    const double waiting = std::max(1.0, static_cast<double>(a.held.size()) / a.runners);
+    const absl::Duration took = (*now - held->second) / waiting;
+    a.service = a.service == absl::ZeroDuration() ? took : a.service + kNewest * (took - a.service);
+    a.measured = *now;
+  }
   a.held.erase(held);
 }
 
@@ -206,9 +214,11 @@ void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey,
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].ticket_id != 0 && blocks_[b].holders.empty()) ungranted.push_back(b);
   }
-  // The longest row of fragments still to come begins first.
-  std::stable_sort(ungranted.begin(), ungranted.end(),
-                   [this](uint32_t a, uint32_t b) { return blocks_[a].fragments > blocks_[b].fragments; });
+  // The longest row of fragments still to come begins first; of equal ones the ticket that has waited longest.
+  std::sort(ungranted.begin(), ungranted.end(), [this](uint32_t a, uint32_t b) {
+    if (blocks_[a].fragments != blocks_[b].fragments) return blocks_[a].fragments > blocks_[b].fragments;
+    return blocks_[a].ticket_id < blocks_[b].ticket_id;
+  });
   size_t left = ungranted.size();
   for (uint32_t b : ungranted) {
     ActorEntry* best = nullptr;
@@ -304,9 +314,7 @@ void TicketOffice::Reopen(uint32_t b) {
   Open(b);
 }
 
-void TicketOffice::Refuse(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
-  Return(actor, ticket_id, now);
-}
+void TicketOffice::Refuse(const ActorKey& actor, uint64_t ticket_id) { Return(actor, ticket_id, std::nullopt); }
 
 std::map<ActorKey, uint32_t> TicketOffice::Holders() const {
   std::map<ActorKey, uint32_t> holders;

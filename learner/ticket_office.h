@@ -69,7 +69,7 @@ class TicketOffice {
   // The data of a redeemed ticket turned out to be unusable: its piece gets another ticket.
   void Reopen(uint32_t block);
   // `actor` answered with something unusable: the ticket is granted again.
-  void Refuse(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
+  void Refuse(const ActorKey& actor, uint64_t ticket_id);
 
   // For people: actors that hold open tickets now, with how many.
   std::map<ActorKey, uint32_t> Holders() const;
@@ -82,6 +82,7 @@ class TicketOffice {
     uint32_t fragments = 0;  // Still to be committed in this iteration.
     uint64_t served = 0;     // Tickets ever committed.
     std::vector<ActorKey> holders;
+    bool taken_back = false;  // From an actor that went away: how long the ticket takes now says nothing.
     std::optional<v1::Tensor> state;
   };
   struct Actor {
@@ -96,7 +97,8 @@ class TicketOffice {
   using ActorEntry = std::pair<const ActorKey, Actor>;
 
   void Open(uint32_t block);
-  void Return(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
+  // `now` tells how long it took; nullopt: it was no real answer.
+  void Return(const ActorKey& actor, uint64_t ticket_id, std::optional<absl::Duration> now);
   void ReleaseHolders(Block* block);
   void ForgetDropped(absl::Duration now);
   absl::Duration BestService() const;

@@ -16,6 +16,9 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
+// An empty tensor is two bytes on the wire and many more here.
+constexpr size_t kMaxTensors = 64;
+
 // Pieces as protobuf reads them.
 class PieceStream final : public google::protobuf::io::ZeroCopyInputStream {
  public:
@@ -96,8 +99,9 @@ bool ReadTensor(CodedInputStream* in, int size, const Pieces& pieces, WireTensor
 
 bool ReadBatch(CodedInputStream* in, int size, const Pieces& pieces, WireBatch* batch) {
   std::string rest;
-  const bool ok = ReadMessage(in, size, v1::TrajectoryBatch::kTensorsFieldNumber, &rest,
-                              [&](int bytes) { return ReadTensor(in, bytes, pieces, &batch->tensors.emplace_back()); });
+  const bool ok = ReadMessage(in, size, v1::TrajectoryBatch::kTensorsFieldNumber, &rest, [&](int bytes) {
+    return batch->tensors.size() < kMaxTensors && ReadTensor(in, bytes, pieces, &batch->tensors.emplace_back());
+  });
   return ok && batch->header.ParseFromString(rest);
 }
 

@@ -46,8 +46,8 @@ struct WireBatch {
 
 // A CollectRequest: either a batch or one of the small messages.
 struct WireRequest {
-  // InvalidArgument: not such a message, or both a batch and something else. Allocates no more than was received.
-  // `pieces` must outlive the result.
+  // InvalidArgument: not such a message, more than 64 tensors, or both a batch and something else. Allocates little
+  // more than was received, whatever it claims to hold. `pieces` must outlive the result.
   static absl::StatusOr<WireRequest> Parse(const Pieces& pieces);
 
   bool has_batch = false;

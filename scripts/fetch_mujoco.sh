@@ -53,4 +53,7 @@ if [ ! -d "$target" ]; then
   rm -f "$failed"
   echo "fetched MuJoCo $version into $target"
 fi
-if [ "$version" = "$default" ]; then ln -sfn "mujoco-$version" .deps/mujoco; fi
+if [ "$version" = "$default" ] && [ "$(readlink .deps/mujoco)" != "mujoco-$version" ]; then
+  ln -sfn "mujoco-$version" .deps/mujoco
+  touch cmake/mujoco.cmake # Build trees look again for what they link.
+fi

@@ -58,9 +58,15 @@ def train(arguments, seed):
 
 
 def seconds_at(folder):
-    """Wall-clock seconds since the learner started, by env steps."""
+    """Wall-clock seconds of learning, by env steps. A run that was resumed counts on from where it went on."""
+    seconds, before, last = {}, 0, 0
     with open(folder / "metrics.jsonl") as log:
-        return {line["env_steps"]: line["seconds"] for line in map(json.loads, log)}
+        for line in map(json.loads, log):
+            if line["seconds"] < last:
+                before = max(value for steps, value in seconds.items() if steps < line["env_steps"])
+            last = line["seconds"]
+            seconds[line["env_steps"]] = before + last
+    return seconds
 
 
 def evaluate(arguments, seed, folder):

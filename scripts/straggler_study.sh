@@ -39,18 +39,20 @@ run() {
   wait $head || { tail -5 "$name.log" >&2; exit 1; }
   wait
   grep -oE 'stale [0-9,]+' "$name.log" | tail -1 | sed 's/stale //' > "$name.stale"
+  grep -oE 'digest [0-9a-f]+' "$name.log" | tail -1 | sed 's/digest //' > "$name.digest"
   # Env steps and seconds of the third and the last iteration.
   sed -nE 's/.*"env_steps":([0-9]+).*"seconds":([0-9.]+).*/\1 \2/p' "runs/$name/metrics.jsonl" |
     awk 'NR == 3 { s = $1; t = $2 } END { printf "%.1f", ($1 - s) / ($2 - t) }'
 }
 
-echo "| mode | slow | env-steps/s | share | stale steps |"
-echo "|---|---|---|---|---|"
+echo "| mode | slow | env-steps/s | share | stale steps | digest |"
+echo "|---|---|---|---|---|---|"
 for mode in on_policy overlapped async; do
   none=$(run "$mode-none" $mode 0 0)
   worker=$(run "$mode-worker" $mode 1 0)
   env=$(run "$mode-env" $mode 0 1)
   for case in none worker env; do
-    echo "| $mode | $case | ${!case} | $(awk "BEGIN { printf \"%.3f\", ${!case} / $none }") | $(cat "$work/$mode-$case.stale") |"
+    echo "| $mode | $case | ${!case} | $(awk "BEGIN { printf \"%.3f\", ${!case} / $none }") | $(cat "$work/$mode-$case.stale") |" \
+      "$(cat "$work/$mode-$case.digest") |"
   done
 done

@@ -27,21 +27,6 @@ constexpr uint64_t kEpoch = 1;
 
 }  // namespace
 
-absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
-  auto env = VectorEnv::Make(VectorEnvOptions(config));
-  if (!env.ok()) return env.status();
-  const EnvSpec& spec = (*env)->spec();
-  const v1::RolloutConfig& rollout = config.rollout();
-  BatchShape shape;
-  shape.steps =
-      rollout.fragment_steps() > 0 ? rollout.fragment_steps() : rollout.steps_per_iteration() / rollout.num_envs();
-  shape.num_envs = rollout.envs_per_runner();
-  shape.env_state_size = (*env)->state_size();
-  shape.max_episode_steps = spec.max_episode_steps;
-  shape.spec = MakeEnvSpecInfo(spec);
-  return shape;
-}
-
 absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
                                                                   const v1::PolicySnapshot& snapshot, uint32_t blocks) {
   auto env = MakeEnv(config.env().id());

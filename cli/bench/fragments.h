@@ -7,15 +7,13 @@
 #include "absl/status/statusor.h"
 #include "learner/admission.h"
 #include "learner/batch_assembler.h"
+#include "learner/fragment_shape.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
 #include "skein/v1/trajectory.pb.h"
 
 // Trajectories as actors send them, made in this process.
 namespace skein {
-
-// What a trajectory batch of this run looks like. REQUIRES: num_envs is resolved. Errors as VectorEnv::Make.
-absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config);
 
 // One fragment of each of the first `blocks` blocks of environments, collected by a real runner with the policy of
 // `snapshot`. Internal: Torch failed.

@@ -50,8 +50,8 @@ class ReceivingLearner {
     v1::StageSeconds actor_seconds;
     std::map<std::string, double> learner_seconds;  // Of stages receive and admit.
   };
-  // Opens one iteration after the other until `enough` says so of what whole iterations have brought; then no ticket is
-  // open any more. `healthy` is asked now and then: its error ends it. Unavailable: no actor sent anything for 30 s.
+  // Opens one iteration after the other until `enough` says so of what whole iterations have brought; then, unless
+  // asynchronous, no ticket is open any more. `healthy` is asked now and then: its error ends it. Unavailable: no actor sent anything for 30 s.
   absl::StatusOr<Received> Receive(const std::function<bool(const Received&)>& enough,
                                    const std::function<absl::Status()>& healthy);
 

@@ -49,13 +49,11 @@ class StreamUnderTest {
   absl::StatusOr<Json> Measure(absl::Duration duration, size_t message_bytes, const ShutdownSignal& shutdown);
 
  private:
-  StreamUnderTest(v1::TrajectoryBatch batch, uint32_t in_flight, int burst)
-      : batch_(std::move(batch)), in_flight_(in_flight), burst_(burst) {}
+  StreamUnderTest(v1::TrajectoryBatch batch, int burst) : batch_(std::move(batch)), burst_(burst) {}
   // Answers tickets with what is ready until the outbox is stopped.
   void AnswerTickets();
 
   const v1::TrajectoryBatch batch_;
-  const uint32_t in_flight_;
   const int burst_;  // Batches, a multiple of kIterationFragments.
   prometheus::Registry registry_;
   std::unique_ptr<ActorMetrics> metrics_;
@@ -73,7 +71,7 @@ class StreamUnderTest {
 absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const BatchShape& shape,
                                                                         v1::TrajectoryBatch batch, uint32_t in_flight,
                                                                         int burst) {
-  std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), in_flight, burst));
+  std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), burst));
   // Asynchronous, so that the stream never drains, and one block for each message that may be under way.
   auto learner = ReceivingLearner::Start({.shape = shape,
                                           .num_envs = in_flight * static_cast<uint32_t>(shape.num_envs),

@@ -29,6 +29,15 @@ std::shared_ptr<v1::CollectRequest> MakeRequest(const SampleSizes& sizes) {
   return request;
 }
 
+// A field that is added to the message must be set by MakeRequest, or it could be forgotten unnoticed.
+TEST(BatchBytes, AreTriedWithEveryField) {
+  const auto request = MakeRequest({});
+  const v1::TrajectoryBatch& batch = request->batch();
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  batch.GetReflection()->ListFields(batch, &set);
+  EXPECT_EQ(static_cast<int>(set.size()), batch.GetDescriptor()->field_count());
+}
+
 TEST(BatchBytes, AreTheMessage) {
   // Small tensors are copied, those of 4 KiB and more (obs: 201 x 2 x 3 floats) are shared.
   for (const int64_t steps : {2, 200}) {

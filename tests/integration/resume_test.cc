@@ -117,6 +117,20 @@ TEST_F(Resume, AKilledActorIsReplacedAndChangesNothing) {
   EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
 }
 
+TEST_F(Resume, AsyncModeGoesOnWhereEveryBlockWas) {
+  const std::vector<std::string> async = {"--set", "sync.mode=async", "--set", "rollout.fragment_steps=16"};
+  const auto skein = StartAndWaitForCheckpoint(async);
+  skein->Signal(SIGTERM);
+  EXPECT_EQ(skein->WaitForEnd(absl::Seconds(20)), 0);
+  ExpectUnfinished();
+  Finish(async);
+  const v1::StepAccount account = Account(run());
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_EQ(account.trained(), 40960u);
+  // What was under way at the two ends is lost; next to nothing is too old.
+  EXPECT_LT(account.stale(), account.trained() / 4);
+}
+
 TEST_F(Resume, OverlappedModeFinishesToo) {
   Finish({"--set", "sync.mode=overlapped"});
   EXPECT_EQ(Account(run()).trained(), 40960u);

@@ -60,6 +60,18 @@ TEST(Train, CartPoleReachesItsThreshold) {
   EXPECT_THAT(trained.skein.out, HasSubstr("step account: collected "));
 }
 
+TEST(Train, CartPoleReachesItsThresholdAsynchronously) {
+  const Trained trained = Train("configs/cartpole_ppo.yaml", {"--set", "sync.mode=async"});
+  EXPECT_GE(trained.evaluation.at("return_mean").get<double>(), 475);
+  EXPECT_TRUE(Balances(trained.account)) << trained.account.ShortDebugString();
+  EXPECT_EQ(trained.account.trained(), 200704u);
+  EXPECT_LT(trained.account.stale(), trained.account.trained() / 4);
+  for (const nlohmann::json& line : trained.iterations) {
+    EXPECT_LE(line.at("policy_lag").get<int>(), 4);
+    EXPECT_GT(line.at("update").at("vtrace_rho").get<double>(), 0.5);
+  }
+}
+
 TEST(Train, HalfCheetahImproves) {
   const Trained trained = Train("configs/half_cheetah_ppo.yaml", {"--steps", "151552"});
   ExpectEveryStepAccountedFor(trained, 151552, 2048);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "tests/learner/collector_fixture.h"
 
@@ -88,6 +90,35 @@ TEST_F(AsyncCollectorTest, WhatWaitsAheadCountsAsAge) {
   ASSERT_THAT(grants, SizeIs(2));
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1)), v1::RECEIPT_RESULT_STALE);     // 4 - 1 > 2
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 2)), v1::RECEIPT_RESULT_ACCEPTED);  // 4 - 2 = 2
+}
+
+TEST_F(AsyncCollectorTest, APolicyCountsFromItsPublicationOn) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  for (const auto& [actor, ticket] : collector_.TakeGrants()) Deliver(kAda, ServeWith(ticket, 1));
+  ASSERT_TRUE(Take());
+  const auto grants = collector_.TakeGrants();
+  collector_.Published(2);  // The trainer still has its batch, and logs and saves before it opens the next iteration.
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 2)), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 3)), v1::RECEIPT_RESULT_STALE);
+}
+
+TEST_F(AsyncCollectorTest, AnUnusableFragmentsPlaceIsTakenByTheNext) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  v1::TrajectoryBatch bad = ServeWith(grants[0].second, 1, 100);
+  SetElement(FindTensor(&bad, "obs"), 4, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
+  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_FALSE(Take());
+  const auto again = collector_.TakeGrants();
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(Deliver(kAda, ServeWith(again[0].second, 1, 300)), v1::RECEIPT_RESULT_ACCEPTED);
+  const auto iteration = Take();
+  ASSERT_TRUE(iteration);
+  EXPECT_EQ(iteration->batch->obs[0] + iteration->batch->obs[2 * 3], 500);
 }
 
 TEST_F(AsyncCollectorTest, APolicyThatDoesNotExistYetIsStale) {

@@ -81,6 +81,14 @@ TEST(WireRequest, RefusesALengthThatReachesBeyondTheMessage) {
   }
 }
 
+TEST(WireRequest, RefusesMoreTensorsThanAnybodyNeeds) {
+  for (const int tensors : {64, 65}) {
+    v1::CollectRequest request;
+    for (int i = 0; i < tensors; ++i) request.mutable_batch()->add_tensors();
+    EXPECT_EQ(WireRequest::Parse(Cut(request.SerializeAsString(), 10)).ok(), tensors == 64);
+  }
+}
+
 // Whatever bytes are changed, what is read lies within what was received (sanitizers watch).
 TEST(WireRequest, StaysWithinWhatItWasGiven) {
   const BatchShape shape = MakeSampleShape({});

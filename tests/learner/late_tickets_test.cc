@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ticket office's sense of time, and its asynchronous side.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "learner/ticket_office.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr absl::Duration kNow = absl::ZeroDuration();
+
+const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+
+using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
+
+std::map<std::string, int> CountByActor(const Grants& grants) {
+  std::map<std::string, int> counts;
+  for (const auto& [actor, ticket] : grants) ++counts[actor.actor_id];
+  return counts;
+}
+
+v1::Tensor State(const std::string& bytes, int64_t rows) {
+  v1::Tensor state;
+  state.set_name("env_state");
+  state.set_dtype(v1::DATA_TYPE_FLOAT64);
+  state.add_shape(rows);
+  state.add_shape(static_cast<int64_t>(bytes.size()) / 8 / rows);
+  state.set_data(bytes);
+  return state;
+}
+
+// Serves `ticket` by `actor` in `seconds`, as measured from zero.
+void ServeIn(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
+  const auto piece = office->Redeem(actor, ticket, absl::Seconds(seconds));
+  ASSERT_TRUE(piece);
+  office->Commit(piece->block, State(std::string(8, 'x'), 1));
+}
+
+TEST(TicketOffice, ALateTicketGoesToASecondActor) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);  // Ada has 1, bob has 2.
+  ServeIn(&office, kAda, 1, 1.0);
+  EXPECT_THAT(office.Grant(absl::Seconds(1.9)), IsEmpty());  // Bob may need as long as twice what ada did.
+  const Grants late = office.Grant(absl::Seconds(2.1));
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].first, kAda);
+  EXPECT_EQ(late[0].second.id(), 2u);
+  EXPECT_THAT(office.Grant(absl::Seconds(9)), IsEmpty());  // Nobody else is idle.
+  ServeIn(&office, kAda, 2, 3.1);
+  EXPECT_TRUE(office.complete());
+  EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(10)));
+}
+
+TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);
+  ServeIn(&office, kAda, 1, 1.0);
+  ServeIn(&office, kBob, 2, 10.0);
+  office.OpenIteration(2);
+  // Ada alone needs 2 s for both tickets, bob 10 s for one.
+  Grants grants = office.Grant(absl::Seconds(10));
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants[0].first, kAda);
+  ServeIn(&office, kAda, grants[0].second.id(), 11.0);
+  grants = office.Grant(absl::Seconds(11));
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants[0].first, kAda);
+  ServeIn(&office, kAda, grants[0].second.id(), 12.0);
+  EXPECT_TRUE(office.complete());
+  // Long after (20 x 10 s) bob is given what ada works on, to see how long he takes now.
+  office.OpenIteration(3);
+  grants = office.Grant(absl::Seconds(211));
+  EXPECT_THAT(CountByActor(grants), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+  EXPECT_EQ(grants[0].second.id(), grants[1].second.id());
+}
+
+TEST(TicketOffice, ASlowActorWorksWhereTheOthersWouldNeedAsLong) {
+  TicketOffice office(40, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  ServeIn(&office, kBob, 2, 10.0);
+  // 38 tickets are left, for which ada needs 38 s.
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(10))), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+}
+
+TEST(TicketOffice, AVoidTicketThatNeverComesBackIsForgotten) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  office.Grant(absl::Seconds(3));
+  ServeIn(&office, kAda, 2, 4.0);  // Bob still holds ticket 2, or has dropped it.
+  office.OpenIteration(2);
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5))), ElementsAre(Pair("ada", 1)));
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(12))), ElementsAre(Pair("bob", 1)));
+}
+
+TEST(TicketOffice, OpenTicketsPrefersWhoWasServedLeast) {
+  TicketOffice office(3, 1, 1, 1);
+  office.AddActor(kAda, 3, 3);
+  EXPECT_EQ(office.OpenTickets(2), 2u);  // Blocks 0 and 1.
+  EXPECT_EQ(office.open_tickets(), 2u);
+  for (const auto& [actor, ticket] : office.Grant(kNow)) {
+    EXPECT_EQ(ticket.policy_version(), 0u);
+    ServeIn(&office, kAda, ticket.id(), 1);
+  }
+  EXPECT_TRUE(office.complete());
+  EXPECT_EQ(office.OpenTickets(2), 2u);  // Block 2, then 0.
+  const Grants grants = office.Grant(kNow);
+  ASSERT_EQ(grants.size(), 2u);
+  EXPECT_EQ(grants[0].second.first_env() + grants[1].second.first_env(), 2u);
+  EXPECT_EQ(office.OpenTickets(9), 1u);  // Blocks with a ticket get no second one.
+}
+
+TEST(TicketOffice, AsynchronousTicketsHaveOneHolder) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenTickets(2);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  EXPECT_THAT(office.Grant(absl::Seconds(60)), IsEmpty());
+}
+
+// With one runner and more blocks, each block has its turn.
+TEST(TicketOffice, NoBlockStarvesWhileOthersAreOpenedAgain) {
+  TicketOffice office(3, 1, 1, 1);
+  office.AddActor(kAda, 2, 1);
+  std::map<uint32_t, int> served;
+  for (int i = 0; i < 30; ++i) {
+    office.OpenTickets(3);
+    for (const auto& [actor, ticket] : office.Grant(kNow)) {
+      ++served[ticket.first_env()];
+      ServeIn(&office, actor, ticket.id(), 0);
+    }
+  }
+  ASSERT_EQ(served.size(), 3u);
+  for (const auto& [first_env, times] : served) EXPECT_GE(times, 10) << first_env;
+}
+
+TEST(TicketOffice, ARefusedAnswerSaysNothingAboutSpeed) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);
+  office.Refuse(kAda, 1);  // At once.
+  ServeIn(&office, kBob, 2, 1.0);
+  // Nothing is known of ada, so bob's second is the fastest there is; her ticket is hers again, or his.
+  EXPECT_EQ(office.Grant(absl::Seconds(1)).size(), 1u);
+  EXPECT_THAT(office.Grant(absl::Seconds(2)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace skein
