@@ -28,7 +28,7 @@ run() {
     --set rollout.fragment_steps=4 --set sync.mode="$mode" --set env.latency.slow_envs="$slow_envs" \
     --set ppo.minibatch_size=256 --set ppo.epochs=2 > "$name.log" 2>&1 &
   local head=$! address=
-  until address=$(grep -oE 'skein worker --address [^ ]+' "$name.log" | head -1 | cut -d' ' -f4) && [ -n "$address" ]; do
+  until address=$(grep -oE 'skein worker --address [^ ]+' "$name.log" 2>/dev/null | head -1 | cut -d' ' -f4) && [ -n "$address" ]; do
     kill -0 $head || { cat "$name.log" >&2; exit 1; }
     sleep 0.1
   done

@@ -51,7 +51,8 @@ class ReceivingLearner {
     std::map<std::string, double> learner_seconds;  // Of stages receive and admit.
   };
   // Opens one iteration after the other until `enough` says so of what whole iterations have brought; then, unless
-  // asynchronous, no ticket is open any more. `healthy` is asked now and then: its error ends it. Unavailable: no actor sent anything for 30 s.
+  // asynchronous, no ticket is open any more. `healthy` is asked now and then: its error ends it. Unavailable: no actor
+  // sent anything for 30 s.
   absl::StatusOr<Received> Receive(const std::function<bool(const Received&)>& enough,
                                    const std::function<absl::Status()>& healthy);
 
