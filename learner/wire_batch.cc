@@ -116,7 +116,7 @@ void PieceReader::Read(void* to, size_t size) {
   char* out = static_cast<char*>(to);
   while (size > 0) {
     const size_t now = std::min(size, piece_->size() - at_);
-    std::memcpy(out, piece_->data() + at_, now);
+    if (now > 0) std::memcpy(out, piece_->data() + at_, now);  // An empty piece may be nowhere.
     out += now;
     size -= now;
     at_ += now;
