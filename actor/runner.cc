@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "actor/action_sampler.h"
 #include "actor/rollout_builder.h"
+#include "actor/runner_env.h"
 #include "base/clock.h"
 #include "model/policy.h"
 
@@ -45,27 +46,11 @@ absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
   return absl::OkStatus();
 }
 
-LatencyOptions MakeLatencyOptions(const v1::LatencyConfig& config) {
-  using Distribution = LatencyOptions::Distribution;
-  return {.step_ms = config.step_ms(),
-          .distribution = config.distribution() == v1::LATENCY_DISTRIBUTION_PARETO        ? Distribution::kPareto
-                          : config.distribution() == v1::LATENCY_DISTRIBUTION_EXPONENTIAL ? Distribution::kExponential
-                                                                                          : Distribution::kFixed,
-          .slow_envs = config.slow_envs(),
-          .slow_factor = config.slow_factor()};
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, Outbox* outbox, PolicyStore* policies,
                                                      ActorMetrics* metrics, const std::atomic<bool>* stop) {
-  VectorEnv::Options options;
-  options.env_id = config.env().id();
-  options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
-  options.seed = config.seed();
-  options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
-  options.latency = MakeLatencyOptions(config.env().latency());
-  auto env = VectorEnv::Make(options);
+  auto env = VectorEnv::Make(RunnerEnvOptions(config));
   if (!env.ok()) return env.status();
   return std::unique_ptr<Runner>(new Runner(config, *std::move(env), outbox, policies, metrics, stop));
 }

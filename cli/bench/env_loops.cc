@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actor/runner_env.h"
 #include "base/philox.h"
 #include "env/mujoco/bare_loop.h"
 #include "env/registry.h"
@@ -17,16 +18,6 @@ constexpr int64_t kBareSteps = 8;        // A job of the limit.
 int64_t ActionWidth(const EnvSpec& spec) { return int64_t{spec.num_agents} * (spec.discrete ? 1 : spec.action_size); }
 
 int64_t ActionRows(int64_t width) { return std::max<int64_t>(64, kActionFloats / width); }
-
-LatencyOptions LatencyOf(const v1::LatencyConfig& config) {
-  using Distribution = LatencyOptions::Distribution;
-  return {.step_ms = config.step_ms(),
-          .distribution = config.distribution() == v1::LATENCY_DISTRIBUTION_PARETO        ? Distribution::kPareto
-                          : config.distribution() == v1::LATENCY_DISTRIBUTION_EXPONENTIAL ? Distribution::kExponential
-                                                                                          : Distribution::kFixed,
-          .slow_envs = config.slow_envs(),
-          .slow_factor = config.slow_factor()};
-}
 
 // Env::Step over and over, with resets.
 class EnvLoop {
@@ -80,18 +71,8 @@ std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t widt
   return actions;
 }
 
-VectorEnv::Options VectorEnvOptions(const v1::RunConfig& config) {
-  VectorEnv::Options options;
-  options.env_id = config.env().id();
-  options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
-  options.seed = config.seed();
-  options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
-  options.latency = LatencyOf(config.env().latency());
-  return options;
-}
-
 absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& config, uint32_t threads) {
-  const VectorEnv::Options options = VectorEnvOptions(config);
+  const VectorEnv::Options options = RunnerEnvOptions(config);
   auto first = MakeEnv(options.env_id, options.latency);
   if (!first.ok()) return first.status();
   const EnvSpec spec = (*first)->spec();
@@ -124,7 +105,7 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
 
 absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
   std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
-  const VectorEnv::Options options = VectorEnvOptions(config);
+  const VectorEnv::Options options = RunnerEnvOptions(config);
   for (uint32_t i = 0; i < threads; ++i) {
     auto made = VectorEnv::Make(options);
     if (!made.ok()) return made.status();

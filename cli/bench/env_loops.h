@@ -19,8 +19,6 @@ namespace skein {
 // [rows, width] random actions within the bounds of `spec`; `width` is a multiple of the floats of one agent's action.
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
 
-VectorEnv::Options VectorEnvOptions(const v1::RunConfig& config);
-
 // The physical limit of a configuration: the bare physics of its environment on some threads, one simulation each.
 class EnvLimit {
  public:

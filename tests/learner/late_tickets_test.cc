@@ -2,7 +2,7 @@
 // The ticket office's sense of time, and its asynchronous side.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/ticket_office.h"
+#include "tests/learner/ticket_office_grants.h"
 
 namespace skein {
 namespace {
@@ -10,28 +10,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
-
-constexpr absl::Duration kNow = absl::ZeroDuration();
-
-const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
-
-using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
-
-std::map<std::string, int> CountByActor(const Grants& grants) {
-  std::map<std::string, int> counts;
-  for (const auto& [actor, ticket] : grants) ++counts[actor.actor_id];
-  return counts;
-}
-
-v1::Tensor State(const std::string& bytes, int64_t rows) {
-  v1::Tensor state;
-  state.set_name("env_state");
-  state.set_dtype(v1::DATA_TYPE_FLOAT64);
-  state.add_shape(rows);
-  state.add_shape(static_cast<int64_t>(bytes.size()) / 8 / rows);
-  state.set_data(bytes);
-  return state;
-}
 
 // Serves `ticket` by `actor` in `seconds`, as measured from zero.
 void ServeIn(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/ticket_office.h"
-
-#include <set>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/learner/ticket_office_grants.h"
 
 namespace skein {
 namespace {
@@ -12,28 +9,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
-
-constexpr absl::Duration kNow = absl::ZeroDuration();
-
-const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
-
-using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
-
-std::map<std::string, int> CountByActor(const Grants& grants) {
-  std::map<std::string, int> counts;
-  for (const auto& [actor, ticket] : grants) ++counts[actor.actor_id];
-  return counts;
-}
-
-v1::Tensor State(const std::string& bytes, int64_t rows) {
-  v1::Tensor state;
-  state.set_name("env_state");
-  state.set_dtype(v1::DATA_TYPE_FLOAT64);
-  state.add_shape(rows);
-  state.add_shape(static_cast<int64_t>(bytes.size()) / 8 / rows);
-  state.set_data(bytes);
-  return state;
-}
 
 v1::Ticket MakeTicket(uint64_t id) {
   v1::Ticket ticket;

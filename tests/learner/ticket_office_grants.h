@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ticket office's tests share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "learner/ticket_office.h"
+
+namespace skein {
+
+inline constexpr absl::Duration kNow = absl::ZeroDuration();
+
+inline const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+
+using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
+
+inline std::map<std::string, int> CountByActor(const Grants& grants) {
+  std::map<std::string, int> counts;
+  for (const auto& [actor, ticket] : grants) ++counts[actor.actor_id];
+  return counts;
+}
+
+// A state of `rows` environments with these bytes.
+inline v1::Tensor State(const std::string& bytes, int64_t rows) {
+  v1::Tensor state;
+  state.set_name("env_state");
+  state.set_dtype(v1::DATA_TYPE_FLOAT64);
+  state.add_shape(rows);
+  state.add_shape(static_cast<int64_t>(bytes.size()) / 8 / rows);
+  state.set_data(bytes);
+  return state;
+}
+
+}  // namespace skein
