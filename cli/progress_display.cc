@@ -10,17 +10,12 @@
 #include "absl/strings/string_view.h"
 
 namespace skein {
-namespace {
-
-constexpr absl::Duration kLinePeriod = absl::Seconds(5);
-
-}  // namespace
 
 void ProgressDisplay::Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now,
                              bool last) {
   if (width_ == 0) {
     if (now < next_line_ && !last) return;
-    next_line_ = now + kLinePeriod;
+    next_line_ = now + line_period_;
     Say(FormatProgressLine(status, notes));
     return;
   }

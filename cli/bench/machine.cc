@@ -15,7 +15,10 @@
 #include "base/proc_text.h"
 #include "cli/bench/options.h"
 #include "env/registry.h"
+
+#ifndef SKEIN_CORE_ONLY
 #include "grpcpp/grpcpp.h"
+#endif
 
 namespace skein {
 namespace {
@@ -33,6 +36,14 @@ std::string OperatingSystem() {
   utsname kernel{};
   uname(&kernel);
   return absl::StrCat(name.empty() ? kernel.sysname : name, ", kernel ", kernel.release);
+}
+
+std::string GrpcVersion() {
+#ifdef SKEIN_CORE_ONLY
+  return "none";
+#else
+  return grpc::Version();
+#endif
 }
 
 Json LoadAverage() {
@@ -64,7 +75,7 @@ Json DescribeMachine(const std::string& torch_version) {
           {"build_type", SKEIN_BUILD_TYPE},
           {"mujoco", MujocoVersion()},
           {"libtorch", torch_version},
-          {"grpc", grpc::Version()},
+          {"grpc", GrpcVersion()},
           {"load_average", LoadAverage()}};
 }
 

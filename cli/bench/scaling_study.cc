@@ -69,7 +69,11 @@ absl::Status PrepareFolder(const ScalingOptions& options, ScalingResults* result
 }
 
 // Without what this program does not know: it is not linked with LibTorch.
-Json StudyMachine(const std::vector<std::string>& gpus) {
+Json StudyMachine(const GpuMonitor* monitor) {
+  std::vector<std::string> gpus;
+  if (monitor != nullptr) {
+    for (const GpuInfo& gpu : monitor->gpus()) gpus.push_back(gpu.name);
+  }
   Json machine = DescribeMachine("");
   machine.erase("libtorch");
   machine["gpus"] = gpus;
@@ -137,10 +141,14 @@ absl::StatusOr<ScalingAnalysis> RunScalingStudy(const ScalingOptions& options, c
     if (possible.ok()) continue;
     return absl::Status(possible.status().code(), absl::StrCat(point.name(), ": ", possible.status().message()));
   }
-  const auto gpu = GpuMonitor::Open();
+  const auto gpu = GpuMonitor::Open(MonotonicNow());
   ScalingResults results;
-  if (!gpu.ok()) results.gpu_reason = std::string(gpu.status().message());
-  results.machine = StudyMachine(gpu.ok() ? (*gpu)->names() : std::vector<std::string>());
+  if (!gpu.ok()) {
+    results.gpu_reason = std::string(gpu.status().message());
+  } else if (!MeanUtilization((*gpu)->Sample(MonotonicNow()))) {
+    results.gpu_reason = "the NVIDIA driver does not tell how busy its GPUs are";
+  }
+  results.machine = StudyMachine(gpu.ok() ? gpu->get() : nullptr);
   results.config = StudyConfigJson(options, *config);
   if (absl::Status s = PrepareFolder(options, &results); !s.ok()) return s;
 

@@ -120,10 +120,10 @@ void StopTraining(Subprocess* process) {
   process->Wait(kStopLimit);  // The destructor kills what has not ended by then.
 }
 
-UsageRecorder::Sources UsageSources(const GpuMonitor* gpu) {
+UsageRecorder::Sources UsageSources(GpuMonitor* gpu) {
   UsageRecorder::Sources sources;
   sources.proc_stat = [] { return ReadFile("/proc/stat").value_or(""); };
-  if (gpu != nullptr) sources.gpu = [gpu] { return gpu->Utilization(); };
+  if (gpu != nullptr) sources.gpu = [gpu] { return MeanUtilization(gpu->Sample(MonotonicNow())); };
   return sources;
 }
 
@@ -184,7 +184,7 @@ std::vector<std::string> TrainArguments(const LaunchOptions& options) {
 }
 
 absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, const ScalingPoint& point,
-                                                   const std::string& folder, const GpuMonitor* gpu,
+                                                   const std::string& folder, GpuMonitor* gpu,
                                                    const StopRequested& stop) {
   const std::string runs_dir = absl::StrCat(folder, "/run-", point.name());
   auto options = TrainingOptions(setup, point, runs_dir);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/bench/gpu_usage.h"
+#include "base/gpu_monitor.h"
 #include "cli/bench/scaling_result.h"
 #include "cli/launch_plan.h"
 
@@ -43,7 +43,7 @@ std::vector<std::string> TrainArguments(const LaunchOptions& options);
 // of the warm-up, and not before all actors have joined. `gpu` may be null. Cancelled: `stop` said so.
 // Unavailable: a program is missing. Otherwise how the training ended, with the path of its log.
 absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, const ScalingPoint& point,
-                                                   const std::string& folder, const GpuMonitor* gpu,
+                                                   const std::string& folder, GpuMonitor* gpu,
                                                    const StopRequested& stop);
 
 }  // namespace skein

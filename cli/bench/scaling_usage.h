@@ -36,8 +36,8 @@ std::optional<UsageSummary> SummarizeGpu(const std::vector<UsageSample>& samples
 class UsageRecorder {
  public:
   struct Sources {
-    std::function<std::string()> proc_stat;  // The text of /proc/stat.
-    std::function<double()> gpu;             // 0-1; empty = there is none.
+    std::function<std::string()> proc_stat;      // The text of /proc/stat.
+    std::function<std::optional<double>()> gpu;  // 0-1; nullopt: it does not tell. Empty = there is none.
   };
   explicit UsageRecorder(Sources sources) : sources_(std::move(sources)) {}
 
