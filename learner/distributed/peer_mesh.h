@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+// One TCP connection between any two ranks, for messages so small that waking a thread costs more than carrying them:
+// the calling thread itself sends and receives.   PeerMesh::Connect -> Start -> Wait
+namespace skein {
+
+// Not thread-safe. All ranks start the same exchanges in the same order. Errors name the ranks concerned:
+// DeadlineExceeded: nothing came from them in time. Unavailable: their connections are closed.
+class PeerMesh {
+ public:
+  // The table in which ranks look each other up; `get` waits until the key is there. Neither throws.
+  struct Table {
+    std::function<absl::Status(const std::string& key, const std::string& value)> set;
+    std::function<absl::StatusOr<std::string>(const std::string& key)> get;
+  };
+  // What one exchange brings.
+  struct Exchange {
+    std::vector<std::string> messages;  // By rank.
+    std::vector<size_t> received;       // Bytes of each that have come.
+    bool Done() const;
+  };
+
+  // `address`: a numeric one of this rank that the others can reach. Unavailable as well: it is none of this node's.
+  static absl::StatusOr<std::unique_ptr<PeerMesh>> Connect(int rank, int size, const std::string& address,
+                                                           const Table& table, absl::Duration timeout);
+  ~PeerMesh();
+  PeerMesh(const PeerMesh&) = delete;
+  PeerMesh& operator=(const PeerMesh&) = delete;
+
+  // Begins to send `mine` to every other rank; as many bytes are expected of each of them. Waits for nobody. Several
+  // exchanges may be under way.
+  std::shared_ptr<Exchange> Start(const std::string& mine);
+  // The same with a message of its own for each rank, and so many bytes expected of each.
+  std::shared_ptr<Exchange> StartEach(const std::vector<std::string>& to, const std::vector<size_t>& expected);
+  absl::Status Wait(const Exchange& exchange, absl::Time deadline);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(peers_.size()); }
+  // Handed to Start so far, for others.
+  int64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  struct Peer {
+    int descriptor = -1;   // -1: this rank itself.
+    std::string outgoing;  // Not sent yet, from `sent` on.
+    size_t sent = 0;
+    std::deque<std::shared_ptr<Exchange>> awaited;
+    bool closed = false;
+  };
+
+  PeerMesh(int rank, int size) : rank_(rank), peers_(static_cast<size_t>(size)) {}
+  absl::Status Dial(const Table& table, absl::Time deadline);
+  absl::Status Admit(int listener, const std::string& token, absl::Time deadline);
+  void Send(Peer* peer);
+  void Receive(size_t from, Peer* peer);
+  // The ranks whose part of `exchange` has not come.
+  std::string Missing(const Exchange& exchange) const;
+
+  const int rank_;
+  std::vector<Peer> peers_;  // By rank.
+  int64_t bytes_sent_ = 0;
+};
+
+}  // namespace skein
