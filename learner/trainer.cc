@@ -3,10 +3,12 @@
 
 #include <torch/torch.h>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/config.h"
 #include "learner/algorithm/ppo.h"
 #include "learner/checkpoint.h"
+#include "learner/training_device.h"
 #include "model/policy.h"
 #include "model/tensor_codec.h"
 
@@ -50,23 +52,62 @@ absl::Status TorchError(const std::string& doing, const std::exception& error) {
   return absl::InternalError(absl::StrCat("Torch failed while ", doing, ": ", what));
 }
 
+// What rank 0 has resumed, or why it has not, to all ranks. Warnings stay where they are.
+absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Trainer::Resumed> mine) {
+  Trainer::Resumed resumed = mine.ok() ? *mine : Trainer::Resumed{};
+  RunRecord& record = resumed.record;
+  std::vector<std::string> parts = {std::to_string(static_cast<int>(mine.status().code())),
+                                    std::string(mine.status().message()),
+                                    std::to_string(record.env_steps),
+                                    std::to_string(record.iteration),
+                                    std::to_string(record.episodes),
+                                    record.account.SerializeAsString(),
+                                    record.env_state ? record.env_state->SerializeAsString() : "",
+                                    resumed.checkpoint.path,
+                                    resumed.checkpoint.digest};
+  for (std::string& part : parts) {
+    auto all = collective->GatherBytes(collective->rank() == 0 ? part : "");
+    if (!all.ok()) return all.status();
+    part = std::move(all->front());
+  }
+  int code = 0;
+  bool read = absl::SimpleAtoi(parts[0], &code);
+  if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), parts[1]);
+  read = read && absl::SimpleAtoi(parts[2], &record.env_steps) && absl::SimpleAtoi(parts[3], &record.iteration) &&
+         absl::SimpleAtoi(parts[4], &record.episodes) && record.account.ParseFromString(parts[5]);
+  if (!parts[6].empty()) {
+    record.env_state.emplace();
+    read = read && record.env_state->ParseFromString(parts[6]);
+  }
+  resumed.checkpoint = {parts[7], parts[8]};
+  if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
+  return resumed;
+}
+
 }  // namespace
 
 struct Trainer::Impl {
   v1::RunConfig config;
   ActorCriticOptions network;
+  Collective* collective;
   Ppo ppo;
 
-  Impl(const v1::RunConfig& run_config, const EnvSpec& spec)
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device device)
       : config(run_config),
         network(MakeNetworkOptions(run_config.model(), spec)),
-        ppo(run_config, network, run_config.seed()) {}
+        collective(ranks),
+        ppo(run_config, network, run_config.seed(), ranks, device) {}
 };
 
-absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec) {
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
+                                                       Collective* collective, int local_rank) {
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
-    return std::unique_ptr<Trainer>(new Trainer(std::make_unique<Impl>(config, spec)));
+    const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
+    if (!device.ok()) return device.status();
+    auto impl = std::make_unique<Impl>(config, spec, collective, *device);
+    if (absl::Status s = impl->ppo.Synchronize(); !s.ok()) return s;
+    return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
   } catch (const std::exception& error) {
     return TorchError("building the networks", error);
   }
@@ -75,12 +116,25 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
-absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration) {
+absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration,
+                                                              int64_t column_offset, int64_t total_columns) {
   try {
-    return impl_->ppo.Update(MakeBatch(*batch, impl_->network), progress, iteration);
+    Batch columns = MakeBatch(*batch, impl_->network);
+    columns.column_offset = column_offset;
+    columns.total_columns = total_columns;
+    return impl_->ppo.Update(columns, progress, iteration);
   } catch (const std::exception& error) {
     return TorchError("updating", error);
   }
+}
+
+uint64_t Trainer::ParametersDigest() const { return impl_->ppo.ParametersDigest(); }
+
+Trainer::Reduction Trainer::reduction() const {
+  const GradientReducer* const reducer = impl_->ppo.reducer();
+  if (reducer == nullptr) return {};
+  const GradientReducer::Figures& figures = reducer->figures();
+  return {figures.all_reduces, figures.bytes_sent, figures.exposed, figures.all_reducing};
 }
 
 absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
@@ -120,6 +174,21 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
 }
 
 absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder) {
+  Collective* const collective = impl_->collective;
+  if (collective == nullptr) return ResumeHere(folder);
+  absl::StatusOr<Resumed> resumed = Resumed{};
+  if (collective->rank() == 0) resumed = ResumeHere(folder);
+  auto told = Tell(collective, std::move(resumed));
+  if (!told.ok()) return told.status();
+  try {
+    if (absl::Status s = impl_->ppo.Synchronize(); !s.ok()) return s;
+  } catch (const std::exception& error) {
+    return TorchError("restoring " + told->checkpoint.path, error);
+  }
+  return told;
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder) {
   auto found = LoadNewestCheckpoint(folder);
   if (!found.ok()) return found.status();
   const Checkpoint& checkpoint = found->checkpoint;

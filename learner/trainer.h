@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "env/env.h"
 #include "learner/batch_assembler.h"
 #include "skein/v1/config.pb.h"
@@ -17,6 +18,8 @@
 #include "skein/v1/tensor.pb.h"
 
 namespace skein {
+
+class Collective;
 
 // Everything about a run, besides what is learned, that a checkpoint holds.
 struct RunRecord {
@@ -30,13 +33,29 @@ struct RunRecord {
 // The learning algorithm with Torch hidden behind it: StagedBatch in, PolicySnapshot out, checkpoints both ways.
 // Not thread-safe; all calls from the thread that constructed it, whose Torch threads are set as configured.
 // Torch's exceptions end here: they become Internal.
+// Of several ranks, all call Make, Update and Resume alike; these fail as Collective's calls do, too.
 class Trainer {
  public:
-  static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec);
+  // `collective` must outlive it; null: a single rank. `local_rank` chooses the GPU where learner.device is auto.
+  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
+                                                       Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
 
-  // One iteration (see Ppo::Update). `batch` is read in place.
-  absl::StatusOr<std::map<std::string, double>> Update(StagedBatch* batch, double progress, uint64_t iteration);
+  // One iteration (see Ppo::Update). `batch` is read in place. Of several ranks, each gives its own columns, in order
+  // of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
+  absl::StatusOr<std::map<std::string, double>> Update(StagedBatch* batch, double progress, uint64_t iteration,
+                                                       int64_t column_offset = 0, int64_t total_columns = 0);
+  // See Ppo::ParametersDigest.
+  uint64_t ParametersDigest() const;
+  // What summing gradients over ranks has cost this one since construction: GradientReducer::Figures; zero for a single
+  // rank.
+  struct Reduction {
+    int64_t all_reduces = 0;
+    int64_t bytes_sent = 0;
+    absl::Duration exposed, all_reducing;
+  };
+  Reduction reduction() const;
   absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Snapshot(uint64_t version) const;
 
   struct Saved {
@@ -53,10 +72,13 @@ class Trainer {
   };
   // Restores the newest complete checkpoint. NotFound: there is none. DataLoss: all are damaged.
   // FailedPrecondition: it is of another environment, network or number of environments.
+  // Of several ranks, rank 0 alone looks into the folder and tells the others, which all return the same but the
+  // warnings.
   absl::StatusOr<Resumed> Resume(const std::string& folder);
 
  private:
   struct Impl;
+  absl::StatusOr<Resumed> ResumeHere(const std::string& folder);
   explicit Trainer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -50,6 +50,19 @@ void RunningMoments::Update(const torch::Tensor& rows) {
     }
   }
 
+  Merge(static_cast<double>(n), batch_mean.data(), batch_squares.data());
+}
+
+void RunningMoments::Merge(const RunningMoments& other) {
+  const int64_t size = mean_.size(0);
+  TORCH_CHECK(other.mean_.size(0) == size, "moments: got size ", other.mean_.size(0), ", want ", size);
+  if (other.count_ == 0) return;
+  const torch::Tensor squares = other.variance_ * other.count_;
+  Merge(other.count_, other.mean_.data_ptr<double>(), squares.data_ptr<double>());
+}
+
+void RunningMoments::Merge(double n, const double* batch_mean, const double* batch_squares) {
+  const int64_t size = mean_.size(0);
   const double total = count_ + n;
   double* const mean = mean_.data_ptr<double>();
   double* const variance = variance_.data_ptr<double>();

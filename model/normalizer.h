@@ -18,6 +18,8 @@ class RunningMoments {
   // rows [B, size] of any floating type and device. B = 0 changes nothing. Sums run in row order on one thread, so the
   // result does not depend on the number of Torch threads.
   void Update(const torch::Tensor& rows);
+  // As if the rows that made `other` had come after ours, up to rounding. REQUIRES: equal size.
+  void Merge(const RunningMoments& other);
 
   double count() const { return count_; }
   const torch::Tensor& mean() const { return mean_; }          // float64 [size]; zeros before the first update.
@@ -27,6 +29,9 @@ class RunningMoments {
   void Restore(double count, const torch::Tensor& mean, const torch::Tensor& variance);
 
  private:
+  // Takes in `n` rows of these means and sums of squared deviations from them.
+  void Merge(double n, const double* mean, const double* squares);
+
   double count_ = 0;
   torch::Tensor mean_;
   torch::Tensor variance_;

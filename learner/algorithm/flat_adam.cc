@@ -37,7 +37,6 @@ FlatAdam::FlatAdam(const std::vector<torch::Tensor>& parameters, double epsilon)
 }
 
 double FlatAdam::GradientNorm() const {
-  if (!gradient_.all.is_cpu()) return gradient_.all.norm().item<double>();
   return std::sqrt(SumOfSquares(gradient_.all.data_ptr<float>(), gradient_.all.numel()));
 }
 
@@ -46,23 +45,39 @@ void FlatAdam::Step(double lr, double scale) {
   ++steps_;
   const double correction1 = 1 - std::pow(kBeta1, static_cast<double>(steps_));
   const double correction2 = 1 - std::pow(kBeta2, static_cast<double>(steps_));
-  torch::Tensor &parameters = parameters_.all, &gradient = gradient_.all, &exp_avg = exp_avg_.all,
-                &exp_avg_sq = exp_avg_sq_.all;
-  if (gradient.is_cpu()) {
-    TakeAdamStep({scale, kBeta1, kBeta2, correction1, correction2, epsilon_, lr}, gradient.numel(),
-                 gradient.data_ptr<float>(), parameters.data_ptr<float>(), exp_avg.data_ptr<float>(),
-                 exp_avg_sq.data_ptr<float>());
-    return;
+  TakeAdamStep({scale, kBeta1, kBeta2, correction1, correction2, epsilon_, lr}, gradient_.all.numel(),
+               gradient_.all.data_ptr<float>(), parameters_.all.data_ptr<float>(), exp_avg_.all.data_ptr<float>(),
+               exp_avg_sq_.all.data_ptr<float>());
+}
+
+FlatAdam::Enqueued FlatAdam::EnqueueStep(const torch::Tensor& lr, double max_norm) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor &gradient = gradient_.all, &exp_avg = exp_avg_.all, &exp_avg_sq = exp_avg_sq_.all;
+  if (!enqueued_steps_.defined()) {
+    enqueued_steps_ = torch::full({}, static_cast<double>(steps_), lr.options());
   }
-  gradient.mul_(scale);
-  exp_avg.mul_(kBeta1).add_(gradient, 1 - kBeta1);
-  exp_avg_sq.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
-  const torch::Tensor denominator = exp_avg_sq.sqrt().div_(std::sqrt(correction2)).add_(epsilon_);
-  parameters.addcdiv_(exp_avg, denominator, -lr / correction1);
+  const torch::Tensor norm = gradient.norm().to(torch::kFloat64);
+  const torch::Tensor taken = norm.isfinite();
+  const torch::Tensor weight = taken.to(torch::kFloat64);  // Of this step: 0 leaves everything as it is.
+  const torch::Tensor scale = max_norm > 0 ? (max_norm / (norm + 1e-6)).clamp_max(1.0) : torch::ones_like(norm);
+  enqueued_steps_.add_(weight);
+  const torch::Tensor step = enqueued_steps_.clamp_min(1.0);
+  const torch::Tensor correction1 = 1 - torch::pow(kBeta1, step), correction2 = 1 - torch::pow(kBeta2, step);
+  gradient.mul_(scale.to(torch::kFloat32)).masked_fill_(taken.logical_not(), 0);
+  exp_avg.add_((gradient - exp_avg) * ((1 - kBeta1) * weight));
+  exp_avg_sq.add_((gradient.square() - exp_avg_sq) * ((1 - kBeta2) * weight));
+  const torch::Tensor denominator = (exp_avg_sq.sqrt() / correction2.sqrt()).add_(epsilon_);
+  parameters_.all.sub_((exp_avg / denominator).mul_(lr * weight / correction1));
+  return {norm, taken};
+}
+
+int64_t FlatAdam::steps() const {
+  return enqueued_steps_.defined() ? static_cast<int64_t>(enqueued_steps_.item<double>()) : steps_;
 }
 
 void FlatAdam::Restore(int64_t steps, const torch::Tensor& exp_avg, const torch::Tensor& exp_avg_sq) {
   steps_ = steps;
+  if (enqueued_steps_.defined()) enqueued_steps_.fill_(static_cast<double>(steps));
   exp_avg_.used.copy_(exp_avg);
   exp_avg_sq_.used.copy_(exp_avg_sq);
 }

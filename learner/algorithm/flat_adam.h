@@ -19,11 +19,21 @@ class FlatAdam {
 
   // [P]. Backward passes add to it; whoever starts one sets it to zero first.
   torch::Tensor& gradient() { return gradient_.used; }
+  // REQUIRES, both: parameters on the CPU. The gradient's norm; one step down the gradient times `scale`, which
+  // consumes it.
   double GradientNorm() const;
-  // One step down the gradient times `scale`. The gradient is consumed.
   void Step(double lr, double scale);
 
-  int64_t steps() const { return steps_; }
+  // The same without waiting for the device: one step down the gradient, scaled down to `max_norm` (0 = no limit), or
+  // none at all where the gradient's norm is not finite. `lr` float64 [] on the parameters' device.
+  struct Enqueued {
+    torch::Tensor norm;   // float64 []
+    torch::Tensor taken;  // bool []
+  };
+  Enqueued EnqueueStep(const torch::Tensor& lr, double max_norm);
+
+  const torch::Tensor& parameters() const { return parameters_.used; }  // [P]
+  int64_t steps() const;
   const torch::Tensor& exp_avg() const { return exp_avg_.used; }        // [P]
   const torch::Tensor& exp_avg_sq() const { return exp_avg_sq_.used; }  // [P]
   // REQUIRES: float32 [P].
@@ -39,6 +49,7 @@ class FlatAdam {
   const double epsilon_;
   Buffer parameters_, gradient_, exp_avg_, exp_avg_sq_;
   int64_t steps_ = 0;
+  torch::Tensor enqueued_steps_;  // float64 [], takes the place of steps_ once defined.
 };
 
 }  // namespace skein

@@ -131,10 +131,10 @@ FusedGradient::Input FusedGradient::Features() {
 }
 
 LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index, int64_t size,
-                                  const v1::PpoConfig& config) {
+                                  const v1::PpoConfig& config, int64_t minibatch_size) {
   Pack();
   const float* const obs = samples.obs.data_ptr<float>();
-  const double weight = 1.0 / static_cast<double>(size);
+  const double weight = 1.0 / static_cast<double>(minibatch_size > 0 ? minibatch_size : size);
   Layer &policy = policy_.back(), &value = value_.back();
   const int64_t actions = policy.packed.outputs(), stride = Padded(actions);
   LossValues loss;

@@ -24,9 +24,11 @@ class FusedGradient {
   // The parameters' grad() must be defined; both must stay where they are in memory. REQUIRES: Supports(network).
   explicit FusedGradient(const ActorCritic& network);
 
-  // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss.
-  // REQUIRES: tensors of `samples` are contiguous.
-  LossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config);
+  // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss. Where they
+  // are only a part of a minibatch, of `minibatch_size` samples, both are that part's share in the means over all of
+  // it. REQUIRES: tensors of `samples` are contiguous.
+  LossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
+                     int64_t minibatch_size = 0);
 
   // obs [B, O] -> the value function [B], without gradients.
   torch::Tensor Values(const torch::Tensor& obs);

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <deque>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/philox.h"
+#include "learner/algorithm/across_ranks.h"
 #include "learner/algorithm/advantage.h"
 #include "learner/algorithm/vtrace.h"
 #include "model/distribution.h"
@@ -17,14 +15,16 @@
 namespace skein {
 namespace {
 
-using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
-
 constexpr double kEpsilon = 1e-8;
 constexpr double kKlFactor = 1.5;
 constexpr double kMinLr = 1e-6;
 constexpr double kMaxLr = 1e-2;
-// Rows of one forward pass over the whole batch: activations then stay in the cache.
-constexpr int64_t kForwardRows = 1024;
+
+std::shared_ptr<ActorCritic> MakeNetwork(const ActorCriticOptions& options, uint64_t seed, torch::Device device) {
+  auto network = std::make_shared<ActorCritic>(options, seed);
+  network->to(device);
+  return network;
+}
 
 std::vector<torch::Tensor> Parameters(const ActorCritic& network) {
   std::vector<torch::Tensor> tensors;
@@ -34,55 +34,8 @@ std::vector<torch::Tensor> Parameters(const ActorCritic& network) {
 
 bool AllFinite(const torch::Tensor& tensor) { return torch::isfinite(tensor.sum()).item<bool>(); }
 
-// Advantages with zero mean and unit variance within each minibatch: `cut` divides the shuffled `order` into these.
-torch::Tensor NormalizedAdvantages(const torch::Tensor& advantage, const torch::Tensor& order,
-                                   const std::vector<int64_t>& cut) {
-  torch::Tensor normalized = torch::empty_like(advantage);
-  const float* in = advantage.data_ptr<float>();
-  const int64_t* index = order.data_ptr<int64_t>();
-  float* out = normalized.data_ptr<float>();
-  for (size_t i = 0; i + 1 < cut.size(); ++i) {
-    const double size = static_cast<double>(cut[i + 1] - cut[i]);
-    double sum = 0, squares = 0;
-    for (int64_t k = cut[i]; k < cut[i + 1]; ++k) sum += in[index[k]];
-    const double mean = sum / size;
-    for (int64_t k = cut[i]; k < cut[i + 1]; ++k) squares += (in[index[k]] - mean) * (in[index[k]] - mean);
-    const double scale = 1 / (std::sqrt(squares / size) + kEpsilon);
-    for (int64_t k = cut[i]; k < cut[i + 1]; ++k) out[index[k]] = static_cast<float>((in[index[k]] - mean) * scale);
-  }
-  return normalized;
-}
-
-torch::Tensor Scalar(double value) { return torch::full({1}, value, torch::kFloat64); }
-
-void AppendMoments(const std::string& name, const RunningMoments& moments, NamedTensors& state) {
-  state.emplace_back(name + ".count", Scalar(moments.count()));
-  state.emplace_back(name + ".mean", moments.mean().clone());
-  state.emplace_back(name + ".variance", moments.variance().clone());
-}
-
-absl::Status CheckSameLayout(const NamedTensors& got, const NamedTensors& want, const std::string& where) {
-  for (size_t i = 0; i < std::max(got.size(), want.size()); ++i) {
-    if (i >= got.size()) return absl::InvalidArgumentError(absl::StrCat(where, ": ", want[i].first, " is missing"));
-    if (i >= want.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", got[i].first, " is unknown to this run"));
-    }
-    if (got[i].first != want[i].first) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": got ", got[i].first, " where ", want[i].first,
-                                                     " was expected; the network or environment differs"));
-    }
-    if (got[i].second.sizes() != want[i].second.sizes()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", got[i].first, " has shape [",
-                                                     absl::StrJoin(got[i].second.sizes(), ", "), "], want [",
-                                                     absl::StrJoin(want[i].second.sizes(), ", "), "]"));
-    }
-    if (got[i].second.scalar_type() != want[i].second.scalar_type()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", got[i].first, " has dtype ",
-                                                     torch::toString(got[i].second.scalar_type()), ", want ",
-                                                     torch::toString(want[i].second.scalar_type())));
-    }
-  }
-  return absl::OkStatus();
+std::vector<torch::Tensor> Tensors(const Minibatch& batch) {
+  return {batch.obs, batch.action, batch.log_prob, batch.advantage, batch.old_value, batch.value_target};
 }
 
 }  // namespace
@@ -93,143 +46,219 @@ double AdaptLearningRate(double lr, double kl, double kl_target) {
   return lr;
 }
 
-Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed)
+Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed, Collective* collective,
+         torch::Device device)
     : config_(config),
       seed_(seed),
-      network_(std::make_shared<ActorCritic>(network, seed)),
+      collective_(collective),
+      device_(device),
+      network_(MakeNetwork(network, seed, device)),
       optimizer_(Parameters(*network_), config.ppo().adam_epsilon()),
-      fused_(FusedGradient::Supports(*network_) ? std::make_unique<FusedGradient>(*network_) : nullptr),
+      gradient_(config.learner(), *network_, &optimizer_, collective),
+      copier_(device),
       obs_moments_(network.obs_size),
       return_moments_(1),
+      enqueues_(!device.is_cpu()),
       lr_(config.ppo().lr()),
-      loss_config_(config.ppo()) {}
+      loss_config_(config.ppo()) {
+  if (!device.is_cuda()) return;
+  at::globalContext().setAllowTF32CuBLAS(config.learner().tf32());
+  at::globalContext().setAllowTF32CuDNN(config.learner().tf32());
+  at::globalContext().setBenchmarkCuDNN(config.learner().cudnn_benchmark());
+}
 
 ObsScale Ppo::obs_scale() const {
   return config_.model().normalize_observations() ? ObsScale::From(obs_moments_)
                                                   : ObsScale::Identity(network_->options().obs_size);
 }
 
-torch::Tensor Ppo::Values(const torch::Tensor& obs) const {
-  if (fused_ != nullptr) return fused_->Values(obs);
-  const torch::NoGradGuard no_grad;
-  torch::Tensor values = torch::empty({obs.size(0)});
-  for (int64_t first = 0; first < obs.size(0); first += kForwardRows) {
-    const int64_t rows = std::min(kForwardRows, obs.size(0) - first);
-    values.narrow(0, first, rows).copy_(network_->Value(obs.narrow(0, first, rows)));
-  }
-  return values;
-}
-
-torch::Tensor Ppo::LogProb(const Minibatch& samples) const {
-  const torch::NoGradGuard no_grad;
-  const torch::Tensor head = fused_ != nullptr ? fused_->PolicyHead(samples.obs) : network_->PolicyHead(samples.obs);
-  return network_->options().discrete ? CategoricalLogProb(head, samples.action)
-                                      : GaussianLogProb(head, network_->log_std(), samples.action);
-}
-
-Ppo::TargetFigures Ppo::ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples) {
-  const torch::NoGradGuard no_grad;
+void Ppo::SetSchedules(double progress) {
   const v1::PpoConfig& ppo = config_.ppo();
-  const int64_t columns = batch.reward.size(1), size = batch.reward.numel();
-  const torch::Tensor values = Values(rows.obs);
-  samples.old_value = values.narrow(0, 0, size);
-  torch::Tensor next_value = values.narrow(0, columns, size).clone();
-  if (rows.final_obs.size(0) > 0) next_value.index_copy_(0, batch.final_index, Values(rows.final_obs));
-
-  const bool normalize = config_.model().normalize_returns();
-  const double scale = normalize ? std::sqrt(return_moments_.variance().item<double>() + kEpsilon) : 1.0;
-  const torch::Tensor value = samples.old_value * scale;
-  const AdvantageInput input{batch.reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
-                             batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
-  TargetFigures figures;
-  torch::Tensor returns;
-  if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
-    const torch::Tensor log_ratio = (LogProb(samples) - samples.log_prob).view_as(batch.reward);
-    const VtraceTargets targets =
-        Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), ppo.vtrace_rho_max(), ppo.vtrace_c_max()});
-    samples.advantage = targets.advantage.view({size});
-    returns = targets.target.view({size});
-    figures.vtrace_rho = targets.mean_rho;
-  } else {
-    samples.advantage = GeneralizedAdvantage(input, ppo.gamma(), ppo.gae_lambda()).view({size});
-    returns = samples.advantage + value;
-  }
-  samples.value_target = returns / scale;
-  // What is not finite is skipped in training and must not stay in the statistics for ever either.
-  if (normalize && AllFinite(returns)) return_moments_.Update(returns.view({size, 1}));
-  const double spread = returns.var(/*unbiased=*/false).item<double>();
-  if (spread > 0) figures.explained_variance = 1 - (returns - value).var(/*unbiased=*/false).item<double>() / spread;
-  return figures;
-}
-
-torch::Tensor Ppo::Permutation(int64_t size, uint64_t iteration, uint32_t epoch) const {
-  RandomStream random(seed_, RandomPurpose::kPermutation, iteration, epoch);
-  torch::Tensor order = torch::empty({size}, torch::kInt64);
-  int64_t* begin = order.data_ptr<int64_t>();
-  std::iota(begin, begin + size, int64_t{0});
-  for (int64_t i = size - 1; i > 0; --i) std::swap(begin[i], begin[random.Below(static_cast<uint32_t>(i + 1))]);
-  return order;
-}
-
-Ppo::Figures Ppo::Update(const Batch& batch, double progress, uint64_t iteration) {
-  const v1::PpoConfig& ppo = config_.ppo();
-  const int64_t steps = batch.reward.size(0), size = batch.reward.numel();
-  const int64_t obs_size = network_->options().obs_size;
   const double left = std::max(0.0, 1 - progress);
   if (ppo.lr_schedule() == v1::LEARNING_RATE_SCHEDULE_LINEAR) lr_ = ppo.lr() * left;
   if (ppo.clip_schedule() == v1::SCHEDULE_LINEAR) loss_config_.set_clip(ppo.clip() * left);
   if (ppo.entropy_schedule() == v1::SCHEDULE_LINEAR) {
     loss_config_.set_entropy_coefficient(ppo.entropy_coefficient() * left);
   }
+}
 
-  Rows rows;
-  Minibatch samples;
-  {
-    const torch::NoGradGuard no_grad;
-    const ObsScale scale = obs_scale();
-    rows.obs = scale.Apply(batch.obs).view({-1, obs_size});
-    rows.final_obs = batch.final_obs.defined() ? scale.Apply(batch.final_obs) : torch::empty({0, obs_size});
-    samples.obs = rows.obs.narrow(0, 0, size);
-    samples.action = network_->options().discrete ? batch.action.contiguous().view({size})
-                                                  : batch.action.contiguous().view({size, -1});
-    samples.log_prob = batch.log_prob.contiguous().view({size});
+Ppo::Data Ppo::Prepare(const Batch& batch) {
+  const torch::NoGradGuard no_grad;
+  const ActorCriticOptions& options = network_->options();
+  const int64_t columns = batch.reward.size(1), size = batch.reward.numel();
+  Data data{
+      batch,
+      {batch.reward.size(0), columns, batch.column_offset, batch.total_columns > 0 ? batch.total_columns : columns}};
+  data.obs = batch.obs.reshape({-1, options.obs_size});
+  data.final_obs = batch.final_obs.defined() ? batch.final_obs : torch::empty({0, options.obs_size});
+  data.samples.action = options.discrete ? batch.action.contiguous().view({size})
+                                         : batch.action.contiguous().view({size, options.action_size});
+  data.samples.log_prob = batch.log_prob.contiguous().view({size});
+  ObsScale scale = obs_scale();
+  if (!device_.is_cpu() && !prefetches()) {
+    const std::vector<torch::Tensor> copies = copier_.Finish(copier_.Start(
+        {data.obs, data.final_obs, data.samples.action, data.samples.log_prob, scale.mean, scale.inv_std}));
+    data.obs = copies[0];
+    data.final_obs = copies[1];
+    data.samples.action = copies[2];
+    data.samples.log_prob = copies[3];
+    scale = {copies[4], copies[5]};
+  }
+  data.obs = scale.Apply(data.obs);
+  data.final_obs = scale.Apply(data.final_obs);
+  data.samples.obs = data.obs.narrow(0, 0, size);
+  return data;
+}
+
+absl::StatusOr<double> Ppo::CountReturns(const torch::Tensor& returns, const torch::Tensor& value) {
+  // What is not finite is skipped in training and must not stay in the statistics for ever either.
+  const bool normalize = config_.model().normalize_returns(), finite = AllFinite(returns);
+  double spread = 0, rest = 0;
+  if (collective_ == nullptr) {
+    if (normalize && finite) return_moments_.Update(returns.view({-1, 1}));
+    spread = returns.var(/*unbiased=*/false).item<double>();
+    rest = (returns - value).var(/*unbiased=*/false).item<double>();
+  } else {
+    RunningMoments mine(2);
+    mine.Update(torch::stack({returns, returns - value}, 1));
+    const auto all = MergeOverRanks(collective_, {mine, finite});
+    if (!all.ok()) return all.status();
+    RunningMoments of_returns(1);
+    of_returns.Restore(all->moments.count(), all->moments.mean().narrow(0, 0, 1),
+                       all->moments.variance().narrow(0, 0, 1));
+    if (normalize && all->finite) return_moments_.Merge(of_returns);
+    spread = all->moments.variance()[0].item<double>();
+    rest = all->moments.variance()[1].item<double>();
+  }
+  return spread > 0 ? 1 - rest / spread : 0;
+}
+
+absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
+  const torch::NoGradGuard no_grad;
+  const v1::PpoConfig& ppo = config_.ppo();
+  const Batch& batch = data.batch;
+  const int64_t columns = data.share.columns, size = data.share.size();
+  const auto values = gradient_.Values(data.obs);
+  if (!values.ok()) return values.status();
+  Targets targets;
+  targets.old_value = values->narrow(0, 0, size);
+  torch::Tensor next_value = values->narrow(0, columns, size).clone();
+  if (data.final_obs.size(0) > 0) {
+    const auto final_values = gradient_.Values(data.final_obs);
+    if (!final_values.ok()) return final_values.status();
+    next_value.index_copy_(0, batch.final_index, *final_values);
   }
 
+  const double scale =
+      config_.model().normalize_returns() ? std::sqrt(return_moments_.variance().item<double>() + kEpsilon) : 1.0;
+  const torch::Tensor value = targets.old_value * scale;
+  const AdvantageInput input{batch.reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
+                             batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
+  torch::Tensor returns;
+  if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
+    const auto head = gradient_.PolicyHead(data.samples.obs);
+    if (!head.ok()) return head.status();
+    const torch::Tensor action = data.samples.action.cpu();
+    const torch::Tensor log_prob = network_->options().discrete
+                                       ? CategoricalLogProb(*head, action)
+                                       : GaussianLogProb(*head, network_->log_std().cpu(), action);
+    const torch::Tensor log_ratio = (log_prob - data.samples.log_prob.cpu()).view_as(batch.reward);
+    const VtraceTargets vtrace =
+        Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), ppo.vtrace_rho_max(), ppo.vtrace_c_max()});
+    targets.advantage = vtrace.advantage.view({size});
+    returns = vtrace.target.view({size});
+    std::vector<double> rho = {vtrace.mean_rho};
+    if (collective_ != nullptr) {
+      rho[0] *= static_cast<double>(size) / static_cast<double>(data.share.total_size());
+      if (absl::Status s = SumOverRanks(collective_, &rho); !s.ok()) return s;
+    }
+    targets.figures.vtrace_rho = rho[0];
+  } else {
+    targets.advantage = GeneralizedAdvantage(input, ppo.gamma(), ppo.gae_lambda()).view({size});
+    returns = targets.advantage + value;
+  }
+  targets.value_target = returns / scale;
+  const auto explained = CountReturns(returns, value);
+  if (!explained.ok()) return explained.status();
+  targets.figures.explained_variance = *explained;
+  return targets;
+}
+
+absl::Status Ppo::CountObservations(const Batch& batch) {
+  if (!config_.model().normalize_observations()) return absl::OkStatus();
+  const torch::Tensor rows = batch.obs.narrow(0, 0, batch.reward.size(0)).reshape({-1, batch.obs.size(2)});
+  const bool finite = AllFinite(batch.obs);
+  if (collective_ == nullptr) {
+    if (finite) obs_moments_.Update(rows);
+    return absl::OkStatus();
+  }
+  RunningMoments mine(batch.obs.size(2));
+  mine.Update(rows);
+  const auto all = MergeOverRanks(collective_, {mine, finite});
+  if (!all.ok()) return all.status();
+  if (all->finite) obs_moments_.Merge(all->moments);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, uint64_t iteration) {
+  const v1::PpoConfig& ppo = config_.ppo();
+  SetSchedules(progress);
+  Data data = Prepare(batch);
+  const RowShare& share = data.share;
+  if (share.total_size() == 0) return absl::FailedPreconditionError("the batch has no sample on any rank");
+  if (absl::Status s = CheckShares(
+          collective_, {share.steps, share.offset, share.columns, share.total, static_cast<int64_t>(iteration)});
+      !s.ok()) {
+    return s;
+  }
+
+  const auto shuffle = [&](uint32_t epoch) {
+    return ShuffleMinibatches(share, ppo.minibatch_size(), seed_, iteration, epoch);
+  };
   Totals totals;
+  Targets targets;
   TargetFigures first_targets;
+  MinibatchOrder order = shuffle(0);
   double last_kl = 0;
   int64_t epochs = 0;
-  // Where each minibatch begins in the shuffled samples, and the end; the last one takes the remainder too.
-  std::vector<int64_t> cut;
-  for (int64_t i = 0; i < std::max<int64_t>(1, size / ppo.minibatch_size()); ++i) {
-    cut.push_back(i * ppo.minibatch_size());
-  }
-  cut.push_back(size);
   for (uint32_t epoch = 0; epoch < ppo.epochs(); ++epoch) {
     if (epoch == 0 || ppo.recompute_advantages()) {
-      const TargetFigures targets = ComputeTargets(batch, rows, samples);
-      if (epoch == 0) first_targets = targets;
+      auto computed = ComputeTargets(data);
+      if (!computed.ok()) return computed.status();
+      targets = *std::move(computed);
+      if (epoch == 0) first_targets = targets.figures;
     }
-    const torch::Tensor order = Permutation(size, iteration, epoch);
-    Minibatch in_epoch = samples;
-    if (ppo.normalize_advantages()) in_epoch.advantage = NormalizedAdvantages(samples.advantage, order, cut);
+    torch::Tensor advantage = targets.advantage;
+    if (ppo.normalize_advantages()) {
+      auto normalized = NormalizedAdvantages(advantage, order, collective_);
+      if (!normalized.ok()) return normalized.status();
+      advantage = *std::move(normalized);
+    }
+    const torch::Device device = data.samples.obs.device();
+    data.samples.advantage = advantage.to(device);
+    data.samples.old_value = targets.old_value.to(device);
+    data.samples.value_target = targets.value_target.to(device);
     const Totals before = totals;
-    for (size_t i = 0; i + 1 < cut.size(); ++i) {
-      TrainMinibatch(in_epoch, order.narrow(0, cut[i], cut[i + 1] - cut[i]), totals);
-    }
+    if (absl::Status s = TrainEpoch(data.samples, order, totals); !s.ok()) return s;
     ++epochs;
+    // While a GPU works on what it was given:
+    if (epoch == 0) {
+      if (absl::Status s = CountObservations(batch); !s.ok()) return s;
+    }
+    if (epoch + 1 < ppo.epochs()) order = shuffle(epoch + 1);
+    if (absl::Status s = Settle(before, totals); !s.ok()) return s;
     const int64_t taken = totals.gradient_steps - before.gradient_steps;
     if (taken == 0) continue;
     last_kl = (totals.loss.kl - before.loss.kl) / static_cast<double>(taken);
     if (ppo.kl_stop() > 0 && last_kl > ppo.kl_stop()) break;
   }
-  if (config_.model().normalize_observations() && AllFinite(batch.obs)) {
-    obs_moments_.Update(batch.obs.narrow(0, 0, steps).reshape({-1, obs_size}));
-  }
 
   const double used_lr = lr_;
   if (ppo.lr_schedule() == v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE && totals.gradient_steps > 0) {
     lr_ = AdaptLearningRate(lr_, last_kl, ppo.kl_target());
+  }
+  if (collective_ != nullptr) {
+    if (absl::Status s = CheckEqualDigests(collective_, ParametersDigest()); !s.ok()) return s;
   }
   const double taken = static_cast<double>(std::max<int64_t>(1, totals.gradient_steps));
   Figures figures{{"policy_loss", totals.loss.policy / taken},
@@ -242,75 +271,90 @@ Ppo::Figures Ppo::Update(const Batch& batch, double progress, uint64_t iteration
                   {"grad_norm", totals.grad_norm / taken},
                   {"epochs", static_cast<double>(epochs)},
                   {"gradient_steps", static_cast<double>(totals.gradient_steps)},
-                  {"skipped_steps", static_cast<double>(totals.skipped_steps)}};
+                  {"skipped_steps", static_cast<double>(totals.skipped_steps)},
+                  {"out_of_memory", static_cast<double>(totals.out_of_memory)}};
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) figures["vtrace_rho"] = first_targets.vtrace_rho;
   return figures;
 }
 
-void Ppo::TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, Totals& totals) {
-  const LossValues loss = ComputeGradient(samples, index);
-  const double norm = optimizer_.GradientNorm();
-  if (!std::isfinite(loss.total) || !std::isfinite(norm)) {
-    ++totals.skipped_steps;
-    return;
+absl::Status Ppo::TrainEpoch(const Minibatch& samples, const MinibatchOrder& order, Totals& totals) {
+  const torch::Tensor rows = order.rows.to(samples.obs.device());
+  const auto index = [&](size_t i) { return rows.narrow(0, order.begin[i], order.begin[i + 1] - order.begin[i]); };
+  const size_t count = order.minibatches();
+  if (!prefetches()) {
+    for (size_t i = 0; i < count; ++i) {
+      if (absl::Status s = TrainMinibatch(samples, index(i), order.size[i], totals); !s.ok()) return s;
+    }
+    return absl::OkStatus();
   }
+  std::deque<DeviceCopier::Pending> ahead;
+  size_t next = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (; next < count && next <= i + config_.learner().prefetch_depth(); ++next) {
+      ahead.push_back(copier_.Start(Tensors(samples.Select(index(next)))));
+    }
+    const std::vector<torch::Tensor> copies = copier_.Finish(std::move(ahead.front()));
+    ahead.pop_front();
+    const Minibatch minibatch{copies[0], copies[1], copies[2], copies[3], copies[4], copies[5]};
+    if (absl::Status s = TrainMinibatch(minibatch, torch::Tensor(), order.size[i], totals); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ppo::TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, int64_t size, Totals& totals) {
   const double max_norm = config_.ppo().max_grad_norm();
+  if (enqueues_) {
+    torch::Tensor loss;
+    if (absl::Status s = gradient_.Enqueue(samples, index, size, loss_config_, &loss); !s.ok()) return s;
+    const FlatAdam::Enqueued step = optimizer_.EnqueueStep(torch::full({}, lr_, loss.options()), max_norm);
+    const torch::Tensor taken = step.taken.to(torch::kFloat64);
+    const torch::Tensor terms = torch::cat({loss, step.norm.view({1})}).masked_fill(step.taken.logical_not(), 0);
+    const torch::Tensor figures = torch::cat({terms, taken.view({1}), (1 - taken).view({1})});
+    totals.enqueued = totals.enqueued.defined() ? totals.enqueued + figures : figures;
+    return absl::OkStatus();
+  }
+  LossValues loss;
+  if (absl::Status s = gradient_.Compute(samples, index, size, loss_config_, &loss); !s.ok()) return s;
+  const double norm = optimizer_.GradientNorm();
+  if (!std::isfinite(norm)) {
+    ++totals.skipped_steps;
+    return absl::OkStatus();
+  }
   optimizer_.Step(lr_, max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0);
-  totals.loss.policy += loss.policy;
-  totals.loss.value += loss.value;
-  totals.loss.entropy += loss.entropy;
-  totals.loss.kl += loss.kl;
-  totals.loss.clip_fraction += loss.clip_fraction;
+  totals.loss += loss;
   totals.grad_norm += norm;
   ++totals.gradient_steps;
+  return absl::OkStatus();
 }
 
-LossValues Ppo::ComputeGradient(const Minibatch& samples, const torch::Tensor& index) {
-  optimizer_.gradient().zero_();
-  if (fused_ != nullptr) return fused_->Compute(samples, index.data_ptr<int64_t>(), index.numel(), loss_config_);
-  const Minibatch minibatch = samples.Select(index);
-  const auto [head, value] = network_->PolicyHeadAndValue(minibatch.obs, minibatch.obs);
-  const bool discrete = network_->options().discrete;
-  const torch::Tensor log_prob = discrete ? CategoricalLogProb(head, minibatch.action)
-                                          : GaussianLogProb(head, network_->log_std(), minibatch.action);
-  const torch::Tensor entropy = discrete ? CategoricalEntropy(head) : GaussianEntropy(network_->log_std());
-  const LossTerms terms = PpoLoss(log_prob, minibatch.log_prob, minibatch.advantage, value, minibatch.old_value,
-                                  minibatch.value_target, entropy, loss_config_);
-  terms.total.backward();
-  return {terms.total.item<double>(),   terms.policy.item<double>(), terms.value.item<double>(),
-          terms.entropy.item<double>(), terms.kl.item<double>(),     terms.clip_fraction.item<double>()};
-}
-
-NamedTensors Ppo::ModelState() const {
-  NamedTensors state;
-  for (const auto& [name, parameter] : network_->AllParameters()) state.emplace_back(name, parameter.detach().clone());
-  AppendMoments("obs_normalizer", obs_moments_, state);
-  AppendMoments("return_normalizer", return_moments_, state);
-  return state;
-}
-
-NamedTensors Ppo::OptimizerState() const {
-  return {{"adam.step", torch::full({1}, optimizer_.steps(), torch::kInt64)},
-          {"adam.exp_avg", optimizer_.exp_avg().clone()},
-          {"adam.exp_avg_sq", optimizer_.exp_avg_sq().clone()},
-          {"lr", Scalar(lr_)}};
-}
-
-absl::Status Ppo::Restore(const NamedTensors& model, const NamedTensors& optimizer) {
-  absl::Status status = CheckSameLayout(model, ModelState(), "model");
-  if (status.ok()) status = CheckSameLayout(optimizer, OptimizerState(), "optimizer");
-  if (!status.ok()) return status;
-
-  const torch::NoGradGuard no_grad;
-  const auto parameters = network_->AllParameters();
-  for (size_t i = 0; i < parameters.size(); ++i) torch::Tensor(parameters[i].second).copy_(model[i].second);
-  const auto restore_moments = [&](size_t first, RunningMoments& moments) {
-    moments.Restore(model[first].second.item<double>(), model[first + 1].second, model[first + 2].second);
-  };
-  restore_moments(parameters.size(), obs_moments_);
-  restore_moments(parameters.size() + 3, return_moments_);
-  optimizer_.Restore(optimizer[0].second.item<int64_t>(), optimizer[1].second, optimizer[2].second);
-  lr_ = optimizer[3].second.item<double>();
+absl::Status Ppo::Settle(const Totals& before, Totals& totals) {
+  LossValues& loss = totals.loss;
+  if (totals.enqueued.defined()) {
+    const torch::Tensor enqueued = totals.enqueued.cpu();
+    const double* const sum = enqueued.data_ptr<double>();
+    loss += {0, sum[0], sum[1], sum[2], sum[3], sum[4]};
+    totals.grad_norm += sum[5];
+    totals.gradient_steps += static_cast<int64_t>(sum[6]);
+    totals.skipped_steps += static_cast<int64_t>(sum[7]);
+    totals.enqueued = torch::Tensor();
+  }
+  const int64_t out_of_memory = gradient_.out_of_memory() - out_of_memory_;
+  out_of_memory_ += out_of_memory;
+  if (collective_ == nullptr) {
+    totals.out_of_memory += out_of_memory;
+    return absl::OkStatus();
+  }
+  const LossValues& then = before.loss;
+  std::vector<double> parts = {loss.policy - then.policy,
+                               loss.value - then.value,
+                               loss.entropy - then.entropy,
+                               loss.kl - then.kl,
+                               loss.clip_fraction - then.clip_fraction,
+                               static_cast<double>(out_of_memory)};
+  if (absl::Status s = SumOverRanks(collective_, &parts); !s.ok()) return s;
+  loss = then;
+  loss += {0, parts[0], parts[1], parts[2], parts[3], parts[4]};
+  totals.out_of_memory += static_cast<int64_t>(parts[5]);
   return absl::OkStatus();
 }
 

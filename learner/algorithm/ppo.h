@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,9 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "learner/algorithm/flat_adam.h"
-#include "learner/algorithm/fused_gradient.h"
+#include "learner/algorithm/minibatch_gradient.h"
+#include "learner/algorithm/minibatch_order.h"
 #include "learner/algorithm/ppo_loss.h"
+#include "learner/device_copy.h"
+#include "learner/distributed/collective.h"
 #include "model/actor_critic.h"
 #include "model/normalizer.h"
 #include "skein/v1/config.pb.h"
@@ -23,7 +28,7 @@
 namespace skein {
 
 // One iteration's data in env-index order, time-major, raw observations. N environments, A agents, flattened to M = N*A
-// columns.
+// columns. Of several ranks each has some of the columns, by rank and maybe none; T is the same for all. On the CPU.
 struct Batch {
   torch::Tensor obs;          // float32 [T+1, M, O]
   torch::Tensor action;       // float32 [T, M, D], or int64 [T, M] if discrete
@@ -32,27 +37,44 @@ struct Batch {
   torch::Tensor terminated;   // bool [T, M]
   torch::Tensor truncated;    // bool [T, M]
   torch::Tensor final_obs;    // float32 [K, O], true last observations of truncated episodes
-  torch::Tensor final_index;  // int64 [K], position t * M + m of each
+  torch::Tensor final_index;  // int64 [K], position t * M + m of each, among these columns
+  int64_t column_offset = 0;  // Of these columns among those of all ranks.
+  int64_t total_columns = 0;  // Of all ranks; 0 = only these.
 };
 
 // The schedule kl_adaptive: lr times or over 1.5 when kl is under target / 2 or over 2 target; within [1e-6, 1e-2].
 double AdaptLearningRate(double lr, double kl, double kl_target);
 
 // Learning state of one run: networks, optimizer, normalisers. Not thread-safe.
+// Several ranks make the same calls with their shares of the same batches. Each ends up with the same state, to the
+// bit, and up to rounding with that of a single rank which has the whole batch.
 class Ppo {
  public:
-  // REQUIRES: defaults applied to `config` and validated.
-  Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed);
+  // REQUIRES: defaults applied to `config` and validated. `collective` must outlive this; null: a single rank.
+  Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed, Collective* collective = nullptr,
+      torch::Device device = torch::kCPU);
 
-  // Figures of one update. Averaged over its gradient steps: policy_loss, value_loss, entropy, kl, clip_fraction,
-  // grad_norm. As of its beginning: explained_variance, lr and, in mode async, vtrace_rho (mean clipped importance
-  // weight, 1 when on-policy). Counted: epochs, gradient_steps, skipped_steps.
+  // Figures of one update, of all ranks' data. Averaged over its gradient steps: policy_loss, value_loss, entropy, kl,
+  // clip_fraction, grad_norm. As of its beginning: explained_variance, lr and, in mode async, vtrace_rho (mean clipped
+  // importance weight, 1 when on-policy). Counted: epochs, gradient_steps, skipped_steps, and out_of_memory (how often
+  // passes were made smaller because memory did not suffice).
   using Figures = std::map<std::string, double>;
 
   // Trains on one iteration's data. progress in [0, 1] drives linear schedules. `iteration` keys the minibatch order.
   // Observations are normalised with the statistics before this batch (those the behaviour policy had); the
   // statistics take the batch in afterwards. Not finite: the minibatch is skipped and counted as figure skipped_steps.
-  Figures Update(const Batch& batch, double progress, uint64_t iteration);
+  // ResourceExhausted: memory does not suffice for a single sample. FailedPrecondition: there is no sample, or the
+  // ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as Collective's.
+  // After an error the state is undefined.
+  absl::StatusOr<Figures> Update(const Batch& batch, double progress, uint64_t iteration);
+
+  // Rank 0's state to all. Each rank calls it, once after construction and after Restore. Errors as Update.
+  absl::Status Synchronize();
+  // XXH3-64 of the parameters' bytes.
+  uint64_t ParametersDigest() const;
+
+  // What summing gradients has cost so far; null: a single rank.
+  const GradientReducer* reducer() const { return gradient_.reducer(); }
 
   const ActorCritic& network() const { return *network_; }
   ObsScale obs_scale() const;
@@ -64,11 +86,19 @@ class Ppo {
   absl::Status Restore(const std::vector<std::pair<std::string, torch::Tensor>>& model,
                        const std::vector<std::pair<std::string, torch::Tensor>>& optimizer);
 
+  // For tests. Called before each pass forward and backward with its samples; throws where memory shall not suffice.
+  void SetMemoryProbe(std::function<void(int64_t samples)> probe) { gradient_.memory().SetProbe(std::move(probe)); }
+  // For tests. Does what is otherwise done on a GPU: does not wait for the device in each gradient step.
+  void EnqueueSteps() { enqueues_ = true; }
+
  private:
-  // Batch with observations normalised and rows flattened: R = T * M.
-  struct Rows {
+  // One iteration's data where training takes them from, observations normalised and rows flattened: R = T * M.
+  struct Data {
+    const Batch& batch;
+    RowShare share;
     torch::Tensor obs;        // [R + M, O]
     torch::Tensor final_obs;  // [K, O]
+    Minibatch samples;        // [R]
   };
   // Sums over the gradient steps that were taken.
   struct Totals {
@@ -76,32 +106,45 @@ class Ppo {
     double grad_norm = 0;
     int64_t gradient_steps = 0;
     int64_t skipped_steps = 0;
+    int64_t out_of_memory = 0;
+    torch::Tensor
+        enqueued;  // float64 [8]: policy_loss, ..., clip_fraction, grad_norm, gradient and skipped steps to add.
   };
-
   // Of the targets of one epoch.
   struct TargetFigures {
     double explained_variance = 0;
     double vtrace_rho = 1;
   };
+  struct Targets {
+    torch::Tensor advantage, old_value, value_target;  // [R], on the CPU.
+    TargetFigures figures;
+  };
 
-  torch::Tensor Values(const torch::Tensor& obs) const;
-  // Of the current policy, [R].
-  torch::Tensor LogProb(const Minibatch& samples) const;
-  // Sets advantage, old_value and value_target, all [R].
-  TargetFigures ComputeTargets(const Batch& batch, const Rows& rows, Minibatch& samples);
-  torch::Tensor Permutation(int64_t size, uint64_t iteration, uint32_t epoch) const;
-  // Both on the samples at int64 [B] `index`.
-  void TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, Totals& totals);
-  // The loss and, in the optimizer's gradient buffer, its gradient.
-  LossValues ComputeGradient(const Minibatch& samples, const torch::Tensor& index);
+  void SetSchedules(double progress);
+  bool prefetches() const { return enqueues_ && config_.learner().prefetch_depth() > 0; }
+  Data Prepare(const Batch& batch);
+  absl::StatusOr<Targets> ComputeTargets(const Data& data);
+  // Takes returns into their statistics; gives the share of their variance that `value`, both [R], explains.
+  absl::StatusOr<double> CountReturns(const torch::Tensor& returns, const torch::Tensor& value);
+  absl::Status CountObservations(const Batch& batch);
+  absl::Status TrainEpoch(const Minibatch& samples, const MinibatchOrder& order, Totals& totals);
+  // On the samples at int64 [B] `index`, or on all if undefined; `size` with those of all ranks.
+  absl::Status TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, int64_t size, Totals& totals);
+  // Takes in what was enqueued, and what other ranks have added since `before`.
+  absl::Status Settle(const Totals& before, Totals& totals);
 
   const v1::RunConfig config_;
   const uint64_t seed_;
+  Collective* const collective_;
+  const torch::Device device_;
   std::shared_ptr<ActorCritic> network_;
-  FlatAdam optimizer_;                    // After network_, whose parameters it moves.
-  std::unique_ptr<FusedGradient> fused_;  // Null: autograd.
+  FlatAdam optimizer_;          // After network_, whose parameters it moves.
+  MinibatchGradient gradient_;  // After both.
+  DeviceCopier copier_;
   RunningMoments obs_moments_;
   RunningMoments return_moments_;
+  bool enqueues_;
+  int64_t out_of_memory_ = 0;  // Of gradient_, as far as figures have told it.
   double lr_;
   v1::PpoConfig loss_config_;  // With this iteration's clip and entropy coefficient.
 };

@@ -35,4 +35,19 @@ Minibatch Minibatch::Select(const torch::Tensor& index) const {
           advantage.index_select(0, index), old_value.index_select(0, index), value_target.index_select(0, index)};
 }
 
+Minibatch Minibatch::Narrow(int64_t first, int64_t rows) const {
+  return {obs.narrow(0, first, rows),       action.narrow(0, first, rows),    log_prob.narrow(0, first, rows),
+          advantage.narrow(0, first, rows), old_value.narrow(0, first, rows), value_target.narrow(0, first, rows)};
+}
+
+LossValues& LossValues::operator+=(const LossValues& other) {
+  total += other.total;
+  policy += other.policy;
+  value += other.value;
+  entropy += other.entropy;
+  kl += other.kl;
+  clip_fraction += other.clip_fraction;
+  return *this;
+}
+
 }  // namespace skein

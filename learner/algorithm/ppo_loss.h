@@ -32,12 +32,15 @@ struct Minibatch {
   torch::Tensor value_target;  // float32 [B], in the value net's units
 
   int64_t size() const { return obs.size(0); }
-  Minibatch Select(const torch::Tensor& index) const;  // Rows in the order of int64 [B'], copied.
+  Minibatch Select(const torch::Tensor& index) const;   // Rows in the order of int64 [B'], copied.
+  Minibatch Narrow(int64_t first, int64_t rows) const;  // Views of some rows.
 };
 
 // LossTerms as numbers.
 struct LossValues {
   double total = 0, policy = 0, value = 0, entropy = 0, kl = 0, clip_fraction = 0;
+
+  LossValues& operator+=(const LossValues& other);
 };
 
 }  // namespace skein

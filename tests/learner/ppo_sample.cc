@@ -74,6 +74,31 @@ Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns) {
   return batch;
 }
 
+Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
+  const int64_t total = batch.reward.size(1);
+  Batch part;
+  part.obs = batch.obs.narrow(1, offset, columns).contiguous();
+  part.action = batch.action.narrow(1, offset, columns).contiguous();
+  part.log_prob = batch.log_prob.narrow(1, offset, columns).contiguous();
+  part.reward = batch.reward.narrow(1, offset, columns).contiguous();
+  part.terminated = batch.terminated.narrow(1, offset, columns).contiguous();
+  part.truncated = batch.truncated.narrow(1, offset, columns).contiguous();
+  const torch::Tensor column = batch.final_index.remainder(total) - offset;
+  const torch::Tensor mine = torch::logical_and(column >= 0, column < columns).nonzero().squeeze(1);
+  part.final_obs = batch.final_obs.index_select(0, mine);
+  part.final_index =
+      batch.final_index.index_select(0, mine).div(total, "floor") * columns + column.index_select(0, mine);
+  part.column_offset = offset;
+  part.total_columns = total;
+  return part;
+}
+
+Ppo::Figures Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration) {
+  auto figures = ppo.Update(batch, progress, iteration);
+  EXPECT_TRUE(figures.ok()) << figures.status();
+  return figures.ok() ? *figures : Ppo::Figures();
+}
+
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name) {
   for (const auto& [key, tensor] : state) {
     if (key == name) return tensor;

@@ -22,6 +22,12 @@ Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns);
 // The same with episodes that terminate and others that are truncated.
 Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns);
 
+// Columns [offset, offset + columns) of a batch, as one of several ranks has them.
+Batch Columns(const Batch& batch, int64_t offset, int64_t columns);
+
+// Update, which must succeed.
+Ppo::Figures Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration);
+
 // The tensor of this name; a failure if there is none.
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name);
 // Names and bits of model and optimizer are equal.

@@ -17,8 +17,8 @@ TEST(PpoState, RestoredGoesOnToTheBit) {
         second(config, SampleNetwork(false, shared_trunk), 99);
     for (int iteration = 0; iteration < 6; ++iteration) {
       const Batch batch = CollectEpisodes(whole, 7, 3);
-      whole.Update(batch, iteration / 6.0, iteration);
-      if (iteration < 3) first.Update(batch, iteration / 6.0, iteration);
+      Train(whole, batch, iteration / 6.0, iteration);
+      if (iteration < 3) Train(first, batch, iteration / 6.0, iteration);
       if (iteration == 2) {
         ExpectEqualStates(whole, first);
         ASSERT_TRUE(second.Restore(first.ModelState(), first.OptimizerState()).ok());
@@ -28,7 +28,7 @@ TEST(PpoState, RestoredGoesOnToTheBit) {
         // Same seed as the run's: the permutations are part of what goes on.
         Ppo next(config, SampleNetwork(false, shared_trunk), 1);
         ASSERT_TRUE(next.Restore(second.ModelState(), second.OptimizerState()).ok());
-        next.Update(batch, iteration / 6.0, iteration);
+        Train(next, batch, iteration / 6.0, iteration);
         ExpectEqualStates(whole, next);
         ASSERT_TRUE(second.Restore(next.ModelState(), next.OptimizerState()).ok());
       }
@@ -41,7 +41,7 @@ TEST(PpoState, StatesAreCopies) {
   Ppo ppo(SampleConfig(), SampleNetwork(), 1);
   const auto state = ppo.ModelState();
   const torch::Tensor before = state[0].second.clone();
-  ppo.Update(CollectFrom(ppo, 4, 4), 0, 0);
+  Train(ppo, CollectFrom(ppo, 4, 4), 0, 0);
   EXPECT_TRUE(torch::equal(state[0].second, before));
   EXPECT_FALSE(torch::equal(ppo.ModelState()[0].second, before));
 }

@@ -76,7 +76,7 @@ void ExpectLiteralUpdates(v1::RunConfig config, const ActorCriticOptions& option
     Batch batch = CollectEpisodes(ppo, 12, 4);
     ASSERT_GT(batch.final_index.size(0), 0);
     if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch.log_prob += 0.5 * torch::randn({12, 4});
-    ppo.Update(batch, 0, iteration);
+    Train(ppo, batch, 0, iteration);
     LiteralUpdate(config, batch, 3, network, adam, return_moments);
   }
   for (const auto& [name, want] : network.AllParameters()) {
@@ -114,15 +114,16 @@ TEST(Ppo, AsyncTellsHowFarTheDataAreFromThePolicy) {
   torch::manual_seed(26);
   v1::RunConfig config = SampleConfig();
   Ppo synchronous(config, SampleNetwork(), 1);
-  EXPECT_EQ(synchronous.Update(CollectFrom(synchronous, 8, 4), 0, 0).count("vtrace_rho"), 0u);
+  EXPECT_EQ(Train(synchronous, CollectFrom(synchronous, 8, 4), 0, 0).count("vtrace_rho"), 0u);
   config.mutable_sync()->set_mode(v1::SYNC_MODE_ASYNC);
   config.mutable_ppo()->set_vtrace_rho_max(1);
   config.mutable_ppo()->set_vtrace_c_max(1);
   Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
-  EXPECT_NEAR(Ppo(config, SampleNetwork(), 1).Update(batch, 0, 0).at("vtrace_rho"), 1, 1e-5);
+  Ppo other(config, SampleNetwork(), 1);
+  EXPECT_NEAR(Train(other, batch, 0, 0).at("vtrace_rho"), 1, 1e-5);
   batch.log_prob += std::log(4.0f);  // Every ratio is 1/4.
-  EXPECT_NEAR(ppo.Update(batch, 0, 0).at("vtrace_rho"), 0.25, 1e-5);
+  EXPECT_NEAR(Train(ppo, batch, 0, 0).at("vtrace_rho"), 0.25, 1e-5);
 }
 
 // Mean and deviation of a minibatch are its own: with one minibatch, scaling and shifting advantages changes nothing.
@@ -138,9 +139,9 @@ TEST(Ppo, NormalisesAdvantagesInEachMinibatch) {
   Batch batch = CollectFrom(a, 8, 4);
   batch.terminated.fill_(true);  // An advantage is reward - value; no value is larger than a few.
   batch.reward *= 1000;
-  a.Update(batch, 0, 0);
+  Train(a, batch, 0, 0);
   batch.reward = batch.reward * 2 + 500;
-  b.Update(batch, 0, 0);
+  Train(b, batch, 0, 0);
   EXPECT_TRUE(torch::allclose(a.ModelState()[0].second, b.ModelState()[0].second, 1e-3, 1e-4));
 }
 
@@ -160,7 +161,7 @@ TEST(Ppo, ImprovesContinuousBandit) {
       batch.terminated.fill_(true);
       last = batch.reward.mean().item<double>();
       if (iteration == 0) first = last;
-      EXPECT_EQ(ppo.Update(batch, 0, iteration).at("skipped_steps"), 0);
+      EXPECT_EQ(Train(ppo, batch, 0, iteration).at("skipped_steps"), 0);
     }
     // At first 2 (1 + exp(-1)) = 2.7; a perfect mean at the first deviation leaves 0.74.
     EXPECT_LT(first, -2);
@@ -185,7 +186,7 @@ TEST(Ppo, ImprovesDiscreteContextualBandit) {
     batch.reward = batch.action.eq(want).to(torch::kFloat32);
     batch.terminated.fill_(true);
     last = batch.reward.mean().item<double>();
-    ppo.Update(batch, 0, iteration);
+    Train(ppo, batch, 0, iteration);
   }
   EXPECT_GT(last, 0.85);  // 0.5 at first.
 }
@@ -206,7 +207,7 @@ TEST(Ppo, ReturnOfATruncatedEpisodeHasTheFinalObservationsValue) {
     }
     const double final_value = ActorCritic(ppo.network()).Value(torch::tensor({{0.5f, -0.5f, 1.0f}})).item<double>();
     ASSERT_GT(std::abs(final_value), 1e-3);
-    ppo.Update(batch, 0, 0);
+    Train(ppo, batch, 0, 0);
     // The only return: 2 + 0.9 V(final), or 2 where the episode terminated. Statistics start at variance 1.
     EXPECT_NEAR(Find(ppo.ModelState(), "return_normalizer.mean").item<double>(),
                 truncated ? 2 + 0.9 * final_value : 2.0, 1e-6);
@@ -218,9 +219,9 @@ TEST(Ppo, LastMinibatchTakesTheRemainder) {
   v1::RunConfig config = SampleConfig();
   Ppo ppo(config, SampleNetwork(), 1);
   // 21 samples in minibatches of 8: 8 and 13, twice.
-  EXPECT_EQ(ppo.Update(CollectFrom(ppo, 7, 3), 0, 0).at("gradient_steps"), 4);
+  EXPECT_EQ(Train(ppo, CollectFrom(ppo, 7, 3), 0, 0).at("gradient_steps"), 4);
   // 6 samples, fewer than one minibatch: one of 6, twice.
-  EXPECT_EQ(ppo.Update(CollectFrom(ppo, 2, 3), 0, 1).at("gradient_steps"), 4 / 2);
+  EXPECT_EQ(Train(ppo, CollectFrom(ppo, 2, 3), 0, 1).at("gradient_steps"), 4 / 2);
 }
 
 TEST(Ppo, IterationKeysTheMinibatchOrder) {
@@ -228,9 +229,9 @@ TEST(Ppo, IterationKeysTheMinibatchOrder) {
   Ppo a(SampleConfig(), SampleNetwork(), 1), b(SampleConfig(), SampleNetwork(), 1),
       c(SampleConfig(), SampleNetwork(), 1);
   const Batch batch = CollectFrom(a, 8, 4);
-  a.Update(batch, 0, 5);
-  b.Update(batch, 0, 5);
-  c.Update(batch, 0, 6);
+  Train(a, batch, 0, 5);
+  Train(b, batch, 0, 5);
+  Train(c, batch, 0, 6);
   ExpectEqualStates(a, b);
   EXPECT_FALSE(torch::equal(a.ModelState()[0].second, c.ModelState()[0].second));
 }
@@ -240,7 +241,7 @@ TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
   Ppo ppo(SampleConfig(), SampleNetwork(), 1);
   const Batch batch = CollectFrom(ppo, 8, 4);
   EXPECT_EQ(ppo.obs_scale().mean.abs().sum().item<float>(), 0);
-  ppo.Update(batch, 0, 0);
+  Train(ppo, batch, 0, 0);
   // Of obs[0..T-1]: the last row comes again as the first of the next batch.
   const torch::Tensor rows = batch.obs.narrow(0, 0, 8).reshape({32, 3});
   EXPECT_TRUE(torch::allclose(ppo.obs_scale().mean, rows.mean(0), 1e-4, 1e-5));
@@ -254,7 +255,7 @@ TEST(Ppo, NormalisersCanBeOff) {
   config.mutable_model()->set_normalize_observations(false);
   config.mutable_model()->set_normalize_returns(false);
   Ppo ppo(config, SampleNetwork(), 1);
-  ppo.Update(CollectFrom(ppo, 8, 4), 0, 0);
+  Train(ppo, CollectFrom(ppo, 8, 4), 0, 0);
   EXPECT_TRUE(torch::equal(ppo.obs_scale().mean, torch::zeros({3})));
   EXPECT_TRUE(torch::equal(ppo.obs_scale().inv_std, torch::ones({3})));
   EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 0);
@@ -267,7 +268,7 @@ TEST(Ppo, ReturnStatisticsGrowAtEachRecomputation) {
   for (const bool recompute : {true, false}) {
     config.mutable_ppo()->set_recompute_advantages(recompute);
     Ppo ppo(config, SampleNetwork(), 1);
-    ppo.Update(CollectFrom(ppo, 8, 4), 0, 0);
+    Train(ppo, CollectFrom(ppo, 8, 4), 0, 0);
     // 32 samples, 2 epochs.
     EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), recompute ? 64 : 32);
   }
@@ -278,7 +279,7 @@ TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
   Ppo ppo(SampleConfig(), SampleNetwork(), 1), untouched(SampleConfig(), SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch.reward.fill_(std::numeric_limits<float>::quiet_NaN());
-  const Ppo::Figures figures = ppo.Update(batch, 0, 0);
+  const Ppo::Figures figures = Train(ppo, batch, 0, 0);
   // 32 samples in minibatches of 8, 2 epochs.
   EXPECT_EQ(figures.at("skipped_steps"), 8);
   EXPECT_EQ(figures.at("gradient_steps"), 0);
@@ -297,7 +298,7 @@ TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
   Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch.log_prob[3][2] = -std::numeric_limits<float>::infinity();  // Ratio infinite.
-  const Ppo::Figures figures = ppo.Update(batch, 0, 0);
+  const Ppo::Figures figures = Train(ppo, batch, 0, 0);
   EXPECT_EQ(figures.at("skipped_steps"), 1);
   EXPECT_EQ(figures.at("gradient_steps"), 3);
 }
@@ -306,16 +307,16 @@ TEST(Ppo, SchedulesTheLearningRate) {
   torch::manual_seed(23);
   v1::RunConfig config = SampleConfig();
   Ppo constant(config, SampleNetwork(), 1);
-  EXPECT_EQ(constant.Update(CollectFrom(constant, 4, 4), 0.75, 0).at("lr"), 3e-3);
+  EXPECT_EQ(Train(constant, CollectFrom(constant, 4, 4), 0.75, 0).at("lr"), 3e-3);
   config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_LINEAR);
   Ppo linear(config, SampleNetwork(), 1);
-  EXPECT_DOUBLE_EQ(linear.Update(CollectFrom(linear, 4, 4), 0.75, 0).at("lr"), 7.5e-4);  // 3e-3 * (1 - 0.75)
-  EXPECT_EQ(linear.Update(CollectFrom(linear, 4, 4), 1.25, 1).at("lr"), 0);              // Past the end.
+  EXPECT_DOUBLE_EQ(Train(linear, CollectFrom(linear, 4, 4), 0.75, 0).at("lr"), 7.5e-4);  // 3e-3 * (1 - 0.75)
+  EXPECT_EQ(Train(linear, CollectFrom(linear, 4, 4), 1.25, 1).at("lr"), 0);              // Past the end.
   config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE);
   config.mutable_ppo()->set_kl_target(50);  // So far away that the rate must grow.
   Ppo adaptive(config, SampleNetwork(), 1);
-  EXPECT_EQ(adaptive.Update(CollectFrom(adaptive, 4, 4), 0, 0).at("lr"), 3e-3);
-  EXPECT_DOUBLE_EQ(adaptive.Update(CollectFrom(adaptive, 4, 4), 0, 1).at("lr"), 4.5e-3);
+  EXPECT_EQ(Train(adaptive, CollectFrom(adaptive, 4, 4), 0, 0).at("lr"), 3e-3);
+  EXPECT_DOUBLE_EQ(Train(adaptive, CollectFrom(adaptive, 4, 4), 0, 1).at("lr"), 4.5e-3);
   EXPECT_DOUBLE_EQ(Find(adaptive.OptimizerState(), "lr").item<double>(), 6.75e-3);
 }
 
@@ -335,7 +336,7 @@ TEST(Ppo, KlStopEndsTheEpochs) {
   config.mutable_ppo()->set_lr(0.05);
   config.mutable_ppo()->set_kl_stop(0.001);
   Ppo ppo(config, SampleNetwork(), 1);
-  const Ppo::Figures figures = ppo.Update(CollectFrom(ppo, 16, 4), 0, 0);
+  const Ppo::Figures figures = Train(ppo, CollectFrom(ppo, 16, 4), 0, 0);
   EXPECT_GE(figures.at("epochs"), 1);
   EXPECT_LT(figures.at("epochs"), 10);
   EXPECT_EQ(figures.at("gradient_steps"), 8 * figures.at("epochs"));  // 64 / 8 each
@@ -344,7 +345,7 @@ TEST(Ppo, KlStopEndsTheEpochs) {
 TEST(Ppo, ReportsPlausibleFigures) {
   torch::manual_seed(25);
   Ppo ppo(SampleConfig(), SampleNetwork(), 1);
-  const Ppo::Figures figures = ppo.Update(CollectEpisodes(ppo, 8, 6), 0, 0);
+  const Ppo::Figures figures = Train(ppo, CollectEpisodes(ppo, 8, 6), 0, 0);
   EXPECT_GE(figures.at("kl"), 0);
   EXPECT_GE(figures.at("clip_fraction"), 0);
   EXPECT_LE(figures.at("clip_fraction"), 1);

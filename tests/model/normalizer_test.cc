@@ -56,6 +56,20 @@ TEST(RunningMoments, MergedUpdatesEqualOnePassOverAllRows) {
   ExpectTwoPassMoments(moments, torch::cat({a, b, c}));
 }
 
+TEST(RunningMoments, MergedMomentsEqualOnePassOverAllRows) {
+  const torch::Tensor a = Rows(7, 1), b = Rows(1, 2), c = Rows(30, 3);
+  RunningMoments moments(3), later(3);
+  moments.Update(a);
+  moments.Merge(RunningMoments(3));  // Of no rows.
+  later.Update(b);
+  later.Update(c);
+  moments.Merge(later);
+  ExpectTwoPassMoments(moments, torch::cat({a, b, c}));
+  RunningMoments empty(3);
+  empty.Merge(later);
+  ExpectTwoPassMoments(empty, torch::cat({b, c}));
+}
+
 TEST(RunningMoments, NoRowsChangeNothing) {
   RunningMoments moments(3);
   moments.Update(torch::empty({0, 3}));

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+namespace skein {
+
+// While it lives, and unless `precision` is float32, this thread's matrix products on `device` are of `precision`;
+// parameters keep theirs. What was cast is forgotten at the end. Guards of one thread must end in reverse order.
+class ScopedAutocast {
+ public:
+  ScopedAutocast(torch::Device device, torch::ScalarType precision);
+  ~ScopedAutocast();
+  ScopedAutocast(const ScopedAutocast&) = delete;
+  ScopedAutocast& operator=(const ScopedAutocast&) = delete;
+
+ private:
+  const c10::DeviceType device_;
+  const bool active_;
+  bool was_enabled_ = false;
+  torch::ScalarType precision_before_ = torch::kFloat32;
+};
+
+}  // namespace skein

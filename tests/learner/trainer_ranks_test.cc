@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "base/config.h"
+#include "learner/trainer.h"
+#include "tests/learner/rank_threads.h"
+#include "tests/learner/sample_batch.h"
+
+namespace skein {
+namespace {
+
+EnvSpec Spec() {
+  EnvSpec spec;
+  spec.id = "Sample-v0";
+  spec.obs_size = 3;
+  spec.action_size = 2;
+  spec.action_low = {-1, -1};
+  spec.action_high = {1, 1};
+  return spec;
+}
+
+// Environments come one a slot. 32 samples an iteration.
+v1::RunConfig Config() {
+  v1::RunConfig config;
+  ApplyDefaults(&config);
+  config.mutable_env()->set_id("Sample-v0");
+  config.mutable_rollout()->set_num_envs(4);
+  config.mutable_ppo()->set_minibatch_size(10);
+  config.mutable_ppo()->set_adam_epsilon(1e-5);
+  config.mutable_model()->clear_hidden();
+  config.mutable_model()->add_hidden(8);
+  return config;
+}
+
+// Environments [first, first + envs) of an iteration's data, which are the same whoever has them.
+std::unique_ptr<StagedBatch> MakeStaged(int iteration, int64_t first, int64_t envs) {
+  SampleSizes sizes;
+  sizes.T = 8;
+  sizes.E = 1;
+  auto staged = std::make_unique<StagedBatch>(MakeSampleShape(sizes), envs);
+  staged->Seal();
+  const auto fill = [&](uint32_t key, int64_t rows, int64_t width, std::vector<float>* values) {
+    for (int64_t t = 0; t < rows; ++t) {
+      for (int64_t e = 0; e < envs; ++e) {
+        std::seed_seq seed{key, static_cast<uint32_t>(iteration), static_cast<uint32_t>(t),
+                           static_cast<uint32_t>(first + e)};
+        std::mt19937 random(seed);
+        for (int64_t i = 0; i < width; ++i) {
+          (*values)[(t * envs + e) * width + i] = std::normal_distribution<float>(0, 1)(random);
+        }
+      }
+    }
+  };
+  fill(1, 9, 3, &staged->obs);
+  fill(2, 8, 2, &staged->action);
+  fill(3, 8, 1, &staged->reward);
+  for (float& log_prob : staged->log_prob) log_prob = -2.5f;
+  return staged;
+}
+
+std::string NewFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "trainer_ranks_XXXXXX").string();
+  EXPECT_NE(mkdtemp(name.data()), nullptr);
+  return name;
+}
+
+RunRecord Record(int iterations) {
+  RunRecord record;
+  record.iteration = static_cast<uint64_t>(iterations);
+  record.env_steps = static_cast<uint64_t>(32 * iterations);
+  record.episodes = 7;
+  record.account.set_collected(record.env_steps);
+  v1::Tensor& state = record.env_state.emplace();
+  state.set_name("env_state");
+  state.set_dtype(v1::DATA_TYPE_FLOAT64);
+  state.add_shape(4);
+  state.add_shape(1);
+  const double values[] = {1, 2, 3, 4};
+  state.set_data(values, sizeof(values));
+  return record;
+}
+
+// Iterations [from, to) on one rank, from the folder's checkpoint if from > 0. Saves at the end; returns the digest.
+void Train(Collective* collective, const std::string& folder, int from, int to, std::vector<float>* weights) {
+  const int rank = collective == nullptr ? 0 : collective->rank(),
+            ranks = collective == nullptr ? 1 : collective->size();
+  auto trainer = Trainer::Make(Config(), Spec(), collective);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  if (from > 0) {
+    const auto resumed = (*trainer)->Resume(folder);
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_EQ(resumed->record.iteration, static_cast<uint64_t>(from));
+    EXPECT_EQ(resumed->record.env_steps, static_cast<uint64_t>(32 * from));
+    EXPECT_EQ(resumed->record.episodes, 7u);
+    EXPECT_EQ(resumed->record.account.collected(), static_cast<uint64_t>(32 * from));
+    ASSERT_TRUE(resumed->record.env_state);
+    EXPECT_EQ(resumed->record.env_state->data(), Record(from).env_state->data());
+    EXPECT_FALSE(resumed->checkpoint.digest.empty());
+    EXPECT_FALSE(resumed->checkpoint.path.empty());
+  }
+  const int64_t share = 4 / ranks;
+  for (int i = from; i < to; ++i) {
+    const auto batch = MakeStaged(i, rank * share, share);
+    const auto figures = (*trainer)->Update(batch.get(), 0, i, rank * share, 4);
+    ASSERT_TRUE(figures.ok()) << figures.status();
+  }
+  if (rank != 0) return;
+  EXPECT_EQ((*trainer)->reduction().all_reduces > 0, ranks > 1);
+  const auto saved = (*trainer)->Save(folder, Record(to));
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  const auto snapshot = (*trainer)->Snapshot(1);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  weights->clear();
+  for (const v1::Tensor& tensor : (*snapshot)->tensors()) {
+    const auto* const values = reinterpret_cast<const float*>(tensor.data().data());
+    weights->insert(weights->end(), values, values + tensor.data().size() / sizeof(float));
+  }
+}
+
+TEST(TrainerRanks, ResumesWithAnotherNumberOfRanks) {
+  const std::string one_folder = NewFolder();
+  std::vector<float> want;
+  Train(nullptr, one_folder, 0, 6, &want);
+  for (const bool grows : {false, true}) {
+    const std::string folder = NewFolder();
+    std::vector<float> got;
+    const auto on_two = [&](int from, int to) {
+      RunRanks(2, [&](Collective* collective) { Train(collective, folder, from, to, &got); });
+    };
+    if (grows) {
+      Train(nullptr, folder, 0, 3, &got);
+      on_two(3, 6);
+    } else {
+      on_two(0, 3);
+      Train(nullptr, folder, 3, 6, &got);
+    }
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
+    std::filesystem::remove_all(folder);
+  }
+  std::filesystem::remove_all(one_folder);
+}
+
+TEST(TrainerRanks, AllRanksLearnThatThereIsNoCheckpoint) {
+  const std::string folder = NewFolder();
+  RunRanks(2, [&](Collective* collective) {
+    auto trainer = Trainer::Make(Config(), Spec(), collective);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    const auto resumed = (*trainer)->Resume(collective->rank() == 0 ? folder : "/nowhere");
+    EXPECT_EQ(resumed.status().code(), absl::StatusCode::kNotFound);
+    EXPECT_NE(std::string(resumed.status().message()).find(folder), std::string::npos);
+  });
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TrainerRanks, RefusesADeviceThatIsNotThere) {
+  v1::RunConfig config = Config();
+  config.mutable_learner()->set_device("cuda:7");
+  EXPECT_EQ(Trainer::Make(config, Spec()).status().code(), absl::StatusCode::kFailedPrecondition);
+  config.mutable_learner()->set_device("tpu");
+  EXPECT_EQ(Trainer::Make(config, Spec()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace skein
