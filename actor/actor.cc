@@ -153,6 +153,7 @@ absl::Status Actor::Run(int metrics_port) {
 
 absl::Status Actor::Work(CoordinatorClient* coordinator) {
   const v1::RunConfig& config = coordinator->config();
+  sampler_->SetPeriod(absl::Seconds(config.logging().utilization_interval_seconds()));
   auto env = MakeEnv(config.env().id());
   if (!env.ok()) return env.status();
   const ActorCriticOptions network = MakeActorCriticOptions(config.model(), (*env)->spec());

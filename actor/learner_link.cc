@@ -26,13 +26,25 @@ bool IsFinal(const absl::Status& status) {
          absl::IsUnauthenticated(status) || absl::IsResourceExhausted(status);
 }
 
+bool SameMember(const LearnerLink::Target& a, const LearnerLink::Target& b) {
+  return a.run_id == b.run_id && a.actor_id == b.actor_id && a.generation == b.generation;
+}
+
 }  // namespace
 
 void LearnerLink::SetTarget(const Target& target) {
   absl::MutexLock lock(&mu_);
   if (target == target_) return;
   target_ = target;
-  if (collect_context_ != nullptr) collect_context_->TryCancel();
+  if (collect_context_ == nullptr) return;
+  if (!connected_.address.empty() && !target.address.empty() && SameMember(connected_, target)) {
+    if (!std::exchange(leaving_, true)) {
+      spdlog::info("leaving the learner at {} for the one at {}", connected_.address, target.address);
+    }
+    options_.outbox->LeaveEpoch(epoch_);
+  } else {
+    collect_context_->TryCancel();
+  }
 }
 
 void LearnerLink::Stop() {
@@ -72,21 +84,28 @@ void LearnerLink::WaitUntilEnded(absl::Duration timeout) {
 
 absl::Status LearnerLink::ServeConnections() {
   Backoff backoff(kFirstBackoff, kLongestBackoff);
+  Target target;
+  uint64_t stay = 0;
+  Course course;
   while (true) {
-    Target target;
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(this, &LearnerLink::ReadyToConnect));
       if (StopWaiting()) return absl::OkStatus();
+      if (!SameMember(target, target_)) {
+        stay = 0;
+      } else if (course.left || target.address != target_.address) {
+        ++stay;
+      }
       target = target_;
     }
-    bool welcomed = false;
-    const absl::Status status = ServeOneConnection(target, &welcomed);
+    course = {};
+    const absl::Status status = ServeOneConnection(target, stay, &course);
     absl::MutexLock lock(&mu_);
     if (finished_ || StopWaiting()) return absl::OkStatus();
-    if (!(target == target_)) continue;
+    if (!(target == target_) || course.left) continue;
     if (IsFinal(status)) return status;
-    if (welcomed) {
+    if (course.welcomed) {
       spdlog::warn("connection to the learner at {} broke: {}; connecting again", target.address, status.ToString());
       options_.metrics->CountReconnection();
       backoff.Reset();
@@ -97,7 +116,7 @@ absl::Status LearnerLink::ServeConnections() {
   }
 }
 
-absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcomed) {
+absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay, Course* course) {
   const std::shared_ptr<grpc::Channel> channel = OpenChannel(target.address);
   const auto stub = v1::Learner::NewStub(channel);
   uint64_t epoch;
@@ -113,14 +132,16 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
       grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(channel.get(), collect,
                                                                                                &context));
 
-  const Outbox::Life before = options_.outbox->BeginLife(target.actor_id, target.generation);
+  const uint64_t generation = target.generation + stay;
+  const Outbox::Life before = options_.outbox->BeginLife(
+      target.actor_id, generation, stay > 0 ? Outbox::Undelivered::kSentAgain : Outbox::Undelivered::kGivenUp);
   v1::CollectRequest request;
   v1::Hello& hello = *request.mutable_hello();
   hello.set_protocol_major(kProtocolMajor);
   hello.set_protocol_minor(kProtocolMinor);
   hello.set_run_id(target.run_id);
   hello.set_actor_id(target.actor_id);
-  hello.set_generation(target.generation);
+  hello.set_generation(generation);
   hello.set_ticket_credits(options_.runners + kPrefetchedTickets);
   hello.set_runners(options_.runners);
   *hello.mutable_env_spec() = options_.env_spec;
@@ -132,17 +153,18 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
   absl::Status status;
   if (stream->Write(RequestBytes(request)) && stream->Read(&response)) {
     if (!response.has_welcome()) context.TryCancel();
-    *welcomed = response.has_welcome();
+    course->welcomed = response.has_welcome();
   }
-  if (*welcomed) {
+  if (course->welcomed) {
     spdlog::info("connected to the learner at {}", target.address);
     options_.policies->BeginEpoch(epoch);
     options_.outbox->BeginEpoch(epoch, response.welcome().last_sequence());
     {
       absl::MutexLock lock(&mu_);
       subscribing_ = true;
+      connected_ = target;
     }
-    std::thread writer(&LearnerLink::Write, this, epoch, stream.get());
+    std::thread writer(&LearnerLink::Write, this, epoch, stream.get(), &course->left);
     std::thread subscriber(&LearnerLink::Subscribe, this, epoch, target, stub.get());
     do {
       if (response.has_receipt()) {
@@ -162,7 +184,8 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
     writer.join();
     {
       absl::MutexLock lock(&mu_);
-      subscribing_ = false;
+      subscribing_ = leaving_ = false;
+      connected_ = {};
       if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
     }
     subscriber.join();
@@ -173,7 +196,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, bool* welcome
   return status;
 }
 
-void LearnerLink::Write(uint64_t epoch, CollectStream* stream) {
+void LearnerLink::Write(uint64_t epoch, CollectStream* stream, bool* left) {
   while (auto request = options_.outbox->NextToSend(epoch)) {
     const absl::Duration begin = MonotonicNow();
     // A write fails only when the call is over, which the reader notices too; its status must not be overwritten.
@@ -184,8 +207,9 @@ void LearnerLink::Write(uint64_t epoch, CollectStream* stream) {
   }
   {
     absl::MutexLock lock(&mu_);
-    if (!stopping_) return;
+    if (!stopping_ && !leaving_) return;
   }
+  *left = true;
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
   if (stream->Write(RequestBytes(request))) stream->WritesDone();

@@ -20,7 +20,9 @@ namespace skein {
 
 // An actor's connection to its learner: tickets and receipts in, batches out, policies in; connects again with jittered
 // back-off whenever it breaks.   Outbox <-> Collect stream;   SubscribePolicy stream -> on_policy
-// Thread-safe; Run() occupies one thread and, while connected, starts and joins two more (writer, subscriber).
+// Each stay with a learner is a life of its own in that learner's books, generation + 0, 1, 2, ...: they are closed
+// when the actor leaves, and a learner that it comes back to opens new ones. Thread-safe; Run() occupies one thread
+// and, while connected, starts and joins two more (writer, subscriber).
 class LearnerLink {
  public:
   struct Target {
@@ -44,7 +46,8 @@ class LearnerLink {
   };
   explicit LearnerLink(Options options) : options_(std::move(options)) {}
 
-  // Where to connect; a change breaks the present connection.
+  // Where to connect. Another address for the same member ends the present connection in order: runners finish the
+  // fragments they have begun, these are receipted, goodbye; then comes the other learner. Any other change breaks it.
   void SetTarget(const Target& target);
 
   // Serves connections until the run is over, Stop() or Abort(): OK.
@@ -65,8 +68,13 @@ class LearnerLink {
   using CollectStream = grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CollectResponse>;
 
   absl::Status ServeConnections();
-  absl::Status ServeOneConnection(const Target& target, bool* welcomed);
-  void Write(uint64_t epoch, CollectStream* stream);
+  // How a connection went.
+  struct Course {
+    bool welcomed = false;
+    bool left = false;  // Goodbye was said.
+  };
+  absl::Status ServeOneConnection(const Target& target, uint64_t stay, Course* course);
+  void Write(uint64_t epoch, CollectStream* stream, bool* left);
   void Subscribe(uint64_t epoch, const Target& target, v1::Learner::Stub* stub);
   // Registers the context of a connection to `target` that Abort and SetTarget cancel; nullptr when its call is over.
   void SetContext(const Target& target, grpc::ClientContext* collect);
@@ -80,6 +88,8 @@ class LearnerLink {
   grpc::ClientContext* collect_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   grpc::ClientContext* subscribe_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool subscribing_ ABSL_GUARDED_BY(mu_) = false;
+  Target connected_ ABSL_GUARDED_BY(mu_);      // Whose welcome has come, until the connection is over; else empty.
+  bool leaving_ ABSL_GUARDED_BY(mu_) = false;  // The present connection is to end in order.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool aborted_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;

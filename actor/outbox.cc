@@ -5,23 +5,51 @@
 
 namespace skein {
 
-Outbox::Life Outbox::BeginLife(const std::string& actor_id, uint64_t generation) {
+namespace {
+
+uint64_t EnvSteps(const v1::TrajectoryBatch& batch) { return uint64_t{batch.steps()} * batch.num_envs(); }
+
+}  // namespace
+
+Outbox::Life Outbox::BeginLife(const std::string& actor_id, uint64_t generation, Undelivered undelivered) {
   absl::MutexLock lock(&mu_);
   if (life_.actor_id == actor_id && life_.generation == generation) return before_;
+  if (undelivered == Undelivered::kGivenUp) {
+    for (const Pending& pending : pending_) in_hand_.erase(pending.ticket_id);
+    pending_.clear();
+  }
+  for (const Pending& pending : pending_) life_.env_steps_collected -= EnvSteps(pending.request->batch());
   before_ = life_;
   earlier_env_steps_ += life_.env_steps_collected;
   life_ = {actor_id, generation, 0};
-  for (const Pending& pending : pending_) in_hand_.erase(pending.ticket_id);
-  pending_.clear();
   last_sequence_ = 0;
   sent_sequence_ = 0;
+  RenumberPending();
   return before_;
+}
+
+void Outbox::RenumberPending() {
+  for (Pending& pending : pending_) {
+    auto request = std::make_shared<v1::CollectRequest>(*pending.request);
+    Sign(request->mutable_batch());
+    pending.sequence = last_sequence_;
+    pending.request = std::move(request);
+  }
+}
+
+void Outbox::Sign(v1::TrajectoryBatch* batch) {
+  life_.env_steps_collected += EnvSteps(*batch);
+  batch->set_actor_id(life_.actor_id);
+  batch->set_generation(life_.generation);
+  batch->set_sequence(++last_sequence_);
+  batch->set_env_steps_collected(life_.env_steps_collected);
 }
 
 void Outbox::BeginEpoch(uint64_t epoch, uint64_t last_sequence) {
   absl::MutexLock lock(&mu_);
   epoch_ = epoch;
   connected_ = true;
+  leaving_ = false;
   tickets_.clear();
   granted_anew_.clear();
   while (!pending_.empty() && pending_.front().sequence <= last_sequence) {
@@ -39,9 +67,17 @@ void Outbox::EndEpoch(uint64_t epoch) {
   granted_anew_.clear();
 }
 
+void Outbox::LeaveEpoch(uint64_t epoch) {
+  absl::MutexLock lock(&mu_);
+  if (epoch != epoch_) return;
+  leaving_ = true;
+  tickets_.clear();
+  granted_anew_.clear();
+}
+
 void Outbox::AddTicket(uint64_t epoch, const v1::Ticket& ticket) {
   absl::MutexLock lock(&mu_);
-  if (stopped_ || epoch != epoch_) return;
+  if (stopped_ || leaving_ || epoch != epoch_) return;
   if (in_hand_.count(ticket.id()) > 0) {
     granted_anew_[ticket.id()] = {ticket, epoch};
   } else {
@@ -71,11 +107,7 @@ void Outbox::DropTicket(uint64_t ticket_id) {
 
 void Outbox::PutBatch(v1::TrajectoryBatch batch) {
   absl::MutexLock lock(&mu_);
-  life_.env_steps_collected += uint64_t{batch.steps()} * batch.num_envs();
-  batch.set_actor_id(life_.actor_id);
-  batch.set_generation(life_.generation);
-  batch.set_sequence(++last_sequence_);
-  batch.set_env_steps_collected(life_.env_steps_collected);
+  Sign(&batch);
   const uint64_t ticket_id = batch.ticket_id();
   auto request = std::make_shared<v1::CollectRequest>();
   *request->mutable_batch() = std::move(batch);
@@ -88,7 +120,8 @@ std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
     return !pending_.empty() && pending_.back().sequence > sent_sequence_;
   };
   const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !connected_ || epoch != epoch_ || unsent() || stop_sending_;
+    const bool left = leaving_ && in_hand_.empty() && pending_.empty();
+    return !connected_ || epoch != epoch_ || unsent() || stop_sending_ || left;
   };
   mu_.Await(absl::Condition(&ready));
   if (!connected_ || epoch != epoch_ || !unsent()) return nullptr;

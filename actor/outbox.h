@@ -28,20 +28,26 @@ struct HeldTicket {
 // receipted. Never holds more batches than tickets were granted. Thread-safe.
 class Outbox {
  public:
-  // One life of this actor in the run: numbers start anew, what the life before did not deliver is given up.
+  // One life of this actor in the run: numbers start anew.
   struct Life {
     std::string actor_id;
     uint64_t generation = 0;
     uint64_t env_steps_collected = 0;
   };
+  // What becomes of batches without a receipt when a life begins. kSentAgain: they belong to the new life, under new
+  // numbers, and the life before does not count them.
+  enum class Undelivered { kGivenUp, kSentAgain };
   // Returns the life before (generation 0: none). The same generation again changes nothing.
-  Life BeginLife(const std::string& actor_id, uint64_t generation);
+  Life BeginLife(const std::string& actor_id, uint64_t generation, Undelivered undelivered = Undelivered::kGivenUp);
 
   // A new connection is up and the learner has receipted everything up to `last_sequence`; tickets of earlier
   // connections that no runner has begun are void.
   void BeginEpoch(uint64_t epoch, uint64_t last_sequence);
   // The connection broke: NextToSend returns nullptr for this epoch.
   void EndEpoch(uint64_t epoch);
+  // The connection is to end in order: no runner begins another of its tickets, and NextToSend returns nullptr once all
+  // that was begun is done and receipted.
+  void LeaveEpoch(uint64_t epoch);
 
   // A ticket that this actor is working on already, or has an unreceipted batch for, is not worked on twice: it is
   // handed out again only if DropTicket gives up the work on it.
@@ -53,7 +59,8 @@ class Outbox {
 
   // A finished fragment. Fills in actor, generation, sequence and env_steps_collected.
   void PutBatch(v1::TrajectoryBatch batch);
-  // Blocks for the next batch to send in `epoch`; nullptr: the epoch has ended, or all is sent after StopSending().
+  // Blocks for the next batch to send in `epoch`; nullptr: the epoch has ended, all is sent after StopSending() or
+  // receipted after LeaveEpoch().
   std::shared_ptr<const v1::CollectRequest> NextToSend(uint64_t epoch);
   void Acknowledge(const v1::Receipt& receipt);
 
@@ -76,9 +83,13 @@ class Outbox {
     uint64_t ticket_id = 0;
     std::shared_ptr<const v1::CollectRequest> request;
   };
+  // Counts a batch to the present life, as its next one.
+  void Sign(v1::TrajectoryBatch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   mutable absl::Mutex mu_;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
+  bool leaving_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_sending_ ABSL_GUARDED_BY(mu_) = false;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;

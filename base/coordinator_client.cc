@@ -45,6 +45,8 @@ std::string LastCause(const absl::Status& status) {
 
 class CoordinatorClientImpl : public CoordinatorClient {
  public:
+  using CoordinatorClient::ArriveAtBarrier;
+
   explicit CoordinatorClientImpl(Options options)
       : options_(std::move(options)),
         channel_(OpenChannel(options_.address)),
@@ -122,24 +124,30 @@ class CoordinatorClientImpl : public CoordinatorClient {
     return FromGrpc(stub_->Leave(&context, request, &response));
   }
 
-  absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
-                                                           absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mu_) {
-    if (timeout <= absl::ZeroDuration()) timeout = absl::Seconds(config_.coordinator().barrier_timeout_seconds());
+  absl::StatusOr<BarrierResult> ArriveAtBarrier(const Barrier& barrier) override ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::Duration timeout = barrier.timeout > absl::ZeroDuration()
+                                       ? barrier.timeout
+                                       : absl::Seconds(config_.coordinator().barrier_timeout_seconds());
     const absl::Time deadline = absl::Now() + timeout;
     Backoff backoff(kRetryBase, absl::Seconds(1));
+    v1::BarrierRequest request;
+    request.set_name(barrier.name);
+    request.set_barrier_generation(barrier.generation);
+    request.set_participants(barrier.participants);
+    request.set_payload(barrier.payload);
     while (true) {
       const Membership member = membership();
-      v1::BarrierRequest request;
       request.set_member_id(member.member_id);
       request.set_member_generation(member.generation);
-      request.set_name(name);
-      request.set_barrier_generation(generation);
       request.set_timeout_seconds(std::max(absl::ToDoubleSeconds(deadline - absl::Now()), 0.001));
       v1::BarrierResponse response;
       const absl::Status status = Call(deadline + kBarrierSlack, [&](grpc::ClientContext* context) {
         return stub_->ArriveAtBarrier(context, request, &response);
       });
-      if (status.ok()) return std::vector<std::string>(response.members().begin(), response.members().end());
+      if (status.ok()) {
+        return BarrierResult{{response.members().begin(), response.members().end()},
+                             {response.payloads().begin(), response.payloads().end()}};
+      }
       // Arriving twice is idempotent, so a coordinator that comes back in time is asked again.
       if (!absl::IsUnavailable(status) || absl::Now() >= deadline) return status;
       absl::MutexLock lock(&mu_);
@@ -332,6 +340,14 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Join(Optio
   auto client = std::make_unique<CoordinatorClientImpl>(std::move(options));
   if (absl::Status status = client->Start(); !status.ok()) return status;
   return client;
+}
+
+absl::StatusOr<std::vector<std::string>> CoordinatorClient::ArriveAtBarrier(const std::string& name,
+                                                                            uint64_t generation,
+                                                                            absl::Duration timeout) {
+  absl::StatusOr<BarrierResult> result = ArriveAtBarrier(Barrier{name, generation, timeout, 0, ""});
+  if (!result.ok()) return result.status();
+  return std::move(result->members);
 }
 
 }  // namespace skein

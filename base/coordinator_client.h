@@ -51,10 +51,24 @@ class CoordinatorClient {
   // Sends a last report (fill_report is called once more, here) and leaves. Best effort within 2 s; heartbeats have
   // stopped and waiting calls are cancelled when it returns.
   virtual absl::Status Leave() = 0;
-  // Arrives at a named barrier (see ArriveAtBarrier in the proto); returns who took part. A timeout of 0 is the run's
-  // default. Codes as in the proto; Unavailable: the coordinator was away until the timeout. Cancelled: Leave().
-  virtual absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
-                                                                   absl::Duration timeout) = 0;
+
+  struct Barrier {
+    std::string name;
+    uint64_t generation = 1;                        // Counted by the callers from 1, for each name.
+    absl::Duration timeout = absl::ZeroDuration();  // 0 = the run's default.
+    uint32_t participants = 0;                      // Opens once so many are there; 0 = the live members of the role.
+    std::string payload;                            // For the others; at most 4,096 bytes.
+  };
+  struct BarrierResult {
+    std::vector<std::string> members;   // Who took part, ordered by id.
+    std::vector<std::string> payloads;  // Of each of them.
+  };
+  // Arrives at a named barrier (see ArriveAtBarrier in the proto). Codes as in the proto; Unavailable: the coordinator
+  // was away until the timeout. Cancelled: Leave().
+  virtual absl::StatusOr<BarrierResult> ArriveAtBarrier(const Barrier& barrier) = 0;
+  // Of the live members, with nothing to tell: returns who took part.
+  absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
+                                                           absl::Duration timeout);
 };
 
 }  // namespace skein

@@ -30,13 +30,24 @@ absl::Status Check(const BarrierArrival& arrival) {
                                                    absl::FormatDuration(Barriers::kMaxTimeout), "; got ",
                                                    absl::FormatDuration(arrival.timeout)));
   }
+  if (arrival.payload.size() > Barriers::kMaxPayloadBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a barrier's payload has at most ", Barriers::kMaxPayloadBytes,
+                                                   " bytes; got ", arrival.payload.size()));
+  }
   return absl::OkStatus();
 }
 
-void ReplyToAll(const std::map<std::string, std::vector<WaiterId>>& arrived, const absl::Status& status,
-                const std::vector<std::string>& members, std::vector<BarrierReply>* replies) {
-  for (const auto& [id, waiters] : arrived) {
-    for (WaiterId waiter : waiters) replies->push_back({waiter, status, members});
+std::string NumberText(uint32_t participants) {
+  return participants == 0 ? "all live members" : absl::StrCat(participants, " participants");
+}
+
+template <typename Arrived>
+void ReplyToAll(const Arrived& arrived, const BarrierReply& reply, std::vector<BarrierReply>* replies) {
+  for (const auto& [id, arrival] : arrived) {
+    for (WaiterId waiter : arrival.waiters) {
+      replies->push_back(reply);
+      replies->back().waiter = waiter;
+    }
   }
 }
 
@@ -45,49 +56,71 @@ void ReplyToAll(const std::map<std::string, std::vector<WaiterId>>& arrived, con
 void Barriers::Arrive(const BarrierArrival& arrival, const std::set<std::string>& live, MonotonicTime now,
                       std::vector<BarrierReply>* replies) {
   if (absl::Status status = Check(arrival); !status.ok()) {
-    replies->push_back({arrival.waiter, status, {}});
+    replies->push_back({arrival.waiter, status, {}, {}});
     return;
   }
   const Key key{arrival.role, arrival.name};
   if (barriers_.size() >= kMaxNames && barriers_.count(key) == 0) {
-    replies->push_back(
-        {arrival.waiter, absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNames, " barrier names")), {}});
+    replies->push_back({arrival.waiter,
+                        absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNames, " barrier names")),
+                        {},
+                        {}});
     return;
   }
   Barrier& barrier = barriers_[key];
   if (arrival.generation <= barrier.opened_generation) {
     if (arrival.generation == barrier.opened_generation && barrier.may_repeat.count(arrival.member_id) > 0) {
-      replies->push_back({arrival.waiter, absl::OkStatus(), barrier.opened_members});
+      replies->push_back({arrival.waiter, absl::OkStatus(), barrier.opened_members, barrier.opened_payloads});
     } else {
-      replies->push_back({arrival.waiter, Passed(arrival.name, arrival.generation, barrier.opened_generation), {}});
+      replies->push_back({arrival.waiter, Passed(arrival.name, arrival.generation, barrier.opened_generation), {}, {}});
     }
     return;
   }
   auto [it, is_first] = barrier.rounds.try_emplace(arrival.generation);
   Round& round = it->second;
   if (is_first) {
+    round.number = arrival.participants;
     round.participants = live;
     round.deadline = now + arrival.timeout;
   }
+  if (round.number != arrival.participants) {
+    replies->push_back({arrival.waiter,
+                        absl::FailedPreconditionError(
+                            absl::StrCat(Title(arrival.name, arrival.generation), " takes ", NumberText(round.number),
+                                         ", as its first arrival said; ", arrival.member_id, " wants ",
+                                         NumberText(arrival.participants), ": give all the same number")),
+                        {},
+                        {}});
+    return;
+  }
   round.participants.insert(arrival.member_id);
-  round.arrived[arrival.member_id].push_back(arrival.waiter);
+  round.gone.erase(arrival.member_id);
+  Arrival& own = round.arrived[arrival.member_id];
+  own.waiters.push_back(arrival.waiter);
+  own.payload = arrival.payload;
   OpenWhatIsComplete(arrival.name, &barrier, replies);
 }
 
 void Barriers::OpenWhatIsComplete(const std::string& name, Barrier* barrier, std::vector<BarrierReply>* replies) {
   auto& rounds = barrier->rounds;
   for (auto it = rounds.begin(); it != rounds.end();) {
-    if (it->second.arrived.size() < it->second.participants.size()) {
+    const Round& round = it->second;
+    if (round.arrived.size() < round.size()) {
       ++it;
       continue;
     }
     barrier->opened_generation = it->first;
-    barrier->may_repeat = it->second.participants;
-    barrier->opened_members.assign(barrier->may_repeat.begin(), barrier->may_repeat.end());
-    for (auto lower = rounds.begin(); lower != it; ++lower) {
-      ReplyToAll(lower->second.arrived, Passed(name, lower->first, it->first), {}, replies);
+    barrier->opened_members.clear();
+    barrier->opened_payloads.clear();
+    for (const auto& [id, arrival] : round.arrived) {
+      barrier->opened_members.push_back(id);
+      barrier->opened_payloads.push_back(arrival.payload);
     }
-    ReplyToAll(it->second.arrived, absl::OkStatus(), barrier->opened_members, replies);
+    barrier->may_repeat = {barrier->opened_members.begin(), barrier->opened_members.end()};
+    for (auto lower = rounds.begin(); lower != it; ++lower) {
+      ReplyToAll(lower->second.arrived, {0, Passed(name, lower->first, it->first), {}, {}}, replies);
+    }
+    ReplyToAll(round.arrived, {0, absl::OkStatus(), barrier->opened_members, barrier->opened_payloads}, replies);
     it = rounds.erase(rounds.begin(), std::next(it));
   }
 }
@@ -97,7 +130,7 @@ void Barriers::Cancel(WaiterId waiter) {
     for (auto round = barrier.rounds.begin(); round != barrier.rounds.end(); ++round) {
       auto& arrived = round->second.arrived;
       for (auto member = arrived.begin(); member != arrived.end(); ++member) {
-        auto& waiters = member->second;
+        auto& waiters = member->second.waiters;
         auto found = std::find(waiters.begin(), waiters.end(), waiter);
         if (found == waiters.end()) continue;
         waiters.erase(found);
@@ -109,18 +142,33 @@ void Barriers::Cancel(WaiterId waiter) {
   }
 }
 
+void Barriers::AddMember(v1::Role role, const std::string& id) {
+  for (auto& [key, barrier] : barriers_) {
+    if (key.first != role) continue;
+    for (auto& [generation, round] : barrier.rounds) {
+      if (round.number == 0) continue;
+      round.participants.insert(id);
+      round.gone.erase(id);
+    }
+  }
+}
+
 void Barriers::RemoveMembers(const std::set<std::string>& ids, std::vector<BarrierReply>* replies) {
   for (auto& [key, barrier] : barriers_) {
     for (const std::string& id : ids) barrier.may_repeat.erase(id);
     for (auto it = barrier.rounds.begin(); it != barrier.rounds.end();) {
       Round& round = it->second;
       for (const std::string& id : ids) {
-        round.participants.erase(id);
+        if (round.number == 0) {
+          round.participants.erase(id);
+        } else if (round.participants.count(id) > 0) {
+          round.gone.insert(id);
+        }
         auto own = round.arrived.extract(id);
         if (own.empty()) continue;
         const absl::Status gone = absl::FailedPreconditionError(
             absl::StrCat(id, " is no longer a live member; it was waiting at ", Title(key.second, it->first)));
-        for (WaiterId waiter : own.mapped()) replies->push_back({waiter, gone, {}});
+        for (WaiterId waiter : own.mapped().waiters) replies->push_back({waiter, gone, {}, {}});
       }
       it = round.arrived.empty() ? barrier.rounds.erase(it) : std::next(it);
     }
@@ -134,6 +182,20 @@ void Barriers::ForgetRole(v1::Role role) {
   }
 }
 
+// "1 of 3 arrived; absent: learner-1"; with a number "1 of 3 arrived, 2 missing; absent: learner-1, learner-2 (gone)".
+std::string Barriers::AbsenceOf(const Round& round) {
+  std::vector<std::string> absent;
+  for (const std::string& id : round.participants) {
+    if (round.arrived.count(id) == 0) absent.push_back(round.gone.count(id) > 0 ? id + " (gone)" : id);
+  }
+  std::string text = absl::StrCat(round.arrived.size(), " of ", round.size(), " arrived");
+  if (round.number > 0) absl::StrAppend(&text, ", ", round.number - round.arrived.size(), " missing");
+  if (!absent.empty()) absl::StrAppend(&text, "; absent: ", absl::StrJoin(absent, ", "));
+  const size_t unknown = round.size() - std::min(round.size(), round.arrived.size() + absent.size());
+  if (unknown > 0) absl::StrAppend(&text, "; ", unknown, " never joined");
+  return text;
+}
+
 int Barriers::Tick(MonotonicTime now, std::vector<BarrierReply>* replies) {
   int timed_out = 0;
   for (auto& [key, barrier] : barriers_) {
@@ -143,15 +205,13 @@ int Barriers::Tick(MonotonicTime now, std::vector<BarrierReply>* replies) {
         ++it;
         continue;
       }
-      std::vector<std::string> absent;
-      for (const std::string& id : round.participants) {
-        if (round.arrived.count(id) == 0) absent.push_back(id);
-      }
       ReplyToAll(round.arrived,
-                 absl::DeadlineExceededError(absl::StrCat(Title(key.second, it->first), " timed out with ",
-                                                          round.arrived.size(), " of ", round.participants.size(),
-                                                          " arrived; absent: ", absl::StrJoin(absent, ", "))),
-                 {}, replies);
+                 {0,
+                  absl::DeadlineExceededError(
+                      absl::StrCat(Title(key.second, it->first), " timed out with ", AbsenceOf(round))),
+                  {},
+                  {}},
+                 replies);
       it = barrier.rounds.erase(it);
       ++timed_out;
     }

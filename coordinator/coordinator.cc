@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   std::unique_ptr<Coordinator> coordinator(new Coordinator);
   coordinator->registry_ = std::make_shared<prometheus::Registry>();
   coordinator->metrics_ = std::make_unique<CoordinatorMetrics>(coordinator->registry_.get());
-  coordinator->sampler_ = std::make_unique<ResourceSampler>(coordinator->registry_.get());
+  coordinator->sampler_ = std::make_unique<ResourceSampler>(
+      coordinator->registry_.get(), absl::Seconds(config->logging().utilization_interval_seconds()));
   CoordinatorState::Options state;
   state.run_id = options.run_id.empty() ? RandomRunId() : options.run_id;
   state.run_directory = options.run_directory;

@@ -17,6 +17,8 @@ bool IsFinal(v1::RunState state) {
 
 bool LeadsRun(const Member& member) { return member.role == v1::ROLE_LEARNER && member.rank == 0; }
 
+uint32_t RanksOf(const v1::JoinRequest& request) { return std::max(request.ranks(), 1u); }
+
 absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id) {
   if (request.protocol_major() != kProtocolMajor) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -34,13 +36,19 @@ absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id
   if (request.role() == v1::ROLE_LEARNER && request.data_address().empty()) {
     return absl::InvalidArgumentError("a learner must give the data_address of its Learner service");
   }
+  if (request.role() == v1::ROLE_LEARNER && request.rank() >= RanksOf(request)) {
+    return absl::InvalidArgumentError(absl::StrCat("rank must be 0 to ", RanksOf(request) - 1, ", as there are ",
+                                                   RanksOf(request), RanksOf(request) == 1 ? " rank" : " ranks",
+                                                   "; got ", request.rank()));
+  }
   return absl::OkStatus();
 }
 
 Member MemberOf(const v1::JoinRequest& request) {
   Member member;
   member.role = request.role();
-  member.rank = request.rank();
+  member.rank = request.role() == v1::ROLE_LEARNER ? request.rank() : 0;
+  member.ranks = RanksOf(request);
   member.runners = request.runners();
   member.host = request.host();
   member.pid = request.pid();
@@ -59,6 +67,7 @@ v1::MemberStatus StatusOf(const Member& member, MonotonicTime now) {
   status.set_metrics_address(member.metrics_address);
   status.set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - member.last_heartbeat));
   status.set_runners(member.runners);
+  status.set_rank(member.rank);
   *status.mutable_report() = member.report;
   return status;
 }
@@ -90,7 +99,8 @@ absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& r
     progress_.set_state(v1::RUN_STATE_STARTING);
     progress_.clear_last_error();
   }
-  UpdateAssignment();
+  barriers_.AddMember(member.role, member.id);
+  UpdateAssignment(effects);
 
   v1::JoinResponse response;
   response.set_member_id(member.id);
@@ -111,6 +121,7 @@ absl::StatusOr<v1::HeartbeatResponse> CoordinatorState::Heartbeat(const v1::Hear
   (*member)->last_heartbeat = now;
   TakeReports(*member, request.has_report() ? &request.report() : nullptr,
               request.has_progress() ? &request.progress() : nullptr);
+  if ((*member)->role == v1::ROLE_LEARNER) ServeStarving(now, effects);
   v1::HeartbeatResponse response;
   response.set_run_state(progress_.state());
   response.set_learner_address(LearnerAddressOf(request.member_id()));
@@ -131,7 +142,7 @@ void CoordinatorState::Arrive(WaiterId waiter, const v1::BarrierRequest& request
   Tick(now, effects);
   absl::StatusOr<Member*> member = membership_.Find(request.member_id(), request.member_generation());
   if (!member.ok()) {
-    effects->replies.push_back({waiter, absl::FailedPreconditionError(member.status().message()), {}});
+    effects->replies.push_back({waiter, absl::FailedPreconditionError(member.status().message()), {}, {}});
     return;
   }
   const double seconds = request.timeout_seconds() == 0 ? options_.config.coordinator().barrier_timeout_seconds()
@@ -139,7 +150,8 @@ void CoordinatorState::Arrive(WaiterId waiter, const v1::BarrierRequest& request
   const v1::Role role = (*member)->role;
   // absl::Seconds(NaN) is not usable; a negative duration is refused as NaN should be.
   const absl::Duration timeout = seconds == seconds ? absl::Seconds(seconds) : -absl::InfiniteDuration();
-  barriers_.Arrive({waiter, role, request.member_id(), request.name(), request.barrier_generation(), timeout},
+  barriers_.Arrive({waiter, role, request.member_id(), request.name(), request.barrier_generation(), timeout,
+                    request.participants(), request.payload()},
                    membership_.IdsOf(role), now, &effects->replies);
   next_deadline_ = std::min(next_deadline_, barriers_.NextDeadline());
 }
@@ -172,7 +184,7 @@ void CoordinatorState::Depart(const std::vector<Member>& members, MembershipChan
   for (v1::Role role : {v1::ROLE_LEARNER, v1::ROLE_ACTOR}) {
     if (membership_.IdsOf(role).empty()) barriers_.ForgetRole(role);
   }
-  UpdateAssignment();
+  UpdateAssignment(effects);
 }
 
 void CoordinatorState::LoseLearner() {
@@ -201,13 +213,40 @@ void CoordinatorState::NoteError(const std::string& member_id, const std::string
   if (!now.empty() && now != before && last_error_.empty()) last_error_ = absl::StrCat(member_id, ": ", now);
 }
 
-void CoordinatorState::UpdateAssignment() {
-  assignment_.Update(membership_.IdsOf(v1::ROLE_LEARNER), membership_.IdsOf(v1::ROLE_ACTOR));
+void CoordinatorState::UpdateAssignment(Effects* effects) {
+  std::set<uint32_t> ranks;
+  std::map<std::string, uint32_t> actors;
+  for (const auto& [id, member] : membership_.members()) {
+    if (member.role == v1::ROLE_LEARNER) {
+      ranks.insert(member.rank);
+    } else {
+      actors[id] = member.runners;
+    }
+  }
+  const std::vector<Assignment::Move> moves = assignment_.Update(ranks, actors);
+  actor_moves_ += moves.size();
+  effects->moves.insert(effects->moves.end(), moves.begin(), moves.end());
 }
 
-std::string CoordinatorState::LearnerAddressOf(const std::string& member_id) const {
-  auto learner = membership_.members().find(assignment_.LearnerOf(member_id));
-  return learner == membership_.members().end() ? "" : learner->second.data_address;
+void CoordinatorState::ServeStarving(MonotonicTime now, Effects* effects) {
+  std::map<uint32_t, double> waiting;
+  for (const auto& [id, member] : membership_.members()) {
+    if (member.role == v1::ROLE_LEARNER) waiting[member.rank] = member.report.starving_seconds();
+  }
+  const std::optional<Assignment::Move> move = assignment_.ServeStarving(waiting, now);
+  if (!move) return;
+  ++actor_moves_;
+  effects->moves.push_back(*move);
+}
+
+const Member* CoordinatorState::LearnerOf(const std::string& actor) const {
+  const std::optional<uint32_t> rank = assignment_.RankOf(actor);
+  return rank ? membership_.FindLearner(*rank) : nullptr;
+}
+
+std::string CoordinatorState::LearnerAddressOf(const std::string& actor) const {
+  const Member* learner = LearnerOf(actor);
+  return learner == nullptr ? "" : learner->data_address;
 }
 
 v1::StatusResponse CoordinatorState::Status(MonotonicTime now) const {
@@ -217,10 +256,15 @@ v1::StatusResponse CoordinatorState::Status(MonotonicTime now) const {
   status.set_env_id(options_.config.env().id());
   status.set_state(progress_.state());
   *status.mutable_progress() = progress_;
-  for (const auto& [id, member] : membership_.members()) *status.add_members() = StatusOf(member, now);
+  for (const auto& [id, member] : membership_.members()) {
+    *status.add_members() = StatusOf(member, now);
+    const Member* learner = LearnerOf(id);
+    if (learner != nullptr) status.mutable_members()->rbegin()->set_learner_id(learner->id);
+  }
   status.set_joins(joins_);
   status.set_leaves(leaves_);
   status.set_expirations(expirations_);
+  status.set_actor_moves(actor_moves_);
   status.set_uptime_seconds(absl::ToDoubleSeconds(now));
   status.set_run_directory(options_.run_directory);
   status.set_last_error(last_error_);

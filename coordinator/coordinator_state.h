@@ -24,6 +24,7 @@ struct MembershipChange {
 struct Effects {
   std::vector<BarrierReply> replies;      // Blocked calls to finish now.
   std::vector<MembershipChange> changes;  // In their order, for logs and metrics.
+  std::vector<Assignment::Move> moves;    // Actors that got another learner.
   int barriers_timed_out = 0;
 };
 
@@ -42,8 +43,9 @@ class CoordinatorState {
   };
   explicit CoordinatorState(Options options);
 
-  // Addresses are complete already. FailedPrecondition: protocol major or run id differs (names both).
-  // AlreadyExists: a learner with that rank is alive. InvalidArgument: no role, a learner without data_address.
+  // Addresses are complete already. FailedPrecondition: protocol major, run id or number of ranks differs (names both).
+  // AlreadyExists: a learner with that rank is alive. InvalidArgument: no role, a learner without data_address or with
+  // a rank that there is not.
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request, MonotonicTime now, Effects* effects);
 
   // NotFound: not a member. FailedPrecondition: stale generation.
@@ -71,8 +73,10 @@ class CoordinatorState {
   void TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress);
   void NoteError(const std::string& member_id, const std::string& before, const std::string& now);
   void LoseLearner();
-  void UpdateAssignment();
-  std::string LearnerAddressOf(const std::string& member_id) const;
+  void UpdateAssignment(Effects* effects);
+  void ServeStarving(MonotonicTime now, Effects* effects);
+  const Member* LearnerOf(const std::string& actor) const;  // nullptr: there is none.
+  std::string LearnerAddressOf(const std::string& actor) const;
 
   const Options options_;
   const absl::Duration lease_;
@@ -86,6 +90,7 @@ class CoordinatorState {
   uint64_t joins_ = 0;
   uint64_t leaves_ = 0;
   uint64_t expirations_ = 0;
+  uint64_t actor_moves_ = 0;
 };
 
 }  // namespace skein

@@ -19,14 +19,23 @@ const char* RoleName(v1::Role role) {
   }
 }
 
+std::string LearnerId(uint32_t rank) { return absl::StrCat("learner-", rank); }
+
 absl::StatusOr<const Member*> Membership::Join(Member member, MonotonicTime now) {
   if (member.role == v1::ROLE_LEARNER) {
-    member.id = absl::StrCat("learner-", member.rank);
-    auto found = members_.find(member.id);
-    if (found != members_.end()) {
-      return absl::AlreadyExistsError(absl::StrCat("learner rank ", member.rank, " is alive already: ", member.id,
-                                                   " on ", found->second.host, ", pid ", found->second.pid));
+    for (const auto& [id, other] : members_) {
+      if (other.role != v1::ROLE_LEARNER || other.ranks == member.ranks) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "rank ", member.rank, " was started as one of ", member.ranks, " learners, ", id, " on ", other.host,
+          ", pid ", other.pid, ", as one of ", other.ranks,
+          "; start all ranks with the same number (--learners, WORLD_SIZE or SLURM_NTASKS); another number of ranks ",
+          "is accepted once those that run have ended"));
     }
+    if (const Member* alive = FindLearner(member.rank); alive != nullptr) {
+      return absl::AlreadyExistsError(absl::StrCat("learner rank ", member.rank, " is alive already: ", alive->id,
+                                                   " on ", alive->host, ", pid ", alive->pid));
+    }
+    member.id = LearnerId(member.rank);
   } else {
     member.id = absl::StrCat("actor-", ++last_actor_);
   }
@@ -73,6 +82,11 @@ MonotonicTime Membership::NextExpiry() const {
   MonotonicTime next = absl::InfiniteDuration();
   for (const auto& [id, member] : members_) next = std::min(next, member.last_heartbeat + lease_);
   return next;
+}
+
+const Member* Membership::FindLearner(uint32_t rank) const {
+  auto found = members_.find(LearnerId(rank));
+  return found == members_.end() ? nullptr : &found->second;
 }
 
 std::set<std::string> Membership::IdsOf(v1::Role role) const {

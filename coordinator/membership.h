@@ -17,11 +17,14 @@ namespace skein {
 // "learner" or "actor", as in member ids, metrics and messages.
 const char* RoleName(v1::Role role);
 
+std::string LearnerId(uint32_t rank);  // "learner-0"
+
 struct Member {
   std::string id;           // "actor-1", "learner-0" (its rank).
   uint64_t generation = 0;  // Unique to this join; later joins have higher ones.
   v1::Role role = v1::ROLE_UNSPECIFIED;
   uint32_t rank = 0;     // Learners only.
+  uint32_t ranks = 1;    // Learners only: how many there are, itself included.
   uint32_t runners = 0;  // Actors only.
   std::string host;      // For people.
   int64_t pid = 0;
@@ -40,7 +43,8 @@ class Membership {
   Membership(absl::Duration lease, uint64_t last_generation) : lease_(lease), last_generation_(last_generation) {}
 
   // Gives `member` its id, generation and lease. REQUIRES: member.role is a learner's or an actor's.
-  // AlreadyExists: a learner with that rank is alive.
+  // AlreadyExists: a learner with that rank is alive. FailedPrecondition: a live learner has another number of ranks
+  // (names both).
   absl::StatusOr<const Member*> Join(Member member, MonotonicTime now);
 
   // The live member. NotFound: no such member. FailedPrecondition: it has joined again since.
@@ -55,6 +59,7 @@ class Membership {
   // When the next lease ends if nobody renews.
   MonotonicTime NextExpiry() const;
 
+  const Member* FindLearner(uint32_t rank) const;  // nullptr: it is not alive.
   std::set<std::string> IdsOf(v1::Role role) const;
   const std::map<std::string, Member>& members() const { return members_; }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/metrics.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "base/run_state_name.h"
 
@@ -44,6 +46,13 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   barrier_timeouts_ = &CounterFamily(registry, "skein_coordinator_barrier_timeouts_total",
                                      "Barriers that reached their deadline with members absent.")
                            .Add({});
+  auto& moves = CounterFamily(registry, "skein_coordinator_actor_moves_total",
+                              "Times that an actor was given another learner, by reason.");
+  moves_for_balance_ = &moves.Add({{"reason", "balance"}});
+  moves_for_starvation_ = &moves.Add({{"reason", "starvation"}});
+  learner_runners_ = &GaugeFamily(registry, "skein_coordinator_learner_runners",
+                                  "Runner threads of the live actors that feed a learner.");
+  learner_runners_->Add({{"learner", LearnerId(0)}});
   run_info_ = &GaugeFamily(registry, "skein_coordinator_run_info", "Always 1; the labels name the run.");
   auto& states = GaugeFamily(registry, "skein_coordinator_run_state", "1 for the state the run is in, else 0.");
   for (v1::RunState state : {v1::RUN_STATE_STARTING, v1::RUN_STATE_WAITING_FOR_DATA, v1::RUN_STATE_TRAINING,
@@ -88,6 +97,11 @@ void CoordinatorMetrics::MemberChanged(const MembershipChange& change) {
       break;
   }
   role.members->Decrement();
+  if (change.member.role == v1::ROLE_LEARNER) learner_runners_->Add({{"learner", change.member.id}}).Set(0);
+}
+
+void CoordinatorMetrics::ActorMoved(const Assignment::Move& move) {
+  (move.starvation ? moves_for_starvation_ : moves_for_balance_)->Increment();
 }
 
 void CoordinatorMetrics::CallRefused(const std::string& call, absl::StatusCode code) {
@@ -102,6 +116,12 @@ void CoordinatorMetrics::BarrierWaitEnded(absl::Duration wait) {
 void CoordinatorMetrics::RunReported(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
   run_info_->Add({{"run_id", status.run_id()}, {"run", status.run_name()}, {"env", status.env_id()}}).Set(1);
+  std::map<std::string, double> runners;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() == RoleName(v1::ROLE_LEARNER)) runners[member.member_id()] += 0;
+    if (!member.learner_id().empty()) runners[member.learner_id()] += std::max(member.runners(), 1u);
+  }
+  for (const auto& [learner, count] : runners) learner_runners_->Add({{"learner", learner}}).Set(count);
   for (auto& [state, gauge] : run_states_) gauge->Set(state == status.state() ? 1 : 0);
   const v1::StepAccount& account = progress.account();
   run_steps_["collected"]->Set(account.collected());

@@ -27,6 +27,7 @@ class CoordinatorMetrics {
   void BarrierWaitBegan() { barrier_waiters_->Increment(); }
   void BarrierWaitEnded(absl::Duration wait);
   void BarriersTimedOut(int barriers) { barrier_timeouts_->Increment(barriers); }
+  void ActorMoved(const Assignment::Move& move);
   void RunReported(const v1::StatusResponse& status);
 
  private:
@@ -46,6 +47,9 @@ class CoordinatorMetrics {
   prometheus::Gauge* barrier_waiters_;
   prometheus::Histogram* barrier_wait_;
   prometheus::Counter* barrier_timeouts_;
+  prometheus::Counter* moves_for_balance_;
+  prometheus::Counter* moves_for_starvation_;
+  prometheus::Family<prometheus::Gauge>* learner_runners_;
   prometheus::Gauge* env_steps_;
   prometheus::Gauge* target_env_steps_;
   prometheus::Gauge* iteration_;

@@ -46,7 +46,10 @@ class CoordinatorService::Waiter final : public grpc::ServerUnaryReactor {
 
   MonotonicTime arrived() const { return arrived_; }
   void End(const BarrierReply& reply) {
-    if (reply.status.ok()) response_->mutable_members()->Add(reply.members.begin(), reply.members.end());
+    if (reply.status.ok()) {
+      response_->mutable_members()->Add(reply.members.begin(), reply.members.end());
+      response_->mutable_payloads()->Add(reply.payloads.begin(), reply.payloads.end());
+    }
     Finish(ToGrpc(reply.status));
   }
 
@@ -81,7 +84,7 @@ void CoordinatorService::Shutdown() {
   }
   for (const auto& [id, waiter] : waiters) {
     metrics_->BarrierWaitEnded(Now() - waiter->arrived());
-    waiter->End({id, absl::UnavailableError("the coordinator is shutting down"), {}});
+    waiter->End({id, absl::UnavailableError("the coordinator is shutting down"), {}, {}});
   }
   if (timer_.joinable()) timer_.join();
 }
@@ -119,7 +122,12 @@ void CoordinatorService::Carry(Outcome outcome) {
     metrics_->MemberChanged(change);
     Log(change);
   }
-  if (!outcome.effects.changes.empty()) metrics_->RunReported(Status());
+  for (const Assignment::Move& move : outcome.effects.moves) {
+    metrics_->ActorMoved(move);
+    spdlog::info("{} goes from {} to {}{}", move.actor, LearnerId(move.from), LearnerId(move.to),
+                 move.starvation ? ", which starves" : "");
+  }
+  if (!outcome.effects.changes.empty() || !outcome.effects.moves.empty()) metrics_->RunReported(Status());
 }
 
 absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinRequest& request,
@@ -229,7 +237,7 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
   }
   metrics_->BarrierWaitEnded(Now() - waiter->arrived());
   metrics_->CallRefused("ArriveAtBarrier", absl::StatusCode::kCancelled);
-  waiter->End({id, absl::CancelledError("the caller is gone"), {}});
+  waiter->End({id, absl::CancelledError("the caller is gone"), {}, {}});
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,

@@ -61,7 +61,7 @@ std::string RunTable(const v1::StatusResponse& status) {
       Row("Checkpoint", progress.checkpoint()), Row("Up for", Seconds(status.uptime_seconds())),
       Row("Joins, leaves, expirations",
           absl::StrCat(status.joins(), ", ", status.leaves(), ", ", status.expirations())),
-      "</table>\n");
+      Row("Actors moved", absl::StrCat(status.actor_moves())), "</table>\n");
 }
 
 std::string MemberRow(const v1::MemberStatus& member) {
@@ -70,8 +70,10 @@ std::string MemberRow(const v1::MemberStatus& member) {
   if (!member.metrics_address().empty()) {
     name = absl::StrCat("<a href=\"http://", Escape(member.metrics_address()), "/metrics\">", name, "</a>");
   }
-  return absl::StrCat("<tr><td>", name, "</td><td>", Escape(member.host()), "</td><td class=\"number\">", member.pid(),
-                      "</td><td class=\"number\">", FormatCount(report.env_steps()), "</td><td class=\"number\">",
+  const std::string place = member.role() == "learner" ? absl::StrCat("rank ", member.rank()) : member.learner_id();
+  return absl::StrCat("<tr><td>", name, "</td><td>", Escape(place), "</td><td>", Escape(member.host()),
+                      "</td><td class=\"number\">", member.pid(), "</td><td class=\"number\">",
+                      FormatCount(report.env_steps()), "</td><td class=\"number\">",
                       absl::StrFormat("%.0f", report.env_steps_per_second()), "</td><td class=\"number\">",
                       FormatCount(report.policy_version()), "</td><td class=\"number\">",
                       absl::StrFormat("%.0f %%", 100 * report.cpu_ratio()), "</td><td class=\"number\">",
@@ -82,7 +84,7 @@ std::string MemberRow(const v1::MemberStatus& member) {
 
 std::string MemberTable(const v1::StatusResponse& status) {
   std::string table = absl::StrCat("<h2>Members (", status.members_size(),
-                                   ")</h2>\n<div class=\"wide\"><table>\n<tr><th>Member</th><th>Host</th>"
+                                   ")</h2>\n<div class=\"wide\"><table>\n<tr><th>Member</th><th>Feeds</th><th>Host</th>"
                                    "<th>Pid</th><th>Env steps</th><th>Steps/s</th><th>Policy</th><th>Node CPU</th>"
                                    "<th>MiB</th><th>Seen s ago</th><th>Last error</th></tr>\n");
   for (const v1::MemberStatus& member : status.members()) absl::StrAppend(&table, MemberRow(member));

@@ -12,69 +12,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/actor/fake_learner.h"
+#include "tests/actor/learner_link_fixture.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
-
-class LearnerLinkTest : public testing::Test {
- protected:
-  LearnerLinkTest() {
-    options_.runners = 2;
-    options_.env_spec.set_env_id("Sample-v0");
-    options_.outbox = &outbox_;
-    options_.policies = &policies_;
-    options_.metrics = &metrics_;
-    options_.on_policy = [](uint64_t, const v1::PolicySnapshot&) { return absl::OkStatus(); };
-  }
-  ~LearnerLinkTest() override {
-    if (!thread_.joinable()) return;
-    link_->Abort();
-    thread_.join();
-  }
-
-  LearnerLink::Target TargetAt(int port, uint64_t generation = 1) const {
-    return {"127.0.0.1:" + std::to_string(port), "run", "ada", generation};
-  }
-  void StartLink(const LearnerLink::Target& target) {
-    link_ = std::make_unique<LearnerLink>(options_);
-    link_->SetTarget(target);
-    thread_ = std::thread([this] {
-      status_ = link_->Run();
-      ended_ = true;
-    });
-  }
-  // What Run returned; it must do so by itself.
-  absl::Status End() {
-    WaitUntil([this] { return ended_.load(); });
-    link_->Abort();
-    thread_.join();
-    return status_;
-  }
-  // Serves the next `count` tickets as a runner would: ten env steps each.
-  void Work(int count) {
-    for (int i = 0; i < count; ++i) {
-      const auto held = outbox_.TakeTicket();
-      ASSERT_TRUE(held);
-      v1::TrajectoryBatch batch;
-      batch.set_ticket_id(held->ticket.id());
-      batch.set_steps(5);
-      batch.set_num_envs(2);
-      outbox_.PutBatch(std::move(batch));
-    }
-  }
-
-  prometheus::Registry registry_;
-  ActorMetrics metrics_{&registry_, 2};
-  Outbox outbox_;
-  PolicyStore policies_;
-  LearnerLink::Options options_;
-  std::unique_ptr<LearnerLink> link_;
-  std::atomic<bool> ended_{false};
-  absl::Status status_;
-  std::thread thread_;
-};
 
 TEST_F(LearnerLinkTest, DeliversUntilTheRunIsFinished) {
   FakeLearner learner([](int, Stream* stream) {

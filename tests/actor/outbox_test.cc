@@ -229,6 +229,54 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
   EXPECT_EQ(request->batch().sequence(), 1u);
 }
 
+TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {
+  for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
+  for (uint64_t id : {5, 6, 7}) Work(id);
+  for (uint64_t sequence : {1, 2, 3}) EXPECT_EQ(NextSequence(1), sequence);
+  outbox_.Acknowledge(MakeReceipt(1));
+  outbox_.EndEpoch(1);
+  const Outbox::Life before = outbox_.BeginLife("ada", 2, Outbox::Undelivered::kSentAgain);
+  EXPECT_EQ(before.env_steps_collected, 10u);  // Of 30 the learner before has 10.
+  EXPECT_EQ(outbox_.life().env_steps_collected, 20u);
+  EXPECT_EQ(outbox_.env_steps_collected(), 30u);
+  outbox_.BeginEpoch(2, 0);
+  for (uint64_t sequence : {1, 2}) {
+    const auto request = outbox_.NextToSend(2);
+    ASSERT_TRUE(request);
+    EXPECT_EQ(request->batch().generation(), 2u);
+    EXPECT_EQ(request->batch().sequence(), sequence);
+    EXPECT_EQ(request->batch().ticket_id(), sequence + 5);
+    EXPECT_EQ(request->batch().env_steps_collected(), 10 * sequence);
+  }
+  outbox_.AddTicket(2, MakeTicket(8));
+  Work(8);
+  EXPECT_EQ(NextSequence(2), 3u);
+  EXPECT_EQ(outbox_.life().env_steps_collected, 30u);
+  EXPECT_EQ(outbox_.env_steps_collected(), 40u);
+}
+
+TEST_F(OutboxTest, LeavingFinishesWhatWasBegunAndNothingElse) {
+  for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.LeaveEpoch(77);  // Another one: nothing changes.
+  outbox_.LeaveEpoch(1);
+  outbox_.AddTicket(1, MakeTicket(8));
+  outbox_.PutBatch(MakeBatch(5));
+  EXPECT_EQ(NextSequence(1), 1u);
+  std::thread writer([&] {
+    EXPECT_EQ(outbox_.NextToSend(1), nullptr);
+    EXPECT_EQ(outbox_.unreceipted(), 0u);
+  });
+  outbox_.Acknowledge(MakeReceipt(1));
+  outbox_.DropTicket(6);
+  writer.join();
+  outbox_.EndEpoch(1);
+  outbox_.BeginEpoch(2, 0);
+  epoch_ = 2;
+  EXPECT_TRUE(HasNoTicket());
+}
+
 TEST_F(OutboxTest, StopEndsRunnersAndStopSendingTheWriterOnceAllIsSent) {
   outbox_.AddTicket(1, MakeTicket(5));
   outbox_.AddTicket(1, MakeTicket(6));

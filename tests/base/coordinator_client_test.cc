@@ -299,6 +299,22 @@ TEST(CoordinatorClient, BarrierTellsWhoTookPart) {
   EXPECT_NEAR(state.barriers[1].timeout_seconds(), 7, 1);  // The run's default.
 }
 
+TEST(CoordinatorClient, BarrierCarriesNumberAndPayloads) {
+  FakeCoordinator coordinator;
+  const auto client = JoinOrDie(OptionsFor(coordinator.address()));
+  const std::string bytes("\0\xff mine", 7);
+  const auto result = client->ArriveAtBarrier(
+      {.name = "rendezvous", .generation = 1, .timeout = kPatience, .participants = 2, .payload = bytes});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->members, ElementsAre("learner-1", "actor-1"));
+  EXPECT_THAT(result->payloads, ElementsAre("from learner-1", bytes));
+  const auto state = coordinator.WaitUntil([](const auto&) { return true; });
+  EXPECT_EQ(state.barriers[0].name(), "rendezvous");
+  EXPECT_EQ(state.barriers[0].barrier_generation(), 1u);
+  EXPECT_EQ(state.barriers[0].participants(), 2u);
+  EXPECT_EQ(state.barriers[0].payload(), bytes);
+}
+
 TEST(CoordinatorClient, BarrierIsArrivedAtAgainWhenTheCoordinatorWasAway) {
   FakeCoordinator coordinator;
   coordinator.Change([](auto* s) { s->barrier_errors = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")}; });

@@ -119,6 +119,8 @@ class FakeCoordinator : public v1::Coordinator::Service {
     if (grpc::Status error = TakeFirst(&state_.barrier_errors); !error.ok()) return error;
     response->add_members("learner-1");
     response->add_members(request->member_id());
+    response->add_payloads("from learner-1");
+    response->add_payloads(request->payload());
     return grpc::Status::OK;
   }
 

@@ -50,6 +50,17 @@ TEST(ResourceSampler, GoesOnSampling) {
   EXPECT_GT(now, first);
 }
 
+TEST(ResourceSampler, GoesOnByItsNewPeriod) {
+  prometheus::Registry registry;
+  ResourceSampler sampler(&registry, absl::Hours(1));
+  sampler.SetPeriod(absl::Milliseconds(1));
+  sampler.SetPeriod(absl::ZeroDuration());  // Ignored.
+  const double first = sampler.newest().process_cpu_seconds;
+  double now = first;
+  for (uint64_t i = 0; now == first && i < (uint64_t{1} << 33); ++i) now = sampler.newest().process_cpu_seconds;
+  EXPECT_GT(now, first);
+}
+
 TEST(ResourceSampler, ExportsItsMetrics) {
   prometheus::Registry registry;
   const ResourceSampler sampler(&registry, absl::Hours(1));

@@ -125,6 +125,17 @@ TEST(Subprocess, AppendsBothOutputsToAFile) {
   std::filesystem::remove(path);
 }
 
+TEST(Subprocess, LeavesOutOfTheEnvironmentWhatItIsTold) {
+  setenv("SKEIN_TEST_GONE", "gone", 1);
+  setenv("SKEIN_TEST_GONE_NOT", "there", 1);
+  setenv("SKEIN_TEST_SET_AGAIN", "old", 1);
+  Subprocess::Options options =
+      CapturedShell("echo ${SKEIN_TEST_GONE-unset} $SKEIN_TEST_GONE_NOT $SKEIN_TEST_SET_AGAIN");
+  options.unset_env = {"SKEIN_TEST_GONE", "SKEIN_TEST_SET_AGAIN", "SKEIN_TEST_NEVER_WAS"};
+  options.extra_env = {"SKEIN_TEST_SET_AGAIN=new"};
+  EXPECT_EQ(Start(options)->ReadLine(kPatience).value(), "unset there new");
+}
+
 TEST(Subprocess, AddsToAndReplacesInTheEnvironment) {
   setenv("SKEIN_TEST_KEPT", "kept", 1);
   setenv("SKEIN_TEST_REPLACED", "old", 1);

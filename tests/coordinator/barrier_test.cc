@@ -21,6 +21,13 @@ class BarrierTest : public testing::Test {
   std::vector<BarrierReply> Arrive(WaiterId waiter, const std::string& id, uint64_t generation, double now = 0) {
     return Arrive({waiter, v1::ROLE_LEARNER, id, "start", generation, absl::Seconds(10)}, now);
   }
+  // At a barrier of `participants`, generation 1.
+  std::vector<BarrierReply> ArriveOf(uint32_t participants, WaiterId waiter, const std::string& id) {
+    return Arrive({waiter, v1::ROLE_LEARNER, id, "start", 1, absl::Seconds(10), participants, ""});
+  }
+  static BarrierArrival Paid(WaiterId waiter, const std::string& id, const std::string& payload) {
+    return {waiter, v1::ROLE_LEARNER, id, "start", 1, absl::Seconds(10), 0, payload};
+  }
   std::vector<BarrierReply> Arrive(const BarrierArrival& arrival, double now = 0) {
     std::vector<BarrierReply> replies;
     barriers_.Arrive(arrival, live_, At(now), &replies);
@@ -200,6 +207,82 @@ TEST_F(BarrierTest, ANewcomerIsNotWaitedForButMayTakePart) {
   std::vector<BarrierReply> replies = Arrive(4, "c", 1);
   ASSERT_EQ(replies.size(), 4u);
   EXPECT_THAT(replies[0].members, ElementsAre("a", "b", "c", "d"));
+}
+
+TEST_F(BarrierTest, OpensOnceSoManyHaveArrivedWhoeverIsLive) {
+  live_ = {"a"};
+  EXPECT_THAT(ArriveOf(2, 1, "a"), IsEmpty());  // Though nobody else is live yet.
+  live_ = {"a", "b", "c"};
+  std::vector<BarrierReply> replies = ArriveOf(2, 2, "c");  // Without b, which is live.
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kOk}, {2, kOk}}));
+  for (const BarrierReply& reply : replies) EXPECT_THAT(reply.members, ElementsAre("a", "c"));
+  EXPECT_EQ(CodesOf(ArriveOf(2, 3, "b")), (Codes{{3, kPassed}}));
+}
+
+TEST_F(BarrierTest, DisagreementOnTheNumberNamesBoth) {
+  ArriveOf(2, 1, "a");
+  std::vector<BarrierReply> replies = ArriveOf(3, 2, "b");
+  EXPECT_EQ(CodesOf(replies), (Codes{{2, kPassed}}));
+  EXPECT_EQ(replies[0].status.message(),
+            "barrier \"start\" generation 1 takes 2 participants, as its first arrival said; b wants 3 participants: "
+            "give all the same number");
+  replies = Arrive(3, "b", 1);
+  EXPECT_THAT(std::string(replies[0].status.message()), HasSubstr("b wants all live members"));
+  // The one that was right still waits.
+  EXPECT_EQ(CodesOf(ArriveOf(2, 4, "b")), (Codes{{1, kOk}, {4, kOk}}));
+}
+
+TEST_F(BarrierTest, WithANumberADepartureOpensNothingAndTheSuccessorTakesThePlace) {
+  ArriveOf(3, 1, "a");
+  ArriveOf(3, 2, "b");
+  EXPECT_THAT(Remove({"c"}), IsEmpty());                     // Expected, and gone.
+  EXPECT_EQ(CodesOf(Remove({"b"})), (Codes{{2, kPassed}}));  // Arrived, and gone.
+  EXPECT_THAT(ArriveOf(3, 3, "b"), IsEmpty());               // b's successor.
+  EXPECT_EQ(CodesOf(ArriveOf(3, 4, "c")), (Codes{{1, kOk}, {3, kOk}, {4, kOk}}));
+}
+
+TEST_F(BarrierTest, WithANumberTheTimeoutTellsHowManyAreMissingAndWhoIsKnown) {
+  ArriveOf(5, 1, "a");
+  ArriveOf(5, 2, "b");
+  Remove({"b", "c"});
+  barriers_.AddMember(v1::ROLE_LEARNER, "c");
+  barriers_.AddMember(v1::ROLE_LEARNER, "d");
+  barriers_.AddMember(v1::ROLE_ACTOR, "x");
+  std::vector<BarrierReply> replies = Tick(10);
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kTimeout}}));
+  // Of five: a is here, b has gone, c has come back, d has joined, and one was never seen.
+  EXPECT_EQ(replies[0].status.message(),
+            "barrier \"start\" generation 1 timed out with 1 of 5 arrived, 4 missing; absent: b (gone), c, d; 1 never "
+            "joined");
+}
+
+TEST_F(BarrierTest, PayloadsComeInTheOrderOfMembers) {
+  Arrive(Paid(1, "c", "from c"));
+  Arrive(Paid(2, "a", ""));
+  std::vector<BarrierReply> replies = Arrive(Paid(3, "b", std::string("\0b", 2)));
+  ASSERT_EQ(replies.size(), 3u);
+  for (const BarrierReply& reply : replies) {
+    EXPECT_THAT(reply.members, ElementsAre("a", "b", "c"));
+    EXPECT_THAT(reply.payloads, ElementsAre("", std::string("\0b", 2), "from c"));
+  }
+}
+
+TEST_F(BarrierTest, TheLastPayloadBeforeTheOpeningCounts) {
+  Arrive(Paid(1, "a", "first"));
+  Arrive(Paid(2, "a", "second"));
+  barriers_.Cancel(2);  // The answer is on its way to the first call; what was said last stays said.
+  Arrive(Paid(3, "b", ""));
+  EXPECT_THAT(Arrive(Paid(4, "c", "")).front().payloads, ElementsAre("second", "", ""));
+  std::vector<BarrierReply> repeat = Arrive(Paid(5, "a", "third"));
+  ASSERT_EQ(CodesOf(repeat), (Codes{{5, kOk}}));
+  EXPECT_THAT(repeat[0].payloads, ElementsAre("second", "", ""));
+}
+
+TEST_F(BarrierTest, RefusesAPayloadBeyondItsLimit) {
+  live_ = {"a"};
+  const std::string largest(4096, 'x');
+  EXPECT_EQ(CodesOf(Arrive(Paid(1, "a", largest + "x"))), (Codes{{1, absl::StatusCode::kInvalidArgument}}));
+  EXPECT_EQ(CodesOf(Arrive(Paid(2, "a", largest))), (Codes{{2, kOk}}));
 }
 
 TEST_F(BarrierTest, NamesAndRolesAreSeparate) {

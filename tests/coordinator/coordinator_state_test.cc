@@ -32,6 +32,7 @@ v1::JoinRequest JoinOf(v1::Role role, uint32_t rank = 0) {
   request.set_protocol_major(1);
   request.set_role(role);
   request.set_rank(rank);
+  request.set_ranks(3);
   request.set_host("node1");
   request.set_pid(42);
   if (role == v1::ROLE_LEARNER) request.set_data_address("node1:700" + std::to_string(rank));
@@ -182,7 +183,7 @@ TEST_F(CoordinatorStateTest, ActorsLearnTheirLearnerByHeartbeat) {
   v1::JoinResponse learner0 = Join(v1::ROLE_LEARNER, 0);
   EXPECT_EQ(Beat(actor)->learner_address(), "node1:7000");
   Join(v1::ROLE_LEARNER, 1);
-  EXPECT_EQ(Beat(actor)->learner_address(), "node1:7000");
+  EXPECT_EQ(Beat(actor)->learner_address(), "node1:7000");  // A lonely actor stays.
   EXPECT_EQ(Join(v1::ROLE_ACTOR).learner_address(), "node1:7001");
   Leave(learner0);
   EXPECT_EQ(Beat(actor)->learner_address(), "node1:7001");

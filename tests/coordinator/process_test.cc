@@ -78,6 +78,7 @@ v1::JoinResponse JoinAs(v1::Coordinator::Stub* stub, uint32_t rank) {
   request.set_protocol_major(kProtocolMajor);
   request.set_role(v1::ROLE_LEARNER);
   request.set_rank(rank);
+  request.set_ranks(2);
   request.set_data_address(":7000");
   v1::JoinResponse response;
   const grpc::Status status = stub->Join(&context, request, &response);

@@ -48,6 +48,7 @@ class ServiceTest : public testing::Test {
     request.set_protocol_major(kProtocolMajor);
     request.set_role(role);
     request.set_rank(rank);
+    request.set_ranks(64);
     request.set_data_address(":7000");
     request.set_metrics_address(":9100");
     absl::StatusOr<v1::JoinResponse> joined = TryJoin(request);
@@ -76,6 +77,16 @@ class ServiceTest : public testing::Test {
   double Waiting() {
     for (const prometheus::MetricFamily& family : registry_.Collect()) {
       if (family.name == "skein_coordinator_barrier_waiters") return family.metric[0].gauge.value;
+    }
+    return -1;
+  }
+  // Of the child of family `name` that has `value` as the value of its label.
+  double ValueOf(const std::string& name, const std::string& value) {
+    for (const prometheus::MetricFamily& family : registry_.Collect()) {
+      if (family.name != name) continue;
+      for (const prometheus::ClientMetric& metric : family.metric) {
+        if (metric.label[0].value == value) return metric.gauge.value + metric.counter.value;
+      }
     }
     return -1;
   }
@@ -186,6 +197,28 @@ TEST_F(ServiceTest, BarrierOpensForAllWaiters) {
   EXPECT_TRUE(first.get().ok());
   EXPECT_TRUE(second.get().ok());
   EXPECT_EQ(EndedWaits(), 3u);
+}
+
+TEST_F(ServiceTest, BarrierCarriesPayloadsAndMovesAreCounted) {
+  v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0), b = Join(v1::ROLE_ACTOR), c = Join(v1::ROLE_ACTOR);
+  Join(v1::ROLE_LEARNER, 1);
+  EXPECT_EQ(service_->Status().actor_moves(), 1u);
+  EXPECT_EQ(ValueOf("skein_coordinator_actor_moves_total", "balance"), 1);
+  EXPECT_EQ(ValueOf("skein_coordinator_actor_moves_total", "starvation"), 0);
+  EXPECT_EQ(ValueOf("skein_coordinator_learner_runners", "learner-0"), 1);
+  EXPECT_EQ(ValueOf("skein_coordinator_learner_runners", "learner-1"), 1);
+  grpc::ClientContext context;
+  v1::BarrierRequest request;
+  request.set_member_id(a.member_id());
+  request.set_member_generation(a.generation());
+  request.set_name("rendezvous");
+  request.set_barrier_generation(1);
+  request.set_participants(1);
+  request.set_payload("here");
+  v1::BarrierResponse response;
+  ASSERT_TRUE(stub_->ArriveAtBarrier(&context, request, &response).ok());
+  EXPECT_THAT(response.members(), ElementsAre("learner-0"));
+  EXPECT_THAT(response.payloads(), ElementsAre("here"));
 }
 
 TEST_F(ServiceTest, BarrierTimeoutComesFromTheTimer) {

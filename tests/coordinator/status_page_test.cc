@@ -23,6 +23,12 @@ TEST(StatusPage, ShowsRunProgressAndMembers) {
   v1::MemberStatus* member = status.add_members();
   member->set_member_id("actor-1");
   member->set_metrics_address("node1:9100");
+  member->set_learner_id("learner-1");
+  member = status.add_members();
+  member->set_member_id("learner-1");
+  member->set_role("learner");
+  member->set_rank(1);
+  status.set_actor_moves(7);
   const std::string page = StatusPage(status);
   EXPECT_THAT(page, HasSubstr("<h1>cheetah</h1>"));
   EXPECT_THAT(page, HasSubstr("training"));
@@ -30,6 +36,9 @@ TEST(StatusPage, ShowsRunProgressAndMembers) {
   EXPECT_THAT(page, HasSubstr("250,000 of 1,000,000"));
   EXPECT_THAT(page, HasSubstr("1m1s"));
   EXPECT_THAT(page, HasSubstr("<a href=\"http://node1:9100/metrics\">actor-1</a>"));
+  EXPECT_THAT(page, HasSubstr("actor-1</a></td><td>learner-1</td>"));
+  EXPECT_THAT(page, HasSubstr("<tr><td>learner-1</td><td>rank 1</td>"));
+  EXPECT_THAT(page, HasSubstr("<th>Actors moved</th><td>7</td>"));
   EXPECT_THAT(page, HasSubstr("http-equiv=\"refresh\""));
   EXPECT_THAT(page, HasSubstr("width=device-width"));
   EXPECT_THAT(page, Not(HasSubstr("nan")));
@@ -47,6 +56,7 @@ TEST(StatusPage, EscapesWhateverMembersSay) {
   v1::MemberStatus* member = status.add_members();
   member->set_member_id(evil);
   member->set_host(evil);
+  member->set_learner_id(evil);
   member->set_metrics_address(evil);
   member->mutable_report()->set_last_error(evil);
   const std::string page = StatusPage(status);

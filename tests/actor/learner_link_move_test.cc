@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// An actor that is sent from one learner to another.
+#include <atomic>
+
+#include "gtest/gtest.h"
+#include "tests/actor/fake_learner.h"
+#include "tests/actor/learner_link_fixture.h"
+
+namespace skein {
+namespace {
+
+TEST_F(LearnerLinkTest, GoesToAnotherLearnerInOrderAndComesBackUnderNewNumbers) {
+  std::atomic<bool> granted{false};
+  // The first learner, at both visits: two tickets, of which one is begun before the actor is sent away.
+  const auto visit = [&](uint64_t generation, Stream* stream) {
+    const v1::Hello hello = Welcome(stream);
+    EXPECT_EQ(hello.generation(), generation);
+    SendTicket(stream, 10 * generation);
+    SendTicket(stream, 10 * generation + 1);
+    granted = true;
+    const v1::TrajectoryBatch batch = ReadBatch(stream);
+    EXPECT_EQ(batch.ticket_id(), 10 * generation);
+    EXPECT_EQ(batch.generation(), generation);
+    EXPECT_EQ(batch.sequence(), 1u);
+    v1::CollectResponse response;
+    response.mutable_receipt()->set_sequence(1);
+    response.mutable_receipt()->set_result(v1::RECEIPT_RESULT_ACCEPTED);
+    response.mutable_ticket()->set_id(10 * generation + 2);  // Not begun either.
+    stream->Write(response);
+    v1::CollectRequest request;
+    EXPECT_TRUE(stream->Read(&request));
+    EXPECT_TRUE(request.has_goodbye());
+    EXPECT_EQ(request.goodbye().env_steps_collected(), 10u);  // Of this stay.
+    EXPECT_FALSE(stream->Read(&request));
+  };
+  FakeLearner first([&](int connection, Stream* stream) {
+    visit(connection == 0 ? 1 : 3, stream);
+    return grpc::Status::OK;
+  });
+  FakeLearner second([&](int connection, Stream* stream) {
+    if (connection == 1) {
+      const v1::Hello hello = Welcome(stream);
+      EXPECT_EQ(hello.generation(), 4u);
+      EXPECT_EQ(hello.previous_generation(), 3u);
+      EXPECT_EQ(hello.previous_env_steps_collected(), 10u);
+      return Finished(stream);
+    }
+    visit(2, stream);
+    return grpc::Status::OK;
+  });
+  StartLink(TargetAt(first.port()));
+  for (const int port : {second.port(), first.port(), second.port()}) {
+    WaitUntil([&] { return granted.load(); });
+    const auto held = outbox_.TakeTicket();
+    ASSERT_TRUE(held);
+    granted = false;
+    link_->SetTarget(TargetAt(port));
+    v1::TrajectoryBatch batch;
+    batch.set_ticket_id(held->ticket.id());
+    batch.set_steps(5);
+    batch.set_num_envs(2);
+    outbox_.PutBatch(std::move(batch));
+  }
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_TRUE(link_->finished());
+  EXPECT_EQ(outbox_.env_steps_collected(), 30u);
+  EXPECT_EQ(outbox_.unreceipted(), 0u);
+  EXPECT_EQ(first.connections(), 2);
+  EXPECT_EQ(second.connections(), 2);
+}
+
+TEST_F(LearnerLinkTest, SentBackWhileItLeavesItSaysGoodbyeAllTheSame) {
+  FakeLearner learner([](int connection, Stream* stream) {
+    const v1::Hello hello = Welcome(stream);
+    EXPECT_EQ(hello.generation(), 1u + connection);
+    if (connection == 1) return Finished(stream);
+    SendTicket(stream, 5);
+    v1::CollectRequest request;
+    EXPECT_TRUE(stream->Read(&request) && request.has_batch());
+    SendReceipt(stream, 1);
+    EXPECT_TRUE(stream->Read(&request) && request.has_goodbye());
+    return Drain(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  ASSERT_TRUE(outbox_.TakeTicket());
+  link_->SetTarget(TargetAt(1));
+  link_->SetTarget(TargetAt(learner.port()));
+  v1::TrajectoryBatch batch;
+  batch.set_ticket_id(5);
+  outbox_.PutBatch(std::move(batch));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(learner.connections(), 2);
+}
+
+TEST_F(LearnerLinkTest, TakesWhatADeadLearnerDidNotReceiptToTheNext) {
+  std::atomic<bool> delivered{false};
+  auto before = std::make_unique<FakeLearner>([&](int, Stream* stream) {
+    Welcome(stream);
+    SendTicket(stream, 5);
+    SendTicket(stream, 6);
+    ReadBatch(stream);
+    SendReceipt(stream, 1);
+    ReadBatch(stream);
+    delivered = true;
+    return Drain(stream);
+  });
+  FakeLearner after([](int, Stream* stream) {
+    const v1::Hello hello = Welcome(stream);
+    EXPECT_EQ(hello.generation(), 2u);
+    EXPECT_EQ(hello.previous_generation(), 1u);
+    EXPECT_EQ(hello.previous_env_steps_collected(), 10u);
+    const v1::TrajectoryBatch batch = ReadBatch(stream);
+    EXPECT_EQ(batch.sequence(), 1u);
+    EXPECT_EQ(batch.ticket_id(), 6u);
+    EXPECT_EQ(batch.env_steps_collected(), 10u);
+    SendReceipt(stream, 1);
+    return Finished(stream);
+  });
+  StartLink(TargetAt(before->port()));
+  Work(2);
+  WaitUntil([&] { return delivered && outbox_.unreceipted() == 1; });
+  before.reset();
+  link_->SetTarget(TargetAt(after.port()));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(outbox_.unreceipted(), 0u);
+  EXPECT_EQ(outbox_.env_steps_collected(), 20u);
+}
+
+}  // namespace
+}  // namespace skein
