@@ -2,6 +2,7 @@
 #include "learner/batch_assembler.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -28,6 +29,22 @@ absl::Status PlaceFloats(const char* name, const PieceReader& from, int64_t rows
                    [width](const float* row) { return static_cast<int64_t>(FindNotFinite(row, width)); });
 }
 
+// Of `rows` rows of `slots` x `width` values, leaves those of `kept`.
+template <typename Value>
+void KeepColumns(const std::vector<int64_t>& kept, int64_t rows, int64_t slots, int64_t width,
+                 std::vector<Value>* values) {
+  if (values->empty()) return;
+  Value* to = values->data();
+  for (int64_t t = 0; t < rows; ++t) {
+    for (int64_t slot : kept) {
+      const Value* from = values->data() + (t * slots + slot) * width;
+      if (from != to) std::copy(from, from + width, to);
+      to += width;
+    }
+  }
+  values->resize(to - values->data());
+}
+
 }  // namespace
 
 StagedBatch::StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_t segments)
@@ -36,13 +53,18 @@ StagedBatch::StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_
       F_(fragment_shape.steps),
       T_(fragment_shape.steps * segments),
       E_(fragment_shape.num_envs),
-      N_(fragment_shape.num_envs * slots),
       A_(fragment_shape.spec.num_agents()),
       O_(fragment_shape.spec.obs_size()),
       D_(fragment_shape.spec.discrete() ? 1 : fragment_shape.spec.action_size()),
       discrete_(fragment_shape.spec.discrete()),
       choices_(fragment_shape.spec.action_size()),
       varying_(slots * segments) {
+  Reset();
+}
+
+void StagedBatch::Reset() {
+  kept_.resize(slots_);
+  std::iota(kept_.begin(), kept_.end(), int64_t{0});
   const int64_t M = columns();
   obs.resize((T_ + 1) * M * O_);
   if (discrete_) {
@@ -54,6 +76,19 @@ StagedBatch::StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_
   reward.resize(T_ * M);
   terminated.resize(T_ * M);
   truncated.resize(T_ * M);
+}
+
+void StagedBatch::Keep(std::vector<int64_t> slots) {
+  kept_ = std::move(slots);
+  if (static_cast<int64_t>(kept_.size()) == slots_) return;
+  const int64_t W = E_ * A_;
+  KeepColumns(kept_, T_ + 1, slots_, W * O_, &obs);
+  KeepColumns(kept_, T_, slots_, W * D_, &action);
+  KeepColumns(kept_, T_, slots_, W, &action_index);
+  KeepColumns(kept_, T_, slots_, W, &log_prob);
+  KeepColumns(kept_, T_, slots_, W, &reward);
+  KeepColumns(kept_, T_, slots_, W, &terminated);
+  KeepColumns(kept_, T_, slots_, W, &truncated);
 }
 
 absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatch& batch) {
@@ -86,7 +121,7 @@ absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatc
       if (!batch.truncated[from]) continue;
       const float* row = batch.final_obs.data() + truncation++ * A_ * O_;
       varying.final_obs.insert(varying.final_obs.end(), row, row + A_ * O_);
-      for (int64_t a = 0; a < A_; ++a) varying.final_index.push_back(to + a);
+      for (int64_t a = 0; a < A_; ++a) varying.final_index.push_back(from * A_ + a);
     }
   }
   varying.episode_return.assign(batch.episode_return.begin(), batch.episode_return.end());
@@ -99,11 +134,16 @@ void StagedBatch::Seal() {
   final_index.clear();
   episode_return.clear();
   episode_length.clear();
-  for (const Varying& piece : varying_) {
-    final_obs.insert(final_obs.end(), piece.final_obs.begin(), piece.final_obs.end());
-    final_index.insert(final_index.end(), piece.final_index.begin(), piece.final_index.end());
-    episode_return.insert(episode_return.end(), piece.episode_return.begin(), piece.episode_return.end());
-    episode_length.insert(episode_length.end(), piece.episode_length.begin(), piece.episode_length.end());
+  const int64_t M = columns(), W = E_ * A_;
+  for (size_t k = 0; k < kept_.size(); ++k) {
+    for (int64_t segment = 0; segment < segments_; ++segment) {
+      const Varying& piece = varying_[kept_[k] * segments_ + segment];
+      const int64_t first = segment * F_ * M + static_cast<int64_t>(k) * W;
+      for (int64_t index : piece.final_index) final_index.push_back(first + index / W * M + index % W);
+      final_obs.insert(final_obs.end(), piece.final_obs.begin(), piece.final_obs.end());
+      episode_return.insert(episode_return.end(), piece.episode_return.begin(), piece.episode_return.end());
+      episode_length.insert(episode_length.end(), piece.episode_length.begin(), piece.episode_length.end());
+    }
   }
 }
 

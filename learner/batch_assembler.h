@@ -10,9 +10,9 @@
 namespace skein {
 
 // The trajectories of one update, put together from fragments of F steps x E environments: `slots` beside each other
-// (M = slots * E * A columns), `segments` one after the other (T = segments * F steps).
+// (M = slots * E * A columns, fewer after Keep), `segments` one after the other (T = segments * F steps).
 // Buffers are reused. One thread per slot may Place at the same time; everything else by one thread while nobody
-// places.
+// places, in the order Reset, Place, Keep, Seal.
 class StagedBatch {
  public:
   // `fragment_shape` is that of one trajectory batch.
@@ -22,14 +22,19 @@ class StagedBatch {
   // observation where they meet is the same. InvalidArgument: a real number is not finite, or a choice out of range;
   // the place then holds what another Place overwrites.
   absl::Status Place(int64_t slot, int64_t segment, const CheckedBatch& batch);
+  // The slots that are not among `slots` (ascending) have nothing: the others' columns move together.
+  void Keep(std::vector<int64_t> slots);
+  // Makes room for all slots again.
+  void Reset();
   // Joins what fragments brought in varying number, in order of slot and segment, into final_obs, final_index and the
   // episodes.
   void Seal();
 
   int64_t steps() const { return T_; }
-  int64_t columns() const { return N_ * A_; }
-  int64_t num_envs() const { return N_; }
-  int64_t fragments() const { return slots_ * segments_; }
+  int64_t columns() const { return num_envs() * A_; }
+  int64_t num_envs() const { return static_cast<int64_t>(kept_.size()) * E_; }
+  int64_t fragments() const { return slots_ * segments_; }     // There is room for.
+  const std::vector<int64_t>& slots() const { return kept_; }  // That have columns, ascending.
 
   std::vector<float> obs;             // [T+1, M, O]
   std::vector<float> action;          // [T, M, D]; empty if discrete
@@ -47,15 +52,16 @@ class StagedBatch {
  private:
   struct Varying {
     std::vector<float> final_obs;
-    std::vector<int64_t> final_index;
+    std::vector<int64_t> final_index;  // Row and column in the fragment: t * E * A + column.
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
   };
   const int64_t slots_, segments_;
-  const int64_t F_, T_, E_, N_, A_, O_, D_;
+  const int64_t F_, T_, E_, A_, O_, D_;
   const bool discrete_;
   const int64_t choices_;         // Of a discrete action.
   std::vector<Varying> varying_;  // [slots, segments]
+  std::vector<int64_t> kept_;     // Slots that have columns.
 };
 
 }  // namespace skein

@@ -10,6 +10,7 @@
 namespace skein {
 namespace {
 
+constexpr char kVoid[] = "its ticket was served already or is void";
 constexpr uint64_t kSequenceLimit = uint64_t{1} << 32;  // Times a fragment's steps still far from overflow.
 
 }  // namespace
@@ -17,18 +18,26 @@ constexpr uint64_t kSequenceLimit = uint64_t{1} << 32;  // Times a fragment's st
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
     : run_id_(options.run_id),
       shape_(options.shape),
+      fragment_steps_(static_cast<uint64_t>(shape_.steps * shape_.num_envs)),
       fragments_per_block_(options.fragments_per_block),
       async_(options.async),
       metrics_(metrics),
-      ledger_(options.account),
-      office_(options.num_envs, static_cast<uint32_t>(options.shape.num_envs),
-              static_cast<uint32_t>(options.shape.steps), options.first_ticket_id) {
+      ledger_(options.account, options.ranks > 1),
+      office_({.num_envs = options.num_envs,
+               .envs_per_block = static_cast<uint32_t>(options.shape.num_envs),
+               .steps = static_cast<uint32_t>(options.shape.steps),
+               .first_ticket_id = options.first_ticket_id,
+               .rank = options.rank,
+               .ranks = options.ranks,
+               .first_env = options.first_env,
+               .fragments = options.fragments_per_block}) {
   const int64_t slots = async_ ? async_->fragments : office_.num_blocks();
-  // One is trained on and one is filled; asynchronously there is room for what every block may bring besides.
+  // One is trained on and one is filled, or both are filled; asynchronously there is room for what every block may
+  // bring besides.
   const int64_t stagings = async_ ? 2 + (office_.num_blocks() + slots - 1) / slots : 2;
   for (int64_t i = 0; i < stagings; ++i) {
-    stagings_.push_back(std::make_unique<Staging>(shape_, slots, async_ ? 1 : fragments_per_block_));
-    free_.push_back(stagings_.back().get());
+    const int64_t segments = async_ ? 1 : fragments_per_block_;
+    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, slots, segments)).get());
   }
   if (options.env_state) office_.RestoreEnvState(*options.env_state);
   ExportAccount();
@@ -80,23 +89,28 @@ void Collector::Depart(const ActorKey& actor, const v1::Goodbye& goodbye) {
 }
 
 absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& header) const {
-  const uint64_t fragment_steps = static_cast<uint64_t>(shape_.steps * shape_.num_envs);
-  if (header.sequence() > kSequenceLimit || header.env_steps_collected() > header.sequence() * fragment_steps) {
+  if (header.sequence() > kSequenceLimit || header.env_steps_collected() > header.sequence() * fragment_steps_) {
     return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", header.env_steps_collected(),
                                                    " at sequence ", header.sequence(), ", want at most ",
-                                                   fragment_steps, " for each"));
+                                                   fragment_steps_, " for each"));
   }
-  const std::optional<uint32_t> block = office_.BlockOf(header.ticket_id());
-  if (block && uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs) != header.first_env()) {
-    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ",
-                                                   uint64_t{*block} * static_cast<uint64_t>(shape_.num_envs)));
+  const auto piece = office_.PieceOf(header.ticket_id());
+  if (piece && office_.FirstEnv(piece->block) != header.first_env()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ", office_.FirstEnv(piece->block)));
   }
   return absl::OkStatus();
 }
 
 Collector::Staging* Collector::Begin() {
+  if (!async_ && free_.empty()) ReleaseTraining();
+  if (free_.empty()) {
+    // Asynchronous: an iteration that ended early took room along that open tickets counted on.
+    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, async_->fragments, 1)).get());
+  }
   Staging* staging = free_.front();
   free_.pop_front();
+  staging->batch.Reset();
   staging->assigned = staging->placed = 0;
   staging->vacated.clear();
   staging->policy_version = policy_version_;
@@ -126,8 +140,9 @@ std::optional<Collector::Place> Collector::AssignAsync(uint64_t policy_version, 
   return place;
 }
 
-void Collector::TakeBack(const Place& place, uint64_t env_steps) {
-  ledger_.RejectAdmitted(env_steps);
+void Collector::TakeBack(const Place& place) {
+  --place.staging->placing;
+  ledger_.RejectAdmitted(fragment_steps_);
   office_.Reopen(place.block);
   if (async_) place.staging->vacated.push_back(static_cast<uint32_t>(place.slot));
   --queued_batches_;
@@ -167,12 +182,13 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
     return std::nullopt;
   }
   const uint64_t version = header.policy_version();
-  if (async_ ? version > policy_version_ : version != policy_version_) {
+  auto piece = office_.PieceOf(header.ticket_id());
+  if (async_ ? version > policy_version_ : piece && version != queue_[piece->iteration]->policy_version) {
     office_.Refuse(actor, header.ticket_id());
-    return stale("its ticket was served already or is void");
+    return stale(kVoid);
   }
-  const auto piece = office_.Redeem(actor, header.ticket_id(), now);
-  if (!piece) return stale("its ticket was served already or is void");
+  piece = office_.Redeem(actor, header.ticket_id(), now);
+  if (!piece) return stale(kVoid);
   Place place;
   if (async_) {
     uint64_t lag = 0;
@@ -185,12 +201,11 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
     }
     place = *assigned;
   } else {
-    place.staging = queue_.back();
-    place.slot = piece->block;
-    place.segment = piece->fragment;
+    place = {queue_[piece->iteration], piece->block, piece->block, piece->fragment};
   }
   place.block = piece->block;
   ++queued_batches_;
+  ++place.staging->placing;
   v1::StageSeconds& seconds = place.staging->stage_seconds;
   seconds.set_env_step(seconds.env_step() + header.stage_seconds().env_step());
   seconds.set_inference(seconds.inference() + header.stage_seconds().inference());
@@ -229,10 +244,12 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     const absl::Status placed = place->staging->batch.Place(place->slot, place->segment, checked);
     absl::MutexLock lock(&mu_);
     if (placed.ok()) {
+      --place->staging->placing;
       ++place->staging->placed;
+      if (Complete()) owed_since_.reset();
       office_.Commit(place->block, std::move(checked.env_state));
     } else {
-      TakeBack(*place, uint64_t{batch.header.steps()} * batch.header.num_envs());
+      TakeBack(*place);
       ExportAccount();
       receipt.set_result(v1::RECEIPT_RESULT_REJECTED);
       receipt.set_message(std::string(placed.message()));
@@ -262,8 +279,9 @@ void Collector::OpenIteration(uint64_t policy_version) {
     OpenTickets();
   } else {
     Begin();
-    office_.OpenIteration(policy_version, fragments_per_block_);
+    office_.OpenIteration(policy_version);
   }
+  if (!owed_since_ && !Complete()) owed_since_ = MonotonicNow();
 }
 
 void Collector::Published(uint64_t policy_version) {
@@ -278,28 +296,62 @@ std::optional<Collector::Iteration> Collector::WaitForIteration(absl::Duration t
     if (!async_) ReleaseTraining();
     mu_.AwaitWithTimeout(absl::Condition(this, &Collector::Complete), timeout);
     if (stopped_ || !Complete()) return std::nullopt;
-    training_ = queue_.front();
-    queue_.pop_front();
-    next_version_ = policy_version_ + 1;
-    iteration.batch = &training_->batch;
-    iteration.policy_version = training_->policy_version;
-    iteration.env_state = office_.EnvState();
-    iteration.stage_seconds = training_->stage_seconds;
+    iteration = TakeFront().first;
   }
   iteration.batch->Seal();
   return iteration;
 }
 
+std::optional<Collector::Iteration> Collector::TakeWhatIsThere() {
+  std::pair<Iteration, std::vector<int64_t>> taken;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!async_) ReleaseTraining();
+    mu_.Await(absl::Condition(this, &Collector::Settled));
+    if (stopped_) return std::nullopt;
+    if (queue_.empty()) Begin();  // Asynchronous, and nothing has come.
+    taken = TakeFront();
+    ExportAccount();
+  }
+  auto& [iteration, slots] = taken;
+  iteration.batch->Keep(std::move(slots));
+  iteration.batch->Seal();
+  return iteration;
+}
+
+std::pair<Collector::Iteration, std::vector<int64_t>> Collector::TakeFront() {
+  training_ = queue_.front();
+  queue_.pop_front();
+  next_version_ = policy_version_ + 1;
+  std::vector<int64_t> slots;
+  if (async_) {
+    slots = training_->PlacedSlots();
+  } else {
+    for (uint32_t block : office_.EndIteration()) slots.push_back(block);
+    const uint64_t unusable = training_->placed - slots.size() * fragments_per_block_;
+    ledger_.DropStale(unusable * fragment_steps_);
+    queued_batches_ -= unusable;
+    if (!queue_.empty() && !owed_since_ && !Complete()) owed_since_ = MonotonicNow();
+  }
+  Iteration iteration;
+  iteration.batch = &training_->batch;
+  iteration.policy_version = training_->policy_version;
+  iteration.env_state = office_.EnvState();
+  iteration.stage_seconds = training_->stage_seconds;
+  return {std::move(iteration), std::move(slots)};
+}
+
 void Collector::Stop() {
   absl::MutexLock lock(&mu_);
   stopped_ = true;
+  owed_since_.reset();
   office_.CloseIteration();
 }
 
 void Collector::Trained(uint64_t env_steps) {
   absl::MutexLock lock(&mu_);
   ledger_.Trained(env_steps);
-  queued_batches_ -= stagings_.front()->batch.fragments();
+  queued_batches_ -= env_steps / fragment_steps_;
   ExportAccount();
 }
 
@@ -331,6 +383,11 @@ int Collector::actors() const {
 uint64_t Collector::queued_batches() const {
   absl::MutexLock lock(&mu_);
   return queued_batches_;
+}
+
+absl::Duration Collector::waiting() const {
+  absl::MutexLock lock(&mu_);
+  return owed_since_ ? MonotonicNow() - *owed_since_ : absl::ZeroDuration();
 }
 
 std::string Collector::HoldersForPeople() const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -24,7 +25,9 @@ namespace skein {
 
 // Collects the data of one update after the other from whatever actors there are.
 //   CollectService -> Receive -> admission -> StagedBatch -> WaitForIteration -> Trainer
-// Synchronous: an iteration is `fragments_per_block` fragments of every block, in env-index order. Asynchronous: it is
+// Synchronous: an iteration is `fragments_per_block` fragments of every block, in env-index order; two may be open, the
+// front and one behind it, in which blocks go on that are done with the front. There are two batches: when one is
+// trained on and another one filled, there is none for an iteration behind. Asynchronous: an iteration is
 // the next so many fragments that arrive, whosesoever they are; tickets are open all the time, as long as there is room
 // for what they will bring.
 // Thread-safe. Knows no gRPC: whoever calls Open, Receive or OpenIteration sends what TakeGrants then returns.
@@ -37,9 +40,11 @@ class Collector {
   struct Options {
     std::string run_id;
     BatchShape shape;                  // Of one fragment.
-    uint32_t num_envs = 1;             // N
+    uint32_t first_env = 0;            // Run-wide index of the first environment of this learner's share.
+    uint32_t num_envs = 1;             // N, of this learner's share.
     uint32_t fragments_per_block = 1;  // Of one iteration, if synchronous.
     std::optional<Async> async;
+    uint32_t rank = 0, ranks = 1;         // Of this learner: the ids of its tickets are `rank` modulo `ranks`.
     uint64_t first_ticket_id = 1;         // Above those of earlier processes of the run.
     v1::StepAccount account;              // Totals of earlier processes.
     std::optional<v1::Tensor> env_state;  // Float64 [N, S] to continue from; nullopt = episode 0 everywhere.
@@ -59,8 +64,9 @@ class Collector {
   v1::Receipt Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes);
   std::vector<std::pair<ActorKey, v1::Ticket>> TakeGrants();
 
-  // Synchronous: starts the next iteration. REQUIRES: the one before was returned by WaitForIteration, or none was
-  // opened. Asynchronous: `policy_version` is the newest from now on, and the trainer is done with what it had.
+  // Synchronous: starts the next iteration, made with `policy_version`. REQUIRES: one is open at most; if one is, the
+  // trainer is done with the batch it had. Asynchronous: `policy_version` is the newest from now on, and the trainer is
+  // done with what it had.
   void OpenIteration(uint64_t policy_version);
 
   // Asynchronous: fragments made with `policy_version`, which the update under way resulted in, may come from now on.
@@ -68,16 +74,25 @@ class Collector {
   void Published(uint64_t policy_version);
 
   struct Iteration {
-    StagedBatch* batch = nullptr;         // Sealed; the trainer's until it asks for the next one.
+    StagedBatch* batch = nullptr;         // Sealed; the trainer's until it asks for the next one or opens one behind
+                                          // the open one. Synchronous: its slots are the blocks of the share.
     uint64_t policy_version = 0;          // The oldest that its fragments were made with.
-    std::optional<v1::Tensor> env_state;  // [N, S], where tickets continue; nullopt: not every block was served yet.
+    std::optional<v1::Tensor> env_state;  // [N, S], where the next one begins; asynchronous: where tickets continue.
+                                          // nullopt: not every block was served yet.
     v1::StageSeconds stage_seconds;       // Summed over its batches.
   };
-  // Blocks until an iteration is complete. nullopt: Stop() was called, or `timeout` is over.
+  // Blocks until the front is complete, and ends it. nullopt: Stop() was called, or `timeout` is over.
   std::optional<Iteration> WaitForIteration(absl::Duration timeout);
+  // Ends the front with what has arrived: its batch has the columns of blocks whose fragments are all there, maybe none
+  // (asynchronous: of all fragments). Synchronous: its open tickets are void, what comes for them is stale, so is what
+  // is there of blocks that lack something, and these continue from where it began; what other blocks have of the
+  // iteration behind stays. Waits only for batches that are being copied. nullopt: Stop() was called. REQUIRES: an
+  // iteration is open.
+  std::optional<Iteration> TakeWhatIsThere();
   // Wakes WaitForIteration for good and voids open tickets. Idempotent.
   void Stop();
 
+  // `env_steps`: steps() * num_envs() of the iteration's batch.
   void Trained(uint64_t env_steps);
   // Counts lives as closed that have been silent for `grace`.
   void CloseSilent(absl::Duration grace);
@@ -88,6 +103,9 @@ class Collector {
   int actors() const;                    // With an open stream.
   uint64_t queued_batches() const;       // Admitted into iterations that are not trained on yet.
   std::string HoldersForPeople() const;  // "actor-1 (2), actor-4 (1)": who holds open tickets.
+  // Since when the data of the front have been owed: from its opening or the end of the one before until it is
+  // complete, and on over iterations that ended without all of theirs. 0 = nothing is owed.
+  absl::Duration waiting() const;
 
  private:
   struct Staging {
@@ -95,10 +113,19 @@ class Collector {
     StagedBatch batch;
     uint32_t assigned = 0;          // Fragments that have a place.
     std::vector<uint32_t> vacated;  // Asynchronous places whose fragments turned out to be unusable.
+    uint32_t placing = 0;           // Fragments that are being copied.
     uint32_t placed = 0;            // Fragments that are in it.
     uint64_t policy_version = 0;
     v1::StageSeconds stage_seconds;
     bool complete() const { return placed == batch.fragments(); }
+    // Asynchronous, while nothing is being copied.
+    std::vector<int64_t> PlacedSlots() const {
+      std::vector<int64_t> slots;
+      for (uint32_t slot = 0; slot < assigned; ++slot) {
+        if (!absl::c_linear_search(vacated, slot)) slots.push_back(slot);
+      }
+      return slots;
+    }
   };
   struct Place {
     Staging* staging = nullptr;
@@ -110,6 +137,12 @@ class Collector {
   bool Complete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || (!queue_.empty() && queue_.front()->complete());
   }
+  bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopped_ || queue_.empty() || queue_.front()->placing == 0;
+  }
+  // Ends the front of the queue, which is with the trainer from now on: the iteration, not sealed yet, and its slots
+  // that can be trained on. Synchronous: those of whole blocks; what is in others is stale.
+  std::pair<Iteration, std::vector<int64_t>> TakeFront() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What a batch says about itself against its ticket and against what is possible.
   absl::Status CheckHeader(const v1::TrajectoryBatch& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Books one batch that came once and sets the receipt's result; where it goes if it is accepted.
@@ -119,7 +152,7 @@ class Collector {
   // `policy_version`, more than by `lag`, which is set.
   std::optional<Place> AssignAsync(uint64_t policy_version, uint64_t* lag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The values of an accepted batch turned out to be unusable: as if it had been refused at once.
-  void TakeBack(const Place& place, uint64_t env_steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeBack(const Place& place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Opens tickets for as many fragments as there is room for.
   void OpenTickets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Staging* Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -128,6 +161,7 @@ class Collector {
 
   const std::string run_id_;
   const BatchShape shape_;
+  const uint64_t fragment_steps_;  // Of all its environments.
   const uint32_t fragments_per_block_;
   const std::optional<Async> async_;
   LearnerMetrics* const metrics_;
@@ -135,7 +169,8 @@ class Collector {
   mutable absl::Mutex mu_;
   StepLedger ledger_ ABSL_GUARDED_BY(mu_);
   TicketOffice office_ ABSL_GUARDED_BY(mu_);
-  // Every staging is free, in the queue (the last one is being filled) or with the trainer.
+  // Every staging is free, in the queue (synchronous: the open iterations; asynchronous: the last one is being filled)
+  // or with the trainer.
   std::vector<std::unique_ptr<Staging>> stagings_ ABSL_GUARDED_BY(mu_);
   std::deque<Staging*> free_ ABSL_GUARDED_BY(mu_);
   std::deque<Staging*> queue_ ABSL_GUARDED_BY(mu_);
@@ -144,6 +179,7 @@ class Collector {
   uint64_t policy_version_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t next_version_ ABSL_GUARDED_BY(mu_) = 0;  // The newest when the front of the queue will be trained on.
   uint64_t queued_batches_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<absl::Duration> owed_since_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace skein

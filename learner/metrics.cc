@@ -65,6 +65,10 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   checkpoints_ = Counter(registry, "skein_learner_checkpoints_total", "Checkpoints written");
   checkpoint_failures_ =
       Counter(registry, "skein_learner_checkpoint_failures_total", "Checkpoints that could not be written");
+  shortfalls_ = Counter(registry, "skein_learner_shortfalls_total",
+                        "Iterations that went on without data of all environments of this rank");
+  parameters_digest_ = Gauge(registry, "skein_learner_parameters_digest",
+                             "Digest of the parameters after the last update, equal on all ranks; 0 of a single rank");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
   target_ = Gauge(registry, "skein_learner_target_env_steps", "Env steps at which the run ends");
   return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");
@@ -124,6 +128,13 @@ void LearnerMetrics::CountEpisode(int64_t length) {
 void LearnerMetrics::CountCheckpoint(bool saved) { (saved ? checkpoints_ : checkpoint_failures_)->Increment(); }
 
 void LearnerMetrics::CountPolicySent(uint64_t bytes) { policy_bytes_->Increment(static_cast<double>(bytes)); }
+
+void LearnerMetrics::CountShortfall() { shortfalls_->Increment(); }
+
+void LearnerMetrics::SetParametersDigest(uint64_t digest) {
+  constexpr uint64_t kExact = (uint64_t{1} << 53) - 1;  // As many bits as a gauge holds.
+  parameters_digest_->Set(static_cast<double>(digest & kExact));
+}
 
 void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
   policy_version_->Set(static_cast<double>(progress.policy_version()));

@@ -39,6 +39,10 @@ class LearnerMetrics {
   void CountEpisode(int64_t length);
   void CountCheckpoint(bool saved);
   void CountPolicySent(uint64_t bytes);
+  // An iteration that went on without data of all environments.
+  void CountShortfall();
+  // Of several ranks: the same number on all of them after the same iteration.
+  void SetParametersDigest(uint64_t digest);
   void SetProgress(const v1::RunProgress &progress);
 
  private:
@@ -53,8 +57,8 @@ class LearnerMetrics {
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
   prometheus::Histogram *policy_lag_;
   prometheus::Counter *episodes_, *episode_steps_;
-  prometheus::Counter *checkpoints_, *checkpoint_failures_;
-  prometheus::Gauge *policy_version_, *target_, *return_mean_, *length_mean_, *queued_;
+  prometheus::Counter *checkpoints_, *checkpoint_failures_, *shortfalls_;
+  prometheus::Gauge *parameters_digest_, *policy_version_, *target_, *return_mean_, *length_mean_, *queued_;
   prometheus::Family<prometheus::Gauge> *rate_, *loss_;
 };
 

@@ -5,8 +5,9 @@
 
 namespace skein {
 
-StepLedger::StepLedger(const v1::StepAccount& before)
-    : collected_(before.collected()),
+StepLedger::StepLedger(const v1::StepAccount& before, bool several)
+    : several_(several),
+      collected_(before.collected()),
       trained_(before.trained()),
       stale_(before.stale()),
       rejected_(before.rejected()),
@@ -16,6 +17,7 @@ bool StepLedger::Open(const ActorKey& key) {
   Life& life = lives_[key];
   if (life.closed) return false;
   life.connected = true;
+  life.came_here = false;
   return true;
 }
 
@@ -31,12 +33,14 @@ uint64_t StepLedger::last_sequence(const ActorKey& key) const {
 
 void StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate) {
   Life& life = lives_[key];
-  if (life.last_sequence == 0 && sequence > 1) {
-    const uint64_t earlier = collected - std::min(collected, env_steps);
-    life.collected += earlier;
-    life.arrived += earlier;
+  if (sequence > life.last_sequence + 1 && (several_ || life.last_sequence == 0)) {
+    const uint64_t counted = life.collected + env_steps;
+    const uint64_t elsewhere = collected - std::min(collected, counted);
+    life.collected += elsewhere;
+    life.arrived += elsewhere;
   }
   life.last_sequence = sequence;
+  life.came_here = true;
   in_transit_ -= life.collected - life.arrived;
   life.arrived += env_steps;
   // An actor cannot have finished less than what came from it: a lower claim is raised.
@@ -77,7 +81,7 @@ void StepLedger::Depart(const ActorKey& key, uint64_t collected) {
   auto it = lives_.find(key);
   if (it == lives_.end() || it->second.closed) return;
   Life& life = it->second;
-  if (collected > life.collected) {
+  if (collected > life.collected && (!several_ || life.came_here)) {
     in_transit_ += collected - life.collected;
     collected_ += collected - life.collected;
     life.collected = collected;
@@ -89,6 +93,7 @@ void StepLedger::Disconnect(const ActorKey& key, absl::Duration now) {
   auto it = lives_.find(key);
   if (it == lives_.end() || it->second.closed) return;
   it->second.connected = false;
+  it->second.came_here = false;
   it->second.disconnected_at = now;
 }
 
@@ -96,6 +101,11 @@ void StepLedger::CloseSilent(absl::Duration now, absl::Duration grace) {
   for (auto& [key, life] : lives_) {
     if (!life.closed && !life.connected && now - life.disconnected_at >= grace) Close(&life);
   }
+}
+
+void StepLedger::DropStale(uint64_t env_steps) {
+  admitted_ -= env_steps;
+  stale_ += env_steps;
 }
 
 void StepLedger::Trained(uint64_t env_steps) {

@@ -27,8 +27,10 @@ struct ActorKey {
 // Pure: no I/O, no clock. Not thread-safe.
 class StepLedger {
  public:
-  // Starts from the totals of an earlier process; what was pending then counts as lost.
-  explicit StepLedger(const v1::StepAccount& before = {});
+  // Starts from the totals of an earlier process; what was pending then counts as lost. `several`: lives move between
+  // this ledger and those of other learners; each counts what came to it, and what a life finished while it was away
+  // from here belongs to the others.
+  explicit StepLedger(const v1::StepAccount& before = {}, bool several = false);
 
   // The actor's stream opened. False: this life was closed (its steps are counted as lost); it must join again.
   bool Open(const ActorKey& key);
@@ -45,13 +47,16 @@ class StepLedger {
   // Steps that were admitted turned out to be unusable: they count as rejected.
   void RejectAdmitted(uint64_t env_steps);
   // The actor said goodbye with this total: what has not arrived never will. A life that was never opened here belongs
-  // to the account of an earlier process and changes nothing.
+  // to the account of an earlier process and changes nothing. Among several ledgers the total says something only if
+  // the life's last batch came here: otherwise it counts what others have.
   void Depart(const ActorKey& key, uint64_t collected);
   // The stream broke; the life closes unless it is opened again before CloseSilent finds it silent for `grace`.
   void Disconnect(const ActorKey& key, absl::Duration now);
   void CloseSilent(absl::Duration now, absl::Duration grace);
 
-  // All admitted steps of one iteration were trained on.
+  // Steps that were admitted will not be trained on: their iteration ended without them.
+  void DropStale(uint64_t env_steps);
+  // Admitted steps were trained on.
   void Trained(uint64_t env_steps);
   // Admitted steps that will not be trained on (the run stops). They count as lost.
   void DropAdmitted();
@@ -69,10 +74,12 @@ class StepLedger {
     uint64_t arrived = 0;    // Admitted, stale or rejected. Invariant: arrived <= collected.
     bool connected = false;
     bool closed = false;
+    bool came_here = false;          // The newest batch it made, as far as can be known.
     absl::Duration disconnected_at;  // On the caller's monotonic clock.
   };
   void Close(Life* life);
 
+  const bool several_;
   std::map<ActorKey, Life> lives_;
   uint64_t collected_ = 0, trained_ = 0, stale_ = 0, rejected_ = 0, lost_ = 0;
   uint64_t admitted_ = 0;    // Waiting to be trained on.

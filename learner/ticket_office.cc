@@ -21,11 +21,16 @@ constexpr double kTryAgain = 20;
 
 }  // namespace
 
-TicketOffice::TicketOffice(uint32_t num_envs, uint32_t envs_per_block, uint32_t steps, uint64_t first_ticket_id)
-    : envs_per_block_(envs_per_block),
-      steps_(steps),
-      next_ticket_id_(std::max<uint64_t>(first_ticket_id, 1)),
-      blocks_(num_envs / envs_per_block) {}
+TicketOffice::TicketOffice(const Options& options)
+    : first_env_(options.first_env),
+      envs_per_block_(options.envs_per_block),
+      steps_(options.steps),
+      ranks_(options.ranks),
+      fragments_(options.fragments),
+      next_ticket_id_(std::max<uint64_t>(options.first_ticket_id, 1)),
+      blocks_(options.num_envs / options.envs_per_block) {
+  next_ticket_id_ += (options.rank + ranks_ - next_ticket_id_ % ranks_) % ranks_;
+}
 
 void TicketOffice::RestoreEnvState(const v1::Tensor& env_state) {
   const size_t bytes = env_state.data().size() / blocks_.size();
@@ -42,52 +47,62 @@ void TicketOffice::RestoreEnvState(const v1::Tensor& env_state) {
 
 std::optional<v1::Tensor> TicketOffice::EnvState() const {
   v1::Tensor all;
-  for (const Block& block : blocks_) {
-    if (!block.state) return std::nullopt;
-    all.mutable_data()->append(block.state->data());
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    const std::optional<v1::Tensor>& state = BeginningOfFront(b);
+    if (!state) return std::nullopt;
+    all.mutable_data()->append(state->data());
   }
   all.set_name("env_state");
   all.set_dtype(v1::DATA_TYPE_FLOAT64);
   all.add_shape(static_cast<int64_t>(blocks_.size()) * envs_per_block_);
-  all.add_shape(blocks_[0].state->shape(1));
+  all.add_shape(BeginningOfFront(0)->shape(1));
   return all;
 }
 
+TicketOffice::Piece TicketOffice::Next(uint32_t b) const {
+  if (versions_.empty()) return {b, 0, 0};
+  const uint32_t committed = fragments_ * static_cast<uint32_t>(versions_.size()) - blocks_[b].to_come;
+  return {b, committed / fragments_, committed % fragments_};
+}
+
+const std::optional<v1::Tensor>& TicketOffice::BeginningOfFront(uint32_t b) const {
+  const Piece next = Next(b);
+  return next.iteration > 0 || next.fragment > 0 ? blocks_[b].begun_from[0] : blocks_[b].state;
+}
+
 void TicketOffice::Open(uint32_t b) {
-  blocks_[b].ticket_id = next_ticket_id_++;
+  blocks_[b].ticket_id = next_ticket_id_;
+  next_ticket_id_ += ranks_;
   blocks_[b].holders.clear();
   blocks_[b].taken_back = false;
   block_of_ticket_[blocks_[b].ticket_id] = b;
 }
 
-void TicketOffice::OpenIteration(uint64_t policy_version, uint32_t fragments) {
-  policy_version_ = policy_version;
-  second_holders_ = true;
+void TicketOffice::OpenIteration(uint64_t policy_version) {
+  versions_.push_back(policy_version);
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
-    blocks_[b].fragment = 0;
-    blocks_[b].fragments = fragments;
-    Open(b);
+    if (blocks_[b].to_come == 0) Open(b);
+    blocks_[b].to_come += fragments_;
   }
-  open_blocks_ = static_cast<uint32_t>(blocks_.size());
 }
 
 uint32_t TicketOffice::OpenTickets(uint32_t count) {
-  policy_version_ = 0;
-  second_holders_ = false;
   std::vector<uint32_t> free;
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
-    if (blocks_[b].fragments == 0) free.push_back(b);
+    if (blocks_[b].to_come == 0) free.push_back(b);
   }
   std::stable_sort(free.begin(), free.end(),
                    [this](uint32_t a, uint32_t b) { return blocks_[a].served < blocks_[b].served; });
   if (free.size() > count) free.resize(count);
   for (uint32_t b : free) {
-    blocks_[b].fragment = 0;
-    blocks_[b].fragments = 1;
+    blocks_[b].to_come = 1;
     Open(b);
-    ++open_blocks_;
   }
   return static_cast<uint32_t>(free.size());
+}
+
+bool TicketOffice::complete() const {
+  return std::all_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.to_come == 0; });
 }
 
 void TicketOffice::CloseIteration() {
@@ -95,10 +110,35 @@ void TicketOffice::CloseIteration() {
     ReleaseHolders(&block);
     block.ticket_id = 0;
     block.redeemed = false;
-    block.fragments = 0;
+    block.to_come = 0;
   }
   block_of_ticket_.clear();
-  open_blocks_ = 0;
+  versions_.clear();
+}
+
+std::vector<uint32_t> TicketOffice::EndIteration() {
+  std::vector<uint32_t> done, short_of_it;
+  for (uint32_t b = 0; b < blocks_.size(); ++b) (Next(b).iteration > 0 ? done : short_of_it).push_back(b);
+  if (!short_of_it.empty()) {
+    // What an actor should have answered before this iteration's end and has not, it dropped.
+    for (auto& [key, actor] : actors_) {
+      std::erase_if(actor.held, [this](const auto& held) { return block_of_ticket_.count(held.first) == 0; });
+    }
+  }
+  for (uint32_t b : short_of_it) {
+    Block& block = blocks_[b];
+    if (Next(b).fragment > 0) block.state = std::move(block.begun_from[0]);
+    block_of_ticket_.erase(block.ticket_id);
+    block.ticket_id = 0;
+    block.holders.clear();
+  }
+  versions_.erase(versions_.begin());
+  for (uint32_t b : done) blocks_[b].begun_from[0] = std::move(blocks_[b].begun_from[1]);
+  for (uint32_t b : short_of_it) {
+    blocks_[b].to_come = fragments_ * static_cast<uint32_t>(versions_.size());
+    if (blocks_[b].to_come > 0) Open(b);
+  }
+  return done;
 }
 
 void TicketOffice::AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners) {
@@ -156,10 +196,10 @@ absl::Duration TicketOffice::BestService() const {
   return best;
 }
 
-// Whether the others would be done with the whole iteration before `actor` with this ticket and what follows from it.
+// Whether the others would be done with all that is open before `actor` with this ticket and what follows from it.
 bool TicketOffice::TooSlow(const Actor& actor, const Block& block) const {
   const absl::Duration best = BestService();
-  if (!second_holders_ || actor.service <= std::max(kSlow * best, best + kWorthwhile)) return false;
+  if (versions_.empty() || actor.service <= std::max(kSlow * best, best + kWorthwhile)) return false;
   double others_per_second = 0;
   for (const auto& [key, other] : actors_) {
     if (&other == &actor) continue;
@@ -168,9 +208,9 @@ bool TicketOffice::TooSlow(const Actor& actor, const Block& block) const {
   }
   if (others_per_second == 0) return false;
   uint32_t fragments = 0;
-  for (const Block& open : blocks_) fragments += open.fragments;
+  for (const Block& open : blocks_) fragments += open.to_come;
   const absl::Duration without = absl::Seconds(fragments / others_per_second) + best;
-  return actor.service + (block.fragments - 1) * best > without;
+  return actor.service + (block.to_come - 1) * best > without;
 }
 
 void TicketOffice::ForgetDropped(absl::Duration now) {
@@ -191,8 +231,8 @@ v1::Ticket TicketOffice::Give(uint32_t b, ActorEntry* actor, absl::Duration now)
   actor->second.held[block.ticket_id] = now;
   v1::Ticket ticket;
   ticket.set_id(block.ticket_id);
-  ticket.set_policy_version(policy_version_);
-  ticket.set_first_env(b * envs_per_block_);
+  ticket.set_policy_version(versions_.empty() ? 0 : versions_[Next(b).iteration]);
+  ticket.set_first_env(FirstEnv(b));
   ticket.set_num_envs(envs_per_block_);
   ticket.set_steps(steps_);
   if (block.state) *ticket.mutable_env_state() = *block.state;
@@ -203,7 +243,7 @@ std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant(absl::Duration 
   std::vector<std::pair<ActorKey, v1::Ticket>> grants;
   ForgetDropped(now);
   GrantOpen(now, &grants);
-  if (second_holders_) GrantLate(now, &grants);
+  if (!versions_.empty()) GrantLate(now, &grants);
   return grants;
 }
 
@@ -214,12 +254,16 @@ void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey,
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].ticket_id != 0 && blocks_[b].holders.empty()) ungranted.push_back(b);
   }
-  // The longest row of fragments still to come begins first; of equal ones the ticket that has waited longest.
+  // The longest row of fragments still to come begins first, so those of the front do; of equal ones the ticket that
+  // has waited longest.
   std::sort(ungranted.begin(), ungranted.end(), [this](uint32_t a, uint32_t b) {
-    if (blocks_[a].fragments != blocks_[b].fragments) return blocks_[a].fragments > blocks_[b].fragments;
+    if (blocks_[a].to_come != blocks_[b].to_come) return blocks_[a].to_come > blocks_[b].to_come;
     return blocks_[a].ticket_id < blocks_[b].ticket_id;
   });
   size_t left = ungranted.size();
+  for (const Block& block : blocks_) {
+    if (block.to_come > fragments_) left += fragments_;  // At the front, all of the iteration behind is to come.
+  }
   for (uint32_t b : ungranted) {
     ActorEntry* best = nullptr;
     for (auto& entry : actors_) {
@@ -277,9 +321,9 @@ void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey,
   }
 }
 
-std::optional<uint32_t> TicketOffice::BlockOf(uint64_t ticket_id) const {
+std::optional<TicketOffice::Piece> TicketOffice::PieceOf(uint64_t ticket_id) const {
   auto it = block_of_ticket_.find(ticket_id);
-  return it == block_of_ticket_.end() ? std::nullopt : std::optional<uint32_t>(it->second);
+  return it == block_of_ticket_.end() ? std::nullopt : std::optional<Piece>(Next(it->second));
 }
 
 std::optional<TicketOffice::Piece> TicketOffice::Redeem(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
@@ -291,21 +335,18 @@ std::optional<TicketOffice::Piece> TicketOffice::Redeem(const ActorKey& actor, u
   blocks_[b].holders.clear();  // Another holder is still at work on it: the ticket stays in its hand.
   blocks_[b].ticket_id = 0;
   blocks_[b].redeemed = true;
-  return Piece{b, blocks_[b].fragment};
+  return Next(b);
 }
 
 void TicketOffice::Commit(uint32_t b, v1::Tensor state) {
   Block& block = blocks_[b];
   if (!block.redeemed) return;
   block.redeemed = false;
+  const Piece piece = Next(b);
+  if (piece.fragment == 0) block.begun_from[piece.iteration] = std::move(block.state);
   block.state = std::move(state);
   ++block.served;
-  ++block.fragment;
-  if (--block.fragments > 0) {
-    Open(b);
-  } else {
-    --open_blocks_;
-  }
+  if (--block.to_come > 0) Open(b);
 }
 
 void TicketOffice::Reopen(uint32_t b) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,55 +14,77 @@
 
 namespace skein {
 
-// Decides who collects what.   OpenIteration | OpenTickets -> Grant -> Redeem -> Commit -> complete
-// The run's N environments are split into blocks of E. A ticket is an order for one fragment of one block; a block has
-// at most one open ticket, and the next continues from the state the last one brought back. A ticket carries that
-// state, so any actor can serve it with the same result: fast actors are granted more, the tickets of an actor that
-// went away are granted again, and a ticket that its holder is late with is granted to a second actor as well; the
-// first to answer redeems it. Pure: no I/O, no clock (`now` counts from any fixed moment). Not thread-safe.
+// Decides who collects what.   OpenIteration | OpenTickets -> Grant -> Redeem -> Commit -> EndIteration
+// N environments of the run, one after the other, are split into blocks of E. A ticket is an order for one fragment of
+// one block; a block has at most one open ticket, and the next continues from the state the last one brought back. A
+// ticket carries that state, so any actor can serve it with the same result: fast actors are granted more, the tickets
+// of an actor that went away are granted again, and a ticket that its holder is late with is granted to a second actor
+// as well; the first to answer redeems it. In synchronous modes two iterations may be open: the front, and one behind
+// it, in which a block goes on as soon as its part of the front is done. Pure: no I/O, no clock (`now` counts from any
+// fixed moment). Not thread-safe.
 class TicketOffice {
  public:
-  // REQUIRES: num_envs a multiple of envs_per_block. Ticket ids count up from `first_ticket_id`; each asks for `steps`.
-  TicketOffice(uint32_t num_envs, uint32_t envs_per_block, uint32_t steps, uint64_t first_ticket_id);
+  struct Options {
+    uint32_t num_envs = 1;         // N, a multiple of envs_per_block.
+    uint32_t envs_per_block = 1;   // E
+    uint32_t steps = 1;            // Of a ticket.
+    uint64_t first_ticket_id = 1;  // Ids count up from here,
+    uint32_t rank = 0, ranks = 1;  // only such as are `rank` modulo `ranks`: no two ranks' are the same.
+    uint32_t first_env = 0;        // Run-wide index of the first environment.
+    uint32_t fragments = 1;        // Of each block in an iteration, one after the other.
+  };
+  explicit TicketOffice(const Options& options);
+  TicketOffice(uint32_t num_envs, uint32_t envs_per_block, uint32_t steps, uint64_t first_ticket_id)
+      : TicketOffice(Options{num_envs, envs_per_block, steps, first_ticket_id}) {}
 
   uint32_t num_blocks() const { return static_cast<uint32_t>(blocks_.size()); }
   int num_actors() const { return static_cast<int>(actors_.size()); }
 
   // `env_state` float64 [num_envs, S] row-major bytes; the next tickets continue from it.
   void RestoreEnvState(const v1::Tensor& env_state);
-  // All blocks' states as one tensor "env_state" [num_envs, S]; nullopt before every block has been committed once.
+  // Where the front begins, or, if none is open, where tickets continue: all blocks' states as one tensor "env_state"
+  // [num_envs, S]; nullopt before every block has one.
   std::optional<v1::Tensor> EnvState() const;
 
-  // Synchronous modes: `fragments` tickets of each block, one after the other, to be served with `policy_version`.
-  // REQUIRES: complete().
-  void OpenIteration(uint64_t policy_version, uint32_t fragments = 1);
+  // Synchronous modes: `fragments` more tickets of each block, to be served with `policy_version`.
+  // REQUIRES: one iteration is open at most.
+  void OpenIteration(uint64_t policy_version);
   // Asynchronous mode: opens up to `count` tickets, one for each block that has none, those first that were served
   // least; whoever serves one takes its newest policy. No second actor is asked. Returns how many were opened.
   uint32_t OpenTickets(uint32_t count);
   // Neither redeemed nor void.
   uint32_t open_tickets() const { return static_cast<uint32_t>(block_of_ticket_.size()); }
-  // Every ticket that was ever opened has been committed.
-  bool complete() const { return open_blocks_ == 0; }
+  // All that has been ordered is committed.
+  bool complete() const;
   // Voids all open tickets; commits of redeemed ones have no effect any more.
   void CloseIteration();
+  // Synchronous modes: ends the front with the blocks whose fragments of it are all committed, which it returns in
+  // order; what they have of the one behind stays, and that is the front now. Open tickets of the others are void but
+  // stay in their holders' hands, and those blocks continue from where the front began. REQUIRES: an iteration is open;
+  // what is redeemed of the front is committed or reopened.
+  std::vector<uint32_t> EndIteration();
 
   // `credits` >= 1: tickets the actor may hold; `runners` >= 1: those it can work on at once.
   void AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners);
   // Its tickets can be granted again at once (and redeemed by it still, if it comes back first).
   void RemoveActor(const ActorKey& actor);
 
-  // Tickets to send now, each to the actor that holds the fewest per runner. An actor gets more than it can work on
-  // at once only while every runner can still have one, so that nobody sits on the last tickets. An actor that is known
-  // to be so slow that it would hold up the iteration gets none while others can do the work.
+  // Tickets to send now, those of the front first, each to the actor that holds the fewest per runner. An actor gets
+  // more than it can work on at once only while every runner can still have one, be it of the iteration behind, so that
+  // nobody sits on the last tickets. An actor that is known to be so slow that it would hold up what is open gets none
+  // while others can do the work.
   std::vector<std::pair<ActorKey, v1::Ticket>> Grant(absl::Duration now);
 
-  // The block of an open ticket.
-  std::optional<uint32_t> BlockOf(uint64_t ticket_id) const;
-  // Fragment `fragment` of block `block` in this iteration; always fragment 0 of OpenTickets.
+  // Run-wide index of a block's first environment.
+  uint32_t FirstEnv(uint32_t block) const { return first_env_ + block * envs_per_block_; }
+  // Fragment `fragment` of block `block` in the front (`iteration` 0) or the one behind (1); both are 0 of OpenTickets.
   struct Piece {
     uint32_t block = 0;
+    uint32_t iteration = 0;
     uint32_t fragment = 0;
   };
+  // What an open ticket is for.
+  std::optional<Piece> PieceOf(uint64_t ticket_id) const;
   // `actor` answered. The piece if `ticket_id` is open: it is then redeemed and cannot be again. nullopt: it is void.
   std::optional<Piece> Redeem(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
   // The data of a redeemed ticket are in place; `state` float64 [E, S] is where the block's next ticket continues.
@@ -78,12 +101,13 @@ class TicketOffice {
   struct Block {
     uint64_t ticket_id = 0;  // 0 = not open.
     bool redeemed = false;   // Between Redeem and Commit.
-    uint32_t fragment = 0;   // Of the open ticket.
-    uint32_t fragments = 0;  // Still to be committed in this iteration.
+    uint32_t to_come = 0;    // Fragments that are ordered and not committed; if there are, one is open or redeemed.
     uint64_t served = 0;     // Tickets ever committed.
     std::vector<ActorKey> holders;
-    bool taken_back = false;  // From an actor that went away: how long the ticket takes now says nothing.
-    std::optional<v1::Tensor> state;
+    bool taken_back = false;          // From an actor that went away: how long the ticket takes now says nothing.
+    std::optional<v1::Tensor> state;  // Where the next ticket continues.
+    // Where the front and the one behind began, each as soon as a fragment of it is committed.
+    std::array<std::optional<v1::Tensor>, 2> begun_from;
   };
   struct Actor {
     uint32_t credits = 1;
@@ -97,6 +121,9 @@ class TicketOffice {
   using ActorEntry = std::pair<const ActorKey, Actor>;
 
   void Open(uint32_t block);
+  // What the block's open or redeemed ticket is for; past the last iteration if there is none.
+  Piece Next(uint32_t block) const;
+  const std::optional<v1::Tensor>& BeginningOfFront(uint32_t block) const;
   // `now` tells how long it took; nullopt: it was no real answer.
   void Return(const ActorKey& actor, uint64_t ticket_id, std::optional<absl::Duration> now);
   void ReleaseHolders(Block* block);
@@ -108,12 +135,13 @@ class TicketOffice {
   void GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   v1::Ticket Give(uint32_t block, ActorEntry* actor, absl::Duration now);
 
+  const uint32_t first_env_;
   const uint32_t envs_per_block_;
   const uint32_t steps_;
+  const uint32_t ranks_;
+  const uint32_t fragments_;
   uint64_t next_ticket_id_;
-  uint64_t policy_version_ = 0;
-  bool second_holders_ = false;  // Whether late tickets go to a second actor.
-  uint32_t open_blocks_ = 0;     // With fragments still to be committed.
+  std::vector<uint64_t> versions_;  // Of the policies of open iterations, the front's first; none: asynchronous.
   std::vector<Block> blocks_;
   std::map<uint64_t, uint32_t> block_of_ticket_;  // Open tickets only.
   std::map<ActorKey, Actor> actors_;

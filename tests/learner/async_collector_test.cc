@@ -153,6 +153,52 @@ TEST_F(AsyncCollectorTest, TicketsWaitForRoom) {
   EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
 }
 
+TEST_F(AsyncCollectorTest, TakesTheFragmentsThatAreThere) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 100)), v1::RECEIPT_RESULT_ACCEPTED);
+  const auto partial = collector_.TakeWhatIsThere();
+  ASSERT_TRUE(partial);
+  EXPECT_EQ(partial->batch->columns(), 2);
+  EXPECT_EQ(partial->batch->obs[0], 100);
+  collector_.Trained(kBlockSteps);
+  EXPECT_EQ(collector_.queued_batches(), 0u);
+  // The other ticket is open still, and its fragment the next iteration's first.
+  EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
+  collector_.OpenIteration(2);
+  EXPECT_EQ(Deliver(kAda, ServeWith(collector_.TakeGrants().at(0).second, 2, 300)), v1::RECEIPT_RESULT_ACCEPTED);
+  const auto whole = Take();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->batch->columns(), 4);
+  EXPECT_EQ(whole->batch->obs[0], 200);
+  EXPECT_EQ(whole->batch->obs[2 * 3], 300);
+  EXPECT_EQ(collector_.account().stale(), 0u);
+}
+
+TEST_F(AsyncCollectorTest, TakesNothingWhereNothingCame) {
+  collector_.OpenIteration(1);
+  for (uint64_t version : {1, 2, 3, 4, 5}) {
+    const auto nothing = collector_.TakeWhatIsThere();
+    ASSERT_TRUE(nothing);
+    EXPECT_EQ(nothing->batch->columns(), 0);
+    EXPECT_EQ(nothing->policy_version, version);
+    collector_.Trained(0);
+    collector_.OpenIteration(version + 1);
+  }
+}
+
+TEST_F(AsyncCollectorTest, APlaceThatWasGivenUpIsNotTaken) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  v1::TrajectoryBatch bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
+  SetElement(FindTensor(&bad, "obs"), 4, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
+  const auto nothing = collector_.TakeWhatIsThere();
+  ASSERT_TRUE(nothing);
+  EXPECT_EQ(nothing->batch->columns(), 0);
+}
+
 TEST_F(AsyncCollectorTest, StopVoidsTickets) {
   Open(kAda, 2);
   collector_.OpenIteration(1);

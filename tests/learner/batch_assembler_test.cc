@@ -159,5 +159,62 @@ TEST(StagedBatch, SegmentsFollowEachOther) {
   EXPECT_EQ(staged.episode_return.size(), 2u);
 }
 
+// Slots 0 and 2 of three, in two segments, against a batch that only ever had two slots.
+TEST(StagedBatch, KeepsSomeSlots) {
+  for (const bool discrete : {false, true}) {
+    const SampleSizes sizes = {.T = 2, .E = 2, .A = 3, .O = 3, .D = 2, .discrete = discrete};
+    const BatchShape shape = MakeSampleShape(sizes);
+    const Blocks of_first = MakeBlocks(shape, {{{0, 1, true}}, {{1, 0, true}}});
+    const Blocks of_second = MakeBlocks(shape, {{{0, 0, true}}, {{1, 1, true}}});
+    const Blocks of_third = MakeBlocks(shape, {{{1, 1, false}}, {{0, 0, true}, {1, 1, true}}});
+    StagedBatch staged(shape, 3, 2), want(shape, 2, 2);
+    for (int64_t segment : {0, 1}) {
+      ASSERT_TRUE(staged.Place(0, segment, of_first[segment]->checked).ok());
+      ASSERT_TRUE(staged.Place(1, segment, of_second[segment]->checked).ok());
+      ASSERT_TRUE(staged.Place(2, segment, of_third[segment]->checked).ok());
+      ASSERT_TRUE(want.Place(0, segment, of_first[segment]->checked).ok());
+      ASSERT_TRUE(want.Place(1, segment, of_third[segment]->checked).ok());
+    }
+    staged.Keep({0, 2});
+    staged.Seal();
+    want.Seal();
+    EXPECT_THAT(staged.slots(), ElementsAre(0, 2));
+    EXPECT_EQ(staged.num_envs(), 4);
+    EXPECT_EQ(staged.columns(), 12);
+    EXPECT_EQ(staged.fragments(), 6);
+    EXPECT_EQ(staged.obs, want.obs);
+    EXPECT_EQ(staged.action, want.action);
+    EXPECT_EQ(staged.action_index, want.action_index);
+    EXPECT_EQ(staged.log_prob, want.log_prob);
+    EXPECT_EQ(staged.reward, want.reward);
+    EXPECT_EQ(staged.terminated, want.terminated);
+    EXPECT_EQ(staged.truncated, want.truncated);
+    EXPECT_EQ(staged.final_obs, want.final_obs);
+    EXPECT_EQ(staged.final_index, want.final_index);
+    EXPECT_EQ(staged.episode_return, want.episode_return);
+    EXPECT_EQ(staged.episode_length, want.episode_length);
+  }
+}
+
+TEST(StagedBatch, KeepsNothingAndHasRoomForAllAgain) {
+  const SampleSizes sizes = {.T = 2, .E = 1};
+  const BatchShape shape = MakeSampleShape(sizes);
+  const Blocks blocks = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
+  StagedBatch staged(shape, 2);
+  ASSERT_TRUE(staged.Place(1, 0, blocks[1]->checked).ok());
+  staged.Keep({});
+  staged.Seal();
+  EXPECT_EQ(staged.columns(), 0);
+  EXPECT_EQ(staged.steps(), 2);
+  EXPECT_THAT(staged.obs, IsEmpty());
+  EXPECT_THAT(staged.final_index, IsEmpty());
+  EXPECT_THAT(staged.episode_return, IsEmpty());
+  staged.Reset();
+  for (int64_t b : {0, 1}) ASSERT_TRUE(staged.Place(b, 0, blocks[b]->checked).ok());
+  staged.Seal();
+  ExpectPlaced(staged, sizes, blocks);
+  ExpectFinalObservations(staged, sizes, blocks);
+}
+
 }  // namespace
 }  // namespace skein

@@ -17,6 +17,11 @@ namespace skein {
 inline const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
 inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 
+inline Collector::Options WithFragments(Collector::Options options, uint32_t fragments) {
+  options.fragments_per_block = fragments;
+  return options;
+}
+
 // Four environments in two blocks of two, two steps each: eight steps an iteration.
 class CollectorTest : public testing::Test {
  protected:
@@ -70,6 +75,18 @@ class CollectorTest : public testing::Test {
         EXPECT_EQ(Deliver(actor, Serve(actor, ticket, offset)), v1::RECEIPT_RESULT_ACCEPTED);
       }
     }
+  }
+  // The ticket of block `block` among those that can be granted now; the others are dropped by ada's connecting anew.
+  v1::Ticket TakeTicket(uint32_t block) {
+    Open(kAda, 2);
+    for (const auto& [actor, ticket] : collector_.TakeGrants()) {
+      if (ticket.first_env() == 2 * block) return ticket;
+    }
+    ADD_FAILURE() << "no ticket of block " << block;
+    return {};
+  }
+  void ServeBlock(uint32_t block, float offset) {
+    ASSERT_EQ(Deliver(kAda, Serve(kAda, TakeTicket(block), offset)), v1::RECEIPT_RESULT_ACCEPTED);
   }
   std::optional<Collector::Iteration> Take() { return collector_.WaitForIteration(absl::ZeroDuration()); }
   void ExpectBalance() {

@@ -44,6 +44,7 @@ TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
   ASSERT_EQ(office.Grant(kNow).size(), 2u);
   ServeIn(&office, kAda, 1, 1.0);
   ServeIn(&office, kBob, 2, 10.0);
+  office.EndIteration();
   office.OpenIteration(2);
   // Ada alone needs 2 s for both tickets, bob 10 s for one.
   Grants grants = office.Grant(absl::Seconds(10));
@@ -56,6 +57,7 @@ TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
   ServeIn(&office, kAda, grants[0].second.id(), 12.0);
   EXPECT_TRUE(office.complete());
   // Long after (20 x 10 s) bob is given what ada works on, to see how long he takes now.
+  office.EndIteration();
   office.OpenIteration(3);
   grants = office.Grant(absl::Seconds(211));
   EXPECT_THAT(CountByActor(grants), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
@@ -83,9 +85,33 @@ TEST(TicketOffice, AVoidTicketThatNeverComesBackIsForgotten) {
   ServeIn(&office, kAda, 1, 1.0);
   office.Grant(absl::Seconds(3));
   ServeIn(&office, kAda, 2, 4.0);  // Bob still holds ticket 2, or has dropped it.
+  office.EndIteration();
   office.OpenIteration(2);
   EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5))), ElementsAre(Pair("ada", 1)));
   EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(12))), ElementsAre(Pair("bob", 1)));
+}
+
+// What is void because the iteration ended without it stays in its holder's hand until that answers, or until the next
+// iteration ends.
+TEST(TicketOffice, AnEndedIterationsTicketsStayInHand) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 1u);
+  EXPECT_THAT(office.EndIteration(), IsEmpty());
+  EXPECT_TRUE(office.complete());
+  EXPECT_THAT(office.Holders(), IsEmpty());
+  office.OpenIteration(2);
+  EXPECT_THAT(office.Grant(kNow), IsEmpty());
+  EXPECT_FALSE(office.Redeem(kAda, 1, absl::Seconds(1)));
+  EXPECT_EQ(office.Grant(absl::Seconds(1)).size(), 1u);
+  // It never answers that one: the policy was gone before it got round to it.
+  EXPECT_THAT(office.EndIteration(), IsEmpty());
+  office.OpenIteration(3);
+  EXPECT_THAT(office.Grant(absl::Seconds(1)), IsEmpty());
+  EXPECT_THAT(office.EndIteration(), IsEmpty());
+  office.OpenIteration(4);
+  EXPECT_EQ(office.Grant(absl::Seconds(1)).size(), 1u);
 }
 
 TEST(TicketOffice, OpenTicketsPrefersWhoWasServedLeast) {

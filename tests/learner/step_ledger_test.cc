@@ -241,5 +241,56 @@ TEST(StepLedger, AddsUpAfterEveryEventOfARandomWalk) {
   }
 }
 
+// Two ledgers, one life that moves between them: together they have every step once.
+TEST(StepLedger, SeveralLedgersShareALife) {
+  const ActorKey key{"ada", 1};
+  StepLedger first({}, true), second({}, true);
+  first.Open(key);
+  first.Arrive(key, 1, 10, 10, StepLedger::Fate::kAdmitted);
+  first.Arrive(key, 2, 10, 20, StepLedger::Fate::kAdmitted);
+  first.Disconnect(key, absl::ZeroDuration());
+  second.Open(key);
+  second.Arrive(key, 3, 10, 30, StepLedger::Fate::kStale);
+  second.Arrive(key, 4, 10, 40, StepLedger::Fate::kAdmitted);
+  second.Disconnect(key, absl::ZeroDuration());
+  first.Open(key);
+  first.Arrive(key, 5, 10, 50, StepLedger::Fate::kAdmitted);
+  EXPECT_EQ(first.account().collected(), 30u);
+  EXPECT_EQ(first.account().pending(), 30u);
+  EXPECT_EQ(second.account().collected(), 20u);
+  EXPECT_EQ(second.account().stale(), 10u);
+  // It finished 70 by now, of which two fragments did not make it to where it says goodbye.
+  first.Depart(key, 70);
+  EXPECT_EQ(first.account().lost(), 20u);
+  second.CloseSilent(absl::Hours(1), absl::Minutes(1));
+  EXPECT_EQ(second.account().lost(), 0u);
+  EXPECT_EQ(first.imbalance(), 0);
+  EXPECT_EQ(second.imbalance(), 0);
+}
+
+TEST(StepLedger, AGoodbyeWhereNothingCameBeforeSaysNothing) {
+  const ActorKey key{"ada", 1};
+  StepLedger ledger({}, true);
+  ledger.Open(key);
+  ledger.Depart(key, 70);  // All of it came to another learner.
+  EXPECT_EQ(ledger.account().collected(), 0u);
+  EXPECT_EQ(ledger.account().lost(), 0u);
+  EXPECT_TRUE(ledger.closed(key));
+}
+
+TEST(StepLedger, WhatAnIterationLeavesOutIsStale) {
+  const ActorKey key{"ada", 1};
+  StepLedger ledger;
+  ledger.Open(key);
+  ledger.Arrive(key, 1, 10, 10, StepLedger::Fate::kAdmitted);
+  ledger.Arrive(key, 2, 10, 20, StepLedger::Fate::kAdmitted);
+  ledger.DropStale(10);
+  ledger.Trained(10);
+  EXPECT_EQ(ledger.account().stale(), 10u);
+  EXPECT_EQ(ledger.account().trained(), 10u);
+  EXPECT_EQ(ledger.account().pending(), 0u);
+  EXPECT_EQ(ledger.imbalance(), 0);
+}
+
 }  // namespace
 }  // namespace skein

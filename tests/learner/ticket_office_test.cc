@@ -181,6 +181,8 @@ TEST(TicketOffice, IsCompleteWhenEveryBlockIsCommitted) {
   EXPECT_FALSE(office.complete());
   office.Commit(second->block, State(std::string(16, 'b'), 2));
   EXPECT_TRUE(office.complete());
+  EXPECT_FALSE(office.EnvState());  // Where this iteration began.
+  EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
   EXPECT_EQ(office.EnvState()->data(), std::string(16, 'a') + std::string(16, 'b'));
 }
 
@@ -217,12 +219,62 @@ TEST(TicketOffice, ClosingVoidsTicketsAndLaterCommits) {
   EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
+TEST(TicketOffice, OfficesBesideEachOtherHaveTheirOwnIdsAndEnvironments) {
+  for (uint32_t rank : {0, 1, 2}) {
+    TicketOffice office({.num_envs = 4,
+                         .envs_per_block = 2,
+                         .steps = 1,
+                         .first_ticket_id = 10,
+                         .rank = rank,
+                         .ranks = 3,
+                         .first_env = 4 * rank});
+    office.AddActor(kAda, 2, 2);
+    office.OpenIteration(1);
+    const Grants grants = office.Grant(kNow);
+    ASSERT_EQ(grants.size(), 2u);
+    // From 10 on, those that are 0, 1, 2 modulo 3: 12, 10, 11.
+    const uint64_t first = rank == 0 ? 12 : 9 + rank;
+    EXPECT_EQ(grants[0].second.id(), first);
+    EXPECT_EQ(grants[1].second.id(), first + 3);
+    EXPECT_EQ(grants[0].second.first_env(), 4 * rank);
+    EXPECT_EQ(grants[1].second.first_env(), 4 * rank + 2);
+    EXPECT_EQ(office.FirstEnv(1), 4 * rank + 2);
+  }
+}
+
+TEST(TicketOffice, AnIterationEndsWithTheBlocksThatAreDone) {
+  TicketOffice office({.num_envs = 6, .envs_per_block = 2, .fragments = 2});
+  office.AddActor(kAda, 3, 3);
+  office.OpenIteration(1);
+  const auto serve = [&](uint64_t ticket, char state) {
+    const auto piece = office.Redeem(kAda, ticket, kNow);
+    ASSERT_TRUE(piece);
+    office.Commit(piece->block, State(std::string(16, state), 2));
+    office.Grant(kNow);
+  };
+  ASSERT_EQ(office.Grant(kNow).size(), 3u);
+  serve(2, 'a');  // Block 1 has ticket 4 next.
+  serve(3, 'b');  // Block 2 has ticket 5 next.
+  serve(5, 'c');
+  EXPECT_THAT(office.EndIteration(), ElementsAre(2));
+  EXPECT_TRUE(office.complete());
+  EXPECT_FALSE(office.Redeem(kAda, 1, kNow));
+  EXPECT_FALSE(office.Redeem(kAda, 4, kNow));
+  office.OpenIteration(2);
+  const Grants grants = office.Grant(kNow);
+  ASSERT_EQ(grants.size(), 3u);
+  EXPECT_FALSE(grants[0].second.has_env_state());
+  EXPECT_FALSE(grants[1].second.has_env_state());
+  EXPECT_EQ(grants[2].second.env_state().data(), std::string(16, 'c'));
+}
+
 TEST(TicketOffice, TheNextTicketContinuesFromTheCommittedState) {
   TicketOffice office(4, 2, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
   ServeAll(&office, office.Grant(kNow));
   ASSERT_TRUE(office.complete());
+  office.EndIteration();
   office.OpenIteration(2);
   const Grants grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 2u);
@@ -237,6 +289,7 @@ TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
   before.AddActor(kAda, 2, 2);
   before.OpenIteration(1);
   ServeAll(&before, before.Grant(kNow));
+  before.EndIteration();
   const auto saved = before.EnvState();
   ASSERT_TRUE(saved);
   EXPECT_EQ(saved->name(), "env_state");
@@ -260,9 +313,9 @@ TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
 }
 
 TEST(TicketOffice, ABlockServesItsFragmentsOneAfterTheOther) {
-  TicketOffice office(2, 1, 5, 1);
+  TicketOffice office({.num_envs = 2, .fragments = 2});
   office.AddActor(kAda, 2, 2);
-  office.OpenIteration(3, 2);
+  office.OpenIteration(3);
   ASSERT_EQ(office.Grant(kNow).size(), 2u);  // Tickets 1 and 2.
   auto piece = office.Redeem(kAda, 2, kNow);
   ASSERT_TRUE(piece);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two iterations open at once: the front, and one behind it in which blocks go on that are done with the front.
+#include <array>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "tests/learner/collector_fixture.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+// What the state of block `block` begins with: a batch's state [2, 4] begins with its offset.
+double StateOf(const v1::Tensor& env_state, uint32_t block) {
+  return reinterpret_cast<const double*>(env_state.data().data())[8 * block];
+}
+
+class RunAheadTest : public CollectorTest {};
+class RunAheadInFragmentsTest : public CollectorTest {
+ protected:
+  RunAheadInFragmentsTest() : CollectorTest(WithFragments(MakeOptions(), 2)) {}
+};
+
+TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
+  collector_.OpenIteration(1);
+  collector_.OpenIteration(2);
+  const v1::Ticket first = TakeTicket(0);
+  EXPECT_EQ(first.policy_version(), 1u);
+  v1::TrajectoryBatch batch = Serve(kAda, first, 100);
+  batch.mutable_stage_seconds()->set_env_step(0.5);
+  ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  const v1::Ticket behind = TakeTicket(0);
+  EXPECT_EQ(behind.policy_version(), 2u);
+  EXPECT_EQ(StateOf(behind.env_state(), 0), 100);
+  EXPECT_EQ(TakeTicket(1).policy_version(), 1u);
+  batch = Serve(kAda, behind, 200);
+  batch.mutable_stage_seconds()->set_env_step(8);
+  ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_FALSE(Take());
+  ServeBlock(1, 300);
+
+  const auto front = Take();
+  ASSERT_TRUE(front);
+  EXPECT_EQ(front->policy_version, 1u);
+  EXPECT_EQ(front->batch->obs[0], 100);
+  EXPECT_EQ(front->batch->obs[2 * 3], 300);
+  EXPECT_EQ(StateOf(*front->env_state, 0), 100);  // Where the front ended, not where block 0 is.
+  EXPECT_EQ(StateOf(*front->env_state, 1), 300);
+  EXPECT_EQ(front->stage_seconds.env_step(), 0.5);
+  EXPECT_EQ(collector_.queued_batches(), 3u);
+  EXPECT_FALSE(Take());
+  ServeBlock(1, 400);
+  const auto next = Take();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->policy_version, 2u);
+  EXPECT_EQ(next->batch->obs[0], 200);
+  EXPECT_EQ(next->batch->obs[2 * 3], 400);
+  EXPECT_EQ(StateOf(*next->env_state, 0), 200);
+  EXPECT_EQ(next->stage_seconds.env_step(), 8);
+}
+
+TEST_F(RunAheadTest, BothIterationsMayHaveTheSamePolicy) {
+  collector_.OpenIteration(1);
+  collector_.OpenIteration(1);
+  ServeBlock(0, 100);
+  ServeBlock(0, 200);
+  ServeBlock(1, 300);
+  EXPECT_EQ(Take()->batch->obs[0], 100);
+}
+
+TEST_F(RunAheadTest, ATicketIsServedWithItsOwnIterationsPolicy) {
+  collector_.OpenIteration(1);
+  collector_.OpenIteration(2);
+  ServeBlock(0, 100);
+  for (const uint32_t block : {0u, 1u}) {
+    v1::TrajectoryBatch batch = Serve(kAda, TakeTicket(block));
+    batch.set_policy_version(block == 0 ? 1 : 2);  // The other's.
+    EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_STALE);
+  }
+  ServeBlock(0, 200);
+  ServeBlock(1, 300);
+  EXPECT_TRUE(Take());
+}
+
+// Opening one behind an open one takes the buffer of the batch that was trained on.
+TEST_F(RunAheadTest, TwoBuffersAreEnough) {
+  collector_.OpenIteration(1);
+  collector_.OpenIteration(1);
+  std::array<const StagedBatch*, 2> buffers = {};
+  for (int iteration = 1; iteration <= 6; ++iteration) {
+    const auto offset = static_cast<float>(100 * iteration);
+    if (iteration == 1) ServeBlock(0, offset);
+    ServeBlock(0, offset + 100);  // Ahead.
+    ServeBlock(1, offset + 1);
+    const auto taken = Take();
+    ASSERT_TRUE(taken);
+    EXPECT_EQ(taken->batch->obs[0], offset);
+    EXPECT_EQ(taken->batch->obs[2 * 3], offset + 1);
+    if (iteration <= 2) buffers[iteration - 1] = taken->batch;
+    EXPECT_EQ(taken->batch, buffers[(iteration - 1) % 2]);
+    collector_.Trained(2 * kBlockSteps);
+    collector_.OpenIteration(iteration + 1);
+  }
+  EXPECT_NE(buffers[0], buffers[1]);
+  EXPECT_EQ(collector_.account().trained(), 12 * kBlockSteps);
+  EXPECT_EQ(collector_.account().pending(), kBlockSteps);
+}
+
+TEST_F(RunAheadInFragmentsTest, AnIterationEndsShortWithAnotherBehindIt) {
+  collector_.OpenIteration(1);
+  for (uint32_t block : {0, 1}) {
+    ServeBlock(block, 10);
+    ServeBlock(block, 20);
+  }
+  ASSERT_TRUE(Take());
+  collector_.OpenIteration(2);
+  collector_.OpenIteration(3);
+  for (float offset : {100, 200, 300}) ServeBlock(0, offset);  // One fragment ahead.
+  ServeBlock(1, 500);
+  // Actor ada has the second ticket of both blocks in hand.
+  Open(kAda, 2);
+  const auto held = collector_.TakeGrants();
+  ASSERT_THAT(held, SizeIs(2));
+
+  const auto partial = collector_.TakeWhatIsThere();
+  ASSERT_TRUE(partial);
+  EXPECT_THAT(partial->batch->slots(), ElementsAre(0));
+  EXPECT_EQ(partial->policy_version, 2u);
+  EXPECT_EQ(partial->batch->obs[0], 100);
+  EXPECT_EQ(partial->batch->obs[2 * 2 * 3], 200);
+  EXPECT_EQ(StateOf(*partial->env_state, 0), 200);
+  EXPECT_EQ(StateOf(*partial->env_state, 1), 20);
+  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
+  EXPECT_EQ(collector_.queued_batches(), 2u + 1u + 4u);  // Of the front, behind it, and of the first, not booked yet.
+
+  for (const auto& [actor, ticket] : held) {
+    const bool ahead = ticket.first_env() == 0;
+    EXPECT_EQ(ticket.policy_version(), ahead ? 3u : 2u);
+    EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket, 400)), ahead ? v1::RECEIPT_RESULT_ACCEPTED : v1::RECEIPT_RESULT_STALE);
+  }
+  const v1::Ticket again = TakeTicket(1);
+  EXPECT_EQ(again.policy_version(), 3u);
+  EXPECT_EQ(StateOf(again.env_state(), 0), 20);
+  ServeBlock(1, 600);
+  ServeBlock(1, 700);
+  const auto whole = Take();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->policy_version, 3u);
+  // obs [5, 4, 3]: the first fragments' row 0, the second ones' row 2.
+  EXPECT_EQ(whole->batch->obs[0], 300);
+  EXPECT_EQ(whole->batch->obs[2 * 3], 600);
+  EXPECT_EQ(whole->batch->obs[2 * 4 * 3], 400);
+  EXPECT_EQ(whole->batch->obs[2 * 4 * 3 + 2 * 3], 700);
+}
+
+TEST_F(RunAheadTest, DataAreOwedFromWhenTheirIterationIsTheFront) {
+  collector_.OpenIteration(1);
+  ServeBlock(0, 100);
+  ServeBlock(1, 100);
+  EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());
+  collector_.OpenIteration(2);
+  EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());
+  ASSERT_TRUE(Take());
+  EXPECT_GT(collector_.waiting(), absl::ZeroDuration());
+  collector_.OpenIteration(3);
+  ServeBlock(0, 200);
+  ServeBlock(0, 300);
+  EXPECT_GT(collector_.waiting(), absl::ZeroDuration());
+  ServeBlock(1, 200);
+  EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());
+  ServeBlock(1, 300);
+  ASSERT_TRUE(Take());
+  EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());  // The one behind is complete already.
+  ASSERT_TRUE(Take());
+}
+
+TEST_F(RunAheadTest, StopVoidsTheTicketsOfBoth) {
+  collector_.OpenIteration(1);
+  collector_.OpenIteration(2);
+  ServeBlock(0, 100);
+  Open(kAda, 2);
+  const auto held = collector_.TakeGrants();
+  ASSERT_THAT(held, SizeIs(2));
+  collector_.Stop();
+  for (const auto& [actor, ticket] : held) EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_STALE);
+  EXPECT_FALSE(Take());
+  EXPECT_FALSE(collector_.TakeWhatIsThere());
+  EXPECT_EQ(collector_.CloseBooks().lost(), kBlockSteps);
+}
+
+// Every second time block 0 is one iteration ahead: its batch is copied while the front is ended.
+TEST_F(RunAheadTest, TheFrontEndsWhileBatchesOfTheOneBehindArrive) {
+  Open(kAda, 2);
+  collector_.OpenIteration(1);
+  collector_.OpenIteration(2);
+  ServeBlock(0, 1);
+  ServeBlock(1, 1);
+  for (int iteration = 1; iteration <= 50; ++iteration) {
+    Open(kAda, 2);
+    std::vector<v1::TrajectoryBatch> batches;
+    for (const auto& [actor, ticket] : collector_.TakeGrants()) {
+      batches.push_back(Serve(kAda, ticket, static_cast<float>(iteration + 1)));
+    }
+    ASSERT_THAT(batches, SizeIs(2));
+    std::thread deliverer([&] {
+      for (const auto& batch : batches) {
+        EXPECT_EQ(collector_.Receive(kAda, ReceivedBatch(batch).wire(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
+      }
+    });
+    const auto taken = iteration % 2 == 0 ? collector_.TakeWhatIsThere() : Take();
+    deliverer.join();
+    ASSERT_TRUE(taken);
+    EXPECT_EQ(taken->batch->columns(), 4);
+    EXPECT_EQ(taken->batch->obs[0], iteration);
+    EXPECT_EQ(StateOf(*taken->env_state, 1), iteration);
+    collector_.Trained(2 * kBlockSteps);
+    collector_.OpenIteration(iteration + 2);
+    ExpectBalance();
+  }
+  EXPECT_EQ(collector_.account().stale(), 0u);
+}
+
+class AnyOrderTest : public CollectorTest, public testing::WithParamInterface<int> {
+ protected:
+  AnyOrderTest() : CollectorTest(WithFragments(MakeOptions(), Fragments())) {}
+  static uint32_t Fragments() { return 1 + GetParam() % 3; }
+};
+
+// Serves, spoils, repeats and loses batches in random order, opens one iteration or two, and ends them whenever it
+// likes. Each fragment counts on by one from the state that its ticket has, so a block's data must count on from what
+// was last trained on.
+TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
+  std::mt19937 random(static_cast<uint32_t>(GetParam()));
+  const auto chance = [&](uint32_t percent) { return random() % 100 < percent; };
+  const uint32_t ahead = GetParam() % 2 == 0 ? 2 : 1;
+  uint64_t collected = 0, trained = 0, stale = 0, rejected = 0, version = 0;
+  std::map<uint64_t, uint64_t> admitted;  // Of each open iteration's version.
+  std::array<double, 2> trained_to = {};  // Of each block.
+  std::vector<std::pair<ActorKey, v1::Ticket>> held;
+  Open(kAda, 2);
+  Open(kBob);
+  const auto open = [&] {
+    collector_.OpenIteration(++version);
+    admitted[version] = 0;
+  };
+  const auto finish = [&](const Collector::Iteration& iteration) {
+    const StagedBatch& batch = *iteration.batch;
+    const uint64_t steps = batch.steps() * batch.num_envs();
+    ASSERT_EQ(iteration.policy_version, admitted.begin()->first);
+    ASSERT_LE(steps, admitted.begin()->second);
+    stale += admitted.begin()->second - steps;
+    admitted.erase(admitted.begin());
+    trained += steps;
+    for (size_t k = 0; k < batch.slots().size(); ++k) {
+      for (uint32_t fragment = 0; fragment < Fragments(); ++fragment) {
+        const size_t first = 2 * fragment * batch.columns() + 2 * k;
+        ASSERT_EQ(batch.obs[3 * first], ++trained_to[batch.slots()[k]]);
+      }
+    }
+    const bool all = trained_to[0] > 0 && trained_to[1] > 0;
+    ASSERT_EQ(iteration.env_state.has_value(), all);
+    for (uint32_t block = 0; all && block < 2; ++block)
+      ASSERT_EQ(StateOf(*iteration.env_state, block), trained_to[block]);
+    collector_.Trained(steps);
+  };
+  for (int i = 0; i < 400; ++i) {
+    if (admitted.empty() || (admitted.size() < ahead && chance(50))) open();
+    for (auto& grant : collector_.TakeGrants()) held.push_back(std::move(grant));
+    if (chance(4)) Open(chance(50) ? kAda : kBob, 1 + random() % 2);  // A new connection; what it held it holds still.
+    if (chance(10)) {
+      const auto iteration = collector_.TakeWhatIsThere();
+      ASSERT_TRUE(iteration);
+      finish(*iteration);
+    } else if (const auto iteration = Take()) {
+      finish(*iteration);
+    } else if (!held.empty()) {
+      const size_t pick = random() % held.size();
+      const auto [actor, ticket] = held[pick];
+      if (!chance(10)) held.erase(held.begin() + pick);  // Else it will be served once more.
+      const double from = ticket.has_env_state() ? StateOf(ticket.env_state(), 0) : 0;
+      v1::TrajectoryBatch batch = Serve(actor, ticket, static_cast<float>(from + 1));
+      if (chance(3)) SetElement(FindTensor(&batch, "reward"), 1, std::numeric_limits<float>::quiet_NaN());
+      collected += kBlockSteps;
+      switch (Deliver(actor, batch)) {
+        case v1::RECEIPT_RESULT_ACCEPTED:
+          admitted.at(ticket.policy_version()) += kBlockSteps;
+          break;
+        case v1::RECEIPT_RESULT_STALE:
+          stale += kBlockSteps;
+          break;
+        default:
+          rejected += kBlockSteps;
+      }
+      if (chance(5)) {
+        EXPECT_EQ(Deliver(actor, batch), v1::RECEIPT_RESULT_DUPLICATE);
+      }
+    }
+    if (HasFatalFailure()) return;
+    uint64_t pending = 0;
+    for (const auto& [version_of, steps] : admitted) pending += steps;
+    const v1::StepAccount account = collector_.account();
+    ASSERT_EQ(account.collected(), collected);
+    ASSERT_EQ(account.trained(), trained);
+    ASSERT_EQ(account.stale(), stale);
+    ASSERT_EQ(account.rejected(), rejected);
+    ASSERT_EQ(account.pending(), pending);
+    ASSERT_EQ(collector_.queued_batches(), pending / kBlockSteps);
+    ExpectBalance();
+  }
+  EXPECT_GT(trained, 0u);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyOrderTest, testing::Range(0, 24));
+
+}  // namespace
+}  // namespace skein
