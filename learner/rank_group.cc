@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/rank_group.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "base/log.h"
+#include "learner/distributed/collective.h"
+
+namespace skein {
+namespace {
+
+constexpr char kRendezvous[] = "rendezvous";
+constexpr char kTrain[] = "train";
+// A call waits no longer, so that a request to stop is seen soon.
+constexpr absl::Duration kLongestCall = absl::Seconds(2);
+
+absl::Status Again(const absl::Status& why, const std::string& doing) {
+  return absl::AbortedError(
+      absl::StrCat(doing, ": ", std::string(why.message()), "; start all ranks again, they resume"));
+}
+
+}  // namespace
+
+std::string LocalHostTowards(const std::string& address) {
+  const auto parsed = ParseHostPort(address);
+  if (!parsed.ok()) return "";
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_DGRAM;  // Nothing is sent: connecting only chooses the route.
+  addrinfo* found = nullptr;
+  if (getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found) != 0) return "";
+  std::string host;
+  for (const addrinfo* to = found; to != nullptr && host.empty(); to = to->ai_next) {
+    const int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    sockaddr_storage own = {};
+    socklen_t size = sizeof(own);
+    char text[NI_MAXHOST] = "";
+    if (connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+        getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0) {
+      host = text;
+    }
+    close(fd);
+  }
+  freeaddrinfo(found);
+  return host;
+}
+
+RankGroup::RankGroup(const Options& options, CoordinatorClient* coordinator)
+    : options_(options), coordinator_(coordinator) {}
+RankGroup::~RankGroup() = default;
+
+absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& options, CoordinatorClient* coordinator) {
+  std::unique_ptr<RankGroup> group(new RankGroup(options, coordinator));
+  std::shared_ptr<TcpStore> store;
+  std::string address;
+  if (options.rank == 0) {
+    auto served = TcpStore::Serve(0, options.size, options.form_timeout);
+    if (!served.ok()) return served.status();
+    store = *std::move(served);
+    const std::string host =
+        options.announce_host.empty() ? LocalHostTowards(options.coordinator) : options.announce_host;
+    address = JoinHostPort(host.empty() ? "127.0.0.1" : host, store->port());
+  }
+  spdlog::info("rank {} of {} waits for the others", options.rank, options.size);
+  const auto addresses = group->Arrive(kRendezvous, 1, options.form_timeout, address);
+  if (!addresses.ok()) return addresses.status();
+  if (options.rank != 0) {
+    const auto rank_0 = ParseHostPort(addresses->front());
+    if (!rank_0.ok()) return Again(rank_0.status(), "rank 0's address");
+    auto found = TcpStore::Find(rank_0->host, rank_0->port, options.size, options.form_timeout);
+    if (!found.ok()) return Again(found.status(), "finding rank 0");
+    store = *std::move(found);
+  }
+  auto collective = Collective::Connect(
+      {.rank = options.rank, .size = options.size, .timeout = options.timeout}, std::move(store));
+  if (!collective.ok()) return Again(collective.status(), "connecting the ranks");
+  group->collective_ = *std::move(collective);
+  spdlog::info("rank {} of {} is connected to the others", options.rank, options.size);
+  return group;
+}
+
+absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& name, uint64_t generation,
+                                                           absl::Duration timeout, std::string payload) {
+  CoordinatorClient::Barrier barrier;
+  barrier.name = name;
+  barrier.generation = generation;
+  barrier.participants = static_cast<uint32_t>(options_.size);
+  barrier.payload = absl::StrCat(options_.rank, " ", payload);
+  const absl::Duration begin = MonotonicNow();
+  absl::Duration stop_since = absl::InfiniteDuration();
+  absl::StatusOr<CoordinatorClient::BarrierResult> result;
+  do {
+    barrier.timeout = std::min(timeout, kLongestCall);
+    result = coordinator_->ArriveAtBarrier(barrier);
+    const absl::Duration now = MonotonicNow();
+    if (options_.stopping && options_.stopping()) stop_since = std::min(stop_since, now);
+    if (now - begin >= timeout || now - stop_since >= kLastMeeting) break;
+  } while (absl::IsDeadlineExceeded(result.status()) || absl::IsUnavailable(result.status()));
+  if (!result.ok()) return Again(result.status(), "meeting the other ranks");
+  // Ordered by member id, "learner-10" before "learner-2": each payload says whose it is.
+  std::vector<std::string> by_rank(options_.size);
+  for (const std::string& theirs : result->payloads) {
+    const size_t space = theirs.find(' ');
+    const int rank = std::atoi(theirs.c_str());
+    if (space == std::string::npos || rank < 0 || rank >= options_.size) {
+      return absl::InternalError(absl::StrCat("barrier ", name, ": a payload without a rank"));
+    }
+    by_rank[rank] = theirs.substr(space + 1);
+  }
+  return by_rank;
+}
+
+absl::StatusOr<std::vector<v1::RankRound>> RankGroup::Meet(const v1::RankRound& mine) {
+  auto payloads = Arrive(kTrain, ++rounds_, options_.timeout, mine.SerializeAsString());
+  if (!payloads.ok()) return payloads.status();
+  std::vector<v1::RankRound> rounds(options_.size);
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (!rounds[rank].ParseFromString(payloads->at(rank))) {
+      return absl::InternalError(absl::StrCat("rank ", rank, " is of another version"));
+    }
+  }
+  return rounds;
+}
+
+absl::StatusOr<std::vector<v1::RankIteration>> RankGroup::Gather(const v1::RankIteration& mine) {
+  auto all = collective_->GatherBytes(mine.SerializeAsString());
+  if (!all.ok()) return Again(all.status(), "gathering what the ranks have");
+  std::vector<v1::RankIteration> iterations(options_.size);
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (!iterations[rank].ParseFromString(all->at(rank))) {
+      return absl::InternalError(absl::StrCat("rank ", rank, " is of another version"));
+    }
+  }
+  return iterations;
+}
+
+RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall) {
+  RankDecision decision;
+  bool all_ready = true, some_ready = false, others_starve = true;
+  for (const v1::RankRound& round : rounds) {
+    if (round.stop()) return {RankDecision::Kind::kStop};
+    all_ready = all_ready && round.ready();
+    some_ready = some_ready || round.ready();
+    if (!round.ready() && absl::Seconds(round.idle_seconds()) < shortfall) others_starve = false;
+  }
+  if (!all_ready) {
+    return {some_ready && others_starve ? RankDecision::Kind::kGoOnShort : RankDecision::Kind::kWait};
+  }
+  decision.kind = RankDecision::Kind::kTrain;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    if (static_cast<int>(r) < rank) decision.column_offset += rounds[r].columns();
+    decision.total_columns += rounds[r].columns();
+  }
+  return decision;
+}
+
+}  // namespace skein

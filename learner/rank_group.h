@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/coordinator_client.h"
+#include "skein/v1/rank.pb.h"
+
+namespace skein {
+
+class Collective;
+
+// How the ranks of a learner stay in step: what comes next is agreed at a barrier of the coordinator before any of them
+// enters a collective, so that none waits there for one that does something else.
+//   Form -> { Meet until all are ready -> Agree on columns -> collectives } ...
+// Not thread-safe. Errors are Aborted (exit code 75: start all ranks again, they resume): a rank is missing, or the
+// coordinator. They name who is.
+class RankGroup {
+ public:
+  struct Options {
+    int rank = 0;
+    int size = 1;
+    std::string announce_host;       // Under which other nodes reach this one; empty = found out.
+    std::string coordinator;         // Its address, host:port.
+    absl::Duration form_timeout;     // A rank that does not come to the first meeting for so long is missing,
+    absl::Duration timeout;          // and to the later ones, and to a collective.
+    std::function<bool()> stopping;  // Then a meeting is not waited for any longer than kLastMeeting; null: never.
+  };
+  // Waits for all ranks. `coordinator` must outlive the group.
+  static absl::StatusOr<std::unique_ptr<RankGroup>> Form(const Options& options, CoordinatorClient* coordinator);
+
+  ~RankGroup();
+
+  Collective* collective() { return collective_.get(); }
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+
+  // Tells the others where this rank stands; returns where each does, by rank. Ranks that have to wait for data come
+  // back at least every kRound, so that the others know that they live.
+  static constexpr absl::Duration kRound = absl::Seconds(1);
+  static constexpr absl::Duration kLastMeeting = absl::Seconds(4);
+  absl::StatusOr<std::vector<v1::RankRound>> Meet(const v1::RankRound& mine);
+
+  // What every rank says, by rank, on every rank.
+  absl::StatusOr<std::vector<v1::RankIteration>> Gather(const v1::RankIteration& mine);
+
+ private:
+  RankGroup(const Options& options, CoordinatorClient* coordinator);
+  absl::StatusOr<std::vector<std::string>> Arrive(const std::string& name, uint64_t generation, absl::Duration timeout,
+                                                  std::string payload);
+
+  const Options options_;
+  CoordinatorClient* const coordinator_;
+  std::unique_ptr<Collective> collective_;
+  uint64_t rounds_ = 0;
+};
+
+// What all ranks do next, as each of them concludes from the same rounds.
+struct RankDecision {
+  enum class Kind { kWait, kTrain, kGoOnShort, kStop };
+  Kind kind = Kind::kWait;
+  int64_t column_offset = 0;  // kTrain: of this rank's columns among all.
+  int64_t total_columns = 0;
+};
+// kStop: somebody is to stop. kTrain: all are ready. kGoOnShort: somebody is ready, and nothing has arrived at any
+// of the others for `shortfall`: these take what they have. kWait otherwise.
+RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall);
+
+// The local address from which `address` (host:port) is reached. Empty: it cannot be told.
+std::string LocalHostTowards(const std::string& address);
+
+}  // namespace skein

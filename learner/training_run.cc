@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/training_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "env/registry.h"
+#include "learner/env_share.h"
+#include "learner/fragment_shape.h"
+#include "nlohmann/json.hpp"
+
+namespace skein {
+namespace {
+
+using Stage = LearnerMetrics::Stage;
+
+// How often tickets that are late are looked for while an iteration is waited for.
+constexpr absl::Duration kLateTickets = absl::Milliseconds(20);
+// How often people are told what is waited for.
+constexpr absl::Duration kTell = absl::Seconds(5);
+// How long ranks may take to start, the first one's wait for the last.
+constexpr absl::Duration kFormTimeout = absl::Seconds(120);
+
+void Add(const v1::StepAccount& from, v1::StepAccount* to) {
+  to->set_collected(to->collected() + from.collected());
+  to->set_trained(to->trained() + from.trained());
+  to->set_stale(to->stale() + from.stale());
+  to->set_rejected(to->rejected() + from.rejected());
+  to->set_lost(to->lost() + from.lost());
+  to->set_pending(to->pending() + from.pending());
+}
+
+void Add(const v1::StageSeconds& from, v1::StageSeconds* to) {
+  to->set_env_step(to->env_step() + from.env_step());
+  to->set_inference(to->inference() + from.inference());
+  to->set_build(to->build() + from.build());
+  to->set_wait(to->wait() + from.wait());
+}
+
+// Rows [first, first + rows) of a tensor [N, S] of doubles.
+v1::Tensor Rows(const v1::Tensor& all, uint32_t first, uint32_t rows) {
+  const size_t row_bytes = all.data().size() / static_cast<size_t>(all.shape(0));
+  v1::Tensor part = all;
+  part.set_shape(0, rows);
+  part.set_data(all.data().substr(first * row_bytes, rows * row_bytes));
+  return part;
+}
+
+// The rows of all parts, in their order.
+v1::Tensor Join(const std::vector<const v1::Tensor*>& parts) {
+  v1::Tensor all = *parts.front();
+  for (size_t i = 1; i < parts.size(); ++i) {
+    all.set_shape(0, all.shape(0) + parts[i]->shape(0));
+    all.mutable_data()->append(parts[i]->data());
+  }
+  return all;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const LearnerOptions& options, CoordinatorClient* coordinator, LearnerMetrics* metrics,
+                         ShutdownSignal* shutdown, const Cancellation* expulsion)
+    : options_(options),
+      coordinator_(coordinator),
+      config_(coordinator->config()),
+      run_id_(coordinator->membership().run_id),
+      metrics_(metrics),
+      shutdown_(shutdown),
+      expulsion_(expulsion),
+      checkpoints_(options.run_directory + "/checkpoints"),
+      started_(MonotonicNow()),
+      publisher_(metrics) {}
+
+absl::Status TrainingRun::FormGroup() {
+  if (options_.ranks == 1) return absl::OkStatus();
+  RankGroup::Options group;
+  group.rank = static_cast<int>(options_.rank);
+  group.size = static_cast<int>(options_.ranks);
+  group.announce_host = options_.announce_host;
+  group.coordinator = options_.coordinator;
+  group.form_timeout = kFormTimeout;
+  group.timeout = absl::Seconds(config_.learner().collective_timeout_seconds());
+  group.stopping = [this] { return shutdown_->signalled(); };
+  auto formed = RankGroup::Form(group, coordinator_);
+  if (!formed.ok()) return formed.status();
+  group_ = *std::move(formed);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::Prepare() {
+  auto env = MakeEnv(config_.env().id());
+  if (!env.ok()) return env.status();
+  if (absl::Status s = FormGroup(); !s.ok()) return s;
+  v1::RunConfig config = config_;
+  if (!options_.device.empty()) config.mutable_learner()->set_device(options_.device);
+  auto trainer = Trainer::Make(config, (*env)->spec(), group_ == nullptr ? nullptr : group_->collective(),
+                               static_cast<int>(options_.local_rank));
+  if (!trainer.ok()) return trainer.status();
+  trainer_ = *std::move(trainer);
+
+  std::optional<Trainer::Saved> resumed_from;
+  if (options_.resume != ResumeMode::kNever) {
+    auto resumed = trainer_->Resume(checkpoints_);
+    if (resumed.ok()) {
+      record_ = resumed->record;
+      saved_env_steps_ = record_.env_steps;
+      resumed_from = resumed->checkpoint;
+      for (const std::string& warning : resumed->warnings) spdlog::warn("{}", warning);
+      spdlog::info("resumed from {} at {} env steps", resumed->checkpoint.path, record_.env_steps);
+    } else if (resumed.status().code() != absl::StatusCode::kNotFound || options_.resume == ResumeMode::kMust) {
+      return resumed.status();
+    }
+  }
+  progress_ =
+      std::make_unique<ProgressTracker>(config_.total_steps(), record_.env_steps, record_.iteration, record_.episodes);
+  if (resumed_from) progress_->SetCheckpoint(resumed_from->path, resumed_from->digest);
+  if (absl::Status s = MakeCollector(); !s.ok()) return s;
+  if (leads()) {
+    metrics_log_.open(options_.run_directory + "/metrics.jsonl", std::ios::app);
+    if (!metrics_log_) return absl::PermissionDeniedError(options_.run_directory + "/metrics.jsonl: cannot be written");
+  }
+  prepared_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::MakeCollector() {
+  const v1::RolloutConfig& rollout = config_.rollout();
+  auto shape = MakeFragmentShape(config_);
+  if (!shape.ok()) return shape.status();
+  agents_ = static_cast<uint64_t>(shape->spec.num_agents());
+  const auto share = ShareOfRank(rollout.num_envs(), rollout.envs_per_runner(), options_.rank, options_.ranks);
+  if (!share.ok()) return share.status();
+
+  Collector::Options collect;
+  collect.run_id = run_id_;
+  collect.shape = *shape;
+  collect.first_env = share->first_env;
+  collect.num_envs = share->num_envs;
+  collect.rank = options_.rank;
+  collect.ranks = options_.ranks;
+  const int64_t fragments = rollout.steps_per_iteration() / (shape->steps * shape->num_envs);
+  if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
+    // In proportion to the share, so that ranks whose actors are equally fast are done at the same time.
+    const int64_t own = fragments * share->num_envs / rollout.num_envs();
+    collect.async = Collector::Async{static_cast<uint32_t>(std::max<int64_t>(1, own)), config_.sync().max_policy_lag()};
+  } else {
+    collect.fragments_per_block = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
+  }
+  // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
+  collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
+  if (leads()) collect.account = record_.account;
+  if (record_.env_state) own_env_state_ = Rows(*record_.env_state, share->first_env, share->num_envs);
+  collect.env_state = own_env_state_;
+  collector_ = std::make_unique<Collector>(collect, metrics_);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::Run(LearnerService* service) {
+  if (absl::Status s = Prepare(); !s.ok()) return s;
+  if (absl::Status s = Publish(); !s.ok()) return s;
+  service->Serve(run_id_, collector_.get(), &publisher_);
+  shutdown_->OnSignal([this] { collector_->Stop(); });
+
+  absl::Status trained = TrainUntilDone(service);
+
+  shutdown_->OnSignal({});
+  collector_->Stop();
+  service->Finish();
+  publisher_.Finish();
+  service->WaitUntilIdle(absl::Seconds(2));
+  collector_->CloseBooks();
+  if (trained.ok() && expulsion_->status().ok()) trained = AddUpForLastCheckpoint();
+  if (trained.ok() && leads()) trained = SaveCheckpoint();  // The last one: without it the run is not finished.
+  if (trained.ok() && record_.env_steps < config_.total_steps()) trained = expulsion_->status();
+  const bool finished = trained.ok() && record_.env_steps >= config_.total_steps();
+  if (!trained.ok()) progress_->SetError(std::string(trained.message()));
+  progress_->SetState(finished ? v1::RUN_STATE_FINISHED : trained.ok() ? v1::RUN_STATE_STOPPED : v1::RUN_STATE_FAILED);
+  return trained;
+}
+
+void TrainingRun::Open(LearnerService* service) {
+  collector_->OpenIteration(record_.iteration + 1);
+  service->SendGrants();
+  ++open_;
+}
+
+absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
+  const uint64_t iteration_steps = config_.rollout().steps_per_iteration();
+  next_save_ = saved_env_steps_ + config_.checkpoint().interval_steps();
+  // Overlapped: the policy that is newest collects the next iteration while the one before is collected to its end and
+  // trained on.
+  const uint64_t most_open = config_.sync().mode() == v1::SYNC_MODE_OVERLAPPED ? 2 : 1;
+  while (record_.env_steps < config_.total_steps()) {
+    while (open_ == 0 ||
+           (open_ < most_open && record_.env_steps + open_ * iteration_steps < config_.total_steps())) {
+      Open(service);
+    }
+    auto iteration = NextIteration(service);
+    if (!iteration.ok()) return iteration.status();
+    if (!*iteration) return absl::OkStatus();
+    if (absl::Status s = TrainIteration(**iteration); !s.ok()) return s;
+    --open_;
+  }
+  return absl::OkStatus();
+}
+
+void TrainingRun::KeepWaiting(LearnerService* service, absl::Duration* told) {
+  service->SendGrants();
+  if (MonotonicNow() - *told <= kTell) return;
+  *told = MonotonicNow();
+  if (collector_->actors() == 0) progress_->SetState(v1::RUN_STATE_WAITING_FOR_DATA);
+  spdlog::info("waiting for trajectories from {}",
+               collector_->actors() == 0 ? "actors: none is connected" : collector_->HoldersForPeople());
+}
+
+absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(LearnerService* service) {
+  std::optional<Collector::Iteration> iteration;
+  const absl::Duration begin = MonotonicNow();
+  absl::Duration told = begin, met = begin, arrived = begin;
+  uint64_t batches = collector_->queued_batches();
+  while (true) {
+    const absl::Duration wait_from = MonotonicNow();
+    if (!iteration) iteration = collector_->WaitForIteration(kLateTickets);
+    metrics_->AddStage(Stage::kBarrier, MonotonicNow() - wait_from);
+    collector_->CloseSilent(absl::Seconds(60));
+    if (!expulsion_->status().ok()) return std::nullopt;
+    if (group_ == nullptr) {
+      if (shutdown_->signalled()) return std::nullopt;
+      if (iteration) {
+        decision_ = {RankDecision::Kind::kTrain, 0, iteration->batch->columns()};
+        return iteration;
+      }
+      KeepWaiting(service, &told);
+      continue;
+    }
+    if (!iteration) {
+      KeepWaiting(service, &told);
+      if (collector_->queued_batches() != batches) arrived = MonotonicNow();
+      batches = collector_->queued_batches();
+      if (!stopping() && MonotonicNow() - met < RankGroup::kRound) continue;
+    }
+    const absl::Duration meet_from = MonotonicNow();
+    const auto decision = AgreeWithRanks(iteration, arrived);
+    met = MonotonicNow();
+    metrics_->AddStage(Stage::kBarrier, met - meet_from);
+    if (!decision.ok()) return decision.status();
+    if (decision->kind == RankDecision::Kind::kStop) return std::nullopt;
+    if (decision->kind == RankDecision::Kind::kTrain) {
+      decision_ = *decision;
+      return iteration;
+    }
+    if (decision->kind == RankDecision::Kind::kGoOnShort && !iteration) {
+      iteration = collector_->TakeWhatIsThere();
+      if (!iteration) continue;  // Stopped.
+      metrics_->CountShortfall();
+      spdlog::warn("rank {}: no trajectories for {}; going on with {} of its environments", options_.rank,
+                   absl::FormatDuration(absl::Trunc(met - arrived, absl::Seconds(1))), iteration->batch->num_envs());
+    }
+  }
+}
+
+absl::StatusOr<RankDecision> TrainingRun::AgreeWithRanks(const std::optional<Collector::Iteration>& iteration,
+                                                         absl::Duration arrived) {
+  v1::RankRound mine;
+  mine.set_ready(iteration.has_value());
+  if (iteration) mine.set_columns(iteration->batch->columns());
+  mine.set_idle_seconds(absl::ToDoubleSeconds(MonotonicNow() - arrived));
+  mine.set_stop(shutdown_->signalled());
+  const auto rounds = group_->Meet(mine);
+  if (!rounds.ok()) return rounds.status();
+  return Decide(*rounds, group_->rank(), absl::Seconds(config_.learner().shortfall_seconds()));
+}
+
+absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
+  std::vector<v1::RankIteration> all;
+  if (group_ == nullptr) {
+    all.push_back(std::move(mine));
+  } else {
+    auto gathered = group_->Gather(mine);
+    if (!gathered.ok()) return gathered.status();
+    all = *std::move(gathered);
+  }
+  Sum sum;
+  v1::StepAccount others;
+  std::vector<const v1::Tensor*> states;
+  for (uint32_t rank = 0; rank < all.size(); ++rank) {
+    const v1::RankIteration& part = all[rank];
+    if (rank != options_.rank) Add(part.account(), &others);
+    sum.episode_return.insert(sum.episode_return.end(), part.episode_return().begin(), part.episode_return().end());
+    sum.episode_length.insert(sum.episode_length.end(), part.episode_length().begin(), part.episode_length().end());
+    Add(part.stage_seconds(), &sum.stage_seconds);
+    if (part.has_env_state()) states.push_back(&part.env_state());
+  }
+  if (states.size() == all.size()) sum.env_state = Join(states);
+  absl::MutexLock lock(&mu_);
+  others_ = others;
+  return sum;
+}
+
+absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) {
+  const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
+  const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());
+  auto figures =
+      trainer_->Update(iteration.batch, progress, record_.iteration, decision_.column_offset, decision_.total_columns);
+  if (!figures.ok()) return figures.status();
+  const absl::Duration updated = MonotonicNow();
+  metrics_->AddStage(Stage::kUpdate, updated - begin);
+  update_cpu_ += ThreadCpuTime() - begin_cpu;
+
+  const auto steps = static_cast<uint64_t>(iteration.batch->steps());
+  ProgressTracker::Iteration counted;
+  counted.policy_lag = record_.iteration + 1 - iteration.policy_version;
+  counted.env_steps = steps * static_cast<uint64_t>(decision_.total_columns) / agents_;
+  ++record_.iteration;
+  record_.env_steps += counted.env_steps;
+  own_env_state_ = iteration.env_state;
+  collector_->Published(record_.iteration + 1);
+  if (absl::Status s = Publish(); !s.ok()) return s;
+  metrics_->AddStage(Stage::kPublish, MonotonicNow() - updated);
+  if (group_ != nullptr) metrics_->SetParametersDigest(trainer_->ParametersDigest());
+  collector_->Trained(steps * static_cast<uint64_t>(iteration.batch->num_envs()));
+
+  const bool saves = record_.env_steps >= next_save_ && record_.env_steps < config_.total_steps();
+  v1::RankIteration mine;
+  *mine.mutable_account() = collector_->account();
+  mine.mutable_episode_return()->Add(iteration.batch->episode_return.begin(), iteration.batch->episode_return.end());
+  mine.mutable_episode_length()->Add(iteration.batch->episode_length.begin(), iteration.batch->episode_length.end());
+  *mine.mutable_stage_seconds() = iteration.stage_seconds;
+  if (saves && own_env_state_) *mine.mutable_env_state() = *own_env_state_;
+  const auto sum = AddUp(std::move(mine));
+  if (!sum.ok()) return sum.status();
+  record_.episodes += sum->episode_return.size();
+  if (saves) record_.env_state = sum->env_state;
+  counted.policy_version = record_.iteration + 1;
+  counted.figures = *std::move(figures);
+  counted.episode_returns = &sum->episode_return;
+  counted.episode_lengths = &sum->episode_length;
+  progress_->CountIteration(MonotonicNow(), counted);
+  const double samples =
+      counted.figures.at("epochs") * static_cast<double>(iteration.batch->steps() * iteration.batch->columns());
+  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(samples),
+                           static_cast<uint64_t>(counted.figures.at("gradient_steps")));
+  for (int64_t length : iteration.batch->episode_length) metrics_->CountEpisode(length);
+  LogIteration(sum->stage_seconds, counted);
+  if (saves) {
+    // A failure is counted and shown; the next one may succeed.
+    if (leads()) SaveCheckpoint().IgnoreError();
+    next_save_ = record_.env_steps + config_.checkpoint().interval_steps();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::AddUpForLastCheckpoint() {
+  v1::RankIteration mine;
+  *mine.mutable_account() = collector_->account();
+  if (own_env_state_) *mine.mutable_env_state() = *own_env_state_;
+  const auto sum = AddUp(std::move(mine));
+  if (sum.ok()) record_.env_state = sum->env_state;
+  return sum.status();
+}
+
+void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted) {
+  v1::RunProgress progress;
+  FillReport(nullptr, &progress);
+  metrics_->SetProgress(progress);
+  if (!leads()) return;
+  nlohmann::json line;
+  line["iteration"] = record_.iteration;
+  line["env_steps"] = record_.env_steps;
+  line["seconds"] = absl::ToDoubleSeconds(MonotonicNow() - started_);
+  line["policy_lag"] = counted.policy_lag;
+  line["episodes"] = progress.episodes();
+  line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.
+  line["env_steps_per_second"] = progress.env_steps_per_second_10s();
+  for (const auto& [name, value] : counted.figures) line["update"][name] = value;
+  for (const auto& [name, value] : progress.stage_seconds()) line["learner_stage_seconds"][name] = value;
+  line["learner_stage_seconds"]["update_cpu"] = absl::ToDoubleSeconds(update_cpu_);
+  line["actor_stage_seconds"] = {{"env_step", actors.env_step()},
+                                 {"inference", actors.inference()},
+                                 {"build", actors.build()},
+                                 {"wait", actors.wait()}};
+  metrics_log_ << line.dump() << std::endl;
+}
+
+absl::Status TrainingRun::Publish() {
+  auto snapshot = trainer_->Snapshot(record_.iteration + 1);
+  if (snapshot.ok()) publisher_.Publish(*snapshot);
+  return snapshot.status();
+}
+
+absl::Status TrainingRun::SaveCheckpoint() {
+  if (record_.iteration == 0 || record_.env_steps == saved_env_steps_) return absl::OkStatus();
+  const absl::Duration begin = MonotonicNow();
+  record_.account = Account();
+  auto saved = trainer_->Save(checkpoints_, record_);
+  metrics_->CountCheckpoint(saved.ok());
+  metrics_->AddStage(Stage::kCheckpoint, MonotonicNow() - begin);
+  if (!saved.ok()) {
+    const std::string error = absl::StrCat("checkpoint not written: ", std::string(saved.status().message()));
+    spdlog::error("{}", error);
+    progress_->SetError(error);
+    return absl::Status(saved.status().code(), error);
+  }
+  saved_env_steps_ = record_.env_steps;
+  progress_->SetCheckpoint(saved->path, saved->digest);
+  spdlog::info("checkpoint {} digest {}", saved->path, saved->digest);
+  return absl::OkStatus();
+}
+
+v1::StepAccount TrainingRun::Account() const {
+  v1::StepAccount account = collector_->account();
+  absl::MutexLock lock(&mu_);
+  Add(others_, &account);
+  return account;
+}
+
+void TrainingRun::FillReport(v1::MemberReport* report, v1::RunProgress* progress) const {
+  v1::RunProgress own;
+  if (progress == nullptr) progress = &own;
+  if (!prepared_) {
+    progress->set_state(v1::RUN_STATE_STARTING);
+    progress->set_target_env_steps(config_.total_steps());
+    progress->set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
+    progress->set_eta_seconds(-1);
+    return;
+  }
+  *progress = progress_->Snapshot(MonotonicNow());
+  *progress->mutable_account() = Account();
+  progress->set_queued_batches(collector_->queued_batches());
+  for (const auto& [stage, seconds] : metrics_->StageSeconds()) (*progress->mutable_stage_seconds())[stage] = seconds;
+  if (report == nullptr) return;
+  report->set_env_steps(progress->env_steps());
+  report->set_env_steps_per_second(progress->env_steps_per_second_10s());
+  report->set_policy_version(progress->policy_version());
+  *report->mutable_stage_seconds() = progress->stage_seconds();
+  report->set_last_error(progress->last_error());
+  report->set_starving_seconds(absl::ToDoubleSeconds(collector_->waiting()));
+}
+
+}  // namespace skein

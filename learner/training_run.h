@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "base/cancellation.h"
+#include "base/coordinator_client.h"
+#include "base/shutdown.h"
+#include "learner/collector.h"
+#include "learner/learner.h"
+#include "learner/metrics.h"
+#include "learner/policy_publisher.h"
+#include "learner/progress.h"
+#include "learner/rank_group.h"
+#include "learner/service.h"
+#include "learner/trainer.h"
+
+namespace skein {
+
+// One run of the training loop, from the configuration to the last checkpoint, on one rank.
+//   open iteration -> wait for its data -> agree with the other ranks -> update -> publish -> checkpoint
+class TrainingRun {
+ public:
+  // All pointers must outlive it. `expulsion`: why the coordinator does not take this learner back.
+  TrainingRun(const LearnerOptions& options, CoordinatorClient* coordinator, LearnerMetrics* metrics,
+              ShutdownSignal* shutdown, const Cancellation* expulsion);
+
+  // On the thread that trains. OK: trained until done, or stopped on request. Aborted: another rank is missing.
+  absl::Status Run(LearnerService* service);
+  // Callable from any thread at any time. `progress` null: only rank 0's is asked for.
+  void FillReport(v1::MemberReport* report, v1::RunProgress* progress) const;
+
+ private:
+  // What the ranks' parts of an iteration add up to.
+  struct Sum {
+    std::vector<double> episode_return;
+    std::vector<int64_t> episode_length;
+    v1::StageSeconds stage_seconds;
+    std::optional<v1::Tensor> env_state;  // [N, S], if every rank gave its part.
+  };
+
+  absl::Status Prepare();
+  absl::Status FormGroup();
+  absl::Status MakeCollector();
+  absl::Status TrainUntilDone(LearnerService* service);
+  void Open(LearnerService* service);
+  // Waits for the next iteration and for the other ranks'. nullopt: stop. Sets decision_.
+  absl::StatusOr<std::optional<Collector::Iteration>> NextIteration(LearnerService* service);
+  // Another look at the data; says now and then what is waited for.
+  void KeepWaiting(LearnerService* service, absl::Duration* told);
+  absl::StatusOr<RankDecision> AgreeWithRanks(const std::optional<Collector::Iteration>& iteration,
+                                              absl::Duration arrived);
+  absl::Status TrainIteration(const Collector::Iteration& iteration);
+  absl::StatusOr<Sum> AddUp(v1::RankIteration mine);
+  absl::Status AddUpForLastCheckpoint();
+  absl::Status Publish();
+  absl::Status SaveCheckpoint();
+  void LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted);
+  v1::StepAccount Account() const;
+  bool leads() const { return options_.rank == 0; }
+  bool stopping() const { return shutdown_->signalled() || !expulsion_->status().ok(); }
+
+  const LearnerOptions& options_;
+  CoordinatorClient* const coordinator_;
+  const v1::RunConfig config_;
+  const std::string run_id_;
+  LearnerMetrics* const metrics_;
+  ShutdownSignal* const shutdown_;
+  const Cancellation* const expulsion_;
+  const std::string checkpoints_;
+
+  // Of the training thread.
+  RunRecord record_;
+  uint64_t saved_env_steps_ = 0;
+  uint64_t next_save_ = 0;
+  uint64_t agents_ = 1;  // Of an environment.
+  uint64_t open_ = 0;    // Iterations that are not trained on yet.
+  std::optional<v1::Tensor> own_env_state_;
+  RankDecision decision_;
+  absl::Duration started_;
+  absl::Duration update_cpu_;  // Of the training thread, in updates.
+  std::ofstream metrics_log_;
+  std::unique_ptr<RankGroup> group_;  // Null: a single rank.
+  std::unique_ptr<Trainer> trainer_;  // After group_, which it uses.
+
+  PolicyPublisher publisher_;
+  // Set before the service serves them.
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<ProgressTracker> progress_;
+  std::atomic<bool> prepared_{false};
+
+  mutable absl::Mutex mu_;
+  v1::StepAccount others_ ABSL_GUARDED_BY(mu_);  // Of the other ranks, as they last said.
+};
+
+}  // namespace skein
