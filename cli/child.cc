@@ -20,6 +20,11 @@ namespace {
 
 constexpr size_t kTailBytes = 8192;
 constexpr size_t kTailLines = 10;
+// By which torchrun and Slurm tell a process its place among others.
+constexpr const char* kRankVariables[] = {"RANK",         "WORLD_SIZE",       "LOCAL_RANK",          "LOCAL_WORLD_SIZE",
+                                          "GROUP_RANK",   "GROUP_WORLD_SIZE", "ROLE_RANK",           "ROLE_WORLD_SIZE",
+                                          "MASTER_ADDR",  "MASTER_PORT",      "SLURM_PROCID",        "SLURM_NTASKS",
+                                          "SLURM_NPROCS", "SLURM_LOCALID",    "SLURM_STEP_NUM_TASKS"};
 
 uint64_t FileSize(const std::string& path) {
   std::error_code error;
@@ -50,7 +55,9 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(const Options& options) {
   spawn.argv.insert(spawn.argv.end(), options.arguments.begin(), options.arguments.end());
   spawn.output_path = options.log_path;
   spawn.capture_stdout = options.capture_stdout;
+  spawn.unset_env = {std::begin(kRankVariables), std::end(kRankVariables)};
   spawn.extra_env = ThreadEnvironment(options.torch_threads);
+  spawn.extra_env.insert(spawn.extra_env.end(), options.extra_env.begin(), options.extra_env.end());
   auto process = Subprocess::Spawn(spawn);
   if (!process.ok()) return process.status();
   child->process_ = *std::move(process);

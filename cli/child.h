@@ -12,7 +12,8 @@
 
 namespace skein {
 
-// One of our own processes with a name for people and a log file. Not thread-safe.
+// One of our own processes with a name for people and a log file. If this process is a rank of torchrun or a task of
+// Slurm, the child does not inherit that. Not thread-safe.
 class Child {
  public:
   struct Options {
@@ -21,7 +22,8 @@ class Child {
     std::vector<std::string> arguments;
     std::string log_path;  // Standard error and, unless captured, standard output are appended here.
     bool capture_stdout = false;
-    int torch_threads = 1;  // Threads that the linear algebra library may start in it.
+    int torch_threads = 1;               // Threads that the linear algebra library may start in it.
+    std::vector<std::string> extra_env;  // "NAME=value"
   };
   // Unavailable: no such program (with what to do). Internal: the system refused.
   static absl::StatusOr<std::unique_ptr<Child>> Start(const Options& options);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/config.h"
 #include "base/file.h"
 #include "base/host_port.h"
@@ -21,6 +22,7 @@ namespace skein {
 namespace {
 
 constexpr uint32_t kMaxRunners = 4096;
+constexpr uint32_t kMaxLearners = 4096;
 constexpr uint32_t kHeadRunners = 2;  // Runners of the one node that `skein head` counts on by default.
 
 // JSON strings are YAML strings too.
@@ -35,6 +37,7 @@ std::vector<std::string> AllOverrides(const LaunchOptions& options) {
   if (options.steps) all.push_back(absl::StrCat("total_steps=", *options.steps));
   if (options.seed) all.push_back(absl::StrCat("seed=", *options.seed));
   if (options.num_envs) all.push_back(absl::StrCat("rollout.num_envs=", *options.num_envs));
+  if (!options.device.empty()) all.push_back(absl::StrCat("learner.device=", Quoted(options.device)));
   if (options.envs_per_runner) all.push_back(absl::StrCat("rollout.envs_per_runner=", *options.envs_per_runner));
   all.insert(all.end(), options.overrides.begin(), options.overrides.end());
   return all;
@@ -43,6 +46,20 @@ std::vector<std::string> AllOverrides(const LaunchOptions& options) {
 // Whether the environments of that many runners divide an iteration.
 bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
   return rollout.steps_per_iteration() % (runners * rollout.envs_per_runner()) == 0;
+}
+
+// The most runners up to `wanted` that fit, else the fewest above it, but at least `least`; 1 if there are none.
+uint32_t FittingRunners(const v1::RolloutConfig& rollout, uint32_t wanted, uint32_t least) {
+  for (uint32_t runners = wanted; runners >= std::max(least, 1u); --runners) {
+    if (Fits(rollout, runners)) return runners;
+  }
+  if (least > 1) {
+    for (uint32_t runners = wanted + 1; runners <= rollout.steps_per_iteration() / rollout.envs_per_runner();
+         ++runners) {
+      if (Fits(rollout, runners)) return runners;
+    }
+  }
+  return 1;
 }
 
 // The nearest to steps_per_iteration that `envs` environments divide, downwards if a minibatch allows.
@@ -77,6 +94,36 @@ absl::Status NothingFits(const v1::RunConfig& config) {
                    "; try --set rollout.steps_per_iteration=", FittingIteration(config, rollout.envs_per_runner())));
 }
 
+// A device's number is checked where the devices are.
+absl::Status CheckDevice(const std::string& device) {
+  absl::string_view number = device;
+  uint32_t index = 0;
+  if (device == "auto" || device == "cpu" || device == "cuda") return absl::OkStatus();
+  if (absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &index)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("learner.device (--device): got '", device, "', want auto, cpu, cuda or cuda:N"));
+}
+
+absl::Status TooFewRunners(uint32_t runners, uint32_t learners) {
+  return absl::InvalidArgumentError(absl::StrCat("--runners ", runners, " are fewer than --learners ", learners,
+                                                 ", and each learner needs an actor of its own; try --runners ",
+                                                 learners, " or --learners ", runners));
+}
+
+// Environments are cut into fewer blocks than there are learners.
+absl::Status TooFewBlocks(const v1::RolloutConfig& rollout, uint32_t learners) {
+  const uint32_t envs = rollout.num_envs(), each = rollout.envs_per_runner(), blocks = envs / each;
+  std::string fitting;
+  if (Fits(rollout, learners)) absl::StrAppend(&fitting, "--envs ", uint64_t{learners} * each, ", ");
+  uint32_t smaller = envs / learners;
+  while (smaller > 1 && envs % smaller != 0) --smaller;
+  if (smaller > 0) absl::StrAppend(&fitting, "--envs-per-runner ", smaller, ", ");
+  return absl::InvalidArgumentError(
+      absl::StrCat("--learners ", learners, ": ", envs, " environments in blocks of --envs-per-runner ", each, " are ",
+                   blocks, blocks == 1 ? " block" : " blocks", ", and each learner needs one; try ", fitting,
+                   fitting.empty() ? "" : "or ", "--learners ", blocks));
+}
+
 // ", e.g. --envs 64", if twice as many environments would do.
 std::string Doubled(const v1::RolloutConfig& rollout) {
   const uint64_t envs = uint64_t{2} * rollout.num_envs();
@@ -95,8 +142,10 @@ bool EnvsPerRunnerIsGiven(const LaunchOptions& options) {
 
 // What of `choice` agrees with the configuration: at most as many runners as it has blocks if its environments are
 // given, otherwise all or nothing.
-std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::RunConfig& config, bool envs_given) {
+std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::RunConfig& config, bool envs_given,
+                                 uint32_t learners) {
   const v1::RolloutConfig& rollout = config.rollout();
+  if (choice && choice->runners < learners) return std::nullopt;
   if (choice && rollout.num_envs() > 0) {
     choice->runners = std::min(choice->runners, std::max(1u, rollout.num_envs() / rollout.envs_per_runner()));
     choice->envs_per_runner = rollout.envs_per_runner();
@@ -108,11 +157,12 @@ std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::Run
   return choice;
 }
 
-std::string AutomaticNote(bool found, const std::optional<TuneChoice>& used, uint32_t cores) {
+std::string AutomaticNote(bool found, const std::optional<TuneChoice>& used, uint32_t cores, uint32_t learners) {
   if (used) {
     return absl::StrCat("runners: ", used->runners, " with ", used->envs_per_runner, " environments each, ",
                         used->source);
   }
+  if (learners > cores) return absl::StrCat("runners: one for each of ", learners, " learners");
   return absl::StrCat("runners: one for each of ", cores, cores == 1 ? " core" : " cores",
                       found ? "; what `skein tune` has found does not fit this configuration"
                             : "; `skein tune` would measure what suits this node");
@@ -130,6 +180,16 @@ absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automati
   return runners;
 }
 
+absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, uint32_t gpus) {
+  if (text == "auto") return std::max(1u, gpus);
+  uint32_t learners = 0;
+  if (!absl::SimpleAtoi(text, &learners) || learners < least || learners > kMaxLearners) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--learners: got '", text, "', want auto or a number from ", least, " to ", kMaxLearners));
+  }
+  return learners;
+}
+
 std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts) {
   std::vector<uint32_t> split(parts);
   for (uint32_t i = 0; i < parts; ++i) split[i] = total / parts + (i < total % parts ? 1 : 0);
@@ -144,14 +204,20 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   plan.resume = *resume;
 
   const bool automatic = options.runners == "auto";
-  auto wanted = ParseRunners(options.runners, options.actors == 0 ? kHeadRunners : cores);
+  if (options.data_port > 0 && options.data_port + int64_t{options.learners} > 65536) {
+    return absl::InvalidArgumentError(absl::StrCat("--data-port ", options.data_port, ": no ports for --learners ",
+                                                   options.learners, ", which take one each from there up to 65535"));
+  }
+  const bool head = options.actors == 0;
+  auto wanted = ParseRunners(options.runners, std::max(head ? kHeadRunners : cores, options.learners));
   if (!wanted.ok()) return wanted.status();
+  if (!head && *wanted < options.learners) return TooFewRunners(*wanted, options.learners);
   auto open = ReadRunConfig(options.config_path, AllOverrides(options));
   if (!open.ok()) return open.status();
-  if (automatic && tuned && options.actors > 0) {
+  if (automatic && tuned && !head) {
     const std::optional<TuneChoice> found = tuned(*open);
-    const std::optional<TuneChoice> choice = Usable(found, *open, EnvsPerRunnerIsGiven(options));
-    plan.notes.push_back(AutomaticNote(found.has_value(), choice, cores));
+    const std::optional<TuneChoice> choice = Usable(found, *open, EnvsPerRunnerIsGiven(options), options.learners);
+    plan.notes.push_back(AutomaticNote(found.has_value(), choice, cores, options.learners));
     if (choice) {
       wanted = choice->runners;
       open->mutable_rollout()->set_envs_per_runner(choice->envs_per_runner);
@@ -161,7 +227,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   const std::vector<std::string> overrides = AllOverrides(options);
   uint32_t sized_for = *wanted;  // Runners that the number of environments follows from, if it is open.
   if (open->rollout().num_envs() == 0) {
-    while (automatic && sized_for > 1 && !Fits(open->rollout(), sized_for)) --sized_for;
+    if (automatic) sized_for = FittingRunners(open->rollout(), sized_for, options.learners);
     if (!Fits(open->rollout(), sized_for)) {
       return automatic ? NothingFits(*open) : DoesNotFit(*open, *wanted);
     }
@@ -170,11 +236,14 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 
-  if (absl::Status status = MakeEnv(plan.config.env().id()).status(); !status.ok()) return status;
+  if (absl::Status status = FindEnvSpec(plan.config.env().id()).status(); !status.ok()) return status;
+  if (absl::Status status = CheckDevice(plan.config.learner().device()); !status.ok()) return status;
+  plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t blocks = rollout.num_envs() / rollout.envs_per_runner();
+  if (blocks < options.learners) return TooFewBlocks(rollout, options.learners);
   const std::string sizes = absl::StrCat(rollout.num_envs(), " environments, ", rollout.envs_per_runner(), " a runner");
-  if (options.actors == 0) {
+  if (head) {
     plan.notes.push_back(absl::StrCat("at most ", blocks, " runners, of all workers together, can work at once (",
                                       sizes, "); more with --envs", Doubled(rollout)));
     return plan;
@@ -190,11 +259,12 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
         " environments, ", rollout.envs_per_runner(), " a runner, do not divide rollout.steps_per_iteration ",
         rollout.steps_per_iteration(), "; another --envs-per-runner may"));
   }
-  if (options.actors > runners) {
+  const uint32_t actors = std::max(options.actors, options.learners);
+  if (actors > runners) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--actors: ", options.actors, " processes cannot share ", runners, " runners"));
+        absl::StrCat("--actors: ", actors, " processes cannot share ", runners, " runners"));
   }
-  plan.actor_runners = SplitEvenly(runners, options.actors);
+  plan.actor_runners = SplitEvenly(runners, actors);
   return plan;
 }
 

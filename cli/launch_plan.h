@@ -27,12 +27,15 @@ struct LaunchOptions {
   std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
   std::string resume = "auto";
   std::string runners = "auto";  // Runner threads on this machine, or "auto".
-  uint32_t actors = 1;           // Actor processes the runners are split over; 0 = none (`skein head`).
+  uint32_t actors = 1;           // Actor processes the runners are split over; 0 = none (`skein head`). At least
+                                 // one for each learner is started.
+  uint32_t learners = 1;         // Ranks on this machine; 0 = started elsewhere (`skein head`).
+  std::string device;            // learner.device
   std::string host = "127.0.0.1";
   std::string announce_host;  // Name under which others reach `host`; empty = found out.
   int port = 0;
   int http_port = 0;
-  int data_port = 0;  // The learner's.
+  int data_port = 0;  // Of rank 0; rank r's is this + r. 0 = free ones.
   bool no_eval = false;
 };
 
@@ -40,11 +43,16 @@ struct LaunchPlan {
   v1::RunConfig config;  // Resolved and valid.
   ResumeMode resume = ResumeMode::kAuto;
   std::vector<uint32_t> actor_runners;  // Runner threads of each actor process.
+  uint32_t learners = 1;                // Ranks to start here.
   std::vector<std::string> notes;       // For the user, before anything starts.
 };
 
 // A count of runners: a positive number, or "auto" = `automatic`. InvalidArgument otherwise.
 absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic);
+
+// What `--learners` asks for: a number from `least` to 4096, or "auto" = one for each of `gpus`, at least one.
+// InvalidArgument otherwise.
+absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, uint32_t gpus);
 
 // `total` split into `parts` that differ by one at most, larger ones first.
 std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
@@ -52,8 +60,8 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 // Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
 // With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
 // environments divide steps_per_iteration; or what `tuned` (may be empty) has chosen, unless that contradicts what the
-// user says or does not divide them either. InvalidArgument, NotFound: one line with the field, or with the flags and
-// what would fit.
+// user says or does not divide them either. Each learner has a runner and a block of environments at least.
+// InvalidArgument, NotFound: one line with the field, or with the flags and what would fit.
 absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores, const TuneLookup& tuned = nullptr);
 
 // What this node uses for `--runners auto`: the sizes that the run began with if `options` continue one, else what

@@ -3,15 +3,37 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "base/exit_code.h"
 #include "base/subprocess.h"
 #include "cli/training_session.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
+#include "cli/visible_gpus.h"
 
 namespace skein {
 namespace {
 
-void AddSharedFlags(CLI::App* verb, LaunchOptions* options) {
+// What flags give, before `auto` is looked up.
+struct LaunchFlags {
+  LaunchOptions options;
+  std::string learners = "1";
+};
+
+// `least_learners`: 0 if they may be started elsewhere.
+int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string& command) {
+  LaunchOptions options = flags.options;
+  // On one device that is named there is nothing to share out.
+  const bool one = options.device == "cpu" || absl::StartsWith(options.device, "cuda:");
+  const auto learners =
+      ParseLearners(flags.learners, least_learners, flags.learners == "auto" && !one ? CountVisibleGpus() : 0);
+  if (!learners.ok()) return ReportAndExitCode(command.c_str(), learners.status());
+  options.learners = *learners;
+  return RunTraining(options, command, ProgramFolder());
+}
+
+void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
+  LaunchOptions* const options = &flags->options;
   verb->add_option("--config", options->config_path, "Configuration, YAML");
   verb->add_option("--env", options->env_id, "Environment; `skein envs` lists them");
   verb->add_option("--steps", options->steps, "Train until this many env steps")->transform(WholeNumber());
@@ -27,6 +49,9 @@ void AddSharedFlags(CLI::App* verb, LaunchOptions* options) {
   verb->add_option("--resume", options->resume, "auto goes on where there is a checkpoint, never starts over")
       ->check(CLI::IsMember({"auto", "must", "never"}))
       ->capture_default_str();
+  verb->add_option("--device", options->device,
+                   "Where learners compute: auto (a GPU each, if there is one), cpu, cuda or cuda:N")
+      ->type_name("DEVICE");
   verb->add_option("--port", options->port, "Coordinator's port, 0 = a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -40,39 +65,47 @@ void AddSharedFlags(CLI::App* verb, LaunchOptions* options) {
 
 void AddTrain(CLI::App* app, Action* action) {
   CLI::App* verb = app->add_subcommand("train", "Train on this machine: coordinator, learner and actors");
-  auto options = std::make_shared<LaunchOptions>();
-  AddSharedFlags(verb, options.get());
+  auto flags = std::make_shared<LaunchFlags>();
+  AddSharedFlags(verb, flags.get());
+  LaunchOptions* const options = &flags->options;
+  verb->add_option("--learners", flags->learners, "Learner processes that share the update, or auto = one a GPU")
+      ->capture_default_str();
   verb->add_option("--runners", options->runners, "Runner threads, or auto = one a core")->capture_default_str();
-  verb->add_option("--actors", options->actors, "Actor processes the runners are split over")
+  verb->add_option("--actors", options->actors,
+                   "Actor processes the runners are split over; one for each learner at least")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   verb->footer("Example:\n  skein train --env HalfCheetah-v5 --config configs/half_cheetah_ppo.yaml --set ppo.lr=3e-4");
-  verb->callback(
-      [options, action] { *action = [options] { return RunTraining(*options, "skein train", ProgramFolder()); }; });
+  verb->callback([flags, action] { *action = [flags] { return Launch(*flags, 1, "skein train"); }; });
 }
 
 void AddHead(CLI::App* app, Action* action) {
-  CLI::App* verb = app->add_subcommand("head", "Run coordinator and learner here; workers join from any node");
-  auto options = std::make_shared<LaunchOptions>();
+  CLI::App* verb = app->add_subcommand("head", "Run coordinator and learners here; workers join from any node");
+  auto flags = std::make_shared<LaunchFlags>();
+  LaunchOptions* const options = &flags->options;
   options->actors = 0;
   options->port = 7070;
   options->http_port = 8080;
-  AddSharedFlags(verb, options.get());
+  AddSharedFlags(verb, flags.get());
+  verb->add_option(
+          "--learners", flags->learners,
+          "Learner processes here that share the update, auto = one a GPU, or 0 = torchrun or srun starts them")
+      ->capture_default_str();
   verb->add_option("--host", options->host,
                    "Address to listen on; workers on other nodes need a public one, 0.0.0.0 = all")
       ->capture_default_str();
   verb->add_option("--announce-host", options->announce_host,
                    "Name under which workers reach this node; default: --host, or its first address for 0.0.0.0");
   verb->add_option("--data-port", options->data_port,
-                   "Port where the learner takes trajectories; workers must reach it, 0 = a free one")
+                   "Port where the learner takes trajectories, the next one for each further learner; workers must "
+                   "reach them, 0 = free ones")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   verb->footer(
       "Without --envs the run has the environments of two runners.\n"
       "Example:\n  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0\n"
       "  skein worker --address HEAD:7070          (on every node that helps)");
-  verb->callback(
-      [options, action] { *action = [options] { return RunTraining(*options, "skein head", ProgramFolder()); }; });
+  verb->callback([flags, action] { *action = [flags] { return Launch(*flags, 0, "skein head"); }; });
 }
 
 }  // namespace skein

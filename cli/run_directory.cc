@@ -141,6 +141,16 @@ v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   config.clear_checkpoint();
   config.clear_coordinator();
   config.clear_eval();
+  v1::LearnerConfig* const learner = config.mutable_learner();
+  learner->clear_device();
+  learner->clear_micro_batch_size();
+  learner->clear_cudnn_benchmark();
+  learner->clear_cuda_graph();
+  learner->clear_prefetch_depth();
+  learner->clear_bucket_mb();
+  learner->clear_shortfall_seconds();
+  learner->clear_collective_timeout_seconds();
+  config.clear_logging();
   return config;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/grpc_transport.h"
+#include "base/run_state_name.h"
 #include "cli/restart_budget.h"
 
 namespace skein {
@@ -34,6 +36,18 @@ constexpr size_t kRestartLimit = 3;
 
 // Starting the actor again would end the same way.
 bool IsUsersMistake(int code) { return code == kExitUsage || code == kExitData; }
+
+// Whether there were learners and there is none now.
+bool HaveLeft(const v1::StatusResponse& status) {
+  const bool ended = status.state() == v1::RUN_STATE_FINISHED || status.state() == v1::RUN_STATE_STOPPED ||
+                     status.state() == v1::RUN_STATE_FAILED;
+  return ended && std::none_of(status.members().begin(), status.members().end(),
+                               [](const v1::MemberStatus& member) { return member.role() == "learner"; });
+}
+
+bool FinishedElsewhere(const std::optional<v1::StatusResponse>& status) {
+  return status && status->state() == v1::RUN_STATE_FINISHED && HaveLeft(*status);
+}
 
 }  // namespace
 
@@ -66,10 +80,11 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
   } else {
     while (Watch(&outcome) && !stop.WaitForNotificationWithTimeout(kTick)) continue;
   }
-  // The learner first: it writes a checkpoint and reports its last figures to the coordinator.
-  if (learner_ != nullptr && !learner_->process().Poll()) {
+  // Learners first: rank 0 writes a checkpoint and reports its last figures to the coordinator.
+  const bool elsewhere = options_.learners == 0 && outcome.exit_code == 0 && !FinishedElsewhere(last_status_);
+  if (!learners_.AllEnded() || elsewhere) {
     outcome.stopped = stop.HasBeenNotified();
-    StopLearner(&outcome);
+    StopLearners(&outcome);
   }
   outcome.wall_time = MonotonicNow() - begin;
   if (status_client_ != nullptr) PollStatus(true);
@@ -84,7 +99,7 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
 
 absl::Status RunSupervisor::Start() {
   if (absl::Status status = StartCoordinator(); !status.ok()) return status;
-  if (absl::Status status = StartLearner(); !status.ok()) return status;
+  if (absl::Status status = StartLearners(); !status.ok()) return status;
   for (ActorSlot& slot : actors_) {
     if (absl::Status status = StartActor(&slot); !status.ok()) return status;
   }
@@ -120,32 +135,45 @@ absl::Status RunSupervisor::StartCoordinator() {
   coordinator_address_ = JoinHostPort(IsWildcard(options_.host) ? "127.0.0.1" : options_.host, listening->port);
   status_client_ = std::make_unique<StatusClient>(coordinator_address_);
   display_->Say(absl::StrCat("status page and metrics discovery: ", addresses->http_url));
-  if (options_.actor_runners.empty()) {
-    const std::string invitation =
-        absl::StrCat("skein worker --address ", JoinHostPort(options_.announce_host, listening->port));
-    notes_.waiting_hint = absl::StrCat("waiting for workers: ", invitation);
-    display_->Say(absl::StrCat("add workers, here or on other nodes, with: ", invitation));
-  }
+  InviteOthers(listening->port);
   return absl::OkStatus();
 }
 
-absl::Status RunSupervisor::StartLearner() {
+void RunSupervisor::InviteOthers(int coordinator_port) {
+  const std::string address = JoinHostPort(options_.announce_host, coordinator_port);
+  if (options_.learners == 0) {
+    std::error_code error;
+    const std::string learner =
+        absl::StrCat(options_.program_folder, "/skein-learner --coordinator ", address, " --run-dir ",
+                     std::filesystem::absolute(directory_->path(), error).string(),
+                     IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port));
+    display_->Say(absl::StrCat("start the learners where the run directory can be reached, e.g. two ranks with: ",
+                               "torchrun --no-python --nproc_per_node=2 ", learner));
+    display_->Say(absl::StrCat("or in a Slurm job: srun -n 2 ", learner));
+  }
+  if (options_.actor_runners.empty()) {
+    const std::string invitation = absl::StrCat("skein worker --address ", address);
+    notes_.waiting_hint =
+        absl::StrCat("waiting for ", options_.learners == 0 ? "learners and workers: " : "workers: ", invitation);
+    display_->Say(absl::StrCat("add workers, here or on other nodes, with: ", invitation));
+  }
+}
+
+absl::Status RunSupervisor::StartLearners() {
+  if (options_.learners == 0) return absl::OkStatus();
   const auto program = FindProgram(options_.program_folder, "skein-learner");
   if (!program.ok()) return program.status();
-  auto child = Child::Start({.name = "learner",
-                             .program = *program,
-                             .arguments = {"--coordinator", coordinator_address_,                        //
-                                           "--run-dir", directory_->path(),                              //
-                                           "--listen", JoinHostPort(options_.host, options_.data_port),  //
-                                           "--metrics", JoinHostPort(options_.host, 0),                  //
-                                           "--resume", ResumeModeName(options_.resume),                  //
-                                           "--timeout", "30s",                                           //
-                                           "--log-json", directory_->json_log_path(), "--exit-with-parent"},
-                             .log_path = directory_->log_path("learner"),
-                             .torch_threads = options_.torch_threads});
-  if (!child.ok()) return child.status();
-  learner_ = *std::move(child);
-  return directory_->NoteChild(learner_->process().pid());
+  return learners_.Start({.program = *program,
+                          .ranks = options_.learners,
+                          .arguments = {"--coordinator", coordinator_address_,                        //
+                                        "--run-dir", directory_->path(),                              //
+                                        "--listen", JoinHostPort(options_.host, options_.data_port),  //
+                                        "--metrics", JoinHostPort(options_.host, 0),                  //
+                                        "--resume", ResumeModeName(options_.resume),                  //
+                                        "--timeout", "30s",                                           //
+                                        "--log-json", directory_->json_log_path(), "--exit-with-parent"},
+                          .torch_threads = options_.torch_threads},
+                         *directory_);
 }
 
 absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
@@ -165,12 +193,14 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
 }
 
 bool RunSupervisor::Watch(Outcome* outcome) {
-  if (const auto code = learner_->process().Poll()) {
-    if (*code != 0) Fail(*learner_, *code, outcome);
+  if (const auto failure = learners_.FindFailure(false)) {
+    Fail(failure->code, failure->description, outcome);
     return false;
   }
+  if (options_.learners > 0 && learners_.AllEnded()) return false;
+  if (options_.learners == 0 && !WatchLearnersElsewhere()) return false;
   if (const auto code = coordinator_->process().Poll()) {
-    Fail(*coordinator_, *code, outcome);
+    Fail(*code, coordinator_->DescribeExit(*code), outcome);
     return false;
   }
   for (ActorSlot& slot : actors_) {
@@ -194,7 +224,7 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   const auto code = slot->child->process().Poll();
   if (!code) return true;
   if (IsUsersMistake(*code) || !slot->budget.Take(now)) {
-    Fail(*slot->child, *code, outcome);
+    Fail(*code, slot->child->DescribeExit(*code), outcome);
     return false;
   }
   const absl::Duration delay = *code == 0 ? kRestartAfterLeave : slot->backoff.Next();
@@ -212,20 +242,34 @@ void RunSupervisor::PollStatus(bool last) {
   display_->Update(*last_status_, notes_, MonotonicNow(), last);
 }
 
-void RunSupervisor::StopLearner(Outcome* outcome) {
+bool RunSupervisor::WatchLearnersElsewhere() {
+  if (FinishedElsewhere(last_status_)) return false;
+  const bool left = last_status_ && HaveLeft(*last_status_);
+  if (left && !learners_left_) {
+    display_->Say(absl::StrCat("the learners have left (", RunStateName(last_status_->state()),
+                               "): start them again to go on, or press Ctrl-C to end"));
+  }
+  learners_left_ = left;
+  return true;
+}
+
+void RunSupervisor::StopLearners(Outcome* outcome) {
+  if (options_.learners == 0) {
+    if (outcome->stopped) display_->Say("stopping; learners that were started elsewhere are to be stopped there");
+    return;
+  }
   if (outcome->stopped) display_->Say("stopping: the learner writes a checkpoint");
-  Subprocess& process = learner_->process();
-  process.Signal(SIGTERM);
-  std::optional<int> code = process.Wait(options_.notice_after);
-  if (!code) {
+  const absl::Duration limit = learners_.FindFailure(false) ? options_.orphan_stop : options_.learner_stop;
+  learners_.Signal(SIGTERM);
+  if (!learners_.WaitForAll(std::min(options_.notice_after, limit)) && limit > options_.notice_after) {
     display_->Say(absl::StrCat("still waiting for the learner's checkpoint; press Ctrl-C ",
                                outcome->stopped ? "again" : "twice", " to give up"));
-    code = process.Wait(options_.learner_stop - options_.notice_after);
+    learners_.WaitForAll(limit - options_.notice_after);
   }
-  if (!code) code = learner_->Stop(absl::ZeroDuration());
-  // Stopped by the user before it had begun: that is how it ends then.
-  if (outcome->stopped && (*code == kExitTryAgain || *code == 128 + SIGTERM)) code = 0;
-  if (*code != 0 && outcome->exit_code == 0) Fail(*learner_, *code, outcome);
+  learners_.KillAll();
+  // Stopped by the user before they had begun: code 75 is how they end then.
+  const auto failure = learners_.FindFailure(outcome->stopped);
+  if (failure && outcome->exit_code == 0) Fail(failure->code, failure->description, outcome);
 }
 
 void RunSupervisor::StopActors(absl::Duration grace) {
@@ -242,10 +286,10 @@ void RunSupervisor::StopActors(absl::Duration grace) {
   }
 }
 
-void RunSupervisor::Fail(const Child& child, int code, Outcome* outcome) {
+void RunSupervisor::Fail(int code, const std::string& description, Outcome* outcome) {
   // A child that ended as if all were well, before its time, has failed us all the same.
   outcome->exit_code = code == 0 ? kExitInternal : code;
-  outcome->failure = child.DescribeExit(code);
+  outcome->failure = description;
 }
 
 absl::StatusOr<CoordinatorAddresses> ParseCoordinatorLine(const std::string& line) {

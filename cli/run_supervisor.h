@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "cli/child.h"
 #include "cli/launch_plan.h"
+#include "cli/learner_group.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
 #include "cli/status_client.h"
@@ -20,9 +21,10 @@
 
 namespace skein {
 
-// Runs one session of a run on this machine: coordinator, learner and actors as child processes.
-//   start coordinator -> read its addresses -> learner, actors -> watch, once a second ask for status -> stop all
+// Runs one session of a run on this machine: coordinator, learner ranks and actors as child processes.
+//   start coordinator -> read its addresses -> learners, actors -> watch, once a second ask for status -> stop all
 // An actor that dies is restarted after a back-off, at most three times a minute; any other death ends the session.
+// Without learners of its own it tells people how to start them and goes on until they have finished the run.
 // Not thread-safe. All children have ended when Run() returns.
 class RunSupervisor {
  public:
@@ -32,16 +34,18 @@ class RunSupervisor {
     std::string announce_host = "127.0.0.1";
     int port = 0;
     int http_port = 0;
-    int data_port = 0;
+    int data_port = 0;  // Rank r's is this + r, or any if it is 0.
     ResumeMode resume = ResumeMode::kAuto;
     std::string run_id;
-    int torch_threads = 1;                            // Of the learner.
-    absl::Duration learner_stop = absl::Seconds(60);  // For its last checkpoint; it is killed after that.
+    uint32_t learners = 1;                            // Ranks; 0 = they are started elsewhere.
+    int torch_threads = 1;                            // Of each learner.
+    absl::Duration learner_stop = absl::Seconds(60);  // For the last checkpoint; they are killed after that.
+    absl::Duration orphan_stop = absl::Seconds(5);    // Of the other ranks if one has failed: they cannot go on.
     absl::Duration notice_after = absl::Seconds(5);   // Of that time: then the user is told what is waited for.
     std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: tell people how to add workers.
   };
   struct Outcome {
-    int exit_code = 0;     // The learner's, or of whoever ended the session.
+    int exit_code = 0;     // The learners', or of whoever ended the session.
     bool stopped = false;  // By the user's signal.
     std::string failure;   // What to tell the user; empty if exit_code is 0.
     std::optional<v1::StatusResponse> last_status;
@@ -53,8 +57,8 @@ class RunSupervisor {
   RunSupervisor(Options options, const RunDirectory* directory, ProgressDisplay* display);
   ~RunSupervisor();
 
-  // Returns when the learner has ended, something has failed, or `stop` was notified and all have been stopped:
-  // learner first, which writes a checkpoint, then actors, then coordinator. Call once.
+  // Returns when all learners have ended, something has failed, or `stop` was notified and all have been stopped:
+  // learners first, all at once, which write a checkpoint, then actors, then coordinator. Call once.
   Outcome Run(const absl::Notification& stop);
 
  private:
@@ -63,15 +67,18 @@ class RunSupervisor {
   // Not ok: Outcome's exit code and failure.
   absl::Status Start();
   absl::Status StartCoordinator();
-  absl::Status StartLearner();
+  absl::Status StartLearners();
+  void InviteOthers(int coordinator_port);
   absl::Status StartActor(ActorSlot* slot);
   // Both return whether the session goes on.
   bool Watch(Outcome* outcome);
   bool WatchActor(ActorSlot* slot, Outcome* outcome);
   void PollStatus(bool last);
-  void StopLearner(Outcome* outcome);
+  // Of learners that were started elsewhere, as the newest status tells.
+  bool WatchLearnersElsewhere();
+  void StopLearners(Outcome* outcome);
   void StopActors(absl::Duration grace);
-  static void Fail(const Child& child, int code, Outcome* outcome);
+  static void Fail(int code, const std::string& description, Outcome* outcome);
 
   const Options options_;
   const RunDirectory* const directory_;
@@ -82,7 +89,8 @@ class RunSupervisor {
   absl::Duration next_poll_ = -absl::InfiniteDuration();
   ProgressNotes notes_;
   std::unique_ptr<Child> coordinator_;
-  std::unique_ptr<Child> learner_;
+  LearnerGroup learners_;
+  bool learners_left_ = false;  // Elsewhere: people have been told that they are gone.
   std::deque<ActorSlot> actors_;
 };
 

@@ -37,6 +37,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.data_port = options.data_port;
   supervisor.resume = plan.resume;
   supervisor.run_id = RunId(plan.config);
+  supervisor.learners = plan.learners;
   supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
   supervisor.actor_runners = plan.actor_runners;
   return supervisor;
@@ -110,14 +111,16 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
               << " env steps" << std::endl;
   }
 
-  ProgressDisplay display(stdout, TerminalWidth(stdout));
+  ProgressDisplay display(stdout, TerminalWidth(stdout), absl::Seconds(config.logging().interval_seconds()));
   RunSupervisor supervisor(SupervisorOptions(options, *plan, program_folder), &*directory, &display);
   const RunSupervisor::Outcome outcome = supervisor.Run(stop);
   const v1::RunProgress progress = outcome.last_status.value_or(v1::StatusResponse()).progress();
   const bool learner_began = progress.policy_version() > 0;
   if (learner_began && before && progress.start_env_steps() != steps_before) {
-    std::cerr << command << ": warning: " << before->path << " is damaged (" << directory->log_path("learner")
-              << " says how); went on from " << FormatCount(progress.start_env_steps()) << " env steps" << std::endl;
+    const std::string log =
+        plan->learners > 0 ? directory->log_path(LearnerName(0, plan->learners)) : "the log of learner rank 0";
+    std::cerr << command << ": warning: " << before->path << " is damaged (" << log << " says how); went on from "
+              << FormatCount(progress.start_env_steps()) << " env steps" << std::endl;
   }
   if (learner_began) steps_before = progress.start_env_steps();
   auto after = directory->NewestCheckpoint();
@@ -128,6 +131,11 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (outcome.exit_code != 0) {
     std::cerr << command << ": " << outcome.failure << std::endl;
     return outcome.exit_code;
+  }
+  if (!reached && plan->learners == 0 && progress.state() == v1::RUN_STATE_FINISHED) {
+    std::cout << "the learners have finished the run; their checkpoint is not to be seen from here: evaluate it there, "
+              << "with skein eval --checkpoint " << progress.checkpoint() << std::endl;
+    return kExitOk;
   }
   if (!reached) {
     std::cout << "stopped before the target of " << FormatCount(config.total_steps()) << " env steps; the same command "

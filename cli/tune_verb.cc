@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -29,6 +31,7 @@ namespace {
 
 struct TuneOptions {
   TrainingSetup setup;
+  std::string device;                // Empty = the configuration's.
   uint64_t steps_per_iteration = 0;  // 0 = the configuration's.
   bool batch = false;
   bool json = false;
@@ -63,7 +66,7 @@ class TuneRun {
                          [this](const ScalingPoint& point) { return Measure(options_.setup, point, ""); });
   }
 
-  // The fastest configuration with other minibatches and twice the steps of an iteration.
+  // The fastest configuration with other minibatches, twice the steps of an iteration and, on a GPU, other arithmetic.
   absl::StatusOr<std::vector<BatchTrial>> TryBatches(const ScalingPoint& point) {
     const uint64_t steps = options_.setup.steps_per_iteration;
     const uint64_t minibatch = std::min<uint64_t>(config_.ppo().minibatch_size(), steps);
@@ -81,6 +84,12 @@ class TuneRun {
       if (absl::Status s = measure(absl::StrCat("ppo.minibatch_size=", other), steps); !s.ok()) return s;
     }
     if (absl::Status s = measure(absl::StrCat("rollout.steps_per_iteration=", 2 * steps), 2 * steps); !s.ok()) return s;
+    if (!absl::StartsWith(options_.device, "cuda")) return trials;
+    for (const char* setting : {"learner.tf32=true", "learner.precision=bf16", "learner.cuda_graph=true"}) {
+      const absl::Status measured = measure(setting, steps);
+      if (absl::IsCancelled(measured)) return measured;
+      if (!measured.ok()) std::cerr << "skein tune: left out: " << setting << ": " << measured.message() << std::endl;
+    }
     return trials;
   }
 
@@ -94,6 +103,19 @@ class TuneRun {
   const std::string folder_;
   const StopRequested stop_;
 };
+
+// Of each setting that was tried, the value that was worth it most, as flags.
+void PrintProfile(const std::string& device, const TuneSearch& search, const std::vector<BatchTrial>& batches) {
+  std::map<std::string, const BatchTrial*> best;  // By name.
+  for (const BatchTrial& batch : batches) {
+    if (batch.trial.env_steps_per_second < kWorthIt * search.best.env_steps_per_second) continue;
+    const BatchTrial*& chosen = best[batch.setting.substr(0, batch.setting.find('='))];
+    if (chosen == nullptr || batch.trial.env_steps_per_second > chosen->trial.env_steps_per_second) chosen = &batch;
+  }
+  std::cout << "faster on " << device << ", each for itself: --device " << device;
+  for (const auto& [name, batch] : best) std::cout << " --set " << batch->setting;
+  std::cout << "\n";
+}
 
 void PrintResult(const TuneSearch& search, const std::vector<BatchTrial>& batches) {
   const ScalingPoint& best = search.best.point;
@@ -124,7 +146,7 @@ void PrintJson(const TuneKey& key, const TuneSearch& search, const std::vector<B
   }
   nlohmann::ordered_json json;
   json["machine"] = {{"cpu", key.processor}, {"cores", key.cores}};
-  json["config"] = {{"env", key.env}, {"hidden", key.hidden}};
+  json["config"] = {{"env", key.env}, {"hidden", key.hidden}, {"device", key.device}};
   json["summary"] = row(search.best);
   json["rows"] = std::move(rows);
   std::cout << json.dump(2) << std::endl;
@@ -134,6 +156,10 @@ absl::Status Tune(TuneOptions options, const StopRequested& stop) {
   std::vector<std::string> overrides = options.setup.overrides;
   if (!options.setup.env_id.empty()) {
     overrides.insert(overrides.begin(), "env.id=" + nlohmann::json(options.setup.env_id).dump());
+  }
+  if (!options.device.empty()) {
+    options.setup.overrides.push_back("learner.device=" + nlohmann::json(options.device).dump());
+    overrides.push_back(options.setup.overrides.back());
   }
   const auto config = ReadRunConfig(options.setup.config_path, overrides);
   if (!config.ok()) return config.status();
@@ -148,7 +174,7 @@ absl::Status Tune(TuneOptions options, const StopRequested& stop) {
   const auto search = run.Search();
   if (!search.ok()) return search.status();
   std::vector<BatchTrial> batches;
-  if (options.batch) {
+  if (options.batch || !options.device.empty()) {
     auto tried = run.TryBatches(search->best.point);
     if (!tried.ok()) return tried.status();
     batches = *std::move(tried);
@@ -158,6 +184,7 @@ absl::Status Tune(TuneOptions options, const StopRequested& stop) {
     PrintJson(key, *search, batches);
   } else {
     PrintResult(*search, batches);
+    if (!options.device.empty()) PrintProfile(options.device, *search, batches);
   }
   const std::string path = TuneCachePath();
   if (options.no_save || path.empty()) return absl::OkStatus();
@@ -194,6 +221,10 @@ void AddTune(CLI::App* app, Action* action) {
                    "Env steps of an iteration while measuring; fewer for slow environments")
       ->check(CLI::Range(1, 16777216));
   verb->add_flag("--batch", options->batch, "Measure other minibatches and longer iterations, too");
+  verb->add_option(
+          "--device", options->device,
+          "Measure with the learner on auto, cpu or cuda:N, as with --batch; on a GPU tf32, bf16 and graphs, too")
+      ->type_name("DEVICE");
   verb->add_flag("--no-save", options->no_save, "Do not keep the choice for --runners auto");
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->footer("Example:\n  skein tune --env HalfCheetah-v5");

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "cli/bench/bare_update.h"
-#include "cli/bench/fragments.h"
+#include "cli/bench/synthetic_batch.h"
 #include "cli/bench/thread_environment.h"
 #include "cli/bench/verb.h"
 #include "cli/bench/verbs.h"
@@ -44,24 +44,17 @@ absl::Status RunLearnerBench(const BenchOptions& options, const ShutdownSignal& 
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   if (absl::Status s = EnsureTorchThreads(config.learner().torch_threads()); !s.ok()) return s;
   ProgressLine progress = StderrProgress();
-  progress.Show("collecting one iteration's data", -absl::Seconds(1));
+  progress.Show("making one iteration's data", -absl::Seconds(1));
 
-  const auto env = MakeEnv(config.env().id());
-  if (!env.ok()) return env.status();
-  const auto trainer = Trainer::Make(config, (*env)->spec());
+  const auto spec = FindEnvSpec(config.env().id());
+  if (!spec.ok()) return spec.status();
+  const auto trainer = Trainer::Make(config, *spec);
   if (!trainer.ok()) return trainer.status();
-  const auto bare = BareUpdate::Make(config, (*env)->spec());
+  const auto bare = BareUpdate::Make(config, *spec);
   if (!bare.ok()) return bare.status();
-  v1::RunConfig whole = config;  // One fragment a block.
-  whole.mutable_rollout()->set_fragment_steps(0);
-  const auto shape = MakeFragmentShape(whole);
-  if (!shape.ok()) return shape.status();
   const auto snapshot = (*trainer)->Snapshot(1);
   if (!snapshot.ok()) return snapshot.status();
-  const uint32_t blocks = config.rollout().num_envs() / config.rollout().envs_per_runner();
-  const auto fragments = CollectFragments(whole, *shape, **snapshot, blocks);
-  if (!fragments.ok()) return fragments.status();
-  const auto batch = StageFragments(*fragments, *shape);
+  const auto batch = MakeSyntheticBatch(config, *spec, **snapshot);
   if (!batch.ok()) return batch.status();
 
   const double size = static_cast<double>((*batch)->steps() * (*batch)->columns());

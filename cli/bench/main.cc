@@ -6,22 +6,26 @@
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "base/shutdown.h"
-#include "cli/bench/scaling_verb.h"
 #include "cli/bench/verbs.h"
 #include "cli/usage.h"
+#ifndef SKEIN_CORE_ONLY
+#include "cli/bench/scaling_verb.h"
+#endif
 
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
   CLI::App app("Measures a part of Skein and that part's own limit, in turn, in one run.", "skein bench");
   app.require_subcommand(1);
-  app.footer("Each has a --help. Example:\n  skein bench env --env HalfCheetah-v5");
+  app.footer("Each has a --help. Example:\n  skein bench learner --env HalfCheetah-v5");
   skein::BenchAction action;
+  skein::AddBenchLearner(&app, &action);
+#ifndef SKEIN_CORE_ONLY
   skein::AddBenchEnv(&app, &action);
   skein::AddBenchRollout(&app, &action);
   skein::AddBenchStream(&app, &action);
-  skein::AddBenchLearner(&app, &action);
   skein::AddBenchTrain(&app, &action);
   skein::AddBenchScaling(&app, &action);
+#endif
   if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
   skein::InitLog("skein-bench");
   if (std::getenv("SKEIN_LOG") == nullptr) spdlog::set_level(spdlog::level::warn);

@@ -31,11 +31,8 @@ std::string Processor() {
 }
 
 Json KeyJson(const TuneKey& key) {
-  return {{"processor", key.processor},
-          {"cores", key.cores},
-          {"env", key.env},
-          {"hidden", key.hidden},
-          {"version", key.version}};
+  return {{"processor", key.processor}, {"cores", key.cores},   {"env", key.env},
+          {"hidden", key.hidden},       {"device", key.device}, {"version", key.version}};
 }
 
 // The entries, newest last; none if the file is not one of ours.
@@ -80,6 +77,7 @@ TuneKey MakeTuneKey(const v1::RunConfig& config) {
   key.cores = std::max(1u, std::thread::hardware_concurrency());
   key.env = config.env().id();
   key.hidden.assign(config.model().hidden().begin(), config.model().hidden().end());
+  key.device = config.learner().device();
   key.version = SKEIN_VERSION;
   return key;
 }
@@ -98,9 +96,11 @@ std::optional<TuneChoice> FindTuned(const std::string& path, const TuneKey& key)
 
 std::optional<TuneChoice> FindTunedForEnv(const std::string& path, const TuneKey& key) {
   Json wanted = KeyJson(key);
-  wanted.erase("hidden");
+  for (const char* any : {"hidden", "device"}) wanted.erase(any);
   return FindNewest(path, [&wanted](Json found) {
-    if (found.is_object()) found.erase("hidden");
+    for (const char* any : {"hidden", "device"}) {
+      if (found.is_object()) found.erase(any);
+    }
     return found == wanted;
   });
 }

@@ -19,6 +19,7 @@ struct TuneKey {
   uint32_t cores = 0;            // Of this node, that this process may use.
   std::string env;               // EnvConfig.id
   std::vector<uint32_t> hidden;  // ModelConfig.hidden
+  std::string device;            // LearnerConfig.device
   std::string version;           // Of Skein.
 
   bool operator==(const TuneKey& other) const = default;
@@ -42,7 +43,7 @@ std::string TuneCachePath();
 
 // The choice for `key`. Nullopt: there is none, or the file cannot be read.
 std::optional<TuneChoice> FindTuned(const std::string& path, const TuneKey& key);
-// The same for any network: the newest choice.
+// The same for any network and device: the newest choice.
 std::optional<TuneChoice> FindTunedForEnv(const std::string& path, const TuneKey& key);
 
 // Keeps `choice`, made on `date` ("2026-01-31"), instead of the one before for `key`. A file that cannot be read is

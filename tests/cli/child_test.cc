@@ -71,6 +71,22 @@ TEST(Child, StopReturnsItsCodeOrKillsIt) {
   EXPECT_EQ(deaf->Stop(absl::Milliseconds(20)), 128 + SIGKILL);
 }
 
+TEST(Child, HasItsOwnPlaceAmongRanksNotItsParents) {
+  const ScratchFolder folder;
+  setenv("RANK", "3", 1);
+  setenv("SLURM_PROCID", "3", 1);
+  auto child =
+      Child::Start({.name = "learner-1",
+                    .program = folder.WriteScript("script", "echo ${RANK-none} ${SLURM_PROCID-none} $LOCAL_RANK"),
+                    .log_path = folder.path() + "/log",
+                    .extra_env = {"LOCAL_RANK=1"}});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ((*child)->process().Wait(absl::Seconds(10)), 0);
+  EXPECT_EQ(folder.Read("log"), "none none 1\n");
+  unsetenv("RANK");
+  unsetenv("SLURM_PROCID");
+}
+
 TEST(FindProgram, SaysWhatToDoWhereThereIsNone) {
   const ScratchFolder folder;
   folder.WriteScript("skein-actor", "");

@@ -114,6 +114,131 @@ TEST(LaunchPlan, ActorsShareTheRunners) {
   EXPECT_THAT(refused.status().message(), HasSubstr("5 processes cannot share 4 runners"));
 }
 
+TEST(LaunchPlan, EachLearnerHasAnActor) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 3;
+  options.runners = "4";
+  auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->learners, 3u);
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2, 1, 1));
+  options.actors = 4;
+  plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1, 1, 1));
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreNoFewerThanLearners) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 2;
+  auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 32u);  // 2 x 16.
+  plan = PlanLaunch(options, 6);                      // 16384 is no multiple of 6 x 16 or 5 x 16, but of 4 x 16.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2, 2));
+
+  options.learners = 3;
+  plan = PlanLaunch(options, 2);  // Nor of 3 x 16: more environments, so that none is without.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1, 1));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 x 16.
+}
+
+TEST(LaunchPlan, WhatWasTunedWithFewerRunnersThanLearnersIsNotUsed) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 2;
+  const auto one = [](const v1::RunConfig&) { return TuneChoice{.runners = 1, .envs_per_runner = 64}; };
+  const auto plan = PlanLaunch(options, 1, one);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1));
+  EXPECT_THAT(plan->notes, ElementsAre("runners: one for each of 2 learners"));
+}
+
+TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 4;
+  options.runners = "3";
+  const auto too_few_runners = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(too_few_runners));
+  EXPECT_EQ(std::string(too_few_runners.message()),
+            "--runners 3 are fewer than --learners 4, and each learner needs an actor of its own; try --runners 4 or "
+            "--learners 3");
+  options.runners = "auto";
+  options.num_envs = 32;
+  const auto too_few_blocks = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(too_few_blocks));
+  EXPECT_EQ(std::string(too_few_blocks.message()),
+            "--learners 4: 32 environments in blocks of --envs-per-runner 16 are 2 blocks, and each learner needs one; "
+            "try --envs 64, --envs-per-runner 8, or --learners 2");  // 4 x 16; 32 / 4.
+  // What is proposed is accepted.
+  options.envs_per_runner = 8;
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  options.envs_per_runner.reset();
+  options.num_envs = 64;
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  options.learners = 2;
+  options.num_envs = 32;
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  // 3 x 16 = 48 environments would not divide an iteration, and 2 environments are not enough whatever the blocks.
+  options.learners = 3;
+  options.num_envs = 2;
+  options.envs_per_runner = 2;
+  EXPECT_THAT(std::string(PlanLaunch(options, 8).status().message()),
+              HasSubstr("are 1 block, and each learner needs one; try --learners 1"));
+}
+
+TEST(LaunchPlan, HeadHasABlockForEachLearner) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.actors = 0;
+  options.learners = 4;
+  auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->learners, 4u);
+  EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 x 16.
+  options.num_envs = 32;
+  EXPECT_THAT(std::string(PlanLaunch(options, 1).status().message()), HasSubstr("--learners 4: 32 environments"));
+  options.learners = 0;  // Started elsewhere: nobody knows how many.
+  plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->learners, 0u);
+}
+
+TEST(LaunchPlan, TheDeviceGoesIntoTheConfiguration) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  EXPECT_EQ(PlanLaunch(options, 1)->config.learner().device(), "auto");
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "cuda:12"}) {
+    options.device = device;
+    const auto plan = PlanLaunch(options, 1);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->config.learner().device(), device);
+  }
+  for (const char* device : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0"}) {
+    options.device = device;
+    const auto status = PlanLaunch(options, 1).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << device;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("want auto, cpu, cuda or cuda:N")) << device;
+  }
+}
+
+TEST(LaunchPlan, EachLearnerNeedsAPortIfTheyAreGiven) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.actors = 0;
+  options.learners = 2;
+  options.data_port = 65534;  // And 65535.
+  EXPECT_TRUE(PlanLaunch(options, 1).ok());
+  options.data_port = 65535;
+  EXPECT_THAT(std::string(PlanLaunch(options, 1).status().message()), HasSubstr("--data-port 65535: no ports"));
+}
+
 TEST(LaunchPlan, HeadHasNoActorsAndTheEnvironmentsOfTwoRunners) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
@@ -227,6 +352,18 @@ TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
   EXPECT_EQ(ParseRunners("12", 3).value(), 12u);
   for (const char* text : {"0", "-1", "", "1.5", "100000"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseRunners(text, 3).status())) << text;
+  }
+}
+
+TEST(ParseLearners, TakesAutoAndNumbersOnly) {
+  EXPECT_EQ(ParseLearners("auto", 1, 3).value(), 3u);
+  EXPECT_EQ(ParseLearners("auto", 0, 0).value(), 1u);  // No GPU: one, on the CPU.
+  EXPECT_EQ(ParseLearners("2", 1, 8).value(), 2u);
+  EXPECT_EQ(ParseLearners("0", 0, 8).value(), 0u);
+  for (const char* text : {"0", "-1", "", "two", "100000"}) {
+    const auto status = ParseLearners(text, 1, 3).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--learners: got '")) << text;
   }
 }
 

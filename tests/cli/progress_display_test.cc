@@ -39,6 +39,15 @@ TEST(ProgressDisplay, WithoutATerminalWritesALineEveryFiveSeconds) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(ProgressDisplay, WithoutATerminalKeepsToTheIntervalThatItIsGiven) {
+  const std::string text = Written([](std::FILE* out) {
+    ProgressDisplay display(out, 0, absl::Seconds(10));
+    for (int second = 0; second <= 21; ++second) display.Update({}, {}, absl::Seconds(second));
+  });
+  // At 0, 10 and 20 s.
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, '\n')).size(), 4u);
+}
+
 TEST(ProgressDisplay, OnATerminalRedrawsItsFiveLinesInPlace) {
   const std::string text = Written([](std::FILE* out) {
     ProgressDisplay display(out, 80);

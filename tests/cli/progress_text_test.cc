@@ -40,7 +40,10 @@ v1::StatusResponse Training() {
     member.set_role(id[0] == 'a' ? "actor" : "learner");
     member.set_host("node");
     member.set_pid(17);
+    if (id[0] == 'a') member.set_learner_id("learner-1");
+    if (id[0] == 'l') member.set_rank(1);
   }
+  status.set_actor_moves(4);
   return status;
 }
 
@@ -120,7 +123,9 @@ TEST(FormatStatusTable, ListsEveryMember) {
   EXPECT_THAT(table, HasSubstr("cheetah (HalfCheetah-v5), training, up 1m01s"));
   EXPECT_THAT(table, HasSubstr("actor-1"));
   EXPECT_THAT(table, HasSubstr("actor-2"));
-  EXPECT_THAT(table, HasSubstr("learner-1"));
+  EXPECT_THAT(table, HasSubstr("actor-1      learner-1  node "));
+  EXPECT_THAT(table, HasSubstr("learner-1    rank 1     node "));
+  EXPECT_THAT(table, HasSubstr("0 expired, 4 moves of actors\n"));
 }
 
 TEST(FormatStepAccount, NamesPendingOnlyWhereThereIsSome) {

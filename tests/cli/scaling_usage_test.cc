@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/scaling_usage.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
@@ -15,7 +17,7 @@ using testing::SizeIs;
 // A machine of two cores whose busy and idle ticks the test sets.
 struct FakeMachine {
   int busy0 = 0, idle0 = 0, busy1 = 0, idle1 = 0;
-  double gpu = 0;
+  std::optional<double> gpu = 0;
 
   UsageRecorder::Sources Sources(bool with_gpu) {
     UsageRecorder::Sources sources;
@@ -70,6 +72,18 @@ TEST(ScalingUsage, LeavesOutAnEndThatIsTooShortToTell) {
   recorder.Begin(absl::Seconds(2));
   recorder.End(absl::Milliseconds(2050));  // Better than none.
   EXPECT_THAT(recorder.samples(), SizeIs(1));
+}
+
+TEST(ScalingUsage, LeavesOutMomentsInWhichTheGpuDoesNotTell) {
+  FakeMachine machine;
+  UsageRecorder recorder(machine.Sources(true));
+  recorder.Begin(absl::Seconds(0));
+  machine.gpu = 0.5;
+  recorder.Tick(absl::Seconds(1));
+  machine.gpu = std::nullopt;
+  recorder.End(absl::Seconds(2));
+  ASSERT_THAT(recorder.samples(), SizeIs(2));
+  EXPECT_EQ(SummarizeGpu(recorder.samples())->average, 0.5);
 }
 
 TEST(ScalingUsage, OfNothingIsZero) {

@@ -127,6 +127,10 @@ TEST(TuneCache, AnotherMachineEnvironmentOrVersionIsAnotherKey) {
   key.version = "0.2.0";
   EXPECT_FALSE(FindTuned(path, key));
   key = SampleKey();
+  key.device = "cuda:0";
+  EXPECT_FALSE(FindTuned(path, key));
+  EXPECT_TRUE(FindTunedForEnv(path, key));
+  key = SampleKey();
   key.hidden = {};
   EXPECT_TRUE(FindTunedForEnv(path, key));  // A worker does not know the network.
 }

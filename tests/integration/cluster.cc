@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/integration/cluster.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/config.h"
 #include "base/grpc_transport.h"
 #include "grpcpp/client_context.h"
@@ -31,6 +32,13 @@ void Cluster::StartLearner() {
   learner_ = std::make_unique<Running>(
       "skein-learner", std::vector<std::string>{"--coordinator", address_, "--run-dir", folder_.path()});
   learner_->WaitForOutput("learner listening data=(\\S+)");
+}
+
+std::unique_ptr<Running> Cluster::StartRank(int rank, int ranks) const {
+  return std::make_unique<Running>(
+      "skein-learner", std::vector<std::string>{"--coordinator", address_, "--run-dir", folder_.path()},
+      std::vector<std::string>{absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", ranks),
+                               absl::StrCat("LOCAL_RANK=", rank), "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"});
 }
 
 std::unique_ptr<Running> Cluster::StartActor() const {

@@ -22,6 +22,8 @@ class Cluster {
   // The first start takes free ports, later ones the same again.
   void StartCoordinator();
   void StartLearner();
+  // One of several ranks, told so as torchrun does.
+  std::unique_ptr<Running> StartRank(int rank, int ranks) const;
   // With one runner.
   std::unique_ptr<Running> StartActor() const;
 

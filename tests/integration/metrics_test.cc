@@ -2,6 +2,7 @@
 // What the processes of a run tell Prometheus while they work, asked with promtool and with Prometheus itself.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
@@ -25,6 +26,8 @@ using Json = nlohmann::json;
 class MetricsOfARun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
+    // The driver's library of a node with two GPUs.
+    setenv("LD_LIBRARY_PATH", FAKE_NVML_FOLDER, 1);
     runs_ = std::make_unique<ScratchFolder>();
     skein_ = std::make_unique<Running>(
         "skein", std::vector<std::string>{"train", "--config", "configs/half_cheetah_ppo.yaml", "--steps", "1000000000",
@@ -122,6 +125,15 @@ TEST_F(MetricsOfARun, CpuIsSampledWhileItTrains) {
       EXPECT_GE(one, 0) << member << " core " << core;
       EXPECT_LE(one, 1) << member << " core " << core;
     }
+  }
+}
+
+TEST_F(MetricsOfARun, LearnersTellOfTheNodesGpus) {
+  for (const auto& [member, port] : Targets()) {
+    const std::string metrics = Metrics(port);
+    const bool learner = member.rfind("learner", 0) == 0;
+    EXPECT_EQ(Value(metrics, "skein_node_gpu_utilization_ratio{gpu=\"1\"}"), learner ? 0.75 : -1) << member;
+    EXPECT_EQ(Value(metrics, "skein_node_gpu_memory_used_bytes{gpu=\"0\"}"), learner ? 100 : -1) << member;
   }
 }
 

@@ -57,9 +57,11 @@ Ended RunToEnd(const std::string& program, const std::vector<std::string>& argum
   return ended;
 }
 
-Running::Running(const std::string& program, const std::vector<std::string>& arguments) : name_(NameOf(program)) {
-  auto process =
-      Subprocess::Spawn({.argv = CommandLine(program, arguments), .output_path = folder_.path() + "/output"});
+Running::Running(const std::string& program, const std::vector<std::string>& arguments,
+                 const std::vector<std::string>& extra_env)
+    : name_(NameOf(program)) {
+  auto process = Subprocess::Spawn(
+      {.argv = CommandLine(program, arguments), .output_path = folder_.path() + "/output", .extra_env = extra_env});
   if (!process.ok()) {
     std::cerr << process.status() << std::endl;
     std::abort();  // Nothing was built.

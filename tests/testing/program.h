@@ -29,7 +29,9 @@ Ended RunToEnd(const std::string& program, const std::vector<std::string>& argum
 // The destructor kills it if it still runs.
 class Running {
  public:
-  Running(const std::string& program, const std::vector<std::string>& arguments);
+  // `extra_env`: "NAME=value".
+  Running(const std::string& program, const std::vector<std::string>& arguments,
+          const std::vector<std::string>& extra_env = {});
   ~Running();
 
   pid_t pid() const { return process_->pid(); }
