@@ -56,15 +56,17 @@ struct SpawnSetup {
   std::vector<int> to_close;
 };
 
-// This process's environment with `extra` added; a name in `extra` replaces the inherited one.
-std::vector<std::string> Environment(const std::vector<std::string>& extra) {
+// This process's environment without the names in `unset` and with `extra` added; a name in `extra` replaces the
+// inherited one.
+std::vector<std::string> Environment(const std::vector<std::string>& unset, const std::vector<std::string>& extra) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string inherited = *entry;
     const std::string name = inherited.substr(0, inherited.find('=') + 1);
     const bool replaced =
         std::any_of(extra.begin(), extra.end(), [&](const std::string& one) { return absl::StartsWith(one, name); });
-    if (!replaced) result.push_back(inherited);
+    const bool left_out = std::count(unset.begin(), unset.end(), name.substr(0, name.size() - 1)) > 0;
+    if (!replaced && !left_out) result.push_back(inherited);
   }
   result.insert(result.end(), extra.begin(), extra.end());
   return result;
@@ -125,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
 
   std::vector<std::string> extra = options.extra_env;
   extra.push_back(absl::StrCat("SKEIN_PARENT_PID=", getpid()));
-  const std::vector<std::string> environment = Environment(extra);
+  const std::vector<std::string> environment = Environment(options.unset_env, extra);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &setup.actions, &setup.attributes, Pointers(options.argv).data(),
                                 Pointers(environment).data());

@@ -22,6 +22,7 @@ class Subprocess {
     std::string output_path;             // Standard output and error are appended here; empty = inherited.
     bool capture_stdout = false;         // ReadLine() reads standard output instead.
     std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
+    std::vector<std::string> unset_env;  // Names that are left out of it first.
   };
   // NotFound: no such program. Internal: the system refused.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Spawn(const Options& options);

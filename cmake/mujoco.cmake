@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Defines mujoco_external: headers and library of the MuJoCo that SKEIN_MUJOCO chooses. docs/decisions/mujoco-build.md
+# Defines mujoco_external: headers and library of the MuJoCo that SKEIN_MUJOCO chooses; or else adds it to the list
+# `absent`. docs/decisions/mujoco-build.md
 set(SKEIN_MUJOCO auto CACHE STRING
   "auto (.deps/mujoco, which scripts/fetch_mujoco.sh makes, or else the system's), system, or a folder")
 
@@ -21,8 +22,12 @@ if(mujoco_folder)
   endif()
   list(GET mujoco_libraries 0 mujoco_library)
 else()
-  find_path(mujoco_include mujoco/mujoco.h REQUIRED NO_CACHE)
-  find_library(mujoco_library mujoco REQUIRED NO_CACHE)
+  find_path(mujoco_include mujoco/mujoco.h NO_CACHE)
+  find_library(mujoco_library mujoco NO_CACHE)
+  if(NOT mujoco_include OR NOT mujoco_library)
+    list(APPEND absent libmujoco-dev)
+    return()
+  endif()
 endif()
 
 add_library(mujoco_library SHARED IMPORTED)

@@ -36,7 +36,9 @@ constexpr Entry kEntries[] = {
     {PendulumSpec, "Swing a pendulum up and hold it with a weak motor.", Make<MakePendulum>},
 };
 
-absl::Status UnknownEnv(const std::string& id) {
+absl::Status UnknownEnv(const std::string& whole) {
+  // An id is a few dozen letters: more would only make the search for the nearest one slow.
+  const std::string id = whole.substr(0, 100);
   const auto distance = [lower = absl::AsciiStrToLower(id)](const Entry& entry) {
     return EditDistance(lower, absl::AsciiStrToLower(entry.spec().id));
   };
@@ -54,12 +56,18 @@ std::vector<EnvInfo> ListEnvs() {
   return envs;
 }
 
+absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id) {
+  for (const Entry& entry : kEntries) {
+    if (entry.spec().id == id) return entry.spec();
+  }
+  return UnknownEnv(id);
+}
+
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const LatencyOptions& latency) {
   for (const Entry& entry : kEntries) {
     if (entry.spec().id == id) return entry.make(latency);
   }
-  // An id is a few dozen letters: more would only make the search for the nearest one slow.
-  return UnknownEnv(id.substr(0, 100));
+  return UnknownEnv(id);
 }
 
 std::string MujocoVersion() { return MujocoLibraryVersion(); }

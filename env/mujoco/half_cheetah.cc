@@ -75,18 +75,6 @@ class HalfCheetah final : public Env {
 
 }  // namespace
 
-const EnvSpec& HalfCheetahSpec() {
-  static const EnvSpec spec = {.id = "HalfCheetah-v5",
-                               .obs_size = 2 * kDof - 1,
-                               .action_size = kMotors,
-                               .action_low = std::vector<float>(kMotors, -1.0f),
-                               .action_high = std::vector<float>(kMotors, 1.0f),
-                               .state_size = 1 + 3 * kDof,
-                               .max_episode_steps = 1000,
-                               .reward_threshold = 4800};
-  return spec;
-}
-
 absl::StatusOr<std::unique_ptr<Env>> MakeHalfCheetah() {
   const absl::StatusOr<SharedModel>& model = HalfCheetahModel();
   if (!model.ok()) return model.status();

@@ -105,7 +105,9 @@ std::vector<prometheus::MetricFamily> Exported() {
   CoordinatorMetrics coordinator(&registry);
   coordinator.CallRefused("Join", absl::StatusCode::kNotFound);
   coordinator.RunReported({});
-  ResourceSampler sampler(&registry, absl::Hours(1));
+  auto gpus = GpuMonitor::Open(absl::ZeroDuration(), FAKE_NVML);
+  EXPECT_TRUE(gpus.ok()) << gpus.status();
+  ResourceSampler sampler(&registry, absl::Hours(1), std::move(gpus).value_or(nullptr));
   return registry.Collect();
 }
 
