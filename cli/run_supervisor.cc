@@ -20,6 +20,8 @@
 namespace skein {
 namespace {
 
+// How long a rank that failed may outlive those that lost it.
+constexpr absl::Duration kCauseShows = absl::Seconds(1);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kPollPeriod = absl::Seconds(1);
 constexpr absl::Duration kPollDeadline = absl::Milliseconds(500);
@@ -193,7 +195,12 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
 }
 
 bool RunSupervisor::Watch(Outcome* outcome) {
-  if (const auto failure = learners_.FindFailure(false)) {
+  if (auto failure = learners_.FindFailure(false)) {
+    // It may only have lost the one that failed, which then is about to end as well.
+    if (failure->code == kExitTryAgain && !learners_.AllEnded()) {
+      learners_.WaitForAll(kCauseShows);
+      failure = learners_.FindFailure(false);
+    }
     Fail(failure->code, failure->description, outcome);
     return false;
   }
