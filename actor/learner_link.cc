@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/grpc_transport.h"
 #include "base/log.h"
+#include "base/tensor_packing.h"
 
 namespace skein {
 namespace {
@@ -203,7 +204,7 @@ void LearnerLink::Write(uint64_t epoch, CollectStream* stream, bool* left) {
     const grpc::ByteBuffer bytes = BatchBytes(request);
     if (!stream->Write(bytes)) return;
     options_.metrics->AddStage(ActorMetrics::Stage::kSend, MonotonicNow() - begin);
-    options_.metrics->CountSent(bytes.Length());
+    options_.metrics->CountSent(bytes.Length(), SavedBytes(request->batch().tensors()));
   }
   {
     absl::MutexLock lock(&mu_);

@@ -18,6 +18,8 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
   env_steps_ = counter("skein_actor_env_steps_total", "Env steps in finished fragments");
   fragments_ = counter("skein_actor_fragments_total", "Finished fragments");
   sent_bytes_ = counter("skein_actor_sent_bytes_total", "Bytes of trajectory batches sent");
+  uncompressed_bytes_ = counter("skein_actor_sent_uncompressed_bytes_total",
+                                "What those bytes would have been as fp32 and not compressed");
   reconnections_ = counter("skein_actor_reconnections_total", "Connections to a learner that broke");
   auto& receipts = BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
   receipts_[v1::RECEIPT_RESULT_ACCEPTED] = &receipts.Add({{"result", "accepted"}});
@@ -47,7 +49,10 @@ void ActorMetrics::CountFragment(uint64_t env_steps) {
   env_steps_->Increment(static_cast<double>(env_steps));
 }
 
-void ActorMetrics::CountSent(uint64_t bytes) { sent_bytes_->Increment(static_cast<double>(bytes)); }
+void ActorMetrics::CountSent(uint64_t bytes, uint64_t saved) {
+  sent_bytes_->Increment(static_cast<double>(bytes));
+  uncompressed_bytes_->Increment(static_cast<double>(bytes + saved));
+}
 
 void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
   if (auto it = receipts_.find(result); it != receipts_.end()) it->second->Increment();

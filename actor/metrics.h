@@ -27,7 +27,8 @@ class ActorMetrics {
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
   void CountFragment(uint64_t env_steps);
-  void CountSent(uint64_t bytes);
+  // `saved`: how many more they were before rounding and compression.
+  void CountSent(uint64_t bytes, uint64_t saved);
   void CountReceipt(v1::ReceiptResult result);
   void CountReconnection();
   void SetPolicyVersion(uint64_t version);
@@ -36,7 +37,7 @@ class ActorMetrics {
 
  private:
   std::array<prometheus::Counter*, 5> stage_seconds_;
-  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *reconnections_;
+  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_;
   std::map<v1::ReceiptResult, prometheus::Counter*> receipts_;
   prometheus::Gauge* policy_version_;
 };

@@ -87,6 +87,7 @@ grpc::ByteBuffer BatchBytes(std::shared_ptr<const v1::CollectRequest> request) {
     own.set_name(tensor.name());
     own.set_dtype(tensor.dtype());
     *own.mutable_shape() = tensor.shape();
+    own.set_compression(tensor.compression());
     std::string bytes = own.SerializeAsString();
     AppendFieldHead(v1::Tensor::kDataFieldNumber, tensor.data().size(), &bytes);
     AppendFieldHead(v1::TrajectoryBatch::kTensorsFieldNumber, bytes.size() + tensor.data().size(), &tensors[i]);

@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "actor/action_sampler.h"
+#include "actor/batch_packing.h"
 #include "actor/rollout_builder.h"
 #include "actor/runner_env.h"
+#include "base/bfloat16.h"
 #include "base/clock.h"
 #include "model/policy.h"
 
@@ -58,6 +60,7 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config
 Runner::Runner(const v1::RunConfig& config, std::unique_ptr<VectorEnv> env, Outbox* outbox, PolicyStore* policies,
                ActorMetrics* metrics, const std::atomic<bool>* stop)
     : seed_(config.seed()),
+      transport_(config.transport()),
       env_(std::move(env)),
       outbox_(outbox),
       policies_(policies),
@@ -77,6 +80,13 @@ absl::Status Runner::Run() {
       return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
     }
   }
+}
+
+void Runner::Observe(float* obs) const {
+  env_->Observe(obs);
+  if (transport_.trajectory_precision() != v1::PRECISION_BF16) return;
+  const EnvSpec& spec = env_->spec();
+  RoundToBfloat16(obs, static_cast<size_t>(env_->num_envs()) * spec.num_agents * spec.obs_size);
 }
 
 absl::Status Runner::Serve(const HeldTicket& held) {
@@ -101,7 +111,7 @@ absl::Status Runner::Serve(const HeldTicket& held) {
   const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
   RolloutBuilder builder(spec);
   builder.Begin(ticket, (*policy)->version(), env_->state_size());
-  env_->Observe(builder.obs(0));
+  Observe(builder.obs(0));
   torch::Tensor log_std;
   if (!spec.discrete) log_std = (*policy)->log_std().contiguous();
   std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
@@ -128,7 +138,7 @@ absl::Status Runner::Serve(const HeldTicket& held) {
     const VectorEnv::StepResult result = env_->Step(action);
     watch.Lap(&env_step);
     builder.Add(t, result);
-    env_->Observe(builder.obs(t + 1));
+    Observe(builder.obs(t + 1));
     watch.Lap(&build);
   }
   env_->SaveState(builder.env_state());
@@ -138,8 +148,11 @@ absl::Status Runner::Serve(const HeldTicket& held) {
   seconds.set_build(absl::ToDoubleSeconds(build));
   seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
-  outbox_->PutBatch(builder.Finish(seconds));
+  v1::TrajectoryBatch batch = builder.Finish(seconds);
+  PackBatch(transport_, &batch);
   watch.Lap(&build);
+  batch.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));
+  outbox_->PutBatch(std::move(batch));
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
   metrics_->AddStage(ActorMetrics::Stage::kInference, inference);

@@ -31,7 +31,11 @@ class Runner {
          ActorMetrics* metrics, const std::atomic<bool>* stop);
   absl::Status Serve(const HeldTicket& held);
 
+  // The environments' observations [E, A, O] as they travel: the policy is to see what the learner trains on.
+  void Observe(float* obs) const;
+
   const uint64_t seed_;
+  const v1::TransportConfig transport_;
   std::unique_ptr<VectorEnv> env_;
   Outbox* const outbox_;
   PolicyStore* const policies_;

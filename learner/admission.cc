@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/admission.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/bfloat16.h"
+#include "base/tensor_packing.h"
 
 namespace skein {
 namespace {
@@ -19,28 +23,61 @@ bool IsCount(double value, int64_t limit) {
   return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);
 }
 
-int64_t SizeOf(v1::DataType dtype) {
-  switch (dtype) {
-    case v1::DATA_TYPE_FLOAT32:
-    case v1::DATA_TYPE_INT32:
-      return 4;
-    case v1::DATA_TYPE_FLOAT64:
-    case v1::DATA_TYPE_INT64:
-      return 8;
-    case v1::DATA_TYPE_UINT8:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 // Finds tensors of one batch and checks them against what they must be.
 class Finder {
  public:
-  explicit Finder(const WireBatch& batch) : batch_(batch) {}
+  Finder(const WireBatch& batch, CheckedBatch* checked) : batch_(batch), checked_(checked) {}
 
+  // Where its elements are, decompressed if need be.
+  absl::Status Locate(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
+                      PieceReader* data) {
+    const WireTensor* tensor = nullptr;
+    size_t bytes = 0;
+    if (absl::Status s = Find(name, dtype, want, &tensor, &bytes); !s.ok()) return s;
+    if (tensor->header.compression() != v1::COMPRESSION_ZSTD) {
+      *data = tensor->data;
+      return absl::OkStatus();
+    }
+    Decompressed& content = *checked_->decompressed.emplace_back(std::make_unique<Decompressed>());
+    content.bytes.resize(bytes);
+    content.pieces = {content.bytes};
+    *data = PieceReader(content.pieces, 0);
+    return Unpack(*tensor, bytes, content.bytes.data());
+  }
+
+  template <typename Value>
+  absl::Status Copy(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
+                    std::vector<Value>* values) {
+    const WireTensor* tensor = nullptr;
+    size_t bytes = 0;
+    if (absl::Status s = Find(name, dtype, want, &tensor, &bytes); !s.ok()) return s;
+    values->resize(bytes / sizeof(Value));
+    if (tensor->header.compression() == v1::COMPRESSION_ZSTD) {
+      return Unpack(*tensor, bytes, reinterpret_cast<char*>(values->data()));
+    }
+    PieceReader(tensor->data).Read(values->data(), bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyFloats(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
+                          std::vector<float>* values) {
+    if (dtype == v1::DATA_TYPE_BFLOAT16) {
+      std::vector<uint16_t> narrow;
+      if (absl::Status s = Copy(name, dtype, want, &narrow); !s.ok()) return s;
+      values->resize(narrow.size());
+      FromBfloat16(narrow.data(), narrow.size(), values->data());
+    } else if (absl::Status s = Copy(name, dtype, want, values); !s.ok()) {
+      return s;
+    }
+    const size_t bad = FindNotFinite(values->data(), values->size());
+    return bad == values->size() ? absl::OkStatus()
+                                 : TensorError(name, absl::StrCat("element ", bad, " is not finite"));
+  }
+
+ private:
+  // The one tensor of that name, and how many bytes its elements have.
   absl::Status Find(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                    const WireTensor** found) {
+                    const WireTensor** found, size_t* bytes) {
     const WireTensor* tensor = nullptr;
     for (const WireTensor& candidate : batch_.tensors) {
       if (candidate.header.name() != name) continue;
@@ -66,41 +103,43 @@ class Finder {
       return TensorError(name, absl::StrCat("shape is [", absl::StrJoin(header.shape(), ", "), "], want [",
                                             absl::StrJoin(want, ", "), "]"));
     }
-    if (elements * SizeOf(dtype) != tensor->bytes) {
-      return TensorError(
-          name, absl::StrCat("has ", tensor->bytes, " bytes, its shape and dtype want ", elements * SizeOf(dtype)));
-    }
+    *bytes = elements * static_cast<size_t>(ElementSize(dtype));
+    if (absl::Status s = CheckData(*tensor, *bytes); !s.ok()) return TensorError(name, std::string(s.message()));
+    const size_t plain = dtype == v1::DATA_TYPE_BFLOAT16 ? 2 * *bytes : *bytes;
+    checked_->saved_bytes += plain - std::min(plain, tensor->bytes);
     *found = tensor;
     return absl::OkStatus();
   }
 
-  absl::Status Locate(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                      PieceReader* data) {
-    const WireTensor* tensor = nullptr;
-    if (absl::Status s = Find(name, dtype, want, &tensor); !s.ok()) return s;
-    *data = tensor->data;
-    return absl::OkStatus();
+  // Whether the data are, or say that they hold, so many bytes.
+  static absl::Status CheckData(const WireTensor& tensor, size_t bytes) {
+    switch (tensor.header.compression()) {
+      case v1::COMPRESSION_UNSPECIFIED:
+      case v1::COMPRESSION_NONE:
+        if (tensor.bytes == bytes) return absl::OkStatus();
+        return absl::InvalidArgumentError(
+            absl::StrCat("has ", tensor.bytes, " bytes, its shape and dtype want ", bytes));
+      case v1::COMPRESSION_ZSTD: {
+        char head[kFrameHeadBytes];
+        const size_t size = std::min(sizeof(head), tensor.bytes);
+        PieceReader(tensor.data).Read(head, size);
+        return CheckFrame({head, size}, bytes);
+      }
+      default:
+        return absl::InvalidArgumentError(
+            absl::StrCat("compression is ", static_cast<int>(tensor.header.compression()), ", want none or zstd"));
+    }
   }
 
-  template <typename Value>
-  absl::Status Copy(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                    std::vector<Value>* values) {
-    const WireTensor* tensor = nullptr;
-    if (absl::Status s = Find(name, dtype, want, &tensor); !s.ok()) return s;
-    values->resize(tensor->bytes / sizeof(Value));
-    PieceReader(tensor->data).Read(values->data(), tensor->bytes);
-    return absl::OkStatus();
+  static absl::Status Unpack(const WireTensor& tensor, size_t bytes, char* to) {
+    std::string frame(tensor.bytes, '\0');
+    PieceReader(tensor.data).Read(frame.data(), frame.size());
+    const absl::Status s = Decompress(frame, tensor.header.dtype(), bytes, to);
+    return s.ok() ? s : TensorError(tensor.header.name(), std::string(s.message()));
   }
 
-  absl::Status CopyFloats(const std::string& name, const std::vector<int64_t>& want, std::vector<float>* values) {
-    if (absl::Status s = Copy(name, v1::DATA_TYPE_FLOAT32, want, values); !s.ok()) return s;
-    const size_t bad = FindNotFinite(values->data(), values->size());
-    return bad == values->size() ? absl::OkStatus()
-                                 : TensorError(name, absl::StrCat("element ", bad, " is not finite"));
-  }
-
- private:
   const WireBatch& batch_;
+  CheckedBatch* const checked_;
 };
 
 }  // namespace
@@ -135,9 +174,11 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
     return absl::InvalidArgumentError(absl::StrCat("steps x num_envs is ", batch.header.steps(), " x ",
                                                    batch.header.num_envs(), ", want ", T, " x ", E));
   }
-  Finder finder(batch);
+  Finder finder(batch, checked);
   constexpr v1::DataType kFloat = v1::DATA_TYPE_FLOAT32;
-  absl::Status s = finder.Locate("obs", kFloat, {T + 1, E, A, O}, &checked->obs);
+  PieceReader obs;
+  absl::Status s = finder.Locate("obs", shape.obs_dtype, {T + 1, E, A, O}, &obs);
+  checked->obs = FloatReader(obs, shape.obs_dtype == v1::DATA_TYPE_BFLOAT16);
   if (s.ok() && shape.spec.discrete()) {
     s = finder.Locate("action", v1::DATA_TYPE_INT64, {T, E, A, 1}, &checked->action);
   } else if (s.ok()) {
@@ -158,8 +199,8 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
     truncations += checked->truncated[i];
     episodes += checked->terminated[i] + checked->truncated[i];
   }
-  s = finder.CopyFloats("final_obs", {truncations, A, O}, &checked->final_obs);
-  if (s.ok()) s = finder.CopyFloats("episode_return", {episodes}, &checked->episode_return);
+  s = finder.CopyFloats("final_obs", shape.obs_dtype, {truncations, A, O}, &checked->final_obs);
+  if (s.ok()) s = finder.CopyFloats("episode_return", kFloat, {episodes}, &checked->episode_return);
   if (s.ok()) s = finder.Copy("episode_length", v1::DATA_TYPE_INT64, {episodes}, &checked->episode_length);
   std::vector<double> state;
   if (s.ok()) s = finder.Copy("env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, &state);

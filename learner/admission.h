@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,19 @@ struct BatchShape {
   int64_t env_state_size = 0;     // S
   int64_t max_episode_steps = 0;  // 0 = no limit.
   v1::EnvSpecInfo spec;
+  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Of obs and final_obs; or bfloat16.
 };
 
-// The tensors of a checked batch. The large ones are still where they were received, and their values are not looked at
-// yet: StagedBatch::Place does that while it copies them.
+// The bytes of a tensor that came compressed.
+struct Decompressed {
+  std::string bytes;
+  Pieces pieces;
+};
+
+// The tensors of a checked batch. The large ones are still where they were received, or decompressed, and their values
+// are not looked at yet: StagedBatch::Place does that while it copies them.
 struct CheckedBatch {
-  PieceReader obs;                      // float32 [T+1, E, A, O]
+  FloatReader obs;                      // float32 [T+1, E, A, O]
   PieceReader action;                   // float32 [T, E, A, D], or int64 [T, E, A, 1] if discrete
   PieceReader log_prob;                 // float32 [T, E, A]
   PieceReader reward;                   // float32 [T, E, A]
@@ -35,12 +43,14 @@ struct CheckedBatch {
   std::vector<float> episode_return;    // [M], finite
   std::vector<int64_t> episode_length;  // [M]
   v1::Tensor env_state;                 // float64 [E, S], finite
+  uint64_t saved_bytes = 0;             // That bfloat16 and compression made the message smaller by.
+  std::vector<std::unique_ptr<Decompressed>> decompressed;  // What readers above read from.
 };
 
 // Checks names, dtypes, shapes, byte counts, flags that are 0 or 1 and never both, one final observation per
-// truncation, one return per finished episode, and that the small tensors are finite. Allocates nothing from a declared
-// size. Pure, thread-safe; `checked` reads from what `batch` was parsed from. InvalidArgument: "tensors.<name>: ..."
-// with what it got and what it wants.
+// truncation, one return per finished episode, and that the small tensors are finite; decompresses what is compressed.
+// Allocates nothing from a declared size that `shape` does not ask for. Pure, thread-safe; `checked` reads from what
+// `batch` was parsed from. InvalidArgument: "tensors.<name>: ..." with what it got and what it wants.
 absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked);
 
 // The first of `count` values that is NaN or infinite; `count` if none is.

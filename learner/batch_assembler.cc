@@ -11,8 +11,8 @@ namespace {
 
 // Copies rows of `width` values each to `to` and on, `stride` apart; `check(row of values)` returns the first that is
 // bad, or `width`.
-template <typename Value, typename Check>
-absl::Status PlaceRows(const char* name, PieceReader from, int64_t rows, int64_t width, int64_t stride, Value* to,
+template <typename Reader, typename Value, typename Check>
+absl::Status PlaceRows(const char* name, Reader from, int64_t rows, int64_t width, int64_t stride, Value* to,
                        const char* wrong, Check check) {
   for (int64_t t = 0; t < rows; ++t, to += stride) {
     from.Read(to, width * sizeof(Value));
@@ -23,8 +23,8 @@ absl::Status PlaceRows(const char* name, PieceReader from, int64_t rows, int64_t
   return absl::OkStatus();
 }
 
-absl::Status PlaceFloats(const char* name, const PieceReader& from, int64_t rows, int64_t width, int64_t stride,
-                         float* to) {
+template <typename Reader>
+absl::Status PlaceFloats(const char* name, const Reader& from, int64_t rows, int64_t width, int64_t stride, float* to) {
   return PlaceRows(name, from, rows, width, stride, to, "not finite",
                    [width](const float* row) { return static_cast<int64_t>(FindNotFinite(row, width)); });
 }

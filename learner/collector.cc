@@ -257,7 +257,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     if (async_) OpenTickets();
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
   }
-  metrics_->CountBatch(receipt.result(), bytes);
+  metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
     spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), actor.actor_id, receipt.message());
   }

@@ -47,6 +47,7 @@ absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
   shape.env_state_size = (*env)->state_size();
   shape.max_episode_steps = (*env)->spec().max_episode_steps;
   shape.spec = MakeEnvSpecInfo((*env)->spec());
+  if (config.transport().trajectory_precision() == v1::PRECISION_BF16) shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
                                                    shape.num_envs, " environments takes ", bytes,

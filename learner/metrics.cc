@@ -37,7 +37,11 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   batches_[v1::RECEIPT_RESULT_STALE] = &batches.Add({{"result", "stale"}});
   batches_[v1::RECEIPT_RESULT_REJECTED] = &batches.Add({{"result", "rejected"}});
   received_bytes_ = Counter(registry, "skein_learner_received_bytes_total", "Bytes of trajectory batches received");
+  received_uncompressed_ = Counter(registry, "skein_learner_received_uncompressed_bytes_total",
+                                   "What those bytes would have been as fp32 and not compressed");
   policy_bytes_ = Counter(registry, "skein_learner_policy_sent_bytes_total", "Bytes of policy snapshots sent");
+  policy_uncompressed_ = Counter(registry, "skein_learner_policy_sent_uncompressed_bytes_total",
+                                 "What those bytes would have been as fp32 and not compressed");
 
   auto& steps = BuildCounter()
                     .Name("skein_learner_env_steps_total")
@@ -93,9 +97,10 @@ std::map<std::string, double> LearnerMetrics::StageSeconds() const {
 
 void LearnerMetrics::SetActors(int actors) { actors_->Set(actors); }
 
-void LearnerMetrics::CountBatch(v1::ReceiptResult result, uint64_t bytes) {
+void LearnerMetrics::CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64_t saved) {
   batches_.at(result)->Increment();
   received_bytes_->Increment(static_cast<double>(bytes));
+  received_uncompressed_->Increment(static_cast<double>(bytes + saved));
 }
 
 void LearnerMetrics::RaiseTo(prometheus::Counter* counter, uint64_t value) {
@@ -127,7 +132,10 @@ void LearnerMetrics::CountEpisode(int64_t length) {
 
 void LearnerMetrics::CountCheckpoint(bool saved) { (saved ? checkpoints_ : checkpoint_failures_)->Increment(); }
 
-void LearnerMetrics::CountPolicySent(uint64_t bytes) { policy_bytes_->Increment(static_cast<double>(bytes)); }
+void LearnerMetrics::CountPolicySent(uint64_t bytes, uint64_t saved) {
+  policy_bytes_->Increment(static_cast<double>(bytes));
+  policy_uncompressed_->Increment(static_cast<double>(bytes + saved));
+}
 
 void LearnerMetrics::CountShortfall() { shortfalls_->Increment(); }
 

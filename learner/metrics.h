@@ -32,13 +32,14 @@ class LearnerMetrics {
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
   void SetActors(int actors);
-  void CountBatch(v1::ReceiptResult result, uint64_t bytes);
+  // `saved`: how many more bytes it had before rounding and compression.
+  void CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64_t saved);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
   void SetAccount(const v1::StepAccount &account, int64_t imbalance);
   void CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps);
   void CountEpisode(int64_t length);
   void CountCheckpoint(bool saved);
-  void CountPolicySent(uint64_t bytes);
+  void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that went on without data of all environments.
   void CountShortfall();
   // Of several ranks: the same number on all of them after the same iteration.
@@ -51,7 +52,7 @@ class LearnerMetrics {
   std::array<prometheus::Counter *, 6> stage_seconds_;
   prometheus::Gauge *actors_;
   std::map<v1::ReceiptResult, prometheus::Counter *> batches_;
-  prometheus::Counter *received_bytes_, *policy_bytes_;
+  prometheus::Counter *received_bytes_, *received_uncompressed_, *policy_bytes_, *policy_uncompressed_;
   prometheus::Counter *collected_, *trained_, *stale_, *rejected_, *lost_;
   prometheus::Gauge *pending_, *imbalance_;
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;

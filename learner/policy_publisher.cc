@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/tensor_packing.h"
+
 namespace skein {
 
 // Fields are guarded by the publisher's mutex; gRPC calls the reactions one after another.
@@ -66,7 +68,7 @@ void PolicyPublisher::Advance(Stream* stream) {
   if (end) {
     stream->Finish(grpc::Status::OK);
   } else {
-    metrics_->CountPolicySent(next->ByteSizeLong());
+    metrics_->CountPolicySent(next->ByteSizeLong(), SavedBytes(next->tensors()));
     stream->StartWrite(next.get());
   }
 }

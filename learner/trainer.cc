@@ -140,7 +140,7 @@ Trainer::Reduction Trainer::reduction() const {
 absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
   try {
     return std::make_shared<const v1::PolicySnapshot>(
-        MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale()));
+        MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale(), impl_->config.transport()));
   } catch (const std::exception& error) {
     return TorchError("publishing", error);
   }

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
 
 namespace skein {
 namespace {
@@ -124,6 +126,22 @@ void PieceReader::Read(void* to, size_t size) {
       ++piece_;
       at_ = 0;
     }
+  }
+}
+
+void FloatReader::Read(void* to, size_t size) {
+  if (!bfloat16_) {
+    data_.Read(to, size);
+    return;
+  }
+  float* out = static_cast<float*>(to);
+  uint16_t narrow[1024];
+  for (size_t left = size / sizeof(float); left > 0;) {
+    const size_t now = std::min(left, std::size(narrow));
+    data_.Read(narrow, now * sizeof(uint16_t));
+    FromBfloat16(narrow, now, out);
+    out += now;
+    left -= now;
   }
 }
 

@@ -32,6 +32,19 @@ class PieceReader {
   size_t at_ = 0;  // Within *piece_.
 };
 
+// Reads on among real numbers that lie there as float32 or bfloat16, as float32.
+class FloatReader {
+ public:
+  FloatReader() = default;
+  FloatReader(PieceReader data, bool bfloat16) : data_(data), bfloat16_(bfloat16) {}
+  // Copies the next numbers, `size` bytes of float32. REQUIRES: there are as many; whole numbers.
+  void Read(void* to, size_t size);
+
+ private:
+  PieceReader data_;
+  bool bfloat16_ = false;
+};
+
 // A Tensor whose data stayed where they were.
 struct WireTensor {
   v1::Tensor header;  // Without data.

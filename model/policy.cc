@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/tensor_packing.h"
 #include "model/dense_kernels.h"
 #include "model/tensor_codec.h"
 
@@ -39,13 +39,9 @@ std::vector<NamedTensor> SnapshotTensors(const ActorCritic& network, const ObsSc
   return tensors;
 }
 
-bool AllFinite(const v1::Tensor& wire) {
-  for (size_t at = 0; at < wire.data().size(); at += sizeof(float)) {
-    float value;
-    std::memcpy(&value, wire.data().data() + at, sizeof(value));
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
+bool AllFinite(const torch::Tensor& tensor) {
+  const float* values = tensor.data_ptr<float>();
+  return std::all_of(values, values + tensor.numel(), [](float value) { return std::isfinite(value); });
 }
 
 // Names, order, dtypes and shapes.
@@ -59,7 +55,9 @@ absl::Status CheckLayout(const v1::PolicySnapshot& snapshot, const std::vector<N
     if (wire.name() != name) {
       return absl::InvalidArgumentError(absl::StrCat(field, ": missing, got \"", wire.name().substr(0, 128), "\""));
     }
-    const absl::Status status = CheckTensor(wire, field, torch::kFloat32, tensor.sizes().vec());
+    const bool narrow = wire.dtype() == v1::DATA_TYPE_BFLOAT16;
+    const absl::Status status =
+        CheckTensor(wire, field, narrow ? torch::kBFloat16 : torch::kFloat32, tensor.sizes().vec());
     if (!status.ok()) return status;
   }
   if (static_cast<size_t>(snapshot.tensors_size()) > want.size()) {
@@ -110,11 +108,11 @@ absl::StatusOr<std::shared_ptr<const Policy>> Policy::FromSnapshot(const v1::Pol
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     auto& [name, tensor] = tensors[i];
-    const v1::Tensor& wire = snapshot.tensors(i);
-    if (!AllFinite(wire)) {
-      return absl::InvalidArgumentError(absl::StrCat("tensors[", i, "] ", name, ": has a value that is not finite"));
-    }
-    std::memcpy(tensor.data_ptr(), wire.data().data(), wire.data().size());
+    const std::string field = absl::StrCat("tensors[", i, "] ", name);
+    const absl::StatusOr<torch::Tensor> values = DecodeTensor(snapshot.tensors(i), field);
+    if (!values.ok()) return values.status();
+    tensor.copy_(*values);
+    if (!AllFinite(tensor)) return absl::InvalidArgumentError(absl::StrCat(field, ": has a value that is not finite"));
     tensor.requires_grad_(false);
   }
   return std::make_shared<const Policy>(snapshot.version(), std::move(network), std::move(scale));
@@ -159,11 +157,15 @@ uint64_t SnapshotDigest(const v1::PolicySnapshot& snapshot) {
   return digest;
 }
 
-v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale) {
+v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale,
+                                const v1::TransportConfig& transport) {
   v1::PolicySnapshot snapshot;
   snapshot.set_version(version);
   for (const auto& [name, tensor] : SnapshotTensors(network, scale)) {
-    EncodeTensor(name, tensor, snapshot.add_tensors());
+    v1::Tensor* const wire = snapshot.add_tensors();
+    EncodeTensor(name, tensor, wire);
+    if (transport.policy_precision() == v1::PRECISION_BF16 && tensor.dim() > 1) Narrow(wire);
+    if (transport.policy_compression() == v1::COMPRESSION_ZSTD) Compress(wire);
   }
   snapshot.set_digest(SnapshotDigest(snapshot));
   return snapshot;

@@ -25,7 +25,8 @@ class Policy {
   // `network` is used read-only from now on.
   Policy(uint64_t version, std::shared_ptr<ActorCritic> network, ObsScale scale);
 
-  // InvalidArgument: a tensor is missing, superfluous, of the wrong shape, or not finite; DataLoss: digest differs.
+  // Reads every form of MakeSnapshot. InvalidArgument: a tensor is missing, superfluous, of the wrong shape, not
+  // finite, or its compressed data are damaged; DataLoss: digest differs.
   static absl::StatusOr<std::shared_ptr<const Policy>> FromSnapshot(const v1::PolicySnapshot& snapshot,
                                                                     const ActorCriticOptions& options);
 
@@ -48,7 +49,9 @@ class Policy {
 uint64_t SnapshotDigest(const v1::PolicySnapshot& snapshot);
 
 // Copies the policy part of `network` and `scale` into a snapshot and computes its digest. Tensors: PolicyParameters(),
-// then "obs_normalizer.mean" and "obs_normalizer.inv_std".
-v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale);
+// then "obs_normalizer.mean" and "obs_normalizer.inv_std". In the form that `transport` says: with bf16 the matrices
+// are rounded; what is added to or multiplied with all of their products is few numbers and stays as it is.
+v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale,
+                                const v1::TransportConfig& transport = {});
 
 }  // namespace skein

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/tensor_packing.h"
 
 namespace skein {
 namespace {
@@ -29,6 +30,8 @@ v1::DataType WireType(torch::ScalarType dtype) {
       return v1::DATA_TYPE_INT32;
     case torch::kUInt8:
       return v1::DATA_TYPE_UINT8;
+    case torch::kBFloat16:
+      return v1::DATA_TYPE_BFLOAT16;
     default:
       return v1::DATA_TYPE_UNSPECIFIED;
   }
@@ -46,6 +49,8 @@ std::optional<torch::ScalarType> TorchType(v1::DataType dtype) {
       return torch::kInt32;
     case v1::DATA_TYPE_UINT8:
       return torch::kUInt8;
+    case v1::DATA_TYPE_BFLOAT16:
+      return torch::kBFloat16;
     default:
       return std::nullopt;
   }
@@ -73,6 +78,17 @@ absl::StatusOr<torch::ScalarType> CheckConsistent(const v1::Tensor& wire, const 
   if (!bytes) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": bad shape ", ShapeString(wire.shape()),
                                                    ", want at most 8 extents, each >= 0, of a possible product"));
+  }
+  if (wire.compression() == v1::COMPRESSION_ZSTD) {
+    const absl::Status frame =
+        CheckFrame(absl::Span<const char>(wire.data()).first(std::min(wire.data().size(), kFrameHeadBytes)),
+                   static_cast<uint64_t>(*bytes));
+    if (!frame.ok()) return absl::InvalidArgumentError(absl::StrCat(field, ": ", std::string(frame.message())));
+    return *dtype;
+  }
+  if (wire.compression() != v1::COMPRESSION_UNSPECIFIED && wire.compression() != v1::COMPRESSION_NONE) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": got compression ", static_cast<int>(wire.compression()), ", want none or zstd"));
   }
   if (wire.data().size() != static_cast<uint64_t>(*bytes)) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": got ", wire.data().size(), " bytes, want ", *bytes,
@@ -127,15 +143,27 @@ absl::Status CheckTensor(const v1::Tensor& wire, const std::string& field, torch
 absl::StatusOr<torch::Tensor> ViewTensor(const v1::Tensor& wire, const std::string& field) {
   const absl::StatusOr<torch::ScalarType> dtype = CheckConsistent(wire, field);
   if (!dtype.ok()) return dtype.status();
+  if (wire.compression() == v1::COMPRESSION_ZSTD) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ": is compressed and cannot be read in place"));
+  }
   // Torch has no read-only tensors.
   void* data = const_cast<char*>(wire.data().data());
   return torch::from_blob(data, at::IntArrayRef(wire.shape().data(), wire.shape().size()), *dtype);
 }
 
 absl::StatusOr<torch::Tensor> DecodeTensor(const v1::Tensor& wire, const std::string& field) {
-  absl::StatusOr<torch::Tensor> view = ViewTensor(wire, field);
-  if (!view.ok()) return view.status();
-  return view->clone();
+  if (wire.compression() != v1::COMPRESSION_ZSTD) {
+    absl::StatusOr<torch::Tensor> view = ViewTensor(wire, field);
+    if (!view.ok()) return view.status();
+    return view->clone();
+  }
+  const absl::StatusOr<torch::ScalarType> dtype = CheckConsistent(wire, field);
+  if (!dtype.ok()) return dtype.status();
+  torch::Tensor tensor = torch::empty(at::IntArrayRef(wire.shape().data(), wire.shape().size()), *dtype);
+  const absl::Status status =
+      Decompress(wire.data(), wire.dtype(), tensor.nbytes(), static_cast<char*>(tensor.data_ptr()));
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(field, ": ", std::string(status.message())));
+  return tensor;
 }
 
 }  // namespace skein

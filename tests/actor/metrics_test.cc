@@ -2,6 +2,7 @@
 #include "actor/metrics.h"
 
 #include "gtest/gtest.h"
+#include "tests/learner/sample_metrics.h"
 
 namespace skein {
 namespace {
@@ -25,8 +26,10 @@ TEST(ActorMetrics, CountsWhatBecomesOfEachBatch) {
     metrics.CountReceipt(result);  // A result that this release does not know is ignored.
   }
   metrics.CountFragment(40);
-  metrics.CountSent(100);
+  metrics.CountSent(100, 30);
   metrics.CountReconnection();
+  EXPECT_EQ(MetricValue(registry, "skein_actor_sent_bytes_total"), 100);
+  EXPECT_EQ(MetricValue(registry, "skein_actor_sent_uncompressed_bytes_total"), 130);
   int families = 0;
   for (const prometheus::MetricFamily& family : registry.Collect()) {
     EXPECT_EQ(family.name.rfind("skein_actor_", 0), 0u) << family.name;

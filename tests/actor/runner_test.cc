@@ -45,7 +45,10 @@ torch::Tensor AsTensor(const v1::Tensor& tensor, torch::Dtype dtype) {
 // One runner at work on a thread of its own, with policy 4 at hand.
 class WorkingRunner {
  public:
-  explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0) : metrics_(&registry_, 1) {
+  explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0,
+                         const v1::TransportConfig& transport = {})
+      : metrics_(&registry_, 1) {
+    *config_.mutable_transport() = transport;
     ApplyDefaults(&config_);
     config_.mutable_env()->set_id(env_id);
     config_.mutable_env()->set_max_episode_steps(max_episode_steps);
@@ -198,6 +201,68 @@ TEST(Runner, LogProbsAreThoseOfThePolicyAtWhatItSaw) {
     }
     EXPECT_TRUE(torch::allclose(log_prob, want, 1e-4, 1e-5)) << log_prob << want;
   }
+}
+
+// The ratio that PPO begins an iteration with, of probabilities at the observations that arrive: 1. With observations
+// rounded on the way only, it would not be.
+TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
+  v1::TransportConfig transport;
+  transport.set_trajectory_precision(v1::PRECISION_BF16);
+  transport.set_trajectory_compression(v1::COMPRESSION_ZSTD);
+  constexpr int64_t T = 200;
+  WorkingRunner runner("Pendulum-v1", 0, transport), exact("Pendulum-v1");
+  const auto ratio = [](WorkingRunner* made_by, const torch::Tensor& obs, const BatchValues& values) {
+    const auto policy = made_by->Snapshot(4);
+    const torch::Tensor head = policy->Head(obs.reshape({T * kE, -1})).clone();
+    const torch::Tensor action = torch::tensor(values.action).view({T * kE, -1});
+    return (GaussianLogProb(head, policy->log_std(), action) - torch::tensor(values.log_prob)).exp();
+  };
+  runner.PutPolicy();
+  BatchShape shape = runner.Shape(T);
+  shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
+  const BatchValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
+  EXPECT_GT(values.saved_bytes, 0u);
+  const torch::Tensor obs = torch::tensor(values.obs).view({T + 1, kE, -1}).slice(0, 0, T);
+  EXPECT_TRUE(torch::allclose(ratio(&runner, obs, values), torch::ones({T * kE}), 1e-4, 1e-4));
+
+  exact.PutPolicy();
+  const BatchValues plain(exact.Serve(exact.MakeTicket(0, T)), exact.Shape(T));
+  const torch::Tensor raw = torch::tensor(plain.obs).view({T + 1, kE, -1}).slice(0, 0, T);
+  const torch::Tensor rounded = raw.to(torch::kBFloat16).to(torch::kFloat32);
+  EXPECT_TRUE(torch::allclose(ratio(&exact, raw, plain), torch::ones({T * kE}), 1e-4, 1e-4));
+  EXPECT_FALSE(torch::allclose(ratio(&exact, rounded, plain), torch::ones({T * kE}), 1e-4, 1e-4));
+  // The episodes begin alike, and are others for the first rounded action.
+  EXPECT_TRUE(obs[0].equal(rounded[0]));
+}
+
+TEST(Runner, APackedFragmentIsTheSameEachTimeAndInPieces) {
+  v1::TransportConfig transport;
+  transport.set_trajectory_precision(v1::PRECISION_BF16);
+  transport.set_trajectory_compression(v1::COMPRESSION_ZSTD);
+  WorkingRunner whole("CartPole-v1", 25, transport), first("CartPole-v1", 25, transport);
+  WorkingRunner second("CartPole-v1", 25, transport);
+  for (WorkingRunner* runner : {&whole, &first, &second}) runner->PutPolicy();
+  const v1::TrajectoryBatch all = whole.Serve(whole.MakeTicket(3, 80));
+  EXPECT_EQ(AllTensors(whole.Serve(whole.MakeTicket(3, 80))), AllTensors(all));
+
+  const auto values = [](WorkingRunner& runner, const v1::TrajectoryBatch& batch) {
+    BatchShape shape = runner.Shape(batch.steps());
+    shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
+    return std::make_unique<BatchValues>(batch, shape);
+  };
+  const auto begun = values(first, first.Serve(first.MakeTicket(3, 30)));
+  v1::Ticket rest = second.MakeTicket(3, 50);
+  *rest.mutable_env_state() = begun->env_state;
+  const auto ended = values(second, second.Serve(rest)), want = values(whole, all);
+  // The row where they meet is in both.
+  const auto row = static_cast<std::ptrdiff_t>(begun->obs.size() / 31);
+  std::vector<float> obs(begun->obs.begin(), begun->obs.end() - row);
+  EXPECT_TRUE(std::equal(begun->obs.end() - row, begun->obs.end(), ended->obs.begin()));
+  obs.insert(obs.end(), ended->obs.begin(), ended->obs.end());
+  EXPECT_EQ(obs, want->obs);
+  std::vector<float> log_prob = begun->log_prob;
+  log_prob.insert(log_prob.end(), ended->log_prob.begin(), ended->log_prob.end());
+  EXPECT_EQ(log_prob, want->log_prob);
 }
 
 TEST(Runner, WaitsForThePolicyOfItsTicket) {

@@ -167,13 +167,16 @@ TEST(FirstDifference, LeavesOutWhatIsNotLearned) {
         "logging.interval_seconds=60", "logging.utilization_interval_seconds=2", "learner.device=cuda:1",
         "learner.micro_batch_size=64", "learner.cudnn_benchmark=true", "learner.cuda_graph=true",
         "learner.prefetch_depth=2", "learner.bucket_mb=1", "learner.shortfall_seconds=3",
-        "learner.collective_timeout_seconds=5"}) {
+        "learner.collective_timeout_seconds=5", "transport.trajectory_compression=zstd",
+        "transport.policy_compression=zstd"}) {
     EXPECT_EQ(FirstDifference(Config(), Config({setting})), std::nullopt) << setting;
     EXPECT_EQ(RunId(Config()), RunId(Config({setting}))) << setting;
   }
   // More threads round differently.
   EXPECT_EQ(*FirstDifference(Config(), Config({"learner.torch_threads=2"})), "learner.torch_threads: 1 -> 2");
   EXPECT_EQ(*FirstDifference(Config(), Config({"learner.tf32=true"})), "learner.tf32: false -> true");
+  EXPECT_EQ(*FirstDifference(Config(), Config({"transport.policy_precision=bf16"})),
+            "transport.policy_precision: PRECISION_FP32 -> PRECISION_BF16");
 }
 
 TEST(FirstDifference, LooksIntoListsAndEnums) {

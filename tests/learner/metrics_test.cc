@@ -45,12 +45,13 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAccountAndNeverFall) {
 }
 
 TEST_F(LearnerMetricsTest, CountsBatchesByResult) {
-  metrics_.CountBatch(v1::RECEIPT_RESULT_ACCEPTED, 10);
-  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5);
-  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5);
+  metrics_.CountBatch(v1::RECEIPT_RESULT_ACCEPTED, 10, 7);
+  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5, 0);
+  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5, 0);
   EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "accepted"}}), 1);
   EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "stale"}}), 2);
   EXPECT_EQ(Value("skein_learner_received_bytes_total"), 20);
+  EXPECT_EQ(Value("skein_learner_received_uncompressed_bytes_total"), 27);
 }
 
 TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
@@ -59,7 +60,7 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
   metrics_.CountEpisode(300);
   metrics_.CountCheckpoint(true);
   metrics_.CountCheckpoint(false);
-  metrics_.CountPolicySent(77);
+  metrics_.CountPolicySent(77, 3);
   metrics_.SetActors(3);
   EXPECT_EQ(Value("skein_learner_iterations_total"), 2);
   EXPECT_EQ(Value("skein_learner_policy_lag_versions"), 2);
@@ -70,6 +71,7 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
   EXPECT_EQ(Value("skein_learner_checkpoints_total"), 1);
   EXPECT_EQ(Value("skein_learner_checkpoint_failures_total"), 1);
   EXPECT_EQ(Value("skein_learner_policy_sent_bytes_total"), 77);
+  EXPECT_EQ(Value("skein_learner_policy_sent_uncompressed_bytes_total"), 80);
   EXPECT_EQ(Value("skein_learner_actors"), 3);
 }
 

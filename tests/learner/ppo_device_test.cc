@@ -62,6 +62,33 @@ TEST(PpoOnADevice, EnqueuedStepsEqualThoseThatAreWaitedFor) {
   }
 }
 
+TEST(PpoOnADevice, AGpuComputesWhatTheCpuDoes) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "Torch sees no GPU here";
+  for (const bool async : {false, true}) {
+    for (const uint32_t prefetch_depth : {0u, 2u}) {
+      torch::manual_seed(54);
+      v1::RunConfig config = Config();
+      config.mutable_ppo()->set_normalize_advantages(true);
+      config.mutable_ppo()->set_vtrace_rho_max(1);
+      config.mutable_ppo()->set_vtrace_c_max(1);
+      if (async) config.mutable_sync()->set_mode(v1::SYNC_MODE_ASYNC);
+      config.mutable_learner()->set_prefetch_depth(prefetch_depth);
+      Ppo cpu(config, SampleNetwork(async), 1), gpu(config, SampleNetwork(async), 1, nullptr, torch::kCUDA);
+      for (int i = 0; i < 3; ++i) {
+        const Batch batch = CollectEpisodes(cpu, 16, 8);
+        const Ppo::Figures want = Train(cpu, batch, 0, i), got = Train(gpu, batch, 0, i);
+        for (const auto& [name, figure] : want) {
+          EXPECT_NEAR(got.at(name), figure, 1e-3 + 1e-3 * std::abs(figure)) << name;
+        }
+      }
+      EXPECT_LT(LargestDifference(cpu, gpu), 1e-4);
+      Ppo restored(config, SampleNetwork(async), 2, nullptr, torch::kCUDA);
+      ASSERT_TRUE(restored.Restore(gpu.ModelState(), gpu.OptimizerState()).ok());
+      ExpectEqualStates(restored, gpu);
+    }
+  }
+}
+
 TEST(PpoOnADevice, Bfloat16IsFloat32UpToItsRounding) {
   torch::manual_seed(52);
   v1::RunConfig config = Config();

@@ -101,7 +101,7 @@ BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& sha
   const absl::Status status = CheckBatch(received.wire(), shape, this);
   EXPECT_TRUE(status.ok()) << status;
   if (!status.ok()) return;
-  const auto read = [](PieceReader from, int64_t size, auto* values) {
+  const auto read = [](auto from, int64_t size, auto* values) {
     values->resize(size);
     from.Read(values->data(), size * sizeof((*values)[0]));
   };

@@ -161,6 +161,78 @@ TEST(Policy, ADiscreteOneSurvivesTheSnapshot) {
   EXPECT_TRUE((*received)->Head(SomeObs(4)).equal(Policy(7, network, SomeScale()).Head(SomeObs(4))));
 }
 
+v1::TransportConfig Transport(v1::Precision precision, v1::Compression compression) {
+  v1::TransportConfig transport;
+  transport.set_policy_precision(precision);
+  transport.set_policy_compression(compression);
+  return transport;
+}
+
+ActorCriticOptions WideOptions() {
+  ActorCriticOptions options = SmallOptions();
+  options.hidden = {64, 64};
+  return options;
+}
+
+TEST(Policy, CompressedOneIsTheSame) {
+  const auto network = std::make_shared<ActorCritic>(WideOptions(), 1);
+  const v1::PolicySnapshot plain = MakeSnapshot(7, *network, SomeScale());
+  const v1::PolicySnapshot snapshot =
+      MakeSnapshot(7, *network, SomeScale(), Transport(v1::PRECISION_FP32, v1::COMPRESSION_ZSTD));
+  EXPECT_LT(snapshot.ByteSizeLong(), plain.ByteSizeLong());
+  const auto received = Policy::FromSnapshot(snapshot, WideOptions());
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_TRUE((*received)->Head(SomeObs(4)).equal(Policy(7, network, SomeScale()).Head(SomeObs(4))));
+}
+
+// The policy that acts is then the one with rounded matrices, to the bit.
+TEST(Policy, NarrowOneHasRoundedMatricesAndTheRestExact) {
+  const auto network = std::make_shared<ActorCritic>(WideOptions(), 1);
+  for (const v1::Compression compression : {v1::COMPRESSION_NONE, v1::COMPRESSION_ZSTD}) {
+    const v1::PolicySnapshot snapshot =
+        MakeSnapshot(7, *network, SomeScale(), Transport(v1::PRECISION_BF16, compression));
+    const auto rounded = std::make_shared<ActorCritic>(WideOptions(), 1);
+    {
+      torch::NoGradGuard no_grad;
+      for (const auto& [name, parameter] : rounded->PolicyParameters()) {
+        if (parameter.dim() > 1) torch::Tensor(parameter).copy_(parameter.to(torch::kBFloat16));
+      }
+    }
+    const auto received = Policy::FromSnapshot(snapshot, WideOptions());
+    ASSERT_TRUE(received.ok()) << received.status();
+    EXPECT_TRUE((*received)->Head(SomeObs(4)).equal(Policy(7, rounded, SomeScale()).Head(SomeObs(4))));
+    EXPECT_FALSE((*received)->Head(SomeObs(4)).equal(Policy(7, network, SomeScale()).Head(SomeObs(4))));
+    EXPECT_TRUE((*received)->log_std().equal(network->log_std()));
+    // 3 x 64 + 64 x 64 + 64 x 2 numbers of two bytes less each; names and the rest stay.
+    const size_t saved = 2 * (3 * 64 + 64 * 64 + 64 * 2);
+    const size_t plain = MakeSnapshot(7, *network, SomeScale()).ByteSizeLong();
+    const bool whole = compression == v1::COMPRESSION_NONE;
+    EXPECT_NEAR(snapshot.ByteSizeLong(), plain - saved, whole ? 10 : 4000);
+  }
+}
+
+TEST(Policy, DamagedCompressedDataAreRefused) {
+  const ActorCritic network(WideOptions(), 1);
+  const v1::PolicySnapshot good =
+      MakeSnapshot(7, network, SomeScale(), Transport(v1::PRECISION_BF16, v1::COMPRESSION_ZSTD));
+  const int large = 2;  // The 64 x 64 matrix.
+  ASSERT_EQ(good.tensors(large).compression(), v1::COMPRESSION_ZSTD);
+  const auto load = [&](const auto& spoil, bool sealed = true) {
+    v1::PolicySnapshot snapshot = good;
+    spoil(snapshot.mutable_tensors(large));
+    if (sealed) snapshot.set_digest(SnapshotDigest(snapshot));
+    return Policy::FromSnapshot(snapshot, WideOptions()).status();
+  };
+  const auto flip = [](v1::Tensor* tensor) { (*tensor->mutable_data())[tensor->data().size() / 2] ^= 1; };
+  EXPECT_EQ(load(flip, false).code(), absl::StatusCode::kDataLoss);
+  ExpectInvalid(load(flip), "its zstd frame is damaged");
+  ExpectInvalid(load([](v1::Tensor* tensor) { tensor->mutable_data()->pop_back(); }), "its zstd frame is damaged");
+  ExpectInvalid(load([](v1::Tensor* tensor) { tensor->set_data("no frame"); }), "is no zstd frame");
+  ExpectInvalid(load([](v1::Tensor* tensor) { tensor->set_dtype(v1::DATA_TYPE_FLOAT32); }),
+                "holds 8192 bytes, its shape and dtype want 16384");
+  ExpectInvalid(load([](v1::Tensor* tensor) { tensor->clear_compression(); }), "bytes, want 8192");
+}
+
 TEST(Policy, ReceivedOneDoesNotFollowTheLearnersNetwork) {
   const auto network = std::make_shared<ActorCritic>(SmallOptions(), 1);
   const v1::PolicySnapshot snapshot = MakeSnapshot(7, *network, SomeScale());

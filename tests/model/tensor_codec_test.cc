@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tensor_packing.h"
+
 namespace skein {
 namespace {
 
@@ -131,6 +133,22 @@ TEST(TensorCodec, RefusesDataOfAnotherSize) {
   ExpectUnreadable(Wire(v1::DATA_TYPE_FLOAT32, {2, 3}, 25), "obs: got 25 bytes, want 24");
   ExpectUnreadable(Wire(v1::DATA_TYPE_FLOAT32, {}, 0), "obs: got 0 bytes, want 4");
   ExpectUnreadable(Wire(v1::DATA_TYPE_FLOAT32, {kHuge}, 4), "obs: got 4 bytes, want 4398046511104");
+}
+
+TEST(DecodeTensor, DecompressesAndKeepsBfloat16) {
+  const torch::Tensor tensor = torch::linspace(1, 2, 2000).view({20, 100});
+  v1::Tensor wire;
+  EncodeTensor("x", tensor, &wire);
+  Narrow(&wire);
+  Compress(&wire);
+  ASSERT_EQ(wire.compression(), v1::COMPRESSION_ZSTD);
+  EXPECT_TRUE(CheckTensor(wire, "x", torch::kBFloat16, {20, 100}).ok());
+  const auto copy = DecodeTensor(wire, "x");
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(copy->equal(tensor.to(torch::kBFloat16)));
+  ExpectInvalid(ViewTensor(wire, "x").status(), "x: is compressed and cannot be read in place");
+  wire.set_compression(static_cast<v1::Compression>(5));
+  ExpectInvalid(DecodeTensor(wire, "x").status(), "x: got compression 5, want none or zstd");
 }
 
 TEST(CheckTensor, SaysGotAndWant) {
