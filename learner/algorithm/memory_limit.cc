@@ -26,17 +26,26 @@ bool IsOutOfMemory(const std::exception& error) {
   return false;
 }
 
+absl::Status MemoryLimit::Go(int64_t rows, const Work& work, int64_t& piece) {
+  if (absl::Status s = work.begin(); !s.ok()) return s;
+  for (int64_t first = 0; first < rows; first += piece) {
+    piece = rows_ > 0 ? std::min(rows_, rows - first) : rows;
+    if (probe_) probe_(piece);
+    work.piece(first, piece, first + piece == rows);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryLimit::RunOnce(int64_t rows, const Work& work) {
+  int64_t piece = 0;
+  return Go(rows, work, piece);
+}
+
 absl::Status MemoryLimit::Run(int64_t rows, const Work& work) {
   for (;;) {
     int64_t piece = 0;
     try {
-      if (absl::Status s = work.begin(); !s.ok()) return s;
-      for (int64_t first = 0; first < rows; first += piece) {
-        piece = rows_ > 0 ? std::min(rows_, rows - first) : rows;
-        if (probe_) probe_(piece);
-        work.piece(first, piece, first + piece == rows);
-      }
-      return absl::OkStatus();
+      return Go(rows, work, piece);
     } catch (const std::exception& error) {
       if (!IsOutOfMemory(error)) throw;
       if (piece <= 1) {

@@ -26,6 +26,8 @@ class MemoryLimit {
   // rows, for good, which is logged, and all of it is done again. No rows: begin() only. ResourceExhausted: not even
   // for one row. Other exceptions pass through.
   absl::Status Run(int64_t rows, const Work& work);
+  // The same, but exceptions for lack of memory pass through too and change nothing.
+  absl::Status RunOnce(int64_t rows, const Work& work);
 
   int64_t rows() const { return rows_; }
   int64_t out_of_memory() const { return out_of_memory_; }  // How often the limit was halved.
@@ -33,6 +35,9 @@ class MemoryLimit {
   void SetProbe(std::function<void(int64_t)> probe) { probe_ = std::move(probe); }
 
  private:
+  // One go; `piece` is that of the piece at work.
+  absl::Status Go(int64_t rows, const Work& work, int64_t& piece);
+
   int64_t rows_;
   int64_t out_of_memory_ = 0;
   std::function<void(int64_t)> probe_;

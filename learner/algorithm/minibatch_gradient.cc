@@ -53,7 +53,7 @@ absl::Status MinibatchGradient::Begin() {
   return absl::OkStatus();
 }
 
-LossTerms MinibatchGradient::Terms(const Minibatch& minibatch, const v1::PpoConfig& config) const {
+LossTerms MinibatchGradient::Terms(const Minibatch& minibatch, const Pass& pass) const {
   torch::Tensor head, value;
   {
     const ScopedAutocast autocast(device_, precision_);
@@ -66,11 +66,11 @@ LossTerms MinibatchGradient::Terms(const Minibatch& minibatch, const v1::PpoConf
                                           : GaussianLogProb(head, network_.log_std(), minibatch.action);
   const torch::Tensor entropy = discrete ? CategoricalEntropy(head) : GaussianEntropy(network_.log_std());
   return PpoLoss(log_prob, minibatch.log_prob, minibatch.advantage, value, minibatch.old_value, minibatch.value_target,
-                 entropy, config);
+                 entropy, pass.config, pass.coefficients);
 }
 
 absl::Status MinibatchGradient::Differentiate(const Minibatch& samples, const torch::Tensor& index,
-                                              int64_t minibatch_size, const v1::PpoConfig& config,
+                                              int64_t minibatch_size, const Pass& pass,
                                               const std::function<void()>& reset,
                                               const std::function<void(const LossTerms&, double)>& add) {
   MemoryLimit::Work work;
@@ -80,7 +80,7 @@ absl::Status MinibatchGradient::Differentiate(const Minibatch& samples, const to
   };
   work.piece = [&](int64_t first, int64_t rows, bool last) {
     const LossTerms terms =
-        Terms(index.defined() ? samples.Select(index.narrow(0, first, rows)) : samples.Narrow(first, rows), config);
+        Terms(index.defined() ? samples.Select(index.narrow(0, first, rows)) : samples.Narrow(first, rows), pass);
     const double weight = static_cast<double>(rows) / static_cast<double>(minibatch_size);
     if (last && reducer_ != nullptr) {
       reducer_->Arm();
@@ -91,7 +91,7 @@ absl::Status MinibatchGradient::Differentiate(const Minibatch& samples, const to
     add(terms, weight);
   };
   const int64_t rows = index.defined() ? index.numel() : samples.size();
-  if (absl::Status s = memory_.Run(rows, work); !s.ok()) return s;
+  if (absl::Status s = pass.recorded ? memory_.RunOnce(rows, work) : memory_.Run(rows, work); !s.ok()) return s;
   armed_ = false;
   return reducer_ == nullptr ? absl::OkStatus() : reducer_->Finish();
 }
@@ -117,7 +117,7 @@ absl::Status MinibatchGradient::Compute(const Minibatch& samples, const torch::T
                                         const v1::PpoConfig& config, LossValues* loss) {
   if (fused_ != nullptr) return DifferentiateFused(samples, index, minibatch_size, config, loss);
   return Differentiate(
-      samples, index, minibatch_size, config, [&] { *loss = {}; },
+      samples, index, minibatch_size, Pass{config}, [&] { *loss = {}; },
       [&](const LossTerms& terms, double weight) {
         *loss += {terms.total.item<double>() * weight, terms.policy.item<double>() * weight,
                   terms.value.item<double>() * weight, terms.entropy.item<double>() * weight,
@@ -126,7 +126,8 @@ absl::Status MinibatchGradient::Compute(const Minibatch& samples, const torch::T
 }
 
 absl::Status MinibatchGradient::Enqueue(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
-                                        const v1::PpoConfig& config, torch::Tensor* loss) {
+                                        const v1::PpoConfig& config, torch::Tensor* loss,
+                                        const LossCoefficients& coefficients, bool recorded) {
   if (fused_ != nullptr) {
     LossValues values;
     const absl::Status status = DifferentiateFused(samples, index, minibatch_size, config, &values);
@@ -137,7 +138,7 @@ absl::Status MinibatchGradient::Enqueue(const Minibatch& samples, const torch::T
   }
   const auto options = torch::TensorOptions().dtype(torch::kFloat64).device(device_);
   return Differentiate(
-      samples, index, minibatch_size, config, [&] { *loss = torch::zeros({5}, options); },
+      samples, index, minibatch_size, Pass{config, coefficients, recorded}, [&] { *loss = torch::zeros({5}, options); },
       [&](const LossTerms& terms, double weight) {
         const torch::NoGradGuard no_grad;
         loss->add_(

@@ -38,8 +38,10 @@ class MinibatchGradient {
   absl::Status Compute(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
                        const v1::PpoConfig& config, LossValues* loss);
   // The same without waiting for the device: float64 [5] there, LossValues without total, in order.
+  // `recorded` (StepGraph): an exception for lack of memory passes through. Autograd alone reads `coefficients`.
   absl::Status Enqueue(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
-                       const v1::PpoConfig& config, torch::Tensor* loss);
+                       const v1::PpoConfig& config, torch::Tensor* loss, const LossCoefficients& coefficients = {},
+                       bool recorded = false);
 
   // Of obs [B, O] on any device, without gradients, as tensors on the CPU: [B], and [B, D] or [B, C].
   absl::StatusOr<torch::Tensor> Values(const torch::Tensor& obs);
@@ -51,14 +53,20 @@ class MinibatchGradient {
   int64_t out_of_memory() const { return memory_.out_of_memory() + forward_memory_.out_of_memory(); }
 
  private:
+  // Which loss, and whether its kernels are being recorded.
+  struct Pass {
+    const v1::PpoConfig& config;
+    LossCoefficients coefficients;
+    bool recorded = false;
+  };
   // Sums up the gradient of the rows, piece by piece, and that of all ranks. `add` gets the terms of each piece and
   // their weight.
   absl::Status Differentiate(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
-                             const v1::PpoConfig& config, const std::function<void()>& reset,
+                             const Pass& pass, const std::function<void()>& reset,
                              const std::function<void(const LossTerms&, double)>& add);
   absl::Status DifferentiateFused(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
                                   const v1::PpoConfig& config, LossValues* loss);
-  LossTerms Terms(const Minibatch& minibatch, const v1::PpoConfig& config) const;
+  LossTerms Terms(const Minibatch& minibatch, const Pass& pass) const;
   // Before the gradient is computed, or computed again: zero, and nobody adds to it.
   absl::Status Begin();
   using Network = std::function<torch::Tensor(const torch::Tensor&)>;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "learner/algorithm/across_ranks.h"
 #include "learner/algorithm/advantage.h"
@@ -34,10 +33,6 @@ std::vector<torch::Tensor> Parameters(const ActorCritic& network) {
 
 bool AllFinite(const torch::Tensor& tensor) { return torch::isfinite(tensor.sum()).item<bool>(); }
 
-std::vector<torch::Tensor> Tensors(const Minibatch& batch) {
-  return {batch.obs, batch.action, batch.log_prob, batch.advantage, batch.old_value, batch.value_target};
-}
-
 }  // namespace
 
 double AdaptLearningRate(double lr, double kl, double kl_target) {
@@ -61,6 +56,7 @@ Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_
       enqueues_(!device.is_cpu()),
       lr_(config.ppo().lr()),
       loss_config_(config.ppo()) {
+  if (config.learner().cuda_graph()) RecordSteps(nullptr);
   if (!device.is_cuda()) return;
   at::globalContext().setAllowTF32CuBLAS(config.learner().tf32());
   at::globalContext().setAllowTF32CuDNN(config.learner().tf32());
@@ -275,87 +271,6 @@ absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, ui
                   {"out_of_memory", static_cast<double>(totals.out_of_memory)}};
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) figures["vtrace_rho"] = first_targets.vtrace_rho;
   return figures;
-}
-
-absl::Status Ppo::TrainEpoch(const Minibatch& samples, const MinibatchOrder& order, Totals& totals) {
-  const torch::Tensor rows = order.rows.to(samples.obs.device());
-  const auto index = [&](size_t i) { return rows.narrow(0, order.begin[i], order.begin[i + 1] - order.begin[i]); };
-  const size_t count = order.minibatches();
-  if (!prefetches()) {
-    for (size_t i = 0; i < count; ++i) {
-      if (absl::Status s = TrainMinibatch(samples, index(i), order.size[i], totals); !s.ok()) return s;
-    }
-    return absl::OkStatus();
-  }
-  std::deque<DeviceCopier::Pending> ahead;
-  size_t next = 0;
-  for (size_t i = 0; i < count; ++i) {
-    for (; next < count && next <= i + config_.learner().prefetch_depth(); ++next) {
-      ahead.push_back(copier_.Start(Tensors(samples.Select(index(next)))));
-    }
-    const std::vector<torch::Tensor> copies = copier_.Finish(std::move(ahead.front()));
-    ahead.pop_front();
-    const Minibatch minibatch{copies[0], copies[1], copies[2], copies[3], copies[4], copies[5]};
-    if (absl::Status s = TrainMinibatch(minibatch, torch::Tensor(), order.size[i], totals); !s.ok()) return s;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Ppo::TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, int64_t size, Totals& totals) {
-  const double max_norm = config_.ppo().max_grad_norm();
-  if (enqueues_) {
-    torch::Tensor loss;
-    if (absl::Status s = gradient_.Enqueue(samples, index, size, loss_config_, &loss); !s.ok()) return s;
-    const FlatAdam::Enqueued step = optimizer_.EnqueueStep(torch::full({}, lr_, loss.options()), max_norm);
-    const torch::Tensor taken = step.taken.to(torch::kFloat64);
-    const torch::Tensor terms = torch::cat({loss, step.norm.view({1})}).masked_fill(step.taken.logical_not(), 0);
-    const torch::Tensor figures = torch::cat({terms, taken.view({1}), (1 - taken).view({1})});
-    totals.enqueued = totals.enqueued.defined() ? totals.enqueued + figures : figures;
-    return absl::OkStatus();
-  }
-  LossValues loss;
-  if (absl::Status s = gradient_.Compute(samples, index, size, loss_config_, &loss); !s.ok()) return s;
-  const double norm = optimizer_.GradientNorm();
-  if (!std::isfinite(norm)) {
-    ++totals.skipped_steps;
-    return absl::OkStatus();
-  }
-  optimizer_.Step(lr_, max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0);
-  totals.loss += loss;
-  totals.grad_norm += norm;
-  ++totals.gradient_steps;
-  return absl::OkStatus();
-}
-
-absl::Status Ppo::Settle(const Totals& before, Totals& totals) {
-  LossValues& loss = totals.loss;
-  if (totals.enqueued.defined()) {
-    const torch::Tensor enqueued = totals.enqueued.cpu();
-    const double* const sum = enqueued.data_ptr<double>();
-    loss += {0, sum[0], sum[1], sum[2], sum[3], sum[4]};
-    totals.grad_norm += sum[5];
-    totals.gradient_steps += static_cast<int64_t>(sum[6]);
-    totals.skipped_steps += static_cast<int64_t>(sum[7]);
-    totals.enqueued = torch::Tensor();
-  }
-  const int64_t out_of_memory = gradient_.out_of_memory() - out_of_memory_;
-  out_of_memory_ += out_of_memory;
-  if (collective_ == nullptr) {
-    totals.out_of_memory += out_of_memory;
-    return absl::OkStatus();
-  }
-  const LossValues& then = before.loss;
-  std::vector<double> parts = {loss.policy - then.policy,
-                               loss.value - then.value,
-                               loss.entropy - then.entropy,
-                               loss.kl - then.kl,
-                               loss.clip_fraction - then.clip_fraction,
-                               static_cast<double>(out_of_memory)};
-  if (absl::Status s = SumOverRanks(collective_, &parts); !s.ok()) return s;
-  loss = then;
-  loss += {0, parts[0], parts[1], parts[2], parts[3], parts[4]};
-  totals.out_of_memory += static_cast<int64_t>(parts[5]);
-  return absl::OkStatus();
 }
 
 }  // namespace skein

@@ -17,6 +17,7 @@
 #include "learner/algorithm/minibatch_gradient.h"
 #include "learner/algorithm/minibatch_order.h"
 #include "learner/algorithm/ppo_loss.h"
+#include "learner/algorithm/step_graph.h"
 #include "learner/device_copy.h"
 #include "learner/distributed/collective.h"
 #include "model/actor_critic.h"
@@ -90,6 +91,9 @@ class Ppo {
   void SetMemoryProbe(std::function<void(int64_t samples)> probe) { gradient_.memory().SetProbe(std::move(probe)); }
   // For tests. Does what is otherwise done on a GPU: does not wait for the device in each gradient step.
   void EnqueueSteps() { enqueues_ = true; }
+  // Records enqueued steps of fixed shape; null: by a CUDA graph, or not at all where that cannot be, which is logged.
+  void RecordSteps(std::unique_ptr<Recorder> recorder);
+  bool records() const { return graph_ != nullptr && graph_->recorded(); }
 
  private:
   // One iteration's data where training takes them from, observations normalised and rows flattened: R = T * M.
@@ -107,8 +111,6 @@ class Ppo {
     int64_t gradient_steps = 0;
     int64_t skipped_steps = 0;
     int64_t out_of_memory = 0;
-    torch::Tensor
-        enqueued;  // float64 [8]: policy_loss, ..., clip_fraction, grad_norm, gradient and skipped steps to add.
   };
   // Of the targets of one epoch.
   struct TargetFigures {
@@ -130,6 +132,8 @@ class Ppo {
   absl::Status TrainEpoch(const Minibatch& samples, const MinibatchOrder& order, Totals& totals);
   // On the samples at int64 [B] `index`, or on all if undefined; `size` with those of all ranks.
   absl::Status TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, int64_t size, Totals& totals);
+  // With a gradient and its loss as MinibatchGradient::Enqueue leaves them.
+  void EnqueueStep(const torch::Tensor& loss, const torch::Tensor& lr);
   // Takes in what was enqueued, and what other ranks have added since `before`.
   absl::Status Settle(const Totals& before, Totals& totals);
 
@@ -144,7 +148,11 @@ class Ppo {
   RunningMoments obs_moments_;
   RunningMoments return_moments_;
   bool enqueues_;
-  int64_t out_of_memory_ = 0;  // Of gradient_, as far as figures have told it.
+  // Of this epoch's enqueued steps, float64 [8]: policy_loss, ..., clip_fraction, grad_norm, gradient and skipped
+  // steps.
+  torch::Tensor enqueued_;
+  std::unique_ptr<StepGraph> graph_;  // Null: nothing is recorded.
+  int64_t out_of_memory_ = 0;         // Of gradient_, as far as figures have told it.
   double lr_;
   v1::PpoConfig loss_config_;  // With this iteration's clip and entropy coefficient.
 };

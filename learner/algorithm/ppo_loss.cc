@@ -7,11 +7,13 @@ namespace skein {
 
 LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_log_prob, const torch::Tensor& advantage,
                   const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
-                  const torch::Tensor& entropy, const v1::PpoConfig& config) {
+                  const torch::Tensor& entropy, const v1::PpoConfig& config, const LossCoefficients& coefficients) {
+  const bool given = coefficients.clip.defined();
   LossTerms terms;
   const torch::Tensor log_ratio = new_log_prob - old_log_prob;
   const torch::Tensor ratio = log_ratio.exp();
-  const torch::Tensor clipped_ratio = ratio.clamp(1.0 - config.clip(), 1.0 + config.clip());
+  const torch::Tensor clipped_ratio = given ? ratio.clamp(coefficients.min_ratio, coefficients.max_ratio)
+                                            : ratio.clamp(1.0 - config.clip(), 1.0 + config.clip());
   terms.policy = -torch::min(ratio * advantage, clipped_ratio * advantage).mean();
 
   torch::Tensor square = (new_value - value_target).square();
@@ -22,11 +24,14 @@ LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_lo
   }
   terms.value = square.mean();
   terms.entropy = entropy.mean();
-  terms.total = terms.policy + config.value_coefficient() * terms.value - config.entropy_coefficient() * terms.entropy;
+  const torch::Tensor entropy_term =
+      given ? coefficients.entropy * terms.entropy : config.entropy_coefficient() * terms.entropy;
+  terms.total = terms.policy + config.value_coefficient() * terms.value - entropy_term;
 
   const torch::NoGradGuard no_grad;
   terms.kl = ((ratio - 1) - log_ratio).mean();
-  terms.clip_fraction = ((ratio - 1).abs() > config.clip()).to(torch::kFloat32).mean();
+  const torch::Tensor distance = (ratio - 1).abs();
+  terms.clip_fraction = (given ? distance > coefficients.clip : distance > config.clip()).to(torch::kFloat32).mean();
   return terms;
 }
 

@@ -16,11 +16,17 @@ struct LossTerms {
   torch::Tensor clip_fraction;  // share of |ratio - 1| > clip; no gradient
 };
 
+// What schedules change, in place of the configuration's where defined: float32 [] on the minibatch's device.
+struct LossCoefficients {
+  torch::Tensor min_ratio, max_ratio;  // 1 - clip and 1 + clip
+  torch::Tensor clip, entropy;
+};
+
 // Pure: the loss of one minibatch, Schulman et al. 2017, eq. 9. All of size [B]; old_value only used if value_clip > 0;
-// value_target in the value net's units.
+// value_target in the value net's units. `coefficients` of the same values give the same up to rounding.
 LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_log_prob, const torch::Tensor& advantage,
                   const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
-                  const torch::Tensor& entropy, const v1::PpoConfig& config);
+                  const torch::Tensor& entropy, const v1::PpoConfig& config, const LossCoefficients& coefficients = {});
 
 // B samples.
 struct Minibatch {
