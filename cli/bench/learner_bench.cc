@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein bench learner: our update against a plain LibTorch one on the same batch.
+// skein bench learner: our update against a plain LibTorch one on the same batch; or, with --learners or --parameters,
+// that of several ranks against as many that do not know of each other.
 #include <cstdlib>
 #include <memory>
 
@@ -7,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "cli/bench/bare_update.h"
+#include "cli/bench/rank_bench.h"
+#include "cli/bench/rank_worker.h"
 #include "cli/bench/synthetic_batch.h"
 #include "cli/bench/thread_environment.h"
 #include "cli/bench/verb.h"
@@ -90,14 +93,44 @@ absl::Status RunLearnerBench(const BenchOptions& options, const ShutdownSignal& 
 }  // namespace
 
 void AddBenchLearner(CLI::App* app, BenchAction* action) {
-  CLI::App* verb = app->add_subcommand("learner", "Our update against the bare LibTorch update loop");
-  auto options = std::make_shared<BenchOptions>();
-  AddBenchFlags(verb, options.get());
+  CLI::App* verb = app->add_subcommand("learner", "Our update against the bare LibTorch update loop; learner ranks");
+  auto options = std::make_shared<RankBenchOptions>();
+  auto device = std::make_shared<std::string>();
+  AddBenchFlags(verb, &options->bench);
+  verb->add_option("--learners", options->learners,
+                   "Numbers of learner ranks, e.g. 1,2,4: what summing gradients costs")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--parameters", options->parameters,
+                   "Sizes of the networks, about, e.g. 10000,1000000; each with each of --learners")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000000}));
+  verb->add_option("--batch", options->batch,
+                   "Samples of each learner in an update; default: the configuration's, shared among most learners")
+      ->check(CLI::Range(1, 16777216));
+  verb->add_option("--minibatch", options->minibatch, "Of these, in a gradient step; default likewise")
+      ->check(CLI::Range(1, 16777216));
+  verb->add_option("--device", *device, "auto, cpu or cuda:N; learner.device");
   verb->footer(
-      "Example:\n  skein bench learner --env HalfCheetah-v5 --set ppo.minibatch_size=2048 --json learner.json");
-  verb->callback([options, action] {
-    *action = [options](const ShutdownSignal& shutdown) { return RunLearnerBench(*options, shutdown); };
+      "With --learners or --parameters an update is one epoch, and --batch and --minibatch count.\nExamples:\n"
+      "  skein bench learner --env HalfCheetah-v5 --set ppo.minibatch_size=2048 --json learner.json\n"
+      "  skein bench learner --learners 1,2,4 --parameters 10000,1000000");
+  verb->callback([options, device, action] {
+    if (!device->empty()) {
+      auto& overrides = options->bench.overrides;
+      overrides.insert(overrides.begin(), absl::StrCat("learner.device=", nlohmann::json(*device).dump(-1, ' ', true)));
+    }
+    *action = [options](const ShutdownSignal& shutdown) {
+      if (!options->learners.empty() || !options->parameters.empty()) return RunRankBench(*options, shutdown);
+      if (options->batch || options->minibatch) {
+        return absl::InvalidArgumentError("--batch and --minibatch want --learners or --parameters");
+      }
+      return RunLearnerBench(options->bench, shutdown);
+    };
   });
+  AddRankWorker(app, action);
 }
 
 }  // namespace skein

@@ -16,18 +16,6 @@ namespace {
 
 constexpr size_t kColumn = 15;  // Room for a billion with commas.
 
-std::string FormatMachine(const Json& machine) {
-  std::vector<std::string> parts;
-  for (const char* key : {"cpu", "os", "compiler", "build_type"}) parts.push_back(machine.value(key, "?"));
-  std::string line = absl::StrCat(absl::StrJoin(parts, ", "), "; ", machine.value("cores", 0), " cores");
-  for (const char* key : {"mujoco", "libtorch", "grpc"})
-    absl::StrAppend(&line, ", ", key, " ", machine.value(key, "?"));
-  if (machine.contains("load_average")) {
-    absl::StrAppend(&line, absl::StrFormat("; load average %.2f", machine["load_average"][0].get<double>()));
-  }
-  return line;
-}
-
 void AppendFigures(const Json& figures, const std::string& prefix, const std::vector<Column>& shown,
                    std::string* text) {
   for (const auto& item : figures.items()) {
@@ -43,6 +31,18 @@ void AppendFigures(const Json& figures, const std::string& prefix, const std::ve
 }
 
 }  // namespace
+
+std::string FormatMachine(const Json& machine) {
+  std::vector<std::string> parts;
+  for (const char* key : {"cpu", "os", "compiler", "build_type"}) parts.push_back(machine.value(key, "?"));
+  std::string line = absl::StrCat(absl::StrJoin(parts, ", "), "; ", machine.value("cores", 0), " cores");
+  for (const char* key : {"mujoco", "libtorch", "grpc"})
+    absl::StrAppend(&line, ", ", key, " ", machine.value(key, "?"));
+  if (machine.contains("load_average")) {
+    absl::StrAppend(&line, absl::StrFormat("; load average %.2f", machine["load_average"][0].get<double>()));
+  }
+  return line;
+}
 
 Json DescribeConfig(const std::string& verb, const BenchOptions& options, const v1::RunConfig& config) {
   google::protobuf::util::JsonPrintOptions print;

@@ -27,6 +27,9 @@ struct Column {
   std::string key, title;
 };
 
+// Its machine in one line.
+std::string FormatMachine(const Json& machine);
+
 // Machine, one line a round, medians with their spread, then every other figure of the summary, nested ones as a.b.
 std::string FormatReport(const Report& report, const std::string& heading, const std::vector<Column>& columns);
 

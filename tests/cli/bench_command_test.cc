@@ -98,6 +98,48 @@ TEST(BenchCommand, LearnerCountsSamplesTimesEpochs) {
   EXPECT_NEAR(row["samples_per_second"].get<double>() * row["seconds_per_update"].get<double>(), 1024, 1e-3);
 }
 
+TEST(BenchCommand, LearnerRanksSayWhatSummingGradientsCosts) {
+  const ScratchFolder folder;
+  std::vector<std::string> arguments = {
+      "learner", "--learners", "2,1", "--parameters", "100,2000", "--json", folder.path() + "/report.json"};
+  arguments.insert(arguments.end(), kSmall.begin(), kSmall.end());
+  const Ended ended = Bench(arguments);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("CartPole-v1: updates of 1, 2 learners"), HasSubstr("efficiency")));
+  const Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  EXPECT_EQ(report["config"]["learners"], Json({1, 2}));
+  // Of 512 samples in minibatches of 128 each of two learners has half; an update is one epoch.
+  EXPECT_EQ(report["config"]["run"]["rollout"]["steps_per_iteration"], 256);
+  EXPECT_EQ(report["config"]["run"]["ppo"]["minibatch_size"], 64);
+  ASSERT_EQ(report["rows"].size(), 4u);
+  ASSERT_EQ(report["summary"]["combinations"].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const Json& figures = report["summary"]["combinations"][i];
+    EXPECT_EQ(figures["learners"], i % 2 + 1);
+    // With hidden layers of width w, 2 (5 w + (w + 1) w) + 3 (w + 1) = 2 w^2 + 15 w + 3 is nearest with 4, and with 28.
+    EXPECT_EQ(figures["parameters"], i < 2 ? 95 : 1991) << figures;
+    EXPECT_EQ(figures["gradient_steps_per_update"], 4);
+    EXPECT_EQ(figures["all_reduces_per_step"], 1);
+    // All of it to the one other rank.
+    EXPECT_EQ(figures["bytes_sent_per_step"], i % 2 == 0 ? 0 : 4 * figures["parameters"].get<int>());
+    EXPECT_DOUBLE_EQ(figures["ratio"],
+                     figures["samples_per_second"].get<double>() / figures["limit_samples_per_second"].get<double>());
+    for (const char* key : {"ratio", "efficiency", "seconds_per_update", "all_reduce_microseconds_per_step"}) {
+      EXPECT_GT(figures[key], 0) << key;
+    }
+    EXPECT_GE(figures["hidden_share"], 0);
+  }
+}
+
+TEST(BenchCommand, LearnerRanksEndWithTheOneThatFails) {
+  const Ended ended = Bench({"learner", "--learners", "2", "--device", "cuda:99"});
+  EXPECT_EQ(ended.code, 65);
+  EXPECT_THAT(ended.err,
+              AllOf(StartsWith("skein bench learner: learner rank 0 of 2 ended with code 65: "), HasSubstr("cuda:99")));
+}
+
 TEST(BenchCommand, TrainComparesWithTheRoofline) {
   const Json report = Report("train", {"--iterations", "2", "--runners", "2", "--set", "sync.mode=overlapped"});
   ExpectReport(report, "train", "env_steps_per_second", "roofline_env_steps_per_second");
@@ -145,6 +187,10 @@ TEST(BenchCommand, MistakesEndItBeforeItMeasures) {
   EXPECT_EQ(Bench({"everything"}).code, 64);
   EXPECT_EQ(Bench({"env", "--threads", "many"}).code, 64);
   EXPECT_EQ(Bench({"rollout", "--runners", "0"}).code, 64);
+  EXPECT_EQ(Bench({"learner", "--learners", "0"}).code, 64);
+  EXPECT_EQ(Bench({"learner", "--learners", "1,many"}).code, 64);
+  EXPECT_EQ(Bench({"learner", "--learners", "1", "--batch", "64", "--minibatch", "128"}).code, 64);
+  EXPECT_EQ(Bench({"learner", "--batch", "64"}).code, 64);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "env/env.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// Numbers that are learned: those of policy and value function.
+int64_t CountParameters(const v1::ModelConfig& model, const EnvSpec& spec);
+
+// Gives all hidden layers of `model`, two if it has none, the one width with which the networks come nearest to
+// `parameters`.
+void FitHiddenLayers(int64_t parameters, const EnvSpec& spec, v1::ModelConfig* model);
+
+}  // namespace skein

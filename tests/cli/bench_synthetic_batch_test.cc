@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/config.h"
+#include "cli/bench/synthetic_batch.h"
+#include "model/actor_critic.h"
+#include "model/distribution.h"
+#include "model/policy.h"
+
+namespace skein {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+// 8 steps of 4 environments, episodes of 4 steps; 3 observations, 2 actions.
+struct Sample {
+  explicit Sample(bool discrete) {
+    ApplyDefaults(&config);
+    config.mutable_rollout()->set_num_envs(4);
+    config.mutable_rollout()->set_steps_per_iteration(32);
+    spec.obs_size = 3;
+    spec.action_size = 2;
+    spec.discrete = discrete;
+    spec.max_episode_steps = 4;
+    const ActorCritic network(MakeActorCriticOptions(config.model(), spec), 7);
+    batch = MakeSyntheticBatch(config, spec, MakeSnapshot(1, network, ObsScale::Identity(3)));
+    if (!batch.ok()) return;
+    const torch::NoGradGuard no_grad;
+    head = network.PolicyHead(torch::from_blob((*batch)->obs.data(), {32, 3}).clone());
+    log_std = network.log_std();
+  }
+  v1::RunConfig config;
+  EnvSpec spec;
+  absl::StatusOr<std::unique_ptr<StagedBatch>> batch;
+  torch::Tensor head, log_std;
+};
+
+void ExpectLogProbs(const torch::Tensor& expected, StagedBatch* batch) {
+  EXPECT_TRUE(torch::allclose(torch::from_blob(batch->log_prob.data(), {32}), expected, 1e-4, 1e-4));
+}
+
+TEST(SyntheticBatch, HoldsActionsOfThePolicyWithTheirLogProbabilities) {
+  const Sample sample(/*discrete=*/false);
+  ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
+  StagedBatch& batch = **sample.batch;
+  EXPECT_EQ(batch.steps(), 8);
+  EXPECT_EQ(batch.columns(), 4);
+  ExpectLogProbs(GaussianLogProb(sample.head, sample.log_std, torch::from_blob(batch.action.data(), {32, 2})), &batch);
+  for (float value : batch.obs) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_NE(batch.reward.front(), batch.reward.back());
+}
+
+TEST(SyntheticBatch, HoldsChoices) {
+  const Sample sample(/*discrete=*/true);
+  ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
+  StagedBatch& batch = **sample.batch;
+  EXPECT_THAT(batch.action_index, Each(testing::AllOf(testing::Ge(0), testing::Lt(2))));
+  ExpectLogProbs(CategoricalLogProb(sample.head, torch::from_blob(batch.action_index.data(), {32}, torch::kInt64)),
+                 &batch);
+}
+
+TEST(SyntheticBatch, EndsEachEnvironmentsEpisodesAtStepsOfItsOwn) {
+  const Sample sample(/*discrete=*/false);
+  ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
+  const StagedBatch& batch = **sample.batch;
+  // Environment e is e steps further in its episode of 4: it ends at steps 3 - e and 7 - e, which is row 4 t + e.
+  EXPECT_THAT(batch.final_index, ElementsAre(3, 6, 9, 12, 19, 22, 25, 28));
+  EXPECT_EQ(std::count(batch.truncated.begin(), batch.truncated.end(), 1), 8);
+  EXPECT_THAT(batch.terminated, Each(0));
+  EXPECT_EQ(batch.final_obs.size(), 8u * 3);
+}
+
+}  // namespace
+}  // namespace skein
