@@ -60,8 +60,9 @@ class RunDirectory {
 };
 
 // First setting in which the two differ, as "a.b: old -> new"; nullopt if there is none. Leaves out what may change
-// between two sessions of a run because it does not touch what is learned, or by rounding only: total_steps, checkpoint,
-// coordinator, eval, logging, and where and how learner computes (all of it but torch_threads and the precisions).
+// between two sessions of a run because it does not touch what is learned, or by rounding only: total_steps,
+// checkpoint, coordinator, eval, logging, and where and how learner computes (all of it but torch_threads and the
+// precisions).
 std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config);
 
 // Names a run for its members: the same for configurations without a FirstDifference(), so that workers find back to a

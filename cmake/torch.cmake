@@ -25,11 +25,14 @@ if(NOT torch_root)
   return()
 endif()
 
-# The wheel's include folder has a Protobuf and a fmt of another version than ours in it: everything but those.
+# The wheel's include folder has a Protobuf and a fmt of other versions than ours in it: everything but those.
 set(torch_include ${CMAKE_BINARY_DIR}/torch_include)
 file(MAKE_DIRECTORY ${torch_include})
 file(GLOB entries RELATIVE ${torch_root}/include ${torch_root}/include/*)
-list(REMOVE_ITEM entries google fmt)
+list(REMOVE_ITEM entries google)
+if(TARGET fmt::fmt)  # Else spdlog brings its own, under another name.
+  list(REMOVE_ITEM entries fmt)
+endif()
 foreach(entry ${entries})
   file(CREATE_LINK ${torch_root}/include/${entry} ${torch_include}/${entry} SYMBOLIC)
 endforeach()
@@ -46,7 +49,9 @@ endif()
 
 # Nobody names a symbol of libtorch_cuda: it must be loaded all the same, to register CUDA.
 target_link_options(torch_external INTERFACE LINKER:--no-as-needed)
-target_link_libraries(torch_external INTERFACE ${torch_root}/lib/libtorch.so ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
+# The wheel's libraries export a part of their own C++ library, which does not work alone: ours comes first.
+target_link_libraries(torch_external INTERFACE
+  stdc++ ${torch_root}/lib/libtorch.so ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
 set(cuda "without CUDA")
 if(EXISTS ${torch_root}/lib/libtorch_cuda.so)
   # Headers from a toolkit or, where they are complete, from the wheels beside Torch. No compiler for the GPU is needed.
@@ -74,7 +79,8 @@ if(EXISTS ${torch_root}/lib/libtorch_cuda.so)
   target_include_directories(torch_external SYSTEM INTERFACE ${cuda_include} ${cuda_include}/cccl ${wheel_includes})
   set(SKEIN_CUDA ON)
   target_compile_definitions(torch_external INTERFACE SKEIN_CUDA)
-  target_link_libraries(torch_external INTERFACE ${torch_root}/lib/libtorch_cuda.so ${torch_root}/lib/libc10_cuda.so ${cudart})
+  target_link_libraries(torch_external INTERFACE
+    ${torch_root}/lib/libtorch_cuda.so ${torch_root}/lib/libc10_cuda.so ${cudart})
   foreach(folder ${wheel_libraries})
     target_link_options(torch_external INTERFACE LINKER:-rpath-link,${folder})
   endforeach()

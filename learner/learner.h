@@ -19,10 +19,10 @@ struct LearnerOptions {
   std::string announce_host;            // Host under which others reach this one; empty = as the coordinator sees it.
   ResumeMode resume = ResumeMode::kAuto;
   absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
-  uint32_t rank = 0;        // 0 <= rank < ranks. Rank 0 reports progress and writes checkpoints.
-  uint32_t ranks = 1;       // Learner processes of the run.
-  uint32_t local_rank = 0;  // Among the ranks on this machine: the number of its GPU.
-  std::string device;       // Instead of the configuration's learner.device, for this rank; empty = that.
+  uint32_t rank = 0;                           // 0 <= rank < ranks. Rank 0 reports progress and writes checkpoints.
+  uint32_t ranks = 1;                          // Learner processes of the run.
+  uint32_t local_rank = 0;                     // Among the ranks on this machine: the number of its GPU.
+  std::string device;  // Instead of the configuration's learner.device, for this rank; empty = that.
 
   // InvalidArgument names the flag.
   absl::Status Validate() const;

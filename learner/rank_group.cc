@@ -82,8 +82,8 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
     if (!found.ok()) return Again(found.status(), "finding rank 0");
     store = *std::move(found);
   }
-  auto collective = Collective::Connect(
-      {.rank = options.rank, .size = options.size, .timeout = options.timeout}, std::move(store));
+  auto collective =
+      Collective::Connect({.rank = options.rank, .size = options.size, .timeout = options.timeout}, std::move(store));
   if (!collective.ok()) return Again(collective.status(), "connecting the ranks");
   group->collective_ = *std::move(collective);
   spdlog::info("rank {} of {} is connected to the others", options.rank, options.size);

@@ -196,8 +196,7 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
   // trained on.
   const uint64_t most_open = config_.sync().mode() == v1::SYNC_MODE_OVERLAPPED ? 2 : 1;
   while (record_.env_steps < config_.total_steps()) {
-    while (open_ == 0 ||
-           (open_ < most_open && record_.env_steps + open_ * iteration_steps < config_.total_steps())) {
+    while (open_ == 0 || (open_ < most_open && record_.env_steps + open_ * iteration_steps < config_.total_steps())) {
       Open(service);
     }
     auto iteration = NextIteration(service);

@@ -8,10 +8,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 target=.deps/core
-if [ -d "$target" ]; then exit 0; fi
+if [ -e "$target/usr/include/zstd.h" ]; then exit 0; fi
 
 wanted="libprotobuf-dev protobuf-compiler libabsl-dev libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libcli11-dev
-  libxxhash-dev libgtest-dev libgmock-dev"
+  libxxhash-dev libzstd-dev libgtest-dev libgmock-dev"
 if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
   echo "fetch_core_dependencies: no apt-get here; install these packages' equivalents yourself:" $wanted >&2
   exit 69
@@ -22,7 +22,7 @@ work=$(mktemp -d .deps/fetch.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 # And the shared libraries that these stand for; the C and C++ libraries and zlib are everywhere.
 packages=$(apt-cache depends --recurse --important $wanted |
-  grep -E '^(lib(absl|protobuf|protoc|yaml-cpp|spdlog|fmt|xxhash|cli11|gtest|gmock)|protobuf-compiler|nlohmann-json3)' |
+  grep -E '^(lib(absl|protobuf|protoc|yaml-cpp|spdlog|fmt|xxhash|zstd|cli11|gtest|gmock)|protobuf-compiler|nlohmann-json3)' |
   grep -vE 'lite' | sort -u)
 if [ -z "$packages" ] || ! (cd "$work" && apt-get download -q $packages >log 2>&1); then
   echo "fetch_core_dependencies: could not fetch the packages ($(sed -n 's/^E: //p' "$work/log" 2>/dev/null | head -n 1));" \
@@ -40,5 +40,6 @@ bin=$(dirname "$(readlink -f "$0")")
 LD_LIBRARY_PATH=$(echo "$bin"/../lib/*-linux-gnu):${LD_LIBRARY_PATH:-} exec "$bin/protoc.program" "$@"
 WRAPPER
 chmod 755 "$work/done/usr/bin/protoc" "$work/done"
+rm -rf "$target" # Of a version that needed less.
 mv -T "$work/done" "$target" 2>/dev/null || [ -d "$target" ] # Another one of us was faster.
 echo "fetched into $target:" $packages

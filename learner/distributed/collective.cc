@@ -13,13 +13,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "learner/distributed/direct_sum.h"
 #include "learner/distributed/peer_mesh.h"
 #include "learner/distributed/route.h"
 
 // Debian's LibTorch has Gloo and no NCCL. That of the Python wheels has both, but not the headers that c10d's of Gloo
-// include; without them large tensors on the CPU take the small ones' way.
+// include: cmake declares the little that they need (docs/decisions/core-only-builds.md), so from ProcessGroupGloo take
+// only its constructor, options and collectives. Without Gloo large tensors on the CPU take the small ones' way.
 #if defined(USE_C10D_GLOO) && __has_include(<gloo/context.h>)
 #define SKEIN_HAS_GLOO 1
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -44,6 +46,15 @@ using Backend = c10d::Backend;
 using Backend = c10d::ProcessGroup;
 #endif
 using BackendHandle = decltype(std::declval<Backend>().barrier());
+
+// Torch reads these when it makes its first group; set before there are threads. Whoever sets them otherwise is right.
+[[maybe_unused]] const bool environment_is_set = [] {
+  // Wait() reports a lost rank, instead of a thread ending the process.
+  setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 0);
+  // No record of collectives for debuggers: LibTorch 2.11 writes it without a lock from the threads of several groups.
+  setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
+  return true;
+}();
 
 // Store keys of ours.
 constexpr char kServingAddress[] = "skein/serving_address";  // Rank 0's, as the others reach it.
@@ -117,8 +128,8 @@ absl::StatusOr<std::unique_ptr<PeerMesh>> ConnectMesh(const Collective::Options&
   return PeerMesh::Connect(options.rank, options.size, address, table, options.timeout);
 }
 
-std::string Bytes(const torch::Tensor& tensor) {
-  return std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+absl::string_view Bytes(const torch::Tensor& tensor) {
+  return absl::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
 }
 
 absl::Status NotContiguous(absl::string_view what) {
@@ -278,8 +289,6 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
 #endif
     if (options.device.is_cuda()) {
 #ifdef SKEIN_HAS_NCCL
-      setenv("TORCH_NCCL_BLOCKING_WAIT", "1",
-             0);  // Wait() reports a lost rank, instead of a thread ending the process.
       const auto nccl = c10d::ProcessGroupNCCL::Options::create();
       nccl->timeout = Milliseconds(options.timeout);
       impl->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
@@ -299,7 +308,7 @@ std::unique_ptr<Collective::Work> Collective::StartAllReduce(torch::Tensor tenso
   tensor = tensor.detach();
   if (!tensor.is_contiguous()) return std::make_unique<DoneWork>(NotContiguous("all-reduce"));
   const bool direct = impl_->gloo == nullptr || tensor.scalar_type() == torch::kBFloat16 ||
-                      static_cast<int64_t>(tensor.nbytes()) * (size() - 1) <= kDirectBytes;
+                      static_cast<int64_t>(tensor.nbytes()) <= kDirectBytes;
   if (tensor.is_cpu() && direct) {
     return std::make_unique<DirectWork>(impl_->Start("all-reduce"), impl_->mesh.get(), std::move(tensor));
   }
@@ -331,8 +340,8 @@ absl::Status Collective::Broadcast(torch::Tensor tensor) {
   const auto ranks = static_cast<size_t>(size());
   std::vector<size_t> expected(ranks, 0);
   if (rank() != 0) expected[0] = tensor.nbytes();
-  const auto exchange =
-      impl_->mesh->StartEach(std::vector<std::string>(ranks, rank() == 0 ? Bytes(tensor) : std::string()), expected);
+  const absl::string_view mine = rank() == 0 ? Bytes(tensor) : absl::string_view();
+  const auto exchange = impl_->mesh->StartEach(std::vector<absl::string_view>(ranks, mine), expected);
   if (const absl::Status status = impl_->mesh->Wait(*exchange, attempt.deadline()); !status.ok()) {
     return attempt.Failed(status);
   }

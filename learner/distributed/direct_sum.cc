@@ -7,23 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace skein {
 namespace {
 
-std::string Bytes(const torch::Tensor& tensor) {
-  return std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+absl::string_view Bytes(const torch::Tensor& tensor) {
+  return absl::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
 }
 
-void Sum(std::vector<std::string>* parts, torch::Tensor sum) {
-  const auto part = [&](size_t rank) { return torch::from_blob((*parts)[rank].data(), sum.sizes(), sum.options()); };
-  if (sum.scalar_type() == torch::kBFloat16) {
-    torch::Tensor wide = part(0).to(torch::kFloat32);
-    for (size_t rank = 1; rank < parts->size(); ++rank) wide.add_(part(rank).to(torch::kFloat32));
-    sum.copy_(wide);
-    return;
+// Sets `own`, rank `rank`'s part, to the sum of all parts. `parts`, by rank, are used up.
+void Sum(size_t rank, std::vector<std::string>* parts, torch::Tensor own) {
+  std::vector<torch::Tensor> in_order;
+  for (size_t i = 0; i < parts->size(); ++i) {
+    in_order.push_back(i == rank ? own : torch::from_blob((*parts)[i].data(), own.sizes(), own.options()));
   }
-  sum.copy_(part(0));
-  for (size_t rank = 1; rank < parts->size(); ++rank) sum.add_(part(rank));
+  torch::Tensor sum = in_order[0];
+  if (own.scalar_type() == torch::kBFloat16) sum = sum.to(torch::kFloat32);
+  for (size_t i = 1; i < in_order.size(); ++i) sum.add_(in_order[i]);
+  if (!sum.is_same(own)) own.copy_(sum);
 }
 
 }  // namespace
@@ -31,14 +33,12 @@ void Sum(std::vector<std::string>* parts, torch::Tensor sum) {
 DirectSum::DirectSum(PeerMesh* mesh, torch::Tensor tensor)
     : mesh_(*mesh),
       flat_(tensor.view({-1})),
-      in_pieces_(mesh_.size() > 2 && static_cast<int64_t>(flat_.nbytes()) * (mesh_.size() - 1) > kDirectBytes) {
-  if (!in_pieces_) {
-    exchange_ = mesh_.Start(Bytes(flat_));
-    return;
-  }
-  std::vector<std::string> to;
-  for (int rank = 0; rank < mesh_.size(); ++rank) to.push_back(Bytes(Piece(rank)));
-  const std::vector<size_t> expected(to.size(), Piece(mesh_.rank()).nbytes());
+      in_pieces_(mesh_.size() > 2 && static_cast<int64_t>(flat_.nbytes()) * (mesh_.size() - 1) > kWholeBytes) {
+  const auto own = static_cast<size_t>(mesh_.rank());
+  std::vector<absl::string_view> to;
+  for (int rank = 0; rank < mesh_.size(); ++rank) to.push_back(Bytes(in_pieces_ ? Piece(rank) : flat_));
+  const std::vector<size_t> expected(to.size(), to[own].size());
+  to[own] = {};
   exchange_ = mesh_.StartEach(to, expected);
 }
 
@@ -49,18 +49,21 @@ torch::Tensor DirectSum::Piece(int rank) const {
 
 absl::Status DirectSum::Wait(absl::Time deadline) {
   const torch::NoGradGuard no_grad;
+  const auto own = static_cast<size_t>(mesh_.rank());
   if (const absl::Status status = mesh_.Wait(*exchange_, deadline); !status.ok()) return status;
   const torch::Tensor mine = in_pieces_ ? Piece(mesh_.rank()) : flat_;
-  Sum(&exchange_->messages, mine);
+  Sum(own, &exchange_->messages, mine);
   if (!in_pieces_) return absl::OkStatus();
 
+  std::vector<absl::string_view> to(exchange_->messages.size(), Bytes(mine));
+  to[own] = {};
   std::vector<size_t> expected;
   for (int rank = 0; rank < mesh_.size(); ++rank) expected.push_back(Piece(rank).nbytes());
-  exchange_ = mesh_.StartEach(std::vector<std::string>(expected.size(), Bytes(mine)), expected);
+  exchange_ = mesh_.StartEach(to, expected);
   if (const absl::Status status = mesh_.Wait(*exchange_, deadline); !status.ok()) return status;
   for (int rank = 0; rank < mesh_.size(); ++rank) {
     const std::string& piece = exchange_->messages[static_cast<size_t>(rank)];
-    std::memcpy(Piece(rank).data_ptr(), piece.data(), piece.size());
+    std::memcpy(Piece(rank).data_ptr(), piece.data(), piece.size());  // None from this rank itself.
   }
   return absl::OkStatus();
 }

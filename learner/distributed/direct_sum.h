@@ -12,9 +12,11 @@
 
 namespace skein {
 
-// Up to so many bytes to send, the calling thread exchanges tensors itself. Gloo's threads hand work on three times,
-// which costs a quarter of a millisecond on idle cores and several on busy ones.
-constexpr int64_t kDirectBytes = 256 << 10;
+// Tensors of up to so many bytes the calling thread exchanges itself. Gloo's threads hand work on three times, which
+// costs a quarter of a millisecond on idle cores and several on busy ones.
+constexpr int64_t kDirectBytes = 4 << 20;
+// Up to so many bytes to send, each rank has the whole tensor from all others: one way instead of two.
+constexpr int64_t kWholeBytes = 256 << 10;
 
 // An all-reduce by the calling thread, of a tensor on the CPU.   PeerMesh::Start -> sum in the order of ranks
 // Small tensors go to all ranks. Of others, each rank sums a piece and sends it to all, so that a rank sends

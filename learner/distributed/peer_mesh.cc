@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,8 @@ namespace skein {
 namespace {
 
 constexpr int kSocketBuffer = 1 << 20;  // Bytes that a send leaves behind without waiting, if the kernel allows it.
+// So long a rank looks again and again before it sleeps: being woken takes longer than most messages.
+constexpr absl::Duration kAwake = absl::Microseconds(100);
 constexpr size_t kTokenBytes = 16;
 constexpr size_t kRankBytes = 8;
 
@@ -208,11 +211,12 @@ absl::Status PeerMesh::Admit(int listener, const std::string& token, absl::Time 
   return absl::OkStatus();
 }
 
-std::shared_ptr<PeerMesh::Exchange> PeerMesh::Start(const std::string& mine) {
-  return StartEach(std::vector<std::string>(peers_.size(), mine), std::vector<size_t>(peers_.size(), mine.size()));
+std::shared_ptr<PeerMesh::Exchange> PeerMesh::Start(absl::string_view mine) {
+  return StartEach(std::vector<absl::string_view>(peers_.size(), mine),
+                   std::vector<size_t>(peers_.size(), mine.size()));
 }
 
-std::shared_ptr<PeerMesh::Exchange> PeerMesh::StartEach(const std::vector<std::string>& to,
+std::shared_ptr<PeerMesh::Exchange> PeerMesh::StartEach(const std::vector<absl::string_view>& to,
                                                         const std::vector<size_t>& expected) {
   const auto exchange = std::make_shared<Exchange>();
   exchange->messages.resize(peers_.size());
@@ -220,21 +224,25 @@ std::shared_ptr<PeerMesh::Exchange> PeerMesh::StartEach(const std::vector<std::s
   for (size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
     if (peer.descriptor < 0) {
-      exchange->messages[rank] = to[rank];
+      exchange->messages[rank] = std::string(to[rank]);
       exchange->received[rank] = to[rank].size();
       continue;
     }
-    exchange->messages[rank].resize(expected[rank]);
-    peer.awaited.push_back(exchange);
-    peer.outgoing += to[rank];
+    Queue(to[rank], &peer);
     bytes_sent_ += static_cast<int64_t>(to[rank].size());
-    Send(&peer);
+  }
+  // While the first messages are on their way:
+  for (size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (peers_[rank].descriptor < 0) continue;
+    exchange->messages[rank].resize(expected[rank]);
+    peers_[rank].awaited.push_back(exchange);
   }
   return exchange;
 }
 
 absl::Status PeerMesh::Wait(const Exchange& exchange, absl::Time deadline) {
   std::vector<pollfd> entries(peers_.size());
+  const absl::Time sleep = absl::Now() + kAwake;
   while (true) {
     bool sent = true;
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
@@ -254,6 +262,10 @@ absl::Status PeerMesh::Wait(const Exchange& exchange, absl::Time deadline) {
         return absl::UnavailableError(absl::StrCat("rank ", rank, " has closed its connection"));
       }
     }
+    if (absl::Now() < sleep) {
+      sched_yield();  // To a rank that has not sent yet, where ranks share a core.
+      continue;
+    }
     const int ready = poll(entries.data(), entries.size(), Milliseconds(deadline));
     if (ready == 0) {
       return absl::DeadlineExceededError(absl::StrCat("nothing yet from rank ", Missing(exchange)));
@@ -261,20 +273,32 @@ absl::Status PeerMesh::Wait(const Exchange& exchange, absl::Time deadline) {
   }
 }
 
+void PeerMesh::Queue(absl::string_view message, Peer* peer) {
+  if (peer->outgoing.empty()) message.remove_prefix(SendSome(message, peer));
+  peer->outgoing.append(message.data(), message.size());
+}
+
 void PeerMesh::Send(Peer* peer) {
-  while (!peer->closed && peer->sent < peer->outgoing.size()) {
-    const ssize_t count = send(peer->descriptor, peer->outgoing.data() + peer->sent, peer->outgoing.size() - peer->sent,
-                               MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count < 0 && WouldBlock()) return;
-    if (count < 0) {
-      peer->closed = true;
-      return;
-    }
-    peer->sent += static_cast<size_t>(count);
-  }
+  peer->sent += SendSome(absl::string_view(peer->outgoing).substr(peer->sent), peer);
   if (peer->sent < peer->outgoing.size()) return;
   peer->outgoing.clear();
   peer->sent = 0;
+}
+
+size_t PeerMesh::SendSome(absl::string_view message, Peer* peer) {
+  size_t sent = 0;
+  while (!peer->closed && sent < message.size()) {
+    const ssize_t count =
+        send(peer->descriptor, message.data() + sent, message.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count >= 0) {
+      sent += static_cast<size_t>(count);
+    } else if (WouldBlock()) {
+      break;
+    } else {
+      peer->closed = true;
+    }
+  }
+  return sent;
 }
 
 void PeerMesh::Receive(size_t from, Peer* peer) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 // One TCP connection between any two ranks, for messages so small that waking a thread costs more than carrying them:
@@ -42,9 +43,9 @@ class PeerMesh {
 
   // Begins to send `mine` to every other rank; as many bytes are expected of each of them. Waits for nobody. Several
   // exchanges may be under way.
-  std::shared_ptr<Exchange> Start(const std::string& mine);
+  std::shared_ptr<Exchange> Start(absl::string_view mine);
   // The same with a message of its own for each rank, and so many bytes expected of each.
-  std::shared_ptr<Exchange> StartEach(const std::vector<std::string>& to, const std::vector<size_t>& expected);
+  std::shared_ptr<Exchange> StartEach(const std::vector<absl::string_view>& to, const std::vector<size_t>& expected);
   absl::Status Wait(const Exchange& exchange, absl::Time deadline);
 
   int rank() const { return rank_; }
@@ -64,7 +65,11 @@ class PeerMesh {
   PeerMesh(int rank, int size) : rank_(rank), peers_(static_cast<size_t>(size)) {}
   absl::Status Dial(const Table& table, absl::Time deadline);
   absl::Status Admit(int listener, const std::string& token, absl::Time deadline);
-  void Send(Peer* peer);
+  // Sends at once what the kernel takes, and keeps the rest.
+  static void Queue(absl::string_view message, Peer* peer);
+  static void Send(Peer* peer);
+  // As much as the kernel takes now; how much that was.
+  static size_t SendSome(absl::string_view message, Peer* peer);
   void Receive(size_t from, Peer* peer);
   // The ranks whose part of `exchange` has not come.
   std::string Missing(const Exchange& exchange) const;

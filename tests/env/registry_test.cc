@@ -45,6 +45,16 @@ TEST(Registry, AnEmptyOrEndlessIdIsOnlyUnknown) {
   EXPECT_LT(status.message().size(), 300u);
 }
 
+TEST(Registry, FindsASpecWithoutMakingAnEnvironment) {
+  for (const EnvInfo& env : ListEnvs()) {
+    const auto spec = FindEnvSpec(env.id);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    EXPECT_EQ(spec->id, env.id);
+    EXPECT_EQ(spec->obs_size, env.spec.obs_size);
+  }
+  EXPECT_EQ(FindEnvSpec("HalfCheeta-v5").status(), MakeEnv("HalfCheeta-v5").status());
+}
+
 TEST(Registry, KnowsTheLinkedMujocoVersion) {
   EXPECT_THAT(MujocoVersion(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+.*"));
 }

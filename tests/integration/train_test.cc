@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "tests/integration/run_files.h"
 #include "tests/testing/program.h"
@@ -85,6 +86,36 @@ TEST(Train, HalfCheetahImproves) {
   const double last = trained.evaluation.at("return_mean").get<double>();
   EXPECT_GT(last, 700);
   EXPECT_GT(last, first + 500);
+}
+
+// The last checkpoint's digest of a short run on so many actors.
+std::string ShortRunDigest(int actors, const std::vector<std::string>& transport) {
+  const ScratchFolder runs;
+  std::vector<std::string> arguments = absl::StrSplit(
+      "train --env HalfCheetah-v5 --envs 8 --envs-per-runner 4 --runners 2 --steps 16384 --no-eval --name run "
+      "--set rollout.steps_per_iteration=4096 --set ppo.minibatch_size=1024",
+      ' ');
+  arguments.insert(arguments.end(), {"--runs-dir", runs.path(), "--actors", std::to_string(actors)});
+  for (const std::string& setting : transport) arguments.insert(arguments.end(), {"--set", "transport." + setting});
+  const Ended ended = RunToEnd("skein", arguments, absl::Minutes(2));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_EQ(Account(runs.path() + "/run").rejected(), 0u);
+  return Digest(runs.path() + "/run");
+}
+
+TEST(Train, CompressionChangesNoBit) {
+  const std::string plain = ShortRunDigest(1, {});
+  EXPECT_EQ(ShortRunDigest(2, {"trajectory_compression=zstd", "policy_compression=zstd"}), plain);
+}
+
+TEST(Train, RoundedRunsRepeatThemselves) {
+  const std::vector<std::string> rounded = {"trajectory_precision=bf16", "policy_precision=bf16"};
+  const std::string once = ShortRunDigest(1, rounded);
+  std::vector<std::string> compressed = rounded;
+  compressed.insert(compressed.end(), {"trajectory_compression=zstd", "policy_compression=zstd"});
+  EXPECT_EQ(ShortRunDigest(2, compressed), once);
+  EXPECT_NE(ShortRunDigest(1, {"trajectory_precision=bf16"}), once);
+  EXPECT_NE(ShortRunDigest(1, {"policy_precision=bf16"}), once);
 }
 
 }  // namespace
