@@ -3,11 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/coordinator_client.h"
@@ -23,6 +25,9 @@
 
 namespace skein {
 namespace {
+
+// More than the default lease.
+constexpr absl::Duration kPredecessor = absl::Seconds(8);
 
 v1::JoinRequest MakeJoin(const LearnerOptions& options, int data_port, int metrics_port) {
   char host[256] = "";
@@ -84,7 +89,13 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   membership.cancel_join = &joining;
   membership.on_fatal = [&expulsion](const absl::Status& why) { expulsion.Cancel(why); };
   shutdown->OnSignal([&joining] { joining.Cancel(); });
-  auto coordinator = CoordinatorClient::Join(std::move(membership));
+  // The rank's predecessor may have been killed and still be a member: until its lease ends.
+  const absl::Duration until = MonotonicNow() + std::min(options.timeout, kPredecessor);
+  auto coordinator = CoordinatorClient::Join(membership);
+  while (absl::IsAlreadyExists(coordinator.status()) && MonotonicNow() < until && !shutdown->signalled()) {
+    absl::SleepFor(absl::Milliseconds(200));
+    coordinator = CoordinatorClient::Join(membership);
+  }
   shutdown->OnSignal({});
   if (!coordinator.ok()) return coordinator.status();
   sampler.SetPeriod(absl::Seconds((*coordinator)->config().logging().utilization_interval_seconds()));

@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/host_port.h"
 #include "base/log.h"
 #include "learner/distributed/collective.h"
+#include "learner/training_device.h"
 
 namespace skein {
 namespace {
@@ -23,6 +25,7 @@ constexpr char kRendezvous[] = "rendezvous";
 constexpr char kTrain[] = "train";
 // A call waits no longer, so that a request to stop is seen soon.
 constexpr absl::Duration kLongestCall = absl::Seconds(2);
+constexpr absl::Duration kRejoin = absl::Milliseconds(100);
 
 absl::Status Again(const absl::Status& why, const std::string& doing) {
   return absl::AbortedError(
@@ -30,6 +33,10 @@ absl::Status Again(const absl::Status& why, const std::string& doing) {
 }
 
 }  // namespace
+
+absl::Status AsLostRank(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ? Again(status, "training together") : status;
+}
 
 std::string LocalHostTowards(const std::string& address) {
   const auto parsed = ParseHostPort(address);
@@ -61,6 +68,8 @@ RankGroup::RankGroup(const Options& options, CoordinatorClient* coordinator)
 RankGroup::~RankGroup() = default;
 
 absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& options, CoordinatorClient* coordinator) {
+  const auto device = ParseTrainingDevice(options.device, options.local_rank);
+  if (!device.ok()) return device.status();
   std::unique_ptr<RankGroup> group(new RankGroup(options, coordinator));
   std::shared_ptr<TcpStore> store;
   std::string address;
@@ -82,8 +91,12 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
     if (!found.ok()) return Again(found.status(), "finding rank 0");
     store = *std::move(found);
   }
-  auto collective =
-      Collective::Connect({.rank = options.rank, .size = options.size, .timeout = options.timeout}, std::move(store));
+  Collective::Options collective_options;
+  collective_options.rank = options.rank;
+  collective_options.size = options.size;
+  collective_options.device = *device;
+  collective_options.timeout = options.timeout;
+  auto collective = Collective::Connect(collective_options, std::move(store));
   if (!collective.ok()) return Again(collective.status(), "connecting the ranks");
   group->collective_ = *std::move(collective);
   spdlog::info("rank {} of {} is connected to the others", options.rank, options.size);
@@ -98,15 +111,21 @@ absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& na
   barrier.participants = static_cast<uint32_t>(options_.size);
   barrier.payload = absl::StrCat(options_.rank, " ", payload);
   const absl::Duration begin = MonotonicNow();
+  // At the first meeting there is nothing to end in step.
+  const absl::Duration last_meeting = name == kRendezvous ? absl::ZeroDuration() : kLastMeeting;
   absl::Duration stop_since = absl::InfiniteDuration();
   absl::StatusOr<CoordinatorClient::BarrierResult> result;
-  do {
+  while (true) {
     barrier.timeout = std::min(timeout, kLongestCall);
     result = coordinator_->ArriveAtBarrier(barrier);
     const absl::Duration now = MonotonicNow();
     if (options_.stopping && options_.stopping()) stop_since = std::min(stop_since, now);
-    if (now - begin >= timeout || now - stop_since >= kLastMeeting) break;
-  } while (absl::IsDeadlineExceeded(result.status()) || absl::IsUnavailable(result.status()));
+    if (now - begin >= timeout || now - stop_since >= last_meeting) break;
+    // A coordinator that was restarted does not know its members until they have joined it again.
+    const bool joins_again = absl::IsFailedPrecondition(result.status()) || absl::IsNotFound(result.status());
+    if (joins_again) absl::SleepFor(kRejoin);
+    if (!joins_again && !absl::IsDeadlineExceeded(result.status()) && !absl::IsUnavailable(result.status())) break;
+  }
   if (!result.ok()) return Again(result.status(), "meeting the other ranks");
   // Ordered by member id, "learner-10" before "learner-2": each payload says whose it is.
   std::vector<std::string> by_rank(options_.size);

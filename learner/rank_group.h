@@ -27,12 +27,15 @@ class RankGroup {
     int rank = 0;
     int size = 1;
     std::string announce_host;       // Under which other nodes reach this one; empty = found out.
+    std::string device;              // learner.device: where the tensors are that the ranks sum.
+    int local_rank = 0;              // Chooses the GPU where that is auto.
     std::string coordinator;         // Its address, host:port.
     absl::Duration form_timeout;     // A rank that does not come to the first meeting for so long is missing,
     absl::Duration timeout;          // and to the later ones, and to a collective.
     std::function<bool()> stopping;  // Then a meeting is not waited for any longer than kLastMeeting; null: never.
   };
-  // Waits for all ranks. `coordinator` must outlive the group.
+  // Waits for all ranks. `coordinator` must outlive the group. Other errors: as ParseTrainingDevice and
+  // TcpStore::Serve.
   static absl::StatusOr<std::unique_ptr<RankGroup>> Form(const Options& options, CoordinatorClient* coordinator);
 
   ~RankGroup();
@@ -71,6 +74,10 @@ struct RankDecision {
 // kStop: somebody is to stop. kTrain: all are ready. kGoOnShort: somebody is ready, and nothing has arrived at any
 // of the others for `shortfall`: these take what they have. kWait otherwise.
 RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall);
+
+// What a collective says when another rank is gone or does not come (Unavailable, DeadlineExceeded) as Aborted, like
+// everything else that the others can only start again after. Other statuses stay.
+absl::Status AsLostRank(const absl::Status& status);
 
 // The local address from which `address` (host:port) is reached. Empty: it cannot be told.
 std::string LocalHostTowards(const std::string& address);

@@ -82,6 +82,8 @@ absl::Status TrainingRun::FormGroup() {
   group.rank = static_cast<int>(options_.rank);
   group.size = static_cast<int>(options_.ranks);
   group.announce_host = options_.announce_host;
+  group.device = options_.device.empty() ? config_.learner().device() : options_.device;
+  group.local_rank = static_cast<int>(options_.local_rank);
   group.coordinator = options_.coordinator;
   group.form_timeout = kFormTimeout;
   group.timeout = absl::Seconds(config_.learner().collective_timeout_seconds());
@@ -100,7 +102,7 @@ absl::Status TrainingRun::Prepare() {
   if (!options_.device.empty()) config.mutable_learner()->set_device(options_.device);
   auto trainer = Trainer::Make(config, (*env)->spec(), group_ == nullptr ? nullptr : group_->collective(),
                                static_cast<int>(options_.local_rank));
-  if (!trainer.ok()) return trainer.status();
+  if (!trainer.ok()) return AsLostRank(trainer.status());
   trainer_ = *std::move(trainer);
 
   std::optional<Trainer::Saved> resumed_from;
@@ -113,7 +115,7 @@ absl::Status TrainingRun::Prepare() {
       for (const std::string& warning : resumed->warnings) spdlog::warn("{}", warning);
       spdlog::info("resumed from {} at {} env steps", resumed->checkpoint.path, record_.env_steps);
     } else if (resumed.status().code() != absl::StatusCode::kNotFound || options_.resume == ResumeMode::kMust) {
-      return resumed.status();
+      return AsLostRank(resumed.status());
     }
   }
   progress_ =
@@ -174,11 +176,17 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   publisher_.Finish();
   service->WaitUntilIdle(absl::Seconds(2));
   collector_->CloseBooks();
-  if (trained.ok() && expulsion_->status().ok()) trained = AddUpForLastCheckpoint();
+  if (trained.ok() && group_ != nullptr && !expulsion_->status().ok()) {
+    record_.env_state.reset();  // Where the others' environments are is not known.
+  } else if (trained.ok()) {
+    trained = AddUpForLastCheckpoint();
+  }
   if (trained.ok() && leads()) trained = SaveCheckpoint();  // The last one: without it the run is not finished.
   if (trained.ok() && record_.env_steps < config_.total_steps()) trained = expulsion_->status();
   const bool finished = trained.ok() && record_.env_steps >= config_.total_steps();
   if (!trained.ok()) progress_->SetError(std::string(trained.message()));
+  // A run that lost a rank is not over: all ranks start again and resume, and workers wait for them.
+  if (absl::IsAborted(trained)) return trained;
   progress_->SetState(finished ? v1::RUN_STATE_FINISHED : trained.ok() ? v1::RUN_STATE_STOPPED : v1::RUN_STATE_FAILED);
   return trained;
 }
@@ -220,7 +228,8 @@ void TrainingRun::KeepWaiting(LearnerService* service, absl::Duration* told) {
 absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(LearnerService* service) {
   std::optional<Collector::Iteration> iteration;
   const absl::Duration begin = MonotonicNow();
-  absl::Duration told = begin, met = begin, arrived = begin;
+  absl::Duration told = begin, met = begin;
+  if (!starves_) arrived_ = begin;
   uint64_t batches = collector_->queued_batches();
   while (true) {
     const absl::Duration wait_from = MonotonicNow();
@@ -239,12 +248,16 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
     }
     if (!iteration) {
       KeepWaiting(service, &told);
-      if (collector_->queued_batches() != batches) arrived = MonotonicNow();
+      if (collector_->queued_batches() != batches) {
+        arrived_ = MonotonicNow();
+        starves_ = false;
+      }
       batches = collector_->queued_batches();
-      if (!stopping() && MonotonicNow() - met < RankGroup::kRound) continue;
+      // A rank that starves comes at once: the others do not wait for it.
+      if (!stopping() && !starves_ && MonotonicNow() - met < RankGroup::kRound) continue;
     }
     const absl::Duration meet_from = MonotonicNow();
-    const auto decision = AgreeWithRanks(iteration, arrived);
+    const auto decision = AgreeWithRanks(iteration);
     met = MonotonicNow();
     metrics_->AddStage(Stage::kBarrier, met - meet_from);
     if (!decision.ok()) return decision.status();
@@ -257,18 +270,18 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
       iteration = collector_->TakeWhatIsThere();
       if (!iteration) continue;  // Stopped.
       metrics_->CountShortfall();
+      starves_ = true;
       spdlog::warn("rank {}: no trajectories for {}; going on with {} of its environments", options_.rank,
-                   absl::FormatDuration(absl::Trunc(met - arrived, absl::Seconds(1))), iteration->batch->num_envs());
+                   absl::FormatDuration(absl::Trunc(met - arrived_, absl::Seconds(1))), iteration->batch->num_envs());
     }
   }
 }
 
-absl::StatusOr<RankDecision> TrainingRun::AgreeWithRanks(const std::optional<Collector::Iteration>& iteration,
-                                                         absl::Duration arrived) {
+absl::StatusOr<RankDecision> TrainingRun::AgreeWithRanks(const std::optional<Collector::Iteration>& iteration) {
   v1::RankRound mine;
   mine.set_ready(iteration.has_value());
   if (iteration) mine.set_columns(iteration->batch->columns());
-  mine.set_idle_seconds(absl::ToDoubleSeconds(MonotonicNow() - arrived));
+  mine.set_idle_seconds(absl::ToDoubleSeconds(MonotonicNow() - arrived_));
   mine.set_stop(shutdown_->signalled());
   const auto rounds = group_->Meet(mine);
   if (!rounds.ok()) return rounds.status();
@@ -306,7 +319,7 @@ absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) 
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());
   auto figures =
       trainer_->Update(iteration.batch, progress, record_.iteration, decision_.column_offset, decision_.total_columns);
-  if (!figures.ok()) return figures.status();
+  if (!figures.ok()) return AsLostRank(figures.status());
   const absl::Duration updated = MonotonicNow();
   metrics_->AddStage(Stage::kUpdate, updated - begin);
   update_cpu_ += ThreadCpuTime() - begin_cpu;

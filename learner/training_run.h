@@ -56,8 +56,7 @@ class TrainingRun {
   absl::StatusOr<std::optional<Collector::Iteration>> NextIteration(LearnerService* service);
   // Another look at the data; says now and then what is waited for.
   void KeepWaiting(LearnerService* service, absl::Duration* told);
-  absl::StatusOr<RankDecision> AgreeWithRanks(const std::optional<Collector::Iteration>& iteration,
-                                              absl::Duration arrived);
+  absl::StatusOr<RankDecision> AgreeWithRanks(const std::optional<Collector::Iteration>& iteration);
   absl::Status TrainIteration(const Collector::Iteration& iteration);
   absl::StatusOr<Sum> AddUp(v1::RankIteration mine);
   absl::Status AddUpForLastCheckpoint();
@@ -81,8 +80,10 @@ class TrainingRun {
   RunRecord record_;
   uint64_t saved_env_steps_ = 0;
   uint64_t next_save_ = 0;
-  uint64_t agents_ = 1;  // Of an environment.
-  uint64_t open_ = 0;    // Iterations that are not trained on yet.
+  uint64_t agents_ = 1;     // Of an environment.
+  uint64_t open_ = 0;       // Iterations that are not trained on yet.
+  absl::Duration arrived_;  // When data last arrived, or were first waited for.
+  bool starves_ = false;    // Went on short, and nothing has arrived since.
   std::optional<v1::Tensor> own_env_state_;
   RankDecision decision_;
   absl::Duration started_;

@@ -117,6 +117,7 @@ RankGroup::Options OptionsOf(int rank, int size) {
   options.rank = rank;
   options.size = size;
   options.coordinator = "127.0.0.1:1";
+  options.device = "cpu";
   options.form_timeout = options.timeout = absl::Seconds(20);
   return options;
 }
@@ -171,6 +172,22 @@ TEST(RankGroup, ARankThatDoesNotComeEndsTheRunNamingIt) {
   EXPECT_TRUE(absl::IsAborted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("learner-1 is absent"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("start all ranks again"));
+}
+
+TEST(RankGroup, ARankThatIsGoneIsAborted) {
+  EXPECT_TRUE(absl::IsAborted(AsLostRank(absl::UnavailableError("rank 1 has closed its connection"))));
+  EXPECT_TRUE(absl::IsAborted(AsLostRank(absl::DeadlineExceededError("late"))));
+  EXPECT_TRUE(absl::IsInternal(AsLostRank(absl::InternalError("digests differ"))));
+  EXPECT_TRUE(AsLostRank(absl::OkStatus()).ok());
+}
+
+TEST(RankGroup, AGpuThatIsNotThereIsSaidBeforeAnybodyIsWaitedFor) {
+  Coordinator coordinator(2);
+  Client client(&coordinator, 0);
+  RankGroup::Options options = OptionsOf(0, 2);
+  options.device = "cuda:4096";
+  EXPECT_TRUE(absl::IsFailedPrecondition(RankGroup::Form(options, &client).status()));
+  EXPECT_EQ(coordinator.calls(), 0);
 }
 
 TEST(LocalHost, TowardsTheLoopbackIsTheLoopback) {
