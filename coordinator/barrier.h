@@ -67,7 +67,8 @@ class Barriers {
   // These members have left or expired, in one step.
   void RemoveMembers(const std::set<std::string>& ids, std::vector<BarrierReply>* replies);
 
-  // Forgets which generations have passed, so that the successors of a role that has no member left count from 1.
+  // Forgets which generations have passed, so that members that have started again can count from 1; barriers that
+  // somebody waits at stay.
   void ForgetRole(v1::Role role);
 
   // Ends what has reached its deadline; returns how many barriers that were.

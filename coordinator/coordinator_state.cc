@@ -99,6 +99,8 @@ absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& r
     progress_.set_state(v1::RUN_STATE_STARTING);
     progress_.clear_last_error();
   }
+  // A rank that starts again counts its meetings from 1, and so do the others that have to with it.
+  if (member.role == v1::ROLE_LEARNER) barriers_.ForgetRole(v1::ROLE_LEARNER);
   barriers_.AddMember(member.role, member.id);
   UpdateAssignment(effects);
 

@@ -199,6 +199,26 @@ TEST_F(LearnerRanksTest, RanksMeetBeforeAllHaveJoined) {
   }
 }
 
+TEST_F(LearnerRanksTest, RanksThatStartAgainMeetAgainWhileAPredecessorIsStillAMember) {
+  const v1::JoinResponse zero = Learner(0, 2), one = Learner(1, 2);
+  Arrive(1, zero, 2, "");
+  Arrive(2, one, 2, "");
+  ASSERT_THAT(effects_.replies, SizeIs(2));
+  effects_.replies.clear();
+  // Rank 0 is back before rank 1's predecessor has gone: at no time is there no learner.
+  Leave(zero);
+  const v1::JoinResponse again = Learner(0, 2);
+  Arrive(3, again, 2, "new address");
+  EXPECT_THAT(effects_.replies, IsEmpty());
+  Leave(one);
+  Arrive(4, Learner(1, 2), 2, "");
+  ASSERT_THAT(effects_.replies, SizeIs(2));
+  for (const BarrierReply& reply : effects_.replies) {
+    EXPECT_TRUE(reply.status.ok()) << reply.status;
+    EXPECT_THAT(reply.payloads, ElementsAre("new address", ""));
+  }
+}
+
 TEST_F(LearnerRanksTest, ARankThatJoinedAndStayedAwayIsNamed) {
   const v1::JoinResponse first = Learner(0, 3);
   Arrive(1, first, 3, "");
