@@ -172,9 +172,11 @@ absl::Status TrainingRun::Run(LearnerService* service) {
 
   shutdown_->OnSignal({});
   collector_->Stop();
-  service->Finish();
+  // A run that lost a rank is not over: all ranks start again and resume, and actors wait for them.
+  const bool lost_rank = absl::IsAborted(trained);
+  if (!lost_rank) service->Finish();
   publisher_.Finish();
-  service->WaitUntilIdle(absl::Seconds(2));
+  if (!lost_rank) service->WaitUntilIdle(absl::Seconds(2));
   collector_->CloseBooks();
   if (trained.ok() && group_ != nullptr && !expulsion_->status().ok()) {
     record_.env_state.reset();  // Where the others' environments are is not known.
@@ -185,7 +187,6 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   if (trained.ok() && record_.env_steps < config_.total_steps()) trained = expulsion_->status();
   const bool finished = trained.ok() && record_.env_steps >= config_.total_steps();
   if (!trained.ok()) progress_->SetError(std::string(trained.message()));
-  // A run that lost a rank is not over: all ranks start again and resume, and workers wait for them.
   if (absl::IsAborted(trained)) return trained;
   progress_->SetState(finished ? v1::RUN_STATE_FINISHED : trained.ok() ? v1::RUN_STATE_STOPPED : v1::RUN_STATE_FAILED);
   return trained;
