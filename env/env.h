@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct EnvSpec {
   int state_size = 0;                          // Doubles that SaveState writes.
   int max_episode_steps = 0;                   // Truncation after this many steps; 0 = never. Enforced by VectorEnv.
   double reward_threshold = 0;                 // Return at which the task counts as solved; 0 = none. For people.
+  std::vector<std::string> episode_metrics;    // Names of what EpisodeMetrics writes, P of them, snake_case.
 };
 
 // One environment of A agents. An episode is Reset, then Step until terminated or truncated.
@@ -46,6 +48,12 @@ class Env {
 
   virtual void Observe(float* obs) const = 0;                    // [A, O]
   virtual void GlobalState(float* state) const { (void)state; }  // [G]
+
+  // [A], 1 = the agent takes part in the next step; 0 = its part of the episode is over: its actions do nothing, its
+  // rewards are 0 and what it observes means nothing. All take part after Reset; an agent never comes back.
+  virtual void Active(uint8_t* active) const { std::fill_n(active, spec().num_agents, uint8_t{1}); }
+  // [P], of the episode so far.
+  virtual void EpisodeMetrics(float* metrics) const { (void)metrics; }
 
   // The complete physical state, state_size doubles: after LoadState the same actions give the same bits.
   virtual void SaveState(double* state) const = 0;

@@ -2,6 +2,7 @@
 #include "env/registry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -12,62 +13,112 @@
 #include "env/classic/pendulum.h"
 #include "env/mujoco/half_cheetah.h"
 #include "env/mujoco/library.h"
+#include "env/uav/uav_env.h"
 
 namespace skein {
 namespace {
 
+using Envs = std::vector<std::unique_ptr<Env>>;
+
 struct Entry {
-  const EnvSpec& (*spec)();
+  const char* id;
   const char* summary;
-  absl::StatusOr<std::unique_ptr<Env>> (*make)(const LatencyOptions& latency);
+  absl::StatusOr<EnvSpec> (*spec)(const EnvOptions& options);
+  absl::StatusOr<Envs> (*make)(int count, const EnvOptions& options);
 };
 
+template <auto spec>
+absl::StatusOr<EnvSpec> Spec(const EnvOptions&) {
+  return spec();
+}
+
+template <UavTask task>
+absl::StatusOr<EnvSpec> UavSpec(const EnvOptions& options) {
+  if (absl::Status status = CheckUavOptions(options.uav); !status.ok()) return status;
+  return MakeUavSpec(task, options.uav);
+}
+
+// `make_one` makes one environment, or says why not.
+template <typename MakeOne>
+absl::StatusOr<Envs> Repeat(int count, MakeOne make_one) {
+  Envs envs;
+  for (int i = 0; i < count; ++i) {
+    absl::StatusOr<std::unique_ptr<Env>> env = make_one();
+    if (!env.ok()) return env.status();
+    envs.push_back(*std::move(env));
+  }
+  return envs;
+}
+
 template <auto make>
-absl::StatusOr<std::unique_ptr<Env>> Make(const LatencyOptions&) {
-  return make();
+absl::StatusOr<Envs> Make(int count, const EnvOptions&) {
+  return Repeat(count, make);
+}
+
+absl::StatusOr<Envs> MakeLatencies(int count, const EnvOptions& options) {
+  return Repeat(count, [&] { return MakeLatency(options.latency); });
+}
+
+template <UavTask task>
+absl::StatusOr<Envs> MakeUavs(int count, const EnvOptions& options) {
+  return MakeUavEnvs(task, count, options.uav);
 }
 
 // Ordered by id.
 constexpr Entry kEntries[] = {
-    {CartPoleSpec, "Balance a pole on a cart that is pushed left or right.", Make<MakeCartPole>},
-    {HalfCheetahSpec, "Run to the right with a planar two-legged animal (MuJoCo).", Make<MakeHalfCheetah>},
-    {LatencySpec, "Follow an oscillation; sleeps instead of computing, for studies of waiting.", MakeLatency},
-    {MountainCarContinuousSpec, "Rock a weak car out of a valley with little force.", Make<MakeMountainCarContinuous>},
-    {PendulumSpec, "Swing a pendulum up and hold it with a weak motor.", Make<MakePendulum>},
+    {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>},
+    {"HalfCheetah-v5", "Run to the right with a planar two-legged animal (MuJoCo).", Spec<HalfCheetahSpec>,
+     Make<MakeHalfCheetah>},
+    {"Latency-v0", "Follow an oscillation; sleeps instead of computing, for studies of waiting.", Spec<LatencySpec>,
+     MakeLatencies},
+    {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.", Spec<MountainCarContinuousSpec>,
+     Make<MakeMountainCarContinuous>},
+    {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
+    {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
+     MakeUavs<UavTask::kCover>},
+    {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
+     MakeUavs<UavTask::kNavigate>},
 };
 
 absl::Status UnknownEnv(const std::string& whole) {
   // An id is a few dozen letters: more would only make the search for the nearest one slow.
   const std::string id = whole.substr(0, 100);
   const auto distance = [lower = absl::AsciiStrToLower(id)](const Entry& entry) {
-    return EditDistance(lower, absl::AsciiStrToLower(entry.spec().id));
+    return EditDistance(lower, absl::AsciiStrToLower(entry.id));
   };
   const Entry& nearest = *std::min_element(std::begin(kEntries), std::end(kEntries),
                                            [&](const Entry& a, const Entry& b) { return distance(a) < distance(b); });
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown environment '", id, "'; did you mean '", nearest.spec().id, "'? `skein envs` lists all"));
+      absl::StrCat("unknown environment '", id, "'; did you mean '", nearest.id, "'? `skein envs` lists all"));
 }
 
 }  // namespace
 
 std::vector<EnvInfo> ListEnvs() {
   std::vector<EnvInfo> envs;
-  for (const Entry& entry : kEntries) envs.push_back({entry.spec().id, entry.summary, entry.spec()});
+  for (const Entry& entry : kEntries) envs.push_back({entry.id, entry.summary, entry.spec({}).value()});
   return envs;
 }
 
-absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id) {
+absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options) {
   for (const Entry& entry : kEntries) {
-    if (entry.spec().id == id) return entry.spec();
+    if (entry.id == id) return entry.spec(options);
   }
   return UnknownEnv(id);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const LatencyOptions& latency) {
+absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,
+                                                           const EnvOptions& options) {
   for (const Entry& entry : kEntries) {
-    if (entry.spec().id == id) return entry.make(latency);
+    if (entry.id == id) return entry.make(count, options);
   }
   return UnknownEnv(id);
+}
+
+absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
+  auto envs = MakeEnvs(id, 1, options);
+  if (!envs.ok()) return envs.status();
+  return std::move(envs->front());
 }
 
 std::string MujocoVersion() { return MujocoLibraryVersion(); }

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
-#include "env/synthetic/latency.h"
+#include "env/env_options.h"
 
 namespace skein {
 
@@ -20,12 +20,17 @@ struct EnvInfo {
 // All registered environments, ordered by id.
 std::vector<EnvInfo> ListEnvs();
 
-// What it looks like from outside. InvalidArgument: unknown id, as MakeEnv.
-absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id);
+// What it looks like from outside. InvalidArgument: unknown id or options, as MakeEnv.
+absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options = {});
 
-// A new environment; `latency` is for Latency-v0. InvalidArgument: unknown id (names the nearest one and `skein envs`),
-// or as MakeLatency. Internal: MuJoCo refuses the environment's model. FailedPrecondition: built without MuJoCo.
-absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const LatencyOptions& latency = {});
+// A new environment. InvalidArgument: unknown id (names the nearest one and `skein envs`), or options that it refuses.
+// Internal: MuJoCo refuses the environment's model. FailedPrecondition: built without MuJoCo.
+absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options = {});
+
+// `count` new ones; they may share memory, so one thread at a time uses all of them. Errors as MakeEnv.
+// REQUIRES: count >= 1.
+absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,
+                                                           const EnvOptions& options = {});
 
 // Version of the linked MuJoCo library, e.g. "2.2.2"; "none" in a build without.
 std::string MujocoVersion();

@@ -16,9 +16,17 @@ constexpr int kBookkeeping = 3;  // Episode, step, return so far.
 constexpr uint64_t kStreams = uint64_t{1} << 32;
 
 bool AllFinite(const float* values, size_t size) {
-  // Zero times a finite number is zero, times anything else NaN, which stays: no branch for each number.
+  // Zero times a finite number is zero, times anything else NaN, which stays: no branch for each number. Several sums,
+  // for each addition waits for the one before it.
+  constexpr size_t kSums = 16;
+  float sums[kSums] = {};
+  size_t i = 0;
+  for (; i + kSums <= size; i += kSums) {
+    for (size_t s = 0; s < kSums; ++s) sums[s] += 0.0f * values[i + s];
+  }
   float sum = 0;
-  for (size_t i = 0; i < size; ++i) sum += 0.0f * values[i];
+  for (; i < size; ++i) sum += 0.0f * values[i];
+  for (const float s : sums) sum += s;
   return sum == 0;
 }
 
@@ -47,6 +55,8 @@ struct VectorEnv::Impl {
   std::vector<uint8_t> terminated, truncated;
   std::vector<double> episode_return;
   std::vector<int64_t> episode_length;
+  std::vector<uint8_t> active, agent_terminated;
+  std::vector<float> final_state, episode_metrics;
 
   float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
 
@@ -64,7 +74,11 @@ struct VectorEnv::Impl {
       // NaN fails the first comparison.
       action[i] = wanted[i] >= action_low[i] ? std::min(wanted[i], action_high[i]) : action_low[i];
     }
-    float* const rewards = reward.data() + e * spec.num_agents;
+    const size_t agents = e * spec.num_agents;
+    float* const rewards = reward.data() + agents;
+    uint8_t* const took_part = active.data() + agents;
+    uint8_t* const agent_ended = agent_terminated.data() + agents;
+    envs[e]->Active(took_part);
     bool ended = envs[e]->Step(action.data(), rewards);
     envs[e]->Observe(next_obs.data());
     ++step[e];
@@ -78,8 +92,12 @@ struct VectorEnv::Impl {
       truncated[e] = true;
     }
     for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
+    envs[e]->Active(agent_ended);
+    for (int a = 0; a < spec.num_agents; ++a) agent_ended[a] = took_part[a] && (terminated[e] || !agent_ended[a]);
     if (terminated[e] || truncated[e]) {
       std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
+      envs[e]->GlobalState(final_state.data() + e * spec.global_state_size);
+      envs[e]->EpisodeMetrics(episode_metrics.data() + e * spec.episode_metrics.size());
       episode_return[e] = return_so_far[e];
       episode_length[e] = step[e];
       BeginEpisode(e, episode[e] + 1);
@@ -109,13 +127,9 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Make(const Options& option
   if (options.num_envs < 1) {
     return absl::InvalidArgumentError(absl::StrCat("num_envs: got ", options.num_envs, ", want at least 1"));
   }
-  std::vector<std::unique_ptr<Env>> envs;
-  for (int e = 0; e < options.num_envs; ++e) {
-    absl::StatusOr<std::unique_ptr<Env>> env = MakeEnv(options.env_id, options.latency);
-    if (!env.ok()) return env.status();
-    envs.push_back(*std::move(env));
-  }
-  return Wrap(std::move(envs), options);
+  auto envs = MakeEnvs(options.env_id, options.num_envs, options.env);
+  if (!envs.ok()) return envs.status();
+  return Wrap(*std::move(envs), options);
 }
 
 absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::unique_ptr<Env>> envs,
@@ -157,6 +171,10 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.truncated.resize(num_envs);
   impl.episode_return.resize(num_envs);
   impl.episode_length.resize(num_envs);
+  impl.active.resize(num_envs * spec.num_agents);
+  impl.agent_terminated.resize(num_envs * spec.num_agents);
+  impl.final_state.resize(num_envs * spec.global_state_size);
+  impl.episode_metrics.resize(num_envs * spec.episode_metrics.size());
   return vector_env;
 }
 
@@ -208,8 +226,9 @@ void VectorEnv::SaveState(double* state) const {
 VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
   for (size_t e = 0; e < impl.envs.size(); ++e) impl.StepOne(e, action + e * impl.action_row);
-  return {impl.reward.data(),    impl.terminated.data(),     impl.truncated.data(),
-          impl.final_obs.data(), impl.episode_return.data(), impl.episode_length.data()};
+  return {impl.reward.data(),         impl.terminated.data(),     impl.truncated.data(), impl.final_obs.data(),
+          impl.episode_return.data(), impl.episode_length.data(), impl.active.data(),    impl.agent_terminated.data(),
+          impl.final_state.data(),    impl.episode_metrics.data()};
 }
 
 void VectorEnv::Observe(float* obs) const { std::copy(impl_->obs.begin(), impl_->obs.end(), obs); }

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
-#include "env/synthetic/latency.h"
+#include "env/env_options.h"
 
 namespace skein {
 
@@ -23,7 +23,7 @@ class VectorEnv {
     uint64_t seed = 1;
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
-    LatencyOptions latency;  // Of Latency-v0.
+    EnvOptions env;  // Of particular environments.
   };
   // What one step did to each environment, all buffers owned by the VectorEnv and overwritten by the next Step.
   struct StepResult {
@@ -35,10 +35,15 @@ class VectorEnv {
     const float* final_obs;
     const double* episode_return;   // [E], summed over agents and steps; valid if the episode ended
     const int64_t* episode_length;  // [E]; valid if the episode ended
+    // [E, A]: the agent took part in this step; its part of the episode ended in this step in a terminal state, with
+    // the episode or before it.
+    const uint8_t* active;
+    const uint8_t* agent_terminated;
+    const float* final_state;      // [E, G], as final_obs
+    const float* episode_metrics;  // [E, P], valid if the episode ended
   };
 
-  // InvalidArgument: unknown id, num_envs < 1, max_episode_steps < 0, or as MakeLatency. Internal: MuJoCo refuses the
-  // model.
+  // InvalidArgument: num_envs < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
   // The same over environments that no registry knows, all of one spec; env_id and num_envs are not read.
   // InvalidArgument: no environments, max_episode_steps < 0.

@@ -18,8 +18,7 @@ struct ActorCriticOptions {
   int64_t obs_size = 0;
   int64_t action_size = 0;
   bool discrete = false;
-  int64_t critic_input_size =
-      0;  // 0 = obs_size; the global state's size for a central critic. Unused with shared_trunk.
+  int64_t critic_input_size = 0;  // 0 = obs_size; more for a central critic. Unused with shared_trunk.
   std::vector<int64_t> hidden = {64, 64};
   ActivationKind activation = ActivationKind::kTanh;
   bool shared_trunk = false;

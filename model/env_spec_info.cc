@@ -11,6 +11,7 @@ v1::EnvSpecInfo MakeEnvSpecInfo(const EnvSpec& spec) {
   info.set_discrete(spec.discrete);
   info.set_num_agents(spec.num_agents);
   info.set_global_state_size(spec.global_state_size);
+  info.mutable_episode_metrics()->Assign(spec.episode_metrics.begin(), spec.episode_metrics.end());
   return info;
 }
 

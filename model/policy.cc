@@ -74,7 +74,8 @@ ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const E
   options.obs_size = spec.obs_size;
   options.action_size = spec.action_size;
   options.discrete = spec.discrete;
-  options.critic_input_size = config.shared_trunk() ? 0 : spec.global_state_size;
+  const bool central = config.central_critic() && !config.shared_trunk() && spec.global_state_size > 0;
+  options.critic_input_size = central ? spec.obs_size + spec.global_state_size : 0;
   options.hidden.assign(config.hidden().begin(), config.hidden().end());
   options.activation = ToActivationKind(config.activation());
   options.shared_trunk = config.shared_trunk();

@@ -16,7 +16,9 @@
 
 namespace skein {
 
-// REQUIRES: config is resolved (every field set). A shared trunk reads observations, so it rules out a central critic.
+// REQUIRES: config is resolved (every field set). A central critic reads an agent's observation and the global state,
+// in this order (Yu et al. 2022, "The surprising effectiveness of PPO in cooperative multi-agent games", 5.3). A shared
+// trunk reads observations and so rules it out.
 ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec);
 
 // A published policy, ready to act. Immutable: share by shared_ptr<const Policy>, any number of threads.

@@ -27,7 +27,9 @@ TEST(VectorEnv, AllocatesNothingAfterConstruction) {
   for (const EnvInfo& info : ListEnvs()) {
     const std::unique_ptr<VectorEnv> env =
         VectorEnv::Make({.env_id = info.id, .num_envs = 4, .max_episode_steps = 10}).value();
-    std::vector<float> action(4 * info.spec.action_size), obs(4 * info.spec.obs_size);
+    const size_t agents = 4 * info.spec.num_agents;
+    std::vector<float> action(agents * info.spec.action_size), obs(agents * info.spec.obs_size);
+    std::vector<float> global(4 * info.spec.global_state_size);
     std::vector<double> state(4 * env->state_size());
     const int64_t before = allocations;
     EXPECT_GT(before, 0);  // The counter counts.
@@ -35,7 +37,7 @@ TEST(VectorEnv, AllocatesNothingAfterConstruction) {
     for (int t = 0; t < 50; ++t) {  // Five resets.
       env->Step(action.data());
       env->Observe(obs.data());
-      env->GlobalState(nullptr);
+      env->GlobalState(global.data());
     }
     env->SaveState(state.data());
     EXPECT_TRUE(env->LoadState(0, state.data()).ok());

@@ -135,7 +135,7 @@ TEST(Latency, TheDataDoNotDependOnTheTimes) {
   std::vector<double> states[2];
   for (int i = 0; i < 2; ++i) {
     VectorEnv::Options options = {.env_id = "Latency-v0", .num_envs = 2};
-    if (i == 1) options.latency = {.step_ms = 0.001, .distribution = Distribution::kPareto, .slow_envs = 1};
+    if (i == 1) options.env.latency = {.step_ms = 0.001, .distribution = Distribution::kPareto, .slow_envs = 1};
     const std::unique_ptr<VectorEnv> env = VectorEnv::Make(options).value();
     env->ResetAll(0);
     const float action[] = {0.1f, -0.2f};
@@ -148,7 +148,7 @@ TEST(Latency, TheDataDoNotDependOnTheTimes) {
 
 TEST(Latency, EnvironmentsSleepOneAfterTheOtherAndTheFirstOnesLonger) {
   VectorEnv::Options options = {.env_id = "Latency-v0", .num_envs = 2};
-  options.latency = {.step_ms = 0.2, .slow_envs = 5, .slow_factor = 4};
+  options.env.latency = {.step_ms = 0.2, .slow_envs = 5, .slow_factor = 4};
   const std::unique_ptr<VectorEnv> env = VectorEnv::Make(options).value();
   env->ResetAll(4);  // Environments 4, a slow one, and 5.
   const float action[] = {0, 0};

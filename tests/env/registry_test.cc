@@ -11,7 +11,7 @@ TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
   std::vector<std::string> ids;
   for (const EnvInfo& info : ListEnvs()) ids.push_back(info.id);
   EXPECT_THAT(ids, testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "Latency-v0", "MountainCarContinuous-v0",
-                                        "Pendulum-v1"));
+                                        "Pendulum-v1", "UavCover-v0", "UavNavigate-v0"));
 }
 
 TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {
@@ -27,6 +27,16 @@ TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {
     EXPECT_EQ(info.spec.action_low.size(), bounds);
     EXPECT_EQ(info.spec.action_high.size(), bounds);
   }
+}
+
+TEST(Registry, MakesAsManyAsAsked) {
+  for (const EnvInfo& info : ListEnvs()) {
+    const auto envs = MakeEnvs(info.id, 3);
+    ASSERT_TRUE(envs.ok()) << envs.status();
+    EXPECT_EQ(envs->size(), 3u);
+    for (const std::unique_ptr<Env>& env : *envs) EXPECT_EQ(env->spec().id, info.id);
+  }
+  EXPECT_EQ(MakeEnvs("HalfCheeta-v5", 3).status(), MakeEnv("HalfCheeta-v5").status());
 }
 
 TEST(Registry, AnUnknownIdNamesTheNearestAndWhereAllAreListed) {

@@ -25,7 +25,7 @@ std::vector<double> State(const VectorEnv& env) {
 }
 
 void StepRandomly(VectorEnv& env, RandomStream& random, int steps) {
-  std::vector<float> action(kEnvs * (env.spec().discrete ? 1 : env.spec().action_size));
+  std::vector<float> action(kEnvs * env.spec().num_agents * (env.spec().discrete ? 1 : env.spec().action_size));
   for (int t = 0; t < steps; ++t) {
     for (float& a : action) a = static_cast<float>(random.Uniform(-1, 2));
     env.Step(action.data());
@@ -44,7 +44,7 @@ TEST(VectorEnvState, ContinuesBitForBitAcrossEpisodes) {
     EXPECT_EQ(resumed->env_index(1), 5u);
     EXPECT_EQ(resumed->episode(1), whole->episode(1));
     EXPECT_EQ(resumed->step(1), whole->step(1));
-    std::vector<float> obs(kEnvs * info.spec.obs_size), resumed_obs(obs.size());
+    std::vector<float> obs(kEnvs * info.spec.num_agents * info.spec.obs_size), resumed_obs(obs.size());
     whole->Observe(obs.data());
     resumed->Observe(resumed_obs.data());
     EXPECT_EQ(obs, resumed_obs) << info.id;

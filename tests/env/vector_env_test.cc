@@ -183,7 +183,8 @@ TEST(VectorEnv, DiscreteActionsOutOfRangeBecomeTheNearestChoice) {
 std::vector<float> HistoryOfFive(const std::string& id, int first_env, int num_envs, int steps) {
   const std::unique_ptr<VectorEnv> env = Make(id, num_envs, 20);
   env->ResetAll(first_env);
-  const int size = env->spec().obs_size, reals = env->spec().discrete ? 1 : env->spec().action_size;
+  const int agents = env->spec().num_agents, size = agents * env->spec().obs_size;
+  const int reals = agents * (env->spec().discrete ? 1 : env->spec().action_size);
   std::vector<float> history, action(num_envs * reals);
   std::vector<RandomStream> streams;
   for (int e = 0; e < num_envs; ++e) {

@@ -62,11 +62,12 @@ TEST(MakeActorCriticOptions, TakesSizesFromTheSpecAndTheRestFromTheConfig) {
   config.set_init_gain(1.25);
   config.set_policy_head_scale(0.5);
   config.set_init_log_std(-1);
+  config.set_central_critic(true);
   const ActorCriticOptions options = MakeActorCriticOptions(config, spec);
   EXPECT_EQ(options.obs_size, 17);
   EXPECT_EQ(options.action_size, 6);
   EXPECT_TRUE(options.discrete);
-  EXPECT_EQ(options.critic_input_size, 30);
+  EXPECT_EQ(options.critic_input_size, 47);  // An observation and the global state.
   EXPECT_EQ(options.hidden, (std::vector<int64_t>{32, 16}));
   EXPECT_EQ(options.activation, ActivationKind::kElu);
   EXPECT_FALSE(options.shared_trunk);
@@ -87,6 +88,7 @@ TEST(MakeActorCriticOptions, ASharedTrunkRulesOutACentralCritic) {
   EnvSpec spec;
   spec.global_state_size = 30;
   v1::ModelConfig config;
+  config.set_central_critic(true);
   config.set_shared_trunk(true);
   const ActorCriticOptions options = MakeActorCriticOptions(config, spec);
   EXPECT_TRUE(options.shared_trunk);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a UAV and a critic see.
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "env/uav/tensor/tensor_world.h"
+
+namespace skein {
+namespace {
+
+using torch::indexing::Slice;
+
+// A neighbour's key is its squared distance, whose bits as a number are in the same order, and then its number: a whole
+// number, which a double holds exactly.
+constexpr int64_t kNumbers = 256;
+constexpr double kNobody = 0x1p52;
+
+}  // namespace
+
+TensorWorld::View TensorWorld::Look(const torch::Tensor& worlds) const {
+  const auto of = [&](const torch::Tensor& all) { return worlds.defined() ? all.index_select(0, worlds) : all; };
+  View view;
+  view.x = of(state_.x);
+  view.y = of(state_.y);
+  view.vx = of(state_.vx);
+  view.vy = of(state_.vy);
+  view.target_x = of(state_.target_x);
+  view.target_y = of(state_.target_y);
+  view.distance = of(state_.distance);
+  view.active = of(state_.status) == 0;
+  view.step = of(state_.step);
+  view.row = of(Row());
+  if (options_.task == UavTask::kCover) view.unvisited_cells = of(state_.unvisited_cells);
+  return view;
+}
+
+torch::Tensor TensorWorld::TimeLeft(const torch::Tensor& step) const {
+  return (1 - step.to(torch::kFloat32) / step_limit_).clamp_min_(0);
+}
+
+torch::Tensor TensorWorld::Patch(const torch::Tensor& maps, const View& view, const torch::Tensor& i,
+                                 const torch::Tensor& j) const {
+  const int64_t side = layout_.patch_side, reach = options_.uav.sensing_radius;
+  const torch::Tensor windows = maps.view({-1, stride_, stride_}).unfold(1, side, 1).unfold(2, side, 1);
+  return windows.index({view.row.unsqueeze(1), j + (pad_ - reach), i + (pad_ - reach)})
+      .reshape({i.size(0), uavs_, side * side})
+      .to(torch::kFloat32);
+}
+
+torch::Tensor TensorWorld::Neighbours(const View& view, bool whole) const {
+  const int64_t worlds = view.x.size(0), most = options_.uav.neighbours, found = std::min<int64_t>(most, uavs_);
+  const auto floats = view.x.options();
+  if (found == 0) return torch::zeros({worlds, uavs_, most * kUavNeighbourFloats}, floats);
+  const auto reach = static_cast<float>(options_.uav.sensing_radius);
+  const torch::Tensor squares = whole && squares_.defined() ? squares_ : PairSquares(view.x, view.y, view.active);
+  const auto without = [](const torch::Tensor& keys, const torch::Tensor& these) {
+    return torch::maximum(keys, these.to(torch::kFloat64).mul_(kNobody));
+  };
+  torch::Tensor keys = squares.view(torch::kInt32).to(torch::kFloat64) * kNumbers + number_;
+  keys = without(keys, squares > reach * reach);
+  std::vector<torch::Tensor> nearest;
+  for (int64_t k = 0; k < found; ++k) {
+    nearest.push_back(keys.amin(0));
+    if (k + 1 < found) keys = without(keys, keys == nearest.back());
+  }
+  const torch::Tensor key = torch::stack(nearest, 2);  // [worlds, N, found]
+  const torch::Tensor there = key < kNobody;
+  const torch::Tensor who = key.to(torch::kInt64).bitwise_and(kNumbers - 1).mul_(there).view({worlds, uavs_ * found});
+  const auto less_own = [&](const torch::Tensor& all) {
+    return all.gather(1, who).view({worlds, uavs_, found}) - all.unsqueeze(2);
+  };
+  const torch::Tensor seen = torch::stack({less_own(view.x) / reach_divisor_, less_own(view.y) / reach_divisor_,
+                                           less_own(view.vx) / speed_divisor_, less_own(view.vy) / speed_divisor_,
+                                           torch::ones({worlds, uavs_, found}, floats)},
+                                          3)
+                                 .mul_(there.to(torch::kFloat32).unsqueeze(3))
+                                 .view({worlds, uavs_, found * kUavNeighbourFloats});
+  if (found == most) return seen;
+  return torch::cat({seen, torch::zeros({worlds, uavs_, (most - found) * kUavNeighbourFloats}, floats)}, 2);
+}
+
+void TensorWorld::Observe(torch::Tensor obs, const torch::Tensor& worlds) const {
+  const torch::NoGradGuard no_grad;
+  const View view = Look(worlds);
+  const torch::Tensor i = view.x.floor(), j = view.y.floor();
+  std::vector<torch::Tensor> numbers = {view.x * 2 / side_ - 1,
+                                        view.y * 2 / side_ - 1,
+                                        (view.x - i) * 2 - 1,
+                                        (view.y - j) * 2 - 1,
+                                        view.vx / speed_divisor_,
+                                        view.vy / speed_divisor_,
+                                        TimeLeft(view.step).unsqueeze(1).expand_as(view.x)};
+  if (options_.task == UavTask::kNavigate) {
+    const torch::Tensor dx = view.target_x - view.x, dy = view.target_y - view.y;
+    // The distance of one that takes no part may be 0, and what is multiplied with 0 in the end must be finite.
+    const torch::Tensor distance = view.distance.masked_fill(view.active.logical_not(), 1);
+    for (const torch::Tensor& number :
+         {dx / side_, dy / side_, dx / distance, dy / distance, distance / (distance + 1)}) {
+      numbers.push_back(number);
+    }
+  }
+  const auto headings = Slice(1, torch::indexing::None);
+  const torch::Tensor feelers = Touch(view.x.unsqueeze(2) + step_x_.index({headings}),
+                                      view.y.unsqueeze(2) + step_y_.index({headings}), view.row.view({-1, 1, 1}))
+                                    .hit.to(torch::kFloat32);
+  const torch::Tensor column = i.to(torch::kInt64), line = j.to(torch::kInt64);
+  std::vector<torch::Tensor> parts = {torch::stack(numbers, 2), feelers, Patch(state_.occupied, view, column, line)};
+  if (options_.task == UavTask::kCover) parts.push_back(Patch(state_.unvisited, view, column, line));
+  parts.push_back(Neighbours(view, !worlds.defined()));
+  torch::cat_out(obs, parts, 2);
+  obs.mul_(view.active.to(torch::kFloat32).unsqueeze(2));
+}
+
+void TensorWorld::GlobalState(torch::Tensor global, const torch::Tensor& worlds) const {
+  const torch::NoGradGuard no_grad;
+  const View view = Look(worlds);
+  std::vector<torch::Tensor> numbers = {torch::ones_like(view.x), view.x * 2 / side_ - 1, view.y * 2 / side_ - 1,
+                                        view.vx / speed_divisor_, view.vy / speed_divisor_};
+  if (options_.task == UavTask::kNavigate) {
+    numbers.push_back((view.target_x - view.x) / side_);
+    numbers.push_back((view.target_y - view.y) / side_);
+  }
+  const torch::Tensor uavs = torch::stack(numbers, 2)
+                                 .masked_fill_(view.active.logical_not().unsqueeze(2), 0)
+                                 .view({view.x.size(0), uavs_ * layout_.uav_floats});
+  std::vector<torch::Tensor> parts = {uavs, TimeLeft(view.step).unsqueeze(1),
+                                      state_.occupied_share.index_select(0, view.row)};
+  if (options_.task == UavTask::kCover) parts.push_back(view.unvisited_cells / block_cells_);
+  torch::cat_out(global, parts, 1);
+}
+
+}  // namespace skein

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/philox.h"
+#include "env/env.h"
+#include "env/uav/tensor/tensor_philox.h"
+#include "env/uav/uav_layout.h"
+#include "env/uav/uav_options.h"
+#include "env/uav/uav_world.h"
+
+namespace skein {
+
+// E UAV worlds as tensors on one device: what VectorEnv over UavWorld does, with the same discrete outcomes and, up to
+// rounding of sums, the same numbers, for the same (seed, env index, episode, actions). docs/environments.md has the
+// formulas, docs/decisions/maps-ahead-of-need.md how episodes begin.
+//   ResetAll -> { Observe, Advance, BeginEpisodes } over and over; Step is the last two at once
+// Nothing in a step waits for the device or depends on data on the host. Not thread-safe. Torch's exceptions pass.
+class TensorWorld {
+ public:
+  struct Options {
+    UavTask task = UavTask::kNavigate;
+    UavOptions uav;
+    int64_t num_envs = 1;  // E
+    uint64_t seed = 1;
+    uint64_t first_env = 0;  // Run-wide index of the first world.
+    RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
+    int max_episode_steps = 0;  // 0 = the environment's own limit.
+    torch::Device device = torch::kCPU;
+    int64_t prepared_per_step = 0;  // See PrepareAtOnce; 0 = all.
+  };
+  // What one step did, as VectorEnv::StepResult; all tensors are new ones on the device.
+  struct StepResult {
+    torch::Tensor reward;            // float32 [E, A]
+    torch::Tensor terminated;        // bool [E]
+    torch::Tensor truncated;         // bool [E]
+    torch::Tensor active;            // bool [E, A], took part in the step
+    torch::Tensor agent_terminated;  // bool [E, A]
+    torch::Tensor ended;            // bool [E], terminated or truncated; what follows is valid where it is set, else of
+                                    // the episode so far.
+    torch::Tensor episode_return;   // float64 [E]
+    torch::Tensor episode_length;   // int64 [E]
+    torch::Tensor episode_metrics;  // float32 [E, P]; path_ratio is 0, see PathRatio
+    torch::Tensor episode;          // int64 [E], its number
+    torch::Tensor status;           // uint8 [E, A], UavStatus
+    torch::Tensor flown;            // float32 [E, A]
+    // Only of Step: before the next episode begins.
+    torch::Tensor final_obs;    // float32 [E, A, O]
+    torch::Tensor final_state;  // float32 [E, G]
+  };
+
+  // InvalidArgument: as CheckUavOptions; num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+  static absl::StatusOr<std::unique_ptr<TensorWorld>> Make(const Options& options);
+
+  const EnvSpec& spec() const { return spec_; }  // max_episode_steps is the limit in force.
+  int64_t num_envs() const { return envs_; }
+  // Doubles for each world in SaveState; rows are VectorEnv's.
+  int64_t state_size() const { return kBookkeeping + layout_.saved_size; }
+
+  // Begins episode 0 everywhere. All else needs this or LoadState first.
+  void ResetAll();
+  StepResult Step(const torch::Tensor& action);
+  // action: int64 [E, A] choices or float32 [E, A, 2], on the device; brought into range as VectorEnv does. Worlds
+  // whose episode ended stay as they are until BeginEpisodes, which must come before the next step; until then Observe
+  // and GlobalState show the end.
+  StepResult Advance(const torch::Tensor& action);
+  void BeginEpisodes();
+
+  // Into float32 [E, A, O] and [E, G], contiguous. With int64 [K] `worlds`: of these, into [K, A, O] and [K, G].
+  void Observe(torch::Tensor obs, const torch::Tensor& worlds = {}) const;
+  void GlobalState(torch::Tensor state, const torch::Tensor& worlds = {}) const;
+
+  // Waits for the device. float64 [E, S] on the CPU, rows as VectorEnv::SaveState writes them.
+  torch::Tensor SaveState() const;
+  // InvalidArgument: as VectorEnv::LoadState; nothing has changed.
+  absl::Status LoadState(const torch::Tensor& state);
+  // Steps done in the current episodes, on the CPU. Waits for the device.
+  std::vector<int64_t> Steps() const;
+
+  // How many next episodes' maps are made in each step, at most E; results do not depend on it, unless missed() is
+  // true.
+  void PrepareAtOnce(int64_t worlds) { prepared_per_step_ = std::min(std::max<int64_t>(worlds, 1), envs_); }
+  int64_t prepared_per_step() const { return prepared_per_step_; }
+  // Whether an episode began, since ResetAll, LoadState or Restore, whose map had not been made: then all since is
+  // void. Never if all are made in each step. Waits for the device.
+  bool missed() const;
+
+  // The state on the device, to go back to.
+  struct Snapshot {
+    std::vector<torch::Tensor> tensors;
+  };
+  Snapshot Save() const;
+  void Restore(const Snapshot& snapshot);
+
+  // The metric path_ratio of a finished episode of run-wide environment `env_index` that began by Reset; status and
+  // flown [A] as StepResult has them. On the host, by the search that UavWorld uses. 0 for UavCover.
+  float PathRatio(uint64_t env_index, uint64_t episode, const uint8_t* status, const float* flown) const;
+
+ private:
+  static constexpr int kBookkeeping = 3;  // Episode, step, return so far.
+
+  // What goes on, [E, ...] on the device. Worlds have two maps, used in turn: that of episode n is in row 2 e + n % 2.
+  struct State {
+    torch::Tensor episode, step, left_to_visit, free;                 // int64 [E]
+    torch::Tensor episode_return;                                     // float64 [E]
+    torch::Tensor separation_squared;                                 // float32 [E]
+    torch::Tensor x, y, vx, vy, target_x, target_y, distance, flown;  // float32 [E, N]
+    torch::Tensor status;                                             // uint8 [E, N]
+    torch::Tensor start, target;                                      // int64 [E, N], cells
+    torch::Tensor occupied, unvisited;                                // uint8 [2 E, padded grid]
+    torch::Tensor around;                                             // int16 [2 E, padded grid], see Around
+    torch::Tensor occupied_share;                                     // float32 [2 E, G^2], of blocks
+    torch::Tensor unvisited_cells;                                    // float32 [E, G^2], of blocks; UavCover
+    torch::Tensor next_episode;                                       // int64 [E], whose map is in the other row
+    torch::Tensor next_start, next_target;                            // int64 [E, N]
+    torch::Tensor next_unvisited_cells;                               // float32 [E, G^2]
+    template <typename Visit>
+    void Each(Visit visit) {
+      for (torch::Tensor* tensor : {&episode,
+                                    &step,
+                                    &left_to_visit,
+                                    &free,
+                                    &episode_return,
+                                    &separation_squared,
+                                    &x,
+                                    &y,
+                                    &vx,
+                                    &vy,
+                                    &target_x,
+                                    &target_y,
+                                    &distance,
+                                    &flown,
+                                    &status,
+                                    &start,
+                                    &target,
+                                    &occupied,
+                                    &unvisited,
+                                    &around,
+                                    &occupied_share,
+                                    &unvisited_cells,
+                                    &next_episode,
+                                    &next_start,
+                                    &next_target,
+                                    &next_unvisited_cells}) {
+        visit(tensor);
+      }
+    }
+  };
+  // The worlds that are looked at.
+  struct View {
+    torch::Tensor x, y, vx, vy, target_x, target_y, distance;  // [K, N]
+    torch::Tensor active;                                      // bool [K, N]
+    torch::Tensor step, row;                                   // [K]
+    torch::Tensor unvisited_cells;                             // [K, G^2]
+  };
+  struct Contact {
+    torch::Tensor cell;  // int64, into the flattened maps
+    torch::Tensor hit;   // bool
+  };
+
+  explicit TensorWorld(const Options& options);
+  void MakeConstants();
+  torch::Tensor Scalar(double value) const;  // float32 [] on the device, for divisions.
+
+  // Maps.
+  torch::Tensor Around(const torch::Tensor& occupied) const;
+  torch::Tensor BlockCounts(const torch::Tensor& padded_cells) const;
+  void Prepare(const torch::Tensor& worlds, const torch::Tensor& episode);
+  // Episode `next_episode` where `begins` [E].
+  void Begin(const torch::Tensor& begins);
+  void MeasureSeparation();
+
+  torch::Tensor Row() const;  // int64 [E], of the current maps.
+  // Whether discs at (x, y) [K, ...] touch what is occupied in maps `row`, of x's shape but for sizes of 1.
+  Contact Touch(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& row) const;
+  // Squared distances [N, K, N] of those that are active, between others the largest float.
+  torch::Tensor PairSquares(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& active) const;
+  std::pair<torch::Tensor, torch::Tensor> Velocity(const torch::Tensor& action) const;
+  // Marks cells and returns what each UAV gets for it, [E, N].
+  torch::Tensor Visit(const torch::Tensor& cell, const torch::Tensor& row, const torch::Tensor& visits);
+  torch::Tensor Metrics() const;
+  View Look(const torch::Tensor& worlds) const;
+  torch::Tensor TimeLeft(const torch::Tensor& step) const;
+  torch::Tensor Patch(const torch::Tensor& maps, const View& view, const torch::Tensor& i,
+                      const torch::Tensor& j) const;
+  // `whole`: the view is of all worlds.
+  torch::Tensor Neighbours(const View& view, bool whole) const;
+  absl::Status CheckRows(const torch::Tensor& state) const;
+
+  // Constant after construction.
+  const Options options_;
+  const UavLayout layout_;
+  EnvSpec spec_;
+  const int64_t envs_, uavs_, size_;  // E, N, S
+  const int64_t pad_, stride_, grid_size_;
+  const float radius_, speed_;
+  const torch::Device device_;
+  const TensorPhilox philox_;
+  torch::Tensor side_, speed_divisor_, reach_divisor_, step_limit_, team_;  // Scalar()
+  torch::Tensor step_x_, step_y_;                                           // float32 [choices]
+  torch::Tensor walls_, open_;          // uint8 [padded grid]: 1 outside the arena; 1 within
+  torch::Tensor cells_, padded_index_;  // int64 [S^2]
+  torch::Tensor block_;                 // int64 [padded grid]
+  torch::Tensor block_cells_;           // float32 [G^2]
+  torch::Tensor worlds_, env_index_;    // int64 [E], from 0 and run-wide
+  torch::Tensor self_;                  // float32 [N, 1, N], the largest float where l = k
+  torch::Tensor earlier_, number_;      // bool [N, 1, N] l < k; int64 [N, 1, 1] l
+
+  int64_t prepared_per_step_;
+  State state_;
+  torch::Tensor ended_;                       // bool [E], by the last Advance.
+  torch::Tensor missed_;                      // bool []
+  torch::Tensor squares_;                     // PairSquares of all as they are now; undefined = not known.
+  mutable std::unique_ptr<UavWorld> native_;  // Of PathRatio, made when it is first asked.
+};
+
+}  // namespace skein

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "env/env.h"
+#include "env/uav/uav_options.h"
+
+// What both forms of the UAV world, arrays in C++ and tensors, have in common: constants, and where each number stands.
+// Formulas are in docs/environments.md.
+namespace skein {
+
+enum class UavTask { kNavigate, kCover };
+enum class UavStatus : unsigned char { kTakesPart = 0, kArrived = 1, kCrashed = 2 };
+
+inline constexpr int kUavStepLimit = 200;
+inline constexpr float kUavArrivalSquared = 0.25f;  // m^2; arrived if nearer than half a metre.
+inline constexpr float kSqrtHalf = 0.70710678118654752f;
+inline constexpr int kUavHeadings = 8;
+inline constexpr int kUavChoices = 1 + kUavHeadings;  // 0 stays.
+inline constexpr int kUavMapSide = 10;                // Blocks on a side of the global state's maps, at most.
+inline constexpr int kUavNeighbourFloats = 5;
+inline constexpr int kUavCellsInWord = 32;  // Of packed cells in the saved state.
+
+// Directions of the choices.
+inline constexpr float kUavDirectionX[kUavChoices] = {0, 1, kSqrtHalf, 0, -kSqrtHalf, -1, -kSqrtHalf, 0, kSqrtHalf};
+inline constexpr float kUavDirectionY[kUavChoices] = {0, 0, kSqrtHalf, 1, kSqrtHalf, 0, -kSqrtHalf, -1, -kSqrtHalf};
+
+// Sizes, and offsets of the parts of an observation, a global state and a saved state; -1 = the task has no such part.
+struct UavLayout {
+  int cells;       // S^2
+  int patch_side;  // 2 R + 1
+  int map_side;    // G
+
+  // Of an agent's observation. Position, place in the cell, velocity and time left come first.
+  int obs_time;
+  int obs_target;
+  int obs_feelers;
+  int obs_occupancy;
+  int obs_unvisited;
+  int obs_neighbours;
+  int obs_size;
+
+  // Of the global state; UAVs come first.
+  int uav_floats;  // For each UAV: takes part, position, velocity, target offset.
+  int global_time;
+  int global_occupancy;
+  int global_unvisited;
+  int global_size;
+
+  // Of the saved state. Steps and smallest squared separation come first.
+  int words;  // Packed cells are so many doubles.
+  int saved_obstacles;
+  int saved_visited;
+  int saved_uavs;  // [N, saved_uav]: x, y, vx, vy, status, flown, start cell, target cell.
+  int saved_uav;   // 8
+  int saved_size;
+};
+
+// REQUIRES: CheckUavOptions(options).ok().
+UavLayout MakeUavLayout(UavTask task, const UavOptions& options);
+
+// "UavNavigate-v0", "UavCover-v0". REQUIRES: CheckUavOptions(options).ok().
+EnvSpec MakeUavSpec(UavTask task, const UavOptions& options);
+
+}  // namespace skein

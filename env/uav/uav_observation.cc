@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a UAV and a critic see.
+#include <algorithm>
+#include <cmath>
+
+#include "env/uav/uav_place.h"
+#include "env/uav/uav_world.h"
+
+namespace skein {
+
+float UavWorld::TimeLeft(int env) const {
+  return std::max(0.0f, 1 - static_cast<float>(steps_[env]) / static_cast<float>(kUavStepLimit));
+}
+
+void UavWorld::ObserveCells(const uint8_t* cell, float* obs) const {
+  const int reach = options_.sensing_radius, side = layout_.patch_side;
+  const uint8_t* row = cell - reach * stride_ - reach;
+  for (int b = 0; b < side; ++b, row += stride_, obs += side) {
+    for (int a = 0; a < side; ++a) obs[a] = static_cast<float>(row[a]);
+  }
+}
+
+void UavWorld::ObserveNeighbours(int self, int taking_part, float* obs) const {
+  const int most = options_.neighbours;
+  std::fill_n(obs, most * kUavNeighbourFloats, 0.0f);
+  if (most == 0) return;
+  const float reach = static_cast<float>(options_.sensing_radius);
+  const float reach_squared = reach * reach;
+  const float* const x = scratch_.x.data();
+  const float* const y = scratch_.y.data();
+  float* const squares = scratch_.nearest_squared.data();
+  int* const nearest = scratch_.nearest.data();
+  int found = 0;
+  for (int k = 0; k < taking_part; ++k) {
+    const float dx = x[k] - x[self], dy = y[k] - y[self];
+    const float squared = dx * dx + dy * dy;
+    if (squared > reach_squared || k == self || (found == most && squared >= squares[most - 1])) continue;
+    // Insertion; of equals, which come in the order of their numbers, the first stays first.
+    int place = found < most ? found++ : most - 1;
+    for (; place > 0 && squares[place - 1] > squared; --place) {
+      squares[place] = squares[place - 1];
+      nearest[place] = nearest[place - 1];
+    }
+    squares[place] = squared;
+    nearest[place] = k;
+  }
+  for (int place = 0; place < found; ++place, obs += kUavNeighbourFloats) {
+    const int k = nearest[place];
+    obs[0] = (x[k] - x[self]) / reach;
+    obs[1] = (y[k] - y[self]) / reach;
+    obs[2] = (scratch_.vx[k] - scratch_.vx[self]) / speed_;
+    obs[3] = (scratch_.vy[k] - scratch_.vy[self]) / speed_;
+    obs[4] = 1;
+  }
+}
+
+void UavWorld::Observe(int env, float* obs) const {
+  const size_t first = size_t(env) * uavs_;
+  const int taking_part = Gather(env);
+  const uint8_t* const occupied = Origin(occupied_, env);
+  const uint8_t* const unvisited = Origin(unvisited_, env);
+  const float side = static_cast<float>(size_), time = TimeLeft(env);
+  int next = 0;  // That has not been written yet.
+  for (int k = 0; k < taking_part; ++k) {
+    const int n = scratch_.uav[k];
+    std::fill(obs + next * layout_.obs_size, obs + n * layout_.obs_size, 0.0f);
+    next = n + 1;
+    float* const own = obs + n * layout_.obs_size;
+    const float x = scratch_.x[k], y = scratch_.y[k];
+    const UavPlace place = PlaceAt(x, y);
+    own[0] = 2 * x / side - 1;
+    own[1] = 2 * y / side - 1;
+    own[2] = 2 * place.f - 1;
+    own[3] = 2 * place.g - 1;
+    own[4] = scratch_.vx[k] / speed_;
+    own[5] = scratch_.vy[k] / speed_;
+    own[layout_.obs_time] = time;
+    if (task_ == UavTask::kNavigate) {
+      float* const target = own + layout_.obs_target;
+      const float dx = target_x_[first + n] - x, dy = target_y_[first + n] - y, distance = distance_[first + n];
+      target[0] = dx / side;
+      target[1] = dy / side;
+      target[2] = dx / distance;
+      target[3] = dy / distance;
+      target[4] = distance / (distance + 1);
+    }
+    float* const feelers = own + layout_.obs_feelers;
+    for (int heading = 0; heading < kUavHeadings; ++heading) {
+      feelers[heading] =
+          HitsStatic(occupied, stride_, radius_, x + step_x_[heading + 1], y + step_y_[heading + 1]) ? 1 : 0;
+    }
+    const int cell = place.j * stride_ + place.i;
+    ObserveCells(occupied + cell, own + layout_.obs_occupancy);
+    if (task_ == UavTask::kCover) ObserveCells(unvisited + cell, own + layout_.obs_unvisited);
+    ObserveNeighbours(k, taking_part, own + layout_.obs_neighbours);
+  }
+  std::fill(obs + next * layout_.obs_size, obs + uavs_ * layout_.obs_size, 0.0f);
+}
+
+void UavWorld::GlobalState(int env, float* state) const {
+  const size_t first = size_t(env) * uavs_;
+  const float side = static_cast<float>(size_);
+  for (int n = 0; n < uavs_; ++n) {
+    float* const own = state + n * layout_.uav_floats;
+    std::fill_n(own, layout_.uav_floats, 0.0f);
+    const size_t uav = first + n;
+    if (status_[uav] != UavStatus::kTakesPart) continue;
+    own[0] = 1;
+    own[1] = 2 * x_[uav] / side - 1;
+    own[2] = 2 * y_[uav] / side - 1;
+    own[3] = vx_[uav] / speed_;
+    own[4] = vy_[uav] / speed_;
+    if (task_ == UavTask::kCover) continue;
+    own[5] = (target_x_[uav] - x_[uav]) / side;
+    own[6] = (target_y_[uav] - y_[uav]) / side;
+  }
+  state[layout_.global_time] = TimeLeft(env);
+  const size_t blocks = block_cells_.size();
+  for (size_t block = 0; block < blocks; ++block) {
+    state[layout_.global_occupancy + block] = occupied_map_[env * blocks + block] / block_cells_[block];
+  }
+  if (task_ == UavTask::kNavigate) return;
+  for (size_t block = 0; block < blocks; ++block) {
+    state[layout_.global_unvisited + block] = unvisited_map_[env * blocks + block] / block_cells_[block];
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/uav/uav_world.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "env/uav/uav_place.h"
+
+namespace skein {
+
+UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
+    : task_(task),
+      options_(options),
+      layout_(MakeUavLayout(task, options)),
+      spec_(MakeUavSpec(task, options)),
+      uavs_(options.uavs),
+      size_(options.size),
+      // A UAV that was loaded one cell outside of the arena looks so far, and one step and one cell farther.
+      pad_(options.sensing_radius + 2),
+      stride_(size_ + 2 * pad_),
+      grid_size_(stride_ * stride_),
+      radius_(static_cast<float>(options.radius)),
+      speed_(static_cast<float>(options.speed)),
+      shortest_path_(grid_size_) {
+  for (int choice = 0; choice < kUavChoices; ++choice) {
+    step_x_[choice] = speed_ * kUavDirectionX[choice];
+    step_y_[choice] = speed_ * kUavDirectionY[choice];
+  }
+  const int side = layout_.map_side;
+  block_.resize(grid_size_);
+  block_cells_.resize(side * side);
+  for (int j = 0; j < size_; ++j) {
+    for (int i = 0; i < size_; ++i) {
+      block_[At(i, j)] = j * side / size_ * side + i * side / size_;
+      block_cells_[block_[At(i, j)]] += 1;
+    }
+  }
+  occupied_.resize(size_t(envs) * grid_size_, 1);
+  unvisited_.resize(size_t(envs) * grid_size_);
+  occupied_map_.resize(size_t(envs) * side * side);
+  unvisited_map_.resize(size_t(envs) * side * side);
+  for (std::vector<int>* counts : {&steps_, &taking_part_, &left_to_visit_, &free_}) counts->resize(envs);
+  separation_squared_.resize(envs);
+  for (std::vector<float>* floats : {&x_, &y_, &vx_, &vy_, &target_x_, &target_y_, &distance_, &flown_}) {
+    floats->resize(size_t(envs) * uavs_);
+  }
+  status_.resize(size_t(envs) * uavs_);
+  start_.resize(size_t(envs) * uavs_);
+  target_.resize(size_t(envs) * uavs_);
+
+  scratch_.uav.resize(uavs_);
+  for (std::vector<float>* floats : {&scratch_.x, &scratch_.y, &scratch_.vx, &scratch_.vy, &scratch_.own}) {
+    floats->resize(uavs_);
+  }
+  scratch_.crashed.resize(uavs_);
+  scratch_.new_cell.resize(uavs_);
+  scratch_.nearest_squared.resize(options.neighbours + 1);
+  scratch_.nearest.resize(options.neighbours + 1);
+  scratch_.keys.resize(layout_.cells);
+}
+
+void UavWorld::Clear(int env) {
+  uint8_t* const occupied = occupied_.data() + size_t(env) * grid_size_;
+  uint8_t* const unvisited = unvisited_.data() + size_t(env) * grid_size_;
+  for (int j = 0; j < size_; ++j) {
+    std::fill_n(occupied + At(0, j), size_, uint8_t{0});
+    std::fill_n(unvisited + At(0, j), size_, uint8_t{1});
+  }
+  const size_t blocks = block_cells_.size();
+  std::fill_n(occupied_map_.begin() + env * blocks, blocks, 0.0f);
+  std::copy(block_cells_.begin(), block_cells_.end(), unvisited_map_.begin() + env * blocks);
+  free_[env] = left_to_visit_[env] = layout_.cells;
+  taking_part_[env] = uavs_;
+  steps_[env] = 0;
+  separation_squared_[env] = std::numeric_limits<float>::max();
+}
+
+void UavWorld::PlaceObstacle(int env, int cell) {
+  const int index = CellIndex(cell);
+  occupied_[size_t(env) * grid_size_ + index] = 1;
+  occupied_map_[env * block_cells_.size() + block_[index]] += 1;
+  MarkVisited(env, index);
+  --free_[env];
+}
+
+void UavWorld::MarkVisited(int env, int cell_index) {
+  uint8_t& unvisited = unvisited_[size_t(env) * grid_size_ + cell_index];
+  if (unvisited == 0) return;
+  unvisited = 0;
+  --left_to_visit_[env];
+  unvisited_map_[env * block_cells_.size() + block_[cell_index]] -= 1;
+}
+
+void UavWorld::SetTarget(size_t uav, int cell) {
+  target_[uav] = cell;
+  target_x_[uav] = static_cast<float>(cell % size_) + 0.5f;
+  target_y_[uav] = static_cast<float>(cell / size_) + 0.5f;
+  distance_[uav] = std::sqrt(DistanceSquared(uav));
+}
+
+float UavWorld::DistanceSquared(size_t uav) const {
+  const float dx = target_x_[uav] - x_[uav], dy = target_y_[uav] - y_[uav];
+  return dx * dx + dy * dy;
+}
+
+void UavWorld::Reset(int env, RandomStream& random) {
+  Clear(env);
+  std::vector<uint64_t>& keys = scratch_.keys;
+  for (size_t cell = 0; cell < keys.size(); ++cell) keys[cell] = uint64_t{random.NextUint32()} << 16 | cell;
+  const bool navigate = task_ == UavTask::kNavigate;
+  const auto starts = keys.begin() + options_.obstacles;
+  const auto end = starts + (navigate ? 2 : 1) * uavs_;
+  // The order of the obstacles among each other does not matter.
+  std::nth_element(keys.begin(), starts, keys.end());
+  std::partial_sort(starts, end, keys.end());
+  const auto cell_of = [](uint64_t key) { return static_cast<int>(key & 0xffff); };
+  for (auto key = keys.begin(); key != starts; ++key) PlaceObstacle(env, cell_of(*key));
+  for (int n = 0; n < uavs_; ++n) {
+    const size_t uav = size_t(env) * uavs_ + n;
+    start_[uav] = cell_of(starts[n]);
+    MarkVisited(env, CellIndex(start_[uav]));
+    x_[uav] = static_cast<float>(start_[uav] % size_) + 0.5f;
+    y_[uav] = static_cast<float>(start_[uav] / size_) + 0.5f;
+    vx_[uav] = vy_[uav] = flown_[uav] = 0;
+    status_[uav] = UavStatus::kTakesPart;
+    SetTarget(uav, navigate ? cell_of(starts[uavs_ + n]) : start_[uav]);
+  }
+  Collide(env, Gather(env));  // For the separation: starts are too far apart for collisions.
+}
+
+int UavWorld::Gather(int env) const {
+  const size_t first = size_t(env) * uavs_;
+  int taking_part = 0;
+  for (int n = 0; n < uavs_; ++n) {
+    if (status_[first + n] != UavStatus::kTakesPart) continue;
+    scratch_.uav[taking_part] = n;
+    scratch_.x[taking_part] = x_[first + n];
+    scratch_.y[taking_part] = y_[first + n];
+    scratch_.vx[taking_part] = vx_[first + n];
+    scratch_.vy[taking_part] = vy_[first + n];
+    ++taking_part;
+  }
+  return taking_part;
+}
+
+void UavWorld::Move(int env, const float* action, int taking_part) {
+  const size_t first = size_t(env) * uavs_;
+  const uint8_t* const occupied = Origin(occupied_, env);
+  for (int k = 0; k < taking_part; ++k) {
+    const int n = scratch_.uav[k];
+    float vx, vy;
+    if (options_.continuous) {
+      float ax = action[2 * n], ay = action[2 * n + 1];
+      const float squared = ax * ax + ay * ay;
+      if (squared > 1) {
+        const float length = std::sqrt(squared);
+        ax /= length;
+        ay /= length;
+      }
+      vx = speed_ * ax;
+      vy = speed_ * ay;
+    } else {
+      const int choice = static_cast<int>(action[n]);
+      vx = step_x_[choice];
+      vy = step_y_[choice];
+    }
+    const size_t uav = first + n;
+    vx_[uav] = vx;
+    vy_[uav] = vy;
+    x_[uav] = scratch_.x[k] += vx;
+    y_[uav] = scratch_.y[k] += vy;
+    flown_[uav] += std::sqrt(vx * vx + vy * vy);
+    scratch_.crashed[k] = HitsStatic(occupied, stride_, radius_, scratch_.x[k], scratch_.y[k]);
+  }
+}
+
+void UavWorld::Collide(int env, int taking_part) {
+  const float diameter = 2 * radius_;
+  const float diameter_squared = diameter * diameter;
+  const float* const x = scratch_.x.data();
+  const float* const y = scratch_.y.data();
+  uint8_t* const crashed = scratch_.crashed.data();
+  float smallest = separation_squared_[env];
+  for (int k = 0; k < taking_part; ++k) {
+    float nearest = std::numeric_limits<float>::max();
+    for (int l = k + 1; l < taking_part; ++l) {
+      const float dx = x[l] - x[k], dy = y[l] - y[k];
+      const float squared = dx * dx + dy * dy;
+      nearest = squared < nearest ? squared : nearest;
+    }
+    smallest = std::min(smallest, nearest);
+    if (nearest >= diameter_squared) continue;
+    crashed[k] = 1;
+    for (int l = k + 1; l < taking_part; ++l) {
+      const float dx = x[l] - x[k], dy = y[l] - y[k];
+      if (dx * dx + dy * dy < diameter_squared) crashed[l] = 1;
+    }
+  }
+  separation_squared_[env] = smallest;
+}
+
+void UavWorld::Visit(int env, int taking_part) {
+  const uint8_t* const unvisited = unvisited_.data() + size_t(env) * grid_size_;
+  const auto begin = scratch_.new_cell.begin(), end = begin + taking_part;
+  bool any = false;
+  for (int k = 0; k < taking_part; ++k) {
+    scratch_.new_cell[k] = -1;
+    if (scratch_.crashed[k] != 0) continue;
+    const UavPlace place = PlaceAt(scratch_.x[k], scratch_.y[k]);
+    const int index = At(place.i, place.j);
+    if (unvisited[index] == 0) continue;
+    scratch_.new_cell[k] = index;
+    any = true;
+  }
+  if (!any) return;
+  const float reward = static_cast<float>(options_.cover_reward);
+  for (int k = 0; k < taking_part; ++k) {
+    const int index = scratch_.new_cell[k];
+    if (index < 0) continue;
+    if (task_ == UavTask::kCover) scratch_.own[k] = reward / static_cast<float>(std::count(begin, end, index));
+    MarkVisited(env, index);
+  }
+}
+
+bool UavWorld::Step(int env, const float* action, float* reward) {
+  const size_t first = size_t(env) * uavs_;
+  const int taking_part = Gather(env);
+  std::fill_n(scratch_.own.begin(), taking_part, 0.0f);
+  Move(env, action, taking_part);
+  Collide(env, taking_part);
+  Visit(env, taking_part);
+  ++steps_[env];
+
+  const float progress = static_cast<float>(options_.progress_reward);
+  const float target = static_cast<float>(options_.target_reward);
+  const float collision = static_cast<float>(options_.collision_penalty);
+  const float step = static_cast<float>(options_.step_penalty);
+  const float share = static_cast<float>(options_.team_share);
+  float sum = 0;
+  for (int k = 0; k < taking_part; ++k) {
+    const size_t uav = first + scratch_.uav[k];
+    float own = scratch_.own[k];
+    bool arrived = false;
+    if (task_ == UavTask::kNavigate) {
+      const float squared = DistanceSquared(uav);
+      const float distance = std::sqrt(squared);
+      own = progress * (distance_[uav] - distance);
+      distance_[uav] = distance;
+      arrived = scratch_.crashed[k] == 0 && squared < kUavArrivalSquared;
+      if (arrived) own += target;
+    }
+    if (scratch_.crashed[k] != 0) own -= collision;
+    own -= step;
+    scratch_.own[k] = own;
+    sum += own;
+    if (arrived) status_[uav] = UavStatus::kArrived;
+    if (scratch_.crashed[k] != 0) status_[uav] = UavStatus::kCrashed;
+    if (arrived || scratch_.crashed[k] != 0) --taking_part_[env];
+  }
+  const float mean = sum / static_cast<float>(uavs_);
+  std::fill_n(reward, uavs_, 0.0f);
+  for (int k = 0; k < taking_part; ++k) {
+    reward[scratch_.uav[k]] = (1 - share) * scratch_.own[k] + share * mean;
+  }
+  return taking_part_[env] == 0 || (task_ == UavTask::kCover && left_to_visit_[env] == 0);
+}
+
+void UavWorld::Active(int env, uint8_t* active) const {
+  for (int n = 0; n < uavs_; ++n) active[n] = status_[size_t(env) * uavs_ + n] == UavStatus::kTakesPart;
+}
+
+}  // namespace skein

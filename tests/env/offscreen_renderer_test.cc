@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/mujoco/offscreen_renderer.h"
+
+#include <vector>
+
+#include "env/mujoco/half_cheetah.h"
+#include "env/mujoco/offscreen_context.h"
+#include "gmock/gmock.h"
+
+namespace skein {
+namespace {
+
+constexpr int kWidth = 160, kHeight = 120;
+
+std::vector<double> StateAt(double x) {
+  const auto env = MakeHalfCheetah().value();
+  RandomStream random(1, RandomPurpose::kEvaluation, 0, 0);
+  env->Reset(random);
+  std::vector<double> state(env->spec().state_size);
+  env->SaveState(state.data());
+  state[1] = x;
+  return state;
+}
+
+// The cheetah is the one thing in the picture with much more red than blue.
+int OrangePixels(const std::vector<uint8_t>& rgb, int first_row, int last_row) {
+  int count = 0;
+  for (size_t i = size_t(first_row) * kWidth * 3; i < size_t(last_row) * kWidth * 3; i += 3)
+    count += rgb[i] > rgb[i + 2] + 60;
+  return count;
+}
+
+TEST(OffscreenRenderer, FollowsTheCheetahOrSaysWhatIsMissing) {
+  auto renderer = OffscreenRenderer::MakeForHalfCheetah(kWidth, kHeight);
+  if (!renderer.ok()) {
+    EXPECT_TRUE(absl::IsUnavailable(renderer.status())) << renderer.status();
+    EXPECT_THAT(renderer.status().message(), testing::AllOf(testing::HasSubstr("libegl1"), testing::HasSubstr("EGL: "),
+                                                            testing::HasSubstr("OSMesa: ")));
+    GTEST_SKIP() << renderer.status();
+  }
+  std::vector<uint8_t> here(kWidth * kHeight * 3), there(here.size());
+  (*renderer)->Render(StateAt(0.25).data(), here.data());
+  // A metre and a half is some 40 pixels of 160: upright, it is in the middle rows of the picture.
+  EXPECT_GT(OrangePixels(here, kHeight / 4, kHeight * 3 / 4), 300);
+  EXPECT_LT(OrangePixels(here, 0, kHeight / 8), 1);
+  // A hundred metres on nothing but the overlay has changed; half a metre on the lines have, too.
+  (*renderer)->Render(StateAt(100.25).data(), there.data());
+  EXPECT_NEAR(OrangePixels(there, 0, kHeight), OrangePixels(here, 0, kHeight), 10);
+  const auto middle = [](const std::vector<uint8_t>& rgb) {
+    return std::vector<uint8_t>(rgb.begin() + kWidth * 3 * kHeight / 4, rgb.begin() + kWidth * 3 * kHeight * 3 / 4);
+  };
+  (*renderer)->Render(StateAt(0.75).data(), there.data());
+  EXPECT_NE(middle(here), middle(there));
+}
+
+TEST(OffscreenContext, OfEitherLibraryIsThereOrUnavailable) {
+  for (const auto make : {MakeEglContext, MakeOsMesaContext}) {
+    const auto context = make();
+    EXPECT_TRUE(context.ok() || absl::IsUnavailable(context.status())) << context.status();
+  }
+}
+
+}  // namespace
+}  // namespace skein
