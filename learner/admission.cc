@@ -168,8 +168,29 @@ size_t FindNotFinite(const float* values, size_t count) {
   return i;
 }
 
+namespace {
+
+// Of several agents: who ended took part, and whoever took part when the episode terminated has ended.
+absl::Status CheckAgentFlags(const CheckedBatch& batch, int64_t agents) {
+  for (size_t i = 0; i < batch.active.size(); ++i) {
+    const uint8_t active = batch.active[i], ended = batch.agent_terminated[i];
+    if (active > 1 || ended > active) {
+      return TensorError("agent_terminated", absl::StrCat("element ", i, " is ", int{ended}, " and active is ",
+                                                          int{active}, ", want 0 or 1 and 1 only of active ones"));
+    }
+    if (batch.terminated[i / agents] && ended != active) {
+      return TensorError("agent_terminated",
+                         absl::StrCat("element ", i, " is 0 of an active agent whose episode terminated, want 1"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked) {
   const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents(), O = shape.spec.obs_size();
+  const int64_t G = shape.spec.global_state_size(), P = shape.spec.episode_metrics_size();
   if (batch.header.steps() != T || batch.header.num_envs() != E) {
     return absl::InvalidArgumentError(absl::StrCat("steps x num_envs is ", batch.header.steps(), " x ",
                                                    batch.header.num_envs(), ", want ", T, " x ", E));
@@ -188,6 +209,13 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
   if (s.ok()) s = finder.Locate("reward", kFloat, {T, E, A}, &checked->reward);
   if (s.ok()) s = finder.Copy("terminated", v1::DATA_TYPE_UINT8, {T, E}, &checked->terminated);
   if (s.ok()) s = finder.Copy("truncated", v1::DATA_TYPE_UINT8, {T, E}, &checked->truncated);
+  if (s.ok() && G > 0) {
+    PieceReader state;
+    s = finder.Locate("state", shape.obs_dtype, {T + 1, E, G}, &state);
+    checked->state = FloatReader(state, shape.obs_dtype == v1::DATA_TYPE_BFLOAT16);
+  }
+  if (s.ok() && A > 1) s = finder.Copy("active", v1::DATA_TYPE_UINT8, {T, E, A}, &checked->active);
+  if (s.ok() && A > 1) s = finder.Copy("agent_terminated", v1::DATA_TYPE_UINT8, {T, E, A}, &checked->agent_terminated);
   if (!s.ok()) return s;
   int64_t truncations = 0, episodes = 0;
   for (int64_t i = 0; i < T * E; ++i) {
@@ -200,8 +228,11 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
     episodes += checked->terminated[i] + checked->truncated[i];
   }
   s = finder.CopyFloats("final_obs", shape.obs_dtype, {truncations, A, O}, &checked->final_obs);
+  if (s.ok() && G > 0) s = finder.CopyFloats("final_state", shape.obs_dtype, {truncations, G}, &checked->final_state);
+  if (s.ok() && P > 0) s = finder.CopyFloats("episode_metrics", kFloat, {episodes, P}, &checked->episode_metrics);
   if (s.ok()) s = finder.CopyFloats("episode_return", kFloat, {episodes}, &checked->episode_return);
   if (s.ok()) s = finder.Copy("episode_length", v1::DATA_TYPE_INT64, {episodes}, &checked->episode_length);
+  if (s.ok()) s = CheckAgentFlags(*checked, A);
   std::vector<double> state;
   if (s.ok()) s = finder.Copy("env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, &state);
   if (!s.ok()) return s;
@@ -239,6 +270,9 @@ absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& wan
   if (got.global_state_size() != want.global_state_size()) {
     return differs("global_state_size", got.global_state_size(), want.global_state_size());
   }
+  const std::string metrics = absl::StrJoin(got.episode_metrics(), " ");
+  const std::string want_metrics = absl::StrJoin(want.episode_metrics(), " ");
+  if (metrics != want_metrics) return differs("episode_metrics", metrics, want_metrics);
   return absl::OkStatus();
 }
 

@@ -21,7 +21,7 @@ struct BatchShape {
   int64_t env_state_size = 0;     // S
   int64_t max_episode_steps = 0;  // 0 = no limit.
   v1::EnvSpecInfo spec;
-  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Of obs and final_obs; or bfloat16.
+  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Of obs, final_obs, state and final_state; or bfloat16.
 };
 
 // The bytes of a tensor that came compressed.
@@ -33,24 +33,28 @@ struct Decompressed {
 // The tensors of a checked batch. The large ones are still where they were received, or decompressed, and their values
 // are not looked at yet: StagedBatch::Place does that while it copies them.
 struct CheckedBatch {
-  FloatReader obs;                      // float32 [T+1, E, A, O]
-  PieceReader action;                   // float32 [T, E, A, D], or int64 [T, E, A, 1] if discrete
-  PieceReader log_prob;                 // float32 [T, E, A]
-  PieceReader reward;                   // float32 [T, E, A]
-  std::vector<uint8_t> terminated;      // [T, E]
-  std::vector<uint8_t> truncated;       // [T, E]
-  std::vector<float> final_obs;         // [K, A, O], finite
-  std::vector<float> episode_return;    // [M], finite
-  std::vector<int64_t> episode_length;  // [M]
-  v1::Tensor env_state;                 // float64 [E, S], finite
-  uint64_t saved_bytes = 0;             // That bfloat16 and compression made the message smaller by.
+  FloatReader obs;                                // float32 [T+1, E, A, O]
+  PieceReader action;                             // float32 [T, E, A, D], or int64 [T, E, A, 1] if discrete
+  PieceReader log_prob;                           // float32 [T, E, A]
+  PieceReader reward;                             // float32 [T, E, A]
+  FloatReader state;                              // float32 [T+1, E, G]; only if G > 0
+  std::vector<uint8_t> terminated;                // [T, E]
+  std::vector<uint8_t> truncated;                 // [T, E]
+  std::vector<uint8_t> active, agent_terminated;  // [T, E, A]; empty if A = 1
+  std::vector<float> final_obs;                   // [K, A, O], finite
+  std::vector<float> final_state;                 // [K, G], finite
+  std::vector<float> episode_metrics;             // [M, P], finite
+  std::vector<float> episode_return;              // [M], finite
+  std::vector<int64_t> episode_length;            // [M]
+  v1::Tensor env_state;                           // float64 [E, S], finite
+  uint64_t saved_bytes = 0;                       // That bfloat16 and compression made the message smaller by.
   std::vector<std::unique_ptr<Decompressed>> decompressed;  // What readers above read from.
 };
 
-// Checks names, dtypes, shapes, byte counts, flags that are 0 or 1 and never both, one final observation per
-// truncation, one return per finished episode, and that the small tensors are finite; decompresses what is compressed.
-// Allocates nothing from a declared size that `shape` does not ask for. Pure, thread-safe; `checked` reads from what
-// `batch` was parsed from. InvalidArgument: "tensors.<name>: ..." with what it got and what it wants.
+// Checks names, dtypes, shapes, byte counts, flags that are 0 or 1 and do not contradict each other, one final
+// observation per truncation, one return per finished episode, and that the small tensors are finite; decompresses what
+// is compressed. Allocates nothing from a declared size that `shape` does not ask for. Pure, thread-safe; `checked`
+// reads from what `batch` was parsed from. InvalidArgument: "tensors.<name>: ..." with what it got and what it wants.
 absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked);
 
 // The first of `count` values that is NaN or infinite; `count` if none is.

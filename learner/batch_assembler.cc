@@ -56,6 +56,7 @@ StagedBatch::StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_
       A_(fragment_shape.spec.num_agents()),
       O_(fragment_shape.spec.obs_size()),
       D_(fragment_shape.spec.discrete() ? 1 : fragment_shape.spec.action_size()),
+      G_(fragment_shape.spec.global_state_size()),
       discrete_(fragment_shape.spec.discrete()),
       choices_(fragment_shape.spec.action_size()),
       varying_(slots * segments) {
@@ -76,6 +77,12 @@ void StagedBatch::Reset() {
   reward.resize(T_ * M);
   terminated.resize(T_ * M);
   truncated.resize(T_ * M);
+  if (A_ > 1) active.resize(T_ * M);
+  state.resize((T_ + 1) * num_envs() * G_);
+}
+
+int64_t StagedBatch::samples() const {
+  return active.empty() ? T_ * columns() : std::count(active.begin(), active.end(), uint8_t{1});
 }
 
 void StagedBatch::Keep(std::vector<int64_t> slots) {
@@ -89,6 +96,8 @@ void StagedBatch::Keep(std::vector<int64_t> slots) {
   KeepColumns(kept_, T_, slots_, W, &reward);
   KeepColumns(kept_, T_, slots_, W, &terminated);
   KeepColumns(kept_, T_, slots_, W, &truncated);
+  KeepColumns(kept_, T_, slots_, W, &active);
+  KeepColumns(kept_, T_ + 1, slots_, E_ * G_, &state);
 }
 
 absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatch& batch) {
@@ -106,6 +115,10 @@ absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatc
   }
   if (s.ok()) s = PlaceFloats("log_prob", batch.log_prob, F_, W, M, log_prob.data() + first);
   if (s.ok()) s = PlaceFloats("reward", batch.reward, F_, W, M, reward.data() + first);
+  if (s.ok() && G_ > 0) {
+    const int64_t row = num_envs() * G_;
+    s = PlaceFloats("state", batch.state, F_ + 1, E_ * G_, row, state.data() + start * row + slot * E_ * G_);
+  }
   if (!s.ok()) return s;
 
   Varying& varying = varying_[slot * segments_ + segment];
@@ -115,23 +128,36 @@ absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatc
     for (int64_t e = 0; e < E_; ++e) {
       const int64_t from = t * E_ + e, to = first + t * M + e * A_;
       for (int64_t a = 0; a < A_; ++a) {
-        terminated[to + a] = batch.terminated[from];
-        truncated[to + a] = batch.truncated[from];
+        if (A_ == 1) {
+          terminated[to] = batch.terminated[from];
+          truncated[to] = batch.truncated[from];
+          continue;
+        }
+        const int64_t agent = from * A_ + a;
+        active[to + a] = batch.active[agent];
+        terminated[to + a] = batch.agent_terminated[agent];
+        truncated[to + a] = batch.truncated[from] && batch.active[agent] && !batch.agent_terminated[agent];
       }
       if (!batch.truncated[from]) continue;
-      const float* row = batch.final_obs.data() + truncation++ * A_ * O_;
+      const float* const row = batch.final_obs.data() + truncation * A_ * O_;
       varying.final_obs.insert(varying.final_obs.end(), row, row + A_ * O_);
+      const float* const state_row = batch.final_state.data() + truncation * G_;
+      varying.final_state.insert(varying.final_state.end(), state_row, state_row + G_);
+      ++truncation;
       for (int64_t a = 0; a < A_; ++a) varying.final_index.push_back(from * A_ + a);
     }
   }
   varying.episode_return.assign(batch.episode_return.begin(), batch.episode_return.end());
   varying.episode_length = batch.episode_length;
+  varying.episode_metrics = batch.episode_metrics;
   return absl::OkStatus();
 }
 
 void StagedBatch::Seal() {
   final_obs.clear();
   final_index.clear();
+  final_state.clear();
+  episode_metrics.clear();
   episode_return.clear();
   episode_length.clear();
   const int64_t M = columns(), W = E_ * A_;
@@ -141,6 +167,8 @@ void StagedBatch::Seal() {
       const int64_t first = segment * F_ * M + static_cast<int64_t>(k) * W;
       for (int64_t index : piece.final_index) final_index.push_back(first + index / W * M + index % W);
       final_obs.insert(final_obs.end(), piece.final_obs.begin(), piece.final_obs.end());
+      final_state.insert(final_state.end(), piece.final_state.begin(), piece.final_state.end());
+      episode_metrics.insert(episode_metrics.end(), piece.episode_metrics.begin(), piece.episode_metrics.end());
       episode_return.insert(episode_return.end(), piece.episode_return.begin(), piece.episode_return.end());
       episode_length.insert(episode_length.end(), piece.episode_length.begin(), piece.episode_length.end());
     }

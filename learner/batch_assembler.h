@@ -33,6 +33,7 @@ class StagedBatch {
   int64_t steps() const { return T_; }
   int64_t columns() const { return num_envs() * A_; }
   int64_t num_envs() const { return static_cast<int64_t>(kept_.size()) * E_; }
+  int64_t samples() const;                                     // Steps of agents that took part.
   int64_t fragments() const { return slots_ * segments_; }     // There is room for.
   const std::vector<int64_t>& slots() const { return kept_; }  // That have columns, ascending.
 
@@ -41,23 +42,29 @@ class StagedBatch {
   std::vector<int64_t> action_index;  // [T, M]; empty if continuous
   std::vector<float> log_prob;        // [T, M]
   std::vector<float> reward;          // [T, M]
-  std::vector<uint8_t> terminated;    // [T, M], the same for all agents of an environment
-  std::vector<uint8_t> truncated;     // [T, M]
-  // After Seal():
-  std::vector<float> final_obs;      // [K, O]
-  std::vector<int64_t> final_index;  // [K], t * M + column
-  std::vector<double> episode_return;
+  std::vector<uint8_t> terminated;    // [T, M], the agent's part of the episode ended in a terminal state
+  std::vector<uint8_t> truncated;     // [T, M], the episode was cut while the agent took part
+  std::vector<uint8_t> active;        // [T, M], the agent took part; empty if A = 1
+  std::vector<float> state;           // [T+1, M / A, G]
+  // After Seal(). Truncated episodes have a row for each agent, and a state for all of them.
+  std::vector<float> final_obs;        // [K, O]
+  std::vector<int64_t> final_index;    // [K], t * M + column
+  std::vector<float> final_state;      // [K / A, G]
+  std::vector<double> episode_return;  // [episodes]
   std::vector<int64_t> episode_length;
+  std::vector<float> episode_metrics;  // [episodes, P]
 
  private:
   struct Varying {
     std::vector<float> final_obs;
     std::vector<int64_t> final_index;  // Row and column in the fragment: t * E * A + column.
+    std::vector<float> final_state;
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
+    std::vector<float> episode_metrics;
   };
   const int64_t slots_, segments_;
-  const int64_t F_, T_, E_, A_, O_, D_;
+  const int64_t F_, T_, E_, A_, O_, D_, G_;
   const bool discrete_;
   const int64_t choices_;         // Of a discrete action.
   std::vector<Varying> varying_;  // [slots, segments]

@@ -35,8 +35,9 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
   // One is trained on and one is filled, or both are filled; asynchronously there is room for what every block may
   // bring besides.
   const int64_t stagings = async_ ? 2 + (office_.num_blocks() + slots - 1) / slots : 2;
+  const int64_t segments = async_ ? 1 : fragments_per_block_;
+  room_ = static_cast<uint64_t>(stagings * slots * segments);
   for (int64_t i = 0; i < stagings; ++i) {
-    const int64_t segments = async_ ? 1 : fragments_per_block_;
     free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, slots, segments)).get());
   }
   if (options.env_state) office_.RestoreEnvState(*options.env_state);
@@ -253,6 +254,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
       ExportAccount();
       receipt.set_result(v1::RECEIPT_RESULT_REJECTED);
       receipt.set_message(std::string(placed.message()));
+      metrics_->CountQuarantinedBatch();
     }
     if (async_) OpenTickets();
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
@@ -368,7 +370,10 @@ v1::StepAccount Collector::CloseBooks() {
   return ledger_.account();
 }
 
-void Collector::ExportAccount() { metrics_->SetAccount(ledger_.account(), ledger_.imbalance()); }
+void Collector::ExportAccount() {
+  metrics_->SetAccount(ledger_.account(), ledger_.imbalance());
+  metrics_->SetQueue(queued_batches_, room_);
+}
 
 v1::StepAccount Collector::account() const {
   absl::MutexLock lock(&mu_);

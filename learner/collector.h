@@ -179,6 +179,7 @@ class Collector {
   uint64_t policy_version_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t next_version_ ABSL_GUARDED_BY(mu_) = 0;  // The newest when the front of the queue will be trained on.
   uint64_t queued_batches_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t room_ ABSL_GUARDED_BY(mu_) = 0;  // For so many, in all stagings.
   std::optional<absl::Duration> owed_since_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/grpc_transport.h"
 #include "env/vector_env.h"
+#include "model/env_config.h"
 #include "model/env_spec_info.h"
 
 namespace skein {
@@ -18,7 +19,9 @@ int64_t FragmentBytes(const BatchShape& shape) {
   const v1::EnvSpecInfo& spec = shape.spec;
   const int64_t action_bytes = spec.discrete() ? sizeof(int64_t) : sizeof(float) * spec.action_size();
   const int64_t agent_bytes = 2 * sizeof(float) * spec.obs_size() + action_bytes + 2 * sizeof(float);
-  const int64_t env_bytes = spec.num_agents() * agent_bytes + 2 + sizeof(float) + sizeof(int64_t);
+  // Observations, states and flags; return, length and metrics of an episode.
+  const int64_t env_bytes = spec.num_agents() * (agent_bytes + 2) + 2 * sizeof(float) * spec.global_state_size() + 2 +
+                            sizeof(float) + sizeof(int64_t) + sizeof(float) * spec.episode_metrics_size();
   return (shape.steps + 1) * shape.num_envs * env_bytes +
          static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size + 4096;
 }
@@ -38,6 +41,7 @@ int64_t FragmentSteps(const v1::RunConfig& config) {
 absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
   VectorEnv::Options options;
   options.env_id = config.env().id();
+  options.env = MakeEnvOptions(config.env());
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   auto env = VectorEnv::Make(options);
   if (!env.ok()) return env.status();

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
@@ -45,6 +48,14 @@ v1::JoinRequest MakeJoin(const LearnerOptions& options, int data_port, int metri
   return join;
 }
 
+// Returns at once if it has come already.
+void WaitForSignal(ShutdownSignal* shutdown) {
+  absl::Notification signalled;
+  shutdown->OnSignal([&signalled] { signalled.Notify(); });
+  signalled.WaitForNotification();
+  shutdown->OnSignal({});
+}
+
 }  // namespace
 
 absl::Status LearnerOptions::Validate() const {
@@ -60,6 +71,8 @@ absl::Status LearnerOptions::Validate() const {
 }
 
 absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown) {
+  std::error_code ignored;  // Whoever writes there says what is wrong.
+  std::filesystem::create_directories(options.run_directory, ignored);
   auto registry = std::make_shared<prometheus::Registry>();
   LearnerMetrics metrics(registry.get());
   ResourceSampler sampler(registry.get(), absl::Milliseconds(500), GpuMonitor::Open(MonotonicNow()).value_or(nullptr));
@@ -71,6 +84,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   int port = 0;
   auto server = StartGrpcServer(options.listen, &service, &port);
   if (!server.ok()) return server.status();
+  service.OnServing([&server](bool serving) { SetReady(server->get(), serving); });
 
   std::atomic<TrainingRun*> run{nullptr};
   Cancellation joining, expulsion;  // Expulsion: the coordinator does not take this learner back.
@@ -86,6 +100,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
     request->mutable_report()->set_cpu_ratio(sample.cpu_ratio);
     request->mutable_report()->set_resident_bytes(sample.resident_bytes);
   };
+  membership.on_heartbeat = [&metrics](absl::Duration round_trip) { metrics.ObserveHeartbeat(round_trip); };
   membership.cancel_join = &joining;
   membership.on_fatal = [&expulsion](const absl::Status& why) { expulsion.Cancel(why); };
   shutdown->OnSignal([&joining] { joining.Cancel(); });
@@ -109,6 +124,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   const absl::Status trained = training.Run(&service);
   (*coordinator)->Leave().IgnoreError();
   coordinator->reset();
+  if (options.stay && trained.ok()) WaitForSignal(shutdown);
   (*server)->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
   server->reset();  // Waits for the streams, which use what `training` owns.
   return trained;

@@ -22,6 +22,7 @@ struct LearnerOptions {
   uint32_t rank = 0;                           // 0 <= rank < ranks. Rank 0 reports progress and writes checkpoints.
   uint32_t ranks = 1;                          // Learner processes of the run.
   uint32_t local_rank = 0;                     // Among the ranks on this machine: the number of its GPU.
+  bool stay = false;                           // When the run has reached its target, wait for a signal before ending.
   std::string device;  // Instead of the configuration's learner.device, for this rank; empty = that.
 
   // InvalidArgument names the flag.

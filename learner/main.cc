@@ -62,6 +62,8 @@ int main(int argc, char** argv) {
   app.add_option("--resume", resume, "Go on from the newest checkpoint: auto, must or never")
       ->check(CLI::IsMember({"auto", "must", "never"}));
   app.add_option("--timeout", timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
+  app.add_flag("--stay", options.stay,
+               "When the run is finished, wait for SIGTERM before ending: for what starts again whatever ends");
   app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
   app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
   try {

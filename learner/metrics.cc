@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace skein {
@@ -16,6 +17,11 @@ prometheus::Counter* Counter(Registry* registry, const char* name, const char* h
 
 prometheus::Gauge* Gauge(Registry* registry, const char* name, const char* help) {
   return &BuildGauge().Name(name).Help(help).Register(*registry).Add({});
+}
+
+prometheus::Histogram* Histogram(Registry* registry, const char* name, const char* help) {
+  return &prometheus::BuildHistogram().Name(name).Help(help).Register(*registry).Add(
+      {}, prometheus::Histogram::BucketBoundaries{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30});
 }
 
 }  // namespace
@@ -69,6 +75,24 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   checkpoints_ = Counter(registry, "skein_learner_checkpoints_total", "Checkpoints written");
   checkpoint_failures_ =
       Counter(registry, "skein_learner_checkpoint_failures_total", "Checkpoints that could not be written");
+  checkpoint_seconds_ = Histogram(registry, "skein_learner_checkpoint_seconds", "Time that writing a checkpoint took");
+  checkpoint_time_ = Gauge(registry, "skein_learner_checkpoint_timestamp_seconds",
+                           "Unix time of the last checkpoint that this process wrote; 0 = none");
+  auto& quarantined = BuildCounter()
+                          .Name("skein_learner_quarantined_total")
+                          .Help("What was kept from training because it has numbers that are not finite")
+                          .Register(*registry);
+  quarantined_batches_ = &quarantined.Add({{"what", "batch"}});
+  quarantined_steps_ = &quarantined.Add({{"what", "gradient_step"}});
+  all_reduces_ = Counter(registry, "skein_learner_all_reduces_total", "Sums of gradients over the ranks");
+  all_reduce_bytes_ =
+      Counter(registry, "skein_learner_all_reduce_sent_bytes_total", "Bytes that this rank sent for them");
+  all_reduce_seconds_ =
+      Counter(registry, "skein_learner_all_reduce_seconds_total", "Time in which sums of gradients were under way");
+  all_reduce_exposed_seconds_ = Counter(registry, "skein_learner_all_reduce_exposed_seconds_total",
+                                        "Time that training waited for sums of gradients");
+  heartbeat_seconds_ =
+      Histogram(registry, "skein_learner_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
   shortfalls_ = Counter(registry, "skein_learner_shortfalls_total",
                         "Iterations that went on without data of all environments of this rank");
   parameters_digest_ = Gauge(registry, "skein_learner_parameters_digest",
@@ -78,10 +102,16 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");
   length_mean_ = Gauge(registry, "skein_learner_episode_length_mean", "Mean length of the last 100 episodes, in steps");
   queued_ = Gauge(registry, "skein_learner_queued_batches", "Batches admitted and not yet trained on");
+  queue_fill_ = Gauge(registry, "skein_learner_queue_fill_ratio", "Those batches over what there is room for");
+  starving_ = Gauge(registry, "skein_learner_starving_seconds", "How long actors have owed data; 0 = they are there");
   rate_ = &BuildGauge()
                .Name("skein_learner_env_steps_per_second")
                .Help("Env steps trained on per second over a sliding window")
                .Register(*registry);
+  episode_metric_ = &BuildGauge()
+                         .Name("skein_learner_episode_metric")
+                         .Help("Means over the last 100 episodes of what the environment measures")
+                         .Register(*registry);
   loss_ = &BuildGauge().Name("skein_learner_update_figure").Help("Figures of the last update").Register(*registry);
 }
 
@@ -103,17 +133,38 @@ void LearnerMetrics::CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64
   received_uncompressed_->Increment(static_cast<double>(bytes + saved));
 }
 
-void LearnerMetrics::RaiseTo(prometheus::Counter* counter, uint64_t value) {
-  const double rise = static_cast<double>(value) - counter->Value();
+void LearnerMetrics::SetQueue(uint64_t batches, uint64_t room) {
+  queued_->Set(static_cast<double>(batches));
+  queue_fill_->Set(room > 0 ? std::min(1.0, static_cast<double>(batches) / static_cast<double>(room)) : 0);
+}
+
+void LearnerMetrics::ObserveHeartbeat(absl::Duration round_trip) {
+  heartbeat_seconds_->Observe(absl::ToDoubleSeconds(round_trip));
+}
+
+void LearnerMetrics::SetReduction(uint64_t all_reduces, uint64_t bytes_sent, absl::Duration total,
+                                  absl::Duration exposed) {
+  RaiseTo(all_reduces_, static_cast<double>(all_reduces));
+  RaiseTo(all_reduce_bytes_, static_cast<double>(bytes_sent));
+  RaiseTo(all_reduce_seconds_, absl::ToDoubleSeconds(total));
+  RaiseTo(all_reduce_exposed_seconds_, absl::ToDoubleSeconds(exposed));
+}
+
+void LearnerMetrics::SetEpisodeMetric(const std::string& name, double value) {
+  episode_metric_->Add({{"metric", name}}).Set(value);
+}
+
+void LearnerMetrics::RaiseTo(prometheus::Counter* counter, double value) {
+  const double rise = value - counter->Value();
   if (rise > 0) counter->Increment(rise);
 }
 
 void LearnerMetrics::SetAccount(const v1::StepAccount& account, int64_t imbalance) {
-  RaiseTo(collected_, account.collected());
-  RaiseTo(trained_, account.trained());
-  RaiseTo(stale_, account.stale());
-  RaiseTo(rejected_, account.rejected());
-  RaiseTo(lost_, account.lost());
+  RaiseTo(collected_, static_cast<double>(account.collected()));
+  RaiseTo(trained_, static_cast<double>(account.trained()));
+  RaiseTo(stale_, static_cast<double>(account.stale()));
+  RaiseTo(rejected_, static_cast<double>(account.rejected()));
+  RaiseTo(lost_, static_cast<double>(account.lost()));
   pending_->Set(static_cast<double>(account.pending()));
   imbalance_->Set(static_cast<double>(imbalance));
 }
@@ -130,7 +181,16 @@ void LearnerMetrics::CountEpisode(int64_t length) {
   episode_steps_->Increment(static_cast<double>(length));
 }
 
-void LearnerMetrics::CountCheckpoint(bool saved) { (saved ? checkpoints_ : checkpoint_failures_)->Increment(); }
+void LearnerMetrics::CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time) {
+  (saved ? checkpoints_ : checkpoint_failures_)->Increment();
+  if (!saved) return;
+  checkpoint_seconds_->Observe(absl::ToDoubleSeconds(duration));
+  checkpoint_time_->Set(absl::ToDoubleSeconds(unix_time - absl::UnixEpoch()));
+}
+
+void LearnerMetrics::CountQuarantinedSteps(uint64_t gradient_steps) {
+  quarantined_steps_->Increment(static_cast<double>(gradient_steps));
+}
 
 void LearnerMetrics::CountPolicySent(uint64_t bytes, uint64_t saved) {
   policy_bytes_->Increment(static_cast<double>(bytes));
@@ -151,10 +211,10 @@ void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
     return_mean_->Set(progress.mean_episode_return());
     length_mean_->Set(progress.mean_episode_length());
   }
-  queued_->Set(static_cast<double>(progress.queued_batches()));
   rate_->Add({{"window", "10s"}}).Set(progress.env_steps_per_second_10s());
   rate_->Add({{"window", "60s"}}).Set(progress.env_steps_per_second_60s());
   rate_->Add({{"window", "300s"}}).Set(progress.env_steps_per_second_300s());
+  for (const auto& [name, value] : progress.episode_metrics()) SetEpisodeMetric(name, value);
   for (const auto& [figure, value] : progress.losses()) loss_->Add({{"figure", figure}}).Set(value);
 }
 

@@ -34,11 +34,24 @@ class LearnerMetrics {
   void SetActors(int actors);
   // `saved`: how many more bytes it had before rounding and compression.
   void CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64_t saved);
+  // Admitted batches that are not trained on yet, of as many as there is room for.
+  void SetQueue(uint64_t batches, uint64_t room);
+  // How long data have been owed; 0 = they are there.
+  void SetStarving(absl::Duration starving) { starving_->Set(absl::ToDoubleSeconds(starving)); }
+  void ObserveHeartbeat(absl::Duration round_trip);
+  // What summing gradients over the ranks has cost since the start; `exposed` is what nothing hid.
+  void SetReduction(uint64_t all_reduces, uint64_t bytes_sent, absl::Duration total, absl::Duration exposed);
+  // Mean over the last 100 episodes of something that the environment measures in each.
+  void SetEpisodeMetric(const std::string &name, double value);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
   void SetAccount(const v1::StepAccount &account, int64_t imbalance);
   void CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps);
   void CountEpisode(int64_t length);
-  void CountCheckpoint(bool saved);
+  // `unix_time`: when it was done.
+  void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
+  // What was kept from training because it is not finite.
+  void CountQuarantinedBatch() { quarantined_batches_->Increment(); }
+  void CountQuarantinedSteps(uint64_t gradient_steps);
   void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that went on without data of all environments.
   void CountShortfall();
@@ -47,7 +60,7 @@ class LearnerMetrics {
   void SetProgress(const v1::RunProgress &progress);
 
  private:
-  void RaiseTo(prometheus::Counter *counter, uint64_t value);
+  void RaiseTo(prometheus::Counter *counter, double value);
 
   std::array<prometheus::Counter *, 6> stage_seconds_;
   prometheus::Gauge *actors_;
@@ -59,8 +72,12 @@ class LearnerMetrics {
   prometheus::Histogram *policy_lag_;
   prometheus::Counter *episodes_, *episode_steps_;
   prometheus::Counter *checkpoints_, *checkpoint_failures_, *shortfalls_;
-  prometheus::Gauge *parameters_digest_, *policy_version_, *target_, *return_mean_, *length_mean_, *queued_;
-  prometheus::Family<prometheus::Gauge> *rate_, *loss_;
+  prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
+  prometheus::Counter *quarantined_batches_, *quarantined_steps_;
+  prometheus::Counter *all_reduces_, *all_reduce_bytes_, *all_reduce_seconds_, *all_reduce_exposed_seconds_;
+  prometheus::Gauge *parameters_digest_, *policy_version_, *target_, *return_mean_, *length_mean_;
+  prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
+  prometheus::Family<prometheus::Gauge> *rate_, *loss_, *episode_metric_;
 };
 
 }  // namespace skein

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace skein {
 namespace {
@@ -11,7 +12,9 @@ constexpr size_t kEpisodesAveraged = 100;
 
 }  // namespace
 
-ProgressTracker::ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes) {
+ProgressTracker::ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes,
+                                 std::vector<std::string> metrics)
+    : metrics_(std::move(metrics)) {
   progress_.set_state(v1::RUN_STATE_WAITING_FOR_DATA);
   progress_.set_target_env_steps(target_env_steps);
   progress_.set_env_steps(env_steps);
@@ -35,18 +38,27 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   progress_.mutable_losses()->clear();
   for (const auto& [name, value] : iteration.figures) (*progress_.mutable_losses())[name] = value;
   for (size_t i = 0; i < iteration.episode_returns->size(); ++i) {
-    last_episodes_.emplace_back((*iteration.episode_returns)[i], (*iteration.episode_lengths)[i]);
+    Episode episode{(*iteration.episode_returns)[i], (*iteration.episode_lengths)[i], {}};
+    if (!metrics_.empty()) {
+      const auto first = iteration.episode_metrics->begin() + static_cast<int64_t>(i * metrics_.size());
+      episode.metrics.assign(first, first + static_cast<int64_t>(metrics_.size()));
+    }
+    last_episodes_.push_back(std::move(episode));
     if (last_episodes_.size() > kEpisodesAveraged) last_episodes_.pop_front();
   }
   progress_.set_episodes(progress_.episodes() + iteration.episode_returns->size());
   if (last_episodes_.empty()) return;
-  double returns = 0, lengths = 0;
-  for (const auto& [episode_return, length] : last_episodes_) {
-    returns += episode_return;
-    lengths += static_cast<double>(length);
+  const auto mean = [this](const auto& value) {
+    double sum = 0;
+    for (const Episode& episode : last_episodes_) sum += value(episode);
+    return sum / static_cast<double>(last_episodes_.size());
+  };
+  progress_.set_mean_episode_return(mean([](const Episode& episode) { return episode.episode_return; }));
+  progress_.set_mean_episode_length(mean([](const Episode& episode) { return static_cast<double>(episode.length); }));
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    (*progress_.mutable_episode_metrics())[metrics_[i]] =
+        mean([i](const Episode& episode) { return double{episode.metrics[i]}; });
   }
-  progress_.set_mean_episode_return(returns / static_cast<double>(last_episodes_.size()));
-  progress_.set_mean_episode_length(lengths / static_cast<double>(last_episodes_.size()));
 }
 
 void ProgressTracker::SetState(v1::RunState state) {

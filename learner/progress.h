@@ -18,7 +18,9 @@ namespace skein {
 // The learner's figures for people: kept by the training loop, read by heartbeats. Thread-safe.
 class ProgressTracker {
  public:
-  ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes);
+  // `metrics`: names of the environment's episode metrics, P of them.
+  ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes,
+                  std::vector<std::string> metrics = {});
 
   struct Iteration {
     uint64_t env_steps = 0;  // Of this iteration.
@@ -27,6 +29,7 @@ class ProgressTracker {
     std::map<std::string, double> figures;
     const std::vector<double>* episode_returns = nullptr;
     const std::vector<int64_t>* episode_lengths = nullptr;
+    const std::vector<float>* episode_metrics = nullptr;  // [episodes, P]; null if P = 0
   };
   void CountIteration(absl::Duration now, const Iteration& iteration);
   void SetState(v1::RunState state);
@@ -39,10 +42,17 @@ class ProgressTracker {
   uint64_t env_steps() const;
 
  private:
+  struct Episode {
+    double episode_return;
+    int64_t length;
+    std::vector<float> metrics;  // [P]
+  };
+
+  const std::vector<std::string> metrics_;
   mutable absl::Mutex mu_;
   v1::RunProgress progress_ ABSL_GUARDED_BY(mu_);
   RateWindow rate_ ABSL_GUARDED_BY(mu_);
-  std::deque<std::pair<double, int64_t>> last_episodes_ ABSL_GUARDED_BY(mu_);  // Return and length, at most 100.
+  std::deque<Episode> last_episodes_ ABSL_GUARDED_BY(mu_);  // At most 100.
 };
 
 }  // namespace skein

@@ -211,6 +211,7 @@ void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPubli
   collector_ = collector;
   publisher_ = publisher;
   serving_ = true;
+  on_serving_(true);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnerService::Collect(grpc::CallbackServerContext*) {
@@ -278,6 +279,7 @@ void LearnerService::SendGrants() {
 }
 
 void LearnerService::Finish() {
+  on_serving_(false);
   std::vector<std::shared_ptr<Stream>> streams;
   {
     absl::MutexLock lock(&mu_);

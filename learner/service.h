@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -25,6 +27,12 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
 
   // Until this is called all calls are answered UNAVAILABLE. Both must live until the server is shut down.
   void Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher);
+
+  // This learner needs nobody: all calls stay UNAVAILABLE, and it counts as serving all the same.
+  void ServeNobody() { on_serving_(true); }
+
+  // Called with true once Serve() or ServeNobody() has been called, and with false by Finish(). Set it before.
+  void OnServing(std::function<void(bool)> on_serving) { on_serving_ = std::move(on_serving); }
 
   // Raw: a batch is read where it was received.
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Collect(grpc::CallbackServerContext*) override;
@@ -52,6 +60,7 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   Collector* collector_ = nullptr;
   PolicyPublisher* publisher_ = nullptr;
   std::atomic<bool> serving_{false};
+  std::function<void(bool)> on_serving_ = [](bool) {};  // Constant once the server has started.
 
   absl::Mutex mu_;
   std::map<ActorKey, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "learner/algorithm/ppo.h"
 #include "learner/checkpoint.h"
+#include "learner/device_rollout.h"
 #include "learner/training_device.h"
 #include "model/policy.h"
 #include "model/tensor_codec.h"
@@ -23,7 +24,7 @@ torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape,
   return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
 }
 
-Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network) {
+Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network, int64_t global_state_size) {
   const int64_t T = staged.steps(), M = staged.columns(), O = network.obs_size;
   Batch batch;
   batch.obs = View(staged.obs, {T + 1, M, O}, torch::kFloat32);
@@ -36,14 +37,13 @@ Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network) {
   const int64_t truncations = static_cast<int64_t>(staged.final_index.size());
   batch.final_obs = View(staged.final_obs, {truncations, O}, torch::kFloat32);
   batch.final_index = View(staged.final_index, {truncations}, torch::kInt64);
+  if (!staged.active.empty()) batch.active = View(staged.active, {T, M}, torch::kUInt8).to(torch::kBool);
+  if (const int64_t G = global_state_size; G > 0) {
+    batch.state = View(staged.state, {T + 1, staged.num_envs(), G}, torch::kFloat32);
+    batch.final_state =
+        View(staged.final_state, {static_cast<int64_t>(staged.final_state.size()) / G, G}, torch::kFloat32);
+  }
   return batch;
-}
-
-// PPO's value function sees what the policy sees, also where an environment has a global state.
-ActorCriticOptions MakeNetworkOptions(const v1::ModelConfig& config, const EnvSpec& spec) {
-  ActorCriticOptions options = MakeActorCriticOptions(config, spec);
-  options.critic_input_size = 0;
-  return options;
 }
 
 absl::Status TorchError(const std::string& doing, const std::exception& error) {
@@ -89,14 +89,21 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
 struct Trainer::Impl {
   v1::RunConfig config;
   ActorCriticOptions network;
+  int64_t global_state_size;
   Collective* collective;
+  torch::Device device;
   Ppo ppo;
+  // Mode on_device.
+  std::unique_ptr<DeviceRollout> rollout;
+  Batch collected;
 
-  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device device)
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where)
       : config(run_config),
-        network(MakeNetworkOptions(run_config.model(), spec)),
+        network(MakeActorCriticOptions(run_config.model(), spec)),
+        global_state_size(spec.global_state_size),
         collective(ranks),
-        ppo(run_config, network, run_config.seed(), ranks, device) {}
+        device(where),
+        ppo(run_config, network, run_config.seed(), ranks, where) {}
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
@@ -119,12 +126,70 @@ Trainer::~Trainer() = default;
 absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration,
                                                               int64_t column_offset, int64_t total_columns) {
   try {
-    Batch columns = MakeBatch(*batch, impl_->network);
+    Batch columns = MakeBatch(*batch, impl_->network, impl_->global_state_size);
     columns.column_offset = column_offset;
     columns.total_columns = total_columns;
     return impl_->ppo.Update(columns, progress, iteration);
   } catch (const std::exception& error) {
     return TorchError("updating", error);
+  }
+}
+
+absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state) {
+  try {
+    auto rollout = DeviceRollout::Make(impl_->config, first_env, num_envs, impl_->device);
+    if (!rollout.ok()) return rollout.status();
+    impl_->rollout = *std::move(rollout);
+    if (!env_state) {
+      impl_->rollout->Begin();
+      return absl::OkStatus();
+    }
+    const auto state = DecodeTensor(*env_state, kEnvState);
+    return state.ok() ? impl_->rollout->Begin(*state) : state.status();
+  } catch (const std::exception& error) {
+    return TorchError("making the environments", error);
+  }
+}
+
+absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) {
+  try {
+    const Ppo& ppo = impl_->ppo;
+    DeviceRollout::Iteration rolled =
+        impl_->rollout->Collect({&ppo.network(), ppo.obs_scale(), ppo.state_scale()}, iteration);
+    impl_->collected = rolled.batch;
+    Collected collected;
+    collected.steps = rolled.batch.reward.size(0);
+    collected.columns = rolled.batch.reward.size(1);
+    collected.num_envs = impl_->rollout->num_envs();
+    collected.samples = rolled.samples;
+    collected.episode_return = std::move(rolled.episode_return);
+    collected.episode_length = std::move(rolled.episode_length);
+    collected.episode_metrics = std::move(rolled.episode_metrics);
+    collected.stage_seconds = rolled.stage_seconds;
+    return collected;
+  } catch (const std::exception& error) {
+    return TorchError("stepping environments", error);
+  }
+}
+
+absl::StatusOr<std::map<std::string, double>> Trainer::UpdateOnDevice(double progress, uint64_t iteration,
+                                                                      int64_t column_offset, int64_t total_columns) {
+  try {
+    impl_->collected.column_offset = column_offset;
+    impl_->collected.total_columns = total_columns;
+    return impl_->ppo.Update(impl_->collected, progress, iteration);
+  } catch (const std::exception& error) {
+    return TorchError("updating", error);
+  }
+}
+
+absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
+  try {
+    v1::Tensor state;
+    EncodeTensor(kEnvState, impl_->rollout->SaveState(), &state);
+    return state;
+  } catch (const std::exception& error) {
+    return TorchError("reading the environments' state", error);
   }
 }
 

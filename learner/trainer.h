@@ -16,6 +16,7 @@
 #include "skein/v1/policy.pb.h"
 #include "skein/v1/status.pb.h"
 #include "skein/v1/tensor.pb.h"
+#include "skein/v1/trajectory.pb.h"
 
 namespace skein {
 
@@ -46,6 +47,27 @@ class Trainer {
   // of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
   absl::StatusOr<std::map<std::string, double>> Update(StagedBatch* batch, double progress, uint64_t iteration,
                                                        int64_t column_offset = 0, int64_t total_columns = 0);
+
+  // Mode on_device: what there is to train on is made here, by environments first_env .. first_env + num_envs - 1 of
+  // the run, from `env_state` [num_envs, S] on or from their first episodes. InvalidArgument: the environment has no
+  // tensor form, or the state is not one of its.
+  absl::Status BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state);
+  struct Collected {
+    int64_t steps = 0, num_envs = 0, columns = 0;
+    int64_t samples = 0;                 // Steps of agents that took part.
+    std::vector<double> episode_return;  // [episodes]
+    std::vector<int64_t> episode_length;
+    std::vector<float> episode_metrics;  // [episodes, P]
+    v1::StageSeconds stage_seconds;
+  };
+  // Steps the environments through one iteration with the newest policy. REQUIRES: BeginOnDevice.
+  absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration);
+  // As Update, on what was collected last.
+  absl::StatusOr<std::map<std::string, double>> UpdateOnDevice(double progress, uint64_t iteration,
+                                                               int64_t column_offset, int64_t total_columns);
+  // Float64 [num_envs, S], where the environments are.
+  absl::StatusOr<v1::Tensor> EnvStateOnDevice() const;
+
   // See Ppo::ParametersDigest.
   uint64_t ParametersDigest() const;
   // What summing gradients over ranks has cost this one since construction: GradientReducer::Figures; zero for a single

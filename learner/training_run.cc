@@ -2,8 +2,6 @@
 #include "learner/training_run.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +10,7 @@
 #include "env/registry.h"
 #include "learner/env_share.h"
 #include "learner/fragment_shape.h"
-#include "nlohmann/json.hpp"
+#include "model/env_config.h"
 
 namespace skein {
 namespace {
@@ -26,22 +24,6 @@ constexpr absl::Duration kTell = absl::Seconds(5);
 // How long ranks may take to start, the first one's wait for the last.
 constexpr absl::Duration kFormTimeout = absl::Seconds(120);
 
-void Add(const v1::StepAccount& from, v1::StepAccount* to) {
-  to->set_collected(to->collected() + from.collected());
-  to->set_trained(to->trained() + from.trained());
-  to->set_stale(to->stale() + from.stale());
-  to->set_rejected(to->rejected() + from.rejected());
-  to->set_lost(to->lost() + from.lost());
-  to->set_pending(to->pending() + from.pending());
-}
-
-void Add(const v1::StageSeconds& from, v1::StageSeconds* to) {
-  to->set_env_step(to->env_step() + from.env_step());
-  to->set_inference(to->inference() + from.inference());
-  to->set_build(to->build() + from.build());
-  to->set_wait(to->wait() + from.wait());
-}
-
 // Rows [first, first + rows) of a tensor [N, S] of doubles.
 v1::Tensor Rows(const v1::Tensor& all, uint32_t first, uint32_t rows) {
   const size_t row_bytes = all.data().size() / static_cast<size_t>(all.shape(0));
@@ -49,16 +31,6 @@ v1::Tensor Rows(const v1::Tensor& all, uint32_t first, uint32_t rows) {
   part.set_shape(0, rows);
   part.set_data(all.data().substr(first * row_bytes, rows * row_bytes));
   return part;
-}
-
-// The rows of all parts, in their order.
-v1::Tensor Join(const std::vector<const v1::Tensor*>& parts) {
-  v1::Tensor all = *parts.front();
-  for (size_t i = 1; i < parts.size(); ++i) {
-    all.set_shape(0, all.shape(0) + parts[i]->shape(0));
-    all.mutable_data()->append(parts[i]->data());
-  }
-  return all;
 }
 
 }  // namespace
@@ -95,7 +67,7 @@ absl::Status TrainingRun::FormGroup() {
 }
 
 absl::Status TrainingRun::Prepare() {
-  auto env = MakeEnv(config_.env().id());
+  auto env = MakeEnv(config_.env().id(), MakeEnvOptions(config_.env()));
   if (!env.ok()) return env.status();
   if (absl::Status s = FormGroup(); !s.ok()) return s;
   v1::RunConfig config = config_;
@@ -118,10 +90,16 @@ absl::Status TrainingRun::Prepare() {
       return AsLostRank(resumed.status());
     }
   }
-  progress_ =
-      std::make_unique<ProgressTracker>(config_.total_steps(), record_.env_steps, record_.iteration, record_.episodes);
+  progress_ = std::make_unique<ProgressTracker>(config_.total_steps(), record_.env_steps, record_.iteration,
+                                                record_.episodes, (*env)->spec().episode_metrics);
   if (resumed_from) progress_->SetCheckpoint(resumed_from->path, resumed_from->digest);
-  if (absl::Status s = MakeCollector(); !s.ok()) return s;
+  agents_ = static_cast<uint64_t>((*env)->spec().num_agents);
+  const v1::RolloutConfig& rollout = config_.rollout();
+  const auto share = ShareOfRank(rollout.num_envs(), rollout.envs_per_runner(), options_.rank, options_.ranks);
+  if (!share.ok()) return share.status();
+  share_ = *share;
+  if (record_.env_state) own_env_state_ = Rows(*record_.env_state, share_.first_env, share_.num_envs);
+  if (absl::Status s = on_device() ? BeginOnDevice() : MakeCollector(); !s.ok()) return s;
   if (leads()) {
     metrics_log_.open(options_.run_directory + "/metrics.jsonl", std::ios::app);
     if (!metrics_log_) return absl::PermissionDeniedError(options_.run_directory + "/metrics.jsonl: cannot be written");
@@ -134,21 +112,18 @@ absl::Status TrainingRun::MakeCollector() {
   const v1::RolloutConfig& rollout = config_.rollout();
   auto shape = MakeFragmentShape(config_);
   if (!shape.ok()) return shape.status();
-  agents_ = static_cast<uint64_t>(shape->spec.num_agents());
-  const auto share = ShareOfRank(rollout.num_envs(), rollout.envs_per_runner(), options_.rank, options_.ranks);
-  if (!share.ok()) return share.status();
 
   Collector::Options collect;
   collect.run_id = run_id_;
   collect.shape = *shape;
-  collect.first_env = share->first_env;
-  collect.num_envs = share->num_envs;
+  collect.first_env = share_.first_env;
+  collect.num_envs = share_.num_envs;
   collect.rank = options_.rank;
   collect.ranks = options_.ranks;
   const int64_t fragments = rollout.steps_per_iteration() / (shape->steps * shape->num_envs);
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
     // In proportion to the share, so that ranks whose actors are equally fast are done at the same time.
-    const int64_t own = fragments * share->num_envs / rollout.num_envs();
+    const int64_t own = fragments * share_.num_envs / rollout.num_envs();
     collect.async = Collector::Async{static_cast<uint32_t>(std::max<int64_t>(1, own)), config_.sync().max_policy_lag()};
   } else {
     collect.fragments_per_block = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
@@ -156,7 +131,6 @@ absl::Status TrainingRun::MakeCollector() {
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
   if (leads()) collect.account = record_.account;
-  if (record_.env_state) own_env_state_ = Rows(*record_.env_state, share->first_env, share->num_envs);
   collect.env_state = own_env_state_;
   collector_ = std::make_unique<Collector>(collect, metrics_);
   return absl::OkStatus();
@@ -164,20 +138,24 @@ absl::Status TrainingRun::MakeCollector() {
 
 absl::Status TrainingRun::Run(LearnerService* service) {
   if (absl::Status s = Prepare(); !s.ok()) return s;
-  if (absl::Status s = Publish(); !s.ok()) return s;
-  service->Serve(run_id_, collector_.get(), &publisher_);
-  shutdown_->OnSignal([this] { collector_->Stop(); });
-
-  absl::Status trained = TrainUntilDone(service);
-
-  shutdown_->OnSignal({});
-  collector_->Stop();
+  absl::Status trained;
+  if (on_device()) {
+    service->ServeNobody();
+    trained = TrainOnDeviceUntilDone();
+  } else {
+    if (absl::Status s = Publish(); !s.ok()) return s;
+    service->Serve(run_id_, collector_.get(), &publisher_);
+    shutdown_->OnSignal([this] { collector_->Stop(); });
+    trained = TrainUntilDone(service);
+    shutdown_->OnSignal({});
+    collector_->Stop();
+  }
   // A run that lost a rank is not over: all ranks start again and resume, and actors wait for them.
   const bool lost_rank = absl::IsAborted(trained);
   if (!lost_rank) service->Finish();
   publisher_.Finish();
   if (!lost_rank) service->WaitUntilIdle(absl::Seconds(2));
-  collector_->CloseBooks();
+  if (collector_ != nullptr) collector_->CloseBooks();
   if (trained.ok() && group_ != nullptr && !expulsion_->status().ok()) {
     record_.env_state.reset();  // Where the others' environments are is not known.
   } else if (trained.ok()) {
@@ -211,7 +189,15 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
     auto iteration = NextIteration(service);
     if (!iteration.ok()) return iteration.status();
     if (!*iteration) return absl::OkStatus();
-    if (absl::Status s = TrainIteration(**iteration); !s.ok()) return s;
+    const StagedBatch& batch = *(*iteration)->batch;
+    const Trainer::Collected data{batch.steps(),         batch.num_envs(),           batch.columns(),
+                                  batch.samples(),       batch.episode_return,       batch.episode_length,
+                                  batch.episode_metrics, (*iteration)->stage_seconds};
+    if (absl::Status s =
+            TrainIteration((*iteration)->batch, data, (*iteration)->policy_version, (*iteration)->env_state);
+        !s.ok()) {
+      return s;
+    }
     --open_;
   }
   return absl::OkStatus();
@@ -289,61 +275,50 @@ absl::StatusOr<RankDecision> TrainingRun::AgreeWithRanks(const std::optional<Col
   return Decide(*rounds, group_->rank(), absl::Seconds(config_.learner().shortfall_seconds()));
 }
 
-absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
-  std::vector<v1::RankIteration> all;
-  if (group_ == nullptr) {
-    all.push_back(std::move(mine));
-  } else {
-    auto gathered = group_->Gather(mine);
-    if (!gathered.ok()) return gathered.status();
-    all = *std::move(gathered);
-  }
-  Sum sum;
-  v1::StepAccount others;
-  std::vector<const v1::Tensor*> states;
-  for (uint32_t rank = 0; rank < all.size(); ++rank) {
-    const v1::RankIteration& part = all[rank];
-    if (rank != options_.rank) Add(part.account(), &others);
-    sum.episode_return.insert(sum.episode_return.end(), part.episode_return().begin(), part.episode_return().end());
-    sum.episode_length.insert(sum.episode_length.end(), part.episode_length().begin(), part.episode_length().end());
-    Add(part.stage_seconds(), &sum.stage_seconds);
-    if (part.has_env_state()) states.push_back(&part.env_state());
-  }
-  if (states.size() == all.size()) sum.env_state = Join(states);
-  absl::MutexLock lock(&mu_);
-  others_ = others;
-  return sum;
-}
-
-absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) {
+absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Collected& data, uint64_t policy_version,
+                                         std::optional<v1::Tensor> env_state) {
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());
-  auto figures =
-      trainer_->Update(iteration.batch, progress, record_.iteration, decision_.column_offset, decision_.total_columns);
+  const int64_t offset = decision_.column_offset, total = decision_.total_columns;
+  auto figures = batch != nullptr ? trainer_->Update(batch, progress, record_.iteration, offset, total)
+                                  : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
   if (!figures.ok()) return AsLostRank(figures.status());
   const absl::Duration updated = MonotonicNow();
   metrics_->AddStage(Stage::kUpdate, updated - begin);
   update_cpu_ += ThreadCpuTime() - begin_cpu;
 
-  const auto steps = static_cast<uint64_t>(iteration.batch->steps());
+  const auto steps = static_cast<uint64_t>(data.steps);
   ProgressTracker::Iteration counted;
-  counted.policy_lag = record_.iteration + 1 - iteration.policy_version;
-  counted.env_steps = steps * static_cast<uint64_t>(decision_.total_columns) / agents_;
+  counted.policy_lag = record_.iteration + 1 - policy_version;
+  counted.env_steps = steps * static_cast<uint64_t>(total) / agents_;
   ++record_.iteration;
   record_.env_steps += counted.env_steps;
-  own_env_state_ = iteration.env_state;
-  collector_->Published(record_.iteration + 1);
-  if (absl::Status s = Publish(); !s.ok()) return s;
-  metrics_->AddStage(Stage::kPublish, MonotonicNow() - updated);
+  own_env_state_ = std::move(env_state);
+  if (collector_ != nullptr) {
+    collector_->Published(record_.iteration + 1);
+    if (absl::Status s = Publish(); !s.ok()) return s;
+    metrics_->AddStage(Stage::kPublish, MonotonicNow() - updated);
+  }
   if (group_ != nullptr) metrics_->SetParametersDigest(trainer_->ParametersDigest());
-  collector_->Trained(steps * static_cast<uint64_t>(iteration.batch->num_envs()));
+  const uint64_t own_steps = steps * static_cast<uint64_t>(data.num_envs);
+  if (collector_ != nullptr) {
+    collector_->Trained(own_steps);
+  } else {
+    CountOnDevice(0, own_steps);
+  }
 
   const bool saves = record_.env_steps >= next_save_ && record_.env_steps < config_.total_steps();
+  if (saves && on_device()) {
+    auto state = trainer_->EnvStateOnDevice();
+    if (!state.ok()) return state.status();
+    own_env_state_ = *std::move(state);
+  }
   v1::RankIteration mine;
-  *mine.mutable_account() = collector_->account();
-  mine.mutable_episode_return()->Add(iteration.batch->episode_return.begin(), iteration.batch->episode_return.end());
-  mine.mutable_episode_length()->Add(iteration.batch->episode_length.begin(), iteration.batch->episode_length.end());
-  *mine.mutable_stage_seconds() = iteration.stage_seconds;
+  *mine.mutable_account() = OwnAccount();
+  mine.mutable_episode_return()->Add(data.episode_return.begin(), data.episode_return.end());
+  mine.mutable_episode_length()->Add(data.episode_length.begin(), data.episode_length.end());
+  mine.mutable_episode_metrics()->Add(data.episode_metrics.begin(), data.episode_metrics.end());
+  *mine.mutable_stage_seconds() = data.stage_seconds;
   if (saves && own_env_state_) *mine.mutable_env_state() = *own_env_state_;
   const auto sum = AddUp(std::move(mine));
   if (!sum.ok()) return sum.status();
@@ -353,12 +328,16 @@ absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) 
   counted.figures = *std::move(figures);
   counted.episode_returns = &sum->episode_return;
   counted.episode_lengths = &sum->episode_length;
+  counted.episode_metrics = &sum->episode_metrics;
   progress_->CountIteration(MonotonicNow(), counted);
-  const double samples =
-      counted.figures.at("epochs") * static_cast<double>(iteration.batch->steps() * iteration.batch->columns());
+  const double samples = counted.figures.at("epochs") * static_cast<double>(data.samples);
   metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(samples),
                            static_cast<uint64_t>(counted.figures.at("gradient_steps")));
-  for (int64_t length : iteration.batch->episode_length) metrics_->CountEpisode(length);
+  metrics_->CountQuarantinedSteps(static_cast<uint64_t>(counted.figures.at("skipped_steps")));
+  for (int64_t length : data.episode_length) metrics_->CountEpisode(length);
+  const Trainer::Reduction reduction = trainer_->reduction();
+  metrics_->SetReduction(static_cast<uint64_t>(reduction.all_reduces), static_cast<uint64_t>(reduction.bytes_sent),
+                         reduction.all_reducing, reduction.exposed);
   LogIteration(sum->stage_seconds, counted);
   if (saves) {
     // A failure is counted and shown; the next one may succeed.
@@ -366,38 +345,6 @@ absl::Status TrainingRun::TrainIteration(const Collector::Iteration& iteration) 
     next_save_ = record_.env_steps + config_.checkpoint().interval_steps();
   }
   return absl::OkStatus();
-}
-
-absl::Status TrainingRun::AddUpForLastCheckpoint() {
-  v1::RankIteration mine;
-  *mine.mutable_account() = collector_->account();
-  if (own_env_state_) *mine.mutable_env_state() = *own_env_state_;
-  const auto sum = AddUp(std::move(mine));
-  if (sum.ok()) record_.env_state = sum->env_state;
-  return sum.status();
-}
-
-void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted) {
-  v1::RunProgress progress;
-  FillReport(nullptr, &progress);
-  metrics_->SetProgress(progress);
-  if (!leads()) return;
-  nlohmann::json line;
-  line["iteration"] = record_.iteration;
-  line["env_steps"] = record_.env_steps;
-  line["seconds"] = absl::ToDoubleSeconds(MonotonicNow() - started_);
-  line["policy_lag"] = counted.policy_lag;
-  line["episodes"] = progress.episodes();
-  line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.
-  line["env_steps_per_second"] = progress.env_steps_per_second_10s();
-  for (const auto& [name, value] : counted.figures) line["update"][name] = value;
-  for (const auto& [name, value] : progress.stage_seconds()) line["learner_stage_seconds"][name] = value;
-  line["learner_stage_seconds"]["update_cpu"] = absl::ToDoubleSeconds(update_cpu_);
-  line["actor_stage_seconds"] = {{"env_step", actors.env_step()},
-                                 {"inference", actors.inference()},
-                                 {"build", actors.build()},
-                                 {"wait", actors.wait()}};
-  metrics_log_ << line.dump() << std::endl;
 }
 
 absl::Status TrainingRun::Publish() {
@@ -411,8 +358,9 @@ absl::Status TrainingRun::SaveCheckpoint() {
   const absl::Duration begin = MonotonicNow();
   record_.account = Account();
   auto saved = trainer_->Save(checkpoints_, record_);
-  metrics_->CountCheckpoint(saved.ok());
-  metrics_->AddStage(Stage::kCheckpoint, MonotonicNow() - begin);
+  const absl::Duration duration = MonotonicNow() - begin;
+  metrics_->CountCheckpoint(saved.ok(), duration, absl::Now());
+  metrics_->AddStage(Stage::kCheckpoint, duration);
   if (!saved.ok()) {
     const std::string error = absl::StrCat("checkpoint not written: ", std::string(saved.status().message()));
     spdlog::error("{}", error);
@@ -423,36 +371,6 @@ absl::Status TrainingRun::SaveCheckpoint() {
   progress_->SetCheckpoint(saved->path, saved->digest);
   spdlog::info("checkpoint {} digest {}", saved->path, saved->digest);
   return absl::OkStatus();
-}
-
-v1::StepAccount TrainingRun::Account() const {
-  v1::StepAccount account = collector_->account();
-  absl::MutexLock lock(&mu_);
-  Add(others_, &account);
-  return account;
-}
-
-void TrainingRun::FillReport(v1::MemberReport* report, v1::RunProgress* progress) const {
-  v1::RunProgress own;
-  if (progress == nullptr) progress = &own;
-  if (!prepared_) {
-    progress->set_state(v1::RUN_STATE_STARTING);
-    progress->set_target_env_steps(config_.total_steps());
-    progress->set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
-    progress->set_eta_seconds(-1);
-    return;
-  }
-  *progress = progress_->Snapshot(MonotonicNow());
-  *progress->mutable_account() = Account();
-  progress->set_queued_batches(collector_->queued_batches());
-  for (const auto& [stage, seconds] : metrics_->StageSeconds()) (*progress->mutable_stage_seconds())[stage] = seconds;
-  if (report == nullptr) return;
-  report->set_env_steps(progress->env_steps());
-  report->set_env_steps_per_second(progress->env_steps_per_second_10s());
-  report->set_policy_version(progress->policy_version());
-  *report->mutable_stage_seconds() = progress->stage_seconds();
-  report->set_last_error(progress->last_error());
-  report->set_starving_seconds(absl::ToDoubleSeconds(collector_->waiting()));
 }
 
 }  // namespace skein

@@ -15,6 +15,7 @@
 #include "base/coordinator_client.h"
 #include "base/shutdown.h"
 #include "learner/collector.h"
+#include "learner/env_share.h"
 #include "learner/learner.h"
 #include "learner/metrics.h"
 #include "learner/policy_publisher.h"
@@ -27,6 +28,7 @@ namespace skein {
 
 // One run of the training loop, from the configuration to the last checkpoint, on one rank.
 //   open iteration -> wait for its data -> agree with the other ranks -> update -> publish -> checkpoint
+// In mode on_device: agree with the other ranks -> collect -> update -> checkpoint.
 class TrainingRun {
  public:
   // All pointers must outlive it. `expulsion`: why the coordinator does not take this learner back.
@@ -43,6 +45,7 @@ class TrainingRun {
   struct Sum {
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
+    std::vector<float> episode_metrics;  // [episodes, P]
     v1::StageSeconds stage_seconds;
     std::optional<v1::Tensor> env_state;  // [N, S], if every rank gave its part.
   };
@@ -57,12 +60,21 @@ class TrainingRun {
   // Another look at the data; says now and then what is waited for.
   void KeepWaiting(LearnerService* service, absl::Duration* told);
   absl::StatusOr<RankDecision> AgreeWithRanks(const std::optional<Collector::Iteration>& iteration);
-  absl::Status TrainIteration(const Collector::Iteration& iteration);
+  // Mode on_device: no collector, no actors; iterations are collected here.
+  bool on_device() const { return config_.sync().mode() == v1::SYNC_MODE_ON_DEVICE; }
+  absl::Status BeginOnDevice();
+  absl::Status TrainOnDeviceUntilDone();
+  // Counts steps of this rank in mode on_device.
+  void CountOnDevice(uint64_t collected, uint64_t trained);
+  // Trains on `batch`, or on what was collected on the device if null. env_state: where its environments are.
+  absl::Status TrainIteration(StagedBatch* batch, const Trainer::Collected& data, uint64_t policy_version,
+                              std::optional<v1::Tensor> env_state);
   absl::StatusOr<Sum> AddUp(v1::RankIteration mine);
   absl::Status AddUpForLastCheckpoint();
   absl::Status Publish();
   absl::Status SaveCheckpoint();
   void LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted);
+  v1::StepAccount OwnAccount() const;
   v1::StepAccount Account() const;
   bool leads() const { return options_.rank == 0; }
   bool stopping() const { return shutdown_->signalled() || !expulsion_->status().ok(); }
@@ -81,6 +93,7 @@ class TrainingRun {
   uint64_t saved_env_steps_ = 0;
   uint64_t next_save_ = 0;
   uint64_t agents_ = 1;     // Of an environment.
+  EnvShare share_;          // Of this rank.
   uint64_t open_ = 0;       // Iterations that are not trained on yet.
   absl::Duration arrived_;  // When data last arrived, or were first waited for.
   bool starves_ = false;    // Went on short, and nothing has arrived since.
@@ -94,12 +107,13 @@ class TrainingRun {
 
   PolicyPublisher publisher_;
   // Set before the service serves them.
-  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<Collector> collector_;  // Null in mode on_device.
   std::unique_ptr<ProgressTracker> progress_;
   std::atomic<bool> prepared_{false};
 
   mutable absl::Mutex mu_;
-  v1::StepAccount others_ ABSL_GUARDED_BY(mu_);  // Of the other ranks, as they last said.
+  v1::StepAccount others_ ABSL_GUARDED_BY(mu_);          // Of the other ranks, as they last said.
+  v1::StepAccount device_account_ ABSL_GUARDED_BY(mu_);  // Of this rank in mode on_device.
 };
 
 }  // namespace skein

@@ -17,7 +17,7 @@ struct AdvantageInput {
 
 // Schulman et al. 2016, "High-dimensional continuous control using generalized advantage estimation", eq. 16:
 //   delta_t = r_t + gamma (1 - terminated_t) V(s'_t) - V(s_t);  A_t = delta_t + gamma lambda (1 - done_t) A_{t+1}
-// Returns A [T, N]; returns-to-go for the value target are A + value.
+// Returns A [T, N], on the device of the input; returns-to-go for the value target are A + value.
 torch::Tensor GeneralizedAdvantage(const AdvantageInput& input, double gamma, double lambda);
 
 }  // namespace skein

@@ -27,10 +27,10 @@ bool FusedGradient::Supports(const ActorCritic& network) {
 }
 
 FusedGradient::FusedGradient(const ActorCritic& network)
-    : activation_(network.options().activation),
-      obs_size_(network.options().obs_size),
-      obs_stride_(Padded(obs_size_)),
-      obs_(kRows * obs_stride_) {
+    : activation_(network.options().activation), obs_(network.options().obs_size) {
+  if (network.options().critic_input_size > 0 && !network.options().shared_trunk) {
+    critic_input_.emplace(network.options().critic_input_size);
+  }
   const auto parameters = network.AllParameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
@@ -85,10 +85,12 @@ void FusedGradient::AddPaddedGradients() {
   }
 }
 
-void FusedGradient::CopyObs(const float* obs, const int64_t* index, int64_t first, int64_t rows) {
+FusedGradient::Rows::Rows(int64_t width) : width(width), stride(Padded(width)), buffer(kRows * stride) {}
+
+void FusedGradient::Rows::Copy(const float* from, const int64_t* index, int64_t first, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
-    const float* const row = obs + (index == nullptr ? first + i : index[i]) * obs_size_;
-    std::copy(row, row + obs_size_, obs_.data() + i * obs_stride_);
+    const float* const row = from + (index == nullptr ? first + i : index[i]) * width;
+    std::copy(row, row + width, buffer.data() + i * stride);
   }
 }
 
@@ -124,8 +126,8 @@ void FusedGradient::Backward(Stack& stack, Input input, int64_t rows) const {
   }
 }
 
-FusedGradient::Input FusedGradient::Features() {
-  if (trunk_.empty()) return {obs_.data(), obs_stride_, nullptr, false};
+FusedGradient::Input FusedGradient::Features(const Rows& rows) {
+  if (trunk_.empty()) return rows.input();
   Layer& last = trunk_.back();
   return {last.output.data(), Padded(last.packed.outputs()), last.delta.data(), false};
 }
@@ -140,12 +142,14 @@ LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index
   LossValues loss;
   for (int64_t first = 0; first < size; first += kRows) {
     const LossRows rows(samples, index + first, std::min(kRows, size - first), weight);
-    CopyObs(obs, rows.index, 0, rows.size);
-    const Input input{obs_.data(), obs_stride_, nullptr, false};
-    Input features = Features();
+    obs_.Copy(obs, rows.index, 0, rows.size);
+    if (critic_input_) critic_input_->Copy(samples.critic_input.data_ptr<float>(), rows.index, 0, rows.size);
+    const Input input = obs_.input();
+    const Input features = Features(obs_);
+    Input value_features = critic_input_ ? critic_input_->input() : features;
     Forward(trunk_, trunk_.size(), input, rows.size);
     Forward(policy_, policy_.size() - 1, features, rows.size);
-    Forward(value_, value_.size() - 1, features, rows.size);
+    Forward(value_, value_.size() - 1, value_features, rows.size);
 
     if (log_std_.defined()) {
       GaussianTerms(rows, policy.output.data(), stride, log_std_.data_ptr<float>(), samples.action.data_ptr<float>(),
@@ -157,8 +161,8 @@ LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index
     ValueTerms(rows, value.output.data(), Padded(1), config, value.delta.data(), loss);
 
     Backward(policy_, features, rows.size);
-    features.accumulates = true;
-    Backward(value_, features, rows.size);
+    value_features.accumulates = true;
+    Backward(value_, value_features, rows.size);
     if (trunk_.empty()) continue;
     ActivateBackward(activation_, features.data, features.delta, rows.size * features.stride);
     Backward(trunk_, input, rows.size);
@@ -169,23 +173,25 @@ LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index
   return loss;
 }
 
-torch::Tensor FusedGradient::Values(const torch::Tensor& obs) { return Output(obs, value_).view({obs.size(0)}); }
+torch::Tensor FusedGradient::Values(const torch::Tensor& input) {
+  return Output(input, critic_input_ ? *critic_input_ : obs_, value_).view({input.size(0)});
+}
 
-torch::Tensor FusedGradient::PolicyHead(const torch::Tensor& obs) { return Output(obs, policy_); }
+torch::Tensor FusedGradient::PolicyHead(const torch::Tensor& obs) { return Output(obs, obs_, policy_); }
 
-torch::Tensor FusedGradient::Output(const torch::Tensor& obs, Stack& stack) {
+torch::Tensor FusedGradient::Output(const torch::Tensor& input, Rows& rows, Stack& stack) {
   Pack();
-  const torch::Tensor in = obs.contiguous();
+  const torch::Tensor in = input.contiguous();
   const Layer& head = stack.back();
   const int64_t outputs = head.packed.outputs(), stride = Padded(outputs);
-  torch::Tensor out = torch::empty({obs.size(0), outputs});
+  torch::Tensor out = torch::empty({input.size(0), outputs});
   float* to = out.data_ptr<float>();
-  for (int64_t first = 0; first < obs.size(0); first += kRows) {
-    const int64_t rows = std::min(kRows, obs.size(0) - first);
-    CopyObs(in.data_ptr<float>(), nullptr, first, rows);
-    Forward(trunk_, trunk_.size(), {obs_.data(), obs_stride_}, rows);
-    Forward(stack, stack.size() - 1, Features(), rows);
-    for (int64_t i = 0; i < rows; ++i, to += outputs) {
+  for (int64_t first = 0; first < input.size(0); first += kRows) {
+    const int64_t count = std::min(kRows, input.size(0) - first);
+    rows.Copy(in.data_ptr<float>(), nullptr, first, count);
+    Forward(trunk_, trunk_.size(), rows.input(), count);
+    Forward(stack, stack.size() - 1, Features(rows), count);
+    for (int64_t i = 0; i < count; ++i, to += outputs) {
       std::copy(head.output.data() + i * stride, head.output.data() + i * stride + outputs, to);
     }
   }

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "learner/algorithm/ppo_loss.h"
@@ -30,8 +31,8 @@ class FusedGradient {
   LossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
                      int64_t minibatch_size = 0);
 
-  // obs [B, O] -> the value function [B], without gradients.
-  torch::Tensor Values(const torch::Tensor& obs);
+  // What the value function reads, [B, C] or obs [B, O] -> [B], without gradients.
+  torch::Tensor Values(const torch::Tensor& input);
   // obs [B, O] -> mean [B, D] or logits [B, C], without gradients.
   torch::Tensor PolicyHead(const torch::Tensor& obs);
 
@@ -57,23 +58,31 @@ class FusedGradient {
 
   void Pack();
   void AddPaddedGradients();
-  // Rows into obs_, whose padding is zero. index null: rows [first, first + rows).
-  void CopyObs(const float* obs, const int64_t* index, int64_t first, int64_t rows);
+  // Rows that go into the networks, padded with zeros.
+  struct Rows {
+    explicit Rows(int64_t width);
+    // index null: rows [first, first + rows) of `from`.
+    void Copy(const float* from, const int64_t* index, int64_t first, int64_t rows);
+    Input input() const { return {buffer.data(), stride, nullptr, false}; }
+
+    int64_t width, stride;
+    AlignedFloats buffer;  // [kRows, stride]
+  };
   // The first `activated` layers are followed by the activation.
   void Forward(Stack& stack, size_t activated, Input input, int64_t rows) const;
   // From the last layer's delta, which is set.
   void Backward(Stack& stack, Input input, int64_t rows) const;
-  // What policy and value stack read: the trunk's output, or obs_.
-  Input Features();
-  // The last layer's output [B, outputs], over all of obs.
-  torch::Tensor Output(const torch::Tensor& obs, Stack& stack);
+  // What policy and value stack read: the trunk's output, or the rows themselves.
+  Input Features(const Rows& rows);
+  // The last layer's output [B, outputs], over all of `input`, through `rows`.
+  torch::Tensor Output(const torch::Tensor& input, Rows& rows, Stack& stack);
 
   const ActivationKind activation_;
-  const int64_t obs_size_, obs_stride_;
   Stack trunk_;                           // Empty unless shared.
   Stack policy_, value_;                  // Head last.
   torch::Tensor log_std_, grad_log_std_;  // [D]; undefined if discrete.
-  AlignedFloats obs_;                     // [kRows, obs_stride_]
+  Rows obs_;
+  std::optional<Rows> critic_input_;  // Nullopt: the value function reads obs.
 };
 
 }  // namespace skein

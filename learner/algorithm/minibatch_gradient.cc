@@ -57,7 +57,7 @@ LossTerms MinibatchGradient::Terms(const Minibatch& minibatch, const Pass& pass)
   torch::Tensor head, value;
   {
     const ScopedAutocast autocast(device_, precision_);
-    std::tie(head, value) = network_.PolicyHeadAndValue(minibatch.obs, minibatch.obs);
+    std::tie(head, value) = network_.PolicyHeadAndValue(minibatch.obs, minibatch.value_input());
   }
   head = head.to(torch::kFloat32);
   value = value.to(torch::kFloat32);
@@ -147,7 +147,7 @@ absl::Status MinibatchGradient::Enqueue(const Minibatch& samples, const torch::T
       });
 }
 
-absl::StatusOr<torch::Tensor> MinibatchGradient::Forward(const torch::Tensor& obs, const Network& network) {
+absl::StatusOr<torch::Tensor> MinibatchGradient::Forward(const torch::Tensor& input, const Network& network) {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> outputs;
   MemoryLimit::Work work;
@@ -156,24 +156,28 @@ absl::StatusOr<torch::Tensor> MinibatchGradient::Forward(const torch::Tensor& ob
     return absl::OkStatus();
   };
   work.piece = [&](int64_t first, int64_t rows, bool) {
-    const torch::Tensor in = obs.narrow(0, first, rows).to(device_);
+    const torch::Tensor in = input.narrow(0, first, rows).to(device_);
     const ScopedAutocast autocast(device_, precision_);
     outputs.push_back(network(in).to(torch::kFloat32));
   };
-  if (absl::Status s = forward_memory_.Run(obs.size(0), work); !s.ok()) return s;
-  return torch::cat(outputs).cpu();
+  if (absl::Status s = forward_memory_.Run(input.size(0), work); !s.ok()) return s;
+  return torch::cat(outputs);
 }
 
-absl::StatusOr<torch::Tensor> MinibatchGradient::Values(const torch::Tensor& obs) {
-  if (obs.size(0) == 0) return torch::empty({0});
-  if (fused_ != nullptr) return fused_->Values(obs);
-  return Forward(obs, [&](const torch::Tensor& in) { return network_.Value(in); });
+absl::StatusOr<torch::Tensor> MinibatchGradient::Values(const torch::Tensor& input, torch::Device device) {
+  if (input.size(0) == 0) return torch::empty({0}, device);
+  if (fused_ != nullptr) return fused_->Values(input);
+  const auto values = Forward(input, [&](const torch::Tensor& in) { return network_.Value(in); });
+  if (!values.ok()) return values.status();
+  return values->to(device);
 }
 
 absl::StatusOr<torch::Tensor> MinibatchGradient::PolicyHead(const torch::Tensor& obs) {
   if (obs.size(0) == 0) return torch::empty({0, network_.options().action_size});
   if (fused_ != nullptr) return fused_->PolicyHead(obs);
-  return Forward(obs, [&](const torch::Tensor& in) { return network_.PolicyHead(in); });
+  const auto head = Forward(obs, [&](const torch::Tensor& in) { return network_.PolicyHead(in); });
+  if (!head.ok()) return head.status();
+  return head->cpu();
 }
 
 }  // namespace skein

@@ -43,8 +43,9 @@ class MinibatchGradient {
                        const v1::PpoConfig& config, torch::Tensor* loss, const LossCoefficients& coefficients = {},
                        bool recorded = false);
 
-  // Of obs [B, O] on any device, without gradients, as tensors on the CPU: [B], and [B, D] or [B, C].
-  absl::StatusOr<torch::Tensor> Values(const torch::Tensor& obs);
+  // Without gradients: of what the value function reads, [B, C] on any device, [B] on `device`.
+  absl::StatusOr<torch::Tensor> Values(const torch::Tensor& input, torch::Device device = torch::kCPU);
+  // Of obs [B, O], mean [B, D] or logits [B, C] on the CPU.
   absl::StatusOr<torch::Tensor> PolicyHead(const torch::Tensor& obs);
 
   MemoryLimit& memory() { return memory_; }
@@ -70,7 +71,7 @@ class MinibatchGradient {
   // Before the gradient is computed, or computed again: zero, and nobody adds to it.
   absl::Status Begin();
   using Network = std::function<torch::Tensor(const torch::Tensor&)>;
-  absl::StatusOr<torch::Tensor> Forward(const torch::Tensor& obs, const Network& network);
+  absl::StatusOr<torch::Tensor> Forward(const torch::Tensor& input, const Network& network);
 
   const ActorCritic& network_;
   FlatAdam& optimizer_;

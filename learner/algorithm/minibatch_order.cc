@@ -54,6 +54,27 @@ MinibatchOrder ShuffleMinibatches(const RowShare& share, int64_t minibatch_size,
   return order;
 }
 
+absl::Status KeepActive(const torch::Tensor& active, Collective* collective, MinibatchOrder* order) {
+  const bool* const is_active = active.data_ptr<bool>();
+  const int64_t* const rows = order->rows.data_ptr<int64_t>();
+  torch::Tensor kept = torch::empty_like(order->rows);
+  int64_t* const to = kept.data_ptr<int64_t>();
+  int64_t found = 0, next = 0;
+  std::vector<double> size;
+  for (size_t i = 0; i < order->minibatches(); ++i) {
+    const int64_t first = found;
+    for (; next < order->begin[i + 1]; ++next) {
+      if (is_active[rows[next]]) to[found++] = rows[next];
+    }
+    order->begin[i + 1] = found;
+    size.push_back(static_cast<double>(found - first));
+  }
+  order->rows = kept.narrow(0, 0, found);
+  if (absl::Status s = SumOverRanks(collective, &size); !s.ok()) return s;
+  for (size_t i = 0; i < size.size(); ++i) order->size[i] = std::llround(size[i]);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<torch::Tensor> NormalizedAdvantages(const torch::Tensor& advantage, const MinibatchOrder& order,
                                                    Collective* collective) {
   torch::Tensor normalized = torch::empty_like(advantage);
@@ -67,6 +88,7 @@ absl::StatusOr<torch::Tensor> NormalizedAdvantages(const torch::Tensor& advantag
   }
   if (absl::Status s = SumOverRanks(collective, &mean); !s.ok()) return s;
   for (size_t i = 0; i < count; ++i) {
+    if (order.size[i] == 0) continue;
     mean[i] /= static_cast<double>(order.size[i]);
     for (int64_t k = order.begin[i]; k < order.begin[i + 1]; ++k) {
       squares[i] += (in[index[k]] - mean[i]) * (in[index[k]] - mean[i]);

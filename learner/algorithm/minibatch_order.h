@@ -35,6 +35,10 @@ struct MinibatchOrder {
 MinibatchOrder ShuffleMinibatches(const RowShare& share, int64_t minibatch_size, uint64_t seed, uint64_t iteration,
                                   uint32_t epoch);
 
+// Takes the rows out whose `active`, bool [T * M], is false; minibatches become smaller, maybe empty. Errors as
+// Collective's; null: a single rank.
+absl::Status KeepActive(const torch::Tensor& active, Collective* collective, MinibatchOrder* order);
+
 // Advantages float32 [T * M] with zero mean and unit variance within each minibatch of all ranks. Errors as
 // Collective's; null: a single rank.
 absl::StatusOr<torch::Tensor> NormalizedAdvantages(const torch::Tensor& advantage, const MinibatchOrder& order,

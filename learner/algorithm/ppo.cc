@@ -51,7 +51,9 @@ Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_
       optimizer_(Parameters(*network_), config.ppo().adam_epsilon()),
       gradient_(config.learner(), *network_, &optimizer_, collective),
       copier_(device),
+      central_(!network.shared_trunk && network.critic_input_size > 0),
       obs_moments_(network.obs_size),
+      state_moments_(central_ ? network.critic_input_size - network.obs_size : 0),
       return_moments_(1),
       enqueues_(!device.is_cpu()),
       lr_(config.ppo().lr()),
@@ -66,6 +68,11 @@ Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_
 ObsScale Ppo::obs_scale() const {
   return config_.model().normalize_observations() ? ObsScale::From(obs_moments_)
                                                   : ObsScale::Identity(network_->options().obs_size);
+}
+
+ObsScale Ppo::state_scale() const {
+  return config_.model().normalize_observations() ? ObsScale::From(state_moments_)
+                                                  : ObsScale::Identity(state_moments_.mean().numel());
 }
 
 void Ppo::SetSchedules(double progress) {
@@ -85,24 +92,46 @@ Ppo::Data Ppo::Prepare(const Batch& batch) {
   Data data{
       batch,
       {batch.reward.size(0), columns, batch.column_offset, batch.total_columns > 0 ? batch.total_columns : columns}};
-  data.obs = batch.obs.reshape({-1, options.obs_size});
-  data.final_obs = batch.final_obs.defined() ? batch.final_obs : torch::empty({0, options.obs_size});
-  data.samples.action = options.discrete ? batch.action.contiguous().view({size})
-                                         : batch.action.contiguous().view({size, options.action_size});
-  data.samples.log_prob = batch.log_prob.contiguous().view({size});
-  ObsScale scale = obs_scale();
-  if (!device_.is_cpu() && !prefetches()) {
-    const std::vector<torch::Tensor> copies = copier_.Finish(copier_.Start(
-        {data.obs, data.final_obs, data.samples.action, data.samples.log_prob, scale.mean, scale.inv_std}));
-    data.obs = copies[0];
-    data.final_obs = copies[1];
-    data.samples.action = copies[2];
-    data.samples.log_prob = copies[3];
-    scale = {copies[4], copies[5]};
+  if (batch.active.defined()) data.active = batch.active.reshape({size}).contiguous();
+  // Where they are trained on: observations first, then what else is read.
+  const ObsScale scale = obs_scale();
+  std::vector<torch::Tensor> tensors = {
+      batch.obs.reshape({-1, options.obs_size}),
+      batch.final_obs.defined() ? batch.final_obs : torch::empty({0, options.obs_size}),
+      options.discrete ? batch.action.contiguous().view({size})
+                       : batch.action.contiguous().view({size, options.action_size}),
+      batch.log_prob.contiguous().view({size}),
+      scale.mean,
+      scale.inv_std};
+  const int64_t G = state_moments_.mean().numel();
+  if (central_) {
+    const ObsScale of_state = state_scale();
+    tensors.insert(tensors.end(), {batch.state.reshape({-1, G}),
+                                   batch.final_state.defined() ? batch.final_state : torch::empty({0, G}),
+                                   of_state.mean, of_state.inv_std});
   }
-  data.obs = scale.Apply(data.obs);
-  data.final_obs = scale.Apply(data.final_obs);
-  data.samples.obs = data.obs.narrow(0, 0, size);
+  if (!batch.obs.is_cpu()) {
+    for (torch::Tensor& tensor : tensors) tensor = tensor.to(device_);
+  } else if (!device_.is_cpu() && !prefetches()) {
+    tensors = copier_.Finish(copier_.Start(tensors));
+  }
+  const ObsScale there{tensors[4], tensors[5]};
+  data.critic = there.Apply(tensors[0]);
+  data.final_critic = there.Apply(tensors[1]);
+  data.samples.obs = data.critic.narrow(0, 0, size);
+  data.samples.action = tensors[2];
+  data.samples.log_prob = tensors[3];
+  if (central_) {
+    const ObsScale of_state{tensors[8], tensors[9]};
+    // Each environment's state beside each of its agents' observations.
+    const auto beside = [&of_state, G](const torch::Tensor& obs, const torch::Tensor& state) {
+      const int64_t agents = state.size(0) > 0 ? obs.size(0) / state.size(0) : 1;
+      return torch::cat({obs, of_state.Apply(state).unsqueeze(1).expand({-1, agents, G}).reshape({-1, G})}, 1);
+    };
+    data.critic = beside(data.critic, tensors[6]);
+    data.final_critic = beside(data.final_critic, tensors[7]);
+    data.samples.critic_input = data.critic.narrow(0, 0, size);
+  }
   return data;
 }
 
@@ -134,15 +163,20 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
   const v1::PpoConfig& ppo = config_.ppo();
   const Batch& batch = data.batch;
   const int64_t columns = data.share.columns, size = data.share.size();
-  const auto values = gradient_.Values(data.obs);
+  const torch::Device device = batch.reward.device();
+  const auto values = gradient_.Values(data.critic, device);
   if (!values.ok()) return values.status();
   Targets targets;
   targets.old_value = values->narrow(0, 0, size);
   torch::Tensor next_value = values->narrow(0, columns, size).clone();
-  if (data.final_obs.size(0) > 0) {
-    const auto final_values = gradient_.Values(data.final_obs);
+  if (data.final_critic.size(0) > 0) {
+    const auto final_values = gradient_.Values(data.final_critic, device);
     if (!final_values.ok()) return final_values.status();
     next_value.index_copy_(0, batch.final_index, *final_values);
+  }
+
+  if (batch.final_value.defined()) {
+    next_value = torch::where(batch.truncated, batch.final_value, next_value.view_as(batch.reward)).view({size});
   }
 
   const double scale =
@@ -158,7 +192,8 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
     const torch::Tensor log_prob = network_->options().discrete
                                        ? CategoricalLogProb(*head, action)
                                        : GaussianLogProb(*head, network_->log_std().cpu(), action);
-    const torch::Tensor log_ratio = (log_prob - data.samples.log_prob.cpu()).view_as(batch.reward);
+    torch::Tensor log_ratio = (log_prob - data.samples.log_prob.cpu()).view_as(batch.reward);
+    if (batch.active.defined()) log_ratio = log_ratio.masked_fill(batch.active.logical_not(), 0);
     const VtraceTargets vtrace =
         Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), ppo.vtrace_rho_max(), ppo.vtrace_c_max()});
     targets.advantage = vtrace.advantage.view({size});
@@ -174,26 +209,44 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
     returns = targets.advantage + value;
   }
   targets.value_target = returns / scale;
-  const auto explained = CountReturns(returns, value);
+  const auto explained = data.active.defined()
+                             ? CountReturns(returns.masked_select(data.active), value.masked_select(data.active))
+                             : CountReturns(returns, value);
   if (!explained.ok()) return explained.status();
   targets.figures.explained_variance = *explained;
   return targets;
 }
 
-absl::Status Ppo::CountObservations(const Batch& batch) {
-  if (!config_.model().normalize_observations()) return absl::OkStatus();
-  const torch::Tensor rows = batch.obs.narrow(0, 0, batch.reward.size(0)).reshape({-1, batch.obs.size(2)});
-  const bool finite = AllFinite(batch.obs);
+absl::Status Ppo::CountRows(const torch::Tensor& rows, const torch::Tensor& all, RunningMoments* moments) {
+  const bool finite = AllFinite(all);
   if (collective_ == nullptr) {
-    if (finite) obs_moments_.Update(rows);
+    if (finite) moments->Update(rows);
     return absl::OkStatus();
   }
-  RunningMoments mine(batch.obs.size(2));
+  RunningMoments mine(rows.size(1));
   mine.Update(rows);
-  const auto all = MergeOverRanks(collective_, {mine, finite});
-  if (!all.ok()) return all.status();
-  if (all->finite) obs_moments_.Merge(all->moments);
+  const auto merged = MergeOverRanks(collective_, {mine, finite});
+  if (!merged.ok()) return merged.status();
+  if (merged->finite) moments->Merge(merged->moments);
   return absl::OkStatus();
+}
+
+absl::Status Ppo::CountObservations(const Data& data) {
+  if (!config_.model().normalize_observations()) return absl::OkStatus();
+  const Batch& batch = data.batch;
+  const int64_t steps = batch.reward.size(0);
+  torch::Tensor rows = batch.obs.narrow(0, 0, steps).reshape({-1, batch.obs.size(2)});
+  if (data.active.defined()) rows = rows.index_select(0, data.active.nonzero().view({-1}));
+  absl::Status status = CountRows(rows, batch.obs, &obs_moments_);
+  if (!status.ok() || !central_) return status;
+  return CountRows(batch.state.narrow(0, 0, steps).reshape({-1, batch.state.size(2)}), batch.state, &state_moments_);
+}
+
+absl::StatusOr<MinibatchOrder> Ppo::Shuffle(const Data& data, uint64_t iteration, uint32_t epoch) {
+  MinibatchOrder order = ShuffleMinibatches(data.share, config_.ppo().minibatch_size(), seed_, iteration, epoch);
+  if (!data.active.defined()) return order;
+  if (absl::Status s = KeepActive(data.active.cpu(), collective_, &order); !s.ok()) return s;
+  return order;
 }
 
 absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, uint64_t iteration) {
@@ -208,13 +261,11 @@ absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, ui
     return s;
   }
 
-  const auto shuffle = [&](uint32_t epoch) {
-    return ShuffleMinibatches(share, ppo.minibatch_size(), seed_, iteration, epoch);
-  };
   Totals totals;
   Targets targets;
   TargetFigures first_targets;
-  MinibatchOrder order = shuffle(0);
+  auto order = Shuffle(data, iteration, 0);
+  if (!order.ok()) return order.status();
   double last_kl = 0;
   int64_t epochs = 0;
   for (uint32_t epoch = 0; epoch < ppo.epochs(); ++epoch) {
@@ -226,7 +277,7 @@ absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, ui
     }
     torch::Tensor advantage = targets.advantage;
     if (ppo.normalize_advantages()) {
-      auto normalized = NormalizedAdvantages(advantage, order, collective_);
+      auto normalized = NormalizedAdvantages(advantage.cpu(), *order, collective_);
       if (!normalized.ok()) return normalized.status();
       advantage = *std::move(normalized);
     }
@@ -235,13 +286,16 @@ absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, ui
     data.samples.old_value = targets.old_value.to(device);
     data.samples.value_target = targets.value_target.to(device);
     const Totals before = totals;
-    if (absl::Status s = TrainEpoch(data.samples, order, totals); !s.ok()) return s;
+    if (absl::Status s = TrainEpoch(data.samples, *order, totals); !s.ok()) return s;
     ++epochs;
     // While a GPU works on what it was given:
     if (epoch == 0) {
-      if (absl::Status s = CountObservations(batch); !s.ok()) return s;
+      if (absl::Status s = CountObservations(data); !s.ok()) return s;
     }
-    if (epoch + 1 < ppo.epochs()) order = shuffle(epoch + 1);
+    if (epoch + 1 < ppo.epochs()) {
+      order = Shuffle(data, iteration, epoch + 1);
+      if (!order.ok()) return order.status();
+    }
     if (absl::Status s = Settle(before, totals); !s.ok()) return s;
     const int64_t taken = totals.gradient_steps - before.gradient_steps;
     if (taken == 0) continue;

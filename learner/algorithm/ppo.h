@@ -29,16 +29,23 @@
 namespace skein {
 
 // One iteration's data in env-index order, time-major, raw observations. N environments, A agents, flattened to M = N*A
-// columns. Of several ranks each has some of the columns, by rank and maybe none; T is the same for all. On the CPU.
+// columns, an environment's agents beside each other. Of several ranks each has some of the columns, by rank and maybe
+// none; T is the same for all. On the CPU, or all of it on the device that it is trained on.
 struct Batch {
   torch::Tensor obs;          // float32 [T+1, M, O]
   torch::Tensor action;       // float32 [T, M, D], or int64 [T, M] if discrete
   torch::Tensor log_prob;     // float32 [T, M], of the behaviour policy
   torch::Tensor reward;       // float32 [T, M]
-  torch::Tensor terminated;   // bool [T, M]
+  torch::Tensor terminated;   // bool [T, M], of the agent's part of the episode
   torch::Tensor truncated;    // bool [T, M]
   torch::Tensor final_obs;    // float32 [K, O], true last observations of truncated episodes
   torch::Tensor final_index;  // int64 [K], position t * M + m of each, among these columns
+  torch::Tensor active;       // bool [T, M], the agent took part: the others are no samples; undefined = all did
+  // For a central critic, else not looked at:
+  torch::Tensor state;        // float32 [T+1, N, G]
+  torch::Tensor final_state;  // float32 [K / A, G]
+  torch::Tensor final_value;  // float32 [T, M], in place of final_obs: V of the last observation where truncated, in
+                              // the value net's units
   int64_t column_offset = 0;  // Of these columns among those of all ranks.
   int64_t total_columns = 0;  // Of all ranks; 0 = only these.
 };
@@ -57,8 +64,8 @@ class Ppo {
 
   // Figures of one update, of all ranks' data. Averaged over its gradient steps: policy_loss, value_loss, entropy, kl,
   // clip_fraction, grad_norm. As of its beginning: explained_variance, lr and, in mode async, vtrace_rho (mean clipped
-  // importance weight, 1 when on-policy). Counted: epochs, gradient_steps, skipped_steps, and out_of_memory (how often
-  // passes were made smaller because memory did not suffice).
+  // importance weight, 1 when on-policy; agents that took no part count as 1). Counted: epochs, gradient_steps,
+  // skipped_steps, and out_of_memory (how often passes were made smaller because memory did not suffice).
   using Figures = std::map<std::string, double>;
 
   // Trains on one iteration's data. progress in [0, 1] drives linear schedules. `iteration` keys the minibatch order.
@@ -79,6 +86,7 @@ class Ppo {
 
   const ActorCritic& network() const { return *network_; }
   ObsScale obs_scale() const;
+  ObsScale state_scale() const;  // Of the global state, if the critic is central.
 
   // Everything that learning depends on, for checkpoints; names are stable. Tensors are copies.
   std::vector<std::pair<std::string, torch::Tensor>> ModelState() const;      // weights and normalisers
@@ -100,9 +108,10 @@ class Ppo {
   struct Data {
     const Batch& batch;
     RowShare share;
-    torch::Tensor obs;        // [R + M, O]
-    torch::Tensor final_obs;  // [K, O]
-    Minibatch samples;        // [R]
+    torch::Tensor critic;        // What the value function reads, [R + M, C].
+    torch::Tensor final_critic;  // [K, C]
+    Minibatch samples;           // [R]
+    torch::Tensor active;        // bool [R]; undefined = all.
   };
   // Sums over the gradient steps that were taken.
   struct Totals {
@@ -123,12 +132,17 @@ class Ppo {
   };
 
   void SetSchedules(double progress);
-  bool prefetches() const { return enqueues_ && config_.learner().prefetch_depth() > 0; }
+  bool prefetches() const {
+    return enqueues_ && config_.learner().prefetch_depth() > 0 && config_.sync().mode() != v1::SYNC_MODE_ON_DEVICE;
+  }
   Data Prepare(const Batch& batch);
   absl::StatusOr<Targets> ComputeTargets(const Data& data);
   // Takes returns into their statistics; gives the share of their variance that `value`, both [R], explains.
   absl::StatusOr<double> CountReturns(const torch::Tensor& returns, const torch::Tensor& value);
-  absl::Status CountObservations(const Batch& batch);
+  // Takes the values of `rows` [B, *] into `moments`, unless some of `all` are not finite.
+  absl::Status CountRows(const torch::Tensor& rows, const torch::Tensor& all, RunningMoments* moments);
+  absl::Status CountObservations(const Data& data);
+  absl::StatusOr<MinibatchOrder> Shuffle(const Data& data, uint64_t iteration, uint32_t epoch);
   absl::Status TrainEpoch(const Minibatch& samples, const MinibatchOrder& order, Totals& totals);
   // On the samples at int64 [B] `index`, or on all if undefined; `size` with those of all ranks.
   absl::Status TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, int64_t size, Totals& totals);
@@ -145,7 +159,9 @@ class Ppo {
   FlatAdam optimizer_;          // After network_, whose parameters it moves.
   MinibatchGradient gradient_;  // After both.
   DeviceCopier copier_;
+  const bool central_;  // The value function reads the global state beside an observation.
   RunningMoments obs_moments_;
+  RunningMoments state_moments_;  // Of the global state, G; 0 unless central.
   RunningMoments return_moments_;
   bool enqueues_;
   // Of this epoch's enqueued steps, float64 [8]: policy_loss, ..., clip_fraction, grad_norm, gradient and skipped

@@ -36,13 +36,19 @@ LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_lo
 }
 
 Minibatch Minibatch::Select(const torch::Tensor& index) const {
-  return {obs.index_select(0, index),       action.index_select(0, index),    log_prob.index_select(0, index),
-          advantage.index_select(0, index), old_value.index_select(0, index), value_target.index_select(0, index)};
+  return Each([&](const torch::Tensor& tensor) { return tensor.index_select(0, index); });
 }
 
 Minibatch Minibatch::Narrow(int64_t first, int64_t rows) const {
-  return {obs.narrow(0, first, rows),       action.narrow(0, first, rows),    log_prob.narrow(0, first, rows),
-          advantage.narrow(0, first, rows), old_value.narrow(0, first, rows), value_target.narrow(0, first, rows)};
+  return Each([&](const torch::Tensor& tensor) { return tensor.narrow(0, first, rows); });
+}
+
+Minibatch Minibatch::Each(const std::function<torch::Tensor(const torch::Tensor&)>& change) const {
+  Minibatch changed;
+  for (const Field field : kFields) {
+    if ((this->*field).defined()) changed.*field = change(this->*field);
+  }
+  return changed;
 }
 
 LossValues& LossValues::operator+=(const LossValues& other) {

@@ -59,6 +59,7 @@ NamedTensors Ppo::ModelState() const {
   for (const auto& [name, parameter] : network_->AllParameters()) state.emplace_back(name, Copy(parameter));
   AppendMoments("obs_normalizer", obs_moments_, state);
   AppendMoments("return_normalizer", return_moments_, state);
+  if (central_) AppendMoments("state_normalizer", state_moments_, state);
   return state;
 }
 
@@ -82,6 +83,7 @@ absl::Status Ppo::Restore(const NamedTensors& model, const NamedTensors& optimiz
   };
   restore_moments(parameters.size(), obs_moments_);
   restore_moments(parameters.size() + 3, return_moments_);
+  if (central_) restore_moments(parameters.size() + 6, state_moments_);
   optimizer_.Restore(optimizer[0].second.item<int64_t>(), optimizer[1].second, optimizer[2].second);
   lr_ = optimizer[3].second.item<double>();
   return absl::OkStatus();

@@ -12,14 +12,6 @@
 
 // The gradient steps of Ppo: waited for, enqueued or recorded.
 namespace skein {
-namespace {
-
-std::vector<torch::Tensor> Tensors(const Minibatch& batch) {
-  return {batch.obs, batch.action, batch.log_prob, batch.advantage, batch.old_value, batch.value_target};
-}
-
-}  // namespace
-
 void Ppo::RecordSteps(std::unique_ptr<Recorder> recorder) {
   if (recorder == nullptr) {
     std::string why = WhyNotRecorded(config_.learner(), collective_ != nullptr, device_);
@@ -56,6 +48,7 @@ absl::Status Ppo::TrainEpoch(const Minibatch& samples, const MinibatchOrder& ord
   if (!prefetches()) {
     if (graph_ != nullptr && count > 0) graph_->Load(samples, order.size[0], lr_, loss_config_);
     for (size_t i = 0; i < count; ++i) {
+      if (order.size[i] == 0) continue;  // Nobody took part.
       if (graph_ != nullptr) {
         const auto done = graph_->Run(index(i));
         if (!done.ok()) return done.status();
@@ -69,11 +62,15 @@ absl::Status Ppo::TrainEpoch(const Minibatch& samples, const MinibatchOrder& ord
   size_t next = 0;
   for (size_t i = 0; i < count; ++i) {
     for (; next < count && next <= i + config_.learner().prefetch_depth(); ++next) {
-      ahead.push_back(copier_.Start(Tensors(samples.Select(index(next)))));
+      std::vector<torch::Tensor> tensors;
+      samples.Select(index(next)).Each([&](const torch::Tensor& tensor) { return tensors.emplace_back(tensor); });
+      ahead.push_back(copier_.Start(tensors));
     }
     const std::vector<torch::Tensor> copies = copier_.Finish(std::move(ahead.front()));
     ahead.pop_front();
-    const Minibatch minibatch{copies[0], copies[1], copies[2], copies[3], copies[4], copies[5]};
+    if (order.size[i] == 0) continue;
+    auto copy = copies.begin();
+    const Minibatch minibatch = samples.Each([&](const torch::Tensor&) { return *copy++; });
     if (absl::Status s = TrainMinibatch(minibatch, torch::Tensor(), order.size[i], totals); !s.ok()) return s;
   }
   return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #endif
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -23,10 +24,6 @@ namespace {
 
 // Libraries choose algorithms and take their workspaces in the first; the allocator settles in the others.
 constexpr int kWarmUps = 3;
-
-using Field = torch::Tensor Minibatch::*;
-constexpr Field kFields[] = {&Minibatch::obs,       &Minibatch::action,    &Minibatch::log_prob,
-                             &Minibatch::advantage, &Minibatch::old_value, &Minibatch::value_target};
 
 // Without the stack that c10 appends.
 std::string FirstLine(const std::exception& error) {
@@ -120,10 +117,10 @@ StepGraph::StepGraph(std::unique_ptr<Recorder> recorder, Step step)
 
 bool StepGraph::Fits(const Minibatch& samples, int64_t minibatch_size) const {
   if (!inputs_.index.defined() || inputs_.index.numel() != minibatch_size) return false;
-  for (const Field field : kFields) {
-    if (!(inputs_.samples.*field).sizes().equals((samples.*field).sizes())) return false;
-  }
-  return true;
+  return std::all_of(Minibatch::kFields.begin(), Minibatch::kFields.end(), [&](Minibatch::Field field) {
+    const torch::Tensor &mine = inputs_.samples.*field, &other = samples.*field;
+    return mine.defined() == other.defined() && (!mine.defined() || mine.sizes().equals(other.sizes()));
+  });
 }
 
 void StepGraph::Load(const Minibatch& samples, int64_t minibatch_size, double lr, const v1::PpoConfig& config) {
@@ -135,13 +132,15 @@ void StepGraph::Load(const Minibatch& samples, int64_t minibatch_size, double lr
     warm_ups_ = 0;
     inputs_ = {};
     const auto options = samples.obs.options().dtype(torch::kFloat32);
-    for (const Field field : kFields) inputs_.samples.*field = torch::empty_like(samples.*field);
+    inputs_.samples = samples.Each([](const torch::Tensor& tensor) { return torch::empty_like(tensor); });
     inputs_.index = torch::zeros({minibatch_size}, options.dtype(torch::kInt64));
     inputs_.lr = torch::zeros({}, options.dtype(torch::kFloat64));
     inputs_.coefficients = {torch::zeros({}, options), torch::zeros({}, options), torch::zeros({}, options),
                             torch::zeros({}, options)};
   }
-  for (const Field field : kFields) (inputs_.samples.*field).copy_(samples.*field);
+  for (const Minibatch::Field field : Minibatch::kFields) {
+    if ((samples.*field).defined()) (inputs_.samples.*field).copy_(samples.*field);
+  }
   inputs_.lr.fill_(lr);
   inputs_.coefficients.min_ratio.fill_(1.0 - config.clip());
   inputs_.coefficients.max_ratio.fill_(1.0 + config.clip());

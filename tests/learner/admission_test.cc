@@ -270,5 +270,55 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
   expect(got, "global_state_size: the actor has 5, this run has 0");
 }
 
+// Teams of two with a global state of three floats and one metric.
+BatchShape TeamShape() { return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .G = 3, .P = 1}); }
+
+void ExpectTeamRefused(const v1::TrajectoryBatch& batch, const std::string& message) {
+  EXPECT_THAT(std::string(Check(batch, TeamShape()).message()), HasSubstr(message));
+}
+
+TEST(Admission, FindsWhatBelongsToTeams) {
+  const v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
+  const ReceivedBatch received(batch, 5);
+  CheckedBatch checked;
+  ASSERT_TRUE(CheckBatch(received.wire(), TeamShape(), &checked).ok());
+  EXPECT_EQ(Element<float>(checked.state, 17), 117);  // (2 + 1) * 2 * 3 = 18 elements.
+  EXPECT_EQ(checked.final_state.size(), 3u);
+  EXPECT_EQ(checked.active.size(), 8u);
+  EXPECT_EQ(checked.agent_terminated[4], 1);  // Step 1, environment 0.
+  EXPECT_EQ(checked.episode_metrics.size(), 2u);
+}
+
+TEST(Admission, RefusesAgentFlagsThatContradictEachOther) {
+  const v1::TrajectoryBatch good = MakeSampleBatch(TeamShape(), 100, kEnds);
+  v1::TrajectoryBatch batch = good;
+  SetElement<uint8_t>(FindTensor(&batch, "active"), 3, 2);
+  ExpectTeamRefused(batch, "tensors.agent_terminated: element 3 is 0 and active is 2");
+  batch = good;
+  SetElement<uint8_t>(FindTensor(&batch, "active"), 0, 0);
+  SetElement<uint8_t>(FindTensor(&batch, "agent_terminated"), 0, 1);
+  ExpectTeamRefused(batch, "tensors.agent_terminated: element 0 is 1 and active is 0");
+  batch = good;
+  SetElement<uint8_t>(FindTensor(&batch, "agent_terminated"), 5, 0);
+  ExpectTeamRefused(batch, "element 5 is 0 of an active agent whose episode terminated");
+}
+
+TEST(Admission, RefusesTeamsWithoutStateFlagsOrMetrics) {
+  for (const char* name : {"state", "final_state", "active", "agent_terminated", "episode_metrics"}) {
+    v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
+    FindTensor(&batch, name)->set_name("other");
+    ExpectTeamRefused(batch, std::string("tensors.") + name + ": missing");
+  }
+  for (const char* name : {"state", "final_state", "episode_metrics"}) {
+    v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
+    SetElement(FindTensor(&batch, name), 1, std::numeric_limits<float>::infinity());
+    ExpectTeamRefused(batch, std::string("tensors.") + name + ": element 1 is not finite");
+  }
+  v1::EnvSpecInfo other = TeamShape().spec;
+  other.set_episode_metrics(0, "height");
+  EXPECT_THAT(std::string(CheckEnvSpec(other, TeamShape().spec).message()),
+              HasSubstr("episode_metrics: the actor has height, this run has metric_0"));
+}
+
 }  // namespace
 }  // namespace skein

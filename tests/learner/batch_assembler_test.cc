@@ -162,7 +162,7 @@ TEST(StagedBatch, SegmentsFollowEachOther) {
 // Slots 0 and 2 of three, in two segments, against a batch that only ever had two slots.
 TEST(StagedBatch, KeepsSomeSlots) {
   for (const bool discrete : {false, true}) {
-    const SampleSizes sizes = {.T = 2, .E = 2, .A = 3, .O = 3, .D = 2, .discrete = discrete};
+    const SampleSizes sizes = {.T = 2, .E = 2, .A = 3, .O = 3, .D = 2, .discrete = discrete, .G = 5, .P = 2};
     const BatchShape shape = MakeSampleShape(sizes);
     const Blocks of_first = MakeBlocks(shape, {{{0, 1, true}}, {{1, 0, true}}});
     const Blocks of_second = MakeBlocks(shape, {{{0, 0, true}}, {{1, 1, true}}});
@@ -193,7 +193,36 @@ TEST(StagedBatch, KeepsSomeSlots) {
     EXPECT_EQ(staged.final_index, want.final_index);
     EXPECT_EQ(staged.episode_return, want.episode_return);
     EXPECT_EQ(staged.episode_length, want.episode_length);
+    EXPECT_EQ(staged.active, want.active);
+    EXPECT_EQ(staged.state, want.state);
+    EXPECT_EQ(staged.final_state, want.final_state);
+    EXPECT_EQ(staged.episode_metrics, want.episode_metrics);
+    EXPECT_EQ(staged.samples(), 48);  // 4 steps of 12 columns, all of whom took part.
   }
+}
+
+TEST(StagedBatch, KeepsWhoTookPartAndWhatTheyShare) {
+  // One step of two teams of two, each with a state of two floats: agent 1 of the first has left before; agent 0 of the
+  // second leaves in this step, which is also the last one of the time limit.
+  const SampleSizes sizes = {.T = 1, .E = 2, .A = 2, .O = 1, .D = 1, .G = 2, .P = 1};
+  const BatchShape shape = MakeSampleShape(sizes);
+  v1::TrajectoryBatch batch = MakeSampleBatch(shape, 10, {{0, 1, true}});
+  SetElement<uint8_t>(FindTensor(&batch, "active"), 1, 0);
+  SetElement<uint8_t>(FindTensor(&batch, "agent_terminated"), 2, 1);
+  const ReceivedBatch received(batch);
+  CheckedBatch checked;
+  ASSERT_TRUE(CheckBatch(received.wire(), shape, &checked).ok());
+  StagedBatch staged(shape, 1);
+  ASSERT_TRUE(staged.Place(0, 0, checked).ok());
+  staged.Seal();
+  EXPECT_THAT(staged.active, ElementsAre(1, 0, 1, 1));
+  EXPECT_THAT(staged.terminated, ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(staged.truncated, ElementsAre(0, 0, 0, 1));
+  EXPECT_EQ(staged.samples(), 3);
+  EXPECT_THAT(staged.final_index, ElementsAre(2, 3));
+  EXPECT_THAT(staged.state, ElementsAre(10, 11, 12, 13, 14, 15, 16, 17));  // Two rows of two teams.
+  EXPECT_THAT(staged.final_state, ElementsAre(10, 11));
+  EXPECT_THAT(staged.episode_metrics, ElementsAre(10));
 }
 
 TEST(StagedBatch, KeepsNothingAndHasRoomForAllAgain) {

@@ -148,6 +148,7 @@ TEST_F(CollectorTest, ARejectedBatchIsCountedAndItsTicketGrantedAgain) {
   const v1::Receipt receipt = collector_.Receive(kAda, ReceivedBatch(batch).wire(), 1);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(receipt.message(), "tensors.reward: element 1 is not finite");
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_quarantined_total", {{"what", "batch"}}), 1);
   EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
   const auto again = collector_.TakeGrants();
   ASSERT_THAT(again, SizeIs(1));

@@ -58,8 +58,8 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
   metrics_.CountIteration(1, 500, 20);
   metrics_.CountIteration(0, 500, 20);
   metrics_.CountEpisode(300);
-  metrics_.CountCheckpoint(true);
-  metrics_.CountCheckpoint(false);
+  metrics_.CountCheckpoint(true, absl::Seconds(2), absl::FromUnixSeconds(1000));
+  metrics_.CountCheckpoint(false, absl::Seconds(2), absl::FromUnixSeconds(2000));
   metrics_.CountPolicySent(77, 3);
   metrics_.SetActors(3);
   EXPECT_EQ(Value("skein_learner_iterations_total"), 2);
@@ -70,9 +70,45 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
   EXPECT_EQ(Value("skein_learner_episode_steps_total"), 300);
   EXPECT_EQ(Value("skein_learner_checkpoints_total"), 1);
   EXPECT_EQ(Value("skein_learner_checkpoint_failures_total"), 1);
+  EXPECT_EQ(Value("skein_learner_checkpoint_seconds"), 1);
+  EXPECT_EQ(Value("skein_learner_checkpoint_timestamp_seconds"), 1000);
   EXPECT_EQ(Value("skein_learner_policy_sent_bytes_total"), 77);
   EXPECT_EQ(Value("skein_learner_policy_sent_uncompressed_bytes_total"), 80);
   EXPECT_EQ(Value("skein_learner_actors"), 3);
+}
+
+TEST_F(LearnerMetricsTest, CountsWhatIsKeptFromTraining) {
+  metrics_.CountQuarantinedBatch();
+  metrics_.CountQuarantinedSteps(0);
+  metrics_.CountQuarantinedSteps(3);
+  EXPECT_EQ(Value("skein_learner_quarantined_total", {{"what", "batch"}}), 1);
+  EXPECT_EQ(Value("skein_learner_quarantined_total", {{"what", "gradient_step"}}), 3);
+}
+
+TEST_F(LearnerMetricsTest, TheQueueIsFullAtItsRoom) {
+  metrics_.SetQueue(3, 12);
+  EXPECT_EQ(Value("skein_learner_queued_batches"), 3);
+  EXPECT_EQ(Value("skein_learner_queue_fill_ratio"), 0.25);
+  metrics_.SetQueue(13, 12);
+  EXPECT_EQ(Value("skein_learner_queue_fill_ratio"), 1);
+  metrics_.SetQueue(0, 0);
+  EXPECT_EQ(Value("skein_learner_queue_fill_ratio"), 0);
+}
+
+TEST_F(LearnerMetricsTest, FollowsSumsOverRanksWaitsAndTheEnvironmentsOwnMetrics) {
+  metrics_.SetReduction(4, 1000, absl::Seconds(2), absl::Milliseconds(500));
+  metrics_.SetReduction(6, 1500, absl::Seconds(3), absl::Milliseconds(750));
+  EXPECT_EQ(Value("skein_learner_all_reduces_total"), 6);
+  EXPECT_EQ(Value("skein_learner_all_reduce_sent_bytes_total"), 1500);
+  EXPECT_EQ(Value("skein_learner_all_reduce_seconds_total"), 3);
+  EXPECT_EQ(Value("skein_learner_all_reduce_exposed_seconds_total"), 0.75);
+  metrics_.SetStarving(absl::Seconds(7));
+  EXPECT_EQ(Value("skein_learner_starving_seconds"), 7);
+  metrics_.ObserveHeartbeat(absl::Milliseconds(1));
+  EXPECT_EQ(Value("skein_learner_heartbeat_seconds"), 1);
+  metrics_.SetEpisodeMetric("coverage", 0.5);
+  metrics_.SetEpisodeMetric("coverage", 0.75);
+  EXPECT_EQ(Value("skein_learner_episode_metric", {{"metric", "coverage"}}), 0.75);
 }
 
 TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
@@ -82,11 +118,13 @@ TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   progress.set_env_steps_per_second_60s(25);
   progress.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
   (*progress.mutable_losses())["kl"] = 0.5;
+  (*progress.mutable_episode_metrics())["coverage"] = 0.25;
   metrics_.SetProgress(progress);
   EXPECT_EQ(Value("skein_learner_policy_version"), 4);
   EXPECT_EQ(Value("skein_learner_target_env_steps"), 1000);
   EXPECT_EQ(Value("skein_learner_env_steps_per_second", {{"window", "60s"}}), 25);
   EXPECT_EQ(Value("skein_learner_update_figure", {{"figure", "kl"}}), 0.5);
+  EXPECT_EQ(Value("skein_learner_episode_metric", {{"metric", "coverage"}}), 0.25);
   EXPECT_EQ(Value("skein_learner_episode_return_mean"), 0);
   progress.set_mean_episode_return(12);
   progress.set_mean_episode_length(34);

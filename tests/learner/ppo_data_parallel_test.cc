@@ -29,12 +29,14 @@ struct Reference {
 };
 
 Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& network, int64_t columns, int updates) {
+  constexpr int64_t kAgents = 2;  // Of a team.
   at::set_num_threads(1);
   torch::manual_seed(31);
   Reference reference;
   Ppo ppo(config, network, kSeed);
   for (int i = 0; i < updates; ++i) {
-    Batch batch = CollectEpisodes(ppo, 16, columns);
+    Batch batch = network.critic_input_size > 0 ? CollectTeams(ppo, 16, columns / kAgents, kAgents)
+                                                : CollectEpisodes(ppo, 16, columns);
     // Something to learn, so that gradients are not all noise.
     if (!network.discrete) batch.reward -= (batch.action - 0.5).square().sum(2);
     batch.reward *= 3;
@@ -100,6 +102,13 @@ TEST(PpoDataParallel, TwoRanksWithHalfTheBatchEqualOneRankWithAllOfIt) {
     config.mutable_ppo()->set_normalize_advantages(normalize);
     ExpectRanksEqualOneRank(config, SampleNetwork(), {4, 4}, 50, 1e-5);
   }
+}
+
+TEST(PpoDataParallel, TeamsWithACentralCriticEqualOneRankToo) {
+  v1::RunConfig config = RanksConfig();
+  config.mutable_ppo()->set_normalize_advantages(true);
+  ExpectRanksEqualOneRank(config, CentralNetwork(), {4, 4}, 30, 1e-5);
+  ExpectRanksEqualOneRank(config, CentralNetwork(true), {6, 0, 2}, 20, 1e-5);
 }
 
 TEST(PpoDataParallel, SharesMayBeUnequalOrEmpty) {

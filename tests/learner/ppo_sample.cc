@@ -74,6 +74,42 @@ Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns) {
   return batch;
 }
 
+ActorCriticOptions CentralNetwork(bool discrete) {
+  ActorCriticOptions options = SampleNetwork(discrete);
+  options.critic_input_size = options.obs_size + 2;
+  return options;
+}
+
+Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents) {
+  Batch batch = CollectFrom(ppo, steps, envs * agents);
+  const torch::Tensor draw = torch::rand({steps, envs});
+  const torch::Tensor team_terminated = draw < 0.1;
+  const torch::Tensor team_truncated = torch::logical_and(draw >= 0.1, draw < 0.3);
+  const torch::Tensor leaves = torch::rand({steps, envs, agents}) < 0.2;
+  batch.active = torch::ones({steps, envs, agents}, torch::kBool);
+  batch.terminated = torch::zeros_like(batch.active);
+  batch.truncated = torch::zeros_like(batch.active);
+  torch::Tensor active = torch::ones({envs, agents}, torch::kBool);
+  for (int64_t t = 0; t < steps; ++t) {
+    const torch::Tensor over = team_terminated[t].unsqueeze(1), cut = team_truncated[t].unsqueeze(1);
+    batch.active[t].copy_(active);
+    const torch::Tensor ended = torch::logical_and(active, torch::logical_or(over, leaves[t]));
+    batch.terminated[t].copy_(ended);
+    batch.truncated[t].copy_(torch::logical_and(torch::logical_and(active, cut), ended.logical_not()));
+    active = torch::logical_or(torch::logical_and(active, ended.logical_not()), torch::logical_or(over, cut));
+  }
+  const auto flat = [&](const torch::Tensor& tensor) { return tensor.reshape({steps, envs * agents}); };
+  batch.active = flat(batch.active);
+  batch.terminated = flat(batch.terminated);
+  batch.truncated = flat(batch.truncated);
+  batch.reward = batch.reward.masked_fill(batch.active.logical_not(), 0);
+  batch.final_index = flat(team_truncated.unsqueeze(2).expand({steps, envs, agents})).flatten().nonzero().squeeze(1);
+  batch.final_obs = torch::randn({batch.final_index.size(0), batch.obs.size(2)});
+  batch.state = 1 + 2 * torch::randn({steps + 1, envs, 2});
+  batch.final_state = torch::randn({batch.final_index.size(0) / agents, 2});
+  return batch;
+}
+
 Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
   const int64_t total = batch.reward.size(1);
   Batch part;
@@ -88,6 +124,14 @@ Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
   part.final_obs = batch.final_obs.index_select(0, mine);
   part.final_index =
       batch.final_index.index_select(0, mine).div(total, "floor") * columns + column.index_select(0, mine);
+  if (batch.active.defined()) part.active = batch.active.narrow(1, offset, columns).contiguous();
+  if (batch.state.defined()) {
+    const int64_t agents = total / batch.state.size(1);
+    part.state = batch.state.narrow(1, offset / agents, columns / agents).contiguous();
+    // The first of each team's rows.
+    const torch::Tensor teams = mine.masked_select(mine.remainder(agents) == 0).div(agents, "floor");
+    part.final_state = batch.final_state.index_select(0, teams);
+  }
   part.column_offset = offset;
   part.total_columns = total;
   return part;

@@ -22,6 +22,11 @@ Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns);
 // The same with episodes that terminate and others that are truncated.
 Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns);
 
+// With a critic that also reads a global state of two numbers.
+ActorCriticOptions CentralNetwork(bool discrete = false);
+// Episodes of `envs` teams of `agents`, some of which end before their team's episode.
+Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents);
+
 // Columns [offset, offset + columns) of a batch, as one of several ranks has them.
 Batch Columns(const Batch& batch, int64_t offset, int64_t columns);
 

@@ -130,5 +130,28 @@ TEST(ProgressTracker, KeepsTheFirstErrorAndTheNewestCheckpoint) {
   EXPECT_EQ(progress.policy_version(), 9u);
 }
 
+TEST(ProgressTracker, AveragesAnEnvironmentsOwnMetricsOverTheSameEpisodes) {
+  ProgressTracker tracker(1000, 0, 0, 0, {"success_rate", "coverage"});
+  EXPECT_TRUE(tracker.Snapshot(absl::Seconds(1)).episode_metrics().empty());
+  const std::vector<double> returns(60, 1.0);
+  const std::vector<int64_t> lengths(60, 10);
+  std::vector<float> first, second;
+  for (int i = 0; i < 60; ++i) {
+    first.insert(first.end(), {0.0f, 1.0f});
+    second.insert(second.end(), {1.0f, 0.5f});
+  }
+  ProgressTracker::Iteration iteration;
+  iteration.episode_returns = &returns;
+  iteration.episode_lengths = &lengths;
+  iteration.episode_metrics = &first;
+  tracker.CountIteration(absl::Seconds(1), iteration);
+  iteration.episode_metrics = &second;
+  tracker.CountIteration(absl::Seconds(2), iteration);
+  // The last 100 episodes: 40 of the first iteration, 60 of the second.
+  const v1::RunProgress progress = tracker.Snapshot(absl::Seconds(3));
+  EXPECT_NEAR(progress.episode_metrics().at("success_rate"), 0.6, 1e-9);
+  EXPECT_NEAR(progress.episode_metrics().at("coverage"), 0.7, 1e-9);  // (40 + 30) / 100
+}
+
 }  // namespace
 }  // namespace skein

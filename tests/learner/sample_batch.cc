@@ -41,6 +41,8 @@ BatchShape MakeSampleShape(const SampleSizes& sizes) {
   shape.spec.set_action_size(sizes.D);
   shape.spec.set_discrete(sizes.discrete);
   shape.spec.set_num_agents(sizes.A);
+  shape.spec.set_global_state_size(sizes.G);
+  for (int64_t i = 0; i < sizes.P; ++i) shape.spec.add_episode_metrics("metric_" + std::to_string(i));
   return shape;
 }
 
@@ -79,6 +81,19 @@ v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset, const
   AddTensor(&batch, "episode_length", v1::DATA_TYPE_INT64, {static_cast<int64_t>(ends.size())}, lengths);
   std::vector<double> state(E * shape.env_state_size);
   for (size_t i = 0; i < state.size(); ++i) state[i] = static_cast<double>(offset) + static_cast<double>(i);
+  if (const int64_t G = shape.spec.global_state_size(); G > 0) {
+    AddFloats(&batch, "state", {T + 1, E, G}, offset);
+    AddFloats(&batch, "final_state", {truncations, G}, offset);
+  }
+  if (A > 1) {
+    std::vector<uint8_t> active(T * E * A, 1), agent_terminated;
+    for (const uint8_t end : terminated) agent_terminated.insert(agent_terminated.end(), A, end);
+    AddTensor(&batch, "active", v1::DATA_TYPE_UINT8, {T, E, A}, active);
+    AddTensor(&batch, "agent_terminated", v1::DATA_TYPE_UINT8, {T, E, A}, agent_terminated);
+  }
+  if (const int64_t P = shape.spec.episode_metrics_size(); P > 0) {
+    AddFloats(&batch, "episode_metrics", {static_cast<int64_t>(ends.size()), P}, offset);
+  }
   AddTensor(&batch, "env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, state);
   return batch;
 }
@@ -112,6 +127,9 @@ BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& sha
     read(CheckedBatch::action, rows, &action_index);
   } else {
     read(CheckedBatch::action, rows * shape.spec.action_size(), &action);
+  }
+  if (const int64_t G = shape.spec.global_state_size(); G > 0) {
+    read(CheckedBatch::state, (shape.steps + 1) * shape.num_envs * G, &state);
   }
   read(CheckedBatch::log_prob, rows, &log_prob);
   read(CheckedBatch::reward, rows, &reward);

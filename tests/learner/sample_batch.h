@@ -14,6 +14,8 @@ struct SampleSizes {
   int64_t T = 2, E = 2, A = 1, O = 3, D = 2;
   bool discrete = false;
   int64_t S = 4;
+  int64_t G = 0;  // Floats of the global state.
+  int64_t P = 0;  // Episode metrics.
 };
 BatchShape MakeSampleShape(const SampleSizes& sizes);
 
@@ -24,7 +26,8 @@ struct SampleEnd {
 };
 
 // A batch that admission accepts, of ticket 1, policy 1 and sequence 1. Element i of each real tensor is
-// offset + i, except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e).
+// offset + i, except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e). Of
+// several agents all take part.
 v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
 
 // A batch as the learner receives it: written to bytes, cut into pieces and read from them. Not movable.
@@ -44,7 +47,7 @@ class ReceivedBatch {
 // A batch's tensors after admission, all in vectors. Fails the test if admission refuses it.
 struct BatchValues : CheckedBatch {
   BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& shape);
-  std::vector<float> obs, action, log_prob, reward;
+  std::vector<float> obs, action, log_prob, reward, state;
   std::vector<int64_t> action_index;
 };
 

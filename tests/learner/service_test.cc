@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
+#include "tests/base/health_check.h"
 #include "tests/learner/sample_batch.h"
 #include "tests/testing/wait_until.h"
 
@@ -166,6 +167,16 @@ TEST_F(LearnerServiceTest, IsUnavailableUntilItServes) {
   Serve();
   actor.Connect();
   EXPECT_EQ(actor.Join(), 0u);
+}
+
+TEST_F(LearnerServiceTest, IsReadyWhileItServes) {
+  service_.OnServing([this](bool serving) { SetReady(server_.get(), serving); });
+  EXPECT_EQ(CheckHealth(port_, kReadiness), "NOT_SERVING");
+  Serve();
+  EXPECT_EQ(CheckHealth(port_, kReadiness), "SERVING");
+  service_.Finish();
+  EXPECT_EQ(CheckHealth(port_, kReadiness), "NOT_SERVING");
+  EXPECT_EQ(CheckHealth(port_, ""), "SERVING");
 }
 
 TEST_F(LearnerServiceTest, WantsHelloFirstAndOnce) {
