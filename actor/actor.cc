@@ -14,11 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "actor/learner_link.h"
+#include "actor/limit_probe.h"
 #include "actor/metrics.h"
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
 #include "actor/reachable_address.h"
 #include "actor/runner.h"
+#include "actor/runner_env.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/coordinator_client.h"
@@ -28,6 +30,7 @@
 #include "base/rate_window.h"
 #include "base/resource_sampler.h"
 #include "env/registry.h"
+#include "model/env_config.h"
 #include "model/env_spec_info.h"
 #include "model/policy.h"
 #include "prometheus/registry.h"
@@ -36,6 +39,8 @@ namespace skein {
 namespace {
 
 constexpr absl::Duration kDeliveryTimeout = absl::Seconds(3);
+constexpr absl::Duration kLimitProbe = absl::Milliseconds(150);
+constexpr absl::Duration kDrainTimeout = absl::Seconds(30);  // Nobody waits for this actor to end.
 
 v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   char host[256] = "";
@@ -54,14 +59,16 @@ v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
 // Everything of one actor process that starts and stops with its membership.
 class Actor {
  public:
-  Actor(const ActorOptions& options, ActorMetrics* metrics, ResourceSampler* sampler)
-      : options_(options), metrics_(metrics), sampler_(sampler) {}
+  // `probed`: whether this process knows its limit already.
+  Actor(const ActorOptions& options, ActorMetrics* metrics, ResourceSampler* sampler, bool* probed)
+      : options_(options), metrics_(metrics), sampler_(sampler), probed_(probed) {}
 
   // Joins and works until the run is over or RequestStop(). Aborted: join again.
   absl::Status Run(int metrics_port);
   // From any thread. The actor delivers what it has and leaves.
   void RequestStop();
   bool stop_requested() const { return stop_; }
+  bool draining() const { return draining_; }
 
  private:
   absl::Status Work(CoordinatorClient* coordinator);
@@ -69,13 +76,17 @@ class Actor {
   void SetTarget(const CoordinatorClient::Membership& membership) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FillReport(v1::HeartbeatRequest* request);
   void StopRunners();
+  // Runners finish the fragments they have begun, and begin no other.
+  void Drain();
 
   const ActorOptions& options_;
   ActorMetrics* const metrics_;
   ResourceSampler* const sampler_;
+  bool* const probed_;
   Outbox outbox_;
   PolicyStore policies_;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> draining_{false};
   Cancellation joining_;
   Cancellation fatal_;  // Why the coordinator does not take this actor back.
   RateWindow rate_;     // Of the coordinator client's thread.
@@ -99,6 +110,9 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
   report.set_env_steps(outbox_.env_steps_collected());
   rate_.Add(MonotonicNow(), report.env_steps());
   report.set_env_steps_per_second(rate_.Rate(MonotonicNow(), absl::Seconds(10)));
+  report.set_limit_env_steps_per_second(metrics_->limit());
+  metrics_->SetRate(report.env_steps_per_second());
+  metrics_->SetQueuedBatches(outbox_.unreceipted());
   report.set_policy_version(metrics_->policy_version());
   report.set_cpu_ratio(sample.cpu_ratio);
   report.set_resident_bytes(sample.resident_bytes);
@@ -107,6 +121,13 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
 
 void Actor::StopRunners() {
   stop_ = true;
+  outbox_.Stop();
+  policies_.Stop();
+}
+
+void Actor::Drain() {
+  spdlog::info("asked to leave: the fragments that were begun are finished and delivered first");
+  draining_ = true;
   outbox_.Stop();
   policies_.Stop();
 }
@@ -124,10 +145,12 @@ absl::Status Actor::Run(int metrics_port) {
   membership.join = MakeJoin(options_, metrics_port);
   membership.fill_report = [this](v1::HeartbeatRequest* request) { FillReport(request); };
   membership.on_membership = [this](const CoordinatorClient::Membership& now) { OnMembership(now); };
+  membership.on_heartbeat = [this](absl::Duration round_trip) { metrics_->ObserveHeartbeat(round_trip); };
   membership.on_run_state = [this](v1::RunState state) {
     if (state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED)
       RequestStop();
   };
+  membership.on_drain = [this] { Drain(); };
   membership.on_fatal = [this](const absl::Status& why) {
     fatal_.Cancel(why);
     RequestStop();
@@ -153,10 +176,19 @@ absl::Status Actor::Run(int metrics_port) {
 
 absl::Status Actor::Work(CoordinatorClient* coordinator) {
   const v1::RunConfig& config = coordinator->config();
+  if (config.sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
+    return absl::InvalidArgumentError(
+        "the run steps its environments on the learner's device (sync.mode on_device) and has no use for workers");
+  }
   sampler_->SetPeriod(absl::Seconds(config.logging().utilization_interval_seconds()));
-  auto env = MakeEnv(config.env().id());
+  auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   const ActorCriticOptions network = MakeActorCriticOptions(config.model(), (*env)->spec());
+  if (!std::exchange(*probed_, true)) {
+    const auto limit = MeasureEnvLimit(RunnerEnvOptions(config), options_.runners, kLimitProbe);
+    if (!limit.ok()) return limit.status();
+    metrics_->SetLimit(*limit);
+  }
 
   std::vector<std::unique_ptr<Runner>> runners;
   for (uint32_t i = 0; i < options_.runners; ++i) {
@@ -192,7 +224,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   for (size_t i = 0; i < runners.size(); ++i) {
     runner_threads.emplace_back([&, i] {
       runner_status[i] = runners[i]->Run();
-      StopRunners();  // One that fails takes all along.
+      if (!runner_status[i].ok()) StopRunners();  // One that fails takes all along.
     });
   }
   absl::Status link_status;
@@ -204,7 +236,8 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
 
   // Shutdown, in order: runners -> deliver -> goodbye -> link.
   for (std::thread& thread : runner_threads) thread.join();
-  outbox_.WaitUntilReceipted(link.finished() ? absl::ZeroDuration() : kDeliveryTimeout);
+  const absl::Duration timeout = stop_ ? kDeliveryTimeout : kDrainTimeout;
+  outbox_.WaitUntilReceipted(link.finished() ? absl::ZeroDuration() : timeout);
   link.Stop();
   outbox_.StopSending();
   link.WaitUntilEnded(absl::Seconds(1));
@@ -218,6 +251,15 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
     if (!status.ok()) return status;
   }
   return link_status;
+}
+
+// Alive: it answers. Ready: it has a policy to act by.
+void ServeHealth(HttpServer* server, const ActorMetrics* metrics) {
+  server->Handle("/healthz", [] { return HttpServer::Response{200, "text/plain", "ok\n"}; });
+  server->Handle("/readyz", [metrics] {
+    if (metrics->policy_version() > 0) return HttpServer::Response{200, "text/plain", "ok\n"};
+    return HttpServer::Response{503, "text/plain", "no policy has arrived yet\n"};
+  });
 }
 
 }  // namespace
@@ -234,7 +276,7 @@ absl::Status ActorOptions::Validate() const {
   return absl::OkStatus();
 }
 
-absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown) {
+absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown, bool* drained) {
   at::set_num_threads(1);
   auto registry = std::make_shared<prometheus::Registry>();
   ActorMetrics metrics(registry.get(), options.runners);
@@ -242,11 +284,15 @@ absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown) {
   auto http = HttpServer::Listen(options.metrics);
   if (!http.ok()) return http.status();
   (*http)->ServeMetrics(registry);
+  ServeHealth(http->get(), &metrics);
+  bool probed = false;
   while (true) {
-    Actor actor(options, &metrics, &sampler);
+    Actor actor(options, &metrics, &sampler, &probed);
     shutdown->OnSignal([&actor] { actor.RequestStop(); });
     const absl::Status status = actor.Run((*http)->port());
     shutdown->OnSignal({});
+    *drained = actor.draining();
+    if (*drained && (status.ok() || absl::IsAborted(status))) return absl::OkStatus();
     if (!absl::IsAborted(status) || shutdown->signalled()) return status;
     spdlog::warn("{}; joining again", status.ToString());
   }

@@ -16,13 +16,16 @@ struct ActorOptions {
   std::string metrics = "127.0.0.1:0";  // /metrics
   std::string announce_host;  // Host under which Prometheus reaches this one; empty = as the coordinator sees it.
   absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
+  // The program's exit code after a drain: 0, or another one that tells a supervisor not to start it again.
+  int drained_exit_code = 0;
 
   // InvalidArgument names the flag.
   absl::Status Validate() const;
 };
 
 // Runs one actor process until the run is over or `shutdown` is signalled: then unfinished fragments are abandoned,
-// finished ones delivered (within 3 s), and the actor leaves.
-absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown);
+// finished ones delivered (within 3 s), and the actor leaves. A drained one finishes the fragments that it has begun
+// and delivers them (within 30 s) before it leaves; *drained says so.
+absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown, bool* drained);
 
 }  // namespace skein

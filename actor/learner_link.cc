@@ -164,13 +164,14 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       absl::MutexLock lock(&mu_);
       subscribing_ = true;
       connected_ = target;
+      sent_.clear();
     }
     std::thread writer(&LearnerLink::Write, this, epoch, stream.get(), &course->left);
     std::thread subscriber(&LearnerLink::Subscribe, this, epoch, target, stub.get());
     do {
       if (response.has_receipt()) {
         options_.outbox->Acknowledge(response.receipt());
-        options_.metrics->CountReceipt(response.receipt().result());
+        NoteReceipt(response.receipt());
         if (!response.receipt().message().empty()) {
           spdlog::debug("batch {}: {}", response.receipt().sequence(), response.receipt().message());
         }
@@ -197,11 +198,26 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
   return status;
 }
 
+void LearnerLink::NoteSent(uint64_t sequence) {
+  absl::MutexLock lock(&mu_);
+  sent_[sequence] = MonotonicNow();
+}
+
+void LearnerLink::NoteReceipt(const v1::Receipt& receipt) {
+  options_.metrics->CountReceipt(receipt.result());
+  absl::MutexLock lock(&mu_);
+  const auto sent = sent_.find(receipt.sequence());
+  if (sent == sent_.end()) return;
+  options_.metrics->ObserveReceipt(MonotonicNow() - sent->second);
+  sent_.erase(sent);
+}
+
 void LearnerLink::Write(uint64_t epoch, CollectStream* stream, bool* left) {
   while (auto request = options_.outbox->NextToSend(epoch)) {
     const absl::Duration begin = MonotonicNow();
     // A write fails only when the call is over, which the reader notices too; its status must not be overwritten.
     const grpc::ByteBuffer bytes = BatchBytes(request);
+    NoteSent(request->batch().sequence());
     if (!stream->Write(bytes)) return;
     options_.metrics->AddStage(ActorMetrics::Stage::kSend, MonotonicNow() - begin);
     options_.metrics->CountSent(bytes.Length(), SavedBytes(request->batch().tensors()));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -76,6 +77,9 @@ class LearnerLink {
   absl::Status ServeOneConnection(const Target& target, uint64_t stay, Course* course);
   void Write(uint64_t epoch, CollectStream* stream, bool* left);
   void Subscribe(uint64_t epoch, const Target& target, v1::Learner::Stub* stub);
+  // For the metrics: when a batch was handed to the transport, and its receipt.
+  void NoteSent(uint64_t sequence);
+  void NoteReceipt(const v1::Receipt& receipt);
   // Registers the context of a connection to `target` that Abort and SetTarget cancel; nullptr when its call is over.
   void SetContext(const Target& target, grpc::ClientContext* collect);
   bool StopWaiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || aborted_; }
@@ -88,8 +92,9 @@ class LearnerLink {
   grpc::ClientContext* collect_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   grpc::ClientContext* subscribe_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool subscribing_ ABSL_GUARDED_BY(mu_) = false;
-  Target connected_ ABSL_GUARDED_BY(mu_);      // Whose welcome has come, until the connection is over; else empty.
-  bool leaving_ ABSL_GUARDED_BY(mu_) = false;  // The present connection is to end in order.
+  Target connected_ ABSL_GUARDED_BY(mu_);  // Whose welcome has come, until the connection is over; else empty.
+  std::map<uint64_t, absl::Duration> sent_ ABSL_GUARDED_BY(mu_);  // When, by sequence; what has no receipt yet.
+  bool leaving_ ABSL_GUARDED_BY(mu_) = false;                     // The present connection is to end in order.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool aborted_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;

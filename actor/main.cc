@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -26,6 +27,10 @@ int main(int argc, char** argv) {
   app.add_option("--announce-host", options.announce_host, "Host under which Prometheus reaches this machine");
   app.add_option("--timeout", timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
   app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
+  app.add_option("--drained-exit-code", options.drained_exit_code,
+                 "Exit code after a drain; tells a supervisor not to start it again")
+      ->check(CLI::Range(0, 63))
+      ->capture_default_str();
   app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
   try {
     app.parse(argc, argv);
@@ -39,6 +44,9 @@ int main(int argc, char** argv) {
         kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
   }
   absl::Status status = options.Validate();
-  if (status.ok()) status = skein::RunActor(options, &shutdown);
-  return skein::ReportAndExitCode(kProgram, status);
+  bool drained = false;
+  if (status.ok()) status = skein::RunActor(options, &shutdown, &drained);
+  if (!status.ok() || !drained) return skein::ReportAndExitCode(kProgram, status);
+  std::printf("drained: this actor has delivered all that it had begun and stays away\n");
+  return options.drained_exit_code;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/metrics.h"
 
+#include <limits>
+
 namespace skein {
 
 using prometheus::BuildCounter;
@@ -26,11 +28,22 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
   receipts_[v1::RECEIPT_RESULT_DUPLICATE] = &receipts.Add({{"result", "duplicate"}});
   receipts_[v1::RECEIPT_RESULT_STALE] = &receipts.Add({{"result", "stale"}});
   receipts_[v1::RECEIPT_RESULT_REJECTED] = &receipts.Add({{"result", "rejected"}});
-  policy_version_ = &BuildGauge()
-                         .Name("skein_actor_policy_version")
-                         .Help("Newest policy version received")
-                         .Register(*registry)
-                         .Add({});
+  const auto histogram = [registry](const char* name, const char* help) {
+    return &prometheus::BuildHistogram().Name(name).Help(help).Register(*registry).Add(
+        {}, prometheus::Histogram::BucketBoundaries{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10});
+  };
+  receipt_seconds_ =
+      histogram("skein_actor_receipt_seconds", "Time from handing a batch to the transport until its receipt");
+  heartbeat_seconds_ = histogram("skein_actor_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
+  const auto gauge = [registry](const char* name, const char* help) {
+    return &BuildGauge().Name(name).Help(help).Register(*registry).Add({});
+  };
+  policy_version_ = gauge("skein_actor_policy_version", "Newest policy version received");
+  queued_batches_ = gauge("skein_actor_queued_batches", "Batches that are finished and have no receipt yet");
+  limit_ = gauge("skein_actor_limit_env_steps_per_second",
+                 "What the runners reached at stepping environments and nothing else; 0 = not measured");
+  efficiency_ = gauge("skein_actor_efficiency_ratio", "Env steps collected per second over the limit");
+  efficiency_->Set(std::numeric_limits<double>::quiet_NaN());
   BuildGauge().Name("skein_actor_runners").Help("Runner threads").Register(*registry).Add({}).Set(runners);
 }
 
@@ -60,6 +73,17 @@ void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
 
 void ActorMetrics::CountReconnection() { reconnections_->Increment(); }
 void ActorMetrics::SetPolicyVersion(uint64_t version) { policy_version_->Set(static_cast<double>(version)); }
+void ActorMetrics::ObserveReceipt(absl::Duration round_trip) {
+  receipt_seconds_->Observe(absl::ToDoubleSeconds(round_trip));
+}
+void ActorMetrics::ObserveHeartbeat(absl::Duration round_trip) {
+  heartbeat_seconds_->Observe(absl::ToDoubleSeconds(round_trip));
+}
+void ActorMetrics::SetQueuedBatches(size_t batches) { queued_batches_->Set(static_cast<double>(batches)); }
+void ActorMetrics::SetLimit(double env_steps_per_second) { limit_->Set(env_steps_per_second); }
+void ActorMetrics::SetRate(double env_steps_per_second) {
+  efficiency_->Set(limit() > 0 ? env_steps_per_second / limit() : std::numeric_limits<double>::quiet_NaN());
+}
 uint64_t ActorMetrics::env_steps() const { return static_cast<uint64_t>(env_steps_->Value()); }
 uint64_t ActorMetrics::policy_version() const { return static_cast<uint64_t>(policy_version_->Value()); }
 

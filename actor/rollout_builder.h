@@ -23,6 +23,7 @@ class RolloutBuilder {
   float* log_prob(int64_t t);  // [E, A]
   float* action(int64_t t);    // [E, A, D]; continuous only
   int64_t* choice(int64_t t);  // [E, A]; discrete only
+  float* state(int64_t t);     // [E, G] of row t, 0 <= t <= T; the caller writes it; nothing to write if G = 0.
   // What the environments did in step t.
   void Add(int64_t t, const VectorEnv::StepResult& result);
   double* env_state();  // [E, S], to be filled after the last step.
@@ -34,12 +35,14 @@ class RolloutBuilder {
 
   const EnvSpec spec_;
   v1::TrajectoryBatch batch_;
-  int64_t T_ = 0, E_ = 0, A_ = 0, O_ = 0, D_ = 0;
+  int64_t T_ = 0, E_ = 0, A_ = 0, O_ = 0, D_ = 0, G_ = 0, P_ = 0;
   float *obs_ = nullptr, *action_ = nullptr, *log_prob_ = nullptr, *reward_ = nullptr;
+  float* state_ = nullptr;  // Null if G = 0.
   int64_t* choice_ = nullptr;
   uint8_t *terminated_ = nullptr, *truncated_ = nullptr;
+  uint8_t *active_ = nullptr, *agent_terminated_ = nullptr;  // Null if A = 1.
   double* env_state_ = nullptr;
-  std::vector<float> final_obs_, episode_return_;
+  std::vector<float> final_obs_, final_state_, episode_return_, episode_metrics_;
   std::vector<int64_t> episode_length_;
 };
 

@@ -112,6 +112,7 @@ absl::Status Runner::Serve(const HeldTicket& held) {
   RolloutBuilder builder(spec);
   builder.Begin(ticket, (*policy)->version(), env_->state_size());
   Observe(builder.obs(0));
+  if (spec.global_state_size > 0) env_->GlobalState(builder.state(0));
   torch::Tensor log_std;
   if (!spec.discrete) log_std = (*policy)->log_std().contiguous();
   std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
@@ -139,6 +140,7 @@ absl::Status Runner::Serve(const HeldTicket& held) {
     watch.Lap(&env_step);
     builder.Add(t, result);
     Observe(builder.obs(t + 1));
+    if (spec.global_state_size > 0) env_->GlobalState(builder.state(t + 1));
     watch.Lap(&build);
   }
   env_->SaveState(builder.env_state());

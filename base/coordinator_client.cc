@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "base/grpc_transport.h"
 #include "grpcpp/client_context.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
@@ -255,10 +256,12 @@ class CoordinatorClientImpl : public CoordinatorClient {
   absl::Status Heartbeat() {
     const v1::HeartbeatRequest request = NextHeartbeat();
     v1::HeartbeatResponse response;
+    const absl::Duration begin = MonotonicNow();
     const absl::Status status = Call(absl::Now() + call_timeout_, [&](grpc::ClientContext* context) {
       return stub_->Heartbeat(context, request, &response);
     });
     if (!status.ok()) return status;
+    if (options_.on_heartbeat) options_.on_heartbeat(MonotonicNow() - begin);
     bool moved = false;
     {
       absl::MutexLock lock(&mu_);
@@ -269,6 +272,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
     if (response.run_state() != std::exchange(run_state_, response.run_state()) && options_.on_run_state) {
       options_.on_run_state(response.run_state());
     }
+    if (response.drain() && !std::exchange(drain_, true) && options_.on_drain) options_.on_drain();
     return absl::OkStatus();
   }
 
@@ -319,6 +323,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
 
   // Of the client's thread.
   v1::RunState run_state_ = v1::RUN_STATE_UNSPECIFIED;
+  bool drain_ = false;
 
   mutable absl::Mutex mu_;
   Membership membership_ ABSL_GUARDED_BY(mu_);

@@ -36,6 +36,10 @@ class CoordinatorClient {
     std::function<void(const Membership&)> on_membership;
     // Called on the client's thread when the run's state has changed.
     std::function<void(v1::RunState)> on_run_state;
+    // Called on the client's thread after each heartbeat that was answered.
+    std::function<void(absl::Duration round_trip)> on_heartbeat;
+    // Called on the client's thread once the coordinator asks this member to finish what it has begun and leave.
+    std::function<void()> on_drain;
     // Called on the client's thread when the coordinator refuses for good to take this member back (FailedPrecondition
     // or InvalidArgument, e.g. it serves another run now). Heartbeats have ended then; Leave() is still allowed.
     std::function<void(const absl::Status&)> on_fatal;

@@ -42,6 +42,11 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address, grpc::Service* service,
                                                               int* port) {
+  return StartGrpcServer(address, std::vector<grpc::Service*>{service}, port);
+}
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address,
+                                                              const std::vector<grpc::Service*>& services, int* port) {
   KeepGrpcAlive();
   absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return parsed.status();
@@ -53,7 +58,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
   const std::string host = parsed->host.empty() ? "::" : parsed->host;
   int selected_port = 0;
   builder.AddListeningPort(JoinHostPort(host, parsed->port), grpc::InsecureServerCredentials(), &selected_port);
-  builder.RegisterService(service);
+  for (grpc::Service* service : services) builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -66,7 +71,12 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
     return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
   }
   *port = selected_port;
+  SetReady(server.get(), false);
   return server;
+}
+
+void SetReady(grpc::Server* server, bool ready) {
+  server->GetHealthCheckService()->SetServingStatus(kReadiness, ready);
 }
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {

@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 
 namespace skein {
 namespace {
@@ -32,7 +33,7 @@ void ForwardToReader(int signal_number) { pthread_kill(reader_of_signals, signal
 // Two threads, so that a second signal ends the process even while the callback hangs.
 class ShutdownSignal::Impl {
  public:
-  Impl() {
+  explicit Impl(absl::Duration same) : same_(same) {
     std::signal(SIGPIPE, SIG_IGN);
     sigset_t signals;
     sigemptyset(&signals);
@@ -88,7 +89,9 @@ class ShutdownSignal::Impl {
       signalfd_siginfo info;
       if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
       absl::MutexLock lock(&mu_);
-      if (signalled_) _exit(128 + static_cast<int>(info.ssi_signo));
+      const absl::Duration now = MonotonicNow();
+      if (signalled_ && now - first_ >= same_) _exit(128 + static_cast<int>(info.ssi_signo));
+      if (!signalled_) first_ = now;
       signalled_ = true;
     }
   }
@@ -112,12 +115,14 @@ class ShutdownSignal::Impl {
     }
   }
 
+  const absl::Duration same_;
   sigset_t mask_before_;
   struct sigaction sigterm_before_, sigint_before_;
   int signal_fd_ = -1;
   int stop_fd_ = -1;
   mutable absl::Mutex mu_;
   bool signalled_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Duration first_ ABSL_GUARDED_BY(mu_);  // When the first signal came.
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool calling_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> on_signal_ ABSL_GUARDED_BY(mu_);
@@ -125,7 +130,7 @@ class ShutdownSignal::Impl {
   std::thread caller_;
 };
 
-ShutdownSignal::ShutdownSignal() : impl_(new Impl) {}
+ShutdownSignal::ShutdownSignal(absl::Duration same) : impl_(new Impl(same)) {}
 
 ShutdownSignal::~ShutdownSignal() { delete impl_; }
 

@@ -227,4 +227,12 @@ MonotonicTime Barriers::NextDeadline() const {
   return next;
 }
 
+size_t Barriers::absentees() const {
+  size_t lacking = 0;
+  for (const auto& [key, barrier] : barriers_) {
+    for (const auto& [generation, round] : barrier.rounds) lacking += round.size() - round.arrived.size();
+  }
+  return lacking;
+}
+
 }  // namespace skein

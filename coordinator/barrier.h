@@ -76,6 +76,9 @@ class Barriers {
 
   MonotonicTime NextDeadline() const;
 
+  // Arrivals that barriers which somebody waits at still lack.
+  size_t absentees() const;
+
  private:
   struct Arrival {
     std::vector<WaiterId> waiters;  // Never empty between calls.

@@ -51,12 +51,16 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   state.run_directory = options.run_directory;
   state.config = *std::move(config);
   state.start_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
-  coordinator->service_ =
-      std::make_unique<CoordinatorService>(std::move(state), options.announce_host, coordinator->metrics_.get());
+  coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
+  coordinator->service_ = std::make_unique<CoordinatorService>(
+      std::move(state), options.announce_host, coordinator->metrics_.get(),
+      [scaler = coordinator->scaler_.get(), metrics = coordinator->metrics_.get()](const v1::StatusResponse& status) {
+        metrics->SetWantedActors(scaler->Observe(status));
+      });
 
   int grpc_port = 0;
   absl::StatusOr<std::unique_ptr<grpc::Server>> grpc =
-      StartGrpcServer(options.listen, coordinator->service_.get(), &grpc_port);
+      StartGrpcServer(options.listen, {coordinator->service_.get(), coordinator->scaler_.get()}, &grpc_port);
   if (!grpc.ok()) return grpc.status();
   coordinator->grpc_ = *std::move(grpc);
   coordinator->grpc_address_ = JoinHostPort(ReachableHost(options.listen, options.announce_host), grpc_port);
@@ -67,14 +71,18 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->http_address_ =
       JoinHostPort(ReachableHost(options.http, options.announce_host), coordinator->http_->port());
   CoordinatorService* service = coordinator->service_.get();
-  ServePages(
-      coordinator->http_.get(), [service] { return service->Status(); }, coordinator->http_address_,
-      coordinator->registry_);
+  ServePages(coordinator->http_.get(),
+             {.status = [service] { return service->Status(); },
+              .history = [service](size_t count) { return service->HistoryText(count); }},
+             coordinator->http_address_, coordinator->registry_);
+  SetReady(coordinator->grpc_.get(), true);
   return coordinator;
 }
 
 void Coordinator::Stop() {
+  if (grpc_ != nullptr) SetReady(grpc_.get(), false);
   if (service_ != nullptr) service_->Shutdown();
+  if (scaler_ != nullptr) scaler_->Shutdown();
   if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   http_.reset();
   grpc_.reset();

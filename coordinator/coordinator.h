@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "base/http_server.h"
 #include "base/resource_sampler.h"
+#include "coordinator/external_scaler.h"
 #include "coordinator/metrics.h"
 #include "coordinator/service.h"
 #include "grpcpp/server.h"
@@ -50,6 +51,7 @@ class Coordinator {
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<CoordinatorMetrics> metrics_;
   std::unique_ptr<ResourceSampler> sampler_;
+  std::unique_ptr<ExternalScaler> scaler_;
   std::unique_ptr<CoordinatorService> service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<HttpServer> http_;

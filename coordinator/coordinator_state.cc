@@ -68,6 +68,7 @@ v1::MemberStatus StatusOf(const Member& member, MonotonicTime now) {
   status.set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - member.last_heartbeat));
   status.set_runners(member.runners);
   status.set_rank(member.rank);
+  status.set_draining(member.draining);
   *status.mutable_report() = member.report;
   return status;
 }
@@ -127,7 +128,15 @@ absl::StatusOr<v1::HeartbeatResponse> CoordinatorState::Heartbeat(const v1::Hear
   v1::HeartbeatResponse response;
   response.set_run_state(progress_.state());
   response.set_learner_address(LearnerAddressOf(request.member_id()));
+  response.set_drain((*member)->draining);
   return response;
+}
+
+absl::Status CoordinatorState::Drain(const std::string& member_id, MonotonicTime now, Effects* effects) {
+  Tick(now, effects);
+  if (absl::Status status = membership_.Drain(member_id, assignment_.RankOf(member_id)); !status.ok()) return status;
+  UpdateAssignment(effects);
+  return absl::OkStatus();
 }
 
 void CoordinatorState::Leave(const v1::LeaveRequest& request, MonotonicTime now, Effects* effects) {
@@ -221,7 +230,7 @@ void CoordinatorState::UpdateAssignment(Effects* effects) {
   for (const auto& [id, member] : membership_.members()) {
     if (member.role == v1::ROLE_LEARNER) {
       ranks.insert(member.rank);
-    } else {
+    } else if (!member.draining) {
       actors[id] = member.runners;
     }
   }
@@ -242,7 +251,9 @@ void CoordinatorState::ServeStarving(MonotonicTime now, Effects* effects) {
 }
 
 const Member* CoordinatorState::LearnerOf(const std::string& actor) const {
-  const std::optional<uint32_t> rank = assignment_.RankOf(actor);
+  const auto found = membership_.members().find(actor);
+  const bool draining = found != membership_.members().end() && found->second.draining;
+  const std::optional<uint32_t> rank = draining ? found->second.last_learner : assignment_.RankOf(actor);
   return rank ? membership_.FindLearner(*rank) : nullptr;
 }
 

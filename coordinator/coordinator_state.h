@@ -55,6 +55,10 @@ class CoordinatorState {
   // A caller that is no member (any more) changes nothing.
   void Leave(const v1::LeaveRequest& request, MonotonicTime now, Effects* effects);
 
+  // Asks an actor to finish what it has begun and leave: it hears so with each heartbeat, keeps its learner until then,
+  // and counts no longer when actors are shared out. NotFound: no such live member. FailedPrecondition: a learner.
+  absl::Status Drain(const std::string& member_id, MonotonicTime now, Effects* effects);
+
   // The reply to `waiter` is among the effects of this or a later event; codes as in Barriers, and
   // FailedPrecondition: not a live member.
   void Arrive(WaiterId waiter, const v1::BarrierRequest& request, MonotonicTime now, Effects* effects);
@@ -67,6 +71,7 @@ class CoordinatorState {
   MonotonicTime NextDeadline() const { return next_deadline_; }
 
   v1::StatusResponse Status(MonotonicTime now) const;
+  size_t barrier_absentees() const { return barriers_.absentees(); }
 
  private:
   void Depart(const std::vector<Member>& members, MembershipChange::Kind kind, Effects* effects);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "coordinator/history.h"
 #include "coordinator/status_page.h"
 #include "google/protobuf/util/json_util.h"
 #include "nlohmann/json.hpp"
@@ -38,17 +39,21 @@ std::string StatusJson(const v1::StatusResponse& status) {
   return json;
 }
 
-void ServePages(HttpServer* server, std::function<v1::StatusResponse()> status, const std::string& own_address,
+void ServePages(HttpServer* server, PageSources sources, const std::string& own_address,
                 std::shared_ptr<prometheus::Collectable> metrics) {
+  using Response = HttpServer::Response;
+  constexpr char kJson[] = "application/json";
   server->ServeMetrics(std::move(metrics));
-  server->Handle("/", [status] { return HttpServer::Response{200, "text/html; charset=utf-8", StatusPage(status())}; });
-  server->Handle("/api/status", [status] {
-    return HttpServer::Response{200, "application/json", StatusJson(status())};
+  for (const StatusPageFile& file : StatusPageFiles()) {
+    server->Handle(file.path, [&file] { return Response{200, file.content_type, std::string(file.bytes)}; });
+  }
+  server->Handle("/api/status", [sources] { return Response{200, kJson, StatusJson(sources.status())}; });
+  server->Handle("/api/history", [sources] { return Response{200, kJson, sources.history(History::kMostPoints)}; });
+  server->Handle("/api/history/recent", [sources] { return Response{200, kJson, sources.history(kRecentPoints)}; });
+  server->Handle("/sd/prometheus", [sources, own_address] {
+    return Response{200, kJson, ScrapeTargets(sources.status(), own_address)};
   });
-  server->Handle("/sd/prometheus", [status, own_address] {
-    return HttpServer::Response{200, "application/json", ScrapeTargets(status(), own_address)};
-  });
-  server->Handle("/healthz", [] { return HttpServer::Response{200, "text/plain", "ok\n"}; });
+  server->Handle("/healthz", [] { return Response{200, "text/plain", "ok\n"}; });
 }
 
 }  // namespace skein

@@ -19,8 +19,18 @@ std::string ScrapeTargets(const v1::StatusResponse& status, const std::string& o
 // protobuf's JSON with the names of the .proto file and with fields that are zero; 64-bit numbers are strings.
 std::string StatusJson(const v1::StatusResponse& status);
 
-// Serves / (status page), /api/status, /sd/prometheus, /metrics and /healthz. `status` is called on server threads.
-void ServePages(HttpServer* server, std::function<v1::StatusResponse()> status, const std::string& own_address,
+// What pages are made of; called on server threads.
+struct PageSources {
+  std::function<v1::StatusResponse()> status;
+  std::function<std::string(size_t count)> history;  // HistoryJson() of the last `count` points.
+};
+
+// Points of /api/history/recent.
+inline constexpr size_t kRecentPoints = 60;
+
+// Serves / and the other files of the status page, /api/status, /api/history (the whole run), /api/history/recent,
+// /sd/prometheus, /metrics and /healthz.
+void ServePages(HttpServer* server, PageSources sources, const std::string& own_address,
                 std::shared_ptr<prometheus::Collectable> metrics);
 
 }  // namespace skein

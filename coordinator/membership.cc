@@ -2,9 +2,11 @@
 #include "coordinator/membership.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace skein {
 
@@ -18,6 +20,19 @@ const char* RoleName(v1::Role role) {
       return "unspecified";
   }
 }
+
+namespace {
+
+constexpr size_t kMostNamed = 20;
+
+std::string NameActors(const std::set<std::string>& ids) {
+  if (ids.empty()) return "the run has no actors now";
+  const auto end = std::next(ids.begin(), static_cast<std::ptrdiff_t>(std::min(ids.size(), kMostNamed)));
+  const std::string more = ids.size() > kMostNamed ? absl::StrCat(" and ", ids.size() - kMostNamed, " more") : "";
+  return absl::StrCat("the run's actors are ", absl::StrJoin(ids.begin(), end, ", "), more);
+}
+
+}  // namespace
 
 std::string LearnerId(uint32_t rank) { return absl::StrCat("learner-", rank); }
 
@@ -55,6 +70,20 @@ absl::StatusOr<Member*> Membership::Find(const std::string& id, uint64_t generat
         absl::StrCat(id, " has generation ", found->second.generation, ", not ", generation, "; join again"));
   }
   return &found->second;
+}
+
+absl::Status Membership::Drain(const std::string& id, std::optional<uint32_t> learner) {
+  auto found = members_.find(id);
+  if (found == members_.end()) {
+    return absl::NotFoundError(absl::StrCat("there is no member \"", id, "\"; ", NameActors(IdsOf(v1::ROLE_ACTOR))));
+  }
+  Member& member = found->second;
+  if (member.role != v1::ROLE_ACTOR) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        id, " is a learner, and only actors can be drained; a learner stops with SIGTERM, after a checkpoint"));
+  }
+  if (!std::exchange(member.draining, true)) member.last_learner = learner;
+  return absl::OkStatus();
 }
 
 std::optional<Member> Membership::Remove(const std::string& id, uint64_t generation) {

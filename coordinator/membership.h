@@ -32,6 +32,8 @@ struct Member {
   std::string metrics_address;  // Empty = none.
   MonotonicTime last_heartbeat;
   v1::MemberReport report;
+  bool draining = false;                 // Was asked to leave.
+  std::optional<uint32_t> last_learner;  // Draining: the rank it fed then, where it delivers what it has begun.
 };
 
 // Who is in the run. A member lives until it leaves or has been silent for a whole lease.
@@ -49,6 +51,10 @@ class Membership {
 
   // The live member. NotFound: no such member. FailedPrecondition: it has joined again since.
   absl::StatusOr<Member*> Find(const std::string& id, uint64_t generation);
+
+  // Asks an actor to leave; again changes nothing. `learner` is the rank it feeds, if there is one. NotFound: there is
+  // no such live member (names those there are). FailedPrecondition: it is a learner.
+  absl::Status Drain(const std::string& id, std::optional<uint32_t> learner);
 
   // Takes the member out. nullopt: not a live member under this generation.
   std::optional<Member> Remove(const std::string& id, uint64_t generation);

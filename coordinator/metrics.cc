@@ -2,6 +2,7 @@
 #include "coordinator/metrics.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "base/run_state_name.h"
@@ -22,6 +23,18 @@ prometheus::Gauge* OneGauge(prometheus::Registry* registry, const char* name, co
   return &GaugeFamily(registry, name, help).Add({});
 }
 
+// The sum of what live actors can reach at most; 0 = one of them has no limit, or there is none.
+double SumOfLimits(const v1::StatusResponse& status) {
+  double sum = 0;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() != RoleName(v1::ROLE_ACTOR)) continue;
+    const double limit = member.report().limit_env_steps_per_second();
+    if (limit <= 0) return 0;
+    sum += limit;
+  }
+  return sum;
+}
+
 }  // namespace
 
 CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
@@ -37,6 +50,8 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   heartbeats_ = &CounterFamily(registry, "skein_coordinator_heartbeats_total", "Heartbeats of live members.").Add({});
   refusals_ = &CounterFamily(registry, "skein_coordinator_refusals_total", "Calls refused, by call and status code.");
   barrier_waiters_ = OneGauge(registry, "skein_coordinator_barrier_waiters", "Calls waiting at barriers now.");
+  barrier_absentees_ = OneGauge(registry, "skein_coordinator_barrier_absentees",
+                                "Arrivals that barriers with somebody waiting still lack.");
   barrier_wait_ =
       &prometheus::BuildHistogram()
            .Name("skein_coordinator_barrier_wait_seconds")
@@ -79,7 +94,13 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
                          "Learner version minus behaviour version, mean of the last batch.");
   episodes_ = OneGauge(registry, "skein_coordinator_run_episodes", "Episodes ended so far.");
   queued_batches_ = OneGauge(registry, "skein_coordinator_run_queued_batches", "Batches admitted, not yet trained on.");
+  limit_ = OneGauge(registry, "skein_coordinator_run_limit_env_steps_per_second",
+                    "Sum over the live actors of what they reached at stepping and nothing else; 0 = not known.");
+  efficiency_ = OneGauge(registry, "skein_coordinator_run_efficiency_ratio",
+                         "Env steps trained on per second, over 60 s, over that sum; NaN = not known.");
   eta_ = OneGauge(registry, "skein_coordinator_run_eta_seconds", "Estimated time to the end; negative = unknown.");
+  wanted_actors_ = OneGauge(registry, "skein_coordinator_wanted_actors",
+                            "Actors with which the learner would wait for data a fifth of its time.");
 }
 
 void CoordinatorMetrics::MemberChanged(const MembershipChange& change) {
@@ -143,6 +164,9 @@ void CoordinatorMetrics::RunReported(const v1::StatusResponse& status) {
   episodes_->Set(progress.episodes());
   queued_batches_->Set(progress.queued_batches());
   eta_->Set(progress.eta_seconds());
+  const double limit = SumOfLimits(status);
+  limit_->Set(limit);
+  efficiency_->Set(limit > 0 ? progress.env_steps_per_second_60s() / limit : std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace skein

@@ -26,9 +26,11 @@ class CoordinatorMetrics {
   void CallRefused(const std::string& call, absl::StatusCode code);
   void BarrierWaitBegan() { barrier_waiters_->Increment(); }
   void BarrierWaitEnded(absl::Duration wait);
+  void SetBarrierAbsentees(size_t absentees) { barrier_absentees_->Set(static_cast<double>(absentees)); }
   void BarriersTimedOut(int barriers) { barrier_timeouts_->Increment(barriers); }
   void ActorMoved(const Assignment::Move& move);
   void RunReported(const v1::StatusResponse& status);
+  void SetWantedActors(uint32_t actors) { wanted_actors_->Set(actors); }
 
  private:
   struct RoleMetrics {
@@ -45,6 +47,7 @@ class CoordinatorMetrics {
   prometheus::Family<prometheus::Gauge>* run_info_;
   prometheus::Counter* heartbeats_;
   prometheus::Gauge* barrier_waiters_;
+  prometheus::Gauge* barrier_absentees_;
   prometheus::Histogram* barrier_wait_;
   prometheus::Counter* barrier_timeouts_;
   prometheus::Counter* moves_for_balance_;
@@ -60,6 +63,9 @@ class CoordinatorMetrics {
   prometheus::Gauge* episodes_;
   prometheus::Gauge* queued_batches_;
   prometheus::Gauge* eta_;
+  prometheus::Gauge* wanted_actors_;
+  prometheus::Gauge* limit_;
+  prometheus::Gauge* efficiency_;
 };
 
 }  // namespace skein

@@ -66,9 +66,13 @@ struct CoordinatorService::Outcome {
 };
 
 CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::string announced_host,
-                                       CoordinatorMetrics* metrics)
-    : announced_host_(std::move(announced_host)), metrics_(metrics), state_(std::move(options)) {
-  metrics_->RunReported(Status());
+                                       CoordinatorMetrics* metrics,
+                                       std::function<void(const v1::StatusResponse&)> on_report)
+    : announced_host_(std::move(announced_host)),
+      metrics_(metrics),
+      on_report_(std::move(on_report)),
+      state_(std::move(options)) {
+  Report();
   timer_ = std::thread([this] { RunTimer(); });
 }
 
@@ -96,7 +100,14 @@ v1::StatusResponse CoordinatorService::Status() {
   return state_.Status(Now());
 }
 
+void CoordinatorService::Report() {
+  const v1::StatusResponse status = Status();
+  metrics_->RunReported(status);
+  if (on_report_) on_report_(status);
+}
+
 CoordinatorService::Outcome CoordinatorService::Take(Effects effects) {
+  metrics_->SetBarrierAbsentees(state_.barrier_absentees());
   Outcome outcome{std::move(effects), {}};
   for (BarrierReply& reply : outcome.effects.replies) {
     auto found = waiters_.find(reply.waiter);
@@ -127,7 +138,7 @@ void CoordinatorService::Carry(Outcome outcome) {
     spdlog::info("{} goes from {} to {}{}", move.actor, LearnerId(move.from), LearnerId(move.to),
                  move.starvation ? ", which starves" : "");
   }
-  if (!outcome.effects.changes.empty() || !outcome.effects.moves.empty()) metrics_->RunReported(Status());
+  if (!outcome.effects.changes.empty() || !outcome.effects.moves.empty()) Report();
 }
 
 absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinRequest& request,
@@ -183,7 +194,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
   Carry(std::move(outcome));
   if (status.ok()) {
     metrics_->HeartbeatTaken();
-    if (request->has_progress()) metrics_->RunReported(Status());
+    if (request->has_progress()) Report();
   } else {
     metrics_->CallRefused("Heartbeat", status.code());
   }
@@ -240,18 +251,53 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
   waiter->End({id, absl::CancelledError("the caller is gone"), {}, {}});
 }
 
+grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext* context,
+                                                    const v1::DrainRequest* request, v1::DrainResponse*) {
+  Effects effects;
+  Outcome outcome;
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mu_);
+    status = state_.Drain(request->member_id(), Now(), &effects);
+    outcome = Take(std::move(effects));
+  }
+  Carry(std::move(outcome));
+  if (status.ok()) {
+    spdlog::info("{} is asked by {} to leave", request->member_id(), context->peer());
+  } else {
+    metrics_->CallRefused("Drain", status.code());
+  }
+  return FinishNow(context, status);
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*, v1::StatusResponse* response) {
   *response = Status();
   return FinishNow(context, absl::OkStatus());
 }
 
+std::string CoordinatorService::HistoryText(size_t count) {
+  absl::MutexLock lock(&history_mu_);
+  return HistoryJson(history_, count);
+}
+
+void CoordinatorService::AddToHistory() {
+  const v1::StatusResponse status = Status();
+  absl::MutexLock lock(&history_mu_);
+  history_.Add(status, Now());
+}
+
 void CoordinatorService::RunTimer() {
+  MonotonicTime next_point = Now();
   while (true) {
+    if (Now() >= next_point) {
+      next_point = Now() + History::kPeriod;
+      AddToHistory();
+    }
     Outcome outcome;
     {
       absl::MutexLock lock(&mu_);
-      const MonotonicTime deadline = state_.NextDeadline();
+      const MonotonicTime deadline = std::min(state_.NextDeadline(), next_point);
       auto woken = [this, deadline]()
                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || state_.NextDeadline() < deadline; };
       mu_.AwaitWithTimeout(absl::Condition(&woken), deadline - Now());

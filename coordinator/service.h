@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "coordinator/coordinator_state.h"
+#include "coordinator/history.h"
 #include "coordinator/metrics.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 
@@ -19,18 +21,22 @@ namespace skein {
 
 // CoordinatorState behind gRPC and the real clock.   call -> event -> effects -> finished calls, log, metrics
 // No thread waits for a barrier: its callers are reactors that an effect finishes. One thread sleeps until the next
-// deadline. Thread-safe. Must outlive the server it is registered with.
+// deadline, and adds to the history once a second. Thread-safe. Must outlive the server it is registered with.
 class CoordinatorService final : public v1::Coordinator::CallbackService {
  public:
   // `metrics` must outlive the service. `announced_host` is the address of members that called over loopback and gave
   // no host of their own (they are where the coordinator is); empty = the loopback address.
-  CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics);
+  // `on_report` hears of each change that the metrics hear of, on the thread that made it.
+  CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics,
+                     std::function<void(const v1::StatusResponse&)> on_report = {});
   ~CoordinatorService() override;
 
   // Ends all waiting calls with UNAVAILABLE, refuses new barriers, joins the timer thread. Idempotent.
   void Shutdown() ABSL_LOCKS_EXCLUDED(mu_);
 
   v1::StatusResponse Status() ABSL_LOCKS_EXCLUDED(mu_);
+  // As HistoryJson(), of the last `count` points.
+  std::string HistoryText(size_t count) ABSL_LOCKS_EXCLUDED(history_mu_);
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                  v1::JoinResponse* response) override;
@@ -40,6 +46,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                   v1::LeaveResponse* response) override;
   grpc::ServerUnaryReactor* ArriveAtBarrier(grpc::CallbackServerContext* context, const v1::BarrierRequest* request,
                                             v1::BarrierResponse* response) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
+                                  v1::DrainResponse* response) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
                                       v1::StatusResponse* response) override;
 
@@ -53,17 +61,23 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   Outcome Take(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
   void CancelWaiter(WaiterId id) ABSL_LOCKS_EXCLUDED(mu_);
-  void RunTimer() ABSL_LOCKS_EXCLUDED(mu_);
+  void Report() ABSL_LOCKS_EXCLUDED(mu_);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
+  void AddToHistory() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const std::string announced_host_;
   CoordinatorMetrics* const metrics_;
+  const std::function<void(const v1::StatusResponse&)> on_report_;
 
   absl::Mutex mu_;
   CoordinatorState state_ ABSL_GUARDED_BY(mu_);
   std::map<WaiterId, Waiter*> waiters_ ABSL_GUARDED_BY(mu_);  // Each owned by its call; alive while in here.
   WaiterId last_waiter_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+
+  absl::Mutex history_mu_;  // Never held together with mu_.
+  History history_ ABSL_GUARDED_BY(history_mu_);
 
   std::thread timer_;
 };

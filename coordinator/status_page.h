@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <vector>
 
-#include "skein/v1/status.pb.h"
+#include "absl/strings/string_view.h"
 
 namespace skein {
 
-// The run as one plain HTML page that reloads itself and is readable on a telephone. Whatever members report is
-// escaped.
-std::string StatusPage(const v1::StatusResponse& status);
+// A file that the coordinator serves as it is; compiled into the program, alive as long as it.
+struct StatusPageFile {
+  const char* path;  // "/page/skein.js"
+  const char* content_type;
+  absl::string_view bytes;
+};
+
+// The status page at "/", all that it needs (style, script, charting library) and the documentation it links to. The
+// page asks nobody but the coordinator, for /api/status and /api/history; whatever members report is shown as text.
+const std::vector<StatusPageFile>& StatusPageFiles();
 
 }  // namespace skein

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/metrics.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 #include "tests/learner/sample_metrics.h"
 
@@ -36,6 +38,29 @@ TEST(ActorMetrics, CountsWhatBecomesOfEachBatch) {
     families += !family.metric.empty();
   }
   EXPECT_GE(families, 5);
+}
+
+TEST(ActorMetrics, EfficiencyIsTheRateOverTheLimit) {
+  prometheus::Registry registry;
+  ActorMetrics metrics(&registry, 2);
+  metrics.SetRate(100);
+  EXPECT_TRUE(std::isnan(MetricValue(registry, "skein_actor_efficiency_ratio")));
+  metrics.SetLimit(400);
+  metrics.SetRate(100);
+  EXPECT_EQ(MetricValue(registry, "skein_actor_limit_env_steps_per_second"), 400);
+  EXPECT_EQ(MetricValue(registry, "skein_actor_efficiency_ratio"), 0.25);
+}
+
+TEST(ActorMetrics, ObservesRoundTripsAndTheQueue) {
+  prometheus::Registry registry;
+  ActorMetrics metrics(&registry, 1);
+  metrics.ObserveReceipt(absl::Milliseconds(2));
+  metrics.ObserveHeartbeat(absl::Milliseconds(2));
+  metrics.ObserveHeartbeat(absl::Milliseconds(20));
+  metrics.SetQueuedBatches(3);
+  EXPECT_EQ(MetricValue(registry, "skein_actor_receipt_seconds"), 1);
+  EXPECT_EQ(MetricValue(registry, "skein_actor_heartbeat_seconds"), 2);
+  EXPECT_EQ(MetricValue(registry, "skein_actor_queued_batches"), 3);
 }
 
 }  // namespace

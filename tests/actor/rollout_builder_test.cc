@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "learner/admission.h"
 #include "tests/actor/counting_env.h"
+#include "tests/env/departing_team.h"
 #include "tests/learner/sample_batch.h"
 
 namespace skein {
@@ -35,6 +36,8 @@ BatchShape ShapeOf(const VectorEnv& env) {
   shape.spec.set_action_size(env.spec().action_size);
   shape.spec.set_discrete(env.spec().discrete);
   shape.spec.set_num_agents(env.spec().num_agents);
+  shape.spec.set_global_state_size(env.spec().global_state_size);
+  for (const std::string& name : env.spec().episode_metrics) shape.spec.add_episode_metrics(name);
   return shape;
 }
 
@@ -45,6 +48,7 @@ v1::TrajectoryBatch Build(RolloutBuilder* builder, VectorEnv* env) {
   std::vector<float> floats(rows * spec.action_size);
   builder->Begin(MakeTicket(), 9, env->state_size());
   env->Observe(builder->obs(0));
+  if (spec.global_state_size > 0) env->GlobalState(builder->state(0));
   for (int t = 0; t < kT; ++t) {
     for (int i = 0; i < rows; ++i) builder->log_prob(t)[i] = static_cast<float>(100 * t + i);
     if (spec.discrete) {
@@ -55,6 +59,7 @@ v1::TrajectoryBatch Build(RolloutBuilder* builder, VectorEnv* env) {
     }
     builder->Add(t, env->Step(floats.data()));
     env->Observe(builder->obs(t + 1));
+    if (spec.global_state_size > 0) env->GlobalState(builder->state(t + 1));
   }
   env->SaveState(builder->env_state());
   v1::StageSeconds seconds;
@@ -115,6 +120,21 @@ TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   EXPECT_THAT(checked.final_obs, ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
   EXPECT_EQ(checked.truncated[2 * kE], 1);
   EXPECT_EQ(checked.obs[3 * kE * 2 * 2], 0);
+}
+
+TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
+  // Five steps. The first team loses agent 0 in every first step and ends with every second, the second lasts.
+  const auto env = MakeDepartingTeams({{1, 2}, {9, 9}}, 4);
+  RolloutBuilder builder(env->spec());
+  const v1::TrajectoryBatch batch = Build(&builder, env.get());
+  const BatchValues checked(batch, ShapeOf(*env));
+  EXPECT_THAT(checked.active, ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(checked.agent_terminated, ElementsAre(1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0));
+  // {count, -count} of both, before each step and after the last.
+  EXPECT_THAT(checked.state,
+              ElementsAre(0, 0, 0, 0, 1, -1, 1, -1, 0, 0, 2, -2, 1, -1, 3, -3, 0, 0, 0, 0, 1, -1, 1, -1));
+  EXPECT_THAT(checked.final_state, ElementsAre(4, -4));  // The second team's, by the time limit.
+  EXPECT_THAT(checked.episode_metrics, ElementsAre(2, 2, 4));
 }
 
 TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {

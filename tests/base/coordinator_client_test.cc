@@ -257,6 +257,39 @@ TEST(CoordinatorClient, TellsTheRunStateWhenItChanges) {
   EXPECT_THAT(seen, ElementsAre(v1::RUN_STATE_STARTING, v1::RUN_STATE_TRAINING));
 }
 
+TEST(CoordinatorClient, TellsTheRoundTripOfEachHeartbeat) {
+  FakeCoordinator coordinator;
+  absl::Mutex mu;
+  std::vector<absl::Duration> seen;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.on_heartbeat = [&](absl::Duration round_trip) {
+    absl::MutexLock lock(&mu);
+    seen.push_back(round_trip);
+  };
+  const auto client = JoinOrDie(options);
+  absl::MutexLock lock(&mu);
+  const auto twice = [&] { return seen.size() >= 2; };
+  ASSERT_TRUE(mu.AwaitWithTimeout(absl::Condition(&twice), kPatience));
+  for (const absl::Duration round_trip : seen) EXPECT_GT(round_trip, absl::ZeroDuration());
+}
+
+TEST(CoordinatorClient, TellsOnceThatItIsToLeave) {
+  FakeCoordinator coordinator;
+  int asked = 0;
+  absl::Notification drained;
+  auto options = OptionsFor(coordinator.address());
+  options.on_drain = [&] {
+    if (++asked == 1) drained.Notify();
+  };
+  auto client = JoinOrDie(std::move(options));
+  coordinator.Change([](FakeCoordinator::State* state) { state->drain = true; });
+  ASSERT_TRUE(drained.WaitForNotificationWithTimeout(kPatience));
+  const size_t beats = coordinator.WaitUntil([](const FakeCoordinator::State&) { return true; }).heartbeats.size();
+  coordinator.WaitUntil([=](const FakeCoordinator::State& state) { return state.heartbeats.size() > beats + 3; });
+  client.reset();
+  EXPECT_EQ(asked, 1);
+}
+
 TEST(CoordinatorClient, LeavesOnceWithALastReport) {
   FakeCoordinator coordinator;
   CoordinatorClient::Options options = OptionsFor(coordinator.address());

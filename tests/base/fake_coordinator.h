@@ -31,6 +31,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     std::string learner_address = "127.0.0.1:7";
     v1::RunState run_state = v1::RUN_STATE_STARTING;
     double heartbeat_seconds = 0.002;
+    bool drain = false;
     bool hold_joins = false;
     bool hold_heartbeats = false;
     bool hold_barriers = false;
@@ -102,6 +103,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     if (grpc::Status error = TakeFirst(&state_.heartbeat_errors); !error.ok()) return error;
     response->set_run_state(state_.run_state);
     response->set_learner_address(state_.learner_address);
+    response->set_drain(state_.drain);
     return grpc::Status::OK;
   }
 

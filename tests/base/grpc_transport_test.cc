@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
+#include "tests/base/health_check.h"
 
 namespace skein {
 namespace {
@@ -98,27 +98,28 @@ TEST(GrpcServer, TakesMessagesUpToTheLimit) {
   EXPECT_TRUE(absl::IsResourceExhausted(CallJoin(port, too_large, &response)));
 }
 
-TEST(GrpcServer, ServesTheStandardHealthService) {
+TEST(GrpcServer, ServesSeveralServices) {
+  Echo service;
+  grpc::Service nothing;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", {&nothing, &service}, &port);
+  ASSERT_TRUE(server.ok()) << server.status();
+  v1::JoinResponse response;
+  EXPECT_TRUE(CallJoin(port, "hello", &response).ok());
+}
+
+TEST(GrpcServer, IsAliveFromTheStartAndReadyWhenItIsSaid) {
   Echo service;
   int port = 0;
   const auto server = StartGrpcServer("127.0.0.1:0", &service, &port);
   ASSERT_TRUE(server.ok()) << server.status();
-  grpc::GenericStub stub(OpenChannel(JoinHostPort("127.0.0.1", port)));
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing;
-  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&nothing, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  grpc::Slice bytes;
-  ASSERT_TRUE(answer.DumpToSingleSlice(&bytes).ok());
-  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "\x08\x01");  // Field 1, SERVING.
+  EXPECT_EQ(CheckHealth(port, ""), "SERVING");
+  EXPECT_EQ(CheckHealth(port, kReadiness), "NOT_SERVING");
+  SetReady(server->get(), true);
+  EXPECT_EQ(CheckHealth(port, kReadiness), "SERVING");
+  SetReady(server->get(), false);
+  EXPECT_EQ(CheckHealth(port, kReadiness), "NOT_SERVING");
+  EXPECT_EQ(CheckHealth(port, ""), "SERVING");
 }
 
 TEST(GrpcChannel, NobodyThereIsUnavailable) {

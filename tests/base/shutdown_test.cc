@@ -97,7 +97,7 @@ TEST_F(ShutdownTest, BrokenPipesAreErrorsAndNotTheEnd) {
 TEST_F(ShutdownTest, SecondSignalEndsTheProcessEvenIfTheCallbackHangs) {
   EXPECT_EXIT(
       {
-        ShutdownSignal shutdown;
+        ShutdownSignal shutdown(absl::ZeroDuration());
         absl::Notification called;
         shutdown.OnSignal([&] {
           called.Notify();
@@ -109,6 +109,21 @@ TEST_F(ShutdownTest, SecondSignalEndsTheProcessEvenIfTheCallbackHangs) {
         pause();
       },
       testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST_F(ShutdownTest, TheSameWishToldTwiceCountsOnce) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignal shutdown(absl::Hours(1));
+        absl::Notification called;
+        shutdown.OnSignal([&] { called.Notify(); });
+        kill(getpid(), SIGTERM);
+        called.WaitForNotification();
+        kill(getpid(), SIGTERM);
+        shutdown.OnSignal([] { _exit(7); });  // Of the first: it is not forgotten.
+        pause();
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 TEST_F(ShutdownTest, ChildOfAnotherParentEndsAtOnce) {

@@ -70,6 +70,25 @@ TEST_F(BarrierTest, OpensForAllWhenTheLastArrives) {
   EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteDuration());
 }
 
+TEST_F(BarrierTest, AbsenteesAreWhoIsWaitedFor) {
+  EXPECT_EQ(barriers_.absentees(), 0u);
+  Arrive(1, "a", 1);
+  EXPECT_EQ(barriers_.absentees(), 2u);  // b and c.
+  Arrive(2, "a", 1);
+  EXPECT_EQ(barriers_.absentees(), 2u);
+  Arrive(3, "b", 1);
+  EXPECT_EQ(barriers_.absentees(), 1u);
+  Arrive(4, "c", 1);
+  EXPECT_EQ(barriers_.absentees(), 0u);
+}
+
+TEST_F(BarrierTest, AbsenteesOfANumberMayNotHaveJoinedYet) {
+  ArriveOf(5, 1, "a");
+  EXPECT_EQ(barriers_.absentees(), 4u);
+  Tick(10);
+  EXPECT_EQ(barriers_.absentees(), 0u);
+}
+
 TEST_F(BarrierTest, NextGenerationWorks) {
   for (uint64_t generation = 1; generation <= 3; ++generation) {
     Arrive(10 * generation + 1, "a", generation);

@@ -33,6 +33,10 @@ v1::StatusResponse SampleStatus() {
   return status;
 }
 
+PageSources SampleSources() {
+  return {.status = SampleStatus, .history = [](size_t count) { return std::to_string(count); }};
+}
+
 TEST(ScrapeTargets, ListsTheCoordinatorAndWhoeverServesMetrics) {
   const nlohmann::json expected = {
       {{"targets", {"head:8080"}},
@@ -67,12 +71,19 @@ TEST(StatusJson, ReadsBackToTheSameMessage) {
 TEST(ServePages, AnswersEveryPathWithItsContentType) {
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen("127.0.0.1:0");
   ASSERT_TRUE(server.ok()) << server.status();
-  ServePages(server->get(), SampleStatus, "head:8080", std::make_shared<prometheus::Registry>());
+  ServePages(server->get(), SampleSources(), "head:8080", std::make_shared<prometheus::Registry>());
   const int port = (*server)->port();
   HttpReply reply = HttpGet(port, "/");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.content_type, "text/html; charset=utf-8");
-  EXPECT_THAT(reply.body, HasSubstr("cheetah"));
+  EXPECT_THAT(reply.body, HasSubstr("</html>"));
+  EXPECT_EQ(HttpGet(port, "/page/skein.js").content_type, "text/javascript; charset=utf-8");
+  EXPECT_EQ(HttpGet(port, "/page/skein.css").content_type, "text/css; charset=utf-8");
+  EXPECT_EQ(HttpGet(port, "/docs/metrics").content_type, "text/plain; charset=utf-8");
+  reply = HttpGet(port, "/api/history");
+  EXPECT_EQ(reply.content_type, "application/json");
+  EXPECT_EQ(reply.body, "1000");
+  EXPECT_EQ(HttpGet(port, "/api/history/recent").body, "60");
   reply = HttpGet(port, "/api/status");
   EXPECT_EQ(reply.content_type, "application/json");
   EXPECT_EQ(nlohmann::json::parse(reply.body)["run_id"], "run7");
@@ -105,7 +116,7 @@ TEST(CoordinatorMetrics, ArePromtoolClean) {
 
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen("127.0.0.1:0");
   ASSERT_TRUE(server.ok()) << server.status();
-  ServePages(server->get(), SampleStatus, "head:8080", registry);
+  ServePages(server->get(), SampleSources(), "head:8080", registry);
   const std::string text = HttpGet((*server)->port(), "/metrics").body;
   for (const char* line :
        {"skein_coordinator_members{role=\"actor\"} 1\n", "skein_coordinator_members{role=\"learner\"} 0\n",

@@ -188,6 +188,31 @@ TEST_F(ServiceTest, HeartbeatAndLeaveCarryTheRunState) {
   EXPECT_EQ(service_->Status().leaves(), 1u);
 }
 
+TEST_F(ServiceTest, DrainReachesTheActorAndRefusalsCarryTheirCode) {
+  const v1::JoinResponse actor = Join(v1::ROLE_ACTOR);
+  const auto drain = [&](const std::string& member) {
+    grpc::ClientContext context;
+    v1::DrainRequest request;
+    request.set_member_id(member);
+    v1::DrainResponse response;
+    return FromGrpc(stub_->Drain(&context, request, &response));
+  };
+  EXPECT_TRUE(drain(actor.member_id()).ok());
+  EXPECT_TRUE(absl::IsNotFound(drain("actor-9")));
+  EXPECT_EQ(ValueOf("skein_coordinator_refusals_total", "Drain"), 1);
+  grpc::ClientContext context;
+  v1::HeartbeatRequest beat;
+  beat.set_member_id(actor.member_id());
+  beat.set_generation(actor.generation());
+  v1::HeartbeatResponse answer;
+  ASSERT_TRUE(stub_->Heartbeat(&context, beat, &answer).ok());
+  EXPECT_TRUE(answer.drain());
+}
+
+TEST_F(ServiceTest, HistoryBeginsAtOnce) {
+  EXPECT_TRUE(WaitUntil([&] { return service_->HistoryText(10).find("\"points\":1") != std::string::npos; }));
+}
+
 TEST_F(ServiceTest, BarrierOpensForAllWaiters) {
   v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0), b = Join(v1::ROLE_LEARNER, 1), c = Join(v1::ROLE_LEARNER, 2);
   auto first = ArriveAside(a, 0), second = ArriveAside(b, 0);

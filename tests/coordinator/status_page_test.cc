@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/status_page.h"
 
-#include <limits>
+#include <regex>
+#include <set>
+#include <string>
 
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,65 +13,61 @@ namespace skein {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
-TEST(StatusPage, ShowsRunProgressAndMembers) {
-  v1::StatusResponse status;
-  status.set_run_name("cheetah");
-  status.set_state(v1::RUN_STATE_TRAINING);
-  status.mutable_progress()->set_env_steps(250'000);
-  status.mutable_progress()->set_target_env_steps(1'000'000);
-  status.mutable_progress()->set_eta_seconds(61.7);
-  status.mutable_progress()->set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
-  v1::MemberStatus* member = status.add_members();
-  member->set_member_id("actor-1");
-  member->set_metrics_address("node1:9100");
-  member->set_learner_id("learner-1");
-  member = status.add_members();
-  member->set_member_id("learner-1");
-  member->set_role("learner");
-  member->set_rank(1);
-  status.set_actor_moves(7);
-  const std::string page = StatusPage(status);
-  EXPECT_THAT(page, HasSubstr("<h1>cheetah</h1>"));
-  EXPECT_THAT(page, HasSubstr("training"));
-  EXPECT_THAT(page, HasSubstr("<progress max=\"100\" value=\"25.00\">"));
-  EXPECT_THAT(page, HasSubstr("250,000 of 1,000,000"));
-  EXPECT_THAT(page, HasSubstr("1m1s"));
-  EXPECT_THAT(page, HasSubstr("<a href=\"http://node1:9100/metrics\">actor-1</a>"));
-  EXPECT_THAT(page, HasSubstr("actor-1</a></td><td>learner-1</td>"));
-  EXPECT_THAT(page, HasSubstr("<tr><td>learner-1</td><td>rank 1</td>"));
-  EXPECT_THAT(page, HasSubstr("<th>Actors moved</th><td>7</td>"));
-  EXPECT_THAT(page, HasSubstr("http-equiv=\"refresh\""));
+std::string BytesOf(const std::string& path) {
+  for (const StatusPageFile& file : StatusPageFiles()) {
+    if (file.path == path) return std::string(file.bytes);
+  }
+  ADD_FAILURE() << "nothing is served at " << path;
+  return "";
+}
+
+TEST(StatusPageFiles, AreTheFilesOfTheTreeByteByByte) {
+  const std::pair<const char*, const char*> files[] = {{"/", "coordinator/page/index.html"},
+                                                       {"/page/skein.css", "coordinator/page/skein.css"},
+                                                       {"/page/skein.js", "coordinator/page/skein.js"},
+                                                       {"/page/charts.js", "coordinator/page/charts.js"},
+                                                       {"/page/uplot.js", "third_party/uplot/uPlot.iife.min.js"},
+                                                       {"/page/uplot.css", "third_party/uplot/uPlot.min.css"},
+                                                       {"/page/uplot-license", "third_party/uplot/LICENSE"},
+                                                       {"/docs/metrics", "docs/metrics.md"},
+                                                       {"/docs/tuning", "docs/tuning.md"}};
+  EXPECT_EQ(StatusPageFiles().size(), std::size(files));
+  for (const auto& [path, file] : files) {
+    const auto bytes = ReadFile(file);  // Tests run in the root of the tree.
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(BytesOf(path), *bytes) << path;
+  }
+}
+
+TEST(StatusPageFiles, ThePageNeedsNothingThatIsNotServed) {
+  std::set<std::string> paths;
+  for (const StatusPageFile& file : StatusPageFiles()) paths.insert(file.path);
+  for (const char* path : {"/metrics", "/api/status", "/api/history", "/sd/prometheus"}) paths.insert(path);
+  const std::string page = BytesOf("/");
+  const std::regex reference("(?:href|src)=\"([^\"]*)\"");
+  int references = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), reference), end; it != end; ++it) {
+    const std::string target = (*it)[1];
+    ++references;
+    EXPECT_TRUE(paths.count(target) == 1 || target.rfind("data:", 0) == 0) << target;
+  }
+  EXPECT_GT(references, 8);
+}
+
+TEST(StatusPageFiles, ThePageForbidsTheBrowserEverythingElse) {
+  const std::string page = BytesOf("/");
+  EXPECT_THAT(page, HasSubstr("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"));
   EXPECT_THAT(page, HasSubstr("width=device-width"));
-  EXPECT_THAT(page, Not(HasSubstr("nan")));
 }
 
-TEST(StatusPage, EscapesWhateverMembersSay) {
-  const std::string evil = "<script>\"&'</script>";
-  v1::StatusResponse status;
-  status.set_run_name(evil);
-  status.set_run_id(evil);
-  status.set_env_id(evil);
-  status.set_run_directory(evil);
-  status.set_last_error(evil);
-  status.mutable_progress()->set_checkpoint(evil);
-  v1::MemberStatus* member = status.add_members();
-  member->set_member_id(evil);
-  member->set_host(evil);
-  member->set_learner_id(evil);
-  member->set_metrics_address(evil);
-  member->mutable_report()->set_last_error(evil);
-  const std::string page = StatusPage(status);
-  EXPECT_THAT(page, Not(HasSubstr("<script>")));
-  EXPECT_THAT(page, Not(HasSubstr("\"&'")));
-  EXPECT_THAT(page, HasSubstr("&lt;script&gt;&quot;&amp;&#39;&lt;/script&gt;"));
-}
-
-TEST(StatusPage, IsWholeForAnEmptyStatus) {
-  const std::string page = StatusPage(v1::StatusResponse());
-  EXPECT_THAT(page, HasSubstr("value=\"0.00\""));
-  EXPECT_THAT(page, HasSubstr("</html>"));
+TEST(StatusPageFiles, WhatMembersReportIsNeverMarkup) {
+  for (const char* path : {"/page/skein.js", "/page/charts.js"}) {
+    const std::string script = BytesOf(path);
+    for (const char* way : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("}) {
+      EXPECT_EQ(script.find(way), std::string::npos) << path << " uses " << way;
+    }
+  }
 }
 
 }  // namespace
