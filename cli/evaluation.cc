@@ -7,20 +7,25 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/config.h"
+#include "cli/episode_policy.h"
+#include "cli/evaluation_episodes.h"
+#include "cli/recorded_episode.h"
+#include "cli/render_episode.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "learner/checkpoint.h"
+#include "model/env_config.h"
 #include "model/policy.h"
 
 namespace skein {
 namespace {
-
-constexpr uint32_t kMaxParallelEpisodes = 128;
 
 using TensorsByName = std::map<std::string, torch::Tensor>;
 
@@ -77,68 +82,139 @@ absl::StatusOr<std::shared_ptr<const Policy>> RebuildPolicy(const Checkpoint& ch
   return std::make_shared<const Policy>(checkpoint.iteration, network, ObsScale::From(moments));
 }
 
-// Runs episodes first .. first + count - 1 side by side and appends what came of them.
-absl::Status RunEpisodes(const Policy& policy, VectorEnv::Options env_options, uint32_t first, uint32_t count,
-                         EvaluationResult* result) {
-  env_options.num_envs = static_cast<int>(count);
-  auto made = VectorEnv::Make(env_options);
-  if (!made.ok()) return made.status();
-  VectorEnv& envs = **made;
-  const EnvSpec& spec = envs.spec();
-  torch::Tensor obs = torch::empty({static_cast<int64_t>(count) * spec.num_agents, spec.obs_size}, torch::kFloat32);
-  result->returns.resize(first + count);
-  result->lengths.resize(first + count);
-  std::vector<bool> ended(count, false);
-  envs.ResetAll(first);
-  for (uint32_t running = count; running > 0;) {
-    envs.Observe(obs.data_ptr<float>());
-    const torch::Tensor head = policy.Head(obs);
-    const torch::Tensor action = (spec.discrete ? head.argmax(1).to(torch::kFloat32) : head).contiguous();
-    const VectorEnv::StepResult step = envs.Step(action.data_ptr<float>());
-    for (uint32_t e = 0; e < count; ++e) {
-      if (ended[e] || !(step.terminated[e] || step.truncated[e])) continue;
-      ended[e] = true;
-      --running;
-      result->returns[first + e] = step.episode_return[e];
-      result->lengths[first + e] = step.episode_length[e];
-    }
+class CheckpointPolicy : public EpisodePolicy {
+ public:
+  CheckpointPolicy(std::shared_ptr<const Policy> policy, EnvSpec spec)
+      : policy_(std::move(policy)), spec_(std::move(spec)) {}
+
+  void Begin(uint32_t, uint32_t count) override { rows_ = int64_t{count} * spec_.num_agents; }
+
+  void Act(const float* obs, float* action) override {
+    const torch::Tensor input = torch::from_blob(const_cast<float*>(obs), {rows_, spec_.obs_size}, torch::kFloat32);
+    const torch::Tensor head = policy_->Head(input);
+    const torch::Tensor chosen = (spec_.discrete ? head.argmax(1).to(torch::kFloat32) : head).contiguous();
+    std::copy_n(chosen.data_ptr<float>(), chosen.numel(), action);
+  }
+
+ private:
+  const std::shared_ptr<const Policy> policy_;
+  const EnvSpec spec_;
+  int64_t rows_ = 0;
+};
+
+absl::Status CheckCombination(const EvaluationOptions& options) {
+  if (options.episodes < 1) return absl::InvalidArgumentError("--episodes: got 0, want at least 1");
+  if (options.checkpoint.empty() == options.baseline.empty()) {
+    return absl::InvalidArgumentError(options.checkpoint.empty()
+                                          ? "nothing to evaluate: want --checkpoint or --baseline"
+                                          : "--checkpoint and --baseline: want one of them, got both");
+  }
+  if (options.baseline.empty() && !options.overrides.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", options.overrides[0], ": a checkpoint brings its own configuration"));
+  }
+  if (!options.baseline.empty() && options.env_id.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--baseline ", options.baseline, ": want --env"));
+  }
+  for (const std::string& assignment : options.overrides) {
+    if (absl::StartsWith(assignment, "env.") && !absl::StartsWith(assignment, "env.id=")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", assignment, ": a baseline has only settings of env, and --env says which it is"));
+  }
+  if (!options.render_path.empty() && options.render_episode >= options.episodes) {
+    return absl::InvalidArgumentError(absl::StrCat("--render-episode: got ", options.render_episode, ", want under ",
+                                                   options.episodes, " (--episodes)"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvaluationResult> EvaluateOrThrow(const EvaluationOptions& options) {
-  if (options.episodes < 1) return absl::InvalidArgumentError("--episodes: got 0, want at least 1");
-  torch::set_num_threads(1);
-  const torch::InferenceMode no_gradients;
+VectorEnv::Options MakeVectorEnvOptions(const std::string& env_id, const v1::RunConfig& config, uint64_t seed) {
+  return {.env_id = env_id,
+          .seed = seed,
+          .max_episode_steps = static_cast<int>(config.env().max_episode_steps()),
+          .reset_purpose = RandomPurpose::kEvaluation,
+          .env = MakeEnvOptions(config.env())};
+}
+
+// Who acts where. Also writes what `result` says of a checkpoint.
+struct Match {
+  VectorEnv::Options env;
+  EnvSpec spec;
+  std::unique_ptr<EpisodePolicy> policy;
+};
+
+absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, EvaluationResult* result) {
   const auto found = FindCheckpoint(options.checkpoint);
   if (!found.ok()) return found.status();
+  const std::string& env_id = found->checkpoint.env_id;
+  if (!options.env_id.empty() && options.env_id != env_id) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--env: got ", options.env_id, ", but ", found->path, " is of ", env_id));
+  }
   v1::RunConfig config;
   if (absl::Status status = MergeYaml(found->checkpoint.config_yaml, found->path + " (configuration)", &config);
       !status.ok()) {
     return absl::DataLossError(status.message());
   }
   ApplyDefaults(&config);
-  const VectorEnv::Options env_options{.env_id = found->checkpoint.env_id,
-                                       .seed = options.seed,
-                                       .max_episode_steps = static_cast<int>(config.env().max_episode_steps()),
-                                       .reset_purpose = RandomPurpose::kEvaluation};
-  const auto env = MakeEnv(env_options.env_id);
-  if (!env.ok()) return env.status();
-  const auto policy = RebuildPolicy(found->checkpoint, config, (*env)->spec());
+  Match match;
+  match.env = MakeVectorEnvOptions(env_id, config, options.seed);
+  const auto spec = FindEnvSpec(env_id, match.env.env);
+  if (!spec.ok()) return spec.status();
+  match.spec = *spec;
+  auto policy = RebuildPolicy(found->checkpoint, config, *spec);
   if (!policy.ok())
     return absl::Status(policy.status().code(), absl::StrCat(found->path, ": ", policy.status().message()));
+  match.policy = std::make_unique<CheckpointPolicy>(*std::move(policy), *spec);
+  result->policy = "checkpoint";
+  result->checkpoint = found->path;
+  result->digest = CheckpointDigest(found->checkpoint);
+  result->env_steps = found->checkpoint.env_steps;
+  result->warnings = found->warnings;
+  return match;
+}
 
+absl::StatusOr<Match> MatchOfBaseline(const EvaluationOptions& options, EvaluationResult* result) {
+  const auto config = ReadRunConfig("", options.overrides);
+  if (!config.ok()) return config.status();
+  Match match;
+  match.env = MakeVectorEnvOptions(options.env_id, *config, options.seed);
+  const auto spec = FindEnvSpec(options.env_id, match.env.env);
+  if (!spec.ok()) return spec.status();
+  match.spec = *spec;
+  auto policy = MakeBaseline(options.baseline, *spec, match.env.env, options.seed);
+  if (!policy.ok()) return policy.status();
+  match.policy = *std::move(policy);
+  result->policy = options.baseline;
+  return match;
+}
+
+absl::StatusOr<EvaluationResult> EvaluateOrThrow(const EvaluationOptions& options) {
+  if (absl::Status status = CheckCombination(options); !status.ok()) return status;
+  torch::set_num_threads(1);
+  const torch::InferenceMode no_gradients;
   EvaluationResult result;
-  result.env_id = env_options.env_id;
-  result.checkpoint = found->path;
-  result.digest = CheckpointDigest(found->checkpoint);
-  result.env_steps = found->checkpoint.env_steps;
+  const auto match = options.baseline.empty() ? MatchOfCheckpoint(options, &result) : MatchOfBaseline(options, &result);
+  if (!match.ok()) return match.status();
+  result.env_id = match->env.env_id;
   result.seed = options.seed;
   result.mujoco_version = MujocoVersion();
-  result.warnings = found->warnings;
-  for (uint32_t first = 0; first < options.episodes; first += kMaxParallelEpisodes) {
-    const uint32_t count = std::min(kMaxParallelEpisodes, options.episodes - first);
-    if (absl::Status status = RunEpisodes(**policy, env_options, first, count, &result); !status.ok()) return status;
+  const bool render = !options.render_path.empty();
+  if (render) {
+    if (absl::Status status = CheckRender(options.render_path, result.env_id); !status.ok()) return status;
+  }
+  RecordedEpisode recording = {.spec = match->spec,
+                               .options = match->env.env,
+                               .policy = result.policy,
+                               .seed = options.seed,
+                               .episode = options.render_episode};
+  if (absl::Status status =
+          RunEpisodes(*match->policy, match->env, options.episodes, render ? &recording : nullptr, &result);
+      !status.ok()) {
+    return status;
+  }
+  if (render) {
+    if (absl::Status status = RenderEpisode(options.render_path, recording); !status.ok()) return status;
   }
   return result;
 }

@@ -26,8 +26,11 @@ Spread SpreadOf(const std::vector<double>& values) {
 std::string ToJson(const EvaluationResult& result) {
   const Spread returns = SpreadOf(result.returns);
   const Spread lengths = SpreadOf({result.lengths.begin(), result.lengths.end()});
+  nlohmann::ordered_json metrics_mean = nlohmann::ordered_json::object();
+  for (const auto& [name, values] : result.metrics) metrics_mean[name] = SpreadOf(values).mean;
   const nlohmann::ordered_json json = {
       {"env_id", result.env_id},
+      {"policy", result.policy},
       {"checkpoint", result.checkpoint},
       {"digest", result.digest},
       {"env_steps", result.env_steps},
@@ -39,8 +42,10 @@ std::string ToJson(const EvaluationResult& result) {
       {"return_min", returns.min},
       {"return_max", returns.max},
       {"length_mean", lengths.mean},
+      {"metrics_mean", metrics_mean},
       {"returns", result.returns},
       {"lengths", result.lengths},
+      {"metrics", result.metrics},
       {"warnings", result.warnings},
   };
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -51,6 +56,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     const auto json = nlohmann::json::parse(text);
     EvaluationResult result;
     json.at("env_id").get_to(result.env_id);
+    json.at("policy").get_to(result.policy);
     json.at("checkpoint").get_to(result.checkpoint);
     json.at("digest").get_to(result.digest);
     json.at("env_steps").get_to(result.env_steps);
@@ -58,6 +64,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     json.at("mujoco_version").get_to(result.mujoco_version);
     json.at("returns").get_to(result.returns);
     json.at("lengths").get_to(result.lengths);
+    json.at("metrics").get_to(result.metrics);
     json.at("warnings").get_to(result.warnings);
     return result;
   } catch (const nlohmann::json::exception& error) {
@@ -68,9 +75,13 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
 std::string FormatEvaluation(const EvaluationResult& result) {
   const Spread returns = SpreadOf(result.returns);
   const Spread lengths = SpreadOf({result.lengths.begin(), result.lengths.end()});
-  return absl::StrFormat("return %.1f +- %.1f (min %.1f, max %.1f), length %.0f, %d episodes, %s, MuJoCo %s",
-                         returns.mean, returns.deviation, returns.min, returns.max, lengths.mean, result.returns.size(),
-                         result.env_id, result.mujoco_version);
+  std::string metrics;
+  for (const auto& [name, values] : result.metrics) {
+    absl::StrAppendFormat(&metrics, "%s %.3f, ", name, SpreadOf(values).mean);
+  }
+  return absl::StrFormat("return %.1f +- %.1f (min %.1f, max %.1f), length %.0f, %s%d episodes, %s, MuJoCo %s",
+                         returns.mean, returns.deviation, returns.min, returns.max, lengths.mean, metrics,
+                         result.returns.size(), result.env_id, result.mujoco_version);
 }
 
 }  // namespace skein

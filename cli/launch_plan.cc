@@ -16,6 +16,8 @@
 #include "base/file.h"
 #include "base/host_port.h"
 #include "env/registry.h"
+#include "env/uav/tensor_form.h"
+#include "model/env_config.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -23,7 +25,8 @@ namespace {
 
 constexpr uint32_t kMaxRunners = 4096;
 constexpr uint32_t kMaxLearners = 4096;
-constexpr uint32_t kHeadRunners = 2;  // Runners of the one node that `skein head` counts on by default.
+constexpr uint32_t kDeviceSteps = 32;  // Of each environment in an iteration, in mode on_device, if that is open.
+constexpr uint32_t kHeadRunners = 2;   // Runners of the one node that `skein head` counts on by default.
 
 // JSON strings are YAML strings too.
 std::string Quoted(const std::string& text) {
@@ -168,6 +171,41 @@ std::string AutomaticNote(bool found, const std::optional<TuneChoice>& used, uin
                             : "; `skein tune` would measure what suits this node");
 }
 
+// What every plan needs of a resolved configuration.
+absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
+  const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
+  if (!spec.ok()) return spec.status();
+  if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
+  const v1::RolloutConfig& rollout = config.rollout();
+  if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewBlocks(rollout, learners);
+  return absl::OkStatus();
+}
+
+// Environments are tensors on the learner's device: nobody runs them. `open` is the configuration before it is
+// resolved.
+absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& open, LaunchPlan plan) {
+  if (absl::Status status = FindTensorForm(open.env().id()).status(); !status.ok()) return status;
+  uint32_t blocks = 1;  // Of envs_per_runner environments, that their number follows from, if it is open.
+  if (open.rollout().num_envs() == 0) {
+    const uint32_t wanted = open.rollout().steps_per_iteration() / kDeviceSteps / open.rollout().envs_per_runner();
+    blocks = FittingRunners(open.rollout(), std::max({wanted, options.learners, 1u}), options.learners);
+    if (!Fits(open.rollout(), blocks)) return NothingFits(open);
+  }
+  auto config = LoadRunConfig(options.config_path, AllOverrides(options), blocks);
+  if (!config.ok()) return config.status();
+  plan.config = *std::move(config);
+  if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
+  plan.learners = options.learners;
+  plan.on_device = true;
+  const v1::RolloutConfig& rollout = plan.config.rollout();
+  plan.notes.push_back(absl::StrCat("no actors: ", rollout.num_envs(), " environments step on the learner's device, ",
+                                    rollout.steps_per_iteration() / rollout.num_envs(), " steps each in an iteration"));
+  if (options.runners != "auto" || options.actors > 1) {
+    plan.notes.push_back("note: --runners and --actors mean nothing with sync.mode on_device and are ignored");
+  }
+  return plan;
+}
+
 }  // namespace
 
 absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic) {
@@ -214,6 +252,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!head && *wanted < options.learners) return TooFewRunners(*wanted, options.learners);
   auto open = ReadRunConfig(options.config_path, AllOverrides(options));
   if (!open.ok()) return open.status();
+  if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) return PlanOnDevice(options, *open, std::move(plan));
   if (automatic && tuned && !head) {
     const std::optional<TuneChoice> found = tuned(*open);
     const std::optional<TuneChoice> choice = Usable(found, *open, EnvsPerRunnerIsGiven(options), options.learners);
@@ -236,12 +275,10 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 
-  if (absl::Status status = FindEnvSpec(plan.config.env().id()).status(); !status.ok()) return status;
-  if (absl::Status status = CheckDevice(plan.config.learner().device()); !status.ok()) return status;
+  if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t blocks = rollout.num_envs() / rollout.envs_per_runner();
-  if (blocks < options.learners) return TooFewBlocks(rollout, options.learners);
   const std::string sizes = absl::StrCat(rollout.num_envs(), " environments, ", rollout.envs_per_runner(), " a runner");
   if (head) {
     plan.notes.push_back(absl::StrCat("at most ", blocks, " runners, of all workers together, can work at once (",

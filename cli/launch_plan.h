@@ -42,6 +42,7 @@ struct LaunchOptions {
 struct LaunchPlan {
   v1::RunConfig config;  // Resolved and valid.
   ResumeMode resume = ResumeMode::kAuto;
+  bool on_device = false;               // Environments step on the learner's device: neither actors nor workers.
   std::vector<uint32_t> actor_runners;  // Runner threads of each actor process.
   uint32_t learners = 1;                // Ranks to start here.
   std::vector<std::string> notes;       // For the user, before anything starts.

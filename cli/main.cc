@@ -15,6 +15,8 @@ int main(int argc, char** argv) {
   skein::AddHead(&app, &action);
   skein::AddWorker(&app, &action);
   skein::AddStatus(&app, &action);
+  skein::AddTop(&app, &action);
+  skein::AddDrain(&app, &action);
   skein::AddEval(&app, &action);
   skein::AddBench(&app, &action);
   skein::AddTune(&app, &action);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/format_count.h"
 #include "base/run_state_name.h"
+#include "cli/member_text.h"
 
 namespace skein {
 namespace {
@@ -116,16 +117,7 @@ std::string FormatStatusTable(const v1::StatusResponse& status) {
   if (!progress.checkpoint().empty()) {
     absl::StrAppend(&text, "saved     ", progress.checkpoint(), " (digest ", progress.checkpoint_digest(), ")\n");
   }
-  absl::StrAppendFormat(&text, "\n%-12s %-10s %-16s %8s %16s %7s %12s %7s %5s %9s %7s  %s\n", "MEMBER", "FEEDS", "HOST",
-                        "PID", "GEN", "RUNNERS", "ENV-STEPS/S", "POLICY", "CPU", "MEMORY", "SILENT", "METRICS");
-  for (const v1::MemberStatus& member : status.members()) {
-    const v1::MemberReport& report = member.report();
-    const std::string place = member.role() == "learner" ? absl::StrCat("rank ", member.rank()) : member.learner_id();
-    absl::StrAppendFormat(&text, "%-12s %-10s %-16s %8d %16d %7d %12s %7d %4.0f%% %5d MiB %6.1fs  %s\n",
-                          member.member_id(), place, member.host(), member.pid(), member.generation(), member.runners(),
-                          FormatRate(report.env_steps_per_second()), report.policy_version(), report.cpu_ratio() * 100,
-                          report.resident_bytes() >> 20, member.seconds_since_heartbeat(), member.metrics_address());
-  }
+  absl::StrAppend(&text, "\n", FormatMembers(status));
   return text;
 }
 

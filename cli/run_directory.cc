@@ -167,8 +167,16 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
   }
   ApplyDefaults(&old_config);
   if (const auto difference = FirstDifference(old_config, config)) {
+    // Nobody may have said it in so many words.
+    const v1::RolloutConfig& before = old_config.rollout();
+    const std::string why =
+        before.num_envs() == config.rollout().num_envs()
+            ? ""
+            : absl::StrCat("; --runners, --envs and --learners (of which each needs ", before.envs_per_runner(),
+                           " environments) decide how many there are, ", before.num_envs(), " are enough for ",
+                           before.num_envs() / std::max(1u, before.envs_per_runner()), " learners");
     return absl::FailedPreconditionError(
-        absl::StrCat(folder, " has checkpoints of another configuration: ", *difference, advice));
+        absl::StrCat(folder, " has checkpoints of another configuration: ", *difference, why, advice));
   }
   return absl::OkStatus();
 }

@@ -35,6 +35,8 @@ constexpr absl::Duration kActorGrace = absl::Seconds(3);
 constexpr absl::Duration kRestartAfterLeave = absl::Seconds(5);
 constexpr absl::Duration kRestartWindow = absl::Minutes(1);
 constexpr size_t kRestartLimit = 3;
+// How an actor ends that was asked to leave the run.
+constexpr int kDrained = 3;
 
 // Starting the actor again would end the same way.
 bool IsUsersMistake(int code) { return code == kExitUsage || code == kExitData; }
@@ -56,7 +58,8 @@ bool FinishedElsewhere(const std::optional<v1::StatusResponse>& status) {
 struct RunSupervisor::ActorSlot {
   std::string name;
   uint32_t runners = 1;
-  std::unique_ptr<Child> child;  // Null while it waits for restart_at.
+  std::unique_ptr<Child> child;  // Null while it waits for restart_at, and once drained.
+  bool drained = false;
   absl::Duration restart_at;
   RestartBudget budget{kRestartLimit, kRestartWindow};
   Backoff backoff{absl::Milliseconds(200), absl::Seconds(5)};
@@ -153,7 +156,7 @@ void RunSupervisor::InviteOthers(int coordinator_port) {
                                "torchrun --no-python --nproc_per_node=2 ", learner));
     display_->Say(absl::StrCat("or in a Slurm job: srun -n 2 ", learner));
   }
-  if (options_.actor_runners.empty()) {
+  if (options_.actor_runners.empty() && options_.takes_workers) {
     const std::string invitation = absl::StrCat("skein worker --address ", address);
     notes_.waiting_hint =
         absl::StrCat("waiting for ", options_.learners == 0 ? "learners and workers: " : "workers: ", invitation);
@@ -183,10 +186,11 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
   if (!program.ok()) return program.status();
   auto child = Child::Start({.name = slot->name,
                              .program = *program,
-                             .arguments = {"--coordinator", coordinator_address_,        //
-                                           "--runners", absl::StrCat(slot->runners),     //
-                                           "--metrics", JoinHostPort(options_.host, 0),  //
-                                           "--timeout", "30s",                           //
+                             .arguments = {"--coordinator", coordinator_address_,          //
+                                           "--runners", absl::StrCat(slot->runners),       //
+                                           "--metrics", JoinHostPort(options_.host, 0),    //
+                                           "--timeout", "30s",                             //
+                                           "--drained-exit-code", absl::StrCat(kDrained),  //
                                            "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                              .log_path = directory_->log_path(slot->name)});
   if (!child.ok()) return child.status();
@@ -219,6 +223,7 @@ bool RunSupervisor::Watch(Outcome* outcome) {
 
 bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   const absl::Duration now = MonotonicNow();
+  if (slot->drained) return true;
   if (slot->child == nullptr) {
     if (now < slot->restart_at) return true;
     ++notes_.actor_restarts;
@@ -230,6 +235,12 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   }
   const auto code = slot->child->process().Poll();
   if (!code) return true;
+  if (*code == kDrained) {
+    display_->Say(absl::StrCat("an actor was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
+    slot->drained = true;
+    slot->child = nullptr;
+    return true;
+  }
   if (IsUsersMistake(*code) || !slot->budget.Take(now)) {
     Fail(*code, slot->child->DescribeExit(*code), outcome);
     return false;

@@ -23,7 +23,8 @@ namespace skein {
 
 // Runs one session of a run on this machine: coordinator, learner ranks and actors as child processes.
 //   start coordinator -> read its addresses -> learners, actors -> watch, once a second ask for status -> stop all
-// An actor that dies is restarted after a back-off, at most three times a minute; any other death ends the session.
+// An actor that dies is restarted after a back-off, at most three times a minute; one that was drained stays away; any
+// other death ends the session.
 // Without learners of its own it tells people how to start them and goes on until they have finished the run.
 // Not thread-safe. All children have ended when Run() returns.
 class RunSupervisor {
@@ -42,7 +43,8 @@ class RunSupervisor {
     absl::Duration learner_stop = absl::Seconds(60);  // For the last checkpoint; they are killed after that.
     absl::Duration orphan_stop = absl::Seconds(5);    // Of the other ranks if one has failed: they cannot go on.
     absl::Duration notice_after = absl::Seconds(5);   // Of that time: then the user is told what is waited for.
-    std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: tell people how to add workers.
+    std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: tell people how to add workers,
+    bool takes_workers = true;            // if the run has any use for them.
   };
   struct Outcome {
     int exit_code = 0;     // The learners', or of whoever ended the session.

@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// Asks a coordinator how its run is doing. Thread-safe.
+// What people ask of a coordinator: how its run is doing, and that an actor should leave. Thread-safe.
 class StatusClient {
  public:
   explicit StatusClient(const std::string& address);
@@ -18,7 +18,14 @@ class StatusClient {
   // Unavailable: nobody answered within `deadline`; other codes as GetStatus.
   absl::StatusOr<v1::StatusResponse> Get(absl::Duration deadline) const;
 
+  // Asks an actor to finish what it has begun and leave; does not wait for that. Unavailable: as above. NotFound: there
+  // is no such member; names those there are. FailedPrecondition: it is a learner.
+  absl::Status Drain(const std::string& member, absl::Duration deadline) const;
+
  private:
+  // A status that says where nobody answered.
+  absl::Status Explain(const absl::Status& status) const;
+
   const std::string address_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };

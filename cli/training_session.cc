@@ -40,6 +40,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.learners = plan.learners;
   supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
   supervisor.actor_runners = plan.actor_runners;
+  supervisor.takes_workers = !plan.on_device;
   return supervisor;
 }
 

@@ -60,4 +60,14 @@ CLI::Validator WholeNumber() {
   return CLI::Validator(check, "", "whole number");
 }
 
+CLI::Validator NumberWithin(double min, double max) {
+  const auto check = [min, max](std::string& text) -> std::string {
+    double number = 0;
+    // Not a number is not within.
+    if (absl::SimpleAtod(text, &number) && number >= min && number <= max) return "";
+    return absl::StrCat("got '", text, "', want a number from ", min, " to ", max);
+  };
+  return CLI::Validator(check, absl::StrCat("FLOAT in [", min, " - ", max, "]"), "number within");
+}
+
 }  // namespace skein

@@ -15,4 +15,7 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv);
 // Lets a flag take decimal digits only, for numbers from 0 to 2^64 - 1.
 CLI::Validator WholeNumber();
 
+// Lets a flag take numbers from `min` to `max`; unlike CLI::Range, "nan" is none.
+CLI::Validator NumberWithin(double min, double max);
+
 }  // namespace skein

@@ -15,6 +15,8 @@ void AddTrain(CLI::App* app, Action* action);
 void AddHead(CLI::App* app, Action* action);
 void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
+void AddTop(CLI::App* app, Action* action);
+void AddDrain(CLI::App* app, Action* action);
 void AddEval(CLI::App* app, Action* action);
 void AddBench(CLI::App* app, Action* action);
 void AddTune(CLI::App* app, Action* action);

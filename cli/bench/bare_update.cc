@@ -30,7 +30,8 @@ struct NetworkImpl : torch::nn::Module {
     ActorCriticOptions own = options;
     if (options.shared_trunk) own.hidden.clear();
     policy = register_module("policy", Stack(own, inputs, options.action_size));
-    value = register_module("value", Stack(own, inputs, 1));
+    const bool central = !options.shared_trunk && options.critic_input_size > 0;
+    value = register_module("value", Stack(own, central ? options.critic_input_size : inputs, 1));
     if (!options.discrete) {
       log_std = register_parameter("log_std", torch::full({options.action_size}, options.init_log_std));
     }
@@ -58,7 +59,7 @@ struct NetworkImpl : torch::nn::Module {
   }
 
   torch::Tensor Features(const torch::Tensor& obs) { return trunk.is_empty() ? obs : trunk->forward(obs); }
-  torch::Tensor Value(const torch::Tensor& obs) { return value->forward(Features(obs)).squeeze(1); }
+  torch::Tensor Value(const torch::Tensor& input) { return value->forward(Features(input)).squeeze(1); }
 
   torch::nn::Sequential trunk{nullptr}, policy{nullptr}, value{nullptr};
   torch::Tensor log_std;
@@ -75,14 +76,15 @@ struct BareUpdate::Impl {
         optimizer(network->parameters(), torch::optim::AdamOptions(config.lr()).eps(config.adam_epsilon())) {}
 
   // Sets advantage and target, [T, M].
-  void Targets(const StagedBatch& batch, const torch::Tensor& obs, const torch::Tensor& final_obs) {
+  // Of what the value function reads.
+  void Targets(const StagedBatch& batch, const torch::Tensor& input, const torch::Tensor& final_input) {
     const torch::NoGradGuard no_grad;
     const int64_t T = batch.steps(), M = batch.columns();
-    const torch::Tensor values = network->Value(obs.view({-1, options.obs_size})).view({T + 1, M});
+    const torch::Tensor values = network->Value(input.view({-1, input.size(2)})).view({T + 1, M});
     torch::Tensor next = values.narrow(0, 1, T).clone();
-    if (final_obs.size(0) > 0) {
-      const int64_t count = final_obs.size(0);
-      next.view({-1}).index_copy_(0, View(batch.final_index, {count}, torch::kInt64), network->Value(final_obs));
+    if (final_input.size(0) > 0) {
+      const int64_t count = final_input.size(0);
+      next.view({-1}).index_copy_(0, View(batch.final_index, {count}, torch::kInt64), network->Value(final_input));
     }
     const torch::Tensor reward = View(batch.reward, {T, M}, torch::kFloat32);
     const torch::Tensor terminated = View(batch.terminated, {T, M}, torch::kUInt8).to(torch::kFloat32);
@@ -99,11 +101,13 @@ struct BareUpdate::Impl {
     target = advantage + old_value;
   }
 
-  torch::Tensor Loss(const torch::Tensor& obs, const torch::Tensor& action, const torch::Tensor& old_log_prob,
-                     torch::Tensor advantages, const torch::Tensor& targets, const torch::Tensor& old_values) {
+  torch::Tensor Loss(const torch::Tensor& obs, const torch::Tensor& value_input, const torch::Tensor& action,
+                     const torch::Tensor& old_log_prob, torch::Tensor advantages, const torch::Tensor& targets,
+                     const torch::Tensor& old_values) {
     const torch::Tensor features = network->Features(obs);
     const torch::Tensor head = network->policy->forward(features);
-    const torch::Tensor value = network->value->forward(features).squeeze(1);
+    const bool central = !options.shared_trunk && options.critic_input_size > 0;
+    const torch::Tensor value = network->value->forward(central ? value_input : features).squeeze(1);
     torch::Tensor log_prob, entropy;
     if (options.discrete) {
       const torch::Tensor all = torch::log_softmax(head, 1);
@@ -137,20 +141,36 @@ struct BareUpdate::Impl {
     const torch::Tensor final_obs =
         ((View(batch.final_obs, {truncations, O}, torch::kFloat32) - mean) / deviation).clamp(-10, 10);
     const torch::Tensor rows = obs.narrow(0, 0, T).reshape({size, O});
+    torch::Tensor input = obs, final_input = final_obs;
+    if (const int64_t G = options.critic_input_size - O; !options.shared_trunk && G > 0) {
+      // Each environment's state beside each of its agents' observations.
+      const int64_t N = batch.num_envs(), A = M / N;
+      const torch::Tensor raw_state = View(batch.state, {T + 1, N, G}, torch::kFloat32);
+      const torch::Tensor state_mean = raw_state.mean(both), state_deviation = raw_state.std(both, false) + 1e-4;
+      const auto beside = [&](const torch::Tensor& of_agents, const torch::Tensor& states) {
+        const torch::Tensor scaled = ((states - state_mean) / state_deviation).clamp(-10, 10);
+        const torch::Tensor each = scaled.view({-1, 1, G}).expand({-1, A, G}).reshape({-1, G});
+        return torch::cat({of_agents.reshape({-1, O}), each}, 1);
+      };
+      input = beside(obs, raw_state).view({T + 1, M, O + G});
+      final_input = beside(final_obs, View(batch.final_state, {truncations / A, G}, torch::kFloat32));
+    }
+    const torch::Tensor value_rows = input.narrow(0, 0, T).reshape({size, input.size(2)});
     const torch::Tensor action = options.discrete ? View(batch.action_index, {size}, torch::kInt64)
                                                   : View(batch.action, {size, options.action_size}, torch::kFloat32);
     const torch::Tensor log_prob = View(batch.log_prob, {size}, torch::kFloat32);
     const int64_t minibatches = std::max<int64_t>(1, size / config.minibatch_size());
     for (uint32_t epoch = 0; epoch < config.epochs(); ++epoch) {
-      if (epoch == 0 || config.recompute_advantages()) Targets(batch, obs, final_obs);
+      if (epoch == 0 || config.recompute_advantages()) Targets(batch, input, final_input);
       const torch::Tensor order = torch::randperm(size, torch::kInt64);
       for (int64_t i = 0; i < minibatches; ++i) {
         const int64_t first = i * config.minibatch_size();
         const int64_t count = i + 1 < minibatches ? config.minibatch_size() : size - first;
         const torch::Tensor index = order.narrow(0, first, count);
         const auto pick = [&](const torch::Tensor& of) { return of.index_select(0, index); };
-        const torch::Tensor loss = Loss(pick(rows), pick(action), pick(log_prob), pick(advantage.view({size})),
-                                        pick(target.view({size})), pick(old_value.reshape({size})));
+        const torch::Tensor loss =
+            Loss(pick(rows), pick(value_rows), pick(action), pick(log_prob), pick(advantage.view({size})),
+                 pick(target.view({size})), pick(old_value.reshape({size})));
         optimizer.zero_grad();
         loss.backward();
         if (config.max_grad_norm() > 0) {

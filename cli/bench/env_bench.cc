@@ -37,11 +37,16 @@ absl::Status RunEnvBench(const EnvBenchOptions& options, const ShutdownSignal& s
   run.contest.ours_title = "VectorEnv";
   run.contest.limit_title = "bare " + what;
   run.contest.ours = [&](absl::Duration duration) -> absl::StatusOr<Json> {
-    return Json{{"env_steps_per_second", (*ours)->Measure(duration)}};
+    const StepRates rates = (*ours)->MeasureRates(duration);
+    return Json{{"env_steps_per_second", rates.env_steps_per_second},
+                {"agent_steps_per_second", rates.agent_steps_per_second}};
   };
   run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
-    return Json{{"limit_env_steps_per_second", (*limit)->Measure(duration)}};
+    const StepRates rates = (*limit)->MeasureRates(duration);
+    return Json{{"limit_env_steps_per_second", rates.env_steps_per_second},
+                {"limit_agent_steps_per_second", rates.agent_steps_per_second}};
   };
+  run.columns = {{"agent_steps_per_second", "agent-steps/s"}};
   ProgressLine progress = StderrProgress();
   return MeasureAndReport(run, options, shutdown, &progress);
 }
@@ -53,7 +58,9 @@ void AddBenchEnv(CLI::App* app, BenchAction* action) {
   auto options = std::make_shared<EnvBenchOptions>();
   AddBenchFlags(verb, options.get());
   AddParallelFlag(verb, "--threads", "Threads, or auto = one for each core", &options->threads);
-  verb->footer("Example:\n  skein bench env --env HalfCheetah-v5 --threads 2 --json env.json");
+  verb->footer(
+      "Agent-steps are those of agents that take part.\n"
+      "Example:\n  skein bench env --env HalfCheetah-v5 --threads 2 --json env.json");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) { return RunEnvBench(*options, shutdown); };
   });

@@ -2,6 +2,7 @@
 #include "cli/bench/env_loops.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "actor/runner_env.h"
@@ -28,12 +29,16 @@ class EnvLoop {
         env_index_(env_index),
         limit_(config.env().max_episode_steps() > 0 ? static_cast<int>(config.env().max_episode_steps())
                                                     : env_->spec().max_episode_steps),
-        reward_(env_->spec().num_agents) {
+        reward_(env_->spec().num_agents),
+        active_(env_->spec().num_agents) {
     env_->SetEnvIndex(env_index);
     Reset();
   }
 
-  void Step(const float* actions, int64_t rows, int64_t width) {
+  void Step(const float* actions, int64_t rows, int64_t width, StepTally* tally) {
+    env_->Active(active_.data());
+    ++tally->env_steps;
+    tally->agent_steps += std::accumulate(active_.begin(), active_.end(), int64_t{0});
     const bool terminated = env_->Step(actions + row_ * width, reward_.data());
     row_ = row_ + 1 < rows ? row_ + 1 : 0;
     if (terminated || ++step_ == limit_) Reset();
@@ -50,10 +55,24 @@ class EnvLoop {
   const uint64_t seed_, env_index_;
   const int limit_;
   std::vector<float> reward_;
+  std::vector<uint8_t> active_;
   uint64_t episode_ = 0;
   int step_ = 0;
   int64_t row_ = 0;
 };
+
+// All jobs keep their tallies.
+StepRates MeasureSteps(const std::vector<Job>& jobs, const std::vector<std::unique_ptr<StepTally>>& tallies,
+                       absl::Duration duration) {
+  for (const auto& tally : tallies) *tally = {};
+  const double rate = MeasureRate(jobs, duration);
+  StepTally all;
+  for (const auto& tally : tallies) {
+    all.env_steps += tally->env_steps;
+    all.agent_steps += tally->agent_steps;
+  }
+  return {rate, rate * static_cast<double>(all.agent_steps) / static_cast<double>(std::max<int64_t>(1, all.env_steps))};
+}
 
 }  // namespace
 
@@ -73,35 +92,40 @@ std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t widt
 
 absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& config, uint32_t threads) {
   const VectorEnv::Options options = RunnerEnvOptions(config);
-  auto first = MakeEnv(options.env_id, options.latency);
-  if (!first.ok()) return first.status();
-  const EnvSpec spec = (*first)->spec();
+  const auto found = FindEnvSpec(options.env_id, options.env);
+  if (!found.ok()) return found.status();
+  const EnvSpec& spec = *found;
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
   const int64_t width = ActionWidth(spec), rows = ActionRows(width);
   limit->actions_ = RandomActions(spec, rows, width, config.seed());
   const float* const actions = limit->actions_.data();
   limit->what_ = "mj_step";
   for (uint32_t i = 0; i < threads; ++i) {
+    StepTally* const tally = limit->tallies_.emplace_back(std::make_unique<StepTally>()).get();
     auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps);
     if (bare.ok()) {
-      limit->jobs_.push_back([loop = std::shared_ptr<BareLoop>(*std::move(bare)), actions, rows] {
+      limit->jobs_.push_back([loop = std::shared_ptr<BareLoop>(*std::move(bare)), actions, rows, tally] {
         loop->Run(actions, rows, kBareSteps);
+        tally->env_steps += kBareSteps;
+        tally->agent_steps += kBareSteps;  // All have one agent.
         return kBareSteps;
       });
       continue;
     }
     if (bare.status().code() != absl::StatusCode::kNotFound) return bare.status();
     limit->what_ = "Env::Step";
-    auto env = MakeEnv(options.env_id, options.latency);
+    auto env = MakeEnv(options.env_id, options.env);
     if (!env.ok()) return env.status();
     limit->jobs_.push_back(
-        [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width]() -> int64_t {
-          loop->Step(actions, rows, width);
+        [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width, tally]() -> int64_t {
+          loop->Step(actions, rows, width, tally);
           return 1;
         });
   }
   return limit;
 }
+
+StepRates EnvLimit::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }
 
 absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
   std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
@@ -113,14 +137,20 @@ absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::R
     const int64_t width = ActionWidth(envs->spec()) * envs->num_envs(), rows = ActionRows(width);
     if (i == 0) loops->actions_ = RandomActions(envs->spec(), rows, width, config.seed());
     envs->ResetAll(uint64_t{i} * options.num_envs);
+    StepTally* const tally = loops->tallies_.emplace_back(std::make_unique<StepTally>()).get();
+    const size_t agents = size_t(envs->num_envs()) * envs->spec().num_agents;
     loops->jobs_.push_back(
-        [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width]() mutable -> int64_t {
-          envs->Step(actions + row * width);
+        [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width, tally, agents]() mutable -> int64_t {
+          const VectorEnv::StepResult result = envs->Step(actions + row * width);
           row = row + 1 < rows ? row + 1 : 0;
+          tally->env_steps += envs->num_envs();
+          tally->agent_steps += std::accumulate(result.active, result.active + agents, int64_t{0});
           return envs->num_envs();
         });
   }
   return loops;
 }
+
+StepRates VectorEnvLoops::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }
 
 }  // namespace skein

@@ -19,22 +19,34 @@ namespace skein {
 // [rows, width] random actions within the bounds of `spec`; `width` is a multiple of the floats of one agent's action.
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
 
+// What one thread has done since the last measurement began.
+struct StepTally {
+  int64_t env_steps = 0;
+  int64_t agent_steps = 0;  // Of agents that took part in the step.
+};
+
+struct StepRates {
+  double env_steps_per_second, agent_steps_per_second;
+};
+
 // The physical limit of a configuration: the bare physics of its environment on some threads, one simulation each.
 class EnvLimit {
  public:
   // Errors as MakeEnv.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
   // What is stepped: "mj_step" (setting controls, mj_step x frame skip, reset at the time limit), or "Env::Step" where
-  // the environment is not one of MuJoCo's.
+  // the environment is not one of MuJoCo's: no observations and none of VectorEnv's bookkeeping.
   const std::string& what() const { return what_; }
-  // Env steps per second. Simulations go on where they were.
-  double Measure(absl::Duration duration) { return MeasureRate(jobs_, duration); }
+  // Simulations go on where they were.
+  StepRates MeasureRates(absl::Duration duration);
+  double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
 
  private:
   EnvLimit() = default;
   std::string what_;
   std::vector<float> actions_;
   std::vector<Job> jobs_;
+  std::vector<std::unique_ptr<StepTally>> tallies_;  // One of each job.
 };
 
 // Our vector environments, one of rollout.envs_per_runner environments on each thread.
@@ -42,13 +54,15 @@ class VectorEnvLoops {
  public:
   // Errors as VectorEnv::Make.
   static absl::StatusOr<std::unique_ptr<VectorEnvLoops>> Make(const v1::RunConfig& config, uint32_t threads);
-  // Env steps per second. Episodes go on where they were.
-  double Measure(absl::Duration duration) { return MeasureRate(jobs_, duration); }
+  // Episodes go on where they were.
+  StepRates MeasureRates(absl::Duration duration);
+  double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
 
  private:
   VectorEnvLoops() = default;
   std::vector<float> actions_;
   std::vector<Job> jobs_;
+  std::vector<std::unique_ptr<StepTally>> tallies_;  // One of each job.
 };
 
 }  // namespace skein

@@ -16,6 +16,7 @@
 #include "cli/bench/env_loops.h"
 #include "env/registry.h"
 #include "learner/wire_batch.h"
+#include "model/env_config.h"
 #include "model/env_spec_info.h"
 #include "model/policy.h"
 #include "prometheus/registry.h"
@@ -29,7 +30,7 @@ constexpr uint64_t kEpoch = 1;
 
 absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
                                                                   const v1::PolicySnapshot& snapshot, uint32_t blocks) {
-  auto env = MakeEnv(config.env().id());
+  auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), (*env)->spec()));
   if (!policy.ok()) return policy.status();

@@ -16,6 +16,7 @@
 #include "cli/bench/verbs.h"
 #include "env/registry.h"
 #include "learner/trainer.h"
+#include "model/env_config.h"
 
 namespace skein {
 namespace {
@@ -49,7 +50,7 @@ absl::Status RunLearnerBench(const BenchOptions& options, const ShutdownSignal& 
   ProgressLine progress = StderrProgress();
   progress.Show("making one iteration's data", -absl::Seconds(1));
 
-  const auto spec = FindEnvSpec(config.env().id());
+  const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
   const auto trainer = Trainer::Make(config, *spec);
   if (!trainer.ok()) return trainer.status();

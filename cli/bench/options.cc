@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "cli/usage.h"
 #include "env/registry.h"
+#include "model/env_config.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -28,7 +29,7 @@ void AddBenchFlags(CLI::App* verb, BenchOptions* options) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->add_option("--seconds", options->seconds, "Seconds of each measurement, two a round")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(NumberWithin(0.01, 3600))
       ->capture_default_str();
   verb->add_option("--json", options->json_path, "Write machine, config, summary and rows to this file")
       ->type_name("FILE");
@@ -57,7 +58,7 @@ absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options) {
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   auto config = ReadRunConfig(options.config_path, overrides);
   if (!config.ok()) return config.status();
-  if (absl::Status s = MakeEnv(config->env().id()).status(); !s.ok()) return s;
+  if (absl::Status s = MakeEnv(config->env().id(), MakeEnvOptions(config->env())).status(); !s.ok()) return s;
   return config;
 }
 

@@ -18,6 +18,7 @@
 #include "cli/bench/rank_report.h"
 #include "cli/bench/verb.h"
 #include "env/registry.h"
+#include "model/env_config.h"
 
 namespace skein {
 namespace {
@@ -111,7 +112,7 @@ absl::Status RunRankBench(const RankBenchOptions& options, const ShutdownSignal&
   const auto config = PlanRankBench(options);
   if (!config.ok()) return config.status();
   if (absl::Status s = CheckWritable(options.bench.json_path); !s.ok()) return s;
-  const auto spec = FindEnvSpec(config->env().id());
+  const auto spec = FindEnvSpec(config->env().id(), MakeEnvOptions(config->env()));
   if (!spec.ok()) return spec.status();
   const std::vector<int> learners = Crews(options);
   const absl::Duration duration = absl::Seconds(options.bench.seconds);

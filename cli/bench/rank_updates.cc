@@ -11,6 +11,7 @@
 #include "learner/distributed/collective.h"
 #include "learner/trainer.h"
 #include "learner/training_device.h"
+#include "model/env_config.h"
 
 namespace skein {
 
@@ -29,7 +30,7 @@ RankUpdates::~RankUpdates() = default;
 absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConfig& config, const Place& place) {
   auto impl = std::make_unique<Impl>();
   impl->place = place;
-  const auto spec = FindEnvSpec(config.env().id());
+  const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
   const auto device = ParseTrainingDevice(config.learner().device(), place.rank);
   if (!device.ok()) return device.status();

@@ -22,6 +22,7 @@
 #include "cli/run_supervisor.h"
 #include "env/registry.h"
 #include "learner/trainer.h"
+#include "model/env_config.h"
 
 namespace skein {
 namespace {
@@ -101,7 +102,7 @@ absl::Status ActorUnderTest::StartCoordinator() {
 }
 
 absl::Status ActorUnderTest::StartLearner() {
-  const auto env = MakeEnv(config_.env().id());
+  const auto env = MakeEnv(config_.env().id(), MakeEnvOptions(config_.env()));
   if (!env.ok()) return env.status();
   const auto trainer = Trainer::Make(config_, (*env)->spec());
   if (!trainer.ok()) return trainer.status();
@@ -194,6 +195,9 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
   const auto plan = PlanBenchRun(options, options.runners);
   if (!plan.ok()) return plan.status();
   const v1::RunConfig& config = plan->config;
+  if (plan->on_device) {
+    return absl::InvalidArgumentError("sync.mode on_device has no actors; try skein bench tensor");
+  }
   const uint32_t runners = plan->actor_runners.at(0);
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   const auto limit = EnvLimit::Make(config, runners);

@@ -22,6 +22,7 @@
 #include "cli/bench/verbs.h"
 #include "env/registry.h"
 #include "learner/trainer.h"
+#include "model/env_config.h"
 
 namespace skein {
 namespace {
@@ -163,7 +164,7 @@ absl::Status RunStreamBench(const StreamBenchOptions& options, const ShutdownSig
   ProgressLine progress = StderrProgress();
   progress.Show("collecting a fragment", -absl::Seconds(1));
 
-  const auto env = MakeEnv(config.env().id());
+  const auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   const auto trainer = Trainer::Make(config, (*env)->spec());
   if (!trainer.ok()) return trainer.status();

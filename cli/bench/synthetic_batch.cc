@@ -50,6 +50,8 @@ void EndEpisodes(int64_t limit, const EnvSpec& spec, StagedBatch* batch) {
   for (int64_t t = 0; t < T; ++t) {
     for (int64_t e = 0; e < N; ++e) {
       if ((t + e * limit / N) % limit != limit - 1) continue;
+      const auto state = batch->state.begin() + (t * N + e) * spec.global_state_size;
+      batch->final_state.insert(batch->final_state.end(), state, state + spec.global_state_size);
       for (int64_t column = e * A; column < (e + 1) * A; ++column) {
         const int64_t row = t * batch->columns() + column;
         batch->truncated[row] = 1;
@@ -76,6 +78,8 @@ absl::StatusOr<std::unique_ptr<StagedBatch>> MakeSyntheticBatch(const v1::RunCon
     const torch::NoGradGuard no_grad;
     torch::manual_seed(config.seed());
     View(batch->obs, static_cast<int64_t>(batch->obs.size()), 1, torch::kFloat32).normal_();
+    View(batch->state, static_cast<int64_t>(batch->state.size()), 1, torch::kFloat32).normal_();
+    std::fill(batch->active.begin(), batch->active.end(), uint8_t{1});
     View(batch->reward, static_cast<int64_t>(batch->reward.size()), 1, torch::kFloat32).normal_();
     Act(**policy, spec, batch.get());
   } catch (const std::exception& error) {

@@ -30,6 +30,9 @@ struct TrainBenchOptions : BenchOptions {
   uint64_t iterations = 0;  // Measured ones of each run; 0 = what takes about `seconds`.
 };
 
+// Threads that collect: in mode on_device the learner's.
+uint32_t Runners(const LaunchPlan& plan) { return plan.on_device ? 1 : plan.actor_runners.at(0); }
+
 Json DividedBy(const Json& seconds, double divisor) {
   Json divided = Json::object();
   for (const auto& item : seconds.items()) divided[item.key()] = item.value().get<double>() / divisor;
@@ -103,7 +106,7 @@ absl::StatusOr<Json> TrainingUnderTest::Measure(absl::Duration duration, double 
 Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   const v1::RunConfig& config = plan_.config;
   const uint32_t blocks = config.rollout().num_envs() / config.rollout().envs_per_runner();
-  const double runners = std::min(plan_.actor_runners.at(0), blocks);
+  const double runners = std::min(Runners(plan_), blocks);
   const double steps = static_cast<double>(figures.env_steps);
   Json actors = figures.actor_seconds;
   double known = 0;
@@ -131,7 +134,7 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   const auto plan = PlanBenchRun(options, options.runners);
   if (!plan.ok()) return plan.status();
   const v1::RunConfig& config = plan->config;
-  const uint32_t runners = plan->actor_runners.at(0);
+  const uint32_t runners = Runners(*plan);
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   const auto limit = EnvLimit::Make(config, runners);
   if (!limit.ok()) return limit.status();
@@ -142,12 +145,12 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
 
   VerbRun run;
   run.config = DescribeConfig("train", options, config);
-  run.heading =
-      absl::StrCat(config.env().id(), ": skein train with ", runners, " runners x ", config.rollout().envs_per_runner(),
-                   " environments, mode ",
-                   config_reflection::EnumName(v1::SyncMode_descriptor()->FindValueByNumber(config.sync().mode())),
-                   ", against bare ", (*limit)->what(), " on ", runners,
-                   " threads (limit) and that plus the update (roofline), ", "env-steps/s; ratio is to the roofline");
+  run.heading = absl::StrCat(
+      config.env().id(), ": skein train with ", plan->on_device ? "" : absl::StrCat(runners, " runners x "),
+      plan->on_device ? config.rollout().num_envs() : config.rollout().envs_per_runner(), " environments, mode ",
+      config_reflection::EnumName(v1::SyncMode_descriptor()->FindValueByNumber(config.sync().mode())),
+      ", against bare ", (*limit)->what(), " on ", runners, " threads (limit) and that plus the update (roofline), ",
+      "env-steps/s; ratio is to the roofline");
   run.config["runners"] = runners;
   run.config["iterations"] = options.iterations;
   run.config["limit"] = (*limit)->what();

@@ -16,6 +16,7 @@ void AddBenchEnv(CLI::App* app, BenchAction* action);
 void AddBenchRollout(CLI::App* app, BenchAction* action);
 void AddBenchStream(CLI::App* app, BenchAction* action);
 void AddBenchLearner(CLI::App* app, BenchAction* action);
+void AddBenchTensor(CLI::App* app, BenchAction* action);
 void AddBenchTrain(CLI::App* app, BenchAction* action);
 
 }  // namespace skein

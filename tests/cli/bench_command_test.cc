@@ -68,6 +68,8 @@ TEST(BenchCommand, EnvComparesWithBareSteps) {
   ExpectReport(report, "env", "env_steps_per_second", "limit_env_steps_per_second");
   EXPECT_EQ(report["config"]["threads"], 2);
   EXPECT_EQ(report["config"]["limit"], "Env::Step");
+  // One agent.
+  EXPECT_DOUBLE_EQ(report["rows"][0]["agent_steps_per_second"], report["rows"][0]["env_steps_per_second"]);
 }
 
 TEST(BenchCommand, RolloutSaysWhereTheTimeGoes) {

@@ -297,6 +297,23 @@ TEST(EnvLimit, IsPhysicsWhereThereIsPhysics) {
   }
 }
 
+TEST(EnvLimit, AgentsCountWhileTheyTakePart) {
+  BenchOptions options;
+  options.env_id = "UavNavigate-v0";
+  const auto config = ReadBenchConfig(options);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto limit = EnvLimit::Make(*config, 1);
+  ASSERT_TRUE(limit.ok()) << limit.status();
+  const auto ours = VectorEnvLoops::Make(*config, 1);
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  for (const StepRates& rates :
+       {(*limit)->MeasureRates(absl::Milliseconds(2)), (*ours)->MeasureRates(absl::Milliseconds(2))}) {
+    // All ten take part in the first steps, at least one in each.
+    EXPECT_GT(rates.agent_steps_per_second, rates.env_steps_per_second);
+    EXPECT_LE(rates.agent_steps_per_second, 10 * rates.env_steps_per_second);
+  }
+}
+
 // One step of both simulates the same time; both begin anew at the time limit.
 TEST(BareLoop, StepsAsTheEnvironmentDoes) {
   const auto made = MakeEnv("HalfCheetah-v5");

@@ -20,13 +20,15 @@ using testing::ElementsAre;
 
 // 8 steps of 4 environments, episodes of 4 steps; 3 observations, 2 actions.
 struct Sample {
-  explicit Sample(bool discrete) {
+  explicit Sample(bool discrete, int agents = 1, int state_size = 0) {
     ApplyDefaults(&config);
     config.mutable_rollout()->set_num_envs(4);
     config.mutable_rollout()->set_steps_per_iteration(32);
     spec.obs_size = 3;
     spec.action_size = 2;
     spec.discrete = discrete;
+    spec.num_agents = agents;
+    spec.global_state_size = state_size;
     spec.max_episode_steps = 4;
     const ActorCritic network(MakeActorCriticOptions(config.model(), spec), 7);
     batch = MakeSyntheticBatch(config, spec, MakeSnapshot(1, network, ObsScale::Identity(3)));
@@ -74,6 +76,20 @@ TEST(SyntheticBatch, EndsEachEnvironmentsEpisodesAtStepsOfItsOwn) {
   EXPECT_EQ(std::count(batch.truncated.begin(), batch.truncated.end(), 1), 8);
   EXPECT_THAT(batch.terminated, Each(0));
   EXPECT_EQ(batch.final_obs.size(), 8u * 3);
+}
+
+TEST(SyntheticBatch, OfTeamsHasStatesAndAllTakePart) {
+  const Sample sample(/*discrete=*/true, /*agents=*/2, /*state_size=*/5);
+  ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
+  const StagedBatch& batch = **sample.batch;
+  EXPECT_EQ(batch.columns(), 8);
+  EXPECT_EQ(batch.samples(), 64);  // 8 steps of 8 columns.
+  ASSERT_EQ(batch.state.size(), 9u * 4 * 5);
+  EXPECT_NE(batch.state.front(), batch.state.back());
+  EXPECT_EQ(batch.final_index.size(), 16u);  // 8 episodes of two agents.
+  ASSERT_EQ(batch.final_state.size(), 8u * 5);
+  // The first that is truncated is environment 3 in step 0.
+  EXPECT_TRUE(std::equal(batch.final_state.begin(), batch.final_state.begin() + 5, batch.state.begin() + 15));
 }
 
 }  // namespace

@@ -82,6 +82,25 @@ TEST(SkeinCommand, EndsWith65WithoutACheckpoint) {
   EXPECT_THAT(ran.text, AllOf(StartsWith("skein eval: "), HasSubstr("/nowhere")));
 }
 
+TEST(SkeinCommand, EvaluatesABaselineAndRefusesWhatDoesNotGoTogether) {
+  const Ran ran = Skein({"eval", "--env", "UavNavigate-v0", "--baseline", "greedy", "--episodes", "2", "--seed", "1000",
+                         "--set", "env.uav.uavs=20", "--json"});
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  EXPECT_THAT(ran.text, AllOf(HasSubstr("\"policy\":\"greedy\""), HasSubstr("\"success_rate\"")));
+  for (const std::vector<std::string>& mistake : std::vector<std::vector<std::string>>{
+           {},
+           {"--baseline", "random"},
+           {"--baseline", "random", "--env", "UavCover-v0", "--set", "env.uav.radius=-1"},
+           {"--baseline", "greedy", "--env", "UavCover-v0"},
+           {"--baseline", "random", "--env", "CartPole-v1", "--checkpoint", "/nowhere"}}) {
+    std::vector<std::string> arguments = {"eval"};
+    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    const Ran refused = Skein(arguments);
+    EXPECT_EQ(refused.code, 64) << refused.text;
+    EXPECT_EQ(std::count(refused.text.begin(), refused.text.end(), '\n'), 1) << refused.text;
+  }
+}
+
 TEST(SkeinCommand, EndsWith69WhereNobodyAnswers) {
   const Ran ran = Skein({"status", "--address", "127.0.0.1:1"});
   EXPECT_EQ(ran.code, 69) << ran.text;

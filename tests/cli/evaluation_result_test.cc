@@ -41,6 +41,24 @@ TEST(EvaluationResult, ReadsBackFromItsJson) {
   EXPECT_EQ(ToJson(*read), text);
 }
 
+TEST(EvaluationResult, TellsABaselineFromACheckpoint) {
+  EXPECT_EQ(nlohmann::json::parse(ToJson(Example()))["policy"], "checkpoint");
+  EvaluationResult result = Example();
+  result.policy = "greedy";
+  EXPECT_EQ(EvaluationFromJson(ToJson(result))->policy, "greedy");
+}
+
+TEST(EvaluationResult, TellsAnEnvironmentsOwnMetrics) {
+  EvaluationResult result = Example();
+  result.metrics = {{"success_rate", {0.5, 1, 1}}};
+  const std::string text = ToJson(result);
+  EXPECT_NEAR(nlohmann::json::parse(text)["metrics_mean"]["success_rate"].get<double>(), 2.5 / 3, 1e-9);
+  EXPECT_EQ(ToJson(EvaluationFromJson(text).value()), text);
+  EXPECT_EQ(
+      FormatEvaluation(result),
+      "return 30.0 +- 21.6 (min 10.0, max 60.0), length 3, success_rate 0.833, 3 episodes, CartPole-v1, MuJoCo 2.2.2");
+}
+
 TEST(EvaluationResult, FromOtherTextIsDataLoss) {
   for (const char* text : {"", "[]", "{}", "{\"env_id\": 3}", "not json"}) {
     EXPECT_TRUE(absl::IsDataLoss(EvaluationFromJson(text).status())) << text;

@@ -12,6 +12,7 @@
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "learner/checkpoint.h"
+#include "model/env_config.h"
 #include "model/policy.h"
 #include "tests/cli/scratch_folder.h"
 
@@ -26,7 +27,7 @@ Checkpoint Untrained(const std::string& env_id, const std::vector<std::string>& 
   std::vector<std::string> all = {"env.id=" + env_id, "env.max_episode_steps=20"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   const v1::RunConfig config = LoadRunConfig("", all, 2).value();
-  const EnvSpec spec = MakeEnv(env_id).value()->spec();
+  const EnvSpec spec = FindEnvSpec(env_id, MakeEnvOptions(config.env())).value();
   const ActorCritic network(MakeActorCriticOptions(config.model(), spec), 7);
   Checkpoint checkpoint;
   checkpoint.env_steps = 1024;
@@ -166,6 +167,59 @@ TEST(Evaluate, NeedsNoNormaliserWhereTheRunHadNone) {
   Checkpoint checkpoint = Untrained("CartPole-v1", {"model.normalize_observations=false"});
   checkpoint.model.resize(checkpoint.model.size() - 3);
   EXPECT_TRUE(Evaluate({.checkpoint = Save(folder, checkpoint), .episodes = 1}).ok());
+}
+
+TEST(Evaluate, FliesInTheWorldOfTheCheckpoint) {
+  const ScratchFolder folder;
+  const std::string path =
+      Save(folder, Untrained("UavNavigate-v0", {"env.uav.uavs=3", "env.uav.size=9", "env.uav.obstacles=5"}));
+  const std::string map = folder.path() + "/map.svg";
+  const auto result = Evaluate({.checkpoint = path, .episodes = 2, .env_id = "UavNavigate-v0", .render_path = map});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->policy, "checkpoint");
+  EXPECT_THAT(result->metrics.at("success_rate"), testing::SizeIs(2));
+  EXPECT_THAT(folder.Read("map.svg"), HasSubstr("seed 1, episode 0, 3 UAVs, 5 obstacles"));
+  const auto other = Evaluate({.checkpoint = path, .env_id = "UavCover-v0"}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(other));
+  EXPECT_THAT(other.message(), HasSubstr("is of UavNavigate-v0"));
+}
+
+TEST(Evaluate, RunsABaselineWithoutACheckpoint) {
+  const auto result = Evaluate({.episodes = 3,
+                                .seed = 1000,
+                                .baseline = "greedy",
+                                .env_id = "UavNavigate-v0",
+                                .overrides = {"env.uav.uavs=20", "env.max_episode_steps=7"}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->policy, "greedy");
+  EXPECT_EQ(result->checkpoint, "");
+  EXPECT_EQ(result->digest, "");
+  EXPECT_THAT(result->lengths, Each(7));
+}
+
+TEST(Evaluate, RefusesOptionsThatContradictEachOther) {
+  const ScratchFolder folder;
+  const std::string path = Save(folder, Untrained("CartPole-v1"));
+  const std::string picture = folder.path() + "/map.svg";
+  const auto refused = [](const EvaluationOptions& options, const std::string& why) {
+    const auto status = Evaluate(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(why));
+  };
+  refused({}, "want --checkpoint or --baseline");
+  refused({.checkpoint = path, .baseline = "random"}, "want one of them");
+  refused({.checkpoint = path, .overrides = {"env.uav.uavs=3"}}, "brings its own configuration");
+  refused({.baseline = "random"}, "want --env");
+  refused({.baseline = "lazy", .env_id = "CartPole-v1"}, "random or greedy");
+  refused({.baseline = "greedy", .env_id = "CartPole-v1"}, "got CartPole-v1");
+  refused({.baseline = "random", .env_id = "CartPole-v2"}, "did you mean");
+  refused({.baseline = "random", .env_id = "CartPole-v1", .overrides = {"ppo.lr=1e-3"}}, "ppo.lr");
+  refused({.baseline = "random", .env_id = "CartPole-v1", .overrides = {"env.id=Pendulum-v1"}}, "env.id");
+  refused({.baseline = "random", .env_id = "UavCover-v0", .overrides = {"env.uav.uavs=0"}}, "env.uav.uavs");
+  refused({.baseline = "random", .env_id = "UavCover-v0", .overrides = {"env.uav.size=5"}}, "need 60 cells, got 25");
+  refused({.checkpoint = path, .render_path = picture}, "no such picture of CartPole-v1");
+  refused({.baseline = "random", .env_id = "UavCover-v0", .render_path = picture, .render_episode = 10}, "under 10");
+  EXPECT_EQ(folder.Read("map.svg"), "");
 }
 
 }  // namespace

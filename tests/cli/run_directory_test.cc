@@ -77,6 +77,18 @@ TEST(RunDirectory, WithCheckpointsOfAnotherConfigurationIsRefusedByTheFirstKey) 
   EXPECT_EQ(folder.Read("run/config.yaml"), before);
 }
 
+TEST(RunDirectory, WithAnotherNumberOfEnvironmentsSaysWhichFlagsDecideIt) {
+  const ScratchFolder folder;
+  WriteCheckpoint(folder, "step_000000000010", "{}");
+  folder.Write("run/config.yaml", ToYaml(Config({"rollout.num_envs=32", "rollout.envs_per_runner=16"})));
+  const auto status = RunDirectory::Open(folder.path(), Config({"rollout.num_envs=64", "rollout.envs_per_runner=16"}),
+                                         ResumeMode::kAuto)
+                          .status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("--learners"));
+  EXPECT_THAT(status.message(), HasSubstr("32 are enough for 2 learners"));
+}
+
 TEST(RunDirectory, TakesAnotherConfigurationWhereThereIsNoCheckpoint) {
   const ScratchFolder folder;
   ASSERT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());

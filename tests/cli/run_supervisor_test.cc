@@ -158,6 +158,15 @@ TEST(RunSupervisor, DoesNotStartAnActorAgainThatWasGivenNonsense) {
   EXPECT_THAT(outcome.failure, HasSubstr("unknown environment"));
 }
 
+TEST(RunSupervisor, LeavesADrainedActorAlone) {
+  Session session;
+  session.folder.WriteScript("skein-actor", "echo started >> $(dirname $0)/actors; exit 3");
+  session.folder.WriteScript("skein-learner", "sleep 0.5");
+  EXPECT_EQ(session.Run().exit_code, 0);
+  EXPECT_EQ(session.folder.Read("actors"), "started\n");
+  EXPECT_THAT(session.Said(), HasSubstr("an actor was drained and stays away (log: "));
+}
+
 TEST(RunSupervisor, StopsTheLearnerFirstAndTheCoordinatorLast) {
   Session session;
   session.folder.WriteScript("skein-learner", absl::StrCat("echo up > $(dirname $0)/up\n", kRunUntilTerm));

@@ -25,6 +25,15 @@ TEST(StatusClient, GetsWhatTheCoordinatorSays) {
   }
 }
 
+TEST(StatusClient, DrainPassesOnWhatTheCoordinatorAnswers) {
+  const StatusServer coordinator((v1::StatusResponse()));
+  const StatusClient client(coordinator.address());
+  EXPECT_TRUE(client.Drain("actor-1", absl::Seconds(10)).ok());
+  EXPECT_EQ(client.Drain("actor-2", absl::Seconds(10)), absl::NotFoundError("there is only actor-1"));
+  EXPECT_EQ(StatusClient("127.0.0.1:1").Drain("actor-1", absl::Seconds(10)),
+            absl::UnavailableError("no coordinator answers at 127.0.0.1:1"));
+}
+
 TEST(StatusClient, WhereNobodyAnswersIsUnavailable) {
   const auto status = StatusClient("127.0.0.1:1").Get(absl::Seconds(10)).status();
   EXPECT_EQ(status, absl::UnavailableError("no coordinator answers at 127.0.0.1:1"));

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// A coordinator that answers GetStatus with one and the same answer.
+// A coordinator that answers GetStatus with one and the same answer and knows only actor-1.
 class StatusServer : public v1::Coordinator::Service {
  public:
   explicit StatusServer(v1::StatusResponse status) : status_(std::move(status)) {
@@ -28,6 +28,10 @@ class StatusServer : public v1::Coordinator::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::StatusResponse* response) override {
     *response = status_;
     return grpc::Status::OK;
+  }
+  grpc::Status Drain(grpc::ServerContext*, const v1::DrainRequest* request, v1::DrainResponse*) override {
+    if (request->member_id() == "actor-1") return grpc::Status::OK;
+    return {grpc::StatusCode::NOT_FOUND, "there is only actor-1"};
   }
 
   const v1::StatusResponse status_;

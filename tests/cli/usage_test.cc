@@ -48,6 +48,17 @@ TEST(ParseArguments, EveryVerbShowsHelpThatEndsWithAnExample) {
   }
 }
 
+TEST(NumberWithin, TakesNumbersOnly) {
+  CLI::App app;
+  double seconds = 0;
+  app.add_option("--seconds", seconds)->check(NumberWithin(0.01, 3600));
+  app.parse("--seconds 1e1");
+  EXPECT_EQ(seconds, 10);
+  for (const char* bad : {"nan", "inf", "0", "3601", "many", "-1"}) {
+    EXPECT_THROW(app.parse(std::string("--seconds ") + bad), CLI::ParseError) << bad;
+  }
+}
+
 TEST(ParseArguments, UsageErrorsAre64AndOneLineWithAHint) {
   const std::vector<std::vector<std::string>> wrong = {
       {"train", "--no-such-flag"},

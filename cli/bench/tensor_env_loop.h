@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// The tensor form of UAV worlds, rollout.num_envs of them on learner.device, stepped with ready-made random actions;
+// observations are made in each step, as VectorEnv does. Behind a header without Torch. Not thread-safe: one thread,
+// whose number of Torch threads it sets.
+class TensorEnvLoop {
+ public:
+  struct Rates {
+    double env_steps_per_second, agent_steps_per_second;  // The latter of agents that took part.
+  };
+
+  // InvalidArgument: the environment has no tensor form, or as TensorWorld::Make or ParseTrainingDevice.
+  // FailedPrecondition: as ParseTrainingDevice. Internal: Torch failed.
+  static absl::StatusOr<std::unique_ptr<TensorEnvLoop>> Make(const v1::RunConfig& config);
+  ~TensorEnvLoop();
+
+  const std::string& device() const;  // "cpu", "cuda:0"
+  // Episodes go on where they were. Internal: Torch failed, or a map was missed.
+  absl::StatusOr<Rates> Measure(absl::Duration duration);
+
+ private:
+  struct Impl;
+  explicit TensorEnvLoop(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skein

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein bench tensor as a user types it.
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Json = nlohmann::json;
+
+Json Report(const std::vector<std::string>& more) {
+  const ScratchFolder folder;
+  std::vector<std::string> arguments = {"bench",    "tensor",  "--rounds", "1",      "--seconds",
+                                        "0.1",      "--steps", "8",        "--json", folder.path() + "/report.json",
+                                        "--device", "cpu"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Ended ended = RunToEnd("skein", arguments);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("worlds as tensors on cpu"), HasSubstr("\nmedian ")));
+  Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  EXPECT_TRUE(report.is_object());
+  EXPECT_EQ(report["config"]["verb"], "tensor");
+  EXPECT_EQ(report["config"]["device"], "cpu");
+  const Json& row = report["rows"][0];
+  EXPECT_GT(row["limit_env_steps_per_second"], 0);
+  EXPECT_GT(row["agent_steps_per_second"], 0);
+  EXPECT_DOUBLE_EQ(row["ratio"],
+                   row["env_steps_per_second"].get<double>() / row["limit_env_steps_per_second"].get<double>());
+  return report;
+}
+
+TEST(BenchTensorCommand, StepsAgainstVectorEnv) {
+  const Json report = Report({"--worlds", "5"});
+  EXPECT_EQ(report["config"]["worlds"], 5);
+  EXPECT_EQ(report["config"]["run"]["env"]["id"], "UavNavigate-v0");
+}
+
+TEST(BenchTensorCommand, TrainsAgainstStepping) {
+  const Json report = Report({"--worlds", "32", "--train", "--env", "UavCover-v0"});
+  EXPECT_EQ(report["config"]["run"]["env"]["id"], "UavCover-v0");
+  const Json& row = report["rows"][0];
+  EXPECT_GT(row["seconds_per_iteration"], 0);
+  EXPECT_LE(row["collecting_share"].get<double>() + row["update_share"].get<double>(), 1);
+}
+
+TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
+  const Ended other = RunToEnd("skein", {"bench", "tensor", "--env", "CartPole-v1"});
+  EXPECT_EQ(other.code, 64);
+  EXPECT_THAT(other.err, HasSubstr("CartPole-v1 has no such form"));
+  EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--worlds", "0"}).code, 64);
+  EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--set", "env.uav.uavs=0"}).code, 64);
+  EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--json", "/no/such/folder/x.json"}).code, 74);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/member_text.h"
+
+#include "gmock/gmock.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+v1::StatusResponse TwoMembers() {
+  v1::StatusResponse status;
+  status.set_run_name("cheetah");
+  status.set_state(v1::RUN_STATE_TRAINING);
+  status.mutable_progress()->set_policy_version(7);
+  v1::MemberStatus& actor = *status.add_members();
+  actor.set_member_id("actor-1");
+  actor.set_role("actor");
+  actor.set_host("node1");
+  actor.set_learner_id("learner-0");
+  v1::MemberReport& report = *actor.mutable_report();
+  report.set_policy_version(5);
+  report.set_env_steps_per_second(1500);
+  report.set_limit_env_steps_per_second(2000);
+  report.set_cpu_ratio(0.5);
+  report.set_resident_bytes(64 << 20);
+  (*report.mutable_stage_seconds())["env_step"] = 6;
+  (*report.mutable_stage_seconds())["wait"] = 4;
+  (*report.mutable_stage_seconds())["send"] = 0.01;
+  v1::MemberStatus& learner = *status.add_members();
+  learner.set_member_id("learner-0");
+  learner.set_role("learner");
+  return status;
+}
+
+TEST(MemberState, TellsWhatMattersMost) {
+  v1::MemberStatus member;
+  member.set_role("actor");
+  EXPECT_EQ(MemberState(member), "no learner");
+  member.set_learner_id("learner-0");
+  EXPECT_EQ(MemberState(member), "up");
+  member.set_seconds_since_heartbeat(3);
+  EXPECT_EQ(MemberState(member), "silent");
+  member.set_draining(true);
+  EXPECT_EQ(MemberState(member), "draining");
+  v1::MemberStatus learner;
+  learner.set_role("learner");
+  EXPECT_EQ(MemberState(learner), "up");
+  learner.mutable_report()->set_starving_seconds(1);
+  EXPECT_EQ(MemberState(learner), "starving");
+}
+
+TEST(MemberLag, IsOfActorsThatHaveAPolicy) {
+  v1::StatusResponse status = TwoMembers();
+  EXPECT_EQ(MemberLag(status, status.members(0)), 2u);  // 7 - 5
+  EXPECT_EQ(MemberLag(status, status.members(1)), std::nullopt);
+  status.mutable_members(0)->mutable_report()->set_policy_version(8);  // The learner's report is older.
+  EXPECT_EQ(MemberLag(status, status.members(0)), 0u);
+  status.mutable_members(0)->mutable_report()->set_policy_version(0);
+  EXPECT_EQ(MemberLag(status, status.members(0)), std::nullopt);
+}
+
+TEST(FormatStages, SharesSinceTheStartOrSinceAnEarlierReport) {
+  const v1::StatusResponse status = TwoMembers();
+  const v1::MemberReport& report = status.members(0).report();
+  EXPECT_EQ(FormatStages(report, nullptr), "env_step 60%  wait 40%");  // Of 10 s; send has 0.1 %.
+  v1::MemberReport before;
+  (*before.mutable_stage_seconds())["env_step"] = 5;
+  (*before.mutable_stage_seconds())["wait"] = 1;
+  EXPECT_EQ(FormatStages(report, &before), "wait 75%  env_step 25%");  // 3 s and 1 s.
+  EXPECT_EQ(FormatStages(report, &report), "-");
+  EXPECT_EQ(FormatStages(v1::MemberReport(), nullptr), "-");
+}
+
+TEST(FormatMembers, HasARowForEachAndTheirErrors) {
+  v1::StatusResponse status = TwoMembers();
+  std::string text = FormatMembers(status);
+  EXPECT_THAT(text, HasSubstr("actor-1      learner-0  node1 "));
+  EXPECT_THAT(text, HasSubstr(" 1,500    75%       5     2   50%    64 MiB    0.0s  "));
+  EXPECT_THAT(text, HasSubstr("env_step 60%  wait 40%\n"));
+  EXPECT_THAT(text, HasSubstr("learner-0    rank 0 "));
+  EXPECT_THAT(text, Not(HasSubstr("errors")));
+  status.mutable_members(0)->mutable_report()->set_last_error("disk full");
+  EXPECT_THAT(FormatMembers(status), HasSubstr("\nerrors\nactor-1: disk full\n"));
+}
+
+TEST(FormatTop, ShowsRunMembersAndErrors) {
+  v1::StatusResponse status = TwoMembers();
+  status.mutable_members(0)->mutable_report()->set_last_error("disk full\x1b[2J\non node1");
+  const std::vector<std::string> lines = FormatTop(status, nullptr, 200, 100);
+  EXPECT_THAT(lines[0], HasSubstr("cheetah"));
+  EXPECT_THAT(lines, testing::Contains(testing::StartsWith("actor-1      learner-0  node1            up ")));
+  // What members say cannot move the cursor.
+  EXPECT_THAT(lines, testing::Contains("  error: disk full [2J on node1"));
+}
+
+TEST(FormatTop, SharesAreThoseSinceTheStatusBefore) {
+  const v1::StatusResponse before = TwoMembers();
+  v1::StatusResponse status = TwoMembers();
+  (*status.mutable_members(0)->mutable_report()->mutable_stage_seconds())["wait"] = 5;
+  EXPECT_THAT(FormatTop(status, &before, 200, 100), testing::Contains(HasSubstr("wait 100%")));
+  status.mutable_members(0)->set_generation(2);  // Another life: since it started.
+  EXPECT_THAT(FormatTop(status, &before, 200, 100), testing::Contains(HasSubstr("env_step 54%  wait 45%")));
+}
+
+TEST(FormatTop, FitsTheTerminal) {
+  v1::StatusResponse status = TwoMembers();
+  for (int i = 0; i < 50; ++i) status.add_members()->set_member_id("actor-" + std::to_string(i + 2));
+  const std::vector<std::string> lines = FormatTop(status, nullptr, 60, 20);
+  EXPECT_EQ(lines.size(), 20u);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 60u) << line;
+  EXPECT_THAT(lines.back(), HasSubstr("more lines"));
+}
+
+}  // namespace
+}  // namespace skein
