@@ -10,13 +10,18 @@ FLAGS  ?=
 
 FORMATTED = find actor base cli coordinator env learner model tests -name '*.h' -o -name '*.cc'
 
-.PHONY: train test build dependencies format check-format tsa clean
+.PHONY: train test test-cluster build dependencies format check-format tsa clean
 
 train: build
 	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
 
 test: build
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE cluster
+
+# What needs more than Skein itself does: Slurm, a browser. Installs that first.
+test-cluster: build
+	@scripts/install_cluster_test_dependencies.sh
+	ctest --test-dir $(BUILD) --output-on-failure -L cluster
 
 build: dependencies
 	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)

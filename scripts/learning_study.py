@@ -4,10 +4,10 @@
 
     scripts/learning_study.py --config configs/half_cheetah_ppo.yaml --out docs/benchmarks/half_cheetah_ppo
 
-Each seed is a `skein train` of its own, one after the other; then `skein eval` plays ten episodes with deterministic
-actions for each of its checkpoints. Writes OUT.csv (one line for each checkpoint), OUT.png (the learning curves, by
-gnuplot) and prints tables in Markdown: the test return of each seed at the --at steps, and the wall-clock seconds until
-a checkpoint's test return passed --target, as the learner's own log has them. A seed that was finished before is not
+Each seed is a `skein train` of its own, one after the other; then `skein eval` plays episodes with deterministic actions
+for each of its checkpoints. Writes OUT.csv (one line for each checkpoint), OUT.png (the learning curves, by
+gnuplot) and prints tables in Markdown: the test return (or other --figure) of each seed at the --at steps, and the
+wall-clock seconds until a checkpoint's passed --target, as the learner's own log has them. A seed that was finished before is not
 trained again: remove its folder under runs/ to start over.
 """
 
@@ -19,8 +19,6 @@ import statistics
 import subprocess
 import sys
 
-EPISODES = 10
-
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -29,7 +27,12 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
     parser.add_argument("--interval", type=int, default=100000, help="env steps between checkpoints")
     parser.add_argument("--at", default="1000000,3000000", help="env steps of the table's columns")
-    parser.add_argument("--target", type=float, default=5000, help="test return to reach")
+    parser.add_argument("--target", type=float, default=5000, help="test return, or other figure, to reach")
+    parser.add_argument("--figure", default="return_mean",
+                        help="what tables and curves show: return_mean or one of the environment's own, e.g. success_rate")
+    parser.add_argument("--episodes", type=int, default=10, help="test episodes of each checkpoint")
+    parser.add_argument("--eval-seed", type=int, default=1, help="of the test episodes")
+    parser.add_argument("--learners", type=int, default=1, help="learner ranks")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="passed on to skein train")
     parser.add_argument("--bin", type=pathlib.Path, default="build/release", help="folder of the programs")
     parser.add_argument("--out", required=True, type=pathlib.Path, help="path of the results without ending")
@@ -51,6 +54,8 @@ def train(arguments, seed):
                "--set", "checkpoint.keep=1000000"]
     if arguments.steps:
         command += ["--steps", arguments.steps]
+    if arguments.learners > 1:
+        command += ["--learners", arguments.learners]
     for setting in arguments.set:
         command += ["--set", setting]
     run(command)
@@ -72,10 +77,11 @@ def seconds_at(folder):
 def evaluate(arguments, seed, folder):
     seconds = seconds_at(folder)
     for checkpoint in sorted((folder / "checkpoints").glob("step_*")):
-        result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes", EPISODES,
-                                 "--json"]))
+        result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes",
+                                 arguments.episodes, "--seed", arguments.eval_seed, "--json"]))
         yield {"seed": seed, "env_steps": result["env_steps"], "seconds": round(seconds[result["env_steps"]], 2),
                "return_mean": round(result["return_mean"], 1), "return_std": round(result["return_std"], 1),
+               **{name: round(value, 4) for name, value in result["metrics_mean"].items()},
                "digest": result["digest"], "mujoco": result["mujoco_version"]}
 
 
@@ -84,32 +90,42 @@ def first_at(rows, seed, steps):
     return next((row for row in rows if row["seed"] == seed and row["env_steps"] >= steps), None)
 
 
-def spread(values):
-    return f"{statistics.mean(values):,.0f} +- {statistics.pstdev(values):,.0f}"
+def number(value, figure, digits=1):
+    return f"{value:,.{digits}f}" if figure == "return_mean" else f"{value:.3f}"
 
 
-def returns_table(rows, seeds, columns):
-    lines = ["| seed | " + " | ".join(f"return at {steps:,} steps (digest)" for steps in columns) + " |",
+def spread(values, figure):
+    return f"{number(statistics.mean(values), figure, 0)} +- {number(statistics.pstdev(values), figure, 0)}"
+
+
+def title(figure):
+    return "return" if figure == "return_mean" else figure
+
+
+def returns_table(rows, seeds, columns, figure):
+    lines = ["| seed | " + " | ".join(f"{title(figure)} at {steps:,} steps (digest)" for steps in columns) + " |",
              "|---" * (len(columns) + 1) + "|"]
     found = {steps: [first_at(rows, seed, steps) for seed in seeds] for steps in columns}
     for i, seed in enumerate(seeds):
         cells = [found[steps][i] for steps in columns]
         lines.append(f"| {seed} | " + " | ".join(
-            f"{row['return_mean']:,.1f} ({row['digest']})" if row else "-" for row in cells) + " |")
+            f"{number(row[figure], figure)} ({row['digest']})" if row else "-" for row in cells) + " |")
     means, above = [], []
     for steps in columns:
-        values = [row["return_mean"] for row in found[steps] if row]
-        means.append(f"**{spread(values)}**" if values else "-")
+        values = [row[figure] for row in found[steps] if row]
+        means.append(f"**{spread(values, figure)}**" if values else "-")
         above.append(f"{sum(value > 4000 for value in values)} of {len(values)}" if values else "-")
-    lines += ["| mean +- std | " + " | ".join(means) + " |", "| above 4,000 | " + " | ".join(above) + " |"]
+    lines.append("| mean +- std | " + " | ".join(means) + " |")
+    if figure == "return_mean":
+        lines.append("| above 4,000 | " + " | ".join(above) + " |")
     return "\n".join(lines)
 
 
-def target_table(rows, seeds, target):
-    lines = [f"| seed | seconds to {target:,.0f} | env steps |", "|---|---|---|"]
+def target_table(rows, seeds, target, figure):
+    lines = [f"| seed | seconds to {title(figure)} {target:g} | env steps |", "|---|---|---|"]
     reached = []
     for seed in seeds:
-        row = next((row for row in rows if row["seed"] == seed and row["return_mean"] >= target), None)
+        row = next((row for row in rows if row["seed"] == seed and row[figure] >= target), None)
         reached.append(row["seconds"] if row else float("inf"))
         lines.append(f"| {seed} | {row['seconds']:.1f} | {row['env_steps']:,} |" if row else f"| {seed} | never | - |")
     median = statistics.median(reached)
@@ -117,14 +133,14 @@ def target_table(rows, seeds, target):
     return "\n".join(lines)
 
 
-def draw(rows, seeds, out, title):
+def draw(rows, seeds, out, heading, figure):
     steps = sorted({row["env_steps"] for row in rows})
     blocks = []
     for seed in seeds:
-        blocks.append("\n".join(f"{row['env_steps'] / 1e6} {row['return_mean']}" for row in rows if row["seed"] == seed))
+        blocks.append("\n".join(f"{row['env_steps'] / 1e6} {row[figure]}" for row in rows if row["seed"] == seed))
     mean = []
     for step in steps:
-        values = [row["return_mean"] for row in rows if row["env_steps"] == step]
+        values = [row[figure] for row in rows if row["env_steps"] == step]
         if len(values) == len(seeds):
             mean.append(f"{step / 1e6} {statistics.mean(values)}")
     data = "\n".join(f"$seed{i} << END\n{block}\nEND" for i, block in enumerate(blocks))
@@ -134,9 +150,9 @@ def draw(rows, seeds, out, title):
     script = f"""{data}
 set terminal pngcairo size 960,540 font 'sans,12'
 set output '{out}.png'
-set title '{title}' noenhanced
+set title '{heading}' noenhanced
 set xlabel 'env steps (millions)'
-set ylabel 'deterministic test return'
+set ylabel 'deterministic test {title(figure)}' noenhanced
 set grid
 set key bottom right
 plot {', '.join(plots)}
@@ -146,6 +162,7 @@ plot {', '.join(plots)}
 
 def main():
     arguments = parse_arguments()
+    figure = arguments.figure
     seeds = list(range(1, arguments.seeds + 1))
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -153,17 +170,17 @@ def main():
         folder = train(arguments, seed)
         mine = list(evaluate(arguments, seed, folder))
         rows += mine
-        print(f"seed {seed}: return {mine[-1]['return_mean']:,.1f} after {mine[-1]['env_steps']:,} steps, "
+        print(f"seed {seed}: {title(figure)} {number(mine[-1][figure], figure)} after {mine[-1]['env_steps']:,} steps, "
               f"{mine[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
     with open(f"{arguments.out}.csv", "w", newline="") as out:
         writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds")
+    draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds", figure)
     columns = [int(steps) for steps in arguments.at.split(",")]
-    print(returns_table(rows, seeds, [steps for steps in columns if steps <= rows[-1]["env_steps"]]))
+    print(returns_table(rows, seeds, [steps for steps in columns if steps <= rows[-1]["env_steps"]], figure))
     print()
-    print(target_table(rows, seeds, arguments.target))
+    print(target_table(rows, seeds, arguments.target, figure))
 
 
 if __name__ == "__main__":

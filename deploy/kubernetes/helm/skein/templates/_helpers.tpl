@@ -1,0 +1,118 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+{{/* Each of these is given (list $ COMPONENT), unless it says otherwise. */}}
+
+{{/* Given $. */}}
+{{- define "skein.name" -}}
+{{- if contains "skein" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-skein" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{/* What chooses pods; never changes. */}}
+{{- define "skein.selector" -}}
+{{- $ := index . 0 -}}
+app.kubernetes.io/name: skein
+app.kubernetes.io/instance: {{ $.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "skein.labels" -}}
+{{- $ := index . 0 -}}
+{{ include "skein.selector" . }}
+app.kubernetes.io/version: {{ $.Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "skein.image" -}}
+{{- $ := index . 0 -}}
+image: {{ printf "%s%s:%s" $.Values.image.prefix (index . 1) ($.Values.image.tag | default $.Chart.AppVersion) | quote }}
+imagePullPolicy: {{ $.Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities:
+    drop: [ALL]
+  readOnlyRootFilesystem: true
+{{- end }}
+
+{{/* Of the pod. */}}
+{{- define "skein.pod" -}}
+{{- $ := index . 0 -}}
+{{- $values := get $.Values (index . 1) -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
+{{- with $.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Given $. Another configuration is another run: whoever knows the one before starts again. */}}
+{{- define "skein.runId" -}}
+{{ .Values.run.name }}-{{ sha256sum .Values.run.config | trunc 8 }}
+{{- end }}
+
+{{/* Given $. */}}
+{{- define "skein.claim" -}}
+{{ .Values.persistence.existingClaim | default (printf "%s-runs" (include "skein.name" .)) }}
+{{- end }}
+
+{{/* Given $: environment of learners and actors. */}}
+{{- define "skein.podIp" -}}
+- name: POD_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+{{- end }}
+
+{{/* Given $: whom learners and actors may call - the run's own pods, and the cluster's name service. */}}
+{{- define "skein.egress" -}}
+- to:
+    - podSelector:
+        matchLabels:
+          app.kubernetes.io/name: skein
+          app.kubernetes.io/instance: {{ .Release.Name }}
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+{{- end }}
+
+{{/* Given $: how an autoscaler of either kind takes its time. Actors join in seconds, evidence takes longer. */}}
+{{- define "skein.scaling" -}}
+scaleUp:
+  stabilizationWindowSeconds: 30
+  policies:
+    - type: Percent
+      value: 100
+      periodSeconds: 60
+    - type: Pods
+      value: 4
+      periodSeconds: 60
+scaleDown:
+  stabilizationWindowSeconds: 300
+  policies:
+    - type: Percent
+      value: 50
+      periodSeconds: 60
+{{- end }}

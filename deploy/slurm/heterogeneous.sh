@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# One training run on two kinds of nodes: learners where the GPUs are, actors where the cores are.
+#
+#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_parallel_ppo.yaml cheetah --envs 2048
+#
+# Arguments: configuration, name of the run, then whatever else `skein head` takes. The run folder is runs/NAME in the
+# folder you submit from, which the learners' nodes must see under the same path. Submitting again, or requeueing, goes
+# on from the last checkpoint. More: docs/cluster.md.
+#
+# Change to what you have. The learners, a task each; the coordinator is on their first node:
+#SBATCH --job-name=skein
+#SBATCH --partition=learner --nodes=2 --ntasks-per-node=4 --cpus-per-task=8 --gpus-per-node=4
+#SBATCH --time=24:00:00
+#SBATCH --output=%x-%j.out --open-mode=append
+# Started again after preemption or when the first node is lost.
+#SBATCH --requeue --no-kill
+# 180 s before the time is up: a checkpoint, and back into the queue. More if an update and a checkpoint take longer.
+#SBATCH --signal=B:USR1@180
+#SBATCH hetjob
+# The actors, one for each node. Such a node may be lost without harm if both parts have two nodes or more; if one has a
+# single node, Slurm requeues the whole job.
+#SBATCH --job-name=skein-actors
+#SBATCH --partition=actors --nodes=8 --ntasks-per-node=1 --cpus-per-task=64
+#SBATCH --time=24:00:00
+#SBATCH --requeue --no-kill
+
+config=${1:?the configuration, e.g. configs/half_cheetah_parallel_ppo.yaml}
+name=${2:?the name of the run}
+shift 2
+
+bin=${SKEIN_BIN:-$PWD/build/release} # The programs, on all nodes.
+runs=${SKEIN_RUNS:-$PWD/runs}        # Run folders, on the learners' nodes.
+host=${SKEIN_HOST:-$(hostname)}      # This node's name in the network that trajectories are to take.
+listen=${SKEIN_LISTEN:-0.0.0.0}      # Where to listen: in all networks.
+# Coordinator, and the status page on the next one. Its own for each job, from 20000 to 29999.
+port=${SKEIN_PORT:-$((20000 + SLURM_JOB_ID % 500 * 20))}
+data_port=${SKEIN_DATA_PORT:-$((port + 2))} # Of a node's first learner, the next one for each further; 0 = free ones.
+cpus=${SLURM_CPUS_PER_TASK_HET_GROUP_1:-1} # Runners of an actor: its node's CPUs.
+
+mapfile -t actor_nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST_HET_GROUP_1")
+
+# TERM to the learners' step and nobody else: they write a checkpoint and end.
+stop_learners() {
+  scancel --signal=TERM "$(squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%j %i' | sed -n 's/^learner //p')"
+}
+ending=
+trap 'ending=time_is_up; stop_learners' USR1
+# Cancelled, preempted or requeued by others: Slurm tells the steps itself.
+trap 'ending=by_slurm' TERM
+
+"$bin/skein" head --config "$config" --name "$name" --runs-dir "$runs" --learners 0 --no-eval \
+  --host "$listen" --announce-host "$host" --port "$port" --http-port $((port + 1)) "$@" &
+head=$!
+until "$bin/skein" status --address "$host:$port" >/dev/null 2>&1; do
+  kill -0 "$head" 2>/dev/null || { wait "$head" && exit 1 || exit; } # It has said why.
+  sleep 1
+done
+
+# A learner finds its rank in Slurm's variables. When one fails all end.
+srun --het-group=0 --job-name=learner --overlap --kill-on-bad-exit=1 \
+  --cpus-per-task="${SLURM_CPUS_PER_TASK_HET_GROUP_0:-1}" \
+  "$bin/skein-learner" --coordinator "$host:$port" --run-dir "$runs/$name" \
+  --listen "$listen:$data_port" --metrics "$listen:0" --timeout 2m &
+learners=$!
+
+# One step for each node: neither a lost node nor an actor that fails takes others along. One that fails starts again.
+collect() { # NODE
+  until srun --het-group=1 --job-name=actor --overlap --no-kill --nodes=1 --nodelist="$1" --ntasks=1 \
+    --cpus-per-task="$cpus" \
+    "$bin/skein" worker --address "$host:$port" --runners "$cpus" --metrics "$listen:0" --timeout 2m; do
+    sleep "${SKEIN_RETRY_SECONDS:-30}"
+  done
+}
+for node in "${actor_nodes[@]}"; do
+  collect "$node" &
+  collecting+=($!)
+done
+trap 'kill "${collecting[@]}" 2>/dev/null' EXIT
+
+while kill -0 "$learners" 2>/dev/null; do wait "$learners"; done # A trap ends `wait` before its time.
+wait "$learners"
+code=$?
+kill -TERM "$head" 2>/dev/null
+wait "$head"
+
+if [[ $ending == time_is_up ]] ||
+  { [[ -z $ending ]] && ((code == 75 || code > 128)) && ((${SLURM_RESTART_COUNT:-0} < 20)); }; then
+  # 75 or killed: a rank, a node or the coordinator was lost; they start again from the last checkpoint.
+  echo "back into the queue: learners ended with code $code${ending:+, $ending}"
+  scontrol requeue "$SLURM_JOB_ID"
+elif [[ -z $ending ]] && ((code == 0)); then
+  "$bin/skein" eval --checkpoint "$runs/$name" --json | tee "$runs/$name/eval.json"
+fi
+exit "$code"

@@ -1,0 +1,334 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/kubernetes and deploy/compose.yaml: valid by their schemas, and in agreement with each other and the programs.
+
+Exits with 77, skipped, if the tools cannot be had.
+"""
+import copy
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    fetched = subprocess.run([ROOT / "scripts/fetch_kubernetes_tools.sh"])
+    if fetched.returncode != 0:
+        sys.exit(77)
+
+import yaml  # noqa: E402  (installed by the line above)
+
+import schemas  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build/release"))
+CHART = ROOT / "deploy/kubernetes/helm/skein"
+HELM = schemas.TOOLS / "bin/helm"
+KUSTOMIZE = schemas.TOOLS / "bin/kustomize"
+VARIANTS = {
+    "defaults": [],
+    "keda and pod monitor": ["autoscaling.kind=keda", "podMonitor.enabled=true", "podMonitor.labels.release=prometheus"],
+    "hpa": ["autoscaling.kind=hpa", "autoscaling.metricLabels.namespace=training"],
+    "four ranks with GPUs": ["learner.ranks=4", "learner.gpus=1", "persistence.accessMode=ReadWriteMany",
+                             "persistence.storageClass=fast", "learner.extraArgs={--device=cuda}"],
+    "everything else": ["persistence.existingClaim=mine", "networkPolicy.enabled=false", "image.pullSecrets[0].name=key",
+                        "actor.priorityClassName=low", "actor.nodeSelector.pool=spot", "actor.tolerations[0].key=spot",
+                        "actor.tolerations[0].operator=Exists", "learner.maxUnavailable=0"],
+}
+
+
+def helm(*arguments):
+    return subprocess.run([HELM, *arguments], capture_output=True, text=True)
+
+
+def render(values=(), name="skein", namespace="training", kube_version="1.28.0"):
+    flags = [flag for value in values for flag in ("--set", value)]
+    result = helm("template", name, CHART, "--namespace", namespace, "--kube-version", kube_version, *flags)
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    return [document for document in yaml.safe_load_all(result.stdout) if document]
+
+
+def kustomize(*components):
+    with tempfile.TemporaryDirectory(dir=ROOT / "deploy/kubernetes") as folder:  # It takes relative paths only.
+        overlay = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["../base"],
+                   "components": [f"../components/{name}" for name in components]}
+        pathlib.Path(folder, "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+        result = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    return list(yaml.safe_load_all(result.stdout))
+
+
+def find(documents, kind, suffix=""):
+    (found,) = [d for d in documents if d["kind"] == kind and d["metadata"]["name"].endswith(suffix)]
+    return found
+
+
+def pods(documents):
+    """By component: the pod's template."""
+    return {d["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: d["spec"]["template"]
+            for d in documents if d["kind"] in ("Deployment", "StatefulSet")}
+
+
+def flags_of(program):
+    text = subprocess.run([BIN / program, "--help"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"--[a-z][a-z-]*", text))
+
+
+class Schemas(unittest.TestCase):
+    def assert_valid(self, documents):
+        self.assertTrue(documents)
+        for version in schemas.KUBERNETES_VERSIONS:
+            for document in documents:
+                problems = schemas.problems_of_object(document, version)
+                self.assertEqual(problems, [], f"{document['kind']} {document['metadata']['name']}, {version}")
+
+    def test_the_chart_is_valid_in_every_variant(self):
+        for name, values in VARIANTS.items():
+            with self.subTest(name):
+                self.assert_valid(render(values))
+
+    def test_the_chart_has_no_lint(self):
+        result = helm("lint", "--strict", CHART)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_the_kustomize_base_and_components_are_valid(self):
+        for components in ((), ("keda", "pod-monitor"), ("hpa",)):
+            with self.subTest(components):
+                self.assert_valid(kustomize(*components))
+
+    def test_a_wrong_manifest_is_refused(self):
+        documents = render(VARIANTS["keda and pod monitor"])
+
+        def broken(kind, suffix, change):
+            document = copy.deepcopy(find(documents, kind, suffix))
+            change(document["spec"])
+            return "\n".join(schemas.problems_of_object(document, "1.28"))
+
+        misspelt = broken("StatefulSet", "learner", lambda s: s["template"]["spec"].update(terminationGracePeriod=60))
+        self.assertIn("spec.template.spec: ", misspelt)
+        self.assertIn("'terminationGracePeriod' was unexpected", misspelt)
+        self.assertIn("spec.replicas: 'four'", broken("Deployment", "coordinator", lambda s: s.update(replicas="four")))
+        self.assertIn("'selector' is a required", broken("Deployment", "actor", lambda s: s.pop("selector")))
+        self.assertIn("'triggers' is a required", broken("ScaledObject", "", lambda s: s.pop("triggers")))
+        self.assertIn("'maxReplicas' was unexpected", broken("ScaledObject", "", lambda s: s.update(maxReplicas=3)))
+        self.assertIn("'intervall' was unexpected",
+                      broken("PodMonitor", "", lambda s: s["podMetricsEndpoints"][0].update(intervall="5s")))
+        self.assertEqual(schemas.problems_of_object({"apiVersion": "apps/v1beta1", "kind": "Deployment"}, "1.28"),
+                         ["Kubernetes 1.28 has no apps/v1beta1 Deployment"])
+
+    def test_the_chart_refuses_wrong_values(self):
+        for values, message in ((["autoscaling.kind=magic"], "autoscaling.kind"),
+                                (["learner.ranks=2"], "ReadWriteMany"),
+                                (["learner.replicas=x", "actor.runners=0"], "actor.runners"),
+                                (["actors.replicas=3"], "actors"),
+                                (["autoscaling.targetWaitRatio=1"], "targetWaitRatio")):
+            with self.subTest(values):
+                flags = [flag for value in values for flag in ("--set", value)]
+                result = helm("template", "skein", CHART, "--kube-version", "1.28.0", *flags)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertIn(message, result.stderr)
+        self.assertNotEqual(helm("template", "skein", CHART, "--kube-version", "1.27.0").returncode, 0)
+
+    def test_compose_is_valid_and_a_wrong_one_is_refused(self):
+        compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+        self.assertEqual(schemas.problems_of_compose(compose), [])
+        compose["services"]["actor"]["comand"] = []
+        self.assertIn("'comand'", "\n".join(schemas.problems_of_compose(compose)))
+
+
+class Manifests(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.documents = render(VARIANTS["keda and pod monitor"])
+        cls.pods = pods(cls.documents)
+        cls.flags = {name: flags_of(f"skein-{name}") for name in ("coordinator", "learner", "actor")}
+
+    def test_base_and_components_are_what_the_chart_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([ROOT / "deploy/kubernetes/make_base.sh", folder], check=True)
+            for path in sorted(pathlib.Path(folder).rglob("*.yaml")):
+                committed = ROOT / "deploy/kubernetes" / path.relative_to(folder)
+                self.assertEqual(committed.read_text(), path.read_text(),
+                                 f"{committed}: run deploy/kubernetes/make_base.sh")
+
+    def test_programs_know_their_flags(self):
+        for documents in (self.documents, render(VARIANTS["four ranks with GPUs"])):
+            for component, pod in pods(documents).items():
+                for argument in pod["spec"]["containers"][0]["args"]:
+                    self.assertIn(argument.split("=")[0], self.flags[component], component)
+        compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+        for component, known in self.flags.items():
+            for argument in compose["services"][component]["command"]:
+                self.assertIn(argument.split("=")[0], known, component)
+
+    def test_a_coordinator_takes_the_configurations(self):
+        config = find(self.documents, "ConfigMap")["data"]["run.yaml"]
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(config)
+            file.flush()
+            for path in (file.name, ROOT / "deploy/compose_run.yaml"):
+                process = subprocess.Popen([BIN / "skein-coordinator", "--config", path, "--listen", "127.0.0.1:0"],
+                                           stdout=subprocess.PIPE, text=True)
+                self.assertIn("coordinator listening", process.stdout.readline())
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=20)
+                self.assertEqual(process.returncode, 0)
+
+    def test_selectors_choose_the_pods_of_their_part_and_no_others(self):
+        labels = {component: pod["metadata"]["labels"] for component, pod in self.pods.items()}
+
+        def chosen(selector):
+            return {c for c, has in labels.items() if all(has.get(k) == v for k, v in selector.items())}
+
+        for document in self.documents:
+            kind, name, spec = document["kind"], document["metadata"]["name"], document.get("spec", {})
+            component = name.rsplit("-", 1)[-1]
+            if kind in ("Deployment", "StatefulSet", "PodDisruptionBudget"):
+                self.assertEqual(chosen(spec["selector"]["matchLabels"]), {component}, f"{kind} {name}")
+            elif kind == "Service":
+                self.assertEqual(chosen(spec["selector"]), {component}, name)
+            elif kind == "NetworkPolicy":
+                self.assertEqual(chosen(spec["podSelector"]["matchLabels"]), {component}, name)
+            elif kind == "PodMonitor":
+                self.assertEqual(chosen(spec["selector"]["matchLabels"]), set(labels))
+
+    def test_named_ports_exist_where_they_are_used(self):
+        ports = {component: {p["name"] for p in pod["spec"]["containers"][0]["ports"]}
+                 for component, pod in self.pods.items()}
+        for document in self.documents:
+            component = document["metadata"]["name"].rsplit("-", 1)[-1]
+            if document["kind"] == "Service":
+                for port in document["spec"]["ports"]:
+                    self.assertIn(port["targetPort"], ports[component])
+            elif document["kind"] == "NetworkPolicy":
+                for rule in document["spec"]["ingress"]:
+                    self.assertLessEqual({p["port"] for p in rule.get("ports", [])}, ports[component])
+            elif document["kind"] == "PodMonitor":
+                for endpoint in document["spec"]["podMetricsEndpoints"]:
+                    self.assertIn(endpoint["port"], set().union(*ports.values()))
+
+    def test_probes_tell_alive_from_ready_and_ask_where_the_program_listens(self):
+        for component, pod in self.pods.items():
+            (container,) = pod["spec"]["containers"]
+            self.assertNotEqual(container["livenessProbe"], container["readinessProbe"])
+            numbers = {p["name"]: p["containerPort"] for p in container["ports"]}
+            listening = {int(a.rsplit(":", 1)[1]) for a in container["args"]
+                         if a.split("=")[0] in ("--listen", "--http", "--metrics")}
+            self.assertEqual(set(numbers.values()), listening, component)
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                asked = container[probe]
+                if component == "actor":
+                    self.assertIn(asked["httpGet"]["port"], numbers)
+                    continue
+                self.assertEqual(asked["grpc"]["port"], numbers["grpc"])
+                self.assertEqual(asked["grpc"].get("service", ""), "readiness" if probe == "readinessProbe" else "")
+
+    def test_containers_have_no_rights(self):
+        for pod in self.pods.values():
+            self.assertTrue(pod["spec"]["securityContext"]["runAsNonRoot"])
+            self.assertFalse(pod["spec"]["automountServiceAccountToken"])
+            for container in pod["spec"]["containers"]:
+                self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
+                self.assertFalse(container["securityContext"]["allowPrivilegeEscalation"])
+                self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
+                self.assertIn("memory", container["resources"]["limits"])
+                self.assertIn("cpu", container["resources"]["requests"])
+
+    def test_everybody_calls_the_coordinators_service(self):
+        service = find(self.documents, "Service", "coordinator")
+        (port,) = [p["port"] for p in service["spec"]["ports"] if p["name"] == "grpc"]
+        address = f"{service['metadata']['name']}:{port}"
+        for component in ("learner", "actor"):
+            self.assertIn(f"--coordinator={address}", self.pods[component]["spec"]["containers"][0]["args"])
+        (trigger,) = find(self.documents, "ScaledObject")["spec"]["triggers"]
+        self.assertEqual(trigger["metadata"]["scalerAddress"], f"{service['metadata']['name']}.training:{port}")
+        self.assertTrue(all(isinstance(value, str) for value in trigger["metadata"].values()))
+
+    def test_autoscalers_scale_the_actors_and_nobody_else_says_how_many(self):
+        for kind, documents in (("ScaledObject", self.documents), ("HorizontalPodAutoscaler", render(VARIANTS["hpa"])),
+                                ("ScaledObject", kustomize("keda")), ("HorizontalPodAutoscaler", kustomize("hpa"))):
+            actor = find(documents, "Deployment", "-actor")
+            self.assertNotIn("replicas", actor["spec"])
+            self.assertEqual(find(documents, kind)["spec"]["scaleTargetRef"]["name"], actor["metadata"]["name"])
+        self.assertEqual(find(render(), "Deployment", "-actor")["spec"]["replicas"], 4)
+
+    def test_each_rank_knows_its_place_and_all_start_at_once(self):
+        learner = find(render(VARIANTS["four ranks with GPUs"]), "StatefulSet")
+        self.assertEqual(learner["spec"]["replicas"], 4)
+        self.assertEqual(learner["spec"]["podManagementPolicy"], "Parallel")
+        self.assertEqual(learner["spec"]["updateStrategy"]["type"], "OnDelete")
+        (container,) = learner["spec"]["template"]["spec"]["containers"]
+        environment = {e["name"]: e.get("value") or e["valueFrom"]["fieldRef"]["fieldPath"] for e in container["env"]}
+        self.assertEqual(environment["WORLD_SIZE"], "4")
+        self.assertEqual(environment["LOCAL_RANK"], "0")
+        self.assertEqual(environment["RANK"], "metadata.labels['apps.kubernetes.io/pod-index']")
+        self.assertEqual(container["resources"]["limits"]["nvidia.com/gpu"], "1")
+
+    def test_another_configuration_is_another_run(self):
+        def run_id(config):
+            arguments = pods(render([f"run.config={config}"]))["coordinator"]["spec"]["containers"][0]["args"]
+            return [a for a in arguments if a.startswith("--run-id=")]
+
+        self.assertEqual(run_id("seed: 1"), run_id("seed: 1"))
+        self.assertNotEqual(run_id("seed: 1"), run_id("seed: 2"))
+
+
+class Compose(unittest.TestCase):
+    def setUp(self):
+        self.compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+
+    def test_what_is_mounted_is_there(self):
+        for name, service in self.compose["services"].items():
+            for volume in service.get("volumes", []):
+                source = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume).split(":")[0]
+                if source.startswith("."):
+                    self.assertTrue((ROOT / "deploy" / source).exists(), f"{name} mounts {source}")
+                else:
+                    self.assertIn(source, self.compose["volumes"])
+
+    def test_prometheus_and_grafana_find_what_they_watch(self):
+        prometheus = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+        (job,) = prometheus["scrape_configs"]
+        (url,) = [sd["url"] for sd in job["http_sd_configs"]]
+        self.assertEqual(url, "http://coordinator:8080/sd/prometheus")
+        self.assertIn("--http=0.0.0.0:8080", self.compose["services"]["coordinator"]["command"])
+        (source,) = yaml.safe_load(
+            (ROOT / "deploy/grafana/provisioning/datasources/prometheus.yml").read_text())["datasources"]
+        self.assertEqual(source["url"], "http://prometheus:9090")
+        (provider,) = yaml.safe_load(
+            (ROOT / "deploy/grafana/provisioning/dashboards/skein.yml").read_text())["providers"]
+        mounted = [v.split(":")[1] for v in self.compose["services"]["grafana"]["volumes"]]
+        self.assertIn(provider["options"]["path"], mounted)
+
+    def test_images_are_the_dockerfiles_targets(self):
+        stages = re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE)
+        for name in ("coordinator", "learner", "actor"):
+            build = self.compose["services"][name]["build"]
+            self.assertIn(build["target"], stages)
+            self.assertTrue((ROOT / "deploy" / build["context"] / build["dockerfile"]).is_file())
+
+    def test_the_dockerfile_copies_all_that_the_build_reads(self):
+        copied = set(re.findall(r"^COPY (\w+) \1$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE))
+        read = set(re.findall(r"add_subdirectory\((\w+)\)", (ROOT / "CMakeLists.txt").read_text())) - {"tests"}
+        for path in [*ROOT.glob("*/CMakeLists.txt"), *ROOT.glob("cmake/*.cmake")]:
+            if path.parent.name in read | {"cmake"}:
+                read |= set(re.findall(r"(?:PROJECT_SOURCE_DIR\}|\.\.)/(\w+)", path.read_text()))
+        self.assertLessEqual(read - {"tests"}, copied)
+
+    def test_the_dockerfile_has_no_lint(self):
+        hadolint = schemas.TOOLS / "bin/hadolint"
+        if not hadolint.exists():
+            self.skipTest("there is no hadolint for this machine")
+        result = subprocess.run([hadolint, ROOT / "deploy/Dockerfile"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        wrong = subprocess.run([hadolint, "-"], input="FROM debian\nRUN cd /src\n", capture_output=True, text=True)
+        self.assertNotEqual(wrong.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
