@@ -101,6 +101,7 @@ std::vector<prometheus::MetricFamily> Exported() {
   LearnerMetrics learner(&registry);
   v1::RunProgress progress;
   (*progress.mutable_losses())["kl"] = 0.01;
+  (*progress.mutable_episode_metrics())["coverage"] = 0.5;
   learner.SetProgress(progress);
   CoordinatorMetrics coordinator(&registry);
   coordinator.CallRefused("Join", absl::StatusCode::kNotFound);
