@@ -5,23 +5,31 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 CONFIG ?= configs/half_cheetah_ppo.yaml
 NAME   ?= half_cheetah
+# More flags for ctest.
+CTEST_FLAGS ?=
 # More flags for `skein train`, e.g. make train NAME=second FLAGS="--steps 200000 --seed 2"
 FLAGS  ?=
 
 FORMATTED = find actor base cli coordinator env learner model tests -name '*.h' -o -name '*.cc'
 
-.PHONY: train test test-cluster build dependencies format check-format tsa clean
+.PHONY: train test test-core test-cluster build dependencies format check-format tsa clean
 
 train: build
 	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
 
 test: build
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE cluster
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE cluster $(CTEST_FLAGS)
+
+# The learner's core as machines without gRPC and MuJoCo build it (docs/cuda.md).
+test-core: dependencies
+	cmake -S . -B build/core -G Ninja -DCMAKE_BUILD_TYPE=Release -DSKEIN_CORE_ONLY=ON
+	cmake --build build/core --parallel $(JOBS)
+	ctest --test-dir build/core --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
 
 # What needs more than Skein itself does: Slurm, a browser. Installs that first.
 test-cluster: build
 	@scripts/install_cluster_test_dependencies.sh
-	ctest --test-dir $(BUILD) --output-on-failure -L cluster
+	ctest --test-dir $(BUILD) --output-on-failure -L cluster $(CTEST_FLAGS)
 
 build: dependencies
 	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
