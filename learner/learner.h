@@ -13,7 +13,7 @@ namespace skein {
 
 struct LearnerOptions {
   std::string coordinator;              // host:port
-  std::string run_directory;            // Checkpoints and metrics.jsonl go here.
+  std::string run_directory;            // Checkpoints, metrics.jsonl and TensorBoard's events go here.
   std::string listen = "127.0.0.1:0";   // Data plane.
   std::string metrics = "127.0.0.1:0";  // /metrics
   std::string announce_host;            // Host under which others reach this one; empty = as the coordinator sees it.

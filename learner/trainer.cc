@@ -193,6 +193,32 @@ absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
   }
 }
 
+absl::StatusOr<Trainer::Samples> Trainer::LastSamples(StagedBatch* staged) const {
+  try {
+    const torch::NoGradGuard no_grad;
+    const Batch batch =
+        staged != nullptr ? MakeBatch(*staged, impl_->network, impl_->global_state_size) : impl_->collected;
+    const int64_t rows = batch.reward.numel();
+    Samples samples;
+    samples.discrete = impl_->network.discrete;
+    samples.action_size = samples.discrete ? 1 : impl_->network.action_size;
+    if (rows == 0) return samples;
+    torch::Tensor index = batch.active.defined() ? batch.active.reshape({rows}).nonzero().view({-1})
+                                                 : torch::arange(rows, batch.reward.device());
+    index = index.slice(0, 0, index.numel(), 1 + (index.numel() - 1) / kMaxSampled);
+    const auto floats = [&](const torch::Tensor& all) {
+      const torch::Tensor some =
+          all.index_select(0, index.to(all.device())).to(torch::kCPU, torch::kFloat32).contiguous();
+      return std::vector<float>(some.data_ptr<float>(), some.data_ptr<float>() + some.numel());
+    };
+    samples.action = floats(batch.action.reshape({rows, samples.action_size}));
+    samples.advantage = floats(impl_->ppo.advantage());
+    return samples;
+  } catch (const std::exception& error) {
+    return TorchError("reading samples", error);
+  }
+}
+
 uint64_t Trainer::ParametersDigest() const { return impl_->ppo.ParametersDigest(); }
 
 Trainer::Reduction Trainer::reduction() const {

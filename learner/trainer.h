@@ -68,6 +68,17 @@ class Trainer {
   // Float64 [num_envs, S], where the environments are.
   absl::StatusOr<v1::Tensor> EnvStateOnDevice() const;
 
+  // What the last update was given, at most kMaxSampled steps of agents that took part, evenly spread; of this rank.
+  static constexpr int64_t kMaxSampled = 16384;
+  struct Samples {
+    std::vector<float> advantage;  // [samples], as Ppo::advantage.
+    std::vector<float> action;     // [samples, action_size], or the choices if discrete
+    int64_t action_size = 1;
+    bool discrete = false;
+  };
+  // `batch`: the one of that update, null if it was on the device. REQUIRES: there was an update.
+  absl::StatusOr<Samples> LastSamples(StagedBatch* batch) const;
+
   // See Ppo::ParametersDigest.
   uint64_t ParametersDigest() const;
   // What summing gradients over ranks has cost this one since construction: GradientReducer::Figures; zero for a single

@@ -103,6 +103,12 @@ absl::Status TrainingRun::Prepare() {
   if (leads()) {
     metrics_log_.open(options_.run_directory + "/metrics.jsonl", std::ios::app);
     if (!metrics_log_) return absl::PermissionDeniedError(options_.run_directory + "/metrics.jsonl: cannot be written");
+    auto event_log = EventLog::Open(options_.run_directory, record_.env_steps, absl::Now());
+    if (event_log.ok()) {
+      event_log_ = *std::move(event_log);
+    } else {
+      spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
+    }
   }
   prepared_ = true;
   return absl::OkStatus();
@@ -328,6 +334,7 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
   counted.figures = *std::move(figures);
   counted.episode_returns = &sum->episode_return;
   counted.episode_lengths = &sum->episode_length;
+  counted.samples = data.samples;
   counted.episode_metrics = &sum->episode_metrics;
   progress_->CountIteration(MonotonicNow(), counted);
   const double samples = counted.figures.at("epochs") * static_cast<double>(data.samples);
@@ -338,7 +345,7 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
   const Trainer::Reduction reduction = trainer_->reduction();
   metrics_->SetReduction(static_cast<uint64_t>(reduction.all_reduces), static_cast<uint64_t>(reduction.bytes_sent),
                          reduction.all_reducing, reduction.exposed);
-  LogIteration(sum->stage_seconds, counted);
+  LogIteration(sum->stage_seconds, counted, batch);
   if (saves) {
     // A failure is counted and shown; the next one may succeed.
     if (leads()) SaveCheckpoint().IgnoreError();

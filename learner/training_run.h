@@ -16,6 +16,7 @@
 #include "base/shutdown.h"
 #include "learner/collector.h"
 #include "learner/env_share.h"
+#include "learner/event_log.h"
 #include "learner/learner.h"
 #include "learner/metrics.h"
 #include "learner/policy_publisher.h"
@@ -73,7 +74,9 @@ class TrainingRun {
   absl::Status AddUpForLastCheckpoint();
   absl::Status Publish();
   absl::Status SaveCheckpoint();
-  void LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted);
+  void LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted, StagedBatch* batch);
+  // For TensorBoard. `batch`: what was trained on, null if it was on the device.
+  void LogEvents(const v1::RunProgress& progress, StagedBatch* batch);
   v1::StepAccount OwnAccount() const;
   v1::StepAccount Account() const;
   bool leads() const { return options_.rank == 0; }
@@ -102,8 +105,9 @@ class TrainingRun {
   absl::Duration started_;
   absl::Duration update_cpu_;  // Of the training thread, in updates.
   std::ofstream metrics_log_;
-  std::unique_ptr<RankGroup> group_;  // Null: a single rank.
-  std::unique_ptr<Trainer> trainer_;  // After group_, which it uses.
+  std::unique_ptr<EventLog> event_log_;  // Null: not rank 0, or it cannot be written.
+  std::unique_ptr<RankGroup> group_;     // Null: a single rank.
+  std::unique_ptr<Trainer> trainer_;     // After group_, which it uses.
 
   PolicyPublisher publisher_;
   // Set before the service serves them.

@@ -79,7 +79,8 @@ absl::Status TrainingRun::AddUpForLastCheckpoint() {
   return sum.status();
 }
 
-void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted) {
+void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted,
+                               StagedBatch* batch) {
   v1::RunProgress progress;
   FillReport(nullptr, &progress);
   metrics_->SetProgress(progress);
@@ -92,6 +93,8 @@ void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTra
   line["episodes"] = progress.episodes();
   line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.
   for (const auto& [name, value] : progress.episode_metrics()) line["episode_metrics"][name] = value;
+  // A rank does not know the others'.
+  if (group_ == nullptr) line["samples"] = counted.samples;
   line["env_steps_per_second"] = progress.env_steps_per_second_10s();
   for (const auto& [name, value] : counted.figures) line["update"][name] = value;
   for (const auto& [name, value] : progress.stage_seconds()) line["learner_stage_seconds"][name] = value;
@@ -101,6 +104,16 @@ void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTra
                                  {"build", actors.build()},
                                  {"wait", actors.wait()}};
   metrics_log_ << line.dump() << std::endl;
+  LogEvents(progress, batch);
+}
+
+void TrainingRun::LogEvents(const v1::RunProgress& progress, StagedBatch* batch) {
+  if (event_log_ == nullptr) return;
+  const absl::Time now = absl::Now();
+  event_log_->LogIteration(progress, now);
+  if (!event_log_->SamplesDue(now)) return;
+  const auto samples = trainer_->LastSamples(batch);
+  if (samples.ok()) event_log_->LogSamples(*samples, progress.env_steps(), now);
 }
 
 v1::StepAccount TrainingRun::OwnAccount() const {

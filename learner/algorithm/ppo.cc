@@ -275,7 +275,7 @@ absl::StatusOr<Ppo::Figures> Ppo::Update(const Batch& batch, double progress, ui
       targets = *std::move(computed);
       if (epoch == 0) first_targets = targets.figures;
     }
-    torch::Tensor advantage = targets.advantage;
+    torch::Tensor advantage = advantage_ = targets.advantage;
     if (ppo.normalize_advantages()) {
       auto normalized = NormalizedAdvantages(advantage.cpu(), *order, collective_);
       if (!normalized.ok()) return normalized.status();

@@ -81,6 +81,9 @@ class Ppo {
   // XXH3-64 of the parameters' bytes.
   uint64_t ParametersDigest() const;
 
+  // Of the last update as its last epoch had it, before it was normalised: float32 [R]. Undefined before the first.
+  const torch::Tensor& advantage() const { return advantage_; }
+
   // What summing gradients has cost so far; null: a single rank.
   const GradientReducer* reducer() const { return gradient_.reducer(); }
 
@@ -169,6 +172,7 @@ class Ppo {
   torch::Tensor enqueued_;
   std::unique_ptr<StepGraph> graph_;  // Null: nothing is recorded.
   int64_t out_of_memory_ = 0;         // Of gradient_, as far as figures have told it.
+  torch::Tensor advantage_;           // See advantage().
   double lr_;
   v1::PpoConfig loss_config_;  // With this iteration's clip and entropy coefficient.
 };

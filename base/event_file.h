@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace skein {
+
+// CRC-32C (Castagnoli), as of RFC 3720 B.4.
+uint32_t Crc32c(absl::string_view bytes);
+
+// A file of records as TensorBoard reads it (TFRecord); what the records are is the caller's business.
+// A record: its length (uint64), the length's checksum, its bytes, their checksum; all little-endian. Checksums are
+// masked CRC-32C. Not thread-safe.
+class EventFile {
+ public:
+  // Creates the file, or goes on at its end. Errors as WriteFileSynced.
+  static absl::StatusOr<std::unique_ptr<EventFile>> Open(const std::string& path);
+  EventFile(const EventFile&) = delete;
+  EventFile& operator=(const EventFile&) = delete;
+  ~EventFile();
+
+  // Whoever reads the file sees the record at once; it is not fsynced. After an error (as WriteFileSynced) the file
+  // ends where it ended before as far as possible, and the next record may succeed.
+  absl::Status Append(absl::string_view record);
+
+ private:
+  EventFile(std::string path, int fd, int64_t size) : path_(std::move(path)), fd_(fd), size_(size) {}
+
+  const std::string path_;
+  const int fd_;
+  int64_t size_;  // Of whole records.
+};
+
+}  // namespace skein

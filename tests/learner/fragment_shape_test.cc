@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/fragment_shape.h"
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace skein {
+namespace {
+
+absl::StatusOr<BatchShape> Shape(const std::vector<std::string>& overrides) {
+  return MakeFragmentShape(LoadRunConfig("", overrides, 2).value());
+}
+
+TEST(FragmentShape, IsAWholeIterationOfEachEnvironment) {
+  // 16,384 steps of 32 environments.
+  EXPECT_EQ(Shape({"env.id=CartPole-v1"})->steps, 512);
+  EXPECT_EQ(Shape({"env.id=CartPole-v1", "rollout.fragment_steps=64"})->steps, 64);
+  EXPECT_EQ(Shape({"env.id=CartPole-v1", "sync.mode=async"})->steps, 32);
+}
+
+TEST(FragmentShape, IsTheLargestPartThatFitsIntoAMessage) {
+  // Ten UAVs: 71 MB were it 512 steps of 16 environments, 36 MB were it 256.
+  const auto shape = Shape({"env.id=UavNavigate-v0"});
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  EXPECT_EQ(shape->steps, 128);
+  EXPECT_EQ(shape->spec.num_agents(), 10);
+  EXPECT_TRUE(Shape({"env.id=UavCover-v0", "env.uav.uavs=128", "env.uav.size=32"}).ok());
+}
+
+TEST(FragmentShape, ThatWasAskedForAndDoesNotFitIsRefused) {
+  const auto shape = Shape({"env.id=UavNavigate-v0", "rollout.fragment_steps=512"});
+  EXPECT_EQ(shape.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(shape.status().message()), testing::HasSubstr("lower rollout.fragment_steps"));
+}
+
+}  // namespace
+}  // namespace skein
