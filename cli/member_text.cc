@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/format_count.h"
+#include "base/printable.h"
 #include "cli/progress_text.h"
 
 namespace skein {
@@ -24,6 +25,12 @@ const v1::MemberReport* ReportBefore(const v1::StatusResponse* before, const v1:
     if (other.member_id() == member.member_id() && other.generation() == member.generation()) return &other.report();
   }
   return nullptr;
+}
+
+// `text` for a column of `width` characters; "~" stands for the rest of a longer one.
+std::string Cell(const std::string& text, size_t width) {
+  const std::string line = Printable(text);
+  return line.size() <= width ? line : absl::StrCat(line.substr(0, width - 1), "~");
 }
 
 // A member's figures as text.
@@ -47,17 +54,9 @@ Figures FiguresOf(const v1::StatusResponse& status, const v1::MemberStatus& memb
 
 std::string Row(const v1::StatusResponse& status, const v1::MemberStatus& member, const v1::MemberReport* before) {
   const Figures figures = FiguresOf(status, member);
-  return absl::StrFormat(kRow, member.member_id(), figures.place, member.host(), MemberState(member), figures.rate,
-                         figures.limit, figures.lag, figures.cpu, figures.memory, figures.silent,
-                         FormatStages(member.report(), before));
-}
-
-// What members say must not move the cursor.
-std::string Printable(std::string line) {
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
-  }
-  return line;
+  return absl::StrFormat(kRow, Cell(member.member_id(), 12), Cell(figures.place, 10), Cell(member.host(), 16),
+                         MemberState(member), figures.rate, figures.limit, figures.lag, figures.cpu, figures.memory,
+                         figures.silent, FormatStages(member.report(), before));
 }
 
 }  // namespace
@@ -100,7 +99,7 @@ std::string FormatStages(const v1::MemberReport& report, const v1::MemberReport*
 }
 
 std::string FormatMembers(const v1::StatusResponse& status) {
-  constexpr char kWideRow[] = "%-12s %-10s %-16s %8s %16s %7s %-10s %12s %6s %7s %5s %5s %9s %7s  %-22s  %s\n";
+  constexpr char kWideRow[] = "%-12s %-10s %-24s %8s %16s %7s %-10s %12s %6s %7s %5s %5s %9s %7s  %-22s  %s\n";
   std::string text =
       absl::StrFormat(kWideRow, "MEMBER", "FEEDS", "HOST", "PID", "GEN", "RUNNERS", "STATE", "ENV-STEPS/S", "LIMIT",
                       "POLICY", "LAG", "CPU", "MEMORY", "SILENT", "METRICS", "TIME BY STAGE");
@@ -108,11 +107,15 @@ std::string FormatMembers(const v1::StatusResponse& status) {
   for (const v1::MemberStatus& member : status.members()) {
     const Figures figures = FiguresOf(status, member);
     const v1::MemberReport& report = member.report();
-    absl::StrAppendFormat(&text, kWideRow, member.member_id(), figures.place, member.host(), absl::StrCat(member.pid()),
-                          absl::StrCat(member.generation()), absl::StrCat(member.runners()), MemberState(member),
-                          figures.rate, figures.limit, absl::StrCat(report.policy_version()), figures.lag, figures.cpu,
-                          figures.memory, figures.silent, member.metrics_address(), FormatStages(report, nullptr));
-    if (!report.last_error().empty()) absl::StrAppend(&errors, member.member_id(), ": ", report.last_error(), "\n");
+    absl::StrAppendFormat(&text, kWideRow, Cell(member.member_id(), 12), Cell(figures.place, 10),
+                          Cell(member.host(), 24), absl::StrCat(member.pid()), absl::StrCat(member.generation()),
+                          absl::StrCat(member.runners()), MemberState(member), figures.rate, figures.limit,
+                          absl::StrCat(report.policy_version()), figures.lag, figures.cpu, figures.memory,
+                          figures.silent, Printable(member.metrics_address()),
+                          Printable(FormatStages(report, nullptr)));
+    if (!report.last_error().empty()) {
+      absl::StrAppend(&errors, Printable(absl::StrCat(member.member_id(), ": ", report.last_error())), "\n");
+    }
   }
   return errors.empty() ? text : absl::StrCat(text, "\nerrors\n", errors);
 }

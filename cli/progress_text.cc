@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/format_count.h"
+#include "base/printable.h"
 #include "base/run_state_name.h"
 #include "cli/member_text.h"
 
@@ -40,7 +41,7 @@ int CountActors(const v1::StatusResponse& status) {
 
 std::string FirstError(const v1::StatusResponse& status) {
   const std::string& error = status.last_error().empty() ? status.progress().last_error() : status.last_error();
-  return absl::StrReplaceAll(error, {{"\n", " "}});
+  return Printable(error);
 }
 
 bool WaitsForData(const v1::StatusResponse& status) {
@@ -107,15 +108,17 @@ std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressN
 
 std::string FormatStatusTable(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
-  std::string text = absl::StrFormat("run       %s (%s), %s, up %s\n", status.run_name(), status.env_id(),
-                                     StateText(status.state()), FormatSeconds(status.uptime_seconds()));
+  std::string text =
+      absl::StrFormat("run       %s (%s), %s, up %s\n", Printable(status.run_name()), Printable(status.env_id()),
+                      StateText(status.state()), FormatSeconds(status.uptime_seconds()));
   const std::vector<std::string> block = FormatProgressBlock(status, {}, 1000);
   for (size_t i = 1; i < block.size(); ++i) absl::StrAppend(&text, "          ", block[i], "\n");
   absl::StrAppend(&text, "steps     ", FormatStepAccount(progress.account()), "\n");
   absl::StrAppendFormat(&text, "members   %d joins, %d leaves, %d expired, %d moves of actors\n", status.joins(),
                         status.leaves(), status.expirations(), status.actor_moves());
   if (!progress.checkpoint().empty()) {
-    absl::StrAppend(&text, "saved     ", progress.checkpoint(), " (digest ", progress.checkpoint_digest(), ")\n");
+    absl::StrAppend(&text, "saved     ", Printable(progress.checkpoint()), " (digest ", progress.checkpoint_digest(),
+                    ")\n");
   }
   absl::StrAppend(&text, "\n", FormatMembers(status));
   return text;

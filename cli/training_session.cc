@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/exit_code.h"
 #include "base/format_count.h"
+#include "base/printable.h"
 #include "base/shutdown.h"
 #include "cli/evaluation_result.h"
 #include "cli/final_evaluation.h"
@@ -63,7 +64,7 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
   if (checkpoint) std::cout << DescribeCheckpoint(*checkpoint) << "\n";
   std::cout << std::flush;
   if (outcome.last_status && !outcome.last_status->last_error().empty()) {
-    std::cerr << "first error: " << outcome.last_status->last_error() << std::endl;
+    std::cerr << "first error: " << Printable(outcome.last_status->last_error()) << std::endl;
   }
 }
 

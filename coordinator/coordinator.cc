@@ -37,7 +37,7 @@ absl::Status CoordinatorOptions::Validate() const {
 }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
-  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, {}, 1);
+  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, options.overrides, 1);
   if (!config.ok()) return config.status();
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
 

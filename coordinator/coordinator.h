@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/http_server.h"
@@ -17,7 +18,8 @@
 namespace skein {
 
 struct CoordinatorOptions {
-  std::string config_path;  // YAML; what it leaves open is resolved as for one runner. Empty = all defaults.
+  std::string config_path;             // YAML; what it leaves open is resolved as for one runner. Empty = all defaults.
+  std::vector<std::string> overrides;  // KEY=VALUE, over the file.
   std::string listen = "127.0.0.1:7070";
   std::string http = "127.0.0.1:0";
   std::string run_directory;  // Only shown.

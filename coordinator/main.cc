@@ -20,6 +20,9 @@ constexpr char kProgram[] = "skein-coordinator";
 void AddFlags(CLI::App* app, CoordinatorOptions* options, std::string* log_json) {
   app->add_option("--config", options->config_path, "Run configuration (YAML); what it leaves open gets its default")
       ->type_name("FILE");
+  app->add_option("--set", options->overrides, "Any setting as a.b=value; may be repeated, comes last")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app->add_option("--listen", options->listen, "Address for gRPC; port 0 takes a free one")
       ->type_name("HOST:PORT")
       ->capture_default_str();

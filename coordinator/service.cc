@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/grpc_transport.h"
+#include "base/printable.h"
 #include "coordinator/peer_address.h"
 #include "spdlog/spdlog.h"
 
@@ -124,7 +125,7 @@ void CoordinatorService::Carry(Outcome outcome) {
     metrics_->BarrierWaitEnded(now - waiter->arrived());
     if (!reply.status.ok()) {
       metrics_->CallRefused("ArriveAtBarrier", reply.status.code());
-      spdlog::warn("{}", std::string(reply.status.message()));
+      spdlog::warn("{}", Printable(std::string(reply.status.message())));
     }
     waiter->End(reply);
   }
@@ -151,7 +152,7 @@ absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinReque
     if (!completed.ok()) return completed.status();
     *address = *std::move(completed);
   }
-  if (complete.host().empty()) complete.set_host(host);
+  complete.set_host(Printable(complete.host().empty() ? host : complete.host()));
   return complete;
 }
 
@@ -173,7 +174,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
   }
   if (!status.ok()) {
     metrics_->CallRefused("Join", status.code());
-    spdlog::warn("refused a join from {}: {}", context->peer(), std::string(status.message()));
+    spdlog::warn("refused a join from {}: {}", context->peer(), Printable(std::string(status.message())));
   }
   return FinishNow(context, status);
 }

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # One training run on two kinds of nodes: learners where the GPUs are, actors where the cores are.
 #
-#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_parallel_ppo.yaml cheetah --envs 2048
+#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_parallel_ppo.yaml cheetah \
+#       --envs 8192 --envs-per-runner 16 --set rollout.steps_per_iteration=131072
+#
+# Eight nodes that act have 512 runners, one a CPU; each steps 16 environments: 8192 altogether, 16 steps an iteration.
 #
 # Arguments: configuration, name of the run, then whatever else `skein head` takes. The run folder is runs/NAME in the
 # folder you submit from, which the learners' nodes must see under the same path. Submitting again, or requeueing, goes

@@ -3,7 +3,10 @@
 # One training run on N equal nodes: coordinator and learners on the first, an actor on each of the others (on the same
 # one if N is 1).
 #
-#   sbatch deploy/slurm/plain.sh configs/half_cheetah_parallel_ppo.yaml cheetah --envs 512
+#   sbatch deploy/slurm/plain.sh configs/half_cheetah_parallel_ppo.yaml cheetah \
+#       --envs 1536 --envs-per-runner 16 --set rollout.steps_per_iteration=24576
+#
+# Three nodes that act have 96 runners, one a CPU; each steps 16 environments: 1536 altogether, 16 steps an iteration.
 #
 # Arguments: configuration, name of the run, then whatever else `skein head` takes. The run folder is runs/NAME in the
 # folder you submit from, which all nodes must see under the same path. Submitting again, or requeueing, goes on from
@@ -38,6 +41,10 @@ cpus=${SLURM_CPUS_PER_TASK:-1}       # Runners of an actor: its node's CPUs.
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 actor_nodes=("${nodes[@]:1}")
 ((${#nodes[@]} > 1)) || actor_nodes=("${nodes[0]}")
+if ((ranks > ${#actor_nodes[@]})); then # An actor feeds one rank at a time.
+  echo "${#actor_nodes[@]} ranks instead of $ranks: each needs an actor, and so many nodes have one" >&2
+  ranks=${#actor_nodes[@]}
+fi
 
 # TERM to the learners' step and nobody else: they write a checkpoint and end.
 stop_learners() {

@@ -85,6 +85,31 @@ TEST(FormatMembers, HasARowForEachAndTheirErrors) {
   EXPECT_THAT(FormatMembers(status), HasSubstr("\nerrors\nactor-1: disk full\n"));
 }
 
+TEST(FormatMembers, WhatMembersSayCannotMoveTheCursor) {
+  v1::StatusResponse status = TwoMembers();
+  v1::MemberStatus& actor = *status.mutable_members(0);
+  actor.set_host("node\x1b[2J\a");
+  actor.set_metrics_address("n\x7f:1");
+  actor.mutable_report()->set_last_error(
+      "disk\nfull\xc2\x9b"
+      "2J\a");  // U+009B is CSI.
+  (*actor.mutable_report()->mutable_stage_seconds())["\x1bstage"] = 10;
+  const std::string text = FormatMembers(status);
+  EXPECT_EQ(text.find_first_of("\x1b\a\x7f\x9b"), std::string::npos);
+  EXPECT_THAT(text, HasSubstr(" node [2J "));
+  EXPECT_THAT(text, HasSubstr("actor-1: disk full  2J \n"));
+}
+
+TEST(FormatMembers, ALongHostIsCutSoThatColumnsStayBelowTheirTitles) {
+  v1::StatusResponse status = TwoMembers();
+  status.mutable_members(0)->set_host("a-very-long-node-name.cluster.example.org");
+  status.mutable_members(0)->set_pid(77);
+  const std::string text = FormatMembers(status);
+  EXPECT_THAT(text, HasSubstr(" a-very-long-node-name.c~       77 "));  // 24 characters, then 8 for the pid.
+  const std::vector<std::string> top = FormatTop(status, nullptr, 200, 100);
+  EXPECT_THAT(top, testing::Contains(HasSubstr(" a-very-long-nod~ up ")));  // 16.
+}
+
 TEST(FormatTop, ShowsRunMembersAndErrors) {
   v1::StatusResponse status = TwoMembers();
   status.mutable_members(0)->mutable_report()->set_last_error("disk full\x1b[2J\non node1");

@@ -147,16 +147,20 @@ TEST(CoordinatorProcess, HandsOutAConfigurationThatIsResolvedAndValid) {
   char path[] = "/tmp/skein-test-XXXXXX";
   close(mkstemp(path));
   std::ofstream(path) << "rollout:\n  num_envs: 0\n  envs_per_runner: 8\n";
+  using Flags = std::vector<std::string>;
   // No file: the environments of one runner by default, 16.
-  for (const auto& [flags, num_envs] :
-       {std::pair{std::vector<std::string>{}, 16u}, {std::vector<std::string>{"--config", path}, 8u}}) {
+  for (const auto& [flags, num_envs, name] :
+       {std::tuple{Flags{}, 16u, "HalfCheetah-v5-s1"},
+        {Flags{"--config", path}, 8u, "HalfCheetah-v5-s1"},
+        {Flags{"--config", path, "--set", "name=123", "--set=rollout.num_envs=32"}, 32u, "123"}}) {
     Running running = Start(flags);
     auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(running.grpc_port)));
     const v1::RunConfig config = JoinAs(stub.get(), 0).config();
     EXPECT_EQ(config.rollout().num_envs(), num_envs);
-    EXPECT_EQ(config.name(), "HalfCheetah-v5-s1");
+    EXPECT_EQ(config.name(), name);
   }
   std::ofstream(path) << "rollout:\n  num_envs: 24\n  envs_per_runner: 16\n";
+  ExpectFailure({"--listen", "127.0.0.1:0", "--set", "nam=x"}, 64, "nam");
   ExpectFailure({"--listen", "127.0.0.1:0", "--config", path}, 64, "rollout.num_envs (24) must be a multiple");
   unlink(path);
 }

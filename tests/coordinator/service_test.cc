@@ -133,6 +133,17 @@ TEST_F(ServiceTest, JoinFillsInTheHostTheCallCameFrom) {
   EXPECT_EQ(status.run_id(), "run7");
 }
 
+TEST_F(ServiceTest, TheHostAMemberGivesIsCleanedOfControlCharacters) {
+  v1::JoinRequest request;
+  request.set_protocol_major(kProtocolMajor);
+  request.set_role(v1::ROLE_LEARNER);
+  request.set_ranks(1);
+  request.set_data_address(":7000");
+  request.set_host("node\x1b[2J\n1");
+  ASSERT_TRUE(TryJoin(request).ok());
+  EXPECT_EQ(service_->Status().members(0).host(), "node [2J 1");
+}
+
 TEST_F(ServiceTest, AnnouncedHostStandsInForLoopback) {
   CoordinatorState::Options options;
   options.run_id = "run7";

@@ -32,6 +32,8 @@ VARIANTS = {
     "defaults": [],
     "keda and pod monitor": ["autoscaling.kind=keda", "podMonitor.enabled=true", "podMonitor.labels.release=prometheus"],
     "hpa": ["autoscaling.kind=hpa", "autoscaling.metricLabels.namespace=training"],
+    "no resources, but a GPU": ["coordinator.resources=null", "learner.resources=null", "actor.resources=null",
+                                "learner.gpus=1"],
     "four ranks with GPUs": ["learner.ranks=4", "learner.gpus=1", "persistence.accessMode=ReadWriteMany",
                              "persistence.storageClass=fast", "learner.extraArgs={--device=cuda}"],
     "everything else": ["persistence.existingClaim=mine", "networkPolicy.enabled=false", "image.pullSecrets[0].name=key",
@@ -126,6 +128,12 @@ class Schemas(unittest.TestCase):
                                 (["learner.ranks=2"], "ReadWriteMany"),
                                 (["learner.replicas=x", "actor.runners=0"], "actor.runners"),
                                 (["actors.replicas=3"], "actors"),
+                                (["learner.typo=1"], "typo"),
+                                (["coordinator.extraArgs={--x}"], "extraArgs"),
+                                (["actor.resources.request.cpu=1"], "request"),
+                                (["autoscaling.minActors=9"], "minActors (9) is more than autoscaling.maxActors (8)"),
+                                (["autoscaling.targetWaitRatio=0.0"], "targetWaitRatio"),
+                                (["autoscaling.targetWaitRatio=1.5"], "targetWaitRatio"),
                                 (["autoscaling.targetWaitRatio=1"], "targetWaitRatio")):
             with self.subTest(values):
                 flags = [flag for value in values for flag in ("--set", value)]
@@ -278,7 +286,45 @@ class Manifests(unittest.TestCase):
         self.assertNotEqual(run_id("seed: 1"), run_id("seed: 2"))
 
 
+    def test_the_run_has_the_name_of_the_release_in_every_metric(self):
+        for release in ("cheetah", "123"):
+            documents = render(["autoscaling.kind=hpa", "podMonitor.enabled=true", "autoscaling.metricLabels.pool=7"],
+                               name=release)
+            for document in documents:
+                self.assertEqual(document["metadata"]["labels"]["app.kubernetes.io/instance"], release)
+                self.assertRegex(document["metadata"]["name"], "^[a-z]")
+            self.assertIn(f"--set=name={release}", pods(documents)["coordinator"]["spec"]["containers"][0]["args"])
+            (metric,) = find(documents, "HorizontalPodAutoscaler")["spec"]["metrics"]
+            self.assertEqual(metric["external"]["metric"]["selector"]["matchLabels"], {"run": release, "pool": "7"})
+
+    def test_a_label_of_the_metric_stands_in_for_the_charts_own(self):
+        values = ["--set", "autoscaling.kind=hpa", "--set", "autoscaling.metricLabels.run=mine"]
+        result = helm("template", "skein", CHART, "--kube-version", "1.28.0", *values, "-s", "templates/hpa.yaml")
+        self.assertEqual(re.findall(r"^ +run: .*", result.stdout, re.MULTILINE), ["              run: mine"])
+
+    def test_the_scaler_takes_a_ratio_from_the_command_line(self):
+        documents = render(["autoscaling.kind=keda", "autoscaling.targetWaitRatio=0.5"])
+        (trigger,) = find(documents, "ScaledObject")["spec"]["triggers"]
+        self.assertEqual(trigger["metadata"]["targetWaitRatio"], "0.5")
+
+    def test_a_configuration_may_begin_with_an_indented_comment(self):
+        config = "   # Mine.\ntotal_steps: 5\nenv:\n  id: CartPole-v1\n"
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(config)
+            file.flush()
+            result = helm("template", "skein", CHART, "--kube-version", "1.28.0", "--set-file", f"run.config={file.name}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        documents = [document for document in yaml.safe_load_all(result.stdout) if document]
+        self.assertEqual(find(documents, "ConfigMap")["data"]["run.yaml"].strip("\n"), config.strip("\n"))
+
+
 class Compose(unittest.TestCase):
+    def test_ports_are_open_to_this_machine_only(self):
+        compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+        for name, service in compose["services"].items():
+            for port in service.get("ports", []):
+                self.assertTrue(port.startswith("127.0.0.1:"), f"{name}: {port}")
+
     def setUp(self):
         self.compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
 

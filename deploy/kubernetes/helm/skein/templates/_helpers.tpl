@@ -1,16 +1,21 @@
 {{/* SPDX-License-Identifier: Apache-2.0 */}}
 {{/* Each of these is given (list $ COMPONENT), unless it says otherwise. */}}
 
-{{/* Given $. */}}
+{{/* Given $. A Service's name must not begin with a digit. */}}
 {{- define "skein.name" -}}
-{{- if contains "skein" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-skein" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- if regexMatch "^[0-9]" .Release.Name }}{{ printf "skein-%s" .Release.Name | trunc 40 | trimSuffix "-" }}{{ else if contains "skein" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-skein" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{/* Given a text: the same in YAML, where 123, 1e3 and true would be none without quotes. */}}
+{{- define "skein.scalar" -}}
+{{- if kindIs "string" (fromYaml (printf "a: %s" .)).a }}{{ . }}{{ else }}{{ . | quote }}{{ end }}
 {{- end }}
 
 {{/* What chooses pods; never changes. */}}
 {{- define "skein.selector" -}}
 {{- $ := index . 0 -}}
 app.kubernetes.io/name: skein
-app.kubernetes.io/instance: {{ $.Release.Name }}
+app.kubernetes.io/instance: {{ include "skein.scalar" $.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
@@ -90,7 +95,7 @@ affinity:
     - podSelector:
         matchLabels:
           app.kubernetes.io/name: skein
-          app.kubernetes.io/instance: {{ .Release.Name }}
+          app.kubernetes.io/instance: {{ include "skein.scalar" .Release.Name }}
 - ports:
     - port: 53
       protocol: UDP
