@@ -12,7 +12,8 @@
 namespace skein {
 
 void AddBench(CLI::App* app, Action* action) {
-  CLI::App* verb = app->add_subcommand("bench", "Measure env, rollout, stream, learner or train against its limit");
+  CLI::App* verb =
+      app->add_subcommand("bench", "Measure env, rollout, stream, learner, train or tensor against its limit");
   verb->set_help_flag();
   verb->prefix_command();
   verb->callback([verb, action] {

@@ -26,8 +26,7 @@ int64_t FragmentBytes(const BatchShape& shape) {
          static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size + 4096;
 }
 
-}  // namespace
-
+// Were messages of any size.
 int64_t FragmentSteps(const v1::RunConfig& config) {
   const v1::RolloutConfig& rollout = config.rollout();
   if (rollout.fragment_steps() > 0) return rollout.fragment_steps();
@@ -37,6 +36,8 @@ int64_t FragmentSteps(const v1::RunConfig& config) {
   while (whole % steps != 0) --steps;
   return steps;
 }
+
+}  // namespace
 
 absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
   VectorEnv::Options options;
@@ -52,6 +53,10 @@ absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
   shape.max_episode_steps = (*env)->spec().max_episode_steps;
   shape.spec = MakeEnvSpecInfo((*env)->spec());
   if (config.transport().trajectory_precision() == v1::PRECISION_BF16) shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
+  if (config.rollout().fragment_steps() == 0) {
+    const int64_t whole = config.rollout().steps_per_iteration() / config.rollout().num_envs();
+    while (shape.steps > 1 && (whole % shape.steps != 0 || FragmentBytes(shape) > kMaxMessageBytes)) --shape.steps;
+  }
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
                                                    shape.num_envs, " environments takes ", bytes,

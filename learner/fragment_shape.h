@@ -9,12 +9,9 @@
 
 namespace skein {
 
-// Steps of each environment in one fragment. rollout.fragment_steps = 0 means all of an iteration; in mode async, where
-// a long fragment is old before it arrives, the largest part of it that is at most 32.
-// REQUIRES: `config` is validated.
-int64_t FragmentSteps(const v1::RunConfig& config);
-
-// What every fragment of the run looks like. InvalidArgument: it might not fit into a message.
+// What every fragment of the run looks like. rollout.fragment_steps = 0 means all steps of an iteration, or the largest
+// part that fits into a message; in mode async, where a long fragment is old before it arrives, at most 32.
+// REQUIRES: `config` is validated. InvalidArgument: even so it might not fit.
 // Otherwise errors as VectorEnv::Make.
 absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config);
 

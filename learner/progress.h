@@ -24,6 +24,7 @@ class ProgressTracker {
 
   struct Iteration {
     uint64_t env_steps = 0;  // Of this iteration.
+    int64_t samples = 0;     // Steps of agents that took part, as far as this rank knows of them.
     uint64_t policy_lag = 0;
     uint64_t policy_version = 0;  // Published after it.
     std::map<std::string, double> figures;

@@ -110,6 +110,7 @@ absl::Status EndedEarly(const ScalingPoint& point, int code, const std::string& 
   const std::string text = absl::StrCat(point.name(), ": the training ended with code ", code, ": ", LastLine(log_path),
                                         " (log: ", log_path, ")");
   if (code == kExitUsage) return absl::InvalidArgumentError(text);
+  if (code == kExitData) return absl::DataLossError(text);
   if (code == kExitUnavailable) return absl::UnavailableError(text);
   return absl::InternalError(text);
 }

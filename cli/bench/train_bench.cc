@@ -114,6 +114,7 @@ Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   actors["ticket_wait"] = std::max(0.0, runners * figures.seconds - known);
 
   Json row = {{kRate, steps / figures.seconds},
+              {"agent_steps_per_second", static_cast<double>(figures.samples) / figures.seconds},
               {"iterations", figures.iterations},
               {"seconds_per_iteration", figures.seconds / static_cast<double>(figures.iterations)},
               {kUpdate, figures.update_seconds_per_env_step()},

@@ -29,6 +29,7 @@ absl::StatusOr<TrainingFigures> Read(const std::vector<Json>& lines) {
         stage.value().get<double>() - begin.at("learner_stage_seconds").value(stage.key(), 0.0);
   }
   for (size_t i = kFirst + 1; i <= last; ++i) {
+    figures.samples += lines[i].value("samples", uint64_t{0});
     for (const auto& stage : lines[i].at("actor_stage_seconds").items()) {
       figures.actor_seconds[stage.key()] = figures.actor_seconds.value(stage.key(), 0.0) + stage.value().get<double>();
     }

@@ -14,6 +14,7 @@ namespace skein {
 struct TrainingFigures {
   uint64_t iterations = 0;
   uint64_t env_steps = 0;
+  uint64_t samples = 0;  // Steps of agents that took part.
   double seconds = 0;
   Json learner_seconds = Json::object();  // By stage, as the learner names them.
   Json actor_seconds = Json::object();    // By stage, summed over runners.

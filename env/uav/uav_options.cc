@@ -9,6 +9,7 @@ namespace skein {
 namespace {
 
 constexpr double kMaxReward = 1e6;
+constexpr double kLeastLength = 1e-3;
 
 template <typename Number>
 absl::Status CheckRange(const char* name, Number value, Number low, Number high) {
@@ -17,9 +18,10 @@ absl::Status CheckRange(const char* name, Number value, Number low, Number high)
 }
 
 absl::Status CheckLength(const char* name, double value, double high) {
-  if (value > 0 && value <= high) return absl::OkStatus();
+  // Less is nothing beside positions in float32.
+  if (value >= kLeastLength && value <= high) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("env.uav.", name, ": got ", value, ", want more than 0 and at most ", high));
+      absl::StrCat("env.uav.", name, ": got ", value, ", want ", kLeastLength, " to ", high));
 }
 
 }  // namespace

@@ -7,9 +7,9 @@ namespace skein {
 namespace {
 
 std::string Line(int iteration, double seconds, double update, const std::string& more_stages = "") {
-  return absl::StrCat(R"({"iteration":)", iteration, R"(,"env_steps":)", 100 * iteration, R"(,"seconds":)", seconds,
-                      R"(,"learner_stage_seconds":{"update":)", update, more_stages,
-                      R"(},"actor_stage_seconds":{"env_step":)", iteration, R"(,"wait":0.5}})", "\n");
+  return absl::StrCat(R"({"iteration":)", iteration, R"(,"env_steps":)", 100 * iteration, R"(,"samples":)",
+                      10 * iteration, R"(,"seconds":)", seconds, R"(,"learner_stage_seconds":{"update":)", update,
+                      more_stages, R"(},"actor_stage_seconds":{"env_step":)", iteration, R"(,"wait":0.5}})", "\n");
 }
 
 TEST(TrainingLog, CountsFromTheSecondIterationToTheLastButOne) {
@@ -19,6 +19,7 @@ TEST(TrainingLog, CountsFromTheSecondIterationToTheLastButOne) {
   ASSERT_TRUE(figures.ok()) << figures.status();
   EXPECT_EQ(figures->iterations, 2u);
   EXPECT_EQ(figures->env_steps, 200u);
+  EXPECT_EQ(figures->samples, 70u);  // 30 + 40
   EXPECT_EQ(figures->seconds, 1);
   EXPECT_EQ(figures->learner_seconds["update"], 0.5);
   EXPECT_EQ(figures->actor_seconds["env_step"], 7);  // 3 + 4
