@@ -42,7 +42,7 @@ std::string StatusJson(const v1::StatusResponse& status) {
 void ServePages(HttpServer* server, PageSources sources, const std::string& own_address,
                 std::shared_ptr<prometheus::Collectable> metrics) {
   using Response = HttpServer::Response;
-  constexpr char kJson[] = "application/json";
+  static constexpr char kJson[] = "application/json";
   server->ServeMetrics(std::move(metrics));
   for (const StatusPageFile& file : StatusPageFiles()) {
     server->Handle(file.path, [&file] { return Response{200, file.content_type, std::string(file.bytes)}; });

@@ -48,16 +48,18 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   }
   progress_.set_episodes(progress_.episodes() + iteration.episode_returns->size());
   if (last_episodes_.empty()) return;
-  const auto mean = [this](const auto& value) {
-    double sum = 0;
-    for (const Episode& episode : last_episodes_) sum += value(episode);
-    return sum / static_cast<double>(last_episodes_.size());
-  };
-  progress_.set_mean_episode_return(mean([](const Episode& episode) { return episode.episode_return; }));
-  progress_.set_mean_episode_length(mean([](const Episode& episode) { return static_cast<double>(episode.length); }));
-  for (size_t i = 0; i < metrics_.size(); ++i) {
-    (*progress_.mutable_episode_metrics())[metrics_[i]] =
-        mean([i](const Episode& episode) { return double{episode.metrics[i]}; });
+  double returns = 0, lengths = 0;
+  std::vector<double> metrics(metrics_.size());
+  for (const Episode& episode : last_episodes_) {
+    returns += episode.episode_return;
+    lengths += static_cast<double>(episode.length);
+    for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += episode.metrics[i];
+  }
+  const double count = static_cast<double>(last_episodes_.size());
+  progress_.set_mean_episode_return(returns / count);
+  progress_.set_mean_episode_length(lengths / count);
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    (*progress_.mutable_episode_metrics())[metrics_[i]] = metrics[i] / count;
   }
 }
 
