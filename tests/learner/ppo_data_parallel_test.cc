@@ -49,15 +49,6 @@ Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& netw
   return reference;
 }
 
-double LargestDifference(const NamedTensors& got, const NamedTensors& want) {
-  double largest = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(got[i].first, want[i].first);
-    largest = std::max(largest, (got[i].second - want[i].second).abs().max().item<double>());
-  }
-  return largest;
-}
-
 // Trains ranks with `shares` of the columns and compares them with one another, after every update, and with one rank.
 void ExpectRanksEqualOneRank(const v1::RunConfig& config, const ActorCriticOptions& network,
                              const std::vector<int64_t>& shares, int updates, double tolerance) {

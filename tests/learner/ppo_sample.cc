@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "model/distribution.h"
 
 namespace skein {
@@ -149,6 +151,17 @@ torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& sta
   }
   ADD_FAILURE() << "no " << name;
   return {};
+}
+
+double LargestDifference(const std::vector<std::pair<std::string, torch::Tensor>>& got,
+                         const std::vector<std::pair<std::string, torch::Tensor>>& want) {
+  EXPECT_EQ(got.size(), want.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    EXPECT_EQ(got[i].first, want[i].first);
+    largest = std::max(largest, (got[i].second - want[i].second).abs().max().item<double>());
+  }
+  return largest;
 }
 
 void ExpectEqualStates(const Ppo& a, const Ppo& b) {

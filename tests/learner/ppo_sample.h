@@ -35,6 +35,9 @@ Ppo::Figures Train(Ppo& ppo, const Batch& batch, double progress, uint64_t itera
 
 // The tensor of this name; a failure if there is none.
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name);
+// Between the numbers of two states, which must have the same names.
+double LargestDifference(const std::vector<std::pair<std::string, torch::Tensor>>& got,
+                         const std::vector<std::pair<std::string, torch::Tensor>>& want);
 // Names and bits of model and optimizer are equal.
 void ExpectEqualStates(const Ppo& a, const Ppo& b);
 
