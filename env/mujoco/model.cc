@@ -53,7 +53,7 @@ absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::str
     return absl::InternalError(
         absl::StrCat("MuJoCo ", MujocoLibraryVersion(), " does not accept the model of ", name, ": ", message));
   }
-  if (message[0] != '\0') mju_warning("%s", message);
+  if (message[0] != '\0') mju_user_warning(message);  // Our handler.
   // Not the attribute settotalmass, which MuJoCo 4 warns about; the arithmetic is the same to the bit.
   mj_setTotalmass(model, total_mass);
   const OwnedData data(mj_makeData(model));
