@@ -9,16 +9,18 @@ NAME   ?= half_cheetah
 CTEST_FLAGS ?=
 # More flags for `skein train`, e.g. make train NAME=second FLAGS="--steps 200000 --seed 2"
 FLAGS  ?=
+# More flags for scripts/test_faults.py.
+FAULT_FLAGS ?=
 
 FORMATTED = find actor base cli coordinator env learner model tests -name '*.h' -o -name '*.cc'
 
-.PHONY: train test test-core test-cluster build dependencies format check-format tsa clean
+.PHONY: train test test-core test-faults test-cluster build dependencies format check-format tsa fuzz test-asan test-tsan clean
 
 train: build
 	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
 
 test: build
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE cluster $(CTEST_FLAGS)
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE '^(cluster|faults)$$' $(CTEST_FLAGS)
 
 # The learner's core as machines without gRPC and MuJoCo build it (docs/cuda.md).
 test-core: dependencies
@@ -30,6 +32,10 @@ test-core: dependencies
 test-cluster: build
 	@scripts/install_cluster_test_dependencies.sh
 	ctest --test-dir $(BUILD) --output-on-failure -L cluster $(CTEST_FLAGS)
+
+# What Skein survives, a verdict for each row of docs/faults.md. FAULT_FLAGS="--quick --rows 1,15 --json FILE --seed 7"
+test-faults: build
+	scripts/test_faults.py $(BUILD) $(FAULT_FLAGS)
 
 build: dependencies
 	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
@@ -48,6 +54,32 @@ check-format: dependencies
 tsa: dependencies
 	@test -f build/clang-tsa/build.ninja || cmake --preset clang-tsa
 	cmake --build build/clang-tsa --parallel $(JOBS)
+
+# Each decoder of what comes from outside, fed RUNS hostile inputs (docs/benchmarks/fuzzing.md).
+RUNS ?= 1000000
+FUZZ_TARGETS ?=
+fuzz: dependencies
+	@test -f build/fuzz/build.ninja || cmake --preset fuzz
+	cmake --build build/fuzz --parallel $(JOBS) --target fuzz-targets
+	scripts/fuzz.sh build/fuzz $(RUNS) $(FUZZ_TARGETS)
+
+# Unit tests that need no Torch, under AddressSanitizer and UndefinedBehaviorSanitizer; those with threads of ours under
+# ThreadSanitizer.
+THREAD_TESTS := actor_rollout_test base_call_quota_test base_cancellation_test base_http_server_test base_log_test \
+  base_shutdown_test coordinator_service_test coordinator_state_test learner_collector_test
+ASAN_TESTS := $(THREAD_TESTS) base_config_test base_coordinator_client_test base_event_file_test base_file_test \
+  base_grpc_transport_test base_host_port_test base_subprocess_test base_tensor_packing_test coordinator_http_test \
+  learner_service_test model_dense_test
+test-asan: dependencies
+	@test -f build/asan+ubsan/build.ninja || cmake --preset asan+ubsan
+	cmake --build build/asan+ubsan --parallel $(JOBS) --target $(ASAN_TESTS)
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir build/asan+ubsan --output-on-failure -j $(JOBS) \
+	  -R "^($$(echo $(ASAN_TESTS) | tr ' ' '|'))$$" $(CTEST_FLAGS)
+test-tsan: dependencies
+	@test -f build/tsan/build.ninja || cmake --preset tsan
+	cmake --build build/tsan --parallel $(JOBS) --target $(THREAD_TESTS)
+	TSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitizers/tsan.supp:halt_on_error=1 ctest --test-dir build/tsan \
+	  --output-on-failure -j $(JOBS) -R "^($$(echo $(THREAD_TESTS) | tr ' ' '|'))$$" $(CTEST_FLAGS)
 
 clean:
 	rm -rf build

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "actor/env_rebuilds.h"
 #include "actor/learner_link.h"
 #include "actor/limit_probe.h"
 #include "actor/metrics.h"
@@ -21,9 +22,11 @@
 #include "actor/reachable_address.h"
 #include "actor/runner.h"
 #include "actor/runner_env.h"
+#include "actor/step_watchdog.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/coordinator_client.h"
+#include "base/exit_code.h"
 #include "base/grpc_transport.h"
 #include "base/http_server.h"
 #include "base/log.h"
@@ -39,6 +42,8 @@ namespace skein {
 namespace {
 
 constexpr absl::Duration kDeliveryTimeout = absl::Seconds(3);
+// Finished batches that may wait for a connection, for each ticket that an actor holds at most.
+constexpr uint32_t kBatchesForTicket = 4;
 constexpr absl::Duration kLimitProbe = absl::Milliseconds(150);
 constexpr absl::Duration kDrainTimeout = absl::Seconds(30);  // Nobody waits for this actor to end.
 
@@ -56,12 +61,26 @@ v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   return join;
 }
 
+// Ends the process: nothing can be done about a thread that does not come back. Whoever started it starts another one,
+// and its tickets are granted again.
+void EndBecauseOfHang(const std::string& env_id, double limit_seconds, const EnvActivity::Place& place) {
+  const absl::Status why = absl::AbortedError(
+      absl::StrCat("environment ", place.env_index, " of ", env_id, ", episode ", place.episode, ", step ", place.step,
+                   ": has taken longer than ", limit_seconds, " s (rollout.step_timeout_seconds)"));
+  spdlog::default_logger()->flush();
+  _exit(ReportAndExitCode("skein-actor", why));
+}
+
 // Everything of one actor process that starts and stops with its membership.
 class Actor {
  public:
   // `probed`: whether this process knows its limit already.
   Actor(const ActorOptions& options, ActorMetrics* metrics, ResourceSampler* sampler, bool* probed)
-      : options_(options), metrics_(metrics), sampler_(sampler), probed_(probed) {}
+      : options_(options),
+        metrics_(metrics),
+        sampler_(sampler),
+        probed_(probed),
+        outbox_(size_t{kBatchesForTicket} * (options.runners + 1)) {}
 
   // Joins and works until the run is over or RequestStop(). Aborted: join again.
   absl::Status Run(int metrics_port);
@@ -92,6 +111,7 @@ class Actor {
   RateWindow rate_;     // Of the coordinator client's thread.
   absl::Mutex mu_;
   LearnerLink* link_ ABSL_GUARDED_BY(mu_) = nullptr;
+  EnvRebuilds* rebuilds_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
 void Actor::OnMembership(const CoordinatorClient::Membership& membership) {
@@ -113,6 +133,12 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
   report.set_limit_env_steps_per_second(metrics_->limit());
   metrics_->SetRate(report.env_steps_per_second());
   metrics_->SetQueuedBatches(outbox_.unreceipted());
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::Duration undelivered = link_ == nullptr ? absl::ZeroDuration() : link_->undelivered();
+    metrics_->SetUndelivered(undelivered);
+    report.set_undelivered_seconds(absl::ToDoubleSeconds(undelivered));
+  }
   report.set_policy_version(metrics_->policy_version());
   report.set_cpu_ratio(sample.cpu_ratio);
   report.set_resident_bytes(sample.resident_bytes);
@@ -123,6 +149,8 @@ void Actor::StopRunners() {
   stop_ = true;
   outbox_.Stop();
   policies_.Stop();
+  absl::MutexLock lock(&mu_);
+  if (rebuilds_ != nullptr) rebuilds_->Cancel();
 }
 
 void Actor::Drain() {
@@ -184,18 +212,31 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   const ActorCriticOptions network = MakeActorCriticOptions(config.model(), (*env)->spec());
+  const double step_limit = config.rollout().step_timeout_seconds();
+  const auto on_hang = [&config, step_limit](const EnvActivity::Place& place) {
+    EndBecauseOfHang(config.env().id(), step_limit, place);
+  };
   if (!std::exchange(*probed_, true)) {
-    const auto limit = MeasureEnvLimit(RunnerEnvOptions(config), options_.runners, kLimitProbe);
+    std::vector<EnvActivity> activities(options_.runners);
+    std::vector<EnvActivity*> told;
+    for (EnvActivity& activity : activities) told.push_back(&activity);
+    const StepWatchdog watchdog({told.begin(), told.end()}, absl::Seconds(step_limit), on_hang);
+    const auto limit = MeasureEnvLimit(RunnerEnvOptions(config), options_.runners, kLimitProbe, told);
     if (!limit.ok()) return limit.status();
     metrics_->SetLimit(*limit);
   }
 
+  EnvRebuilds rebuilds(
+      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, metrics_);
   std::vector<std::unique_ptr<Runner>> runners;
+  std::vector<const EnvActivity*> watched;
   for (uint32_t i = 0; i < options_.runners; ++i) {
-    auto runner = Runner::Make(config, &outbox_, &policies_, metrics_, &stop_);
+    auto runner = Runner::Make(config, &rebuilds, &outbox_, &policies_, metrics_, &stop_);
     if (!runner.ok()) return runner.status();
+    watched.push_back(&(*runner)->activity());
     runners.push_back(*std::move(runner));
   }
+  const StepWatchdog watchdog(watched, absl::Seconds(step_limit), on_hang);
 
   LearnerLink::Options link_options;
   link_options.env_spec = MakeEnvSpecInfo((*env)->spec());
@@ -216,6 +257,8 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   {
     absl::MutexLock lock(&mu_);
     link_ = &link;
+    rebuilds_ = &rebuilds;
+    if (stop_) rebuilds.Cancel();
     SetTarget(coordinator->membership());
   }
 
@@ -246,6 +289,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   {
     absl::MutexLock lock(&mu_);
     link_ = nullptr;
+    rebuilds_ = nullptr;
   }
   for (const absl::Status& status : runner_status) {
     if (!status.ok()) return status;
@@ -268,10 +312,9 @@ absl::Status ActorOptions::Validate() const {
   if (runners < 1 || runners > 4096) {
     return absl::InvalidArgumentError(absl::StrCat("--runners: want 1 to 4096, got ", runners));
   }
-  for (const auto& [flag, address] : {std::pair{"--coordinator", &coordinator}, {"--metrics", &metrics}}) {
-    auto parsed = ParseHostPort(*address);
-    if (!parsed.ok())
-      return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
+  for (const auto& [flag, status] : {std::pair{"--coordinator", ParseAddresses(coordinator).status()},
+                                     {"--metrics", ParseHostPort(metrics).status()}}) {
+    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(status.message())));
   }
   return absl::OkStatus();
 }

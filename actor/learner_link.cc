@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/learner_link.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "actor/request_bytes.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/grpc_transport.h"
+#include "base/history_recorder.h"
 #include "base/log.h"
+#include "base/steady_wait.h"
 #include "base/tensor_packing.h"
 
 namespace skein {
@@ -24,7 +28,7 @@ constexpr uint32_t kPrefetchedTickets = 1;
 
 bool IsFinal(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ||
-         absl::IsUnauthenticated(status) || absl::IsResourceExhausted(status);
+         absl::IsUnauthenticated(status);
 }
 
 bool SameMember(const LearnerLink::Target& a, const LearnerLink::Target& b) {
@@ -36,6 +40,7 @@ bool SameMember(const LearnerLink::Target& a, const LearnerLink::Target& b) {
 void LearnerLink::SetTarget(const Target& target) {
   absl::MutexLock lock(&mu_);
   if (target == target_) return;
+  if (target_.address.empty()) alone_since_ = MonotonicNow();
   target_ = target;
   if (collect_context_ == nullptr) return;
   if (!connected_.address.empty() && !target.address.empty() && SameMember(connected_, target)) {
@@ -65,6 +70,13 @@ bool LearnerLink::finished() const {
   return finished_;
 }
 
+absl::Duration LearnerLink::undelivered() const {
+  const absl::Duration waiting = options_.outbox->waiting();
+  absl::MutexLock lock(&mu_);
+  const bool alone = !target_.address.empty() && connected_.address.empty() && !ended_;
+  return std::max(waiting, alone ? MonotonicNow() - alone_since_ : absl::ZeroDuration());
+}
+
 void LearnerLink::SetContext(const Target& target, grpc::ClientContext* collect) {
   absl::MutexLock lock(&mu_);
   collect_context_ = collect;
@@ -80,7 +92,7 @@ absl::Status LearnerLink::Run() {
 
 void LearnerLink::WaitUntilEnded(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&ended_), timeout);
+  AwaitFor(&mu_, absl::Condition(&ended_), timeout);
 }
 
 absl::Status LearnerLink::ServeConnections() {
@@ -104,6 +116,7 @@ absl::Status LearnerLink::ServeConnections() {
     const absl::Status status = ServeOneConnection(target, stay, &course);
     absl::MutexLock lock(&mu_);
     if (finished_ || StopWaiting()) return absl::OkStatus();
+    if (!too_large_.ok()) return too_large_;
     if (!(target == target_) || course.left) continue;
     if (IsFinal(status)) return status;
     if (course.welcomed) {
@@ -113,7 +126,7 @@ absl::Status LearnerLink::ServeConnections() {
     } else {
       spdlog::debug("no connection to the learner at {} yet: {}", target.address, status.ToString());
     }
-    mu_.AwaitWithTimeout(absl::Condition(this, &LearnerLink::StopWaiting), backoff.Next());
+    AwaitFor(&mu_, absl::Condition(this, &LearnerLink::StopWaiting), backoff.Next());
   }
 }
 
@@ -188,6 +201,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       absl::MutexLock lock(&mu_);
       subscribing_ = leaving_ = false;
       connected_ = {};
+      alone_since_ = MonotonicNow();
       if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
     }
     subscriber.join();
@@ -196,6 +210,15 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
   }
   SetContext(target, nullptr);
   return status;
+}
+
+void LearnerLink::GiveUpOn(const v1::TrajectoryBatch& batch, size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  too_large_ = absl::ResourceExhaustedError(absl::StrCat(
+      "a fragment of ", batch.steps(), " steps x ", batch.num_envs(), " environments takes ", bytes,
+      " bytes, messages are limited to ", kMaxMessageBytes,
+      "; lower rollout.fragment_steps or rollout.envs_per_runner, or set transport.trajectory_compression to zstd"));
+  if (collect_context_ != nullptr) collect_context_->TryCancel();
 }
 
 void LearnerLink::NoteSent(uint64_t sequence) {
@@ -217,6 +240,10 @@ void LearnerLink::Write(uint64_t epoch, CollectStream* stream, bool* left) {
     const absl::Duration begin = MonotonicNow();
     // A write fails only when the call is over, which the reader notices too; its status must not be overwritten.
     const grpc::ByteBuffer bytes = BatchBytes(request);
+    if (bytes.Length() > static_cast<size_t>(kMaxMessageBytes)) {
+      GiveUpOn(request->batch(), bytes.Length());
+      return;
+    }
     NoteSent(request->batch().sequence());
     if (!stream->Write(bytes)) return;
     options_.metrics->AddStage(ActorMetrics::Stage::kSend, MonotonicNow() - begin);
@@ -250,6 +277,11 @@ void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::S
     const auto reader = stub->SubscribePolicy(&context, request);
     v1::PolicySnapshot snapshot;
     while (reader->Read(&snapshot)) {
+      RecordHistory("policy", {{"actor", target.actor_id},
+                               {"generation", target.generation},
+                               {"learner", target.address},
+                               {"connection", epoch},
+                               {"version", uint64_t{snapshot.version()}}});
       if (absl::Status s = options_.on_policy(epoch, snapshot); !s.ok()) {
         spdlog::error("policy {} refused: {}", snapshot.version(), s.ToString());
         context.TryCancel();
@@ -261,7 +293,7 @@ void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::S
     reader->Finish();
     absl::MutexLock lock(&mu_);
     subscribe_context_ = nullptr;
-    mu_.AwaitWithTimeout(absl::Condition(&ended), backoff.Next());
+    AwaitFor(&mu_, absl::Condition(&ended), backoff.Next());
     if (!subscribing_) return;
   }
 }

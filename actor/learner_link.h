@@ -53,7 +53,8 @@ class LearnerLink {
 
   // Serves connections until the run is over, Stop() or Abort(): OK.
   // Aborted: the learner closed this life; join again. FailedPrecondition, InvalidArgument: it refused for good.
-  // ResourceExhausted: a batch is larger than messages may be.
+  // ResourceExhausted: a batch is larger than messages may be; says what to set. (Where the learner says so, because it
+  // has too much to do, the connection is made again.)
   absl::Status Run();
 
   // Says goodbye after everything that the outbox will send, then Run returns. Call Outbox::StopSending() with it.
@@ -64,6 +65,9 @@ class LearnerLink {
   void WaitUntilEnded(absl::Duration timeout);
   // Whether the learner said that the run is over.
   bool finished() const;
+  // How long the oldest finished fragment has waited for its receipt or there has been a learner and no connection to
+  // it, whichever is longer; 0 = neither. Long ones mean that data do not pass, whatever heartbeats do.
+  absl::Duration undelivered() const;
 
  private:
   using CollectStream = grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CollectResponse>;
@@ -77,6 +81,8 @@ class LearnerLink {
   absl::Status ServeOneConnection(const Target& target, uint64_t stay, Course* course);
   void Write(uint64_t epoch, CollectStream* stream, bool* left);
   void Subscribe(uint64_t epoch, const Target& target, v1::Learner::Stub* stub);
+  // A batch that no message can carry: Run returns, and says so.
+  void GiveUpOn(const v1::TrajectoryBatch& batch, size_t bytes);
   // For the metrics: when a batch was handed to the transport, and its receipt.
   void NoteSent(uint64_t sequence);
   void NoteReceipt(const v1::Receipt& receipt);
@@ -88,10 +94,12 @@ class LearnerLink {
   const Options options_;
   mutable absl::Mutex mu_;
   Target target_ ABSL_GUARDED_BY(mu_);
+  absl::Status too_large_ ABSL_GUARDED_BY(mu_);
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;  // Counts connections; the subscriber ends when it changes.
   grpc::ClientContext* collect_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   grpc::ClientContext* subscribe_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool subscribing_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Duration alone_since_ ABSL_GUARDED_BY(mu_);  // Since when, with a target, there is no connection to it.
   Target connected_ ABSL_GUARDED_BY(mu_);  // Whose welcome has come, until the connection is over; else empty.
   std::map<uint64_t, absl::Duration> sent_ ABSL_GUARDED_BY(mu_);  // When, by sequence; what has no receipt yet.
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;                     // The present connection is to end in order.

@@ -47,7 +47,8 @@ double StepsPerSecond(VectorEnv* envs, const std::vector<float>& actions, absl::
 
 }  // namespace
 
-absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t threads, absl::Duration duration) {
+absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t threads, absl::Duration duration,
+                                       const std::vector<EnvActivity*>& activities) {
   if (options.env_id == LatencySpec().id) return 0.0;
   options.seed = kSeed;
   options.num_envs = std::min(options.num_envs, kMostEnvs);
@@ -56,6 +57,7 @@ absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t thre
   for (uint32_t i = 0; i < threads; ++i) {
     auto made = VectorEnv::Make(options);
     if (!made.ok()) return made.status();
+    if (i < activities.size()) (*made)->SetActivity(activities[i]);
     (*made)->ResetAll(uint64_t{i} * static_cast<uint64_t>(options.num_envs));
     envs.push_back(*std::move(made));
   }
@@ -74,6 +76,9 @@ absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t thre
   }
   start.Notify();
   for (std::thread& stepper : steppers) stepper.join();
+  for (const auto& one : envs) {
+    if (!one->failure().ok()) return 0.0;
+  }
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 

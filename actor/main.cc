@@ -4,7 +4,9 @@
 
 #include "CLI/CLI.hpp"
 #include "actor/actor.h"
+#include "base/credential_flags.h"
 #include "base/exit_code.h"
+#include "base/fault_hook.h"
 #include "base/log.h"
 #include "base/shutdown.h"
 
@@ -17,11 +19,14 @@ constexpr char kProgram[] = "skein-actor";
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
   skein::ActorOptions options;
+  skein::CredentialFiles credentials;
   std::string timeout = "30s", log_json;
   bool exit_with_parent = false;
   CLI::App app("Steps environments and sends trajectories. Usually started by `skein train` or `skein worker`.",
                kProgram);
-  app.add_option("--coordinator", options.coordinator, "Address of the coordinator, host:port")->required();
+  app.add_option("--coordinator", options.coordinator,
+                 "Address of the coordinator, host:port; with standbys all of theirs, a:1,b:2")
+      ->required();
   app.add_option("--runners", options.runners, "Runner threads")->capture_default_str();
   app.add_option("--metrics", options.metrics, "Address for /metrics; port 0 takes a free one")->capture_default_str();
   app.add_option("--announce-host", options.announce_host, "Host under which Prometheus reaches this machine");
@@ -31,6 +36,7 @@ int main(int argc, char** argv) {
                  "Exit code after a drain; tells a supervisor not to start it again")
       ->check(CLI::Range(0, 63))
       ->capture_default_str();
+  skein::AddCredentialFlags(&app, &credentials);
   app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
   try {
     app.parse(argc, argv);
@@ -39,6 +45,10 @@ int main(int argc, char** argv) {
   }
   if (exit_with_parent) skein::ExitWithParent();
   skein::InitLog(kProgram, log_json);
+  if (const absl::Status s = skein::UseCredentials(credentials); !s.ok()) {
+    return skein::ReportAndExitCode(kProgram, s);
+  }
+  if (const absl::Status s = skein::InstallFaults(); !s.ok()) return skein::ReportAndExitCode(kProgram, s);
   if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration()) {
     return skein::ReportAndExitCode(
         kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));

@@ -23,6 +23,10 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
   uncompressed_bytes_ = counter("skein_actor_sent_uncompressed_bytes_total",
                                 "What those bytes would have been as fp32 and not compressed");
   reconnections_ = counter("skein_actor_reconnections_total", "Connections to a learner that broke");
+  dropped_batches_ =
+      counter("skein_actor_dropped_batches_total", "Finished batches given up because too many waited for a receipt");
+  env_failures_ = counter("skein_actor_env_failures_total",
+                          "Environments that threw or wrote what cannot be trained on, and were built anew");
   auto& receipts = BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
   receipts_[v1::RECEIPT_RESULT_ACCEPTED] = &receipts.Add({{"result", "accepted"}});
   receipts_[v1::RECEIPT_RESULT_DUPLICATE] = &receipts.Add({{"result", "duplicate"}});
@@ -40,6 +44,9 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
   };
   policy_version_ = gauge("skein_actor_policy_version", "Newest policy version received");
   queued_batches_ = gauge("skein_actor_queued_batches", "Batches that are finished and have no receipt yet");
+  undelivered_ =
+      gauge("skein_actor_undelivered_seconds",
+            "How long the oldest finished batch has waited for its receipt, or the learner for a connection");
   limit_ = gauge("skein_actor_limit_env_steps_per_second",
                  "What the runners reached at stepping environments and nothing else; 0 = not measured");
   efficiency_ = gauge("skein_actor_efficiency_ratio", "Env steps collected per second over the limit");
@@ -72,6 +79,8 @@ void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
 }
 
 void ActorMetrics::CountReconnection() { reconnections_->Increment(); }
+void ActorMetrics::CountDroppedBatch() { dropped_batches_->Increment(); }
+void ActorMetrics::SetUndelivered(absl::Duration undelivered) { undelivered_->Set(absl::ToDoubleSeconds(undelivered)); }
 void ActorMetrics::SetPolicyVersion(uint64_t version) { policy_version_->Set(static_cast<double>(version)); }
 void ActorMetrics::ObserveReceipt(absl::Duration round_trip) {
   receipt_seconds_->Observe(absl::ToDoubleSeconds(round_trip));

@@ -32,12 +32,17 @@ class ActorMetrics {
   void CountSent(uint64_t bytes, uint64_t saved);
   void CountReceipt(v1::ReceiptResult result);
   void CountReconnection();
+  // An environment failed, and others are built in its place unless it was once too often.
+  void CountEnvFailure() { env_failures_->Increment(); }
+  void CountDroppedBatch();
   void SetPolicyVersion(uint64_t version);
   // From handing a batch to the transport until its receipt.
   void ObserveReceipt(absl::Duration round_trip);
   void ObserveHeartbeat(absl::Duration round_trip);
   // Finished and without a receipt yet.
   void SetQueuedBatches(size_t batches);
+  // As LearnerLink::undelivered().
+  void SetUndelivered(absl::Duration undelivered);
   // What MeasureEnvLimit() found; 0 = there is none, and no efficiency then.
   void SetLimit(double env_steps_per_second);
   // What is collected now.
@@ -48,10 +53,11 @@ class ActorMetrics {
 
  private:
   std::array<prometheus::Counter *, 5> stage_seconds_;
-  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_;
+  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_, *dropped_batches_,
+      *env_failures_;
   std::map<v1::ReceiptResult, prometheus::Counter *> receipts_;
   prometheus::Histogram *receipt_seconds_, *heartbeat_seconds_;
-  prometheus::Gauge *policy_version_, *queued_batches_, *limit_, *efficiency_;
+  prometheus::Gauge *policy_version_, *queued_batches_, *undelivered_, *limit_, *efficiency_;
 };
 
 }  // namespace skein

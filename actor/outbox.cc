@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "base/clock.h"
+#include "base/steady_wait.h"
+
 namespace skein {
 
 namespace {
@@ -98,6 +101,10 @@ std::optional<HeldTicket> Outbox::TakeTicket() {
 
 void Outbox::DropTicket(uint64_t ticket_id) {
   absl::MutexLock lock(&mu_);
+  Release(ticket_id);
+}
+
+void Outbox::Release(uint64_t ticket_id) {
   in_hand_.erase(ticket_id);
   auto anew = granted_anew_.find(ticket_id);
   if (anew == granted_anew_.end()) return;
@@ -105,13 +112,21 @@ void Outbox::DropTicket(uint64_t ticket_id) {
   granted_anew_.erase(anew);
 }
 
-void Outbox::PutBatch(v1::TrajectoryBatch batch) {
+bool Outbox::PutBatch(v1::TrajectoryBatch batch) {
+  Pending dropped;  // Freed after the lock is.
   absl::MutexLock lock(&mu_);
+  const bool full = pending_.size() >= most_;
+  if (full) {
+    dropped = std::move(pending_.front());
+    pending_.pop_front();
+    Release(dropped.ticket_id);
+  }
   Sign(&batch);
   const uint64_t ticket_id = batch.ticket_id();
   auto request = std::make_shared<v1::CollectRequest>();
   *request->mutable_batch() = std::move(batch);
-  pending_.push_back({last_sequence_, ticket_id, std::move(request)});
+  pending_.push_back({last_sequence_, ticket_id, MonotonicNow(), std::move(request)});
+  return full;
 }
 
 std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
@@ -166,7 +181,7 @@ void Outbox::StopSending() {
 bool Outbox::WaitUntilReceipted(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
   const auto decided = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pending_.empty() || given_up_; };
-  mu_.AwaitWithTimeout(absl::Condition(&decided), timeout);
+  AwaitFor(&mu_, absl::Condition(&decided), timeout);
   return pending_.empty();
 }
 
@@ -188,6 +203,11 @@ uint64_t Outbox::env_steps_collected() const {
 size_t Outbox::unreceipted() const {
   absl::MutexLock lock(&mu_);
   return pending_.size();
+}
+
+absl::Duration Outbox::waiting() const {
+  absl::MutexLock lock(&mu_);
+  return pending_.empty() ? absl::ZeroDuration() : MonotonicNow() - pending_.front().finished;
 }
 
 }  // namespace skein

@@ -25,9 +25,13 @@ struct HeldTicket {
 // What an actor has to do and has done, between its runners and its connection to the learner.
 //   tickets: connection -> AddTicket -> TakeTicket -> runner;  batches: runner -> PutBatch -> NextToSend -> connection
 // Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not
-// receipted. Never holds more batches than tickets were granted. Thread-safe.
+// receipted. Holds no more batches than tickets were granted, and `most` at most: a connection that breaks again and
+// again before anything is receipted brings tickets each time. Then the oldest is dropped. Thread-safe.
 class Outbox {
  public:
+  static constexpr size_t kMostBatches = 64;
+  explicit Outbox(size_t most = kMostBatches) : most_(most) {}
+
   // One life of this actor in the run: numbers start anew.
   struct Life {
     std::string actor_id;
@@ -57,8 +61,9 @@ class Outbox {
   // The runner gives a ticket up without a batch. If the present connection granted it anew meanwhile, it is next.
   void DropTicket(uint64_t ticket_id);
 
-  // A finished fragment. Fills in actor, generation, sequence and env_steps_collected.
-  void PutBatch(v1::TrajectoryBatch batch);
+  // A finished fragment. Fills in actor, generation, sequence and env_steps_collected. Whether the oldest batch was
+  // dropped for it: its steps were collected and are lost.
+  bool PutBatch(v1::TrajectoryBatch batch);
   // Blocks for the next batch to send in `epoch`; nullptr: the epoch has ended, all is sent after StopSending() or
   // receipted after LeaveEpoch().
   std::shared_ptr<const v1::CollectRequest> NextToSend(uint64_t epoch);
@@ -76,16 +81,22 @@ class Outbox {
   Life life() const;
   uint64_t env_steps_collected() const;  // By all lives.
   size_t unreceipted() const;
+  // How long the oldest batch has waited for its receipt; 0 = there is none.
+  absl::Duration waiting() const;
 
  private:
   struct Pending {
     uint64_t sequence = 0;
     uint64_t ticket_id = 0;
+    absl::Duration finished;  // When, on the monotonic clock.
     std::shared_ptr<const v1::CollectRequest> request;
   };
+  // The work on a ticket was for nothing. If the present connection granted it anew meanwhile, it is next.
+  void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Counts a batch to the present life, as its next one.
   void Sign(v1::TrajectoryBatch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const size_t most_;
   mutable absl::Mutex mu_;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   bool connected_ ABSL_GUARDED_BY(mu_) = false;

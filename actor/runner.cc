@@ -10,13 +10,15 @@
 #include "actor/action_sampler.h"
 #include "actor/batch_packing.h"
 #include "actor/rollout_builder.h"
-#include "actor/runner_env.h"
 #include "base/bfloat16.h"
 #include "base/clock.h"
 #include "model/policy.h"
 
 namespace skein {
 namespace {
+
+// Between an environment's failure and its successor.
+constexpr absl::Duration kShortestPause = absl::Milliseconds(100), kLongestPause = absl::Seconds(10);
 
 // Adds up wall time stage by stage: each Lap() books the time since the last one.
 class StopWatch {
@@ -50,22 +52,30 @@ absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, Outbox* outbox, PolicyStore* policies,
-                                                     ActorMetrics* metrics, const std::atomic<bool>* stop) {
-  auto env = VectorEnv::Make(RunnerEnvOptions(config));
+absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox,
+                                                     PolicyStore* policies, ActorMetrics* metrics,
+                                                     const std::atomic<bool>* stop) {
+  auto env = rebuilds->Build();
   if (!env.ok()) return env.status();
-  return std::unique_ptr<Runner>(new Runner(config, *std::move(env), outbox, policies, metrics, stop));
+  std::unique_ptr<Runner> runner(new Runner(config, rebuilds, outbox, policies, metrics, stop));
+  runner->Use(*std::move(env));
+  return runner;
 }
 
-Runner::Runner(const v1::RunConfig& config, std::unique_ptr<VectorEnv> env, Outbox* outbox, PolicyStore* policies,
+Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox, PolicyStore* policies,
                ActorMetrics* metrics, const std::atomic<bool>* stop)
     : seed_(config.seed()),
       transport_(config.transport()),
-      env_(std::move(env)),
+      rebuilds_(rebuilds),
       outbox_(outbox),
       policies_(policies),
       metrics_(metrics),
       stop_(stop) {}
+
+void Runner::Use(std::unique_ptr<VectorEnv> env) {
+  env_ = std::move(env);
+  env_->SetActivity(&activity_);
+}
 
 absl::Status Runner::Run() {
   at::set_num_threads(1);
@@ -75,7 +85,7 @@ absl::Status Runner::Run() {
     metrics_->AddStage(ActorMetrics::Stage::kWait, MonotonicNow() - idle_from);
     if (!held) return absl::OkStatus();
     try {
-      if (absl::Status s = Serve(*held); !s.ok()) return s;
+      if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
     }
@@ -89,7 +99,21 @@ void Runner::Observe(float* obs) const {
   RoundToBfloat16(obs, static_cast<size_t>(env_->num_envs()) * spec.num_agents * spec.obs_size);
 }
 
-absl::Status Runner::Serve(const HeldTicket& held) {
+absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
+  Backoff pause(kShortestPause, kLongestPause);
+  while (true) {
+    const auto done = Serve(held);
+    if (!done.ok()) return done.status();
+    if (*done) return absl::OkStatus();
+    auto env = rebuilds_->Rebuild(env_->failure(), pause.Next());
+    if (!env.ok()) outbox_->DropTicket(held.ticket.id());
+    if (absl::IsCancelled(env.status())) return absl::OkStatus();
+    if (!env.ok()) return env.status();
+    Use(*std::move(env));
+  }
+}
+
+absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   const v1::Ticket& ticket = held.ticket;
   if (absl::Status s = CheckTicket(ticket, *env_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;
@@ -98,14 +122,16 @@ absl::Status Runner::Serve(const HeldTicket& held) {
   watch.Lap(&wait);
   if (!policy.ok()) {
     outbox_->DropTicket(ticket.id());
-    return absl::OkStatus();
+    return true;
   }
   if (ticket.has_env_state()) {
     const auto* state = reinterpret_cast<const double*>(ticket.env_state().data().data());
-    if (absl::Status s = env_->LoadState(ticket.first_env(), state); !s.ok()) return s;
+    const absl::Status loaded = env_->LoadState(ticket.first_env(), state);
+    if (!loaded.ok() && env_->failure().ok()) return loaded;
   } else {
     env_->ResetAll(ticket.first_env());
   }
+  if (!env_->failure().ok()) return false;
 
   const EnvSpec& spec = env_->spec();
   const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
@@ -121,7 +147,7 @@ absl::Status Runner::Serve(const HeldTicket& held) {
   for (int64_t t = 0; t < T; ++t) {
     if (stop_->load(std::memory_order_relaxed)) {
       outbox_->DropTicket(ticket.id());
-      return absl::OkStatus();
+      return true;
     }
     const torch::Tensor head =
         (*policy)->Head(torch::from_blob(builder.obs(t), {E * A, spec.obs_size}, torch::kFloat32)).contiguous();
@@ -141,9 +167,11 @@ absl::Status Runner::Serve(const HeldTicket& held) {
     builder.Add(t, result);
     Observe(builder.obs(t + 1));
     if (spec.global_state_size > 0) env_->GlobalState(builder.state(t + 1));
+    if (!env_->failure().ok()) return false;
     watch.Lap(&build);
   }
   env_->SaveState(builder.env_state());
+  if (!env_->failure().ok()) return false;
 
   v1::StageSeconds seconds;
   seconds.set_wait(absl::ToDoubleSeconds(wait));
@@ -154,13 +182,13 @@ absl::Status Runner::Serve(const HeldTicket& held) {
   PackBatch(transport_, &batch);
   watch.Lap(&build);
   batch.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));
-  outbox_->PutBatch(std::move(batch));
+  if (outbox_->PutBatch(std::move(batch))) metrics_->CountDroppedBatch();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
   metrics_->AddStage(ActorMetrics::Stage::kInference, inference);
   metrics_->AddStage(ActorMetrics::Stage::kEnvStep, env_step);
   metrics_->CountFragment(static_cast<uint64_t>(T * E));
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace skein

@@ -6,36 +6,51 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "actor/env_rebuilds.h"
 #include "actor/metrics.h"
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
+#include "base/backoff.h"
+#include "env/env_activity.h"
 #include "env/vector_env.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {
 
 // One runner thread's work.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
+// When an environment fails, the fragment is abandoned, and begun again with new environments, from where its ticket
+// begins: whoever trains on it cannot tell.
 // Run() is called on a thread of its own; the constructor may run elsewhere.
 class Runner {
  public:
-  // The queue, store and metrics must outlive the runner. `stop` makes Run return before its fragment is finished.
-  static absl::StatusOr<std::unique_ptr<Runner>> Make(const v1::RunConfig& config, Outbox* outbox,
-                                                      PolicyStore* policies, ActorMetrics* metrics,
+  // All that is pointed to must outlive the runner. `stop` makes Run return before its fragment is finished.
+  static absl::StatusOr<std::unique_ptr<Runner>> Make(const v1::RunConfig& config, EnvRebuilds* rebuilds,
+                                                      Outbox* outbox, PolicyStore* policies, ActorMetrics* metrics,
                                                       const std::atomic<bool>* stop);
 
-  // Serves tickets until the outbox is stopped. Internal: Torch failed; InvalidArgument: a ticket was malformed.
+  // Serves tickets until the outbox is stopped. Internal: Torch failed, or environments too often; InvalidArgument: a
+  // ticket was malformed.
   absl::Status Run();
 
+  // Where its environments are.
+  const EnvActivity& activity() const { return activity_; }
+
  private:
-  Runner(const v1::RunConfig& config, std::unique_ptr<VectorEnv> env, Outbox* outbox, PolicyStore* policies,
+  Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox, PolicyStore* policies,
          ActorMetrics* metrics, const std::atomic<bool>* stop);
-  absl::Status Serve(const HeldTicket& held);
+  void Use(std::unique_ptr<VectorEnv> env);
+  // As often as environments fail.
+  absl::Status ServeUntilDone(const HeldTicket& held);
+  // False: an environment failed, and nothing has come of it.
+  absl::StatusOr<bool> Serve(const HeldTicket& held);
 
   // The environments' observations [E, A, O] as they travel: the policy is to see what the learner trains on.
   void Observe(float* obs) const;
 
   const uint64_t seed_;
   const v1::TransportConfig transport_;
+  EnvRebuilds* const rebuilds_;
+  EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;
   Outbox* const outbox_;
   PolicyStore* const policies_;

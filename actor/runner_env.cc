@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/runner_env.h"
 
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "actor/faulty_env.h"
+#include "env/registry.h"
 #include "model/env_config.h"
 
 namespace skein {
@@ -12,6 +18,18 @@ VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config) {
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   options.env = MakeEnvOptions(config.env());
   return options;
+}
+
+absl::StatusOr<std::unique_ptr<VectorEnv>> MakeRunnerEnv(const v1::RunConfig& config) {
+  const VectorEnv::Options options = RunnerEnvOptions(config);
+  try {
+    auto envs = MakeEnvs(options.env_id, options.num_envs, options.env);
+    if (!envs.ok()) return envs.status();
+    for (std::unique_ptr<Env>& env : *envs) env = MakeFaulty(std::move(env));
+    return VectorEnv::Wrap(*std::move(envs), options);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("environment ", options.env_id, " cannot be built: ", error.what()));
+  }
 }
 
 }  // namespace skein

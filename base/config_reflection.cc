@@ -202,7 +202,10 @@ std::string EnumName(const EnumValueDescriptor* value) {
   return absl::AsciiStrToLower(value->name().substr(prefix));
 }
 
-std::string UnknownKey(const std::string& path) {
+std::string UnknownKey(const std::string& whole_path) {
+  // No longer one is near any; a hostile one may be as long as the text.
+  constexpr size_t kCompared = 100;
+  const std::string path = whole_path.substr(0, kCompared);
   std::vector<std::string> paths;
   CollectPaths(v1::RunConfig::descriptor(), "", &paths);
   // By the whole path or by the last key, where being in another section counts as one edit.
@@ -213,7 +216,8 @@ std::string UnknownKey(const std::string& path) {
   const auto nearest = std::min_element(paths.begin(), paths.end(), [&](const std::string& a, const std::string& b) {
     return distance(a) < distance(b);
   });
-  return absl::StrCat("unknown key '", path, "'; the nearest is '", *nearest, "'");
+  const char* const cut = path.size() < whole_path.size() ? "..." : "";
+  return absl::StrCat("unknown key '", path, cut, "'; the nearest is '", *nearest, "'");
 }
 
 absl::Status SetField(const YAML::Node& node, const Source& source, const std::string& path,

@@ -10,10 +10,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/backoff.h"
+#include "base/call_deadline.h"
 #include "base/clock.h"
 #include "base/grpc_transport.h"
+#include "base/host_port.h"
+#include "base/steady_wait.h"
 #include "grpcpp/client_context.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "spdlog/spdlog.h"
@@ -25,7 +28,8 @@ constexpr absl::Duration kJoinAttemptTimeout = absl::Seconds(5);
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
 constexpr absl::Duration kWaitingForLearnerPeriod = absl::Milliseconds(200);
 constexpr absl::Duration kRetryBase = absl::Milliseconds(100);
-constexpr absl::Duration kRetryCap = absl::Seconds(5);
+constexpr absl::Duration kRetryCap = absl::Seconds(5);  // At most half a lease.
+constexpr absl::Duration kJoinRetryCap = absl::Milliseconds(500);
 constexpr absl::Duration kBarrierSlack = absl::Seconds(2);  // For the coordinator's own answer to arrive.
 
 bool IsAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
@@ -48,10 +52,9 @@ class CoordinatorClientImpl : public CoordinatorClient {
  public:
   using CoordinatorClient::ArriveAtBarrier;
 
-  explicit CoordinatorClientImpl(Options options)
-      : options_(std::move(options)),
-        channel_(OpenChannel(options_.address)),
-        stub_(v1::Coordinator::NewStub(channel_)) {
+  CoordinatorClientImpl(Options options, std::vector<std::string> addresses)
+      : options_(std::move(options)), addresses_(std::move(addresses)) {
+    connection_ = Connect(0);
     options_.join.set_protocol_major(kProtocolMajor);
     options_.join.set_protocol_minor(kProtocolMinor);
   }
@@ -68,16 +71,16 @@ class CoordinatorClientImpl : public CoordinatorClient {
   }
 
   absl::Status JoinAndStart() {
-    const absl::Time begin = absl::Now();
-    const absl::Time deadline = begin + options_.timeout;
-    Backoff backoff(kRetryBase, absl::Seconds(1));
+    const absl::Duration deadline = MonotonicNow() + options_.timeout;
+    Backoff backoff(kRetryBase, kJoinRetryCap);
     absl::Status away;  // Why nobody answers, as far as the transport knows.
     while (true) {
-      absl::StatusOr<v1::JoinResponse> response = CallJoin(std::min(deadline, absl::Now() + kJoinAttemptTimeout));
+      absl::StatusOr<v1::JoinResponse> response = CallJoin(std::min(deadline - MonotonicNow(), kJoinAttemptTimeout));
       if (response.ok()) {
         config_ = response->config();
         heartbeat_period_ = absl::Seconds(std::max(response->heartbeat_seconds(), 0.001));
         call_timeout_ = absl::Seconds(std::clamp(response->lease_seconds(), 1.0, 10.0));
+        retry_cap_ = std::min(kRetryCap, absl::Seconds(std::max(response->lease_seconds() / 2, 0.1)));
         options_.join.set_run_id(response->run_id());
         Adopt(*response);
         absl::MutexLock lock(&mu_);
@@ -91,12 +94,13 @@ class CoordinatorClientImpl : public CoordinatorClient {
       if (!IsAway(response.status())) return Refusal(response.status());
       if (away.ok()) spdlog::debug("waiting for the coordinator at {}", options_.address);
       if (away.ok() || absl::IsUnavailable(response.status())) away = response.status();
-      if (absl::Now() >= deadline) {
+      if (MonotonicNow() >= deadline) {
         return absl::UnavailableError(absl::StrCat("no coordinator answers at ", options_.address, " (waited ",
                                                    absl::FormatDuration(options_.timeout), "): ", LastCause(away),
                                                    "; start one with `skein head` or check --address"));
       }
-      WaitBeforeRetry(std::min(deadline, absl::Now() + backoff.Next()));
+      absl::MutexLock lock(&mu_);
+      AwaitFor(&mu_, absl::Condition(&join_cancelled_), std::min(deadline - MonotonicNow(), backoff.Next()));
     }
   }
 
@@ -119,17 +123,25 @@ class CoordinatorClientImpl : public CoordinatorClient {
     request.set_generation(last.generation());
     if (last.has_report()) *request.mutable_report() = std::move(*last.mutable_report());
     if (last.has_progress()) *request.mutable_progress() = std::move(*last.mutable_progress());
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kLeaveTimeout));
-    v1::LeaveResponse response;
-    return FromGrpc(stub_->Leave(&context, request, &response));
+    const absl::Duration deadline = MonotonicNow() + kLeaveTimeout;
+    absl::Status status;
+    for (size_t attempt = 0; attempt < addresses_.size(); ++attempt) {
+      const std::shared_ptr<Connection> connection = CurrentConnection();
+      grpc::ClientContext context;
+      SetTimeout(&context, deadline - MonotonicNow());
+      v1::LeaveResponse response;
+      status = FromGrpc(connection->stub->Leave(&context, request, &response));
+      if (!IsAway(status)) break;
+      TryAnother(connection);
+    }
+    return status;
   }
 
   absl::StatusOr<BarrierResult> ArriveAtBarrier(const Barrier& barrier) override ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration timeout = barrier.timeout > absl::ZeroDuration()
                                        ? barrier.timeout
                                        : absl::Seconds(config_.coordinator().barrier_timeout_seconds());
-    const absl::Time deadline = absl::Now() + timeout;
+    const absl::Duration deadline = MonotonicNow() + timeout;
     Backoff backoff(kRetryBase, absl::Seconds(1));
     v1::BarrierRequest request;
     request.set_name(barrier.name);
@@ -140,31 +152,47 @@ class CoordinatorClientImpl : public CoordinatorClient {
       const Membership member = membership();
       request.set_member_id(member.member_id);
       request.set_member_generation(member.generation);
-      request.set_timeout_seconds(std::max(absl::ToDoubleSeconds(deadline - absl::Now()), 0.001));
+      request.set_timeout_seconds(std::max(absl::ToDoubleSeconds(deadline - MonotonicNow()), 0.001));
       v1::BarrierResponse response;
-      const absl::Status status = Call(deadline + kBarrierSlack, [&](grpc::ClientContext* context) {
-        return stub_->ArriveAtBarrier(context, request, &response);
-      });
+      const absl::Status status = Call(
+          deadline - MonotonicNow() + kBarrierSlack,
+          [&](auto* stub, auto* context) { return stub->ArriveAtBarrier(context, request, &response); }, true);
       if (status.ok()) {
         return BarrierResult{{response.members().begin(), response.members().end()},
                              {response.payloads().begin(), response.payloads().end()}};
       }
       // Arriving twice is idempotent, so a coordinator that comes back in time is asked again.
-      if (!absl::IsUnavailable(status) || absl::Now() >= deadline) return status;
+      if (!absl::IsUnavailable(status) || MonotonicNow() >= deadline) return status;
       absl::MutexLock lock(&mu_);
-      mu_.AwaitWithDeadline(absl::Condition(&stop_), std::min(deadline, absl::Now() + backoff.Next()));
+      AwaitFor(&mu_, absl::Condition(&stop_), std::min(deadline - MonotonicNow(), backoff.Next()));
     }
   }
 
  private:
-  // Ends early when the connection comes up.
-  void WaitBeforeRetry(absl::Time next) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (channel_->GetState(false) != GRPC_CHANNEL_READY) {
-      channel_->WaitForConnected(absl::ToChronoTime(next));
-      return;
-    }
+  // To one of the addresses; immutable.
+  struct Connection {
+    size_t address = 0;  // Index into addresses_.
+    std::unique_ptr<v1::Coordinator::Stub> stub;
+  };
+
+  std::shared_ptr<Connection> Connect(size_t address) const {
+    auto connection = std::make_shared<Connection>();
+    connection->address = address;
+    connection->stub = v1::Coordinator::NewStub(OpenChannel(addresses_[address]));
+    return connection;
+  }
+
+  std::shared_ptr<Connection> CurrentConnection() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithDeadline(absl::Condition(&join_cancelled_), next);
+    return connection_;
+  }
+
+  // Nobody answers through `tried`: the next call goes to the next address. A new channel also if that is the same one,
+  // since gRPC's own back-off would refuse calls for longer than ours.
+  void TryAnother(const std::shared_ptr<Connection>& tried) ABSL_LOCKS_EXCLUDED(mu_) {
+    std::shared_ptr<Connection> next = Connect((tried->address + 1) % addresses_.size());
+    absl::MutexLock lock(&mu_);
+    if (connection_ == tried) connection_ = std::move(next);
   }
 
   void CancelJoin() ABSL_LOCKS_EXCLUDED(mu_) {
@@ -184,26 +212,32 @@ class CoordinatorClientImpl : public CoordinatorClient {
                         absl::StrCat("the coordinator at ", options_.address, " refused: ", status.message()));
   }
 
-  // Runs one call that Stop() cancels.
+  // Runs one call that Stop() cancels. `waits_long`: that there is no answer in time does not mean that nobody is
+  // there.
   template <typename Function>
-  absl::Status Call(absl::Time deadline, Function call) ABSL_LOCKS_EXCLUDED(mu_) {
+  absl::Status Call(absl::Duration timeout, Function call, bool waits_long = false) ABSL_LOCKS_EXCLUDED(mu_) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(deadline));
+    SetTimeout(&context, timeout);
+    std::shared_ptr<Connection> connection;
     {
       absl::MutexLock lock(&mu_);
       if (stop_ || join_cancelled_) return absl::CancelledError("the client has been stopped");
       calls_.insert(&context);
+      connection = connection_;
     }
-    const grpc::Status status = call(&context);
-    absl::MutexLock lock(&mu_);
-    calls_.erase(&context);
-    return FromGrpc(status);
+    const absl::Status status = FromGrpc(call(connection->stub.get(), &context));
+    {
+      absl::MutexLock lock(&mu_);
+      calls_.erase(&context);
+    }
+    if (absl::IsUnavailable(status) || (absl::IsDeadlineExceeded(status) && !waits_long)) TryAnother(connection);
+    return status;
   }
 
-  absl::StatusOr<v1::JoinResponse> CallJoin(absl::Time deadline) {
+  absl::StatusOr<v1::JoinResponse> CallJoin(absl::Duration timeout) {
     v1::JoinResponse response;
     const absl::Status status =
-        Call(deadline, [&](grpc::ClientContext* context) { return stub_->Join(context, options_.join, &response); });
+        Call(timeout, [&](auto* stub, auto* context) { return stub->Join(context, options_.join, &response); });
     if (!status.ok()) return status;
     return response;
   }
@@ -225,7 +259,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   // The client's thread.
   void Run() ABSL_LOCKS_EXCLUDED(mu_) {
     NotifyMembership();
-    Backoff backoff(kRetryBase, kRetryCap);
+    Backoff backoff(kRetryBase, retry_cap_);
     bool away = false;
     absl::Duration delay = Period();
     while (WaitForBeat(delay)) {
@@ -257,9 +291,8 @@ class CoordinatorClientImpl : public CoordinatorClient {
     const v1::HeartbeatRequest request = NextHeartbeat();
     v1::HeartbeatResponse response;
     const absl::Duration begin = MonotonicNow();
-    const absl::Status status = Call(absl::Now() + call_timeout_, [&](grpc::ClientContext* context) {
-      return stub_->Heartbeat(context, request, &response);
-    });
+    const absl::Status status =
+        Call(call_timeout_, [&](auto* stub, auto* context) { return stub->Heartbeat(context, request, &response); });
     if (!status.ok()) return status;
     if (options_.on_heartbeat) options_.on_heartbeat(MonotonicNow() - begin);
     bool moved = false;
@@ -277,7 +310,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   }
 
   absl::Status Rejoin(const absl::Status& why) {
-    absl::StatusOr<v1::JoinResponse> response = CallJoin(absl::Now() + kJoinAttemptTimeout);
+    absl::StatusOr<v1::JoinResponse> response = CallJoin(kJoinAttemptTimeout);
     if (!response.ok()) return response.status();
     Adopt(*response);
     spdlog::warn("joined again as {} (generation {}): {}", response->member_id(), response->generation(),
@@ -299,7 +332,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   // False: stopped.
   bool WaitForBeat(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    return !mu_.AwaitWithTimeout(absl::Condition(&stop_), delay);
+    return !AwaitFor(&mu_, absl::Condition(&stop_), delay);
   }
 
   void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
@@ -315,11 +348,11 @@ class CoordinatorClientImpl : public CoordinatorClient {
 
   // Constant once joined.
   Options options_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::Coordinator::Stub> stub_;
+  const std::vector<std::string> addresses_;
   v1::RunConfig config_;
   absl::Duration heartbeat_period_ = absl::Seconds(1);
   absl::Duration call_timeout_ = absl::Seconds(5);
+  absl::Duration retry_cap_ = kRetryCap;
 
   // Of the client's thread.
   v1::RunState run_state_ = v1::RUN_STATE_UNSPECIFIED;
@@ -330,6 +363,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   bool join_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool left_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);  // Never null.
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mu_);
   std::thread thread_ ABSL_GUARDED_BY(mu_);
 };
@@ -337,12 +371,9 @@ class CoordinatorClientImpl : public CoordinatorClient {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Join(Options options) {
-  absl::StatusOr<HostPort> address = ParseHostPort(options.address);
-  if (!address.ok()) return address.status();
-  if (address->host.empty() || address->port == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("address '", options.address, "': expected host:port"));
-  }
-  auto client = std::make_unique<CoordinatorClientImpl>(std::move(options));
+  absl::StatusOr<std::vector<std::string>> addresses = ParseAddresses(options.address);
+  if (!addresses.ok()) return addresses.status();
+  auto client = std::make_unique<CoordinatorClientImpl>(std::move(options), *std::move(addresses));
   if (absl::Status status = client->Start(); !status.ok()) return status;
   return client;
 }

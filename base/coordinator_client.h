@@ -16,7 +16,8 @@ namespace skein {
 // A member's side of the control plane: joins, keeps the lease alive from a thread of its own, joins again
 // (new generation) when the coordinator has forgotten it or was restarted. A coordinator that is away is
 // waited for with jittered back-off for as long as the client lives; one that refuses is fatal. Thread-safe; the
-// callbacks must not destroy the client or call Leave().
+// callbacks must not destroy the client or call Leave(). Of several addresses (a coordinator and its standbys) it uses
+// one at a time, and tries the next one whenever that does not answer.
 class CoordinatorClient {
  public:
   struct Membership {
@@ -26,7 +27,7 @@ class CoordinatorClient {
     std::string learner_address;  // Empty until there is a learner.
   };
   struct Options {
-    std::string address;                         // Of the coordinator, host:port.
+    std::string address;                         // Of the coordinator, host:port, or several with commas between.
     v1::JoinRequest join;                        // Sent at each join; run_id is filled in from the first answer.
     absl::Duration timeout = absl::Seconds(30);  // For the first join only.
     Cancellation* cancel_join = nullptr;         // Ends Join() early; not owned, not used after it.

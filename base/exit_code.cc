@@ -14,6 +14,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
       return kExitOk;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kUnauthenticated:
       return kExitUsage;
     case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kNotFound:

@@ -8,7 +8,7 @@ namespace skein {
 // sysexits(3) codes that every Skein program ends with.
 enum ExitCode : int {
   kExitOk = 0,
-  kExitUsage = 64,        // Flags or configuration: INVALID_ARGUMENT, OUT_OF_RANGE.
+  kExitUsage = 64,        // Flags or configuration: INVALID_ARGUMENT, OUT_OF_RANGE; no credentials: UNAUTHENTICATED.
   kExitData = 65,         // Input data: DATA_LOSS, NOT_FOUND, FAILED_PRECONDITION.
   kExitUnavailable = 69,  // A service or port: UNAVAILABLE, DEADLINE_EXCEEDED, ALREADY_EXISTS.
   kExitInternal = 70,     // Anything else.

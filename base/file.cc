@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/fault_hook.h"
 #include "base/system_error.h"
 
 namespace skein {
@@ -31,9 +32,24 @@ class FileDescriptor {
   int fd_;
 };
 
+// What a disk that is made to fail says; 0 = nothing.
+int DiskFault() {
+  switch (NextFault(FaultPoint::kDisk)) {
+    case FaultKind::kEio:
+      return EIO;
+    case FaultKind::kEnospc:
+      return ENOSPC;
+    case FaultKind::kErofs:
+      return EROFS;
+    default:
+      return 0;
+  }
+}
+
 absl::Status WriteAndSync(const std::string& path, absl::string_view contents, int flags) {
   FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0666));
   if (file.get() < 0) return SystemError(errno, absl::StrCat("cannot create ", path));
+  if (const int error = DiskFault(); error != 0) return SystemError(error, absl::StrCat("cannot write ", path));
   while (!contents.empty()) {
     const ssize_t written = write(file.get(), contents.data(), contents.size());
     if (written < 0) {

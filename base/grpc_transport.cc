@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/grpc_transport.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "base/grpc_credentials.h"
+#include "base/grpc_listener.h"
 #include "grpc/grpc.h"
-#include "grpcpp/create_channel.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 
@@ -17,6 +19,8 @@ namespace {
 constexpr int kKeepaliveMillis = 10'000;
 constexpr int kKeepaliveTimeoutMillis = 5'000;
 constexpr int kMinPingIntervalMillis = 5'000;
+constexpr int kHandshakeTimeoutMillis = 10'000;
+constexpr int kMaxIdleMillis = 300'000;
 constexpr int kFirstReconnectMillis = 100;
 constexpr int kMaxReconnectMillis = 5'000;
 // gRPC calls it the smallest back-off; it is how long one attempt to connect may take.
@@ -24,7 +28,7 @@ constexpr int kConnectTimeoutMillis = 5'000;
 
 // Keeps gRPC's library alive until the process ends: taking it down with the last channel can block for 10 s.
 void KeepGrpcAlive() {
-  static const bool kept = (grpc_init(), true);
+  static const bool kept = (RouteGrpcLog(), grpc_init(), true);
   (void)kept;
 }
 
@@ -46,31 +50,34 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
 }
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address,
-                                                              const std::vector<grpc::Service*>& services, int* port) {
+                                                              const std::vector<grpc::Service*>& services, int* port,
+                                                              const ServerLimits& limits,
+                                                              const Credentials& credentials) {
   KeepGrpcAlive();
-  absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (!parsed.ok()) return parsed.status();
-  // gRPC says only that it could not bind, and says that on standard error too.
-  if (absl::Status can_listen = CheckCanListen(*parsed); !can_listen.ok()) return can_listen;
+  if (absl::Status allowed = CheckExposure(address, credentials); !allowed.ok()) return allowed;
+  const auto asking = MakeServerCredentials(credentials);
+  if (!asking.ok()) return asking.status();
+  auto listener = GrpcListener::Listen(*ParseHostPort(address), credentials.has_tls());
+  if (!listener.ok()) return listener.status();
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  const std::string host = parsed->host.empty() ? "::" : parsed->host;
-  int selected_port = 0;
-  builder.AddListeningPort(JoinHostPort(host, parsed->port), grpc::InsecureServerCredentials(), &selected_port);
+  GrpcListener::AddTo(&builder, *asking, *listener);
   for (grpc::Service* service : services) builder.RegisterService(service);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(limits.message_bytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetResourceQuota(grpc::ResourceQuota("skein").Resize(limits.memory_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMillis);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMillis);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || selected_port == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
-  }
-  *port = selected_port;
+  if (server == nullptr) return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
+  *port = (*listener)->port();
+  (*listener)->Start();
   SetReady(server.get(), false);
   return server;
 }
@@ -79,7 +86,7 @@ void SetReady(grpc::Server* server, bool ready) {
   server->GetHealthCheckService()->SetServingStatus(kReadiness, ready);
 }
 
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const Credentials& credentials) {
   KeepGrpcAlive();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -93,7 +100,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMillis);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return MakeChannel(address, credentials, std::move(arguments));
 }
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/host_port.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,9 +11,9 @@
 #include <memory>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace skein {
 namespace {
@@ -60,13 +61,27 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   return result;
 }
 
+absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& list) {
+  std::vector<std::string> addresses = absl::StrSplit(list, ',');
+  for (const std::string& address : addresses) {
+    absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+    if (!parsed.ok()) return parsed.status();
+    if (parsed->host.empty() || parsed->port == 0) return BadAddress(address, "expected host:port");
+  }
+  return addresses;
+}
+
+std::string FirstAddress(const std::string& list) { return list.substr(0, list.find(',')); }
+
 std::string JoinHostPort(const std::string& host, int port) {
   const bool is_v6 = host.find(':') != std::string::npos;
   return is_v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
 bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+  in_addr v4 = {};  // A name may begin with 127, too.
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  return host == "localhost" || host == "::1";
 }
 
 bool IsWildcard(const std::string& host) { return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]"; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,9 @@ struct HostPort {
   int port = 0;
 };
 absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
+// Of a list "host:port,host:port": each of them. InvalidArgument: none, or one of them without host or port.
+absl::StatusOr<std::vector<std::string>> ParseAddresses(const std::string& list);
+std::string FirstAddress(const std::string& list);  // What stands before the first comma.
 std::string JoinHostPort(const std::string& host, int port);
 
 bool IsLoopback(const std::string& host);

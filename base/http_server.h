@@ -6,11 +6,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/credentials.h"
 #include "prometheus/collectable.h"
 
 namespace skein {
 
-// A small HTTP server (cpp-httplib) for /metrics and read-only pages. Thread-safe.
+// A small HTTP server (cpp-httplib) for /metrics and read-only pages; HTTPS if there is a certificate. Whoever asks
+// must have the token, or a certificate where there is none, except at /healthz and /readyz. Thread-safe.
 class HttpServer {
  public:
   struct Response {
@@ -21,8 +23,9 @@ class HttpServer {
   using Handler = std::function<Response()>;  // Runs on a server thread, possibly several at once.
 
   // Listens on `address` ("127.0.0.1:0", "[::1]:9100"); port 0 takes a free one.
-  // InvalidArgument: not host:port. Unavailable: "port P is in use", cannot listen.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const std::string& address);
+  // InvalidArgument: not host:port, or CheckExposure() forbids it. Unavailable: "port P is in use", cannot listen.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const std::string& address,
+                                                            const Credentials& credentials = ProcessCredentials());
   virtual ~HttpServer() = default;
 
   virtual int port() const = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "google/protobuf/stubs/logging.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/sinks/basic_file_sink.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
@@ -54,6 +55,9 @@ void InitLog(const std::string& program, const std::string& json_path) {
   const spdlog::level::level_enum parsed = spdlog::level::from_str(level == nullptr ? "info" : level);
   logger->set_level(parsed == spdlog::level::off ? spdlog::level::info : parsed);
   spdlog::set_default_logger(std::move(logger));
+  // Protobuf would write a line for each text that is not UTF-8, as often as somebody sends one; whoever parses it says
+  // so.
+  google::protobuf::SetLogHandler(nullptr);
   if (!problem.empty()) spdlog::warn("logging to standard error only: {}", problem);
 }
 

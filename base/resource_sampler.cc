@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/proc_text.h"
+#include "base/steady_wait.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 
@@ -171,7 +172,7 @@ class ResourceSampler::Impl {
     while (true) {
       {
         absl::MutexLock lock(&mu_);
-        while (mu_.AwaitWithTimeout(absl::Condition(this, &Impl::Woken), period_)) {
+        while (AwaitFor(&mu_, absl::Condition(this, &Impl::Woken), period_)) {
           if (stop_) return;
           period_changed_ = false;  // The wait begins anew.
         }

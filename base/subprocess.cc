@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 
 namespace skein {
 namespace {
@@ -79,19 +80,19 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// Whether `fd` became readable (or ended) before `deadline`.
-bool WaitReadable(int fd, absl::Time deadline) {
+// Whether `fd` became readable (or ended) before MonotonicNow() is `deadline`.
+bool WaitReadable(int fd, absl::Duration deadline) {
   while (true) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - MonotonicNow();
     int milliseconds = -1;
-    if (deadline != absl::InfiniteFuture()) {
+    if (deadline != absl::InfiniteDuration()) {
       const int64_t up = absl::ToInt64Milliseconds(left + absl::Milliseconds(1) - absl::Nanoseconds(1));
       milliseconds = static_cast<int>(std::clamp<int64_t>(up, 0, INT_MAX));
     }
     pollfd source = {fd, POLLIN, 0};
     const int ready = poll(&source, 1, milliseconds);
     if (ready > 0) return true;
-    if (ready == 0 && absl::Now() >= deadline) return false;
+    if (ready == 0 && MonotonicNow() >= deadline) return false;
     if (ready < 0 && errno != EINTR) return false;
   }
 }
@@ -159,7 +160,7 @@ std::optional<int> Subprocess::Poll() {
 }
 
 std::optional<int> Subprocess::Wait(absl::Duration timeout) {
-  if (!exit_.has_value()) WaitReadable(pid_fd_, absl::Now() + timeout);
+  if (!exit_.has_value()) WaitReadable(pid_fd_, MonotonicNow() + timeout);
   return Poll();
 }
 
@@ -168,7 +169,7 @@ void Subprocess::Signal(int signal_number) {
 }
 
 absl::StatusOr<std::string> Subprocess::ReadLine(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = MonotonicNow() + timeout;
   while (true) {
     const size_t newline = buffer_.find('\n');
     if (newline != std::string::npos) {

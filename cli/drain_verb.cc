@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/grpc_transport.h"
 #include "cli/status_client.h"
@@ -33,12 +34,12 @@ bool IsMember(const v1::StatusResponse& status, const std::string& member) {
 }
 
 absl::Status WaitUntilGone(const StatusClient& client, const std::string& member, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = MonotonicNow() + timeout;
   while (true) {
     const auto status = client.Get(kDeadline);
     if (!status.ok()) return status.status();
     if (!IsMember(*status, member)) return absl::OkStatus();
-    if (absl::Now() >= deadline) {
+    if (MonotonicNow() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat(member, " is asked to leave and is there still after ", absl::FormatDuration(timeout)));
     }
@@ -47,7 +48,7 @@ absl::Status WaitUntilGone(const StatusClient& client, const std::string& member
 }
 
 absl::Status DrainMember(const DrainOptions& options) {
-  if (const auto address = ParseHostPort(options.address); !address.ok()) {
+  if (const auto address = ParseAddresses(options.address); !address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
   }
   absl::Duration timeout;

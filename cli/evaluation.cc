@@ -4,87 +4,28 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/config.h"
+#include "cli/checkpoint_policy.h"
 #include "cli/episode_policy.h"
 #include "cli/evaluation_episodes.h"
 #include "cli/recorded_episode.h"
 #include "cli/render_episode.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
-#include "learner/checkpoint.h"
 #include "model/env_config.h"
 #include "model/policy.h"
 
 namespace skein {
 namespace {
 
-using TensorsByName = std::map<std::string, torch::Tensor>;
-
-absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (fs::exists(path + "/manifest.json", ignored) || fs::exists(path + "/DONE", ignored)) {
-    auto checkpoint = LoadCheckpoint(path);
-    if (!checkpoint.ok()) return checkpoint.status();
-    return FoundCheckpoint{.path = path, .checkpoint = *std::move(checkpoint), .warnings = {}};
-  }
-  if (!fs::is_directory(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such folder; give a checkpoint's or a run's"));
-  }
-  const bool is_run = fs::is_directory(path + "/checkpoints", ignored);
-  return LoadNewestCheckpoint(is_run ? path + "/checkpoints" : path);
-}
-
-absl::StatusOr<torch::Tensor> Take(const TensorsByName& tensors, const std::string& name,
-                                   const std::vector<int64_t>& shape) {
-  const auto it = tensors.find(name);
-  if (it == tensors.end()) return absl::DataLossError(absl::StrCat("tensor ", name, " is missing"));
-  if (it->second.sizes() != torch::IntArrayRef(shape)) {
-    return absl::DataLossError(absl::StrCat("tensor ", name, ": got shape [", absl::StrJoin(it->second.sizes(), ", "),
-                                            "], want [", absl::StrJoin(shape, ", "), "]"));
-  }
-  return it->second;
-}
-
-absl::StatusOr<std::shared_ptr<const Policy>> RebuildPolicy(const Checkpoint& checkpoint, const v1::RunConfig& config,
-                                                            const EnvSpec& spec) {
-  const ActorCriticOptions options = MakeActorCriticOptions(config.model(), spec);
-  auto network = std::make_shared<ActorCritic>(options, config.seed());
-  const TensorsByName tensors(checkpoint.model.begin(), checkpoint.model.end());
-  for (auto& [name, parameter] : network->PolicyParameters()) {
-    const auto saved = Take(tensors, name, parameter.sizes().vec());
-    if (!saved.ok()) return saved.status();
-    torch::Tensor target = parameter;
-    target.copy_(*saved);
-  }
-  if (!config.model().normalize_observations()) {
-    return std::make_shared<const Policy>(checkpoint.iteration, network, ObsScale::Identity(options.obs_size));
-  }
-  const auto count = tensors.find("obs_normalizer.count");
-  if (count == tensors.end() || count->second.numel() != 1) {
-    return absl::DataLossError("tensor obs_normalizer.count is missing or not a single number");
-  }
-  const auto mean = Take(tensors, "obs_normalizer.mean", {options.obs_size});
-  if (!mean.ok()) return mean.status();
-  const auto variance = Take(tensors, "obs_normalizer.variance", {options.obs_size});
-  if (!variance.ok()) return variance.status();
-  RunningMoments moments(options.obs_size);
-  moments.Restore(count->second.item<double>(), mean->to(torch::kFloat64), variance->to(torch::kFloat64));
-  return std::make_shared<const Policy>(checkpoint.iteration, network, ObsScale::From(moments));
-}
-
-class CheckpointPolicy : public EpisodePolicy {
+class CheckpointActor : public EpisodePolicy {
  public:
-  CheckpointPolicy(std::shared_ptr<const Policy> policy, EnvSpec spec)
+  CheckpointActor(std::shared_ptr<const Policy> policy, EnvSpec spec)
       : policy_(std::move(policy)), spec_(std::move(spec)) {}
 
   void Begin(uint32_t, uint32_t count) override { rows_ = int64_t{count} * spec_.num_agents; }
@@ -144,33 +85,21 @@ struct Match {
 };
 
 absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, EvaluationResult* result) {
-  const auto found = FindCheckpoint(options.checkpoint);
-  if (!found.ok()) return found.status();
-  const std::string& env_id = found->checkpoint.env_id;
-  if (!options.env_id.empty() && options.env_id != env_id) {
+  const auto loaded = LoadCheckpointPolicy(options.checkpoint);
+  if (!loaded.ok()) return loaded.status();
+  if (!options.env_id.empty() && options.env_id != loaded->spec.id) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--env: got ", options.env_id, ", but ", found->path, " is of ", env_id));
+        absl::StrCat("--env: got ", options.env_id, ", but ", loaded->path, " is of ", loaded->spec.id));
   }
-  v1::RunConfig config;
-  if (absl::Status status = MergeYaml(found->checkpoint.config_yaml, found->path + " (configuration)", &config);
-      !status.ok()) {
-    return absl::DataLossError(status.message());
-  }
-  ApplyDefaults(&config);
   Match match;
-  match.env = MakeVectorEnvOptions(env_id, config, options.seed);
-  const auto spec = FindEnvSpec(env_id, match.env.env);
-  if (!spec.ok()) return spec.status();
-  match.spec = *spec;
-  auto policy = RebuildPolicy(found->checkpoint, config, *spec);
-  if (!policy.ok())
-    return absl::Status(policy.status().code(), absl::StrCat(found->path, ": ", policy.status().message()));
-  match.policy = std::make_unique<CheckpointPolicy>(*std::move(policy), *spec);
+  match.env = MakeVectorEnvOptions(loaded->spec.id, loaded->config, options.seed);
+  match.spec = loaded->spec;
+  match.policy = std::make_unique<CheckpointActor>(loaded->policy, loaded->spec);
   result->policy = "checkpoint";
-  result->checkpoint = found->path;
-  result->digest = CheckpointDigest(found->checkpoint);
-  result->env_steps = found->checkpoint.env_steps;
-  result->warnings = found->warnings;
+  result->checkpoint = loaded->path;
+  result->digest = loaded->digest;
+  result->env_steps = loaded->env_steps;
+  result->warnings = loaded->warnings;
   return match;
 }
 

@@ -35,6 +35,7 @@ absl::Status RunSome(EpisodePolicy& policy, const VectorEnv::Options& options, u
     envs.Observe(obs.data());
     policy.Act(obs.data(), action.data());
     const VectorEnv::StepResult step = envs.Step(action.data());
+    if (!envs.failure().ok()) return envs.failure();
     for (uint32_t e = 0; e < count; ++e) {
       if (ended[e] || !(step.terminated[e] || step.truncated[e])) continue;
       ended[e] = true;

@@ -13,7 +13,7 @@ namespace skein {
 
 // Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`. num_envs of
 // `options` is not read. The states of episode `recording->episode` are noted in `recording`, unless it is null.
-// InvalidArgument, Internal: as VectorEnv::Make.
+// InvalidArgument, Internal: as VectorEnv::Make. Internal: an environment failed.
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
                          RecordedEpisode* recording, EvaluationResult* result);
 

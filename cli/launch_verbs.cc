@@ -4,7 +4,10 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/credentials.h"
 #include "base/exit_code.h"
+#include "base/host_port.h"
 #include "base/subprocess.h"
 #include "cli/training_session.h"
 #include "cli/usage.h"
@@ -29,6 +32,9 @@ int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string&
       ParseLearners(flags.learners, least_learners, flags.learners == "auto" && !one ? CountVisibleGpus() : 0);
   if (!learners.ok()) return ReportAndExitCode(command.c_str(), learners.status());
   options.learners = *learners;
+  if (const absl::Status exposed = CheckExposure(JoinHostPort(options.host, options.port)); !exposed.ok()) {
+    return ReportAndExitCode(command.c_str(), absl::InvalidArgumentError(absl::StrCat("--host: ", exposed.message())));
+  }
   return RunTraining(options, command, ProgramFolder());
 }
 
@@ -103,8 +109,9 @@ void AddHead(CLI::App* app, Action* action) {
       ->capture_default_str();
   verb->footer(
       "Without --envs the run has the environments of two runners.\n"
-      "Example:\n  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0\n"
-      "  skein worker --address HEAD:7070          (on every node that helps)");
+      "Example:\n  skein certs init credentials\n"
+      "  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0 --token-file credentials/token\n"
+      "  skein worker --address HEAD:7070 --token-file credentials/token          (on every node that helps)");
   verb->callback([flags, action] { *action = [flags] { return Launch(*flags, 0, "skein head"); }; });
 }
 

@@ -10,41 +10,101 @@
 #include "base/exit_code.h"
 
 namespace skein {
+namespace {
+
+// How long a rank that was started again may outlive those that have finished the run.
+constexpr absl::Duration kEndTogether = absl::Seconds(2);
+
+// It was killed, crashed or lost the others: nothing that would happen again at once.
+bool IsLoss(int code) { return code == kExitTryAgain || code > 128; }
+
+}  // namespace
 
 std::string LearnerName(uint32_t rank, uint32_t ranks) {
   return ranks <= 1 ? "learner" : absl::StrCat("learner-", rank);
 }
 
-absl::Status LearnerGroup::Start(const Options& options, const RunDirectory& directory) {
+absl::Status LearnerGroup::Start(const Options& options, const RunDirectory* directory) {
+  options_ = options;
+  directory_ = directory;
+  slots_.resize(options.ranks);
   for (uint32_t rank = 0; rank < options.ranks; ++rank) {
-    const std::string name = LearnerName(rank, options.ranks);
-    auto child = Child::Start({.name = name,
-                               .program = options.program,
-                               .arguments = options.arguments,
-                               .log_path = directory.log_path(name),
-                               .torch_threads = options.torch_threads,
-                               .extra_env = {absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", options.ranks),
-                                             absl::StrCat("LOCAL_RANK=", rank)}});
-    if (!child.ok()) return child.status();
-    children_.push_back(*std::move(child));
-    if (absl::Status s = directory.NoteChild(children_.back()->process().pid()); !s.ok()) return s;
+    if (absl::Status s = StartRank(rank); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
 
+absl::Status LearnerGroup::StartRank(uint32_t rank) {
+  const std::string name = LearnerName(rank, options_.ranks);
+  Slot& slot = slots_[rank];
+  std::vector<std::string> arguments = options_.arguments;
+  if (slot.started_again) {
+    auto resume = std::find(arguments.begin(), arguments.end(), "--resume");
+    if (resume != arguments.end() && ++resume != arguments.end()) *resume = "auto";
+  }
+  auto child = Child::Start({.name = name,
+                             .program = options_.program,
+                             .arguments = arguments,
+                             .log_path = directory_->log_path(name),
+                             .torch_threads = options_.torch_threads,
+                             .extra_env = {absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", options_.ranks),
+                                           absl::StrCat("LOCAL_RANK=", rank)}});
+  if (!child.ok()) return child.status();
+  slot.child = *std::move(child);
+  return directory_->NoteChild(slot.child->process().pid());
+}
+
+bool LearnerGroup::SomeFinished() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.code() == 0; });
+}
+
+absl::StatusOr<std::vector<std::string>> LearnerGroup::Mend(absl::Duration now) {
+  std::vector<std::string> told;
+  if (ending_ || slots_.size() < 2) return told;
+  if (SomeFinished()) {
+    // The run is over: who was away meanwhile need not come back, and waits for nobody.
+    if (!finished_at_) finished_at_ = now;
+    for (Slot& slot : slots_) {
+      if (slot.started_again && slot.child != nullptr && now - *finished_at_ > kEndTogether) {
+        slot.child->process().Signal(SIGTERM);
+      }
+    }
+    return told;
+  }
+  for (uint32_t rank = 0; rank < slots_.size(); ++rank) {
+    Slot& slot = slots_[rank];
+    if (slot.child == nullptr) {
+      if (now < slot.restart_at) continue;
+      slot.started_again = true;
+      ++restarts_;
+      if (absl::Status s = StartRank(rank); !s.ok()) return s;
+      continue;
+    }
+    const std::optional<int> code = slot.code();
+    if (!code || !IsLoss(*code) || !slot.budget.Take(now)) continue;
+    told.push_back(absl::StrCat("starting again: ", slot.child->DescribeExit(*code)));
+    slot.restart_at = now + slot.backoff.Next();
+    slot.child = nullptr;
+  }
+  return told;
+}
+
 bool LearnerGroup::AllEnded() const {
-  return std::all_of(children_.begin(), children_.end(),
-                     [](const auto& child) { return child->process().Poll().has_value(); });
+  const bool over = ending_ || SomeFinished();
+  return std::all_of(slots_.begin(), slots_.end(),
+                     [over](const Slot& slot) { return slot.child == nullptr ? over : slot.code().has_value(); });
 }
 
 std::optional<LearnerGroup::Failure> LearnerGroup::FindFailure(bool stopped) const {
   const Child* found = nullptr;
   int found_code = 0;
-  for (const auto& child : children_) {
-    const int code = child->process().Poll().value_or(0);
+  const bool finished = SomeFinished();
+  for (const Slot& slot : slots_) {
+    const int code = slot.code().value_or(0);
     if (code == 0 || (stopped && (code == kExitTryAgain || code == 128 + SIGTERM))) continue;
+    if (finished && slot.started_again) continue;  // It came too late.
     if (found != nullptr && (found_code != kExitTryAgain || code == kExitTryAgain)) continue;
-    found = child.get();
+    found = slot.child.get();
     found_code = code;
   }
   if (found == nullptr) return std::nullopt;
@@ -52,12 +112,17 @@ std::optional<LearnerGroup::Failure> LearnerGroup::FindFailure(bool stopped) con
 }
 
 void LearnerGroup::Signal(int signal_number) {
-  for (const auto& child : children_) child->process().Signal(signal_number);
+  ending_ = true;
+  for (const Slot& slot : slots_) {
+    if (slot.child != nullptr) slot.child->process().Signal(signal_number);
+  }
 }
 
 bool LearnerGroup::WaitForAll(absl::Duration timeout) {
   const absl::Duration until = MonotonicNow() + timeout;
-  for (const auto& child : children_) child->process().Wait(std::max(until - MonotonicNow(), absl::ZeroDuration()));
+  for (const Slot& slot : slots_) {
+    if (slot.child != nullptr) slot.child->process().Wait(std::max(until - MonotonicNow(), absl::ZeroDuration()));
+  }
   return AllEnded();
 }
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein: the command people type.
+#include <map>
+#include <string>
+
 #include "CLI/CLI.hpp"
+#include "base/credential_flags.h"
+#include "base/exit_code.h"
+#include "base/log.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "env/registry.h"
@@ -21,6 +27,18 @@ int main(int argc, char** argv) {
   skein::AddBench(&app, &action);
   skein::AddTune(&app, &action);
   skein::AddEnvs(&app, &action);
+  skein::AddCerts(&app, &action);
+  std::map<std::string, skein::CredentialFiles> credentials;  // By verb: of those that connect or listen.
+  for (const char* verb : {"train", "head", "worker", "status", "top", "drain"}) {
+    skein::AddCredentialFlags(app.get_subcommand(verb), &credentials[verb]);
+  }
   if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+  skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
+  const std::string verb = app.get_subcommands().front()->get_name();
+  // What the others start or ask is on the loopback, for themselves.
+  if (credentials.count(verb) == 0) skein::ForgetCredentialVariables();
+  if (const absl::Status status = skein::UseCredentials(credentials[verb]); !status.ok()) {
+    return skein::ReportAndExitCode(("skein " + verb).c_str(), status);
+  }
   return action();
 }

@@ -65,6 +65,7 @@ std::string MemberState(const v1::MemberStatus& member) {
   if (member.draining()) return "draining";
   if (member.seconds_since_heartbeat() >= kSilentSeconds) return "silent";
   if (member.role() == "actor" && member.learner_id().empty()) return "no learner";
+  if (member.degraded()) return "degraded";
   if (member.report().starving_seconds() >= kStarvingSeconds) return "starving";
   return "up";
 }

@@ -12,7 +12,8 @@
 // (base/printable.h) reaches the terminal. Pure functions.
 namespace skein {
 
-// "draining", "silent" (for 3 s and more), "no learner", "starving" (learner: for 1 s and more), or "up".
+// "draining", "silent" (for 3 s and more), "no learner", "degraded" (actor: its data have not passed for longer than a
+// lease), "starving" (learner: for 1 s and more), or "up".
 std::string MemberState(const v1::MemberStatus& member);
 
 // Actor: versions that the newest policy it has is behind the newest one published, by reports that may be a heartbeat

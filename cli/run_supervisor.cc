@@ -10,12 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/grpc_transport.h"
+#include "base/restart_budget.h"
 #include "base/run_state_name.h"
-#include "cli/restart_budget.h"
 
 namespace skein {
 namespace {
@@ -83,7 +84,7 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
     outcome.exit_code = ExitCodeOf(status);
     outcome.failure = std::string(status.message());
   } else {
-    while (Watch(&outcome) && !stop.WaitForNotificationWithTimeout(kTick)) continue;
+    while (Watch(&outcome) && !stop.HasBeenNotified()) absl::SleepFor(kTick);
   }
   // Learners first: rank 0 writes a checkpoint and reports its last figures to the coordinator.
   const bool elsewhere = options_.learners == 0 && outcome.exit_code == 0 && !FinishedElsewhere(last_status_);
@@ -121,6 +122,7 @@ absl::Status RunSupervisor::StartCoordinator() {
                                            "--http", JoinHostPort(options_.host, options_.http_port),  //
                                            "--run-dir", directory_->path(),                            //
                                            "--run-id", options_.run_id,                                //
+                                           "--new-session",                                            //
                                            "--announce-host", options_.announce_host,                  //
                                            "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                              .log_path = directory_->log_path("coordinator"),
@@ -178,7 +180,7 @@ absl::Status RunSupervisor::StartLearners() {
                                         "--timeout", "30s",                                           //
                                         "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                           .torch_threads = options_.torch_threads},
-                         *directory_);
+                         directory_);
 }
 
 absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
@@ -199,6 +201,12 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
 }
 
 bool RunSupervisor::Watch(Outcome* outcome) {
+  const auto mended = learners_.Mend(MonotonicNow());
+  if (!mended.ok()) {
+    Fail(ExitCodeOf(mended.status()), std::string(mended.status().message()), outcome);
+    return false;
+  }
+  for (const std::string& what : *mended) display_->Say(what);
   if (auto failure = learners_.FindFailure(false)) {
     // It may only have lost the one that failed, which then is about to end as well.
     if (failure->code == kExitTryAgain && !learners_.AllEnded()) {

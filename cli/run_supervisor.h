@@ -23,8 +23,8 @@ namespace skein {
 
 // Runs one session of a run on this machine: coordinator, learner ranks and actors as child processes.
 //   start coordinator -> read its addresses -> learners, actors -> watch, once a second ask for status -> stop all
-// An actor that dies is restarted after a back-off, at most three times a minute; one that was drained stays away; any
-// other death ends the session.
+// An actor that dies, or one of several learner ranks, is restarted after a back-off, at most three times a minute; an
+// actor that was drained stays away; any other death ends the session.
 // Without learners of its own it tells people how to start them and goes on until they have finished the run.
 // Not thread-safe. All children have ended when Run() returns.
 class RunSupervisor {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -10,7 +11,8 @@
 
 namespace skein {
 
-// What people ask of a coordinator: how its run is doing, and that an actor should leave. Thread-safe.
+// What people ask of a coordinator: how its run is doing, and that an actor should leave. Of several addresses, with
+// commas between, the first that answers counts. Thread-safe.
 class StatusClient {
  public:
   explicit StatusClient(const std::string& address);
@@ -25,9 +27,12 @@ class StatusClient {
  private:
   // A status that says where nobody answered.
   absl::Status Explain(const absl::Status& status) const;
+  // The first answer that is not that nobody is there.
+  template <typename Call>
+  absl::Status Ask(absl::Duration deadline, Call call) const;
 
   const std::string address_;
-  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  std::vector<std::unique_ptr<v1::Coordinator::Stub>> stubs_;  // One for each address.
 };
 
 }  // namespace skein

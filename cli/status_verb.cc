@@ -22,7 +22,7 @@ struct StatusOptions {
 };
 
 absl::Status PrintStatus(const StatusOptions& options) {
-  if (const auto address = ParseHostPort(options.address); !address.ok()) {
+  if (const auto address = ParseAddresses(options.address); !address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
   }
   const auto status = StatusClient(options.address).Get(absl::Seconds(3));

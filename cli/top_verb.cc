@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/grpc_transport.h"
 #include "base/shutdown.h"
@@ -90,10 +91,10 @@ class Stop {
 
   // Whether a signal, or with `keys` q, came within `timeout`.
   bool Wait(absl::Duration timeout, bool keys) {
-    const absl::Time until = absl::Now() + timeout;
+    const absl::Duration until = MonotonicNow() + timeout;
     while (true) {
       pollfd fds[2] = {{pipe_[0], POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-      const absl::Duration left = std::max(until - absl::Now(), absl::ZeroDuration());
+      const absl::Duration left = std::max(until - MonotonicNow(), absl::ZeroDuration());
       const int ready = poll(fds, keys ? 2 : 1, static_cast<int>(absl::ToInt64Milliseconds(left)));
       if (signal_.signalled()) return true;
       if (ready <= 0) {
@@ -118,7 +119,7 @@ winsize TerminalSize() {
 }
 
 absl::Status Show(const TopOptions& options) {
-  if (const auto address = ParseHostPort(options.address); !address.ok()) {
+  if (const auto address = ParseAddresses(options.address); !address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
   }
   absl::Duration interval;

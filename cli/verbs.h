@@ -21,5 +21,6 @@ void AddEval(CLI::App* app, Action* action);
 void AddBench(CLI::App* app, Action* action);
 void AddTune(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
+void AddCerts(CLI::App* app, Action* action);
 
 }  // namespace skein

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/credentials.h"
 #include "base/exit_code.h"
 #include "base/grpc_transport.h"
 #include "base/subprocess.h"
@@ -47,12 +48,15 @@ uint32_t AutomaticRunners(const std::string& address, uint32_t cores) {
 }
 
 absl::Status RunWorker(const WorkerOptions& options) {
-  const auto address = ParseHostPort(options.address);
+  const auto address = ParseAddresses(options.address);
   if (!address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
   }
   if (const auto metrics = ParseHostPort(options.metrics); !metrics.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--metrics: ", metrics.status().message()));
+  }
+  if (const absl::Status exposed = CheckExposure(options.metrics); !exposed.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--metrics: ", exposed.message()));
   }
   absl::Duration timeout;
   if (!absl::ParseDuration(options.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
@@ -77,7 +81,9 @@ void AddWorker(CLI::App* app, Action* action) {
   verb->add_option("--metrics", options->metrics,
                    "Where to serve /metrics; by default for this node only, 0.0.0.0:0 for all")
       ->capture_default_str();
-  verb->footer("Example:\n  skein worker --address 10.0.0.1:7070 --runners 8 --metrics 0.0.0.0:0");
+  verb->footer(
+      "Example:\n  skein worker --address 10.0.0.1:7070 --runners 8 --metrics 0.0.0.0:0 --token-file "
+      "credentials/token");
   verb->callback(
       [options, action] { *action = [options] { return ReportAndExitCode("skein worker", RunWorker(*options)); }; });
 }

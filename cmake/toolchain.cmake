@@ -40,3 +40,6 @@ if(SKEIN_SANITIZE)
   add_compile_options(-fsanitize=${SKEIN_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${SKEIN_SANITIZE})
 endif()
+if(SKEIN_FUZZ)  # Clang: everything tells libFuzzer what it ran, and the first finding ends the process.
+  add_compile_options(-O1 -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
+endif()

@@ -26,6 +26,10 @@ std::vector<std::pair<uint64_t, uint32_t>> Descending(const std::map<uint32_t, u
 
 }  // namespace
 
+void Assignment::Restore(const std::string& actor, uint32_t runners, uint32_t rank) {
+  actors_[actor] = {std::max(runners, 1u), rank, rank};
+}
+
 std::vector<Assignment::Move> Assignment::Update(const std::set<uint32_t>& ranks,
                                                  const std::map<std::string, uint32_t>& actors) {
   ranks_ = ranks;

@@ -39,6 +39,9 @@ class Assignment {
     bool starvation = false;  // Else for balance, or because `from` is gone.
   };
 
+  // An actor that fed `rank` under a coordinator before this one. To be called before the first Update().
+  void Restore(const std::string& actor, uint32_t runners, uint32_t rank);
+
   // Brings the assignment up to date with the ranks that are live now and with the runners of the live actors (0 counts
   // as 1). To be called at each change: a rank that goes and returns between two calls keeps its actors.
   std::vector<Move> Update(const std::set<uint32_t>& ranks, const std::map<std::string, uint32_t>& actors);

@@ -24,7 +24,6 @@ absl::Status Check(const BarrierArrival& arrival) {
     return absl::InvalidArgumentError(
         absl::StrCat("a barrier's name has 1 to ", Barriers::kMaxNameBytes, " bytes; got ", arrival.name.size()));
   }
-  if (arrival.generation == 0) return absl::InvalidArgumentError("barrier generations are counted from 1; got 0");
   if (arrival.timeout <= absl::ZeroDuration() || arrival.timeout > Barriers::kMaxTimeout) {
     return absl::InvalidArgumentError(absl::StrCat("a barrier's timeout must be above 0 and at most ",
                                                    absl::FormatDuration(Barriers::kMaxTimeout), "; got ",
@@ -53,8 +52,9 @@ void ReplyToAll(const Arrived& arrived, const BarrierReply& reply, std::vector<B
 
 }  // namespace
 
-void Barriers::Arrive(const BarrierArrival& arrival, const std::set<std::string>& live, MonotonicTime now,
+void Barriers::Arrive(const BarrierArrival& asked, const std::set<std::string>& live, MonotonicTime now,
                       std::vector<BarrierReply>* replies) {
+  BarrierArrival arrival = asked;
   if (absl::Status status = Check(arrival); !status.ok()) {
     replies->push_back({arrival.waiter, status, {}, {}});
     return;
@@ -68,9 +68,13 @@ void Barriers::Arrive(const BarrierArrival& arrival, const std::set<std::string>
     return;
   }
   Barrier& barrier = barriers_[key];
+  if (arrival.generation == 0) {
+    arrival.generation = barrier.rounds.empty() ? barrier.opened_generation + 1 : barrier.rounds.begin()->first;
+  }
   if (arrival.generation <= barrier.opened_generation) {
     if (arrival.generation == barrier.opened_generation && barrier.may_repeat.count(arrival.member_id) > 0) {
-      replies->push_back({arrival.waiter, absl::OkStatus(), barrier.opened_members, barrier.opened_payloads});
+      replies->push_back({arrival.waiter, absl::OkStatus(), barrier.opened_members, barrier.opened_payloads,
+                          barrier.opened_generation});
     } else {
       replies->push_back({arrival.waiter, Passed(arrival.name, arrival.generation, barrier.opened_generation), {}, {}});
     }
@@ -98,10 +102,10 @@ void Barriers::Arrive(const BarrierArrival& arrival, const std::set<std::string>
   Arrival& own = round.arrived[arrival.member_id];
   own.waiters.push_back(arrival.waiter);
   own.payload = arrival.payload;
-  OpenWhatIsComplete(arrival.name, &barrier, replies);
+  OpenWhatIsComplete(key, &barrier, replies);
 }
 
-void Barriers::OpenWhatIsComplete(const std::string& name, Barrier* barrier, std::vector<BarrierReply>* replies) {
+void Barriers::OpenWhatIsComplete(const Key& key, Barrier* barrier, std::vector<BarrierReply>* replies) {
   auto& rounds = barrier->rounds;
   for (auto it = rounds.begin(); it != rounds.end();) {
     const Round& round = it->second;
@@ -109,6 +113,7 @@ void Barriers::OpenWhatIsComplete(const std::string& name, Barrier* barrier, std
       ++it;
       continue;
     }
+    changed_.insert(key);
     barrier->opened_generation = it->first;
     barrier->opened_members.clear();
     barrier->opened_payloads.clear();
@@ -118,9 +123,10 @@ void Barriers::OpenWhatIsComplete(const std::string& name, Barrier* barrier, std
     }
     barrier->may_repeat = {barrier->opened_members.begin(), barrier->opened_members.end()};
     for (auto lower = rounds.begin(); lower != it; ++lower) {
-      ReplyToAll(lower->second.arrived, {0, Passed(name, lower->first, it->first), {}, {}}, replies);
+      ReplyToAll(lower->second.arrived, {0, Passed(key.second, lower->first, it->first), {}, {}}, replies);
     }
-    ReplyToAll(round.arrived, {0, absl::OkStatus(), barrier->opened_members, barrier->opened_payloads}, replies);
+    ReplyToAll(round.arrived, {0, absl::OkStatus(), barrier->opened_members, barrier->opened_payloads, it->first},
+               replies);
     it = rounds.erase(rounds.begin(), std::next(it));
   }
 }
@@ -155,7 +161,9 @@ void Barriers::AddMember(v1::Role role, const std::string& id) {
 
 void Barriers::RemoveMembers(const std::set<std::string>& ids, std::vector<BarrierReply>* replies) {
   for (auto& [key, barrier] : barriers_) {
-    for (const std::string& id : ids) barrier.may_repeat.erase(id);
+    for (const std::string& id : ids) {
+      if (barrier.may_repeat.erase(id) > 0) changed_.insert(key);
+    }
     for (auto it = barrier.rounds.begin(); it != barrier.rounds.end();) {
       Round& round = it->second;
       for (const std::string& id : ids) {
@@ -172,14 +180,42 @@ void Barriers::RemoveMembers(const std::set<std::string>& ids, std::vector<Barri
       }
       it = round.arrived.empty() ? barrier.rounds.erase(it) : std::next(it);
     }
-    OpenWhatIsComplete(key.second, &barrier, replies);
+    OpenWhatIsComplete(key, &barrier, replies);
   }
 }
 
 void Barriers::ForgetRole(v1::Role role) {
   for (auto it = barriers_.begin(); it != barriers_.end();) {
-    it = it->first.first == role && it->second.rounds.empty() ? barriers_.erase(it) : std::next(it);
+    const bool forget = it->first.first == role && it->second.rounds.empty();
+    if (forget && it->second.opened_generation > 0) changed_.insert(it->first);
+    it = forget ? barriers_.erase(it) : std::next(it);
   }
+}
+
+std::vector<store::BarrierRecord> Barriers::TakeChanged() {
+  std::vector<store::BarrierRecord> records;
+  for (const Key& key : changed_) {
+    store::BarrierRecord& record = records.emplace_back();
+    record.set_role(key.first);
+    record.set_name(key.second);
+    const auto found = barriers_.find(key);
+    if (found == barriers_.end()) continue;
+    const Barrier& barrier = found->second;
+    record.set_opened_generation(barrier.opened_generation);
+    record.mutable_members()->Add(barrier.opened_members.begin(), barrier.opened_members.end());
+    record.mutable_payloads()->Add(barrier.opened_payloads.begin(), barrier.opened_payloads.end());
+    record.mutable_may_repeat()->Add(barrier.may_repeat.begin(), barrier.may_repeat.end());
+  }
+  changed_.clear();
+  return records;
+}
+
+void Barriers::Restore(const store::BarrierRecord& record) {
+  Barrier& barrier = barriers_[{record.role(), record.name()}];
+  barrier.opened_generation = record.opened_generation();
+  barrier.opened_members = {record.members().begin(), record.members().end()};
+  barrier.opened_payloads = {record.payloads().begin(), record.payloads().end()};
+  barrier.may_repeat = {record.may_repeat().begin(), record.may_repeat().end()};
 }
 
 // "1 of 3 arrived; absent: learner-1"; with a number "1 of 3 arrived, 2 missing; absent: learner-1, learner-2 (gone)".

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "coordinator/monotonic_time.h"
 #include "skein/v1/coordinator_service.pb.h"
+#include "store/record.pb.h"
 
 namespace skein {
 
@@ -23,6 +24,7 @@ struct BarrierReply {
   absl::Status status;
   std::vector<std::string> members;   // If ok: who took part, ordered by id.
   std::vector<std::string> payloads;  // Of each of them.
+  uint64_t generation = 0;            // The one that opened.
 };
 
 struct BarrierArrival {
@@ -30,7 +32,7 @@ struct BarrierArrival {
   v1::Role role = v1::ROLE_UNSPECIFIED;
   std::string member_id;
   std::string name;
-  uint64_t generation = 0;
+  uint64_t generation = 0;  // 0 = the lowest that somebody waits at, else the one after the last that opened.
   absl::Duration timeout;
   uint32_t participants = 0;  // How many it takes; 0 = those that are live.
   std::string payload;
@@ -71,6 +73,11 @@ class Barriers {
   // somebody waits at stay.
   void ForgetRole(v1::Role role);
 
+  // What a successor must know, so that who asks again gets the same answer: barriers whose newest opening, or who may
+  // ask for it again, has changed since the last call; those that are forgotten have generation 0.
+  std::vector<store::BarrierRecord> TakeChanged();
+  void Restore(const store::BarrierRecord& record);
+
   // Ends what has reached its deadline; returns how many barriers that were.
   int Tick(MonotonicTime now, std::vector<BarrierReply>* replies);
 
@@ -102,9 +109,10 @@ class Barriers {
   using Key = std::pair<v1::Role, std::string>;
 
   static std::string AbsenceOf(const Round& round);
-  static void OpenWhatIsComplete(const std::string& name, Barrier* barrier, std::vector<BarrierReply>* replies);
+  void OpenWhatIsComplete(const Key& key, Barrier* barrier, std::vector<BarrierReply>* replies);
 
   std::map<Key, Barrier> barriers_;
+  std::set<Key> changed_;  // Since TakeChanged().
 };
 
 }  // namespace skein

@@ -7,8 +7,12 @@
 
 #include "absl/strings/str_format.h"
 #include "base/config.h"
+#include "base/credentials.h"
 #include "base/grpc_transport.h"
+#include "base/host_port.h"
+#include "coordinator/etcd_client.h"
 #include "coordinator/http.h"
+#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
@@ -27,16 +31,53 @@ std::string ReachableHost(const std::string& listen, const std::string& announce
   return IsWildcard(host) ? "127.0.0.1" : host;
 }
 
+// Opens the store and completes `state` with what is kept there; nullptr: nothing is kept.
+absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& options,
+                                                      const Coordinator::Hooks& hooks,
+                                                      CoordinatorState::Options* state) {
+  const absl::StatusOr<HostPort> listen = ParseHostPort(options.listen);
+  if (!listen.ok()) return listen.status();
+  StoreOptions kept;
+  kept.url = options.store;
+  kept.run_directory = options.run_directory;
+  kept.address = JoinHostPort(ReachableHost(options.listen, options.announce_host), listen->port);
+  kept.standby = options.standby;
+  kept.lease = absl::Seconds(state->config.coordinator().lease_seconds());
+  kept.cancel = hooks.cancel;
+  kept.on_wait = hooks.on_wait;
+  kept.on_lost = hooks.on_lost;
+  // A standby should not find out at its turn that it cannot or may not listen.
+  for (const std::string& address : {options.listen, options.http}) {
+    if (absl::Status status = CheckExposure(address); !status.ok()) return status;
+  }
+  if (absl::Status status = CheckCanListen(*listen); !status.ok()) return status;
+  auto store = OpenStore(kept);
+  if (!store.ok() || *store == nullptr) return store;
+  absl::Status status = TakeOver(store->get(), state->start_epoch, state);
+  if (!status.ok() && !options.store.empty()) return status;
+  if (!status.ok()) {
+    spdlog::error("the coordinator's state is not kept: {}", std::string(status.message()));
+    return nullptr;
+  }
+  return store;
+}
+
 }  // namespace
 
 absl::Status CoordinatorOptions::Validate() const {
   for (const std::string& address : {listen, http}) {
     if (absl::Status status = ParseHostPort(address).status(); !status.ok()) return status;
   }
-  return absl::OkStatus();
+  if (IsEtcdAddress(store) && ParseHostPort(listen)->port == 0) {
+    return absl::InvalidArgumentError("--listen: with etcd a coordinator needs a port that its members know: not 0");
+  }
+  StoreOptions kept;
+  kept.url = store;
+  kept.standby = standby;
+  return ValidateStore(kept);
 }
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options, Hooks hooks) {
   absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, options.overrides, 1);
   if (!config.ok()) return config.status();
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
@@ -47,20 +88,26 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->sampler_ = std::make_unique<ResourceSampler>(
       coordinator->registry_.get(), absl::Seconds(config->logging().utilization_interval_seconds()));
   CoordinatorState::Options state;
-  state.run_id = options.run_id.empty() ? RandomRunId() : options.run_id;
+  state.run_id = options.run_id;
   state.run_directory = options.run_directory;
   state.config = *std::move(config);
   state.start_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+  state.new_session = options.new_session;
+  auto store = OpenState(options, hooks, &state);
+  if (!store.ok()) return store.status();
+  coordinator->store_ = *std::move(store);
+  if (state.run_id.empty()) state.run_id = RandomRunId();
   coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
   coordinator->service_ = std::make_unique<CoordinatorService>(
       std::move(state), options.announce_host, coordinator->metrics_.get(),
       [scaler = coordinator->scaler_.get(), metrics = coordinator->metrics_.get()](const v1::StatusResponse& status) {
         metrics->SetWantedActors(scaler->Observe(status));
-      });
+      },
+      coordinator->store_.get());
 
   int grpc_port = 0;
-  absl::StatusOr<std::unique_ptr<grpc::Server>> grpc =
-      StartGrpcServer(options.listen, {coordinator->service_.get(), coordinator->scaler_.get()}, &grpc_port);
+  absl::StatusOr<std::unique_ptr<grpc::Server>> grpc = StartGrpcServer(
+      options.listen, {coordinator->service_.get(), coordinator->scaler_.get()}, &grpc_port, kControlPlaneLimits);
   if (!grpc.ok()) return grpc.status();
   coordinator->grpc_ = *std::move(grpc);
   coordinator->grpc_address_ = JoinHostPort(ReachableHost(options.listen, options.announce_host), grpc_port);
@@ -86,6 +133,7 @@ void Coordinator::Stop() {
   if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   http_.reset();
   grpc_.reset();
+  store_.reset();
 }
 
 }  // namespace skein

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cancellation.h"
 #include "base/http_server.h"
 #include "base/resource_sampler.h"
 #include "coordinator/external_scaler.h"
 #include "coordinator/metrics.h"
+#include "coordinator/saved_run.h"
 #include "coordinator/service.h"
 #include "grpcpp/server.h"
 #include "prometheus/registry.h"
@@ -22,20 +25,32 @@ struct CoordinatorOptions {
   std::vector<std::string> overrides;  // KEY=VALUE, over the file.
   std::string listen = "127.0.0.1:7070";
   std::string http = "127.0.0.1:0";
-  std::string run_directory;  // Only shown.
-  std::string run_id;         // Empty = random.
+  std::string run_directory;  // Shown; and the state is kept there, unless `store` says otherwise.
+  std::string run_id;         // Empty = that of the state that is kept, else random.
   std::string announce_host;  // How others reach this node; empty = the host it listens on.
   bool exit_with_parent = false;
+  std::string store;         // Where the state is kept: "" = in run_directory, "none", a folder, "etcd://...".
+  bool standby = false;      // With etcd: waits until the primary is gone.
+  bool new_session = false;  // Members of a coordinator before this one are gone.
 
-  // InvalidArgument: an address is not host:port.
+  // InvalidArgument: an address is not host:port, `store` or `standby` cannot be, etcd without a port of one's own.
   absl::Status Validate() const;
 };
 
 // The coordinator of one run, listening. Threads: gRPC's, the HTTP server's, the barrier timer, the resource sampler.
 class Coordinator {
  public:
-  // NotFound, InvalidArgument: the configuration. Unavailable: an address cannot be listened on.
-  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options);
+  struct Hooks {
+    Cancellation* cancel = nullptr;  // Ends the wait of a standby; not owned, not used after Start().
+    std::function<void(const std::string& why)> on_wait;  // Once, if it has to wait to be the primary.
+    std::function<void(const absl::Status&)> on_lost;     // It is not the primary any more: on any thread, once.
+  };
+  // NotFound, InvalidArgument: the configuration. Unavailable: an address cannot be listened on, or the state is
+  // another coordinator's. Cancelled. Others as the store.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options, Hooks hooks);
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options) {
+    return Start(options, Hooks());
+  }
   ~Coordinator() { Stop(); }
 
   // Ends waiting calls, then open connections; joins all threads. Idempotent.
@@ -54,6 +69,7 @@ class Coordinator {
   std::unique_ptr<CoordinatorMetrics> metrics_;
   std::unique_ptr<ResourceSampler> sampler_;
   std::unique_ptr<ExternalScaler> scaler_;
+  std::unique_ptr<StateStore> store_;
   std::unique_ptr<CoordinatorService> service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<HttpServer> http_;

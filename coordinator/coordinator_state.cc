@@ -15,8 +15,6 @@ bool IsFinal(v1::RunState state) {
   return state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED;
 }
 
-bool LeadsRun(const Member& member) { return member.role == v1::ROLE_LEARNER && member.rank == 0; }
-
 uint32_t RanksOf(const v1::JoinRequest& request) { return std::max(request.ranks(), 1u); }
 
 absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id) {
@@ -57,7 +55,7 @@ Member MemberOf(const v1::JoinRequest& request) {
   return member;
 }
 
-v1::MemberStatus StatusOf(const Member& member, MonotonicTime now) {
+v1::MemberStatus StatusOf(const Member& member, MonotonicTime now, absl::Duration lease) {
   v1::MemberStatus status;
   status.set_member_id(member.id);
   status.set_role(RoleName(member.role));
@@ -70,6 +68,8 @@ v1::MemberStatus StatusOf(const Member& member, MonotonicTime now) {
   status.set_rank(member.rank);
   status.set_draining(member.draining);
   *status.mutable_report() = member.report;
+  status.set_degraded(member.role == v1::ROLE_ACTOR &&
+                      member.report.undelivered_seconds() > absl::ToDoubleSeconds(lease));
   return status;
 }
 
@@ -78,11 +78,61 @@ v1::MemberStatus StatusOf(const Member& member, MonotonicTime now) {
 CoordinatorState::CoordinatorState(Options options)
     : options_(std::move(options)),
       lease_(absl::Seconds(options_.config.coordinator().lease_seconds())),
-      membership_(lease_, options_.start_epoch << 10) {
+      has_predecessor_(options_.saved.has_value()),
+      membership_(lease_, options_.start_epoch << 10, has_predecessor_ ? options_.saved->run.last_actor() : 0) {
   progress_.set_state(v1::RUN_STATE_STARTING);
   progress_.set_target_env_steps(options_.config.total_steps());
   progress_.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
   progress_.set_eta_seconds(-1);
+  if (has_predecessor_) Restore(*options_.saved);
+}
+
+void CoordinatorState::Restore(const SavedState& saved) {
+  if (saved.progress) {
+    progress_ = saved.progress->progress();
+    last_error_ = saved.progress->last_error();
+  }
+  for (const store::MemberRecord& record : saved.members) {
+    Member member = MemberOf(record, absl::ZeroDuration());
+    if (member.learner && !member.draining) assignment_.Restore(member.id, member.runners, *member.learner);
+    membership_.Restore(std::move(member));
+  }
+  for (const store::BarrierRecord& record : saved.barriers) barriers_.Restore(record);
+  if (saved.progress && membership_.members().count(saved.progress->leader()) > 0) {
+    leader_ = saved.progress->leader();
+  } else if (membership_.FindLearner(0) == nullptr) {
+    LoseLearner();
+  }
+  Effects nobody_was_told;
+  UpdateAssignment(&nobody_was_told);
+  progress_changed_ = false;
+  next_deadline_ = membership_.NextExpiry();
+}
+
+StateChange CoordinatorState::RunChange() const {
+  store::RunRecord run;
+  run.set_run_id(options_.run_id);
+  run.set_config_checksum(ChecksumOf(options_.config));
+  run.set_epoch(options_.start_epoch);
+  run.set_last_actor(membership_.last_actor());
+  return PutRun(run);
+}
+
+void CoordinatorState::RecordMember(const std::string& id, Effects* effects) const {
+  effects->records.push_back(PutMember(membership_.members().at(id)));
+}
+
+void CoordinatorState::AddRecords(Effects* effects) {
+  for (const store::BarrierRecord& barrier : barriers_.TakeChanged()) {
+    effects->records.push_back(barrier.opened_generation() > 0 ? PutBarrier(barrier)
+                                                               : RemoveBarrier(barrier.role(), barrier.name()));
+  }
+  if (!std::exchange(progress_changed_, false)) return;
+  store::ProgressRecord progress;
+  *progress.mutable_progress() = progress_;
+  progress.set_last_error(last_error_);
+  progress.set_leader(leader_);
+  effects->records.push_back(PutProgress(progress));
 }
 
 absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& request, MonotonicTime now,
@@ -95,15 +145,19 @@ absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& r
   ++joins_;
   effects->changes.push_back({MembershipChange::kJoined, member});
   next_deadline_ = std::min(next_deadline_, now + lease_);
+  progress_changed_ = progress_changed_ || member.role == v1::ROLE_LEARNER;
   if (member.role == v1::ROLE_LEARNER) last_error_.clear();
-  if (LeadsRun(member)) {
+  if (leader_.empty() && Leads(member)) {
     progress_.set_state(v1::RUN_STATE_STARTING);
     progress_.clear_last_error();
   }
   // A rank that starts again counts its meetings from 1, and so do the others that have to with it.
   if (member.role == v1::ROLE_LEARNER) barriers_.ForgetRole(v1::ROLE_LEARNER);
   barriers_.AddMember(member.role, member.id);
+  RecordMember(member.id, effects);
+  if (member.role == v1::ROLE_ACTOR) effects->records.push_back(RunChange());
   UpdateAssignment(effects);
+  AddRecords(effects);
 
   v1::JoinResponse response;
   response.set_member_id(member.id);
@@ -120,11 +174,18 @@ absl::StatusOr<v1::HeartbeatResponse> CoordinatorState::Heartbeat(const v1::Hear
                                                                   MonotonicTime now, Effects* effects) {
   Tick(now, effects);
   absl::StatusOr<Member*> member = membership_.Find(request.member_id(), request.generation());
-  if (!member.ok()) return member.status();
+  if (!member.ok()) {
+    const bool of_another = request.generation() > 0 && request.generation() <= options_.start_epoch << 10;
+    if (of_another && !has_predecessor_ && !options_.new_session) {
+      effects->state_was_lost = !std::exchange(lost_state_noticed_, true);
+    }
+    return member.status();
+  }
   (*member)->last_heartbeat = now;
   TakeReports(*member, request.has_report() ? &request.report() : nullptr,
               request.has_progress() ? &request.progress() : nullptr);
   if ((*member)->role == v1::ROLE_LEARNER) ServeStarving(now, effects);
+  AddRecords(effects);
   v1::HeartbeatResponse response;
   response.set_run_state(progress_.state());
   response.set_learner_address(LearnerAddressOf(request.member_id()));
@@ -135,7 +196,9 @@ absl::StatusOr<v1::HeartbeatResponse> CoordinatorState::Heartbeat(const v1::Hear
 absl::Status CoordinatorState::Drain(const std::string& member_id, MonotonicTime now, Effects* effects) {
   Tick(now, effects);
   if (absl::Status status = membership_.Drain(member_id, assignment_.RankOf(member_id)); !status.ok()) return status;
+  RecordMember(member_id, effects);
   UpdateAssignment(effects);
+  AddRecords(effects);
   return absl::OkStatus();
 }
 
@@ -147,6 +210,7 @@ void CoordinatorState::Leave(const v1::LeaveRequest& request, MonotonicTime now,
               request.has_progress() ? &request.progress() : nullptr);
   ++leaves_;
   Depart({*member}, MembershipChange::kLeft, effects);
+  AddRecords(effects);
 }
 
 void CoordinatorState::Arrive(WaiterId waiter, const v1::BarrierRequest& request, MonotonicTime now, Effects* effects) {
@@ -165,6 +229,7 @@ void CoordinatorState::Arrive(WaiterId waiter, const v1::BarrierRequest& request
                     request.participants(), request.payload()},
                    membership_.IdsOf(role), now, &effects->replies);
   next_deadline_ = std::min(next_deadline_, barriers_.NextDeadline());
+  AddRecords(effects);
 }
 
 void CoordinatorState::Tick(MonotonicTime now, Effects* effects) {
@@ -175,11 +240,13 @@ void CoordinatorState::Tick(MonotonicTime now, Effects* effects) {
     if (member.role == v1::ROLE_LEARNER && last_error_.empty() && !IsFinal(progress_.state())) {
       last_error_ = absl::StrCat(member.id, " on ", member.host, " (pid ", member.pid, ") was silent for ",
                                  absl::FormatDuration(lease_), ": its lease has ended");
+      progress_changed_ = true;
     }
   }
   Depart(expired, MembershipChange::kExpired, effects);
   effects->barriers_timed_out += barriers_.Tick(now, &effects->replies);
   next_deadline_ = std::min(membership_.NextExpiry(), barriers_.NextDeadline());
+  AddRecords(effects);
 }
 
 // Of members that membership_ has taken out already.
@@ -189,7 +256,8 @@ void CoordinatorState::Depart(const std::vector<Member>& members, MembershipChan
   for (const Member& member : members) {
     ids.insert(member.id);
     effects->changes.push_back({kind, member});
-    if (LeadsRun(member)) LoseLearner();
+    effects->records.push_back(skein::RemoveMember(member.id));
+    if (Leads(member)) LoseLearner();
   }
   barriers_.RemoveMembers(ids, &effects->replies);
   for (v1::Role role : {v1::ROLE_LEARNER, v1::ROLE_ACTOR}) {
@@ -198,7 +266,24 @@ void CoordinatorState::Depart(const std::vector<Member>& members, MembershipChan
   UpdateAssignment(effects);
 }
 
+// Rank 0 unless another one has said that it does.
+bool CoordinatorState::Leads(const Member& member) const {
+  if (member.role != v1::ROLE_LEARNER) return false;
+  return leader_.empty() ? member.rank == 0 : member.id == leader_;
+}
+
+// Of several ranks one leads; another one does once that is gone, or once it knows of more steps. A rank that was
+// silent for long may still believe that it leads.
+bool CoordinatorState::TakesOver(const Member& member, const v1::RunProgress& progress) const {
+  if (Leads(member)) return true;
+  if (member.role != v1::ROLE_LEARNER) return false;
+  const bool nobody_leads = leader_.empty() && membership_.FindLearner(0) == nullptr;
+  return nobody_leads || progress.env_steps() > progress_.env_steps();
+}
+
 void CoordinatorState::LoseLearner() {
+  leader_.clear();
+  progress_changed_ = true;
   if (!IsFinal(progress_.state())) progress_.set_state(v1::RUN_STATE_STARTING);
   progress_.set_env_steps_per_second_10s(0);
   progress_.set_env_steps_per_second_60s(0);
@@ -211,9 +296,11 @@ void CoordinatorState::TakeReports(Member* member, const v1::MemberReport* repor
     NoteError(member->id, member->report.last_error(), report->last_error());
     member->report = *report;
   }
-  if (progress != nullptr && LeadsRun(*member)) {
+  if (progress != nullptr && TakesOver(*member, *progress)) {
+    leader_ = member->id;
     NoteError(member->id, progress_.last_error(), progress->last_error());
     const v1::RunState before = progress_.state();
+    progress_changed_ = true;
     progress_ = *progress;
     if (progress_.state() == v1::RUN_STATE_UNSPECIFIED) progress_.set_state(before);
   }
@@ -221,7 +308,9 @@ void CoordinatorState::TakeReports(Member* member, const v1::MemberReport* repor
 
 // A member repeats its last error in every report: only a new one counts.
 void CoordinatorState::NoteError(const std::string& member_id, const std::string& before, const std::string& now) {
-  if (!now.empty() && now != before && last_error_.empty()) last_error_ = absl::StrCat(member_id, ": ", now);
+  if (now.empty() || now == before || !last_error_.empty()) return;
+  last_error_ = absl::StrCat(member_id, ": ", now);
+  progress_changed_ = true;
 }
 
 void CoordinatorState::UpdateAssignment(Effects* effects) {
@@ -237,6 +326,11 @@ void CoordinatorState::UpdateAssignment(Effects* effects) {
   const std::vector<Assignment::Move> moves = assignment_.Update(ranks, actors);
   actor_moves_ += moves.size();
   effects->moves.insert(effects->moves.end(), moves.begin(), moves.end());
+  for (const auto& [id, runners] : actors) {
+    if (const Member* member = membership_.SetLearner(id, assignment_.RankOf(id)); member != nullptr) {
+      effects->records.push_back(PutMember(*member));
+    }
+  }
 }
 
 void CoordinatorState::ServeStarving(MonotonicTime now, Effects* effects) {
@@ -248,6 +342,9 @@ void CoordinatorState::ServeStarving(MonotonicTime now, Effects* effects) {
   if (!move) return;
   ++actor_moves_;
   effects->moves.push_back(*move);
+  if (const Member* member = membership_.SetLearner(move->actor, move->to); member != nullptr) {
+    effects->records.push_back(PutMember(*member));
+  }
 }
 
 const Member* CoordinatorState::LearnerOf(const std::string& actor) const {
@@ -270,7 +367,7 @@ v1::StatusResponse CoordinatorState::Status(MonotonicTime now) const {
   status.set_state(progress_.state());
   *status.mutable_progress() = progress_;
   for (const auto& [id, member] : membership_.members()) {
-    *status.add_members() = StatusOf(member, now);
+    *status.add_members() = StatusOf(member, now, lease_);
     const Member* learner = LearnerOf(id);
     if (learner != nullptr) status.mutable_members()->rbegin()->set_learner_id(learner->id);
   }

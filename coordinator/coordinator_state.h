@@ -10,6 +10,7 @@
 #include "coordinator/barrier.h"
 #include "coordinator/membership.h"
 #include "coordinator/monotonic_time.h"
+#include "coordinator/state_records.h"
 #include "skein/v1/coordinator_service.pb.h"
 
 namespace skein {
@@ -26,6 +27,10 @@ struct Effects {
   std::vector<MembershipChange> changes;  // In their order, for logs and metrics.
   std::vector<Assignment::Move> moves;    // Actors that got another learner.
   int barriers_timed_out = 0;
+  // To be kept for a successor; before the replies are given, as what they say must still be so after a restart.
+  std::vector<StateChange> records;
+  // Once: a member of a coordinator before this one has called, and this one knows nothing of that coordinator's state.
+  bool state_was_lost = false;
 };
 
 // The whole control plane as a deterministic state machine: (state, event, now) -> (state, answer, effects).
@@ -40,8 +45,14 @@ class CoordinatorState {
     // Milliseconds of the wall clock at the start. Generations count from start_epoch << 10, so that those of a
     // restarted coordinator are higher than any of the one before.
     uint64_t start_epoch = 0;
+    // What a coordinator before this one kept of the same run: its members live on, with a whole lease from now.
+    std::optional<SavedState> saved;
+    bool new_session = false;  // Nobody is expected to call who was a member of a coordinator before.
   };
   explicit CoordinatorState(Options options);
+
+  // The record that a successor takes its epoch from; to be kept before the first event.
+  StateChange RunChange() const;
 
   // Addresses are complete already. FailedPrecondition: protocol major, run id or number of ranks differs (names both).
   // AlreadyExists: a learner with that rank is alive. InvalidArgument: no role, a learner without data_address or with
@@ -74,9 +85,15 @@ class CoordinatorState {
   size_t barrier_absentees() const { return barriers_.absentees(); }
 
  private:
+  void Restore(const SavedState& saved);
+  // Adds what this event has changed of members' learners, barriers and progress.
+  void AddRecords(Effects* effects);
+  void RecordMember(const std::string& id, Effects* effects) const;
   void Depart(const std::vector<Member>& members, MembershipChange::Kind kind, Effects* effects);
   void TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress);
   void NoteError(const std::string& member_id, const std::string& before, const std::string& now);
+  bool Leads(const Member& member) const;
+  bool TakesOver(const Member& member, const v1::RunProgress& progress) const;
   void LoseLearner();
   void UpdateAssignment(Effects* effects);
   void ServeStarving(MonotonicTime now, Effects* effects);
@@ -85,13 +102,17 @@ class CoordinatorState {
 
   const Options options_;
   const absl::Duration lease_;
+  const bool has_predecessor_;  // And knows what it knew.
   Membership membership_;
   Assignment assignment_;
   Barriers barriers_;
   MonotonicTime next_deadline_ = absl::InfiniteDuration();
 
-  v1::RunProgress progress_;  // As last reported by learner rank 0; its state is the run's.
-  std::string last_error_;    // The first since a learner joined.
+  std::string leader_;             // The learner that told progress last, if it is live.
+  v1::RunProgress progress_;       // As it told; its state is the run's.
+  std::string last_error_;         // The first since a learner joined.
+  bool progress_changed_ = false;  // Or last_error_, since AddRecords().
+  bool lost_state_noticed_ = false;
   uint64_t joins_ = 0;
   uint64_t leaves_ = 0;
   uint64_t expirations_ = 0;

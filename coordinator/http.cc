@@ -12,18 +12,20 @@ namespace skein {
 namespace {
 
 nlohmann::json Target(const std::string& address, const std::string& role, const std::string& member,
-                      const std::string& run) {
-  return {{"targets", {address}}, {"labels", {{"role", role}, {"member", member}, {"run", run}}}};
+                      const std::string& run, bool tls) {
+  nlohmann::json labels = {{"role", role}, {"member", member}, {"run", run}};
+  if (tls) labels["__scheme__"] = "https";
+  return {{"targets", {address}}, {"labels", std::move(labels)}};
 }
 
 }  // namespace
 
-std::string ScrapeTargets(const v1::StatusResponse& status, const std::string& own_address) {
+std::string ScrapeTargets(const v1::StatusResponse& status, const std::string& own_address, bool tls) {
   const std::string& run = status.run_name().empty() ? status.run_id() : status.run_name();
-  nlohmann::json targets = nlohmann::json::array({Target(own_address, "coordinator", "coordinator", run)});
+  nlohmann::json targets = nlohmann::json::array({Target(own_address, "coordinator", "coordinator", run, tls)});
   for (const v1::MemberStatus& member : status.members()) {
     if (member.metrics_address().empty()) continue;
-    targets.push_back(Target(member.metrics_address(), member.role(), member.member_id(), run));
+    targets.push_back(Target(member.metrics_address(), member.role(), member.member_id(), run, tls));
   }
   // Names may come from anywhere: what is not UTF-8 is replaced, not thrown.
   return targets.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -51,9 +53,11 @@ void ServePages(HttpServer* server, PageSources sources, const std::string& own_
   server->Handle("/api/history", [sources] { return Response{200, kJson, sources.history(History::kMostPoints)}; });
   server->Handle("/api/history/recent", [sources] { return Response{200, kJson, sources.history(kRecentPoints)}; });
   server->Handle("/sd/prometheus", [sources, own_address] {
-    return Response{200, kJson, ScrapeTargets(sources.status(), own_address)};
+    return Response{200, kJson, ScrapeTargets(sources.status(), own_address, ProcessCredentials().has_tls())};
   });
-  server->Handle("/healthz", [] { return Response{200, "text/plain", "ok\n"}; });
+  for (const char* path : {"/healthz", "/readyz"}) {
+    server->Handle(path, [] { return Response{200, "text/plain", "ok\n"}; });
+  }
 }
 
 }  // namespace skein

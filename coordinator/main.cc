@@ -5,8 +5,12 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "base/cancellation.h"
+#include "base/credential_flags.h"
 #include "base/exit_code.h"
 #include "base/log.h"
 #include "base/shutdown.h"
@@ -17,7 +21,7 @@ namespace {
 
 constexpr char kProgram[] = "skein-coordinator";
 
-void AddFlags(CLI::App* app, CoordinatorOptions* options, std::string* log_json) {
+void AddFlags(CLI::App* app, CoordinatorOptions* options, CredentialFiles* credentials, std::string* log_json) {
   app->add_option("--config", options->config_path, "Run configuration (YAML); what it leaves open gets its default")
       ->type_name("FILE");
   app->add_option("--set", options->overrides, "Any setting as a.b=value; may be repeated, comes last")
@@ -29,27 +33,72 @@ void AddFlags(CLI::App* app, CoordinatorOptions* options, std::string* log_json)
   app->add_option("--http", options->http, "Address for the status page and metrics")
       ->type_name("HOST:PORT")
       ->capture_default_str();
-  app->add_option("--run-dir", options->run_directory, "Run directory, to be shown in the status")->type_name("DIR");
-  app->add_option("--run-id", options->run_id, "Id of the run; random if empty")->type_name("ID");
+  app->add_option("--run-dir", options->run_directory, "Run directory, shown in the status; the state is kept there")
+      ->type_name("DIR");
+  app->add_option("--run-id", options->run_id, "Id of the run; default: that of the state that is kept, else random")
+      ->type_name("ID");
   app->add_option("--announce-host", options->announce_host, "Host name or address others reach this node by")
       ->type_name("HOST");
   app->add_option("--log-json", *log_json, "File for the log, one JSON object a line")->type_name("FILE");
+  app->add_option("--store", options->store,
+                  "Where the state is kept for a successor: a folder (default: in the run directory), none, or "
+                  "etcd://host:port[,host:port]/prefix")
+      ->type_name("STORE");
+  app->add_flag("--standby", options->standby, "With etcd: wait for as long as another coordinator is the primary");
+  app->add_flag("--new-session", options->new_session,
+                "Members of a coordinator before this one have ended: forget them");
+  AddCredentialFlags(app, credentials);
   app->add_flag("--exit-with-parent", options->exit_with_parent, "Stop when the parent process ends");
-  app->footer("Example: skein-coordinator --config run.yaml --listen 0.0.0.0:7070 --announce-host node1");
+  app->footer(
+      "Example: skein-coordinator --config run.yaml --listen 0.0.0.0:7070 --announce-host node1 --token-file token\n"
+      "With a standby, on two nodes: ... --store etcd://node3:2379/skein/run --standby");
 }
 
+// The first of two reasons to stop: a signal (OK), or that this coordinator is not the primary any more.
+class StopReason {
+ public:
+  explicit StopReason(absl::Notification* stop) : stop_(stop) {}
+  void Note(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (stop_->HasBeenNotified()) return;
+    why_ = why;
+    stop_->Notify();
+  }
+  absl::Status why() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return why_;
+  }
+
+ private:
+  absl::Notification* const stop_;
+  mutable absl::Mutex mu_;
+  absl::Status why_ ABSL_GUARDED_BY(mu_);
+};
+
 absl::Status Run(const CoordinatorOptions& options, ShutdownSignal* signal) {
-  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Start(options);
-  if (!coordinator.ok()) return coordinator.status();
-  std::printf("coordinator listening grpc=%s http=http://%s/\n", (*coordinator)->grpc_address().c_str(),
-              (*coordinator)->http_address().c_str());
-  std::fflush(stdout);
   absl::Notification stop;
-  signal->OnSignal([&stop] { stop.Notify(); });
+  StopReason reason(&stop);
+  Cancellation cancel;
+  signal->OnSignal([&cancel] { cancel.Cancel(); });
+  Coordinator::Hooks hooks;
+  hooks.cancel = &cancel;
+  hooks.on_wait = [](const std::string& why) {
+    std::printf("coordinator standby: %s\n", why.c_str());
+    std::fflush(stdout);
+  };
+  hooks.on_lost = [&reason](const absl::Status& why) { reason.Note(why); };
+  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Start(options, hooks);
+  signal->OnSignal({});
+  if (absl::IsCancelled(coordinator.status())) return absl::OkStatus();  // A standby that was told to end.
+  if (!coordinator.ok()) return coordinator.status();
+  std::printf("coordinator listening grpc=%s http=%s://%s/\n", (*coordinator)->grpc_address().c_str(),
+              ProcessCredentials().has_tls() ? "https" : "http", (*coordinator)->http_address().c_str());
+  std::fflush(stdout);
+  signal->OnSignal([&reason] { reason.Note(absl::OkStatus()); });
   stop.WaitForNotification();
   signal->OnSignal({});
   (*coordinator)->Stop();
-  return absl::OkStatus();
+  return reason.why();
 }
 
 }  // namespace
@@ -58,9 +107,10 @@ absl::Status Run(const CoordinatorOptions& options, ShutdownSignal* signal) {
 int main(int argc, char** argv) {
   skein::ShutdownSignal signal;
   skein::CoordinatorOptions options;
+  skein::CredentialFiles credentials;
   std::string log_json;
   CLI::App app("The control plane of one run: membership, barriers, status page, metrics.", skein::kProgram);
-  skein::AddFlags(&app, &options, &log_json);
+  skein::AddFlags(&app, &options, &credentials, &log_json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -70,7 +120,8 @@ int main(int argc, char** argv) {
   }
   skein::InitLog(skein::kProgram, log_json);
   if (options.exit_with_parent) skein::ExitWithParent();
-  absl::Status status = options.Validate();
+  absl::Status status = skein::UseCredentials(credentials);
+  if (status.ok()) status = options.Validate();
   if (status.ok()) status = skein::Run(options, &signal);
   return skein::ReportAndExitCode(skein::kProgram, status);
 }

@@ -60,8 +60,24 @@ absl::StatusOr<const Member*> Membership::Join(Member member, MonotonicTime now)
   return &members_.emplace(std::move(id), std::move(member)).first->second;
 }
 
+void Membership::Restore(Member member) {
+  std::string id = member.id;
+  members_.emplace(std::move(id), std::move(member));
+}
+
+const Member* Membership::SetLearner(const std::string& id, std::optional<uint32_t> learner) {
+  Member& member = members_.at(id);
+  if (member.learner == learner) return nullptr;
+  member.learner = learner;
+  return &member;
+}
+
 absl::StatusOr<Member*> Membership::Find(const std::string& id, uint64_t generation) {
   auto found = members_.find(id);
+  if (found == members_.end() && generation > 0 && generation <= last_generation_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("\"", id, "\" is no longer a member: generation ", generation, " is stale; join again"));
+  }
   if (found == members_.end()) {
     return absl::NotFoundError(absl::StrCat("\"", id, "\" is not a member of this run; join again"));
   }

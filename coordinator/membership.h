@@ -34,6 +34,7 @@ struct Member {
   v1::MemberReport report;
   bool draining = false;                 // Was asked to leave.
   std::optional<uint32_t> last_learner;  // Draining: the rank it fed then, where it delivers what it has begun.
+  std::optional<uint32_t> learner;       // Actors: the rank it feeds, as kept for a successor of the coordinator.
 };
 
 // Who is in the run. A member lives until it leaves or has been silent for a whole lease.
@@ -41,15 +42,22 @@ struct Member {
 // Pure: no clock, no I/O. Not thread-safe.
 class Membership {
  public:
-  // Generations start above `last_generation`.
-  Membership(absl::Duration lease, uint64_t last_generation) : lease_(lease), last_generation_(last_generation) {}
+  // Generations start above `last_generation`, numbers in actors' ids above `last_actor`.
+  Membership(absl::Duration lease, uint64_t last_generation, uint64_t last_actor = 0)
+      : lease_(lease), last_generation_(last_generation), last_actor_(last_actor) {}
 
   // Gives `member` its id, generation and lease. REQUIRES: member.role is a learner's or an actor's.
   // AlreadyExists: a learner with that rank is alive. FailedPrecondition: a live learner has another number of ranks
   // (names both).
   absl::StatusOr<const Member*> Join(Member member, MonotonicTime now);
 
-  // The live member. NotFound: no such member. FailedPrecondition: it has joined again since.
+  // Takes back a member that a coordinator before had; no other has its id.
+  void Restore(Member member);
+  // Notes which rank an actor feeds: the actor if that is news, else nullptr. REQUIRES: it is a live member.
+  const Member* SetLearner(const std::string& id, std::optional<uint32_t> learner);
+
+  // The live member. NotFound: there was no such member. FailedPrecondition: `generation` is stale: that member's lease
+  // has ended, it has left, or it has joined again since.
   absl::StatusOr<Member*> Find(const std::string& id, uint64_t generation);
 
   // Asks an actor to leave; again changes nothing. `learner` is the rank it feeds, if there is one. NotFound: there is
@@ -68,11 +76,12 @@ class Membership {
   const Member* FindLearner(uint32_t rank) const;  // nullptr: it is not alive.
   std::set<std::string> IdsOf(v1::Role role) const;
   const std::map<std::string, Member>& members() const { return members_; }
+  uint64_t last_actor() const { return last_actor_; }
 
  private:
   absl::Duration lease_;
   uint64_t last_generation_;
-  uint64_t last_actor_ = 0;
+  uint64_t last_actor_;
   std::map<std::string, Member> members_;
 };
 

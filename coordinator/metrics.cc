@@ -48,6 +48,9 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
     roles_[role] = {&members.Add(labels), &joins.Add(labels), &leaves.Add(labels), &expirations.Add(labels)};
   }
   heartbeats_ = &CounterFamily(registry, "skein_coordinator_heartbeats_total", "Heartbeats of live members.").Add({});
+  state_write_errors_ = &CounterFamily(registry, "skein_coordinator_state_write_errors_total",
+                                       "Attempts to keep the coordinator's state for a successor that failed.")
+                             .Add({});
   refusals_ = &CounterFamily(registry, "skein_coordinator_refusals_total", "Calls refused, by call and status code.");
   barrier_waiters_ = OneGauge(registry, "skein_coordinator_barrier_waiters", "Calls waiting at barriers now.");
   barrier_absentees_ = OneGauge(registry, "skein_coordinator_barrier_absentees",
@@ -70,8 +73,9 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   learner_runners_->Add({{"learner", LearnerId(0)}});
   run_info_ = &GaugeFamily(registry, "skein_coordinator_run_info", "Always 1; the labels name the run.");
   auto& states = GaugeFamily(registry, "skein_coordinator_run_state", "1 for the state the run is in, else 0.");
-  for (v1::RunState state : {v1::RUN_STATE_STARTING, v1::RUN_STATE_WAITING_FOR_DATA, v1::RUN_STATE_TRAINING,
-                             v1::RUN_STATE_FINISHED, v1::RUN_STATE_STOPPED, v1::RUN_STATE_FAILED}) {
+  for (v1::RunState state :
+       {v1::RUN_STATE_STARTING, v1::RUN_STATE_WAITING_FOR_DATA, v1::RUN_STATE_TRAINING, v1::RUN_STATE_FINISHED,
+        v1::RUN_STATE_STOPPED, v1::RUN_STATE_FAILED, v1::RUN_STATE_BLOCKED}) {
     run_states_[state] = &states.Add({{"state", RunStateName(state)}});
   }
   auto& steps = GaugeFamily(registry, "skein_coordinator_run_account_env_steps",
@@ -99,6 +103,8 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   efficiency_ = OneGauge(registry, "skein_coordinator_run_efficiency_ratio",
                          "Env steps trained on per second, over 60 s, over that sum; NaN = not known.");
   eta_ = OneGauge(registry, "skein_coordinator_run_eta_seconds", "Estimated time to the end; negative = unknown.");
+  degraded_members_ = OneGauge(registry, "skein_coordinator_degraded_members",
+                               "Actors whose lease lives and whose data have not passed for longer than a lease.");
   wanted_actors_ = OneGauge(registry, "skein_coordinator_wanted_actors",
                             "Actors with which the learner would wait for data a fifth of its time.");
 }
@@ -138,11 +144,14 @@ void CoordinatorMetrics::RunReported(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
   run_info_->Add({{"run_id", status.run_id()}, {"run", status.run_name()}, {"env", status.env_id()}}).Set(1);
   std::map<std::string, double> runners;
+  int degraded = 0;
   for (const v1::MemberStatus& member : status.members()) {
     if (member.role() == RoleName(v1::ROLE_LEARNER)) runners[member.member_id()] += 0;
+    if (member.degraded()) ++degraded;
     if (!member.learner_id().empty()) runners[member.learner_id()] += std::max(member.runners(), 1u);
   }
   for (const auto& [learner, count] : runners) learner_runners_->Add({{"learner", learner}}).Set(count);
+  degraded_members_->Set(degraded);
   for (auto& [state, gauge] : run_states_) gauge->Set(state == status.state() ? 1 : 0);
   const v1::StepAccount& account = progress.account();
   run_steps_["collected"]->Set(account.collected());

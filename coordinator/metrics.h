@@ -24,6 +24,7 @@ class CoordinatorMetrics {
   void MemberChanged(const MembershipChange& change);
   void HeartbeatTaken() { heartbeats_->Increment(); }
   void CallRefused(const std::string& call, absl::StatusCode code);
+  void StateWriteFailed() { state_write_errors_->Increment(); }
   void BarrierWaitBegan() { barrier_waiters_->Increment(); }
   void BarrierWaitEnded(absl::Duration wait);
   void SetBarrierAbsentees(size_t absentees) { barrier_absentees_->Set(static_cast<double>(absentees)); }
@@ -46,6 +47,7 @@ class CoordinatorMetrics {
   prometheus::Family<prometheus::Counter>* refusals_;
   prometheus::Family<prometheus::Gauge>* run_info_;
   prometheus::Counter* heartbeats_;
+  prometheus::Counter* state_write_errors_;
   prometheus::Gauge* barrier_waiters_;
   prometheus::Gauge* barrier_absentees_;
   prometheus::Histogram* barrier_wait_;
@@ -66,6 +68,7 @@ class CoordinatorMetrics {
   prometheus::Gauge* wanted_actors_;
   prometheus::Gauge* limit_;
   prometheus::Gauge* efficiency_;
+  prometheus::Gauge* degraded_members_;
 };
 
 }  // namespace skein

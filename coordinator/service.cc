@@ -2,30 +2,22 @@
 #include "coordinator/service.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "base/call_authorization.h"
+#include "base/grpc_credentials.h"
 #include "base/grpc_transport.h"
+#include "base/history_recorder.h"
 #include "base/printable.h"
+#include "base/steady_wait.h"
+#include "coordinator/membership_log.h"
 #include "coordinator/peer_address.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
-
-void Log(const MembershipChange& change) {
-  const Member& member = change.member;
-  switch (change.kind) {
-    case MembershipChange::kJoined:
-      spdlog::info("{} joined from {}, pid {}, generation {}", member.id, member.host, member.pid, member.generation);
-      return;
-    case MembershipChange::kLeft:
-      spdlog::info("{} left", member.id);
-      return;
-    case MembershipChange::kExpired:
-      spdlog::warn("{} on {}, pid {}, fell silent: its lease has ended", member.id, member.host, member.pid);
-      return;
-  }
-}
 
 grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -39,13 +31,22 @@ grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const 
 // waiters_.
 class CoordinatorService::Waiter final : public grpc::ServerUnaryReactor {
  public:
-  Waiter(CoordinatorService* service, WaiterId id, v1::BarrierResponse* response, MonotonicTime arrived)
-      : service_(service), id_(id), response_(response), arrived_(arrived) {}
+  // gRPC keeps `request` and `response` until the call is done.
+  Waiter(CoordinatorService* service, WaiterId id, const v1::BarrierRequest* request, v1::BarrierResponse* response,
+         MonotonicTime arrived)
+      : service_(service), id_(id), request_(request), response_(response), arrived_(arrived) {}
 
   void OnCancel() override { service_->CancelWaiter(id_); }
   void OnDone() override { delete this; }
 
   MonotonicTime arrived() const { return arrived_; }
+  void Record(const BarrierReply& reply) const {
+    if (!reply.status.ok() || !HistoryIsOn()) return;
+    RecordHistory("barrier", {{"name", request_->name()},
+                              {"barrier_generation", reply.generation},
+                              {"member", request_->member_id()},
+                              {"members", absl::StrJoin(reply.members, " ")}});
+  }
   void End(const BarrierReply& reply) {
     if (reply.status.ok()) {
       response_->mutable_members()->Add(reply.members.begin(), reply.members.end());
@@ -57,6 +58,7 @@ class CoordinatorService::Waiter final : public grpc::ServerUnaryReactor {
  private:
   CoordinatorService* const service_;
   const WaiterId id_;
+  const v1::BarrierRequest* const request_;
   v1::BarrierResponse* const response_;
   const MonotonicTime arrived_;
 };
@@ -68,11 +70,18 @@ struct CoordinatorService::Outcome {
 
 CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::string announced_host,
                                        CoordinatorMetrics* metrics,
-                                       std::function<void(const v1::StatusResponse&)> on_report)
+                                       std::function<void(const v1::StatusResponse&)> on_report, StateStore* store)
     : announced_host_(std::move(announced_host)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
-      state_(std::move(options)) {
+      state_(std::move(options)),
+      store_(store) {
+  if (store_ != nullptr) {
+    // Before anybody is given a generation: a successor's must be higher.
+    const StateChange run = state_.RunChange();
+    NoteWrite(store_->Write({run}));
+    writer_ = std::make_unique<StateWriter>(store_, [this](const absl::Status& status) { NoteWrite(status); });
+  }
   Report();
   timer_ = std::thread([this] { RunTimer(); });
 }
@@ -92,9 +101,22 @@ void CoordinatorService::Shutdown() {
     waiter->End({id, absl::UnavailableError("the coordinator is shutting down"), {}, {}});
   }
   if (timer_.joinable()) timer_.join();
+  if (writer_ != nullptr) writer_->Stop();
 }
 
 MonotonicTime CoordinatorService::Now() const { return absl::FromChrono(std::chrono::steady_clock::now() - start_); }
+
+absl::Status CoordinatorService::CheckServing() const {
+  if (store_ == nullptr || store_->Serving()) return absl::OkStatus();
+  return absl::UnavailableError("this coordinator is not the primary any more");
+}
+
+absl::Status CoordinatorService::Admit(const grpc::CallbackServerContext& context, const char* call) {
+  if (absl::Status s = CheckServing(); !s.ok()) return s;
+  const absl::Status status = quota_.Take(context.peer(), Now());
+  if (!status.ok()) metrics_->CallRefused(call, status.code());
+  return status;
+}
 
 v1::StatusResponse CoordinatorService::Status() {
   absl::MutexLock lock(&mu_);
@@ -110,16 +132,42 @@ void CoordinatorService::Report() {
 CoordinatorService::Outcome CoordinatorService::Take(Effects effects) {
   metrics_->SetBarrierAbsentees(state_.barrier_absentees());
   Outcome outcome{std::move(effects), {}};
+  for (const MembershipChange& change : outcome.effects.changes) RecordChange(change);
   for (BarrierReply& reply : outcome.effects.replies) {
     auto found = waiters_.find(reply.waiter);
     if (found == waiters_.end()) continue;
+    found->second->Record(reply);
     outcome.ended.emplace_back(found->second, std::move(reply));
     waiters_.erase(found);
   }
   return outcome;
 }
 
+void CoordinatorService::NoteWrite(const absl::Status& status) {
+  if (!status.ok()) metrics_->StateWriteFailed();
+  if (!status.ok() && last_write_.ok()) {
+    spdlog::error("the coordinator's state cannot be kept, trying on: {}", std::string(status.message()));
+  }
+  if (status.ok() && !last_write_.ok()) spdlog::info("the coordinator's state is kept again");
+  last_write_ = status;
+}
+
+void CoordinatorService::KeepAndCarry(Outcome outcome) {
+  if (writer_ == nullptr || outcome.effects.records.empty()) {
+    Carry(std::move(outcome));
+    return;
+  }
+  std::vector<StateChange> records = std::exchange(outcome.effects.records, {});
+  const auto kept = std::make_shared<Outcome>(std::move(outcome));
+  writer_->Add(std::move(records), [this, kept] { Carry(std::move(*kept)); });
+}
+
 void CoordinatorService::Carry(Outcome outcome) {
+  if (outcome.effects.state_was_lost) {
+    spdlog::warn(
+        "a member of a coordinator before this one has called, and its state is not here: it was lost, members join "
+        "again");
+  }
   const MonotonicTime now = Now();
   for (const auto& [waiter, reply] : outcome.ended) {
     metrics_->BarrierWaitEnded(now - waiter->arrived());
@@ -132,7 +180,7 @@ void CoordinatorService::Carry(Outcome outcome) {
   metrics_->BarriersTimedOut(outcome.effects.barriers_timed_out);
   for (const MembershipChange& change : outcome.effects.changes) {
     metrics_->MemberChanged(change);
-    Log(change);
+    LogChange(change);
   }
   for (const Assignment::Move& move : outcome.effects.moves) {
     metrics_->ActorMoved(move);
@@ -158,8 +206,11 @@ absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinReque
 
 grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                                    v1::JoinResponse* response) {
+  if (absl::Status s = Admit(*context, "Join"); !s.ok()) return FinishNow(context, s);
   absl::StatusOr<v1::JoinRequest> complete = Complete(*request, context->peer());
-  absl::Status status = complete.status();
+  absl::Status status = CheckCertificateName(
+      *context, request->role() == v1::ROLE_LEARNER ? kLearnerName : kActorName);  // A role is not a matter of choice.
+  if (status.ok()) status = complete.status();
   if (status.ok()) {
     Effects effects;
     Outcome outcome;
@@ -170,7 +221,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
       status = joined.status();
       if (joined.ok()) *response = *std::move(joined);
     }
-    Carry(std::move(outcome));
+    KeepAndCarry(std::move(outcome));
   }
   if (!status.ok()) {
     metrics_->CallRefused("Join", status.code());
@@ -182,6 +233,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                         const v1::HeartbeatRequest* request,
                                                         v1::HeartbeatResponse* response) {
+  if (absl::Status s = Admit(*context, "Heartbeat"); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   absl::Status status;
@@ -192,7 +244,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
     status = answer.status();
     if (answer.ok()) *response = *std::move(answer);
   }
-  Carry(std::move(outcome));
+  KeepAndCarry(std::move(outcome));
   if (status.ok()) {
     metrics_->HeartbeatTaken();
     if (request->has_progress()) Report();
@@ -204,6 +256,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
 
 grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext* context,
                                                     const v1::LeaveRequest* request, v1::LeaveResponse*) {
+  if (absl::Status s = Admit(*context, "Leave"); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   {
@@ -211,13 +264,14 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
     state_.Leave(*request, Now(), &effects);
     outcome = Take(std::move(effects));
   }
-  Carry(std::move(outcome));
+  KeepAndCarry(std::move(outcome));
   return FinishNow(context, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServerContext* context,
                                                               const v1::BarrierRequest* request,
                                                               v1::BarrierResponse* response) {
+  if (absl::Status s = CheckServing(); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   Waiter* waiter = nullptr;
@@ -225,7 +279,7 @@ grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServ
     absl::MutexLock lock(&mu_);
     if (!stopping_) {
       const WaiterId id = ++last_waiter_;
-      waiter = new Waiter(this, id, response, Now());
+      waiter = new Waiter(this, id, request, response, Now());
       waiters_[id] = waiter;
       metrics_->BarrierWaitBegan();
       state_.Arrive(id, *request, Now(), &effects);
@@ -233,7 +287,7 @@ grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServ
     }
   }
   if (waiter == nullptr) return FinishNow(context, absl::UnavailableError("the coordinator is shutting down"));
-  Carry(std::move(outcome));
+  KeepAndCarry(std::move(outcome));
   return waiter;
 }
 
@@ -254,6 +308,7 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
 
 grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext* context,
                                                     const v1::DrainRequest* request, v1::DrainResponse*) {
+  if (absl::Status s = Admit(*context, "Drain"); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   absl::Status status;
@@ -262,7 +317,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext*
     status = state_.Drain(request->member_id(), Now(), &effects);
     outcome = Take(std::move(effects));
   }
-  Carry(std::move(outcome));
+  KeepAndCarry(std::move(outcome));
   if (status.ok()) {
     spdlog::info("{} is asked by {} to leave", request->member_id(), context->peer());
   } else {
@@ -273,6 +328,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext*
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*, v1::StatusResponse* response) {
+  if (absl::Status s = Admit(*context, "GetStatus"); !s.ok()) return FinishNow(context, s);
   *response = Status();
   return FinishNow(context, absl::OkStatus());
 }
@@ -301,13 +357,13 @@ void CoordinatorService::RunTimer() {
       const MonotonicTime deadline = std::min(state_.NextDeadline(), next_point);
       auto woken = [this, deadline]()
                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || state_.NextDeadline() < deadline; };
-      mu_.AwaitWithTimeout(absl::Condition(&woken), deadline - Now());
+      AwaitFor(&mu_, absl::Condition(&woken), deadline - Now());
       if (stopping_) return;
       Effects effects;
       state_.Tick(Now(), &effects);
       outcome = Take(std::move(effects));
     }
-    Carry(std::move(outcome));
+    KeepAndCarry(std::move(outcome));
   }
 }
 

@@ -12,9 +12,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/call_quota.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/history.h"
 #include "coordinator/metrics.h"
+#include "coordinator/state_writer.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 
 namespace skein {
@@ -26,9 +28,11 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
  public:
   // `metrics` must outlive the service. `announced_host` is the address of members that called over loopback and gave
   // no host of their own (they are where the coordinator is); empty = the loopback address.
-  // `on_report` hears of each change that the metrics hear of, on the thread that made it.
+  // `on_report` hears of each change that the metrics hear of, on the thread that made it. `store`, if there is one,
+  // must outlive the service: what a successor must know is written there, and calls are refused with UNAVAILABLE while
+  // it does not let this coordinator serve.
   CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics,
-                     std::function<void(const v1::StatusResponse&)> on_report = {});
+                     std::function<void(const v1::StatusResponse&)> on_report = {}, StateStore* store = nullptr);
   ~CoordinatorService() override;
 
   // Ends all waiting calls with UNAVAILABLE, refuses new barriers, joins the timer thread. Idempotent.
@@ -56,10 +60,16 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   struct Outcome;
 
   MonotonicTime Now() const;
+  // Counts a call to its client's quota. ResourceExhausted: it calls too often. (Not for barriers: who arrives, waits.)
+  absl::Status Admit(const grpc::CallbackServerContext& context, const char* call);
+  absl::Status CheckServing() const;  // Unavailable: this is not (any more) the coordinator that may answer.
   absl::StatusOr<v1::JoinRequest> Complete(const v1::JoinRequest& request, const std::string& peer) const;
   // Takes the waiters that `effects` ends out of waiters_; Carry(...) finishes them, without the lock.
   Outcome Take(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
+  // Keeps what the outcome has for a successor, then Carry(...): here, or on the writer's thread.
+  void KeepAndCarry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteWrite(const absl::Status& status);
   void CancelWaiter(WaiterId id) ABSL_LOCKS_EXCLUDED(mu_);
   void Report() ABSL_LOCKS_EXCLUDED(mu_);
   void RunTimer() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
@@ -70,6 +80,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   CoordinatorMetrics* const metrics_;
   const std::function<void(const v1::StatusResponse&)> on_report_;
 
+  CallQuota quota_;
+
   absl::Mutex mu_;
   CoordinatorState state_ ABSL_GUARDED_BY(mu_);
   std::map<WaiterId, Waiter*> waiters_ ABSL_GUARDED_BY(mu_);  // Each owned by its call; alive while in here.
@@ -79,6 +91,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   absl::Mutex history_mu_;  // Never held together with mu_.
   History history_ ABSL_GUARDED_BY(history_mu_);
 
+  StateStore* const store_;
+  absl::Status last_write_;              // Of the writer's thread.
+  std::unique_ptr<StateWriter> writer_;  // Constant after construction; nullptr without a store.
   std::thread timer_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <exception>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,6 +32,31 @@ bool AllFinite(const float* values, size_t size) {
   return sum == 0;
 }
 
+// A NaN that no computation makes: what stands in a number that an environment is to write, and behind the last one.
+constexpr uint32_t kUnwritten = 0x7fc5ce1f;
+// Room behind a row for what an environment writes too much.
+constexpr size_t kSpare = 64;
+
+void MarkUnwritten(std::vector<float>* row) {
+  std::memcpy(&row->end()[-1 - static_cast<int>(kSpare)], &kUnwritten, sizeof(float));
+  std::memcpy(&row->end()[-static_cast<int>(kSpare)], &kUnwritten, sizeof(float));
+}
+
+bool IsUnwritten(const float& value) { return std::memcmp(&value, &kUnwritten, sizeof(float)) == 0; }
+
+// What is wrong with how many numbers have been written into a row that was marked; null = nothing.
+const char* WrongSize(const std::vector<float>& row) {
+  if (IsUnwritten(row.end()[-1 - static_cast<int>(kSpare)])) return "fewer numbers than its spec says";
+  if (!IsUnwritten(row.end()[-static_cast<int>(kSpare)])) return "more numbers than its spec says";
+  return nullptr;
+}
+
+bool SameSizes(const EnvSpec& one, const EnvSpec& other) {
+  return one.num_agents == other.num_agents && one.obs_size == other.obs_size && one.discrete == other.discrete &&
+         one.action_size == other.action_size && one.global_state_size == other.global_state_size &&
+         one.state_size == other.state_size && one.episode_metrics.size() == other.episode_metrics.size();
+}
+
 // Whether `value` is a whole number in [0, bound).
 bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
 
@@ -44,11 +71,14 @@ struct VectorEnv::Impl {
   std::vector<float> action_low, action_high;  // [A, D] or [A, 1]
 
   uint64_t first_env = 0;
-  std::vector<uint64_t> episode;        // [E]
-  std::vector<uint32_t> step;           // [E]
-  std::vector<double> return_so_far;    // [E]
-  std::vector<float> obs;               // [E, A, O], the current ones
-  std::vector<float> action, next_obs;  // One row, while an environment steps.
+  std::vector<uint64_t> episode;             // [E]
+  std::vector<uint32_t> step;                // [E]
+  std::vector<double> return_so_far;         // [E]
+  std::vector<float> obs;                    // [E, A, O], the current ones
+  std::vector<float> action;                 // One row, while an environment steps.
+  std::vector<float> next_obs, next_reward;  // The same, and room for what it should not write.
+  absl::Status failure;
+  EnvActivity* activity = nullptr;
 
   // Behind StepResult.
   std::vector<float> reward, final_obs;
@@ -60,13 +90,70 @@ struct VectorEnv::Impl {
 
   float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
 
+  void Enter(size_t e) {
+    if (activity != nullptr) activity->Enter(first_env + e, episode[e], step[e]);
+  }
+  void Leave() {
+    if (activity != nullptr) activity->Leave();
+  }
+
+  void Fail(size_t e, const std::string& why) {
+    if (!failure.ok()) return;
+    failure = absl::InternalError(absl::StrCat("environment ", first_env + e, " of ", spec.id, ", episode ", episode[e],
+                                               ", step ", step[e], ": ", why));
+  }
+
+  // Calls environment `e`. False: it has failed.
+  template <typename Call>
+  bool Guard(size_t e, Call call) {
+    try {
+      call();
+    } catch (const std::exception& error) {
+      Fail(e, absl::StrCat("threw: ", error.what()));
+    } catch (...) {
+      Fail(e, "threw something that is no std::exception");
+    }
+    return failure.ok();
+  }
+
+  // What environment `e` observes, into next_obs. False: it has failed; the row is as it was.
+  bool ReadObs(size_t e) {
+    MarkUnwritten(&next_obs);
+    envs[e]->Observe(next_obs.data());
+    if (const char* wrong = WrongSize(next_obs); wrong != nullptr) Fail(e, absl::StrCat("observed ", wrong));
+    return failure.ok();
+  }
+
+  // The same, of the beginning of an episode or of a saved state, and into its row.
+  void ReadFirstObs(size_t e) {
+    if (!ReadObs(e)) return;
+    if (!AllFinite(next_obs.data(), obs_row)) return Fail(e, "observed a number that is not finite");
+    std::copy_n(next_obs.begin(), obs_row, ObsRow(e));
+  }
+
   void BeginEpisode(size_t e, uint64_t number) {
     episode[e] = number;
     step[e] = 0;
     return_so_far[e] = 0;
+    Enter(e);
     RandomStream random(options.seed, options.reset_purpose, first_env + e, number);
     envs[e]->Reset(random);
-    envs[e]->Observe(ObsRow(e));
+    ReadFirstObs(e);
+  }
+
+  // A step of an environment that has failed: nothing happens, and the episode is over.
+  void StepNothing(size_t e) {
+    const size_t agents = e * spec.num_agents;
+    std::fill_n(reward.data() + agents, spec.num_agents, 0.0f);
+    std::fill_n(active.data() + agents, spec.num_agents, uint8_t{0});
+    std::fill_n(agent_terminated.data() + agents, spec.num_agents, uint8_t{0});
+    terminated[e] = false;
+    truncated[e] = true;
+    std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
+    std::fill_n(final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
+    std::fill_n(episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
+    episode_return[e] = return_so_far[e];
+    episode_length[e] = step[e];
   }
 
   void StepOne(size_t e, const float* wanted) {
@@ -78,18 +165,24 @@ struct VectorEnv::Impl {
     float* const rewards = reward.data() + agents;
     uint8_t* const took_part = active.data() + agents;
     uint8_t* const agent_ended = agent_terminated.data() + agents;
-    envs[e]->Active(took_part);
-    bool ended = envs[e]->Step(action.data(), rewards);
-    envs[e]->Observe(next_obs.data());
     ++step[e];
+    Enter(e);
+    envs[e]->Active(took_part);
+    MarkUnwritten(&next_reward);
+    const bool ended = envs[e]->Step(action.data(), next_reward.data());
+    if (const char* wrong = WrongSize(next_reward); wrong != nullptr) Fail(e, absl::StrCat("rewarded ", wrong));
+    if (!ReadObs(e)) return;
+    std::copy_n(next_reward.begin(), spec.num_agents, rewards);
     terminated[e] = ended;
     truncated[e] = !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
-    if (AllFinite(rewards, spec.num_agents) && AllFinite(next_obs.data(), obs_row)) {
-      std::copy(next_obs.begin(), next_obs.end(), ObsRow(e));
-    } else {  // Came apart: ObsRow still has the observation from before.
+    if (!AllFinite(rewards, spec.num_agents)) {  // Came apart: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
       terminated[e] = false;
       truncated[e] = true;
+    } else if (AllFinite(next_obs.data(), obs_row)) {
+      std::copy_n(next_obs.begin(), obs_row, ObsRow(e));
+    } else {
+      return Fail(e, "observed a number that is not finite");
     }
     for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
     envs[e]->Active(agent_ended);
@@ -100,6 +193,10 @@ struct VectorEnv::Impl {
       envs[e]->EpisodeMetrics(episode_metrics.data() + e * spec.episode_metrics.size());
       episode_return[e] = return_so_far[e];
       episode_length[e] = step[e];
+      if (!AllFinite(final_state.data() + e * spec.global_state_size, spec.global_state_size) ||
+          !AllFinite(episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size())) {
+        return Fail(e, "has a global state or metric that is not finite");
+      }
       BeginEpisode(e, episode[e] + 1);
     }
   }
@@ -143,6 +240,11 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   Impl& impl = *vector_env->impl_;
   impl.options = options;
   impl.spec = envs[0]->spec();
+  for (size_t e = 1; e < envs.size(); ++e) {
+    if (SameSizes(envs[e]->spec(), impl.spec)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("environment ", e, " of the block, ", envs[e]->spec().id, ", has other sizes than the first one"));
+  }
   impl.envs = std::move(envs);
   EnvSpec& spec = impl.spec;
   if (options.max_episode_steps > 0) spec.max_episode_steps = options.max_episode_steps;
@@ -164,7 +266,8 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.return_so_far.resize(num_envs);
   impl.obs.resize(num_envs * impl.obs_row);
   impl.action.resize(impl.action_row);
-  impl.next_obs.resize(impl.obs_row);
+  impl.next_obs.resize(impl.obs_row + kSpare);
+  impl.next_reward.resize(spec.num_agents + kSpare);
   impl.reward.resize(num_envs * spec.num_agents);
   impl.final_obs.resize(num_envs * impl.obs_row);
   impl.terminated.resize(num_envs);
@@ -182,12 +285,20 @@ const EnvSpec& VectorEnv::spec() const { return impl_->spec; }
 int VectorEnv::num_envs() const { return static_cast<int>(impl_->envs.size()); }
 int VectorEnv::state_size() const { return kBookkeeping + impl_->spec.state_size; }
 
+const absl::Status& VectorEnv::failure() const { return impl_->failure; }
+void VectorEnv::SetActivity(EnvActivity* activity) { impl_->activity = activity; }
+
 void VectorEnv::ResetAll(uint64_t first_env) {
-  impl_->first_env = first_env;
-  for (size_t e = 0; e < impl_->envs.size(); ++e) {
-    impl_->envs[e]->SetEnvIndex(first_env + e);
-    impl_->BeginEpisode(e, 0);
+  Impl& impl = *impl_;
+  impl.first_env = first_env;
+  for (size_t e = 0; e < impl.envs.size(); ++e) {
+    const bool good = impl.Guard(e, [&impl, first_env, e] {
+      impl.envs[e]->SetEnvIndex(first_env + e);
+      impl.BeginEpisode(e, 0);
+    });
+    if (!good) break;
   }
+  impl.Leave();
 }
 
 absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
@@ -207,11 +318,16 @@ absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
     impl.episode[e] = static_cast<uint64_t>(row[0]);
     impl.step[e] = static_cast<uint32_t>(row[1]);
     impl.return_so_far[e] = row[2];
-    impl.envs[e]->SetEnvIndex(first_env + e);
-    impl.envs[e]->LoadState(row + kBookkeeping);
-    impl.envs[e]->Observe(impl.ObsRow(e));
+    const bool good = impl.Guard(e, [&impl, first_env, e, row] {
+      impl.Enter(e);
+      impl.envs[e]->SetEnvIndex(first_env + e);
+      impl.envs[e]->LoadState(row + kBookkeeping);
+      impl.ReadFirstObs(e);
+    });
+    if (!good) break;
   }
-  return absl::OkStatus();
+  impl.Leave();
+  return impl.failure;
 }
 
 void VectorEnv::SaveState(double* state) const {
@@ -219,13 +335,19 @@ void VectorEnv::SaveState(double* state) const {
     state[0] = static_cast<double>(impl_->episode[e]);
     state[1] = impl_->step[e];
     state[2] = impl_->return_so_far[e];
-    impl_->envs[e]->SaveState(state + kBookkeeping);
+    impl_->Guard(e, [this, e, state] { impl_->envs[e]->SaveState(state + kBookkeeping); });
+    const bool finite = std::all_of(state, state + state_size(), [](double value) { return std::isfinite(value); });
+    if (!finite) impl_->Fail(e, "saved a number that is not finite");
   }
 }
 
 VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
-  for (size_t e = 0; e < impl.envs.size(); ++e) impl.StepOne(e, action + e * impl.action_row);
+  for (size_t e = 0; e < impl.envs.size(); ++e) {
+    const float* const wanted = action + e * impl.action_row;
+    if (!impl.failure.ok() || !impl.Guard(e, [&impl, e, wanted] { impl.StepOne(e, wanted); })) impl.StepNothing(e);
+  }
+  impl.Leave();
   return {impl.reward.data(),         impl.terminated.data(),     impl.truncated.data(), impl.final_obs.data(),
           impl.episode_return.data(), impl.episode_length.data(), impl.active.data(),    impl.agent_terminated.data(),
           impl.final_state.data(),    impl.episode_metrics.data()};
@@ -234,8 +356,10 @@ VectorEnv::StepResult VectorEnv::Step(const float* action) {
 void VectorEnv::Observe(float* obs) const { std::copy(impl_->obs.begin(), impl_->obs.end(), obs); }
 
 void VectorEnv::GlobalState(float* state) const {
-  for (size_t e = 0; e < impl_->envs.size(); ++e) {
-    impl_->envs[e]->GlobalState(state + e * impl_->spec.global_state_size);
+  const size_t size = impl_->spec.global_state_size;
+  for (size_t e = 0; e < impl_->envs.size(); ++e, state += size) {
+    impl_->Guard(e, [this, e, state] { impl_->envs[e]->GlobalState(state); });
+    if (!AllFinite(state, size)) impl_->Fail(e, "has a global state that is not finite");
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
+#include "env/env_activity.h"
 #include "env/env_options.h"
 
 namespace skein {
@@ -15,6 +16,10 @@ namespace skein {
 // E environments stepped in place, one after the other, with time limits and automatic reset. An episode of environment
 // i depends only on (seed, first_env + i, episode number, actions), not on which process steps it. Not thread-safe: one
 // per runner thread. No allocation after construction. No I/O.
+// An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, or if
+// anything but a reward is not finite (for that see Env::Step). failure() then says which one and why, and the
+// VectorEnv is of no more use: what it has made since the last ResetAll or LoadState must not be trained on, though
+// observations, rewards and flags are finite.
 class VectorEnv {
  public:
   struct Options {
@@ -46,7 +51,7 @@ class VectorEnv {
   // InvalidArgument: num_envs < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
   // The same over environments that no registry knows, all of one spec; env_id and num_envs are not read.
-  // InvalidArgument: no environments, max_episode_steps < 0.
+  // InvalidArgument: no environments, they differ in size, max_episode_steps < 0.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Wrap(std::vector<std::unique_ptr<Env>> envs,
                                                          const Options& options);
 
@@ -56,11 +61,17 @@ class VectorEnv {
   // (episode, step, return so far), S.
   int state_size() const;
 
+  // OK, or Internal for good: "environment 12 of CartPole-v1, episode 3, step 17: ...".
+  const absl::Status& failure() const;
+  // Tells `activity` from now on which environment is being called. It must outlive this; null: nobody.
+  void SetActivity(EnvActivity* activity);
+
   // Begins episode 0 of environments first_env .. first_env + E - 1. Step, Observe and SaveState need this or
   // LoadState first. REQUIRES: first_env + E <= 2^32.
   void ResetAll(uint64_t first_env);
   // Continues environments first_env .. from `state` [E, S]; row e is episode, step, return so far, then what the
   // environment saved. InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
+  // Internal: failure().
   absl::Status LoadState(uint64_t first_env, const double* state);
   void SaveState(double* state) const;  // [E, S]
 

@@ -23,6 +23,13 @@ bool IsCount(double value, int64_t limit) {
   return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);
 }
 
+// A hostile shape may be long: no more of it is shown than a valid one has.
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  constexpr size_t kShown = 8;
+  return absl::StrCat("[", absl::StrJoin(shape.first(std::min(shape.size(), kShown)), ", "),
+                      shape.size() > kShown ? ", ..." : "", "]");
+}
+
 // Finds tensors of one batch and checks them against what they must be.
 class Finder {
  public:
@@ -100,8 +107,7 @@ class Finder {
       fits = fits && elements <= (uint64_t{1} << 31);
     }
     if (!fits) {
-      return TensorError(name, absl::StrCat("shape is [", absl::StrJoin(header.shape(), ", "), "], want [",
-                                            absl::StrJoin(want, ", "), "]"));
+      return TensorError(name, absl::StrCat("shape is ", ShapeText(header.shape()), ", want ", ShapeText(want)));
     }
     *bytes = elements * static_cast<size_t>(ElementSize(dtype));
     if (absl::Status s = CheckData(*tensor, *bytes); !s.ok()) return TensorError(name, std::string(s.message()));
@@ -258,21 +264,25 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
 }
 
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want) {
-  const auto differs = [](const std::string& field, const auto& g, const auto& w) {
-    return absl::FailedPreconditionError(absl::StrCat("env_spec.", field, ": the actor has ", g, ", this run has ", w,
-                                                      "; start it from the same release"));
+  // `tensor`: the first of a batch that is another one for it.
+  const auto differs = [](const std::string& field, const auto& g, const auto& w, const std::string& tensor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "env_spec.", field, ": the actor has ", g, ", this run has ", w,
+        tensor.empty() ? "" : absl::StrCat(", so tensor ", tensor, " differs"), "; start it from the same release"));
   };
-  if (got.env_id() != want.env_id()) return differs("env_id", got.env_id(), want.env_id());
-  if (got.obs_size() != want.obs_size()) return differs("obs_size", got.obs_size(), want.obs_size());
-  if (got.action_size() != want.action_size()) return differs("action_size", got.action_size(), want.action_size());
-  if (got.discrete() != want.discrete()) return differs("discrete", got.discrete(), want.discrete());
-  if (got.num_agents() != want.num_agents()) return differs("num_agents", got.num_agents(), want.num_agents());
+  if (got.env_id() != want.env_id()) return differs("env_id", got.env_id(), want.env_id(), "");
+  if (got.obs_size() != want.obs_size()) return differs("obs_size", got.obs_size(), want.obs_size(), "obs");
+  if (got.num_agents() != want.num_agents()) return differs("num_agents", got.num_agents(), want.num_agents(), "obs");
+  if (got.action_size() != want.action_size()) {
+    return differs("action_size", got.action_size(), want.action_size(), "action");
+  }
+  if (got.discrete() != want.discrete()) return differs("discrete", got.discrete(), want.discrete(), "action");
   if (got.global_state_size() != want.global_state_size()) {
-    return differs("global_state_size", got.global_state_size(), want.global_state_size());
+    return differs("global_state_size", got.global_state_size(), want.global_state_size(), "state");
   }
   const std::string metrics = absl::StrJoin(got.episode_metrics(), " ");
   const std::string want_metrics = absl::StrJoin(want.episode_metrics(), " ");
-  if (metrics != want_metrics) return differs("episode_metrics", metrics, want_metrics);
+  if (metrics != want_metrics) return differs("episode_metrics", metrics, want_metrics, "episode_metrics");
   return absl::OkStatus();
 }
 

@@ -62,7 +62,7 @@ size_t FindNotFinite(const float* values, size_t count);
 // InvalidArgument "tensors.<name>: <what>".
 absl::Status TensorError(const std::string& name, const std::string& what);
 
-// FailedPrecondition naming the first field that differs, with both values.
+// FailedPrecondition naming the first field that differs, with both values, and the tensor that it belongs to.
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want);
 
 }  // namespace skein

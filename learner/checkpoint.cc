@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
@@ -22,6 +23,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/fault_hook.h"
 #include "base/file.h"
 #include "base/system_error.h"
 
@@ -36,6 +38,7 @@ constexpr char kStepPrefix[] = "step_";
 constexpr char kTemporaryPrefix[] = ".tmp-";
 constexpr char kManifest[] = "manifest.json";
 constexpr char kDone[] = "DONE";  // Holds the manifest's checksum.
+constexpr uint64_t kMaxDoneBytes = 64, kMaxManifestBytes = uint64_t{1} << 26, kMaxTensorFileBytes = uint64_t{1} << 36;
 constexpr std::array<const char*, 3> kTensorFiles = {"model.safetensors", "optimizer.safetensors", "state.safetensors"};
 
 std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
@@ -93,6 +96,11 @@ absl::StatusOr<Listing> List(const std::string& folder) {
   return listing;
 }
 
+bool IsSymlink(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_symlink(fs::symlink_status(path, ignored));
+}
+
 void RemoveAll(const std::string& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
@@ -118,14 +126,30 @@ absl::StatusOr<std::string> EncodeManifest(const Checkpoint& checkpoint, const E
   }
 }
 
+// A point where SKEIN_FAULTS can end the process: "folder", "files", "done", "renamed", "linked" or "pruned" is what
+// has just been done.
+void Reached(const char* point) {
+  if (NextFault(FaultPoint::kCheckpoint, point) == FaultKind::kKill) KillProcess();
+}
+
+absl::Status WriteOne(const std::string& path, const std::string& contents) {
+  const uint64_t before = BytesBeforeFault(FaultPoint::kCheckpoint, contents.size());
+  if (before == contents.size()) return WriteFileSynced(path, contents);
+  WriteFileSynced(path, absl::string_view(contents).substr(0, before)).IgnoreError();
+  KillProcess();
+}
+
 absl::Status WriteFiles(const std::string& folder, const std::string& manifest, const EncodedFiles& files) {
   absl::Status status;
   for (size_t i = 0; i < files.size() && status.ok(); ++i) {
-    status = WriteFileSynced(absl::StrCat(folder, "/", kTensorFiles[i]), files[i]);
+    status = WriteOne(absl::StrCat(folder, "/", kTensorFiles[i]), files[i]);
   }
-  if (status.ok()) status = WriteFileSynced(absl::StrCat(folder, "/", kManifest), manifest);
-  if (status.ok()) status = WriteFileSynced(absl::StrCat(folder, "/", kDone), DoneText(manifest));
+  if (status.ok()) status = WriteOne(absl::StrCat(folder, "/", kManifest), manifest);
+  if (!status.ok()) return status;
+  Reached("files");
+  status = WriteOne(absl::StrCat(folder, "/", kDone), DoneText(manifest));
   if (status.ok()) status = SyncFolder(folder);
+  if (status.ok()) Reached("done");
   return status;
 }
 
@@ -180,24 +204,35 @@ absl::Status Damaged(const std::string& path, const std::string& why) {
 }
 
 // A regular file inside a checkpoint. A symlink is refused: it could lead anywhere.
-absl::StatusOr<std::string> ReadRegular(const std::string& path) {
+// `want_bytes`: if given, what its size must be, which is looked at first.
+absl::StatusOr<std::string> ReadRegular(const std::string& path, uint64_t max_bytes,
+                                        std::optional<uint64_t> want_bytes = std::nullopt) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return Damaged(path, "is missing");
     return SystemError(errno, absl::StrCat("cannot read ", path));
   }
   if (!S_ISREG(info.st_mode)) return Damaged(path, "is not a regular file");
-  return ReadFile(path);
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  if (want_bytes && bytes != *want_bytes) {
+    return Damaged(path, absl::StrCat("has ", bytes, " bytes, want ", *want_bytes));
+  }
+  if (bytes > max_bytes) return Damaged(path, absl::StrCat("has ", bytes, " bytes, want at most ", max_bytes));
+  return ReadFile(path, max_bytes);
+}
+
+// Of an object or a list. The library would turn any number into an integer, also one that none can hold.
+template <typename Key>
+uint64_t CountAt(const Json& json, const Key& key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_unsigned()) throw Json::type_error::create(302, absl::StrCat(key, " is no count"), &value);
+  return value.template get<uint64_t>();
 }
 
 absl::Status DecodeFile(const std::string& folder, const char* name, const Json& entry, NamedTensors* tensors) {
   const std::string path = absl::StrCat(folder, "/", name);
-  const absl::StatusOr<std::string> bytes = ReadRegular(path);
+  const absl::StatusOr<std::string> bytes = ReadRegular(path, kMaxTensorFileBytes, CountAt(entry, "bytes"));
   if (!bytes.ok()) return bytes.status();
-  const uint64_t want_bytes = entry.at("bytes").get<uint64_t>();
-  if (bytes->size() != want_bytes) {
-    return Damaged(path, absl::StrCat("has ", bytes->size(), " bytes, want ", want_bytes));
-  }
   const std::string want = entry.at("xxh3_64").get<std::string>(), got = Checksum(*bytes);
   if (got != want) return Damaged(path, absl::StrCat("checksum is ", got, ", want ", want));
   absl::StatusOr<NamedTensors> decoded = DecodeSafetensors(*bytes);
@@ -210,16 +245,18 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& folder, const std
   Checkpoint checkpoint;
   try {
     const Json manifest = Json::parse(manifest_text);
-    const int format = manifest.at("format").get<int>();
+    const uint64_t format = CountAt(manifest, "format");
     if (format != kFormat) {
       return Damaged(absl::StrCat(folder, "/", kManifest), absl::StrCat("has format ", format, ", want ", kFormat));
     }
-    manifest.at("env_steps").get_to(checkpoint.env_steps);
-    manifest.at("iteration").get_to(checkpoint.iteration);
-    manifest.at("episodes").get_to(checkpoint.episodes);
+    checkpoint.env_steps = CountAt(manifest, "env_steps");
+    checkpoint.iteration = CountAt(manifest, "iteration");
+    checkpoint.episodes = CountAt(manifest, "episodes");
     manifest.at("env_id").get_to(checkpoint.env_id);
     manifest.at("config_yaml").get_to(checkpoint.config_yaml);
-    manifest.at("counters").get_to(checkpoint.counters);
+    for (const Json& counter : manifest.at("counters")) {
+      checkpoint.counters.emplace_back(counter.at(0).get<std::string>(), CountAt(counter, 1));
+    }
     const std::array<NamedTensors*, kTensorFiles.size()> targets = {&checkpoint.model, &checkpoint.optimizer,
                                                                     &checkpoint.state};
     for (size_t i = 0; i < targets.size(); ++i) {
@@ -251,16 +288,20 @@ absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder, const Chec
   fs::create_directories(temporary, error);
   if (error) return SystemError(error.value(), absl::StrCat("cannot create folder ", temporary));
 
+  Reached("folder");
   absl::Status status = WriteFiles(temporary, *manifest, files);
   if (status.ok()) status = MoveIntoPlace(temporary, path);
   if (!status.ok()) {
     RemoveAll(temporary);
     return status;
   }
+  Reached("renamed");
   status = PointLatestTo(folder, name);
   if (status.ok()) status = SyncFolder(folder);
   if (!status.ok()) return status;
+  Reached("linked");
   Prune(folder, checkpoint.env_steps, keep);
+  Reached("pruned");
   return path;
 }
 
@@ -273,9 +314,9 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path) {
   if (!fs::exists(fs::symlink_status(manifest_path, ignored)) && !fs::exists(fs::symlink_status(done_path, ignored))) {
     return absl::NotFoundError(absl::StrCat(path, " is not a checkpoint: it has no ", kManifest));
   }
-  const absl::StatusOr<std::string> done = ReadRegular(done_path);
+  const absl::StatusOr<std::string> done = ReadRegular(done_path, kMaxDoneBytes);
   if (!done.ok()) return done.status();
-  const absl::StatusOr<std::string> manifest = ReadRegular(manifest_path);
+  const absl::StatusOr<std::string> manifest = ReadRegular(manifest_path, kMaxManifestBytes);
   if (!manifest.ok()) return manifest.status();
   if (*done != DoneText(*manifest)) {
     return Damaged(manifest_path, absl::StrCat("its checksum is not the one in ", kDone));
@@ -283,13 +324,15 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path) {
   return DecodeCheckpoint(path, *manifest);
 }
 
-absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder) {
+absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage) {
   const absl::StatusOr<Listing> listing = List(folder);
   if (!listing.ok()) return listing.status();
   for (const std::string& leftover : listing->leftovers) RemoveAll(leftover);
   FoundCheckpoint found;
   for (const auto& [steps, path] : listing->checkpoints) {
-    absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(path);
+    absl::StatusOr<Checkpoint> checkpoint =
+        IsSymlink(path) ? Damaged(path, "is a link, and could lead anywhere") : LoadCheckpoint(path);
+    if (!checkpoint.ok() && damage == Damage::kRefuse) return checkpoint.status();
     if (checkpoint.ok()) {
       found.path = path;
       found.checkpoint = *std::move(checkpoint);

@@ -40,8 +40,11 @@ struct FoundCheckpoint {
   Checkpoint checkpoint;
   std::vector<std::string> warnings;  // Newer ones that were skipped, and why.
 };
-// The newest complete checkpoint under ".../checkpoints". Leftovers of interrupted writes are removed.
-// NotFound: there is none (or no folder). DataLoss: there are some, but all are damaged.
-absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder);
+// What becomes of a newest checkpoint that is damaged: the one before is taken, or there is none that will do.
+enum class Damage { kSkip, kRefuse };
+// The newest complete checkpoint under ".../checkpoints". Leftovers of interrupted writes are removed. Links are
+// damage: nothing outside the folder is read. NotFound: there is none (or no folder). DataLoss: there are some, but all
+// are damaged, or kRefuse and the newest is.
+absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage = Damage::kSkip);
 
 }  // namespace skein

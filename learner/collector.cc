@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/collector.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/grpc_transport.h"
+#include "base/history_recorder.h"
 #include "base/log.h"
+#include "base/steady_wait.h"
 
 namespace skein {
 namespace {
 
 constexpr char kVoid[] = "its ticket was served already or is void";
 constexpr uint64_t kSequenceLimit = uint64_t{1} << 32;  // Times a fragment's steps still far from overflow.
+
+void Record(const ActorKey& actor, const v1::TrajectoryBatch& header, const v1::Receipt& receipt) {
+  if (!HistoryIsOn()) return;
+  RecordHistory("batch", {{"actor", actor.actor_id},
+                          {"generation", actor.generation},
+                          {"sequence", uint64_t{header.sequence()}},
+                          {"ticket", uint64_t{header.ticket_id()}},
+                          {"env_steps", uint64_t{header.steps()} * header.num_envs()},
+                          {"policy_version", uint64_t{header.policy_version()}},
+                          {"result", absl::AsciiStrToLower(absl::StripPrefix(v1::ReceiptResult_Name(receipt.result()),
+                                                                             "RECEIPT_RESULT_"))}});
+}
 
 }  // namespace
 
@@ -20,8 +36,8 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
       shape_(options.shape),
       fragment_steps_(static_cast<uint64_t>(shape_.steps * shape_.num_envs)),
       fragments_per_block_(options.fragments_per_block),
-      async_(options.async),
       metrics_(metrics),
+      async_(options.async),
       ledger_(options.account, options.ranks > 1),
       office_({.num_envs = options.num_envs,
                .envs_per_block = static_cast<uint32_t>(options.shape.num_envs),
@@ -31,17 +47,13 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
                .ranks = options.ranks,
                .first_env = options.first_env,
                .fragments = options.fragments_per_block}) {
-  const int64_t slots = async_ ? async_->fragments : office_.num_blocks();
-  // One is trained on and one is filled, or both are filled; asynchronously there is room for what every block may
-  // bring besides.
-  const int64_t stagings = async_ ? 2 + (office_.num_blocks() + slots - 1) / slots : 2;
-  const int64_t segments = async_ ? 1 : fragments_per_block_;
-  room_ = static_cast<uint64_t>(stagings * slots * segments);
-  for (int64_t i = 0; i < stagings; ++i) {
-    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, slots, segments)).get());
+  {
+    absl::MutexLock lock(&mu_);
+    MakeStagings();
   }
   if (options.env_state) office_.RestoreEnvState(*options.env_state);
   ExportAccount();
+  RecordHistory("learner", {{"rank", uint64_t{options.rank}}, {"trained", options.account.trained()}});
 }
 
 absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello) {
@@ -260,6 +272,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
   }
   metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
+  Record(actor, batch.header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
     spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), actor.actor_id, receipt.message());
   }
@@ -296,7 +309,7 @@ std::optional<Collector::Iteration> Collector::WaitForIteration(absl::Duration t
   {
     absl::MutexLock lock(&mu_);
     if (!async_) ReleaseTraining();
-    mu_.AwaitWithTimeout(absl::Condition(this, &Collector::Complete), timeout);
+    AwaitFor(&mu_, absl::Condition(this, &Collector::Complete), timeout);
     if (stopped_ || !Complete()) return std::nullopt;
     iteration = TakeFront().first;
   }
@@ -355,6 +368,7 @@ void Collector::Trained(uint64_t env_steps) {
   ledger_.Trained(env_steps);
   queued_batches_ -= env_steps / fragment_steps_;
   ExportAccount();
+  RecordHistory("trained", {{"env_steps", env_steps}});
 }
 
 void Collector::CloseSilent(absl::Duration grace) {
@@ -367,7 +381,14 @@ v1::StepAccount Collector::CloseBooks() {
   absl::MutexLock lock(&mu_);
   ledger_.CloseAll();
   ExportAccount();
-  return ledger_.account();
+  const v1::StepAccount account = ledger_.account();
+  RecordHistory("account", {{"collected", account.collected()},
+                            {"trained", account.trained()},
+                            {"stale", account.stale()},
+                            {"rejected", account.rejected()},
+                            {"lost", account.lost()},
+                            {"pending", account.pending()}});
+  return account;
 }
 
 void Collector::ExportAccount() {

@@ -62,6 +62,8 @@ class Collector {
   // Decides the fate of one batch that took `bytes` on the wire. Copies what it accepts; the caller may free what
   // `batch` was parsed from afterwards.
   v1::Receipt Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes);
+  // A message that could not be read is counted.
+  void ReceiveMalformed() { metrics_->CountMalformedMessage(); }
   std::vector<std::pair<ActorKey, v1::Ticket>> TakeGrants();
 
   // Synchronous: starts the next iteration, made with `policy_version`. REQUIRES: one is open at most; if one is, the
@@ -89,6 +91,16 @@ class Collector {
   // iteration behind stays. Waits only for batches that are being copied. nullopt: Stop() was called. REQUIRES: an
   // iteration is open.
   std::optional<Iteration> TakeWhatIsThere();
+  // Another share of the run's environments from now on, because ranks came or went: all tickets are void, what was
+  // admitted and not trained on is lost, actors stay. The trainer must be done with what it had; no iteration is open
+  // afterwards.
+  struct Share {
+    uint32_t first_env = 0;
+    uint32_t num_envs = 1;
+    uint32_t async_fragments = 1;         // Asynchronous: of one iteration.
+    std::optional<v1::Tensor> env_state;  // As in Options.
+  };
+  void TakeShare(const Share& share);
   // Wakes WaitForIteration for good and voids open tickets. Idempotent.
   void Stop();
 
@@ -156,6 +168,8 @@ class Collector {
   // Opens tickets for as many fragments as there is room for.
   void OpenTickets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Staging* Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void MakeStagings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool NothingIsCopied() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseTraining() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExportAccount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -163,10 +177,10 @@ class Collector {
   const BatchShape shape_;
   const uint64_t fragment_steps_;  // Of all its environments.
   const uint32_t fragments_per_block_;
-  const std::optional<Async> async_;
   LearnerMetrics* const metrics_;
 
   mutable absl::Mutex mu_;
+  std::optional<Async> async_ ABSL_GUARDED_BY(mu_);  // Whether it is one never changes.
   StepLedger ledger_ ABSL_GUARDED_BY(mu_);
   TicketOffice office_ ABSL_GUARDED_BY(mu_);
   // Every staging is free, in the queue (synchronous: the open iterations; asynchronous: the last one is being filled)

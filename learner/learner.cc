@@ -48,6 +48,15 @@ v1::JoinRequest MakeJoin(const LearnerOptions& options, int data_port, int metri
   return join;
 }
 
+// As the health service says it by gRPC, for those who cannot ask there (Kubernetes' probes know no TLS).
+void ServeHealth(HttpServer* server, const std::atomic<bool>* serving) {
+  server->Handle("/healthz", [] { return HttpServer::Response{200, "text/plain", "ok\n"}; });
+  server->Handle("/readyz", [serving] {
+    if (*serving) return HttpServer::Response{200, "text/plain", "ok\n"};
+    return HttpServer::Response{503, "text/plain", "it does not hand out work\n"};
+  });
+}
+
 // Returns at once if it has come already.
 void WaitForSignal(ShutdownSignal* shutdown) {
   absl::Notification signalled;
@@ -61,11 +70,10 @@ void WaitForSignal(ShutdownSignal* shutdown) {
 absl::Status LearnerOptions::Validate() const {
   if (coordinator.empty()) return absl::InvalidArgumentError("--coordinator: give the coordinator's host:port");
   if (run_directory.empty()) return absl::InvalidArgumentError("--run-dir: give the run's folder");
-  for (const auto& [flag, address] :
-       {std::pair{"--coordinator", &coordinator}, {"--listen", &listen}, {"--metrics", &metrics}}) {
-    auto parsed = ParseHostPort(*address);
-    if (!parsed.ok())
-      return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(parsed.status().message())));
+  for (const auto& [flag, status] : {std::pair{"--coordinator", ParseAddresses(coordinator).status()},
+                                     {"--listen", ParseHostPort(listen).status()},
+                                     {"--metrics", ParseHostPort(metrics).status()}}) {
+    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", std::string(status.message())));
   }
   return absl::OkStatus();
 }
@@ -76,15 +84,20 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   auto registry = std::make_shared<prometheus::Registry>();
   LearnerMetrics metrics(registry.get());
   ResourceSampler sampler(registry.get(), absl::Milliseconds(500), GpuMonitor::Open(MonotonicNow()).value_or(nullptr));
+  std::atomic<bool> serving{false};
   auto http = HttpServer::Listen(options.metrics);
   if (!http.ok()) return http.status();
   (*http)->ServeMetrics(registry);
+  ServeHealth(http->get(), &serving);
 
   LearnerService service;
   int port = 0;
   auto server = StartGrpcServer(options.listen, &service, &port);
   if (!server.ok()) return server.status();
-  service.OnServing([&server](bool serving) { SetReady(server->get(), serving); });
+  service.OnServing([&server, &serving](bool now) {
+    serving = now;
+    SetReady(server->get(), now);
+  });
 
   std::atomic<TrainingRun*> run{nullptr};
   Cancellation joining, expulsion;  // Expulsion: the coordinator does not take this learner back.
@@ -94,7 +107,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   membership.join = MakeJoin(options, port, (*http)->port());
   membership.fill_report = [&](v1::HeartbeatRequest* request) {
     if (run.load() != nullptr) {
-      run.load()->FillReport(request->mutable_report(), options.rank == 0 ? request->mutable_progress() : nullptr);
+      run.load()->FillReport(request->mutable_report(), run.load()->reports() ? request->mutable_progress() : nullptr);
     }
     const ResourceSample sample = sampler.newest();
     request->mutable_report()->set_cpu_ratio(sample.cpu_ratio);

@@ -3,7 +3,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/credential_flags.h"
 #include "base/exit_code.h"
+#include "base/fault_hook.h"
 #include "base/host_port.h"
 #include "base/log.h"
 #include "base/shutdown.h"
@@ -43,13 +45,16 @@ absl::Status TakePlace(skein::LearnerOptions* options) {
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
   skein::LearnerOptions options;
+  skein::CredentialFiles credentials;
   std::string timeout = "30s", resume = "auto", log_json;
   bool exit_with_parent = false;
   CLI::App app(
       "Trains the policy of a run. Usually started by `skein train` or `skein head`; or by torchrun or srun, once for "
       "each rank, with RANK, WORLD_SIZE and LOCAL_RANK or Slurm's variables.",
       kProgram);
-  app.add_option("--coordinator", options.coordinator, "Address of the coordinator, host:port")->required();
+  app.add_option("--coordinator", options.coordinator,
+                 "Address of the coordinator, host:port; with standbys all of theirs, a:1,b:2")
+      ->required();
   app.add_option("--run-dir", options.run_directory, "Folder of the run: checkpoints and metrics.jsonl")->required();
   app.add_option(
          "--listen", options.listen,
@@ -65,6 +70,7 @@ int main(int argc, char** argv) {
   app.add_flag("--stay", options.stay,
                "When the run is finished, wait for SIGTERM before ending: for what starts again whatever ends");
   app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
+  skein::AddCredentialFlags(&app, &credentials);
   app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
   try {
     app.parse(argc, argv);
@@ -73,6 +79,10 @@ int main(int argc, char** argv) {
   }
   if (exit_with_parent) skein::ExitWithParent();
   skein::InitLog(kProgram, log_json);
+  if (const absl::Status s = skein::UseCredentials(credentials); !s.ok()) {
+    return skein::ReportAndExitCode(kProgram, s);
+  }
+  if (const absl::Status s = skein::InstallFaults(); !s.ok()) return skein::ReportAndExitCode(kProgram, s);
   if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration()) {
     return skein::ReportAndExitCode(
         kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));

@@ -75,9 +75,13 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   checkpoints_ = Counter(registry, "skein_learner_checkpoints_total", "Checkpoints written");
   checkpoint_failures_ =
       Counter(registry, "skein_learner_checkpoint_failures_total", "Checkpoints that could not be written");
+  damaged_checkpoints_ = Counter(registry, "skein_learner_damaged_checkpoints_total",
+                                 "Checkpoints found damaged at the start and passed over for an older one");
   checkpoint_seconds_ = Histogram(registry, "skein_learner_checkpoint_seconds", "Time that writing a checkpoint took");
   checkpoint_time_ = Gauge(registry, "skein_learner_checkpoint_timestamp_seconds",
                            "Unix time of the last checkpoint that this process wrote; 0 = none");
+  malformed_ = Counter(registry, "skein_learner_malformed_messages_total",
+                       "Messages on trajectory streams that could not be read; each ended its stream");
   auto& quarantined = BuildCounter()
                           .Name("skein_learner_quarantined_total")
                           .Help("What was kept from training because it has numbers that are not finite")
@@ -95,6 +99,9 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
       Histogram(registry, "skein_learner_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
   shortfalls_ = Counter(registry, "skein_learner_shortfalls_total",
                         "Iterations that went on without data of all environments of this rank");
+  reformations_ = Counter(registry, "skein_learner_reformations_total",
+                          "How often this rank formed a group again, because a rank was lost or came");
+  ranks_ = Gauge(registry, "skein_learner_ranks", "Ranks that train together, this one included; 0 of a single rank");
   parameters_digest_ = Gauge(registry, "skein_learner_parameters_digest",
                              "Digest of the parameters after the last update, equal on all ranks; 0 of a single rank");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");

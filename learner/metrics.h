@@ -49,12 +49,21 @@ class LearnerMetrics {
   void CountEpisode(int64_t length);
   // `unix_time`: when it was done.
   void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
+  // Found at the start, and passed over for an older one.
+  void CountDamagedCheckpoints(size_t checkpoints) {
+    damaged_checkpoints_->Increment(static_cast<double>(checkpoints));
+  }
+  // A message that is no CollectRequest; its stream ends.
+  void CountMalformedMessage() { malformed_->Increment(); }
   // What was kept from training because it is not finite.
   void CountQuarantinedBatch() { quarantined_batches_->Increment(); }
   void CountQuarantinedSteps(uint64_t gradient_steps);
   void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that went on without data of all environments.
   void CountShortfall();
+  // Of several ranks: how many this one is in a group with, and that they formed it anew.
+  void SetRanks(int ranks) { ranks_->Set(ranks); }
+  void CountReformation() { reformations_->Increment(); }
   // Of several ranks: the same number on all of them after the same iteration.
   void SetParametersDigest(uint64_t digest);
   void SetProgress(const v1::RunProgress &progress);
@@ -71,10 +80,12 @@ class LearnerMetrics {
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
   prometheus::Histogram *policy_lag_;
   prometheus::Counter *episodes_, *episode_steps_;
-  prometheus::Counter *checkpoints_, *checkpoint_failures_, *shortfalls_;
+  prometheus::Counter *checkpoints_, *checkpoint_failures_, *damaged_checkpoints_, *shortfalls_;
   prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
-  prometheus::Counter *quarantined_batches_, *quarantined_steps_;
+  prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;
   prometheus::Counter *all_reduces_, *all_reduce_bytes_, *all_reduce_seconds_, *all_reduce_exposed_seconds_;
+  prometheus::Counter *reformations_;
+  prometheus::Gauge *ranks_;
   prometheus::Gauge *parameters_digest_, *policy_version_, *target_, *return_mean_, *length_mean_;
   prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
   prometheus::Family<prometheus::Gauge> *rate_, *loss_, *episode_metric_;

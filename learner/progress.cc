@@ -63,6 +63,14 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   }
 }
 
+void ProgressTracker::GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t episodes) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_env_steps(env_steps);
+  progress_.set_iteration(iteration);
+  progress_.set_policy_version(iteration + 1);
+  progress_.set_episodes(episodes);
+}
+
 void ProgressTracker::SetState(v1::RunState state) {
   absl::MutexLock lock(&mu_);
   progress_.set_state(state);

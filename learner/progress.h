@@ -33,6 +33,8 @@ class ProgressTracker {
     const std::vector<float>* episode_metrics = nullptr;  // [episodes, P]; null if P = 0
   };
   void CountIteration(absl::Duration now, const Iteration& iteration);
+  // The run goes on from here: another rank's state, or what an iteration came to that was not counted.
+  void GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t episodes);
   void SetState(v1::RunState state);
   void SetCheckpoint(const std::string& path, const std::string& digest);
   void SetError(const std::string& error);

@@ -25,17 +25,18 @@ constexpr char kRendezvous[] = "rendezvous";
 constexpr char kTrain[] = "train";
 // A call waits no longer, so that a request to stop is seen soon.
 constexpr absl::Duration kLongestCall = absl::Seconds(2);
-constexpr absl::Duration kRejoin = absl::Milliseconds(100);
+constexpr absl::Duration kRejoin = absl::Milliseconds(250);
+// A coordinator that was restarted knows its members again by then.
+constexpr absl::Duration kLongestRejoining = absl::Seconds(5);
 
-absl::Status Again(const absl::Status& why, const std::string& doing) {
-  return absl::AbortedError(
-      absl::StrCat(doing, ": ", std::string(why.message()), "; start all ranks again, they resume"));
+absl::Status Lost(const absl::Status& why, const std::string& doing) {
+  return absl::AbortedError(absl::StrCat(doing, ": ", std::string(why.message())));
 }
 
 }  // namespace
 
 absl::Status AsLostRank(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ? Again(status, "training together") : status;
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ? Lost(status, "training together") : status;
 }
 
 std::string LocalHostTowards(const std::string& address) {
@@ -64,7 +65,7 @@ std::string LocalHostTowards(const std::string& address) {
 }
 
 RankGroup::RankGroup(const Options& options, CoordinatorClient* coordinator)
-    : options_(options), coordinator_(coordinator) {}
+    : options_(options), coordinator_(coordinator), rounds_(options.number << 32) {}
 RankGroup::~RankGroup() = default;
 
 absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& options, CoordinatorClient* coordinator) {
@@ -82,13 +83,13 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
     address = JoinHostPort(host.empty() ? "127.0.0.1" : host, store->port());
   }
   spdlog::info("rank {} of {} waits for the others", options.rank, options.size);
-  const auto addresses = group->Arrive(kRendezvous, 1, options.form_timeout, address);
+  const auto addresses = group->Arrive(kRendezvous, options.number, options.form_timeout, address);
   if (!addresses.ok()) return addresses.status();
   if (options.rank != 0) {
     const auto rank_0 = ParseHostPort(addresses->front());
-    if (!rank_0.ok()) return Again(rank_0.status(), "rank 0's address");
+    if (!rank_0.ok()) return Lost(rank_0.status(), "rank 0's address");
     auto found = TcpStore::Find(rank_0->host, rank_0->port, options.size, options.form_timeout);
-    if (!found.ok()) return Again(found.status(), "finding rank 0");
+    if (!found.ok()) return Lost(found.status(), "finding rank 0");
     store = *std::move(found);
   }
   Collective::Options collective_options;
@@ -97,7 +98,7 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
   collective_options.device = *device;
   collective_options.timeout = options.timeout;
   auto collective = Collective::Connect(collective_options, std::move(store));
-  if (!collective.ok()) return Again(collective.status(), "connecting the ranks");
+  if (!collective.ok()) return Lost(collective.status(), "connecting the ranks");
   group->collective_ = *std::move(collective);
   spdlog::info("rank {} of {} is connected to the others", options.rank, options.size);
   return group;
@@ -114,19 +115,29 @@ absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& na
   // At the first meeting there is nothing to end in step.
   const absl::Duration last_meeting = name == kRendezvous ? absl::ZeroDuration() : kLastMeeting;
   absl::Duration stop_since = absl::InfiniteDuration();
+  absl::Duration refused_since = absl::InfiniteDuration();
   absl::StatusOr<CoordinatorClient::BarrierResult> result;
+  absl::Status absence;  // What the first call that timed out said: later ones do not know who has gone.
   while (true) {
     barrier.timeout = std::min(timeout, kLongestCall);
     result = coordinator_->ArriveAtBarrier(barrier);
     const absl::Duration now = MonotonicNow();
     if (options_.stopping && options_.stopping()) stop_since = std::min(stop_since, now);
+    if (absl::IsDeadlineExceeded(result.status()) && absence.ok()) absence = result.status();
     if (now - begin >= timeout || now - stop_since >= last_meeting) break;
-    // A coordinator that was restarted does not know its members until they have joined it again.
-    const bool joins_again = absl::IsFailedPrecondition(result.status()) || absl::IsNotFound(result.status());
-    if (joins_again) absl::SleepFor(kRejoin);
-    if (!joins_again && !absl::IsDeadlineExceeded(result.status()) && !absl::IsUnavailable(result.status())) break;
+    // Not a member until it has joined again; or the others have gone on without it.
+    const bool refused = absl::IsFailedPrecondition(result.status()) || absl::IsNotFound(result.status());
+    refused_since = refused ? std::min(refused_since, now) : absl::InfiniteDuration();
+    if (refused) {
+      if (now - refused_since >= kLongestRejoining) break;
+      absl::SleepFor(kRejoin);
+    } else if (!absl::IsDeadlineExceeded(result.status()) && !absl::IsUnavailable(result.status())) {
+      break;
+    }
   }
-  if (!result.ok()) return Again(result.status(), "meeting the other ranks");
+  if (!result.ok()) {
+    return Lost(absl::IsDeadlineExceeded(result.status()) ? absence : result.status(), "meeting the other ranks");
+  }
   // Ordered by member id, "learner-10" before "learner-2": each payload says whose it is.
   std::vector<std::string> by_rank(options_.size);
   for (const std::string& theirs : result->payloads) {
@@ -141,7 +152,7 @@ absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& na
 }
 
 absl::StatusOr<std::vector<v1::RankRound>> RankGroup::Meet(const v1::RankRound& mine) {
-  auto payloads = Arrive(kTrain, ++rounds_, options_.timeout, mine.SerializeAsString());
+  auto payloads = Arrive(kTrain, ++rounds_, options_.meeting_timeout, mine.SerializeAsString());
   if (!payloads.ok()) return payloads.status();
   std::vector<v1::RankRound> rounds(options_.size);
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -154,7 +165,7 @@ absl::StatusOr<std::vector<v1::RankRound>> RankGroup::Meet(const v1::RankRound& 
 
 absl::StatusOr<std::vector<v1::RankIteration>> RankGroup::Gather(const v1::RankIteration& mine) {
   auto all = collective_->GatherBytes(mine.SerializeAsString());
-  if (!all.ok()) return Again(all.status(), "gathering what the ranks have");
+  if (!all.ok()) return Lost(all.status(), "gathering what the ranks have");
   std::vector<v1::RankIteration> iterations(options_.size);
   for (int rank = 0; rank < options_.size; ++rank) {
     if (!iterations[rank].ParseFromString(all->at(rank))) {
@@ -166,20 +177,32 @@ absl::StatusOr<std::vector<v1::RankIteration>> RankGroup::Gather(const v1::RankI
 
 RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall) {
   RankDecision decision;
-  bool all_ready = true, some_ready = false, others_starve = true;
+  bool all_ready = true, some_ready = false, newcomer = false;
+  absl::Duration quiet = absl::InfiniteDuration();  // Of those that are not ready, the one that got data last.
   for (const v1::RankRound& round : rounds) {
-    if (round.stop()) return {RankDecision::Kind::kStop};
+    if (round.stop()) {
+      decision.kind = RankDecision::Kind::kStop;
+      return decision;
+    }
     all_ready = all_ready && round.ready();
     some_ready = some_ready || round.ready();
-    if (!round.ready() && absl::Seconds(round.idle_seconds()) < shortfall) others_starve = false;
+    newcomer = newcomer || round.newcomer();
+    if (!round.ready()) quiet = std::min(quiet, absl::Seconds(round.idle_seconds()));
   }
   if (!all_ready) {
-    return {some_ready && others_starve ? RankDecision::Kind::kGoOnShort : RankDecision::Kind::kWait};
+    if (newcomer && quiet >= kAdmitAfter) {
+      decision.kind = RankDecision::Kind::kAdmit;
+    } else if (some_ready && quiet >= shortfall) {
+      decision.kind = RankDecision::Kind::kGoOnShort;
+    }
+    return decision;
   }
   decision.kind = RankDecision::Kind::kTrain;
+  decision.admits = newcomer;
   for (size_t r = 0; r < rounds.size(); ++r) {
     if (static_cast<int>(r) < rank) decision.column_offset += rounds[r].columns();
     decision.total_columns += rounds[r].columns();
+    decision.columns.push_back(rounds[r].columns());
   }
   return decision;
 }

@@ -18,20 +18,21 @@ class Collective;
 
 // How the ranks of a learner stay in step: what comes next is agreed at a barrier of the coordinator before any of them
 // enters a collective, so that none waits there for one that does something else.
-//   Form -> { Meet until all are ready -> Agree on columns -> collectives } ...
-// Not thread-safe. Errors are Aborted (exit code 75: start all ranks again, they resume): a rank is missing, or the
-// coordinator. They name who is.
+//   MeetToForm -> Form -> { Meet until all are ready -> Agree on columns -> collectives } ...
+// Not thread-safe. Errors are Aborted: a rank is missing, or the coordinator. They name who is. The group is useless
+// then; those that are there may form another.
 class RankGroup {
  public:
   struct Options {
-    int rank = 0;
+    int rank = 0;  // The place in this group.
     int size = 1;
-    std::string announce_host;       // Under which other nodes reach this one; empty = found out.
-    std::string device;              // learner.device: where the tensors are that the ranks sum.
-    int local_rank = 0;              // Chooses the GPU where that is auto.
-    std::string coordinator;         // Its address, host:port.
-    absl::Duration form_timeout;     // A rank that does not come to the first meeting for so long is missing,
-    absl::Duration timeout;          // and to the later ones, and to a collective.
+    uint64_t number = 1;        // Of the group: its meetings are no other group's.
+    std::string announce_host;  // Under which other nodes reach this one; empty = found out.
+    std::string device;         // learner.device: where the tensors are that the ranks sum.
+    int local_rank = 0;         // Chooses the GPU where that is auto.
+    std::string coordinator;    // Its address, host:port.
+    // A rank that does not come for so long is missing: to the first meeting, to later ones, to a collective.
+    absl::Duration form_timeout, meeting_timeout, timeout;
     std::function<bool()> stopping;  // Then a meeting is not waited for any longer than kLastMeeting; null: never.
   };
   // Waits for all ranks. `coordinator` must outlive the group. Other errors: as ParseTrainingDevice and
@@ -61,18 +62,22 @@ class RankGroup {
   const Options options_;
   CoordinatorClient* const coordinator_;
   std::unique_ptr<Collective> collective_;
-  uint64_t rounds_ = 0;
+  uint64_t rounds_;
 };
 
 // What all ranks do next, as each of them concludes from the same rounds.
 struct RankDecision {
-  enum class Kind { kWait, kTrain, kGoOnShort, kStop };
+  enum class Kind { kWait, kTrain, kGoOnShort, kStop, kAdmit };
   Kind kind = Kind::kWait;
   int64_t column_offset = 0;  // kTrain: of this rank's columns among all.
   int64_t total_columns = 0;
+  std::vector<int64_t> columns;  // kTrain: of each rank.
+  bool admits = false;           // kTrain: the group is formed anew after this iteration, with whoever has come.
 };
 // kStop: somebody is to stop. kTrain: all are ready. kGoOnShort: somebody is ready, and nothing has arrived at any
-// of the others for `shortfall`: these take what they have. kWait otherwise.
+// of the others for `shortfall`: these take what they have. kAdmit: there is a newcomer, and nothing has arrived for
+// kAdmitAfter at those that are not ready: the group is formed anew now. kWait otherwise.
+inline constexpr absl::Duration kAdmitAfter = absl::Seconds(1);
 RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall);
 
 // What a collective says when another rank is gone or does not come (Unavailable, DeadlineExceeded) as Aborted, like

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/fault_hook.h"
 #include "base/grpc_transport.h"
 #include "base/log.h"
+#include "base/steady_wait.h"
 #include "grpcpp/support/slice.h"
 #include "learner/wire_batch.h"
 
@@ -121,7 +123,10 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
       pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
     }
     auto request = WireRequest::Parse(pieces);
-    if (!request.ok()) return request.status();
+    if (!request.ok()) {
+      service_->collector_->ReceiveMalformed();
+      return request.status();
+    }
     return request->has_batch ? HandleBatch(request->batch, received.Length()) : HandleOther(request->other);
   }
 
@@ -131,6 +136,9 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     *response.mutable_receipt() = service_->collector_->Receive(*actor_, batch, bytes);
     const bool rejected = response.receipt().result() == v1::RECEIPT_RESULT_REJECTED;
     rejected_in_a_row_ = rejected ? rejected_in_a_row_ + 1 : 0;
+    if (response.receipt().result() == v1::RECEIPT_RESULT_ACCEPTED && FaultsInstalled()) {
+      if (const absl::Status s = LoseReceipt(response.receipt()); !s.ok()) return s;
+    }
     Send(response);
     if (rejected_in_a_row_ >= kMaxRejectedInARow) {
       return absl::InvalidArgumentError("three batches in a row were rejected, the last because of " +
@@ -138,6 +146,18 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     }
     service_->SendGrants();
     return absl::OkStatus();
+  }
+
+  // Whether SKEIN_FAULTS wants this receipt lost, and the connection with it. "forget": the learner does not say at the
+  // next hello either that the batch has arrived, so that it is sent again.
+  absl::Status LoseReceipt(const v1::Receipt& receipt) {
+    const FaultKind fault = NextFault(FaultPoint::kReceipt);
+    if (fault == FaultKind::kNone) return absl::OkStatus();
+    if (fault == FaultKind::kForget) {
+      absl::MutexLock lock(&service_->mu_);
+      service_->forgotten_[*actor_] = receipt.sequence();
+    }
+    return absl::UnavailableError("SKEIN_FAULTS: the receipt is lost");
   }
 
   absl::Status HandleOther(const v1::CollectRequest& request) {
@@ -244,6 +264,10 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
     if (!welcome.ok()) return welcome.status();
     v1::CollectResponse response;
     *response.mutable_welcome() = *welcome;
+    if (const auto forgotten = forgotten_.find(actor); forgotten != forgotten_.end()) {
+      response.mutable_welcome()->set_last_sequence(forgotten->second - 1);
+      forgotten_.erase(forgotten);
+    }
     stream->Send(response);  // Before any ticket.
     before = std::exchange(streams_[actor], std::move(stream));
     finished = finished_;
@@ -296,7 +320,7 @@ void LearnerService::Finish() {
 
 void LearnerService::WaitUntilIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(this, &LearnerService::Idle), timeout);
+  AwaitFor(&mu_, absl::Condition(this, &LearnerService::Idle), timeout);
 }
 
 }  // namespace skein

@@ -65,6 +65,7 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   absl::Mutex mu_;
   std::map<ActorKey, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  std::map<ActorKey, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences, as SKEIN_FAULTS wants it.
 };
 
 }  // namespace skein

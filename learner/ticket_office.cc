@@ -32,6 +32,12 @@ TicketOffice::TicketOffice(const Options& options)
   next_ticket_id_ += (options.rank + ranks_ - next_ticket_id_ % ranks_) % ranks_;
 }
 
+void TicketOffice::TakeShare(uint32_t first_env, uint32_t num_envs) {
+  CloseIteration();
+  first_env_ = first_env;
+  blocks_.assign(num_envs / envs_per_block_, Block());
+}
+
 void TicketOffice::RestoreEnvState(const v1::Tensor& env_state) {
   const size_t bytes = env_state.data().size() / blocks_.size();
   for (size_t b = 0; b < blocks_.size(); ++b) {

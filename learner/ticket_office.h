@@ -40,6 +40,8 @@ class TicketOffice {
   uint32_t num_blocks() const { return static_cast<uint32_t>(blocks_.size()); }
   int num_actors() const { return static_cast<int>(actors_.size()); }
 
+  // Other environments of the run from now on: all tickets are void, as if nothing had been ordered; actors stay.
+  void TakeShare(uint32_t first_env, uint32_t num_envs);
   // `env_state` float64 [num_envs, S] row-major bytes; the next tickets continue from it.
   void RestoreEnvState(const v1::Tensor& env_state);
   // Where the front begins, or, if none is open, where tickets continue: all blocks' states as one tensor "env_state"
@@ -135,7 +137,7 @@ class TicketOffice {
   void GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   v1::Ticket Give(uint32_t block, ActorEntry* actor, absl::Duration now);
 
-  const uint32_t first_env_;
+  uint32_t first_env_;
   const uint32_t envs_per_block_;
   const uint32_t steps_;
   const uint32_t ranks_;

@@ -264,11 +264,11 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   return Saved{*path, CheckpointDigest(checkpoint)};
 }
 
-absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder) {
+absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder, bool newest_only) {
   Collective* const collective = impl_->collective;
-  if (collective == nullptr) return ResumeHere(folder);
+  if (collective == nullptr) return ResumeHere(folder, newest_only);
   absl::StatusOr<Resumed> resumed = Resumed{};
-  if (collective->rank() == 0) resumed = ResumeHere(folder);
+  if (collective->rank() == 0) resumed = ResumeHere(folder, newest_only);
   auto told = Tell(collective, std::move(resumed));
   if (!told.ok()) return told.status();
   try {
@@ -279,8 +279,39 @@ absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder) {
   return told;
 }
 
-absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder) {
-  auto found = LoadNewestCheckpoint(folder);
+struct Trainer::State {
+  std::vector<std::pair<std::string, torch::Tensor>> model, optimizer;
+};
+
+absl::StatusOr<std::shared_ptr<const Trainer::State>> Trainer::Keep() const {
+  try {
+    return std::make_shared<const State>(State{impl_->ppo.ModelState(), impl_->ppo.OptimizerState()});
+  } catch (const std::exception& error) {
+    return TorchError("keeping the state", error);
+  }
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::TakeOver(const State* state, const Resumed& record) {
+  Collective* const collective = impl_->collective;
+  absl::StatusOr<Resumed> taken = record;
+  try {
+    if (collective == nullptr || collective->rank() == 0) {
+      if (absl::Status s = impl_->ppo.Restore(state->model, state->optimizer); !s.ok()) {
+        taken = absl::FailedPreconditionError(s.message());
+      }
+    }
+    if (collective == nullptr) return taken;
+    taken = Tell(collective, std::move(taken));
+    if (!taken.ok()) return taken;
+    if (absl::Status s = impl_->ppo.Synchronize(); !s.ok()) return s;
+  } catch (const std::exception& error) {
+    return TorchError("taking over the state", error);
+  }
+  return taken;
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, bool newest_only) {
+  auto found = LoadNewestCheckpoint(folder, newest_only ? Damage::kRefuse : Damage::kSkip);
   if (!found.ok()) return found.status();
   const Checkpoint& checkpoint = found->checkpoint;
   if (checkpoint.env_id != impl_->config.env().id()) {

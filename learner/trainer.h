@@ -103,15 +103,21 @@ class Trainer {
     Saved checkpoint;
     std::vector<std::string> warnings;
   };
-  // Restores the newest complete checkpoint. NotFound: there is none. DataLoss: all are damaged.
-  // FailedPrecondition: it is of another environment, network or number of environments.
-  // Of several ranks, rank 0 alone looks into the folder and tells the others, which all return the same but the
-  // warnings.
-  absl::StatusOr<Resumed> Resume(const std::string& folder);
+  // Restores the newest complete checkpoint. NotFound: there is none. DataLoss: all are damaged, or `newest_only` and
+  // the newest is. FailedPrecondition: it is of another environment, network or number of environments. Of several
+  // ranks, rank 0 alone looks into the folder and tells the others, which all return the same but the warnings.
+  absl::StatusOr<Resumed> Resume(const std::string& folder, bool newest_only = false);
+
+  // All that is learned, in memory.
+  struct State;
+  absl::StatusOr<std::shared_ptr<const State>> Keep() const;
+  // Goes on from rank 0's `state` and `record`; those of others are not looked at. Returns rank 0's record. All ranks
+  // call it alike. FailedPrecondition: the state is of another network.
+  absl::StatusOr<Resumed> TakeOver(const State* state, const Resumed& record);
 
  private:
   struct Impl;
-  absl::StatusOr<Resumed> ResumeHere(const std::string& folder);
+  absl::StatusOr<Resumed> ResumeHere(const std::string& folder, bool newest_only);
   explicit Trainer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

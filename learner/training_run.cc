@@ -2,14 +2,15 @@
 #include "learner/training_run.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "env/registry.h"
-#include "learner/env_share.h"
 #include "learner/fragment_shape.h"
+#include "learner/step_account.h"
 #include "model/env_config.h"
 
 namespace skein {
@@ -21,16 +22,12 @@ using Stage = LearnerMetrics::Stage;
 constexpr absl::Duration kLateTickets = absl::Milliseconds(20);
 // How often people are told what is waited for.
 constexpr absl::Duration kTell = absl::Seconds(5);
-// How long ranks may take to start, the first one's wait for the last.
-constexpr absl::Duration kFormTimeout = absl::Seconds(120);
 
-// Rows [first, first + rows) of a tensor [N, S] of doubles.
-v1::Tensor Rows(const v1::Tensor& all, uint32_t first, uint32_t rows) {
-  const size_t row_bytes = all.data().size() / static_cast<size_t>(all.shape(0));
-  v1::Tensor part = all;
-  part.set_shape(0, rows);
-  part.set_data(all.data().substr(first * row_bytes, rows * row_bytes));
-  return part;
+RankDecision SingleRank(int64_t columns) {
+  RankDecision decision;
+  decision.kind = RankDecision::Kind::kTrain;
+  decision.total_columns = columns;
+  return decision;
 }
 
 }  // namespace
@@ -46,72 +43,74 @@ TrainingRun::TrainingRun(const LearnerOptions& options, CoordinatorClient* coord
       expulsion_(expulsion),
       checkpoints_(options.run_directory + "/checkpoints"),
       started_(MonotonicNow()),
-      publisher_(metrics) {}
+      life_(std::random_device()()),
+      leads_(options.ranks == 1),
+      publisher_(metrics),
+      reports_(options.ranks == 1) {}
 
-absl::Status TrainingRun::FormGroup() {
-  if (options_.ranks == 1) return absl::OkStatus();
-  RankGroup::Options group;
-  group.rank = static_cast<int>(options_.rank);
-  group.size = static_cast<int>(options_.ranks);
-  group.announce_host = options_.announce_host;
-  group.device = options_.device.empty() ? config_.learner().device() : options_.device;
-  group.local_rank = static_cast<int>(options_.local_rank);
-  group.coordinator = options_.coordinator;
-  group.form_timeout = kFormTimeout;
-  group.timeout = absl::Seconds(config_.learner().collective_timeout_seconds());
-  group.stopping = [this] { return shutdown_->signalled(); };
-  auto formed = RankGroup::Form(group, coordinator_);
-  if (!formed.ok()) return formed.status();
-  group_ = *std::move(formed);
+absl::Status TrainingRun::MakeTrainer() {
+  v1::RunConfig config = config_;
+  if (!options_.device.empty()) config.mutable_learner()->set_device(options_.device);
+  auto trainer = Trainer::Make(config, spec_, group_ == nullptr ? nullptr : group_->collective(),
+                               static_cast<int>(options_.local_rank));
+  if (!trainer.ok()) return AsLostRank(trainer.status());
+  trainer_ = *std::move(trainer);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::GoOnFromCheckpoint() {
+  if (options_.resume != ResumeMode::kNever) {
+    auto resumed = trainer_->Resume(checkpoints_, options_.resume == ResumeMode::kMust);
+    if (resumed.ok()) {
+      record_ = resumed->record;
+      saved_env_steps_ = record_.env_steps;
+      checkpoint_ = resumed->checkpoint;
+      for (const std::string& warning : resumed->warnings) spdlog::warn("{}", warning);
+      metrics_->CountDamagedCheckpoints(resumed->warnings.size());
+      spdlog::info("resumed from {} at {} env steps", resumed->checkpoint.path, record_.env_steps);
+    } else if (resumed.status().code() != absl::StatusCode::kNotFound || options_.resume == ResumeMode::kMust) {
+      return AsLostRank(resumed.status());
+    }
+  }
+  next_save_ = saved_env_steps_ + config_.checkpoint().interval_steps();
+  absl::MutexLock lock(&mu_);
+  device_account_ = leads_ ? Settled(record_.account, 0) : v1::StepAccount();
   return absl::OkStatus();
 }
 
 absl::Status TrainingRun::Prepare() {
   auto env = MakeEnv(config_.env().id(), MakeEnvOptions(config_.env()));
   if (!env.ok()) return env.status();
-  if (absl::Status s = FormGroup(); !s.ok()) return s;
-  v1::RunConfig config = config_;
-  if (!options_.device.empty()) config.mutable_learner()->set_device(options_.device);
-  auto trainer = Trainer::Make(config, (*env)->spec(), group_ == nullptr ? nullptr : group_->collective(),
-                               static_cast<int>(options_.local_rank));
-  if (!trainer.ok()) return AsLostRank(trainer.status());
-  trainer_ = *std::move(trainer);
-
-  std::optional<Trainer::Saved> resumed_from;
-  if (options_.resume != ResumeMode::kNever) {
-    auto resumed = trainer_->Resume(checkpoints_);
-    if (resumed.ok()) {
-      record_ = resumed->record;
-      saved_env_steps_ = record_.env_steps;
-      resumed_from = resumed->checkpoint;
-      for (const std::string& warning : resumed->warnings) spdlog::warn("{}", warning);
-      spdlog::info("resumed from {} at {} env steps", resumed->checkpoint.path, record_.env_steps);
-    } else if (resumed.status().code() != absl::StatusCode::kNotFound || options_.resume == ResumeMode::kMust) {
-      return AsLostRank(resumed.status());
-    }
-  }
+  spec_ = (*env)->spec();
+  agents_ = static_cast<uint64_t>(spec_.num_agents);
+  if (absl::Status s = JoinGroup(); !s.ok()) return s;
   progress_ = std::make_unique<ProgressTracker>(config_.total_steps(), record_.env_steps, record_.iteration,
-                                                record_.episodes, (*env)->spec().episode_metrics);
-  if (resumed_from) progress_->SetCheckpoint(resumed_from->path, resumed_from->digest);
-  agents_ = static_cast<uint64_t>((*env)->spec().num_agents);
-  const v1::RolloutConfig& rollout = config_.rollout();
-  const auto share = ShareOfRank(rollout.num_envs(), rollout.envs_per_runner(), options_.rank, options_.ranks);
-  if (!share.ok()) return share.status();
-  share_ = *share;
-  if (record_.env_state) own_env_state_ = Rows(*record_.env_state, share_.first_env, share_.num_envs);
+                                                record_.episodes, spec_.episode_metrics);
+  if (!checkpoint_.path.empty()) progress_->SetCheckpoint(checkpoint_.path, checkpoint_.digest);
   if (absl::Status s = on_device() ? BeginOnDevice() : MakeCollector(); !s.ok()) return s;
-  if (leads()) {
-    metrics_log_.open(options_.run_directory + "/metrics.jsonl", std::ios::app);
-    if (!metrics_log_) return absl::PermissionDeniedError(options_.run_directory + "/metrics.jsonl: cannot be written");
-    auto event_log = EventLog::Open(options_.run_directory, record_.env_steps, absl::Now());
-    if (event_log.ok()) {
-      event_log_ = *std::move(event_log);
-    } else {
-      spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
-    }
-  }
+  if (absl::Status s = OpenLogs(); !s.ok()) return s;
   prepared_ = true;
   return absl::OkStatus();
+}
+
+absl::Status TrainingRun::OpenLogs() {
+  if (!leads_ || metrics_log_.is_open()) return absl::OkStatus();
+  metrics_log_.open(options_.run_directory + "/metrics.jsonl", std::ios::app);
+  if (!metrics_log_) return absl::PermissionDeniedError(options_.run_directory + "/metrics.jsonl: cannot be written");
+  auto event_log = EventLog::Open(options_.run_directory, record_.env_steps, absl::Now());
+  if (event_log.ok()) {
+    event_log_ = *std::move(event_log);
+  } else {
+    spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
+  }
+  return absl::OkStatus();
+}
+
+uint32_t TrainingRun::AsyncFragments() const {
+  const v1::RolloutConfig& rollout = config_.rollout();
+  const int64_t fragments = rollout.steps_per_iteration() / fragment_steps_;
+  // In proportion to the share, so that ranks whose actors are equally fast are done at the same time.
+  return static_cast<uint32_t>(std::max<int64_t>(1, fragments * share_.num_envs / rollout.num_envs()));
 }
 
 absl::Status TrainingRun::MakeCollector() {
@@ -126,17 +125,16 @@ absl::Status TrainingRun::MakeCollector() {
   collect.num_envs = share_.num_envs;
   collect.rank = options_.rank;
   collect.ranks = options_.ranks;
-  const int64_t fragments = rollout.steps_per_iteration() / (shape->steps * shape->num_envs);
+  fragment_steps_ = shape->steps * shape->num_envs;
+  const int64_t fragments = rollout.steps_per_iteration() / fragment_steps_;
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
-    // In proportion to the share, so that ranks whose actors are equally fast are done at the same time.
-    const int64_t own = fragments * share_.num_envs / rollout.num_envs();
-    collect.async = Collector::Async{static_cast<uint32_t>(std::max<int64_t>(1, own)), config_.sync().max_policy_lag()};
+    collect.async = Collector::Async{AsyncFragments(), config_.sync().max_policy_lag()};
   } else {
     collect.fragments_per_block = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
   }
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
-  if (leads()) collect.account = record_.account;
+  collect.account = OwnAccount();
   collect.env_state = own_env_state_;
   collector_ = std::make_unique<Collector>(collect, metrics_);
   return absl::OkStatus();
@@ -147,16 +145,16 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   absl::Status trained;
   if (on_device()) {
     service->ServeNobody();
-    trained = TrainOnDeviceUntilDone();
+    trained = TrainWithThoseThere(service);
   } else {
     if (absl::Status s = Publish(); !s.ok()) return s;
     service->Serve(run_id_, collector_.get(), &publisher_);
     shutdown_->OnSignal([this] { collector_->Stop(); });
-    trained = TrainUntilDone(service);
+    trained = TrainWithThoseThere(service);
     shutdown_->OnSignal({});
     collector_->Stop();
   }
-  // A run that lost a rank is not over: all ranks start again and resume, and actors wait for them.
+  // A run whose ranks do not meet is not over: they start again and resume, and actors wait for them.
   const bool lost_rank = absl::IsAborted(trained);
   if (!lost_rank) service->Finish();
   publisher_.Finish();
@@ -165,9 +163,9 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   if (trained.ok() && group_ != nullptr && !expulsion_->status().ok()) {
     record_.env_state.reset();  // Where the others' environments are is not known.
   } else if (trained.ok()) {
-    trained = AddUpForLastCheckpoint();
+    trained = EndTogether();
   }
-  if (trained.ok() && leads()) trained = SaveCheckpoint();  // The last one: without it the run is not finished.
+  if (trained.ok() && leads_) trained = SaveCheckpoint();  // The last one: without it the run is not finished.
   if (trained.ok() && record_.env_steps < config_.total_steps()) trained = expulsion_->status();
   const bool finished = trained.ok() && record_.env_steps >= config_.total_steps();
   if (!trained.ok()) progress_->SetError(std::string(trained.message()));
@@ -184,7 +182,6 @@ void TrainingRun::Open(LearnerService* service) {
 
 absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
   const uint64_t iteration_steps = config_.rollout().steps_per_iteration();
-  next_save_ = saved_env_steps_ + config_.checkpoint().interval_steps();
   // Overlapped: the policy that is newest collects the next iteration while the one before is collected to its end and
   // trained on.
   const uint64_t most_open = config_.sync().mode() == v1::SYNC_MODE_OVERLAPPED ? 2 : 1;
@@ -205,6 +202,7 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
       return s;
     }
     --open_;
+    if (decision_.admits) return absl::OkStatus();
   }
   return absl::OkStatus();
 }
@@ -233,7 +231,7 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
     if (group_ == nullptr) {
       if (shutdown_->signalled()) return std::nullopt;
       if (iteration) {
-        decision_ = {RankDecision::Kind::kTrain, 0, iteration->batch->columns()};
+        decision_ = SingleRank(iteration->batch->columns());
         return iteration;
       }
       KeepWaiting(service, &told);
@@ -250,15 +248,15 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
       if (!stopping() && !starves_ && MonotonicNow() - met < RankGroup::kRound) continue;
     }
     const absl::Duration meet_from = MonotonicNow();
-    const auto decision = AgreeWithRanks(iteration);
+    const auto decision =
+        AgreeWithRanks(iteration ? std::optional<int64_t>(iteration->batch->columns()) : std::nullopt);
     met = MonotonicNow();
     metrics_->AddStage(Stage::kBarrier, met - meet_from);
     if (!decision.ok()) return decision.status();
-    if (decision->kind == RankDecision::Kind::kStop) return std::nullopt;
-    if (decision->kind == RankDecision::Kind::kTrain) {
-      decision_ = *decision;
-      return iteration;
-    }
+    decision_ = *decision;
+    if (decision->kind == RankDecision::Kind::kStop || decision->kind == RankDecision::Kind::kAdmit)
+      return std::nullopt;
+    if (decision->kind == RankDecision::Kind::kTrain) return iteration;
     if (decision->kind == RankDecision::Kind::kGoOnShort && !iteration) {
       iteration = collector_->TakeWhatIsThere();
       if (!iteration) continue;  // Stopped.
@@ -270,30 +268,28 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
   }
 }
 
-absl::StatusOr<RankDecision> TrainingRun::AgreeWithRanks(const std::optional<Collector::Iteration>& iteration) {
-  v1::RankRound mine;
-  mine.set_ready(iteration.has_value());
-  if (iteration) mine.set_columns(iteration->batch->columns());
-  mine.set_idle_seconds(absl::ToDoubleSeconds(MonotonicNow() - arrived_));
-  mine.set_stop(shutdown_->signalled());
-  const auto rounds = group_->Meet(mine);
-  if (!rounds.ok()) return rounds.status();
-  return Decide(*rounds, group_->rank(), absl::Seconds(config_.learner().shortfall_seconds()));
-}
-
 absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Collected& data, uint64_t policy_version,
                                          std::optional<v1::Tensor> env_state) {
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());
   const int64_t offset = decision_.column_offset, total = decision_.total_columns;
+  const auto steps = static_cast<uint64_t>(data.steps);
+  const uint64_t own_steps = steps * static_cast<uint64_t>(data.num_envs);
+  if (group_ != nullptr) {
+    if (absl::Status s = KeepState(); !s.ok()) return s;
+    own_steps_ = own_steps;
+    in_flight_.clear();
+    for (int64_t columns : decision_.columns) in_flight_.push_back(steps * static_cast<uint64_t>(columns) / agents_);
+    in_update_ = true;
+  }
   auto figures = batch != nullptr ? trainer_->Update(batch, progress, record_.iteration, offset, total)
                                   : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
   if (!figures.ok()) return AsLostRank(figures.status());
+  in_update_ = false;
   const absl::Duration updated = MonotonicNow();
   metrics_->AddStage(Stage::kUpdate, updated - begin);
   update_cpu_ += ThreadCpuTime() - begin_cpu;
 
-  const auto steps = static_cast<uint64_t>(data.steps);
   ProgressTracker::Iteration counted;
   counted.policy_lag = record_.iteration + 1 - policy_version;
   counted.env_steps = steps * static_cast<uint64_t>(total) / agents_;
@@ -306,12 +302,7 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
     metrics_->AddStage(Stage::kPublish, MonotonicNow() - updated);
   }
   if (group_ != nullptr) metrics_->SetParametersDigest(trainer_->ParametersDigest());
-  const uint64_t own_steps = steps * static_cast<uint64_t>(data.num_envs);
-  if (collector_ != nullptr) {
-    collector_->Trained(own_steps);
-  } else {
-    CountOnDevice(0, own_steps);
-  }
+  CountTrained(own_steps);
 
   const bool saves = record_.env_steps >= next_save_ && record_.env_steps < config_.total_steps();
   if (saves && on_device()) {
@@ -325,11 +316,12 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
   mine.mutable_episode_length()->Add(data.episode_length.begin(), data.episode_length.end());
   mine.mutable_episode_metrics()->Add(data.episode_metrics.begin(), data.episode_metrics.end());
   *mine.mutable_stage_seconds() = data.stage_seconds;
-  if (saves && own_env_state_) *mine.mutable_env_state() = *own_env_state_;
+  // Of several ranks always: whoever is left can then go on with a lost one's environments.
+  if (own_env_state_ && (saves || (group_ != nullptr && !on_device()))) *mine.mutable_env_state() = *own_env_state_;
   const auto sum = AddUp(std::move(mine));
   if (!sum.ok()) return sum.status();
   record_.episodes += sum->episode_return.size();
-  if (saves) record_.env_state = sum->env_state;
+  if (saves || sum->env_state) record_.env_state = sum->env_state;
   counted.policy_version = record_.iteration + 1;
   counted.figures = *std::move(figures);
   counted.episode_returns = &sum->episode_return;
@@ -348,13 +340,23 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
   LogIteration(sum->stage_seconds, counted, batch);
   if (saves) {
     // A failure is counted and shown; the next one may succeed.
-    if (leads()) SaveCheckpoint().IgnoreError();
+    if (leads_) SaveCheckpoint().IgnoreError();
     next_save_ = record_.env_steps + config_.checkpoint().interval_steps();
   }
   return absl::OkStatus();
 }
 
+void TrainingRun::CountTrained(uint64_t own_steps) {
+  if (collector_ != nullptr) {
+    collector_->Trained(own_steps);
+  } else {
+    CountOnDevice(0, own_steps);
+  }
+}
+
 absl::Status TrainingRun::Publish() {
+  if (record_.iteration < published_) return absl::OkStatus();  // As long as nobody has a newer state.
+  published_ = record_.iteration + 1;
   auto snapshot = trainer_->Snapshot(record_.iteration + 1);
   if (snapshot.ok()) publisher_.Publish(*snapshot);
   return snapshot.status();
@@ -375,6 +377,7 @@ absl::Status TrainingRun::SaveCheckpoint() {
     return absl::Status(saved.status().code(), error);
   }
   saved_env_steps_ = record_.env_steps;
+  checkpoint_ = *saved;
   progress_->SetCheckpoint(saved->path, saved->digest);
   spdlog::info("checkpoint {} digest {}", saved->path, saved->digest);
   return absl::OkStatus();

@@ -9,12 +9,6 @@
 namespace skein {
 
 absl::Status TrainingRun::BeginOnDevice() {
-  if (leads()) {
-    absl::MutexLock lock(&mu_);
-    device_account_ = record_.account;
-    device_account_.set_lost(device_account_.lost() + device_account_.pending());
-    device_account_.set_pending(0);
-  }
   CountOnDevice(0, 0);
   return trainer_->BeginOnDevice(share_.first_env, share_.num_envs, own_env_state_);
 }
@@ -33,29 +27,26 @@ void TrainingRun::CountOnDevice(uint64_t collected, uint64_t trained) {
 
 absl::Status TrainingRun::TrainOnDeviceUntilDone() {
   const auto columns = static_cast<int64_t>(share_.num_envs * agents_);
-  next_save_ = saved_env_steps_ + config_.checkpoint().interval_steps();
   while (record_.env_steps < config_.total_steps()) {
     if (!expulsion_->status().ok()) return absl::OkStatus();
     // Before anything is collected: where environments are then is where the last iteration ended.
     if (group_ == nullptr) {
       if (shutdown_->signalled()) return absl::OkStatus();
-      decision_ = {RankDecision::Kind::kTrain, 0, columns};
+      decision_ = {};
+      decision_.total_columns = columns;
     } else {
       const absl::Duration begin = MonotonicNow();
-      v1::RankRound mine;
-      mine.set_ready(true);
-      mine.set_columns(columns);
-      mine.set_stop(shutdown_->signalled());
-      const auto rounds = group_->Meet(mine);
-      if (!rounds.ok()) return rounds.status();
+      const auto decision = AgreeWithRanks(columns);
+      if (!decision.ok()) return decision.status();
       metrics_->AddStage(LearnerMetrics::Stage::kBarrier, MonotonicNow() - begin);
-      decision_ = Decide(*rounds, group_->rank(), absl::Seconds(config_.learner().shortfall_seconds()));
+      decision_ = *decision;
       if (decision_.kind != RankDecision::Kind::kTrain) return absl::OkStatus();
     }
     const auto collected = trainer_->CollectOnDevice(record_.iteration);
     if (!collected.ok()) return collected.status();
     CountOnDevice(static_cast<uint64_t>(collected->steps * collected->num_envs), 0);
     if (absl::Status s = TrainIteration(nullptr, *collected, record_.iteration + 1, std::nullopt); !s.ok()) return s;
+    if (decision_.admits) return absl::OkStatus();
   }
   return absl::OkStatus();
 }

@@ -4,20 +4,12 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "learner/step_account.h"
 #include "learner/training_run.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
 namespace {
-
-void Add(const v1::StepAccount& from, v1::StepAccount* to) {
-  to->set_collected(to->collected() + from.collected());
-  to->set_trained(to->trained() + from.trained());
-  to->set_stale(to->stale() + from.stale());
-  to->set_rejected(to->rejected() + from.rejected());
-  to->set_lost(to->lost() + from.lost());
-  to->set_pending(to->pending() + from.pending());
-}
 
 void Add(const v1::StageSeconds& from, v1::StageSeconds* to) {
   to->set_env_step(to->env_step() + from.env_step());
@@ -50,9 +42,12 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
   Sum sum;
   v1::StepAccount others;
   std::vector<const v1::Tensor*> states;
-  for (uint32_t rank = 0; rank < all.size(); ++rank) {
+  told_.clear();
+  in_flight_.clear();
+  for (size_t rank = 0; rank < all.size(); ++rank) {
     const v1::RankIteration& part = all[rank];
-    if (rank != options_.rank) Add(part.account(), &others);
+    told_.push_back(part.account());
+    if (static_cast<int>(rank) != place()) Add(part.account(), &others);
     sum.episode_return.insert(sum.episode_return.end(), part.episode_return().begin(), part.episode_return().end());
     sum.episode_length.insert(sum.episode_length.end(), part.episode_length().begin(), part.episode_length().end());
     sum.episode_metrics.insert(sum.episode_metrics.end(), part.episode_metrics().begin(), part.episode_metrics().end());
@@ -84,7 +79,7 @@ void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTra
   v1::RunProgress progress;
   FillReport(nullptr, &progress);
   metrics_->SetProgress(progress);
-  if (!leads()) return;
+  if (!leads_) return;
   nlohmann::json line;
   line["iteration"] = record_.iteration;
   line["env_steps"] = record_.env_steps;
@@ -126,29 +121,40 @@ v1::StepAccount TrainingRun::Account() const {
   v1::StepAccount account = OwnAccount();
   absl::MutexLock lock(&mu_);
   Add(others_, &account);
+  Add(lost_ranks_, &account);
   return account;
 }
 
-void TrainingRun::FillReport(v1::MemberReport* report, v1::RunProgress* progress) const {
-  v1::RunProgress own;
-  if (progress == nullptr) progress = &own;
-  if (!prepared_) {
-    progress->set_state(v1::RUN_STATE_STARTING);
-    progress->set_target_env_steps(config_.total_steps());
-    progress->set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
-    progress->set_eta_seconds(-1);
-    return;
+v1::RunProgress TrainingRun::Progress() const {
+  v1::RunProgress progress;
+  if (prepared_) {
+    progress = progress_->Snapshot(MonotonicNow());
+    *progress.mutable_account() = Account();
+    if (collector_ != nullptr) progress.set_queued_batches(collector_->queued_batches());
+    for (const auto& [stage, seconds] : metrics_->StageSeconds()) (*progress.mutable_stage_seconds())[stage] = seconds;
+  } else {
+    progress.set_state(v1::RUN_STATE_STARTING);
+    progress.set_target_env_steps(config_.total_steps());
+    progress.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
+    progress.set_eta_seconds(-1);
   }
-  *progress = progress_->Snapshot(MonotonicNow());
-  *progress->mutable_account() = Account();
-  if (collector_ != nullptr) progress->set_queued_batches(collector_->queued_batches());
-  for (const auto& [stage, seconds] : metrics_->StageSeconds()) (*progress->mutable_stage_seconds())[stage] = seconds;
-  if (report == nullptr) return;
-  report->set_env_steps(progress->env_steps());
-  report->set_env_steps_per_second(progress->env_steps_per_second_10s());
-  report->set_policy_version(progress->policy_version());
-  *report->mutable_stage_seconds() = progress->stage_seconds();
-  report->set_last_error(progress->last_error());
+  absl::MutexLock lock(&mu_);
+  if (!blocked_.empty()) {
+    progress.set_state(v1::RUN_STATE_BLOCKED);
+    progress.set_last_error(blocked_);
+  }
+  return progress;
+}
+
+void TrainingRun::FillReport(v1::MemberReport* report, v1::RunProgress* progress) const {
+  const v1::RunProgress now = Progress();
+  if (progress != nullptr) *progress = now;
+  if (report == nullptr || !prepared_) return;
+  report->set_env_steps(now.env_steps());
+  report->set_env_steps_per_second(now.env_steps_per_second_10s());
+  report->set_policy_version(now.policy_version());
+  *report->mutable_stage_seconds() = now.stage_seconds();
+  report->set_last_error(now.last_error());
   const absl::Duration starving = collector_ != nullptr ? collector_->waiting() : absl::ZeroDuration();
   metrics_->SetStarving(starving);
   report->set_starving_seconds(absl::ToDoubleSeconds(starving));

@@ -18,8 +18,12 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// An empty tensor is two bytes on the wire and many more here.
+// An empty tensor is two bytes on the wire and many more here; so is an extent of a shape, or a field nobody knows.
 constexpr size_t kMaxTensors = 64;
+constexpr size_t kMaxHeaderBytes = 4096;  // Of a batch without its tensors, and of a tensor without its data.
+constexpr size_t kMaxSmallMessageBytes = 64 << 10;
+// CodedInputStream would take a longer one and forget its upper bits; protobuf's own parser does not.
+constexpr int kMaxTagBytes = 5;
 
 // Pieces as protobuf reads them.
 class PieceStream final : public google::protobuf::io::ZeroCopyInputStream {
@@ -59,20 +63,45 @@ class PieceStream final : public google::protobuf::io::ZeroCopyInputStream {
   int64_t count_ = 0;
 };
 
+// Copies one field to `out`, which may grow to `limit` bytes.
+bool CopyField(CodedInputStream* in, uint32_t tag, size_t limit, std::string* out) {
+  const size_t before = out->size();
+  google::protobuf::io::StringOutputStream sink(out);
+  google::protobuf::io::CodedOutputStream to(&sink);
+  switch (WireFormatLite::GetTagWireType(tag)) {
+    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
+      int size = 0;
+      if (!in->ReadVarintSizeAsInt(&size) || before + static_cast<size_t>(size) > limit) return false;
+      std::string content;
+      if (!in->ReadString(&content, size)) return false;
+      to.WriteTag(tag);
+      to.WriteVarint32(static_cast<uint32_t>(size));
+      to.WriteString(content);
+      return true;
+    }
+    case WireFormatLite::WIRETYPE_START_GROUP:
+    case WireFormatLite::WIRETYPE_END_GROUP:
+      return false;  // Of any size, and proto3 has none.
+    default:
+      return before < limit && WireFormatLite::SkipField(in, tag, &to);
+  }
+}
+
 // Reads the fields up to the input's limit: `apart(size)` reads the content of each field number `number`, the others
-// are copied to `rest` as they are.
+// are copied to `rest` as they are, `rest_limit` bytes at most and one more field.
 template <typename Apart>
-bool ReadFields(CodedInputStream* in, int number, std::string* rest, Apart apart) {
+bool ReadFields(CodedInputStream* in, int number, size_t rest_limit, std::string* rest, Apart apart) {
   const uint32_t apart_tag = WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
-  google::protobuf::io::StringOutputStream sink(rest);
-  google::protobuf::io::CodedOutputStream out(&sink);
+  int begin = in->CurrentPosition();
   while (const uint32_t tag = in->ReadTag()) {
+    if (in->CurrentPosition() - begin > kMaxTagBytes) return false;
     if (tag == apart_tag) {
       int size = 0;
       if (!in->ReadVarintSizeAsInt(&size) || !apart(size)) return false;
-    } else if (!WireFormatLite::SkipField(in, tag, &out)) {
+    } else if (!CopyField(in, tag, rest_limit, rest)) {
       return false;
     }
+    begin = in->CurrentPosition();
   }
   return in->ConsumedEntireMessage();
 }
@@ -82,7 +111,8 @@ template <typename Apart>
 bool ReadMessage(CodedInputStream* in, int size, int number, std::string* rest, Apart apart) {
   const auto limit = in->PushLimit(size);
   if (in->BytesUntilLimit() != size) return false;  // It would reach beyond what encloses it.
-  const bool ok = ReadFields(in, number, rest, apart) && in->BytesUntilLimit() == 0;  // Not at the end of the input.
+  const bool ok = ReadFields(in, number, kMaxHeaderBytes, rest, apart) &&
+                  in->BytesUntilLimit() == 0;  // Not at the end of the input.
   in->PopLimit(limit);
   return ok;
 }
@@ -150,7 +180,7 @@ absl::StatusOr<WireRequest> WireRequest::Parse(const Pieces& pieces) {
   std::string rest;
   PieceStream stream(pieces);
   CodedInputStream in(&stream);
-  const bool ok = ReadFields(&in, v1::CollectRequest::kBatchFieldNumber, &rest, [&](int size) {
+  const bool ok = ReadFields(&in, v1::CollectRequest::kBatchFieldNumber, kMaxSmallMessageBytes, &rest, [&](int size) {
     request.has_batch = true;
     request.batch = {};
     return ReadBatch(&in, size, pieces, &request.batch);

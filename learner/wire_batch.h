@@ -59,8 +59,9 @@ struct WireBatch {
 
 // A CollectRequest: either a batch or one of the small messages.
 struct WireRequest {
-  // InvalidArgument: not such a message, more than 64 tensors, or both a batch and something else. Allocates little
-  // more than was received, whatever it claims to hold. `pieces` must outlive the result.
+  // InvalidArgument: not such a message, more than 64 tensors, both a batch and something else, or headers or a small
+  // message larger than any need to be. Allocates little, whatever the message claims to hold: tensors' elements stay
+  // where they are. `pieces` must outlive the result.
   static absl::StatusOr<WireRequest> Parse(const Pieces& pieces);
 
   bool has_batch = false;

@@ -9,8 +9,8 @@ packages="g++ make cmake ninja-build pkg-config ccache
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libtorch-dev libgloo-dev libopenblas0-pthread libmujoco-dev
   prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libcli11-dev
-  libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libzstd-dev
-  prometheus iproute2 curl gnuplot-nox clang-14 clang-format-14 ca-certificates"
+  libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libssl-dev libxxhash-dev libzstd-dev
+  prometheus etcd-server iproute2 curl gnuplot-nox clang-14 clang-format-14 libclang-rt-14-dev ca-certificates"
 # Any pip can fetch MuJoCo; Debian's only where there is none.
 if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
 

@@ -7,7 +7,6 @@
 
 #include "actor/runner_env.h"
 #include "base/philox.h"
-#include "env/mujoco/bare_loop.h"
 #include "env/registry.h"
 
 namespace skein {
@@ -97,25 +96,20 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   const EnvSpec& spec = *found;
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
   const int64_t width = ActionWidth(spec), rows = ActionRows(width);
-  limit->actions_ = RandomActions(spec, rows, width, config.seed());
-  const float* const actions = limit->actions_.data();
+  limit->actions_.push_back(RandomActions(spec, rows, width, config.seed()));
+  const float* const actions = limit->actions_[0].data();
   limit->what_ = "mj_step";
   for (uint32_t i = 0; i < threads; ++i) {
-    StepTally* const tally = limit->tallies_.emplace_back(std::make_unique<StepTally>()).get();
     auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps);
     if (bare.ok()) {
-      limit->jobs_.push_back([loop = std::shared_ptr<BareLoop>(*std::move(bare)), actions, rows, tally] {
-        loop->Run(actions, rows, kBareSteps);
-        tally->env_steps += kBareSteps;
-        tally->agent_steps += kBareSteps;  // All have one agent.
-        return kBareSteps;
-      });
+      limit->AddBareLoop(*std::move(bare), actions, rows);
       continue;
     }
     if (bare.status().code() != absl::StatusCode::kNotFound) return bare.status();
     limit->what_ = "Env::Step";
     auto env = MakeEnv(options.env_id, options.env);
     if (!env.ok()) return env.status();
+    StepTally* const tally = limit->tallies_.emplace_back(std::make_unique<StepTally>()).get();
     limit->jobs_.push_back(
         [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width, tally]() -> int64_t {
           loop->Step(actions, rows, width, tally);
@@ -123,6 +117,34 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
         });
   }
   return limit;
+}
+
+absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConfig& config,
+                                                               std::vector<std::vector<float>> actions,
+                                                               uint64_t episodes) {
+  const VectorEnv::Options options = RunnerEnvOptions(config);
+  const auto spec = FindEnvSpec(options.env_id, options.env);
+  if (!spec.ok()) return spec.status();
+  std::unique_ptr<EnvLimit> limit(new EnvLimit);
+  limit->what_ = "mj_step";
+  limit->actions_ = std::move(actions);
+  for (size_t i = 0; i < limit->actions_.size(); ++i) {
+    auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps, episodes);
+    if (!bare.ok()) return bare.status();
+    const std::vector<float>& taken = limit->actions_[i];
+    limit->AddBareLoop(*std::move(bare), taken.data(), static_cast<int64_t>(taken.size()) / spec->action_size);
+  }
+  return limit;
+}
+
+void EnvLimit::AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows) {
+  StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
+  jobs_.push_back([loop = std::shared_ptr<BareLoop>(std::move(loop)), actions, rows, tally] {
+    loop->Run(actions, rows, kBareSteps);
+    tally->env_steps += kBareSteps;
+    tally->agent_steps += kBareSteps;  // All have one agent.
+    return kBareSteps;
+  });
 }
 
 StepRates EnvLimit::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }

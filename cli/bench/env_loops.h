@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "cli/bench/measure_rate.h"
 #include "env/env.h"
+#include "env/mujoco/bare_loop.h"
 #include "env/vector_env.h"
 #include "skein/v1/config.pb.h"
 
@@ -34,6 +35,11 @@ class EnvLimit {
  public:
   // Errors as MakeEnv.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
+  // Bare mj_step of actions that were taken in these very episodes: thread i repeats episodes 0 .. `episodes` - 1 of
+  // environment i with actions[i], [episodes x steps of an episode, D]. NotFound: not an environment of MuJoCo's.
+  static absl::StatusOr<std::unique_ptr<EnvLimit>> MakeReplay(const v1::RunConfig& config,
+                                                              std::vector<std::vector<float>> actions,
+                                                              uint64_t episodes);
   // What is stepped: "mj_step" (setting controls, mj_step x frame skip, reset at the time limit), or "Env::Step" where
   // the environment is not one of MuJoCo's: no observations and none of VectorEnv's bookkeeping.
   const std::string& what() const { return what_; }
@@ -43,8 +49,10 @@ class EnvLimit {
 
  private:
   EnvLimit() = default;
+  void AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows);
+
   std::string what_;
-  std::vector<float> actions_;
+  std::vector<std::vector<float>> actions_;
   std::vector<Job> jobs_;
   std::vector<std::unique_ptr<StepTally>> tallies_;  // One of each job.
 };

@@ -13,6 +13,7 @@
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
 #include "actor/runner.h"
+#include "actor/runner_env.h"
 #include "cli/bench/env_loops.h"
 #include "env/registry.h"
 #include "learner/wire_batch.h"
@@ -40,7 +41,9 @@ absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunC
   Outbox outbox;
   PolicyStore policies;
   std::atomic<bool> stop{false};
-  auto runner = Runner::Make(config, &outbox, &policies, &metrics, &stop);
+  EnvRebuilds rebuilds(
+      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
+  auto runner = Runner::Make(config, &rebuilds, &outbox, &policies, &metrics, &stop);
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);
   policies.Put(kEpoch, *policy);

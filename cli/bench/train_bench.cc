@@ -2,13 +2,17 @@
 // skein bench train: `skein train` from end to end against bare physics and against physics plus update.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/config_reflection.h"
 #include "base/file.h"
 #include "cli/bench/env_loops.h"
+#include "cli/bench/policy_actions.h"
 #include "cli/bench/temporary_folder.h"
 #include "cli/bench/thread_environment.h"
 #include "cli/bench/training_log.h"
@@ -23,11 +27,14 @@ constexpr char kRate[] = "env_steps_per_second";
 constexpr char kLimit[] = "limit_env_steps_per_second";
 constexpr char kRoofline[] = "roofline_env_steps_per_second";
 constexpr char kUpdate[] = "update_seconds_per_env_step";
-constexpr uint64_t kNotMeasured = 3;  // Iterations: the first two and the last.
+constexpr uint32_t kReplayedEpisodes = 8;  // Of each thread and policy, in the limit of --limit policy.
+constexpr uint64_t kPolicies = 8;          // Evenly spaced over the run that comes first there.
+constexpr uint64_t kNotMeasured = 3;       // Iterations: the first two and the last.
 
 struct TrainBenchOptions : BenchOptions {
   std::string runners;
   uint64_t iterations = 0;  // Measured ones of each run; 0 = what takes about `seconds`.
+  std::string limit = "random";
 };
 
 // Threads that collect: in mode on_device the learner's.
@@ -47,9 +54,14 @@ class TrainingUnderTest {
 
   // One run that takes about `duration` if it is as fast as `expected` env steps per second.
   absl::StatusOr<Json> Measure(absl::Duration duration, double expected, const ShutdownSignal& shutdown);
+  // The checkpoints of a run as long as those, evenly spaced over it.
+  absl::StatusOr<std::vector<std::string>> TrainPolicies(absl::Duration duration, double expected,
+                                                         const ShutdownSignal& shutdown);
 
  private:
-  absl::Status Train(uint64_t steps, const std::string& name, const ShutdownSignal& shutdown);
+  uint64_t Steps(absl::Duration duration, double expected) const;
+  absl::Status Train(uint64_t steps, uint64_t checkpoint_interval, const std::string& name,
+                     const ShutdownSignal& shutdown);
   Json Describe(const TrainingFigures& figures) const;
 
   const TrainBenchOptions& options_;
@@ -58,7 +70,8 @@ class TrainingUnderTest {
   int runs_ = 0;
 };
 
-absl::Status TrainingUnderTest::Train(uint64_t steps, const std::string& name, const ShutdownSignal& shutdown) {
+absl::Status TrainingUnderTest::Train(uint64_t steps, uint64_t checkpoint_interval, const std::string& name,
+                                      const ShutdownSignal& shutdown) {
   const auto program = FindProgram(ProgramFolder(), "skein");
   if (!program.ok()) return program.status();
   std::vector<std::string> arguments = {"train",        "--runners", options_.runners, "--runs-dir",
@@ -73,6 +86,10 @@ absl::Status TrainingUnderTest::Train(uint64_t steps, const std::string& name, c
   for (const std::string& assignment : options_.overrides) add("--set", assignment);
   add("--set", absl::StrCat("total_steps=", steps));
   add("--set", absl::StrCat("name=", name));
+  if (checkpoint_interval > 0) {
+    add("--set", absl::StrCat("checkpoint.interval_steps=", checkpoint_interval));
+    add("--set", absl::StrCat("checkpoint.keep=", kPolicies + 2));
+  }
   auto child = Child::Start({.name = "skein train",
                              .program = *program,
                              .arguments = arguments,
@@ -87,15 +104,32 @@ absl::Status TrainingUnderTest::Train(uint64_t steps, const std::string& name, c
   return code == 0 ? absl::OkStatus() : (*child)->ExitStatus(code);
 }
 
-absl::StatusOr<Json> TrainingUnderTest::Measure(absl::Duration duration, double expected,
-                                                const ShutdownSignal& shutdown) {
+uint64_t TrainingUnderTest::Steps(absl::Duration duration, double expected) const {
   const uint64_t iteration = plan_.config.rollout().steps_per_iteration();
   const double wanted = expected * absl::ToDoubleSeconds(duration) / static_cast<double>(iteration);
   const uint64_t measured = options_.iterations > 0
                                 ? options_.iterations
                                 : std::max<uint64_t>(kMinIterations - kNotMeasured, std::llround(wanted));
+  return (measured + kNotMeasured) * iteration;
+}
+
+absl::StatusOr<std::vector<std::string>> TrainingUnderTest::TrainPolicies(absl::Duration duration, double expected,
+                                                                          const ShutdownSignal& shutdown) {
+  const uint64_t steps = Steps(duration, expected);
+  if (absl::Status s = Train(steps, std::max<uint64_t>(1, steps / kPolicies), "policies", shutdown); !s.ok()) return s;
+  std::vector<std::string> checkpoints;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/policies/checkpoints", error)) {
+    if (entry.is_directory() && !entry.is_symlink()) checkpoints.push_back(entry.path());
+  }
+  if (checkpoints.empty()) return absl::InternalError("skein train wrote no checkpoint");
+  return checkpoints;
+}
+
+absl::StatusOr<Json> TrainingUnderTest::Measure(absl::Duration duration, double expected,
+                                                const ShutdownSignal& shutdown) {
   const std::string name = absl::StrCat("round-", ++runs_);
-  if (absl::Status s = Train((measured + kNotMeasured) * iteration, name, shutdown); !s.ok()) return s;
+  if (absl::Status s = Train(Steps(duration, expected), 0, name, shutdown); !s.ok()) return s;
   const auto text = ReadFile(absl::StrCat(folder_.path(), "/", name, "/metrics.jsonl"));
   if (!text.ok()) return text.status();
   const auto figures = ReadTrainingLog(*text);
@@ -131,6 +165,34 @@ Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   return row;
 }
 
+// Bare mj_step of what training's own policies do, in place of random actions: physics costs what a policy makes of it.
+class PolicyLimit {
+ public:
+  static absl::StatusOr<PolicyLimit> Make(const v1::RunConfig& config, uint32_t threads,
+                                          const std::vector<std::string>& checkpoints) {
+    PolicyLimit limit;
+    for (const std::string& checkpoint : checkpoints) {
+      auto actions = RecordPolicyActions(checkpoint, config, threads, kReplayedEpisodes);
+      if (!actions.ok()) return actions.status();
+      auto replay = EnvLimit::MakeReplay(config, *std::move(actions), kReplayedEpisodes);
+      if (!replay.ok()) return replay.status();
+      limit.replays_.push_back(*std::move(replay));
+    }
+    return limit;
+  }
+
+  // As many steps with each policy.
+  double Measure(absl::Duration duration) {
+    const double count = static_cast<double>(replays_.size());
+    double seconds_per_step = 0;
+    for (const auto& replay : replays_) seconds_per_step += 1 / replay->Measure(duration / count);
+    return count / seconds_per_step;
+  }
+
+ private:
+  std::vector<std::unique_ptr<EnvLimit>> replays_;
+};
+
 absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSignal& shutdown) {
   const auto plan = PlanBenchRun(options, options.runners);
   if (!plan.ok()) return plan.status();
@@ -139,6 +201,10 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   const auto limit = EnvLimit::Make(config, runners);
   if (!limit.ok()) return limit.status();
+  if (options.limit == "policy" && (*limit)->what() != "mj_step") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--limit policy: only environments of MuJoCo have it, ", config.env().id(), " does not"));
+  }
   auto folder = TemporaryFolder::Make();
   if (!folder.ok()) return folder.status();
   LetChildrenChooseThreads();
@@ -155,13 +221,26 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   run.config["runners"] = runners;
   run.config["iterations"] = options.iterations;
   run.config["limit"] = (*limit)->what();
+  run.config["limit_actions"] = options.limit;
   run.contest.rate = kRate;
   run.contest.ours_title = "train";
   run.contest.limit_title = "bare " + (*limit)->what();
   double expected = 0;
+  std::optional<PolicyLimit> policy_limit;
   run.contest.ours = [&](absl::Duration duration) { return training.Measure(duration, expected, shutdown); };
   run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
-    expected = (*limit)->Measure(duration);
+    if (options.limit == "random") {
+      expected = (*limit)->Measure(duration);
+      return Json{{kLimit, expected}};
+    }
+    if (!policy_limit) {
+      const auto policies = training.TrainPolicies(duration, (*limit)->Measure(duration), shutdown);
+      if (!policies.ok()) return policies.status();
+      auto made = PolicyLimit::Make(config, runners, *policies);
+      if (!made.ok()) return made.status();
+      policy_limit = *std::move(made);
+    }
+    expected = policy_limit->Measure(duration);
     return Json{{kLimit, expected}};
   };
   run.contest.reference = kRoofline;
@@ -190,6 +269,10 @@ void AddBenchTrain(CLI::App* app, BenchAction* action) {
   verb->add_option("--iterations", options->iterations,
                    "Measured iterations of each run, besides the first two and the last; default: about --seconds")
       ->check(CLI::Range(1, 1000000));
+  verb->add_option("--limit", options->limit,
+                   "Actions of bare mj_step: random, or policy = what the policies of such a run do, trained first")
+      ->check(CLI::IsMember({"random", "policy"}))
+      ->capture_default_str();
   verb->footer("Example:\n  skein bench train --env HalfCheetah-v5 --set sync.mode=overlapped --json train.json");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) { return RunTrainBench(*options, shutdown); };

@@ -105,6 +105,7 @@ function memberState(member) {
   if (member.draining) return ['draining', 'warn'];
   if (member.seconds_since_heartbeat >= kSilentSeconds) return ['silent', 'warn'];
   if (member.role === 'actor' && !member.learner_id) return ['no learner', 'warn'];
+  if (member.degraded) return ['degraded', 'warn'];
   if (member.report.starving_seconds >= kStarvingSeconds) return ['starving', 'warn'];
   return ['up', 'good'];
 }

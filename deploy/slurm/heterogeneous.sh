@@ -36,12 +36,21 @@ bin=${SKEIN_BIN:-$PWD/build/release} # The programs, on all nodes.
 runs=${SKEIN_RUNS:-$PWD/runs}        # Run folders, on the learners' nodes.
 host=${SKEIN_HOST:-$(hostname)}      # This node's name in the network that trajectories are to take.
 listen=${SKEIN_LISTEN:-0.0.0.0}      # Where to listen: in all networks.
+# Who calls must have this secret of the job's, a file that all nodes, actors too see. With SKEIN_TLS_CERT, _KEY and _CA set (those of
+# node.crt, see docs/security.md) all connections are encrypted, too: Slurm passes them on.
+token=${SKEIN_TOKEN_FILE:-$PWD/.skein-token-$SLURM_JOB_ID}
 # Coordinator, and the status page on the next one. Its own for each job, from 20000 to 29999.
 port=${SKEIN_PORT:-$((20000 + SLURM_JOB_ID % 500 * 20))}
 data_port=${SKEIN_DATA_PORT:-$((port + 2))} # Of a node's first learner, the next one for each further; 0 = free ones.
 cpus=${SLURM_CPUS_PER_TASK_HET_GROUP_1:-1} # Runners of an actor: its node's CPUs.
 
 mapfile -t actor_nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST_HET_GROUP_1")
+
+if [[ -z ${SKEIN_TOKEN_FILE:-} ]]; then
+  (umask 077 && rm -f "$token" && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$token")
+  trap 'rm -f "$token"' EXIT
+fi
+export SKEIN_TOKEN_FILE=$token
 
 # TERM to the learners' step and nobody else: they write a checkpoint and end.
 stop_learners() {
@@ -79,7 +88,11 @@ for node in "${actor_nodes[@]}"; do
   collect "$node" &
   collecting+=($!)
 done
-trap 'kill "${collecting[@]}" 2>/dev/null' EXIT
+end() {
+  kill "${collecting[@]}" 2>/dev/null
+  if [[ $token == "$PWD/.skein-token-$SLURM_JOB_ID" ]]; then rm -f "$token"; fi
+}
+trap end EXIT
 
 while kill -0 "$learners" 2>/dev/null; do wait "$learners"; done # A trap ends `wait` before its time.
 wait "$learners"

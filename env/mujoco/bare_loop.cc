@@ -26,13 +26,15 @@ constexpr BareEnv kBareEnvs[] = {{HalfCheetahSpec, HalfCheetahModel, 5, 0.1, 0.1
 
 class ModelLoop final : public BareLoop {
  public:
-  ModelLoop(const BareEnv& env, SharedModel model, uint64_t seed, uint64_t env_index, int max_episode_steps)
+  ModelLoop(const BareEnv& env, SharedModel model, uint64_t seed, uint64_t env_index, int max_episode_steps,
+            uint64_t episodes)
       : env_(env),
         model_(std::move(model)),
         data_(mj_makeData(model_.get())),
         seed_(seed),
         env_index_(env_index),
-        max_episode_steps_(max_episode_steps > 0 ? max_episode_steps : env.spec().max_episode_steps) {
+        max_episode_steps_(max_episode_steps > 0 ? max_episode_steps : env.spec().max_episode_steps),
+        episodes_(episodes) {
     Reset();
   }
 
@@ -53,6 +55,7 @@ class ModelLoop final : public BareLoop {
  private:
   void Reset() {
     RandomStream random(seed_, RandomPurpose::kEnvReset, env_index_, episode_++);
+    if (episode_ == episodes_) episode_ = 0;
     step_ = 0;
     mj_resetData(model_.get(), data_.get());
     for (int i = 0; i < model_->nq; ++i) data_->qpos[i] += random.Uniform(-env_.position_noise, env_.position_noise);
@@ -65,6 +68,7 @@ class ModelLoop final : public BareLoop {
   const OwnedData data_;
   const uint64_t seed_, env_index_;
   const int max_episode_steps_;
+  const uint64_t episodes_;  // Then the first again; 0 = never.
   uint64_t episode_ = 0;
   int step_ = 0;
   int64_t row_ = 0;
@@ -73,12 +77,12 @@ class ModelLoop final : public BareLoop {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_id, uint64_t seed, uint64_t env_index,
-                                                         int max_episode_steps) {
+                                                         int max_episode_steps, uint64_t episodes) {
   for (const BareEnv& env : kBareEnvs) {
     if (env.spec().id != env_id) continue;
     const absl::StatusOr<SharedModel>& model = env.model();
     if (!model.ok()) return model.status();
-    return std::make_unique<ModelLoop>(env, *model, seed, env_index, max_episode_steps);
+    return std::make_unique<ModelLoop>(env, *model, seed, env_index, max_episode_steps, episodes);
   }
   return absl::NotFoundError(absl::StrCat(env_id, " is not a MuJoCo environment"));
 }

@@ -15,9 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "base/fault_hook.h"
+#include "base/steady_wait.h"
 #include "learner/distributed/direct_sum.h"
 #include "learner/distributed/peer_mesh.h"
 #include "learner/distributed/route.h"
+#include "learner/distributed/watchdog.h"
 
 // Debian's LibTorch has Gloo and no NCCL. That of the Python wheels has both, but not the headers that c10d's of Gloo
 // include: cmake declares the little that they need (docs/decisions/core-only-builds.md), so from ProcessGroupGloo take
@@ -56,7 +59,6 @@ using BackendHandle = decltype(std::declval<Backend>().barrier());
   return true;
 }();
 
-// Store keys of ours.
 constexpr char kServingAddress[] = "skein/serving_address";  // Rank 0's, as the others reach it.
 constexpr char kMesh[] = "skein/";
 
@@ -72,14 +74,22 @@ std::string Reason(const std::exception& error) {
 // An operation that several ranks take part in, timed: errors of every kind become a status here.
 class Attempt {
  public:
-  Attempt(std::string what, absl::Duration timeout)
-      : what_(std::move(what)), timeout_(timeout), deadline_(absl::Now() + timeout) {}
+  Attempt(std::string what, absl::Duration timeout, Watchdog* watchdog)
+      : what_(std::move(what)), timeout_(timeout), deadline_(SteadyNow() + timeout), watchdog_(watchdog) {}
 
   absl::Time deadline() const { return deadline_; }
 
+  // Around all that waits for other ranks.
+  Watchdog::Watching Watch() const {
+    watchdog_->Begin(what_);
+    const FaultKind fault = NextFault(FaultPoint::kCollective);
+    if (fault != FaultKind::kNone) fault == FaultKind::kHang ? HangForever() : KillProcess();
+    return Watchdog::Watching(watchdog_);
+  }
+
   // c10d does not tell a deadline from a lost connection by the exception's type; the clock does.
   absl::Status Classify(const std::exception& error) const {
-    return absl::Now() >= deadline_ ? absl::DeadlineExceededError(Reason(error))
+    return SteadyNow() >= deadline_ ? absl::DeadlineExceededError(Reason(error))
                                     : absl::UnavailableError(Reason(error));
   }
   absl::Status Failed(const std::exception& error) const { return Failed(Classify(error)); }
@@ -96,11 +106,12 @@ class Attempt {
   const std::string what_;
   const absl::Duration timeout_;
   const absl::Time deadline_;
+  Watchdog* const watchdog_;
 };
 
 std::string RankOf(int rank, int size) { return absl::StrCat("rank ", rank, " of ", size); }
 
-// What c10d throws in `operation`, as a status.
+// What c10d throws in `operation`.
 template <typename Operation>
 auto Guarded(const Attempt& attempt, Operation operation) -> decltype(operation()) {
   try {
@@ -129,7 +140,7 @@ absl::StatusOr<std::unique_ptr<PeerMesh>> ConnectMesh(const Collective::Options&
 }
 
 absl::string_view Bytes(const torch::Tensor& tensor) {
-  return absl::string_view(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+  return {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
 absl::Status NotContiguous(absl::string_view what) {
@@ -150,6 +161,7 @@ class BackendWork : public Collective::Work {
   BackendWork(Attempt attempt, BackendHandle handle) : attempt_(std::move(attempt)), handle_(std::move(handle)) {}
 
   absl::Status Wait() override {
+    const Watchdog::Watching watching = attempt_.Watch();
     try {
       handle_->wait();
     } catch (const std::exception& error) {
@@ -170,6 +182,7 @@ class DirectWork : public Collective::Work {
       : attempt_(std::move(attempt)), sum_(mesh, std::move(tensor)) {}
 
   absl::Status Wait() override {
+    const Watchdog::Watching watching = attempt_.Watch();
     const absl::Status status = sum_.Wait(attempt_.deadline());
     return status.ok() ? status : attempt_.Failed(status);
   }
@@ -236,9 +249,16 @@ struct Collective::Impl {
   std::unique_ptr<PeerMesh> mesh;
   c10::intrusive_ptr<Backend> gloo, nccl;
   int64_t ring_bytes = 0;
+  std::unique_ptr<Watchdog> watchdog;
 
   Attempt Start(absl::string_view what) const {
-    return Attempt(absl::StrCat(what, " on ", RankOf(options.rank, options.size)), options.timeout);
+    return Attempt(absl::StrCat(what, " on ", RankOf(options.rank, options.size)), options.timeout, watchdog.get());
+  }
+  // Until the deadline of `attempt`.
+  absl::Status WaitFor(const PeerMesh::Exchange& exchange, const Attempt& attempt) const {
+    const Watchdog::Watching watching = attempt.Watch();
+    const absl::Status status = mesh->Wait(exchange, attempt.deadline());
+    return status.ok() ? status : attempt.Failed(status);
   }
 
   // Of a tensor that no calling thread can exchange: on a GPU, or large.
@@ -268,7 +288,9 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->store = std::move(store);
+  impl->watchdog = std::make_unique<Watchdog>(options.timeout + kGrace, options.on_stuck);
   const Attempt attempt = impl->Start("meeting the other ranks");
+  const Watchdog::Watching watching = attempt.Watch();
   const auto table = impl->store->impl_->store;
   try {
     table->setTimeout(Milliseconds(options.timeout));
@@ -342,9 +364,7 @@ absl::Status Collective::Broadcast(torch::Tensor tensor) {
   if (rank() != 0) expected[0] = tensor.nbytes();
   const absl::string_view mine = rank() == 0 ? Bytes(tensor) : absl::string_view();
   const auto exchange = impl_->mesh->StartEach(std::vector<absl::string_view>(ranks, mine), expected);
-  if (const absl::Status status = impl_->mesh->Wait(*exchange, attempt.deadline()); !status.ok()) {
-    return attempt.Failed(status);
-  }
+  if (const absl::Status status = impl_->WaitFor(*exchange, attempt); !status.ok()) return status;
   if (rank() != 0) std::memcpy(tensor.data_ptr(), exchange->messages[0].data(), tensor.nbytes());
   return absl::OkStatus();
 }
@@ -353,9 +373,7 @@ absl::StatusOr<torch::Tensor> Collective::Gather(const torch::Tensor& tensor) {
   const Attempt attempt = impl_->Start("gather");
   const torch::Tensor mine = tensor.detach().contiguous();
   const auto exchange = impl_->mesh->Start(Bytes(mine));
-  if (const absl::Status status = impl_->mesh->Wait(*exchange, attempt.deadline()); !status.ok()) {
-    return attempt.Failed(status);
-  }
+  if (const absl::Status status = impl_->WaitFor(*exchange, attempt); !status.ok()) return status;
   const torch::Tensor all = torch::empty({size(), mine.numel()}, mine.options());
   char* row = static_cast<char*>(all.data_ptr());
   for (const std::string& message : exchange->messages) {
@@ -372,9 +390,7 @@ absl::StatusOr<std::vector<std::string>> Collective::GatherBytes(const std::stri
   padded.resize(static_cast<size_t>(lengths->max().item<int64_t>()));
   const Attempt attempt = impl_->Start("gather of bytes");
   const auto exchange = impl_->mesh->Start(padded);
-  if (const absl::Status status = impl_->mesh->Wait(*exchange, attempt.deadline()); !status.ok()) {
-    return attempt.Failed(status);
-  }
+  if (const absl::Status status = impl_->WaitFor(*exchange, attempt); !status.ok()) return status;
   std::vector<std::string> bytes = exchange->messages;
   for (int64_t rank = 0; rank < size(); ++rank) {
     bytes[static_cast<size_t>(rank)].resize(static_cast<size_t>((*lengths)[rank].item<int64_t>()));

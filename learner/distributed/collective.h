@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +31,11 @@ class Collective {
     int size = 1;
     torch::Device device = torch::kCPU;          // A GPU: tensors on it go through NCCL; others through Gloo as well.
     absl::Duration timeout = absl::Seconds(60);  // Of meeting the others, and of each collective.
+    // An operation that does not even end at its deadline: called kGrace later, on a thread of its own, with its name.
+    // The default ends the process with exit code 75.
+    std::function<void(const std::string& what)> on_stuck = nullptr;
   };
+  static constexpr absl::Duration kGrace = absl::Seconds(3);
   // Waits for all ranks. `store` as from TcpStore, of the same address on every rank and new: a store serves one group.
   static absl::StatusOr<std::unique_ptr<Collective>> Connect(const Options& options, std::shared_ptr<TcpStore> store);
   ~Collective();

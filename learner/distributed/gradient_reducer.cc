@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/steady_wait.h"
 
 namespace skein {
 namespace {
@@ -72,7 +73,7 @@ void GradientReducer::OnAccumulated(size_t bucket) {
 
 void GradientReducer::StartNext() {
   const torch::NoGradGuard no_grad;
-  if (next_ == 0) first_start_ = absl::Now();
+  if (next_ == 0) first_start_ = SteadyNow();
   Bucket& bucket = buckets_[next_++];
   bucket.travelling = bf16_ ? bucket.gradient.to(torch::kBFloat16) : bucket.gradient;
   const int64_t before = collective_.bytes_sent();
@@ -104,7 +105,7 @@ absl::Status GradientReducer::Interrupt() {
 
 absl::Status GradientReducer::Finish() {
   const torch::NoGradGuard no_grad;
-  const absl::Time entered = absl::Now();
+  const absl::Time entered = SteadyNow();
   armed_ = false;
   while (next_ < buckets_.size()) StartNext();
   absl::Status status;
@@ -115,7 +116,7 @@ absl::Status GradientReducer::Finish() {
     bucket.kept = false;
   }
   next_ = 0;
-  const absl::Time finished = absl::Now();
+  const absl::Time finished = SteadyNow();
   figures_.exposed += finished - entered;
   figures_.all_reducing += finished - first_start_;
   return status;

@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "base/steady_wait.h"
 
 namespace skein {
 namespace {
@@ -39,7 +40,7 @@ absl::Status SystemError(const std::string& what) {
 }
 
 int Milliseconds(absl::Time deadline) {
-  const int64_t left = absl::ToInt64Milliseconds(absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1)));
+  const int64_t left = absl::ToInt64Milliseconds(absl::Ceil(deadline - SteadyNow(), absl::Milliseconds(1)));
   return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
 }
 
@@ -137,7 +138,7 @@ bool PeerMesh::Exchange::Done() const {
 
 absl::StatusOr<std::unique_ptr<PeerMesh>> PeerMesh::Connect(int rank, int size, const std::string& address,
                                                             const Table& table, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   std::unique_ptr<PeerMesh> mesh(new PeerMesh(rank, size));
   int port = 0;
   const auto listener = Listen(address, size, &port);
@@ -189,7 +190,7 @@ absl::Status PeerMesh::Admit(int listener, const std::string& token, absl::Time 
     if (descriptor < 0) continue;
     std::array<char, kTokenBytes + kRankBytes> greeting;
     size_t have = 0;
-    const absl::Time patience = std::min(deadline, absl::Now() + absl::Seconds(1));
+    const absl::Time patience = std::min(deadline, SteadyNow() + absl::Seconds(1));
     while (have < greeting.size() && Ready(descriptor, POLLIN, patience)) {
       const ssize_t count = recv(descriptor, greeting.data() + have, greeting.size() - have, 0);
       if (count <= 0) break;
@@ -242,7 +243,7 @@ std::shared_ptr<PeerMesh::Exchange> PeerMesh::StartEach(const std::vector<absl::
 
 absl::Status PeerMesh::Wait(const Exchange& exchange, absl::Time deadline) {
   std::vector<pollfd> entries(peers_.size());
-  const absl::Time sleep = absl::Now() + kAwake;
+  const absl::Time sleep = SteadyNow() + kAwake;
   while (true) {
     bool sent = true;
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
@@ -262,7 +263,7 @@ absl::Status PeerMesh::Wait(const Exchange& exchange, absl::Time deadline) {
         return absl::UnavailableError(absl::StrCat("rank ", rank, " has closed its connection"));
       }
     }
-    if (absl::Now() < sleep) {
+    if (SteadyNow() < sleep) {
       sched_yield();  // To a rank that has not sent yet, where ranks share a core.
       continue;
     }

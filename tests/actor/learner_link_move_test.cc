@@ -126,5 +126,30 @@ TEST_F(LearnerLinkTest, TakesWhatADeadLearnerDidNotReceiptToTheNext) {
   EXPECT_EQ(outbox_.env_steps_collected(), 20u);
 }
 
+TEST_F(LearnerLinkTest, TellsHowLongDataHaveBeenHeldUp) {
+  std::atomic<bool> connected{false}, goes_on{false};
+  FakeLearner learner([&](int connection, Stream* stream) {
+    if (connection == 0) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "still starting");
+    Welcome(stream);
+    connected = true;
+    WaitUntil([&] { return goes_on.load(); });
+    SendTicket(stream, 5);
+    ReadBatch(stream);
+    WaitUntil([&] { return link_->undelivered() > absl::ZeroDuration(); });  // It has no receipt.
+    SendReceipt(stream, 1);
+    WaitUntil([&] { return link_->undelivered() == absl::ZeroDuration(); });
+    return Finished(stream);
+  });
+  StartLink({"", "run", "ada", 1});
+  EXPECT_EQ(link_->undelivered(), absl::ZeroDuration());  // There is no learner.
+  link_->SetTarget(TargetAt(learner.port()));
+  WaitUntil([&] { return connected || link_->undelivered() > absl::ZeroDuration(); });
+  WaitUntil([&] { return connected && link_->undelivered() == absl::ZeroDuration(); });
+  goes_on = true;
+  Work(1);
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(link_->undelivered(), absl::ZeroDuration());
+}
+
 }  // namespace
 }  // namespace skein

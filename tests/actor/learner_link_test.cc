@@ -112,6 +112,41 @@ TEST_F(LearnerLinkTest, TriesAgainUntilTheLearnerHasStarted) {
   EXPECT_EQ(learner.connections(), 3);
 }
 
+class FaultRow23 : public LearnerLinkTest {};
+
+TEST_F(FaultRow23, ConnectsAgainToALearnerThatHasTooMuchToDo) {
+  FakeLearner learner([](int connection, Stream* stream) {
+    Welcome(stream);
+    if (connection == 0) return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "no memory for more streams");
+    return Finished(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(learner.connections(), 2);
+}
+
+TEST_F(FaultRow23, SaysWhatToSetWhenABatchIsLargerThanMessagesMayBe) {
+  FakeLearner learner([](int, Stream* stream) {
+    Welcome(stream);
+    SendTicket(stream, 5);
+    return Drain(stream);
+  });
+  StartLink(TargetAt(learner.port()));
+  const auto held = outbox_.TakeTicket();
+  ASSERT_TRUE(held);
+  v1::TrajectoryBatch batch;
+  batch.set_ticket_id(held->ticket.id());
+  batch.set_steps(5);
+  batch.set_num_envs(2);
+  batch.add_tensors()->set_data(std::string(kMaxMessageBytes, 'x'));  // And a few bytes of headers.
+  outbox_.PutBatch(std::move(batch));
+  const absl::Status status = End();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("5 steps x 2 environments"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("lower rollout.fragment_steps"));
+  EXPECT_EQ(learner.connections(), 1);
+}
+
 TEST_F(LearnerLinkTest, ReturnsARefusalThatIsForGood) {
   for (const auto code : {grpc::StatusCode::ABORTED, grpc::StatusCode::FAILED_PRECONDITION,
                           grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::UNAUTHENTICATED}) {

@@ -61,6 +61,10 @@ TEST(ActorMetrics, ObservesRoundTripsAndTheQueue) {
   EXPECT_EQ(MetricValue(registry, "skein_actor_receipt_seconds"), 1);
   EXPECT_EQ(MetricValue(registry, "skein_actor_heartbeat_seconds"), 2);
   EXPECT_EQ(MetricValue(registry, "skein_actor_queued_batches"), 3);
+  metrics.SetUndelivered(absl::Seconds(1.5));
+  EXPECT_EQ(MetricValue(registry, "skein_actor_undelivered_seconds"), 1.5);
+  metrics.CountDroppedBatch();
+  EXPECT_EQ(MetricValue(registry, "skein_actor_dropped_batches_total"), 1);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -227,6 +228,54 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
   ASSERT_TRUE(request);
   EXPECT_EQ(request->batch().generation(), 2u);
   EXPECT_EQ(request->batch().sequence(), 1u);
+}
+
+// A connection that brings tickets and breaks before anything is receipted, again and again.
+TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
+  Outbox outbox(2);
+  outbox.BeginLife("ada", 1);
+  std::vector<bool> dropped;
+  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    outbox.BeginEpoch(epoch, 0);
+    outbox.AddTicket(epoch, MakeTicket(epoch));
+    ASSERT_TRUE(outbox.TakeTicket());
+    dropped.push_back(outbox.PutBatch(MakeBatch(epoch)));
+    outbox.EndEpoch(epoch);
+  }
+  EXPECT_EQ(dropped, (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(outbox.unreceipted(), 2u);
+  outbox.BeginEpoch(4, 0);
+  EXPECT_EQ(outbox.NextToSend(4)->batch().sequence(), 2u);
+  const auto last = outbox.NextToSend(4);
+  EXPECT_EQ(last->batch().sequence(), 3u);
+  EXPECT_EQ(last->batch().env_steps_collected(), 30u);  // 10 of them are lost, and the learner can tell so.
+  // What was dropped can be done again.
+  outbox.AddTicket(4, MakeTicket(1));
+  EXPECT_EQ(outbox.TakeTicket()->ticket.id(), 1u);
+}
+
+TEST(FaultRow15, ATicketOfADroppedBatchThatWasGrantedAnewIsDoneAgain) {
+  Outbox outbox(1);
+  outbox.BeginLife("ada", 1);
+  outbox.BeginEpoch(1, 0);
+  for (uint64_t id : {1, 2}) outbox.AddTicket(1, MakeTicket(id));
+  ASSERT_TRUE(outbox.TakeTicket());
+  EXPECT_FALSE(outbox.PutBatch(MakeBatch(1)));
+  ASSERT_EQ(outbox.TakeTicket()->ticket.id(), 2u);
+  outbox.AddTicket(1, MakeTicket(1));  // In hand still.
+  EXPECT_TRUE(outbox.PutBatch(MakeBatch(2)));
+  EXPECT_EQ(outbox.TakeTicket()->ticket.id(), 1u);
+}
+
+TEST_F(OutboxTest, TellsHowLongTheOldestBatchHasWaited) {
+  EXPECT_EQ(outbox_.waiting(), absl::ZeroDuration());
+  outbox_.AddTicket(1, MakeTicket(7));
+  const absl::Duration begin = MonotonicNow();
+  Work(7);
+  EXPECT_LE(outbox_.waiting(), MonotonicNow() - begin);
+  EXPECT_GE(outbox_.waiting(), absl::ZeroDuration());
+  outbox_.Acknowledge(MakeReceipt(1));
+  EXPECT_EQ(outbox_.waiting(), absl::ZeroDuration());
 }
 
 TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {

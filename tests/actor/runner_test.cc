@@ -7,7 +7,9 @@
 #include <cmath>
 #include <thread>
 
+#include "actor/runner_env.h"
 #include "base/config.h"
+#include "base/fault_hook.h"
 #include "env/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -47,7 +49,9 @@ class WorkingRunner {
  public:
   explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0,
                          const v1::TransportConfig& transport = {})
-      : metrics_(&registry_, 1) {
+      : metrics_(&registry_, 1),
+        rebuilds_(
+            2, [this] { return MakeRunnerEnv(config_); }, &metrics_) {
     *config_.mutable_transport() = transport;
     ApplyDefaults(&config_);
     config_.mutable_env()->set_id(env_id);
@@ -60,7 +64,7 @@ class WorkingRunner {
     outbox_.BeginLife("ada", 1);
     outbox_.BeginEpoch(1, 0);
     policies_.BeginEpoch(1);
-    runner_ = Runner::Make(config_, &outbox_, &policies_, &metrics_, &stop_).value();
+    runner_ = Runner::Make(config_, &rebuilds_, &outbox_, &policies_, &metrics_, &stop_).value();
     thread_ = std::thread([this] { status_ = runner_->Run(); });
   }
   ~WorkingRunner() {
@@ -122,6 +126,7 @@ class WorkingRunner {
   ActorCriticOptions options_;
   prometheus::Registry registry_;
   ActorMetrics metrics_;
+  EnvRebuilds rebuilds_;
   Outbox outbox_;
   PolicyStore policies_;
   std::atomic<bool> stop_{false};
@@ -322,11 +327,52 @@ TEST(Runner, StopsInTheMiddleOfAFragment) {
   EXPECT_EQ(runner.outbox().unreceipted(), 0u);
 }
 
+// SKEIN_FAULTS as long as it lives.
+class Faults {
+ public:
+  explicit Faults(const std::string& spec) { internal::fault_plan = FaultPlan::Parse(spec).value().release(); }
+  ~Faults() {
+    delete internal::fault_plan;
+    internal::fault_plan = nullptr;
+  }
+};
+
+TEST(Runner, AFailureOfAnEnvironmentLeavesNoTrace) {
+  std::string undisturbed;
+  {
+    WorkingRunner runner("Pendulum-v1", 7);
+    runner.PutPolicy();
+    undisturbed = AllTensors(runner.Serve(runner.MakeTicket(3, 20)));
+  }
+  // 3 environments x 20 steps = 60 passages without a fault.
+  for (const char* spec : {"env:throw@at=31", "env:nan@at=31", "env:shape@at=1;env:throw@at=60"}) {
+    const Faults faults(spec);
+    WorkingRunner runner("Pendulum-v1", 7);
+    runner.PutPolicy();
+    const v1::TrajectoryBatch batch = runner.Serve(runner.MakeTicket(3, 20));
+    EXPECT_EQ(AllTensors(batch), undisturbed) << spec;
+    EXPECT_EQ(batch.env_steps_collected(), 60u) << spec;
+    EXPECT_EQ(runner.End(), absl::OkStatus());
+  }
+}
+
+TEST(Runner, EndsWhenEnvironmentsFailTooOften) {
+  const Faults faults("env:throw");
+  WorkingRunner runner("CartPole-v1");
+  runner.PutPolicy();
+  runner.outbox().AddTicket(1, runner.MakeTicket(3, 20));
+  const absl::Status status = runner.Join();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("environment 3 of CartPole-v1, episode 0, step 1: threw"));
+}
+
 TEST(Runner, RefusesAnEnvironmentNobodyKnows) {
   v1::RunConfig config;
   ApplyDefaults(&config);
   config.mutable_env()->set_id("Nonesuch-v0");
-  EXPECT_FALSE(Runner::Make(config, nullptr, nullptr, nullptr, nullptr).ok());
+  EnvRebuilds rebuilds(
+      1, [&config] { return MakeRunnerEnv(config); }, nullptr);
+  EXPECT_FALSE(Runner::Make(config, &rebuilds, nullptr, nullptr, nullptr, nullptr).ok());
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(IncludeRules, TheTableAllowsWhatTheArchitectureAllows) {
       {"learner/algorithm/ppo.cc", "model/distribution.h"},
       {"learner/distributed/collective.cc", "nccl.h"},
       {"coordinator/service.h", "grpcpp/support/server_callback.h"},
-      {"cli/evaluation.cc", "learner/checkpoint.h"},
+      {"cli/checkpoint_policy.cc", "learner/checkpoint.h"},
       {"cli/envs_verb.cc", "env/registry.h"},
       {"coordinator/coordinator.cc", "base/config.h"}};
   for (const auto& [path, header] : allowed) {

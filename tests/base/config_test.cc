@@ -98,6 +98,11 @@ TEST(MergeYaml, UnknownKeyNamesPlaceAndNearestKey) {
   EXPECT_EQ(MergeError("pop: {lr: 1}"), "run.yaml:1:1: unknown key 'pop'; the nearest is 'ppo'");
 }
 
+TEST(MergeYaml, AnEndlessKeyIsCutShort) {
+  EXPECT_THAT(MergeError("? " + std::string(500000, 'k') + "\n: 1\n"),
+              StartsWith("run.yaml:1:3: unknown key '" + std::string(100, 'k') + "...'; the nearest is '"));
+}
+
 TEST(MergeYaml, DuplicateKeyIsAnError) {
   EXPECT_EQ(MergeError("ppo:\n  lr: 1e-3\n  lr: 1e-4\n"), "run.yaml:3:3: key 'ppo.lr' is given twice");
 }

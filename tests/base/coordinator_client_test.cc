@@ -85,6 +85,31 @@ TEST(CoordinatorClient, AddressWithoutHostOrPortIsAnInvalidArgument) {
   }
 }
 
+TEST(CoordinatorClient, OfSeveralAddressesItUsesOneThatAnswers) {
+  auto primary = std::make_unique<FakeCoordinator>();
+  FakeCoordinator standby;
+  // Nobody at the first; the second answers; then that goes, too.
+  const auto client = JoinOrDie(OptionsFor(absl::StrCat("127.0.0.1:1,", primary->address(), ",", standby.address())));
+  primary->WaitUntil([](const auto& s) { return s.heartbeats.size() >= 2; });
+  primary.reset();
+  const auto state = standby.WaitUntil([](const auto& s) { return s.heartbeats.size() >= 2; });
+  EXPECT_TRUE(state.joins.empty());  // A standby knows whom the primary knew.
+  EXPECT_EQ(state.heartbeats[1].member_id(), "actor-1");
+  EXPECT_TRUE(client->ArriveAtBarrier("start", 1, kPatience).ok());
+  EXPECT_TRUE(client->Leave().ok());
+  standby.WaitUntil([](const auto& s) { return s.leaves.size() == 1; });
+}
+
+TEST(CoordinatorClient, LeavesAtAnAddressThatAnswers) {
+  auto primary = std::make_unique<FakeCoordinator>();
+  primary->Change([](auto* s) { s->heartbeat_seconds = 1000; });
+  FakeCoordinator standby;
+  const auto client = JoinOrDie(OptionsFor(absl::StrCat(primary->address(), ",", standby.address())));
+  primary.reset();
+  EXPECT_TRUE(client->Leave().ok());
+  standby.WaitUntil([](const auto& s) { return s.leaves.size() == 1; });
+}
+
 TEST(CoordinatorClient, NobodyThereIsUnavailableAndSaysWhatToDo) {
   CoordinatorClient::Options options = OptionsFor("127.0.0.1:1");
   options.timeout = absl::Milliseconds(200);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/grpc_transport.h"
 
+#include <sys/resource.h>
+
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -55,7 +57,8 @@ TEST(GrpcServer, AnswersOnThePortItReports) {
 TEST(GrpcServer, ListensOnAllInterfacesWithoutAHost) {
   Echo service;
   int port = 0;
-  const auto server = StartGrpcServer(":0", &service, &port);
+  EXPECT_TRUE(absl::IsInvalidArgument(StartGrpcServer(":0", &service, &port).status()));
+  const auto server = StartGrpcServer(":0", {&service}, &port, {}, {.insecure = true});
   ASSERT_TRUE(server.ok()) << server.status();
   v1::JoinResponse response;
   EXPECT_TRUE(CallJoin(port, "hello", &response).ok());
@@ -76,7 +79,7 @@ TEST(GrpcServer, BusyPortIsUnavailable) {
 TEST(GrpcServer, ForeignAddressIsUnavailable) {
   Echo service;
   int port = 0;
-  EXPECT_TRUE(absl::IsUnavailable(StartGrpcServer("192.0.2.1:0", &service, &port).status()));
+  EXPECT_TRUE(absl::IsUnavailable(StartGrpcServer("192.0.2.1:0", {&service}, &port, {}, {.insecure = true}).status()));
 }
 
 TEST(GrpcServer, AddressWithoutPortIsAnInvalidArgument) {
@@ -96,6 +99,25 @@ TEST(GrpcServer, TakesMessagesUpToTheLimit) {
   EXPECT_EQ(response.member_id().size(), large.size());
   const std::string too_large(kMaxMessageBytes, 'x');  // And a few bytes of field header.
   EXPECT_TRUE(absl::IsResourceExhausted(CallJoin(port, too_large, &response)));
+}
+
+TEST(GrpcServer, TakesNoLargerMessagesThanItIsTold) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", {&service}, &port, kControlPlaneLimits);
+  ASSERT_TRUE(server.ok()) << server.status();
+  v1::JoinResponse response;
+  EXPECT_TRUE(CallJoin(port, std::string(1000, 'x'), &response).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(CallJoin(port, std::string(1 << 20, 'x'), &response)));
+}
+
+TEST(GrpcServer, TakesAsManyFilesAsItMayHave) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", &service, &port);
+  rlimit files;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(files.rlim_cur, files.rlim_max);
 }
 
 TEST(GrpcServer, ServesSeveralServices) {

@@ -84,9 +84,21 @@ TEST(HostPort, ForeignAddressCannotBeListenedOn) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("192.0.2.1:0"));
 }
 
+TEST(HostPort, AListOfAddressesIsTakenApart) {
+  const auto addresses = ParseAddresses("node1:7070,[fd00::7]:7071");
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  EXPECT_THAT(*addresses, testing::ElementsAre("node1:7070", "[fd00::7]:7071"));
+  EXPECT_EQ(FirstAddress("node1:7070,node2:7070"), "node1:7070");
+  EXPECT_EQ(FirstAddress("node1:7070"), "node1:7070");
+  for (const char* bad : {"", "node1:7070,", "node1", "node1:0", ":7070", "node1:7070,node2:x"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseAddresses(bad).status())) << bad;
+  }
+}
+
 TEST(HostPort, KnowsLoopbackAndWildcard) {
   for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "localhost"}) EXPECT_TRUE(IsLoopback(host)) << host;
-  for (const char* host : {"10.0.0.7", "", "node1", "0.0.0.0"}) EXPECT_FALSE(IsLoopback(host)) << host;
+  for (const char* host : {"10.0.0.7", "", "node1", "0.0.0.0", "127.example.org"})
+    EXPECT_FALSE(IsLoopback(host)) << host;
   for (const char* host : {"", "0.0.0.0", "::", "[::]"}) EXPECT_TRUE(IsWildcard(host)) << host;
   for (const char* host : {"node1", "127.0.0.1", "::1"}) EXPECT_FALSE(IsWildcard(host)) << host;
 }

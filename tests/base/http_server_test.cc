@@ -22,17 +22,18 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 // The whole answer to one request on 127.0.0.1.
-std::string Request(int port, const std::string& method_and_path) {
+std::string Request(int port, const std::string& method_and_path, const std::string& headers = "") {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::string request = method_and_path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string request = method_and_path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";
   EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
   std::string answer;
   char chunk[4096];
@@ -99,9 +100,32 @@ TEST(HttpServer, ListensOnAHostName) {
 }
 
 TEST(HttpServer, ListensOnAllInterfacesWithoutAHost) {
-  const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen(":0");
+  const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen(":0", {.insecure = true});
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT(Request((*server)->port(), "GET /"), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST(HttpServer, PublicAddressesNeedCredentials) {
+  EXPECT_TRUE(absl::IsInvalidArgument(HttpServer::Listen("0.0.0.0:0").status()));
+}
+
+TEST(HttpServer, AsksForTheTokenButAtHealthChecks) {
+  const auto server = HttpServer::Listen("127.0.0.1:0", {.token = "0123456789abcdef"});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  (*server)->Handle("/status", [] { return HttpServer::Response{200, "text/plain", "state\n"}; });
+  (*server)->Handle("/healthz", [] { return HttpServer::Response{200, "text/plain", "ok\n"}; });
+  const std::string refused = Request(port, "GET /status");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(refused, HasSubstr("WWW-Authenticate: Basic realm=\"skein\"\r\n"));
+  EXPECT_THAT(refused, Not(HasSubstr("state")));
+  EXPECT_THAT(Request(port, "GET /nowhere"), StartsWith("HTTP/1.1 401 "));  // Not even which pages there are.
+  EXPECT_THAT(Request(port, "GET /status", "Authorization: Bearer 0123456789abcdeg\r\n"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(Request(port, "GET /status", "Authorization: Bearer 0123456789abcdef\r\n"), StartsWith("HTTP/1.1 200 "));
+  // "anybody:0123456789abcdef"
+  EXPECT_THAT(Request(port, "GET /status", "Authorization: Basic YW55Ym9keTowMTIzNDU2Nzg5YWJjZGVm\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Request(port, "GET /healthz"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST(HttpServer, BusyPortIsUnavailable) {
@@ -112,7 +136,7 @@ TEST(HttpServer, BusyPortIsUnavailable) {
 }
 
 TEST(HttpServer, ForeignAddressIsUnavailable) {
-  EXPECT_TRUE(absl::IsUnavailable(HttpServer::Listen("192.0.2.1:0").status()));
+  EXPECT_TRUE(absl::IsUnavailable(HttpServer::Listen("192.0.2.1:0", {.insecure = true}).status()));
 }
 
 TEST(HttpServer, AddressWithoutPortIsAnInvalidArgument) {

@@ -157,6 +157,42 @@ TEST(BenchCommand, TrainComparesWithTheRoofline) {
   EXPECT_GE(summary["wire_serialisation_waiting_share"], 0);
 }
 
+TEST(BenchCommand, TrainComparesWithWhatItsPoliciesDo) {
+  const ScratchFolder folder;
+  const Ended ended = Bench({"train",
+                             "--env",
+                             "HalfCheetah-v5",
+                             "--limit",
+                             "policy",
+                             "--rounds",
+                             "1",
+                             "--seconds",
+                             "0.2",
+                             "--iterations",
+                             "1",
+                             "--runners",
+                             "1",
+                             "--set",
+                             "env.max_episode_steps=20",
+                             "--set",
+                             "rollout.steps_per_iteration=512",
+                             "--set",
+                             "ppo.minibatch_size=128",
+                             "--json",
+                             folder.path() + "/report.json"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  EXPECT_EQ(report["config"]["limit"], "mj_step");
+  EXPECT_EQ(report["config"]["limit_actions"], "policy");
+  EXPECT_GT(report["summary"]["limit_env_steps_per_second"], 0);
+  EXPECT_GT(report["summary"]["ratio"], 0);
+
+  const Ended other = Bench({"train", "--env", "CartPole-v1", "--limit", "policy"});
+  EXPECT_EQ(other.code, 64);
+  EXPECT_THAT(other.err, HasSubstr("--limit policy: only environments of MuJoCo have it, CartPole-v1 does not"));
+}
+
 TEST(BenchCommand, EachVerbHelpsWithAnExample) {
   EXPECT_EQ(Bench({"--help"}).code, 0);
   for (const std::string& verb : kVerbs) {

@@ -107,6 +107,24 @@ TEST(SkeinCommand, EndsWith69WhereNobodyAnswers) {
   EXPECT_EQ(ran.text, "skein status: no coordinator answers at 127.0.0.1:1\n");
 }
 
+TEST(SkeinCommand, MakesCertificatesOnce) {
+  const ScratchFolder folder;
+  const std::string where = folder.path() + "/credentials";
+  const Ran made = Skein({"certs", "init", where, "--days", "2", "--host", "head.example.org", "--host", "10.0.0.7"});
+  EXPECT_EQ(made.code, 0) << made.text;
+  EXPECT_THAT(made.text, HasSubstr("--token-file " + where + "/token"));
+  EXPECT_EQ(folder.Read("credentials/token").size(), 65u);  // 64 digits and a newline.
+  const Ran again = Skein({"certs", "init", where});
+  EXPECT_EQ(again.code, 64);
+  EXPECT_THAT(again.text, HasSubstr("is there already"));
+  for (const std::vector<std::string>& mistake : std::vector<std::vector<std::string>>{
+           {}, {"init"}, {"init", "x", "--days", "0"}, {"init", "x", "--host", "a b"}}) {
+    std::vector<std::string> arguments = {"certs"};
+    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    EXPECT_EQ(Skein(arguments).code, 64);
+  }
+}
+
 TEST(SkeinCommand, WorkerChecksItsFlagsFirst) {
   EXPECT_EQ(Skein({"worker", "--address", "nonsense"}).code, 64);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--timeout", "soon"}).code, 64);

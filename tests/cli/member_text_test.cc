@@ -40,6 +40,8 @@ TEST(MemberState, TellsWhatMattersMost) {
   EXPECT_EQ(MemberState(member), "no learner");
   member.set_learner_id("learner-0");
   EXPECT_EQ(MemberState(member), "up");
+  member.set_degraded(true);
+  EXPECT_EQ(MemberState(member), "degraded");
   member.set_seconds_since_heartbeat(3);
   EXPECT_EQ(MemberState(member), "silent");
   member.set_draining(true);

@@ -96,8 +96,8 @@ TEST(RunSupervisor, GivesItsProgramsTheirArguments) {
               AllOf(HasSubstr(absl::StrCat("skein-coordinator --config ", run,
                                            "/config.yaml --listen 127.0.0.1:0 --http "
                                            "127.0.0.1:0 --run-dir ",
-                                           run, " --run-id run-1 --announce-host 127.0.0.1 --log-json ", run,
-                                           "/log.jsonl --exit-with-parent\n")),
+                                           run, " --run-id run-1 --new-session --announce-host 127.0.0.1 --log-json ",
+                                           run, "/log.jsonl --exit-with-parent\n")),
                     HasSubstr(absl::StrCat("skein-learner --coordinator 127.0.0.1:1 --run-dir ", run,
                                            " --listen 127.0.0.1:7171 --metrics 127.0.0.1:0 --resume must --timeout 30s "
                                            "--log-json ",
@@ -266,7 +266,40 @@ TEST(RunSupervisor, WaitsForAllRanks) {
   EXPECT_EQ(session.folder.Read("saved"), "saved\n");
 }
 
-TEST(RunSupervisor, ADeadRankEndsTheSessionAndTheOthers) {
+TEST(RunSupervisor, StartsALostRankAgainWhileTheOthersGoOn) {
+  Session session;
+  session.options.learners = 2;
+  session.options.resume = ResumeMode::kNever;
+  session.folder.WriteScript("skein-actor", "exit 0");
+  // Rank 1 dies the first time; rank 0 goes on until it has come back.
+  session.folder.WriteScript("skein-learner",
+                             "cd $(dirname $0); echo $RANK $@ >> arguments\n"
+                             "if [ $RANK = 1 ]; then [ -s died ] && { echo back > back; exit 0; }\n"
+                             "  echo died > died; kill -KILL $$\n"
+                             "fi\n"
+                             "while [ ! -s back ]; do sleep 0.01; done\n");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_THAT(session.Said(), HasSubstr("starting again: learner-1 was ended by signal 9"));
+  const std::string arguments = session.folder.Read("arguments");
+  EXPECT_THAT(arguments, HasSubstr("--resume never"));
+  EXPECT_THAT(arguments, HasSubstr("--resume auto"));  // The run has begun.
+}
+
+TEST(RunSupervisor, ARankThatComesBackAfterTheEndIsNoFailure) {
+  Session session;
+  session.options.learners = 2;
+  session.folder.WriteScript("skein-actor", "exit 0");
+  session.folder.WriteScript("skein-learner",
+                             "cd $(dirname $0)\n"
+                             "if [ $RANK = 1 ]; then [ -s died ] && { echo back > back; exit 75; }\n"
+                             "  echo died > died; kill -KILL $$\n"
+                             "fi\n"
+                             "while [ ! -s back ]; do sleep 0.01; done\n");
+  EXPECT_EQ(session.Run().exit_code, 0);
+}
+
+TEST(RunSupervisor, ARankThatKeepsDyingEndsTheSessionAndTheOthers) {
   Session session;
   session.options.learners = 3;
   session.folder.WriteScript("skein-learner",

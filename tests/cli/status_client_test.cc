@@ -34,6 +34,18 @@ TEST(StatusClient, DrainPassesOnWhatTheCoordinatorAnswers) {
             absl::UnavailableError("no coordinator answers at 127.0.0.1:1"));
 }
 
+TEST(StatusClient, OfSeveralAddressesOneThatAnswersIsEnough) {
+  v1::StatusResponse status;
+  status.set_run_name("cheetah");
+  const StatusServer coordinator(status);
+  const StatusClient client("127.0.0.1:1," + coordinator.address());
+  const auto got = client.Get(absl::Seconds(10));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->run_name(), "cheetah");
+  EXPECT_EQ(StatusClient("127.0.0.1:1,127.0.0.1:2").Get(absl::Seconds(10)).status(),
+            absl::UnavailableError("no coordinator answers at 127.0.0.1:1,127.0.0.1:2"));
+}
+
 TEST(StatusClient, WhereNobodyAnswersIsUnavailable) {
   const auto status = StatusClient("127.0.0.1:1").Get(absl::Seconds(10)).status();
   EXPECT_EQ(status, absl::UnavailableError("no coordinator answers at 127.0.0.1:1"));

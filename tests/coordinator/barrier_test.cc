@@ -118,14 +118,16 @@ TEST_F(BarrierTest, ATimedOutGenerationCanBeTriedAgain) {
   EXPECT_EQ(Arrive(4, "c", 1, 12).size(), 3u);
 }
 
-TEST_F(BarrierTest, DuplicatesCountOnceAndAllAreAnswered) {
+class FaultRow14 : public BarrierTest {};
+
+TEST_F(FaultRow14, DuplicatesCountOnceAndAllAreAnswered) {
   Arrive(1, "a", 1);
   EXPECT_THAT(Arrive(2, "a", 1), IsEmpty());
   EXPECT_THAT(Arrive(3, "b", 1), IsEmpty());
   EXPECT_EQ(CodesOf(Arrive(4, "c", 1)), (Codes{{1, kOk}, {2, kOk}, {3, kOk}, {4, kOk}}));
 }
 
-TEST_F(BarrierTest, ARepeatAfterOpeningIsOkForThoseWhoTookPart) {
+TEST_F(FaultRow14, ARepeatAfterOpeningIsOkForThoseWhoTookPart) {
   Arrive(1, "a", 1);
   Arrive(2, "b", 1);
   Arrive(3, "c", 1);
@@ -135,7 +137,7 @@ TEST_F(BarrierTest, ARepeatAfterOpeningIsOkForThoseWhoTookPart) {
   EXPECT_EQ(CodesOf(Arrive(5, "d", 1)), (Codes{{5, kPassed}}));
 }
 
-TEST_F(BarrierTest, ALateArrivalIsToldThatItsGenerationHasPassed) {
+TEST_F(FaultRow14, ALateArrivalIsToldThatItsGenerationHasPassed) {
   for (uint64_t generation : {1, 2}) {
     Arrive(1, "a", generation);
     Arrive(2, "b", generation);
@@ -323,9 +325,23 @@ TEST_F(BarrierTest, ForgettingARoleLetsItsSuccessorsCountFromOne) {
   EXPECT_EQ(CodesOf(Arrive(4, "a", 1)), (Codes{{4, kOk}}));
 }
 
+TEST_F(BarrierTest, WhoeverDoesNotKnowTheGenerationTakesTheNext) {
+  live_ = {"a", "b"};
+  EXPECT_THAT(Arrive(1, "a", 0), IsEmpty());  // 1, the first.
+  std::vector<BarrierReply> replies = Arrive(2, "b", 0);
+  EXPECT_EQ(CodesOf(replies), (Codes{{1, kOk}, {2, kOk}}));
+  EXPECT_EQ(replies[0].generation, 1u);
+  EXPECT_THAT(Arrive(3, "a", 7), IsEmpty());
+  replies = Arrive(4, "b", 0);  // 7, since a waits there.
+  EXPECT_EQ(CodesOf(replies), (Codes{{3, kOk}, {4, kOk}}));
+  EXPECT_EQ(replies[0].generation, 7u);
+  EXPECT_THAT(Arrive(5, "a", 0), IsEmpty());
+  Arrive(6, "b", 0);
+  EXPECT_EQ(Arrive(7, "b", 8).front().generation, 8u);  // Repeated.
+}
+
 TEST_F(BarrierTest, RefusesWhatMakesNoSense) {
   const Codes invalid{{1, absl::StatusCode::kInvalidArgument}};
-  EXPECT_EQ(CodesOf(Arrive(1, "a", 0)), invalid);
   EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "", 1, absl::Seconds(1)})), invalid);
   EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", std::string(129, 'x'), 1, absl::Seconds(1)})), invalid);
   EXPECT_EQ(CodesOf(Arrive({1, v1::ROLE_LEARNER, "a", "start", 1, absl::Seconds(-1)})), invalid);

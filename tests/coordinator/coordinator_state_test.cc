@@ -117,7 +117,7 @@ TEST_F(CoordinatorStateTest, JoinBeatExpireRejoin) {
   EXPECT_EQ(state_.NextDeadline(), absl::Seconds(9));
   EXPECT_THAT(Members(), ElementsAre("actor-1"));
   now_ = absl::Seconds(9);  // Nobody called Tick(): the heartbeat is late all the same.
-  EXPECT_EQ(Beat(actor).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Beat(actor).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Status().expirations(), 1u);
   v1::JoinResponse again = Join(v1::ROLE_ACTOR);
   EXPECT_EQ(again.member_id(), "actor-2");
@@ -189,7 +189,10 @@ TEST_F(CoordinatorStateTest, ActorsLearnTheirLearnerByHeartbeat) {
   EXPECT_EQ(Beat(actor)->learner_address(), "node1:7001");
 }
 
-TEST_F(CoordinatorStateTest, OneOfThreeNeverArrives) {
+class FaultRow12 : public CoordinatorStateTest {};
+class FaultRow13 : public CoordinatorStateTest {};
+
+TEST_F(FaultRow12, OneOfThreeNeverArrives) {
   v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0), b = Join(v1::ROLE_LEARNER, 1), c = Join(v1::ROLE_LEARNER, 2);
   Join(v1::ROLE_ACTOR);  // Another role: nobody waits for it.
   Arrive(1, a, 1, 3);
@@ -208,7 +211,7 @@ TEST_F(CoordinatorStateTest, OneOfThreeNeverArrives) {
   EXPECT_EQ(TakeReplies(), (Codes{{3, kOk}, {4, kOk}, {5, kOk}}));
 }
 
-TEST_F(CoordinatorStateTest, AWaiterDiesInsideABarrier) {
+TEST_F(FaultRow13, AWaiterDiesInsideABarrier) {
   v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0), b = Join(v1::ROLE_LEARNER, 1), c = Join(v1::ROLE_LEARNER, 2);
   Arrive(1, a, 1);
   Arrive(2, b, 1);
@@ -223,6 +226,21 @@ TEST_F(CoordinatorStateTest, AWaiterDiesInsideABarrier) {
   EXPECT_EQ(effects_.barriers_timed_out, 0);
   EXPECT_THAT(effects_.replies[0].members, ElementsAre("learner-1", "learner-2"));
   EXPECT_EQ(TakeReplies(), (Codes{{2, kOk}, {3, kOk}}));
+}
+
+TEST_F(CoordinatorStateTest, AnActorWhoseDataHaveNotPassedForALeaseIsDegraded) {
+  const v1::JoinResponse actor = Join(v1::ROLE_ACTOR);
+  const auto report = [&](double undelivered) {
+    v1::HeartbeatRequest request;
+    request.set_member_id(actor.member_id());
+    request.set_generation(actor.generation());
+    request.mutable_report()->set_undelivered_seconds(undelivered);
+    EXPECT_TRUE(state_.Heartbeat(request, now_, &effects_).ok());
+    return Status().members(0).degraded();
+  };
+  EXPECT_FALSE(report(5));  // The lease.
+  EXPECT_TRUE(report(5.1));
+  EXPECT_FALSE(report(0));
 }
 
 TEST_F(CoordinatorStateTest, BarriersTakeTheDefaultTimeoutAndRefuseStrangers) {

@@ -173,17 +173,46 @@ TEST_F(LearnerRanksTest, StatusTellsRanksAndWhoFeedsWhom) {
   EXPECT_EQ(status.members(3).learner_id(), "");
 }
 
-TEST_F(LearnerRanksTest, OnlyRankZeroTellsProgress) {
+TEST_F(LearnerRanksTest, RankZeroTellsProgressUnlessAnotherKnowsMore) {
   Learner(0, 2);
   const v1::JoinResponse second = Learner(1, 2);
-  v1::LeaveRequest request;
+  v1::HeartbeatRequest request;
   request.set_member_id(second.member_id());
   request.set_generation(second.generation());
   request.mutable_progress()->set_state(v1::RUN_STATE_FINISHED);
-  request.mutable_progress()->set_env_steps(7);
-  state_.Leave(request, now_, &effects_);
+  EXPECT_TRUE(state_.Heartbeat(request, now_, &effects_).ok());
   EXPECT_EQ(state_.Status(now_).state(), v1::RUN_STATE_STARTING);
-  EXPECT_EQ(state_.Status(now_).progress().env_steps(), 0u);
+  // As after a restart of the coordinator under a group that rank 1 leads.
+  request.mutable_progress()->set_state(v1::RUN_STATE_TRAINING);
+  request.mutable_progress()->set_env_steps(7);
+  EXPECT_TRUE(state_.Heartbeat(request, now_, &effects_).ok());
+  EXPECT_EQ(state_.Status(now_).state(), v1::RUN_STATE_TRAINING);
+  EXPECT_EQ(state_.Status(now_).progress().env_steps(), 7u);
+}
+
+TEST_F(LearnerRanksTest, AnotherRankTellsProgressOnceTheLeaderIsGoneAndHandsItBack) {
+  const auto tell = [this](const v1::JoinResponse& member, uint64_t env_steps) {
+    v1::HeartbeatRequest beat;
+    beat.set_member_id(member.member_id());
+    beat.set_generation(member.generation());
+    beat.mutable_progress()->set_state(v1::RUN_STATE_TRAINING);
+    beat.mutable_progress()->set_env_steps(env_steps);
+    EXPECT_TRUE(state_.Heartbeat(beat, now_, &effects_).ok());
+    return state_.Status(now_).progress().env_steps();
+  };
+  const v1::JoinResponse first = Learner(0, 2), second = Learner(1, 2);
+  EXPECT_EQ(tell(first, 10), 10u);
+  EXPECT_EQ(tell(second, 10), 10u);
+  v1::LeaveRequest leave;
+  leave.set_member_id(first.member_id());
+  leave.set_generation(first.generation());
+  state_.Leave(leave, now_, &effects_);
+  EXPECT_EQ(tell(second, 20), 20u);
+  const v1::JoinResponse again = Learner(0, 2);
+  EXPECT_EQ(state_.Status(now_).state(), v1::RUN_STATE_TRAINING);  // It does not lead yet.
+  EXPECT_EQ(tell(again, 15), 20u);                                 // What it knows is older.
+  EXPECT_EQ(tell(again, 30), 30u);
+  EXPECT_EQ(tell(second, 25), 30u);
 }
 
 TEST_F(LearnerRanksTest, RanksMeetBeforeAllHaveJoined) {

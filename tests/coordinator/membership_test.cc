@@ -61,7 +61,9 @@ TEST(Membership, GivesAReturningLearnerAHigherGeneration) {
   EXPECT_EQ((*membership.Join(Learner(0), At(1)))->generation, 2u);
   EXPECT_EQ(membership.Find("learner-0", 1).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(membership.Find("learner-0", 2).ok());
-  EXPECT_EQ(membership.Find("learner-1", 1).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(membership.Find("learner-1", 1).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(membership.Find("learner-1", 3).status().code(), absl::StatusCode::kNotFound);  // Never given out.
+  EXPECT_EQ(membership.Find("learner-1", 0).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(Membership, RemovesOnlyTheGenerationNamed) {

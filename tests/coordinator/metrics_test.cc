@@ -44,6 +44,14 @@ TEST_F(CoordinatorMetricsTest, NothingIsSaidOfEfficiencyWhileALimitIsNotKnown) {
   EXPECT_EQ(Report("skein_coordinator_run_limit_env_steps_per_second"), 0);
 }
 
+TEST_F(CoordinatorMetricsTest, CountsMembersWhoseDataDoNotPass) {
+  AddMember("actor", 0);
+  AddMember("actor", 0);
+  EXPECT_EQ(Report("skein_coordinator_degraded_members"), 0);
+  status_.mutable_members(1)->set_degraded(true);
+  EXPECT_EQ(Report("skein_coordinator_degraded_members"), 1);
+}
+
 TEST_F(CoordinatorMetricsTest, ShowsWhoIsMissingAtBarriers) {
   metrics_.SetBarrierAbsentees(2);
   EXPECT_EQ(MetricValue(registry_, "skein_coordinator_barrier_absentees"), 2);

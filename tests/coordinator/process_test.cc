@@ -87,7 +87,8 @@ v1::JoinResponse JoinAs(v1::Coordinator::Stub* stub, uint32_t rank) {
 }
 
 TEST(CoordinatorProcess, ServesWhatItAnnouncesAndStopsOnSigterm) {
-  Running running = Start({"--run-id", "run7", "--run-dir", "runs/x", "--announce-host", "localhost"});
+  Running running =
+      Start({"--run-id", "run7", "--run-dir", "runs/x", "--store", "none", "--announce-host", "localhost"});
   EXPECT_EQ(running.grpc_host, "localhost");
   auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(running.grpc_port)));
   grpc::ClientContext context;

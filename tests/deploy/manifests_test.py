@@ -36,6 +36,9 @@ VARIANTS = {
                                 "learner.gpus=1"],
     "four ranks with GPUs": ["learner.ranks=4", "learner.gpus=1", "persistence.accessMode=ReadWriteMany",
                              "persistence.storageClass=fast", "learner.extraArgs={--device=cuda}"],
+    "TLS": ["security.tlsSecret=certificates", "podMonitor.enabled=true"],
+    "a token of one's own": ["security.existingTokenSecret=mine"],
+    "nobody is asked": ["security.insecure=true", "podMonitor.enabled=true"],
     "everything else": ["persistence.existingClaim=mine", "networkPolicy.enabled=false", "image.pullSecrets[0].name=key",
                         "actor.priorityClassName=low", "actor.nodeSelector.pool=spot", "actor.tolerations[0].key=spot",
                         "actor.tolerations[0].operator=Exists", "learner.maxUnavailable=0"],
@@ -132,6 +135,7 @@ class Schemas(unittest.TestCase):
                                 (["coordinator.extraArgs={--x}"], "extraArgs"),
                                 (["actor.resources.request.cpu=1"], "request"),
                                 (["autoscaling.minActors=9"], "minActors (9) is more than autoscaling.maxActors (8)"),
+                                (["security.tlsSecret=x", "autoscaling.kind=keda"], "KEDA"),
                                 (["autoscaling.targetWaitRatio=0.0"], "targetWaitRatio"),
                                 (["autoscaling.targetWaitRatio=1.5"], "targetWaitRatio"),
                                 (["autoscaling.targetWaitRatio=1"], "targetWaitRatio")):
@@ -235,6 +239,31 @@ class Manifests(unittest.TestCase):
                     continue
                 self.assertEqual(asked["grpc"]["port"], numbers["grpc"])
                 self.assertEqual(asked["grpc"].get("service", ""), "readiness" if probe == "readinessProbe" else "")
+
+    def test_public_addresses_come_with_a_token_or_with_consent(self):
+        for variant, secret in (("defaults", "skein-token"), ("a token of one's own", "mine"), ("nobody is asked", None)):
+            documents = render(VARIANTS[variant])
+            made = [d["metadata"]["name"] for d in documents if d["kind"] == "Secret"]
+            self.assertEqual(made, ["skein-token"] if variant == "defaults" else [])
+            for component, pod in pods(documents).items():
+                (container,) = pod["spec"]["containers"]
+                environment = {e["name"]: e.get("value") for e in container["env"]}
+                self.assertEqual(environment.get("SKEIN_INSECURE"), None if secret else "true", component)
+                volumes = {v["name"]: v for v in pod["spec"].get("volumes", [])}
+                if not secret:
+                    self.assertNotIn("token", volumes)
+                    continue
+                self.assertEqual(volumes["token"]["secret"], {"secretName": secret, "defaultMode": 0o440})
+                (mount,) = [m for m in container["volumeMounts"] if m["name"] == "token"]
+                self.assertEqual(environment["SKEIN_TOKEN_FILE"], f"{mount['mountPath']}/token")
+
+    def test_with_tls_probes_ask_by_https(self):
+        for component, pod in pods(render(VARIANTS["TLS"])).items():
+            (container,) = pod["spec"]["containers"]
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                self.assertEqual(container[probe]["httpGet"]["scheme"], "HTTPS", component)
+        (first, second) = find(render(VARIANTS["TLS"]), "PodMonitor")["spec"]["podMetricsEndpoints"]
+        self.assertEqual({first["scheme"], second["scheme"]}, {"https"})
 
     def test_containers_have_no_rights(self):
         for pod in self.pods.values():

@@ -19,9 +19,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::Not;
-using testing::StartsWith;
 
 namespace fs = std::filesystem;
 
@@ -46,14 +44,6 @@ class BadInput : public testing::Test {
     return Mistake(code, arguments);
   }
 
-  std::string MistakeInConfig(const std::string& text) {
-    const std::string path = folder_.Write("run.yaml", text);
-    const std::string message = MistakeInTrain(64, {"--config", path});
-    const std::string start = "skein train: " + path + ":";
-    EXPECT_THAT(message, StartsWith(start));
-    return message.substr(std::min(start.size(), message.size()));
-  }
-
   std::string runs() const { return folder_.path() + "/runs"; }
 
   const ScratchFolder folder_;
@@ -64,25 +54,6 @@ TEST_F(BadInput, AnUnknownEnvironment) {
   EXPECT_THAT(
       MistakeInTrain(64, {"--env", "HalfCheetah-v6"}),
       AllOf(HasSubstr("'HalfCheetah-v6'"), HasSubstr("did you mean 'HalfCheetah-v5'"), HasSubstr("skein envs")));
-  EXPECT_FALSE(fs::exists(runs()));
-}
-
-TEST_F(BadInput, AnUnknownConfigurationKey) {
-  EXPECT_THAT(MistakeInConfig("seed: 1\nppo:\n  learn_rate: 1e-3\n"), StartsWith("3:3: unknown key 'ppo.learn_rate'"));
-  EXPECT_THAT(MistakeInConfig("ppo:\n  epoch: 1\n"), HasSubstr("the nearest is 'ppo.epochs'"));
-  EXPECT_THAT(MistakeInTrain(64, {"--set", "ppo.lrr=1e-3"}), AllOf(HasSubstr("ppo.lrr"), HasSubstr("'ppo.lr'")));
-  EXPECT_FALSE(fs::exists(runs()));
-}
-
-TEST_F(BadInput, AWrongType) {
-  EXPECT_THAT(MistakeInConfig("ppo:\n  epochs: many\n"), AllOf(StartsWith("2:11: ppo.epochs: "), HasSubstr("'many'")));
-  EXPECT_THAT(MistakeInConfig("ppo: 3\n"), StartsWith("1:6: ppo: "));
-  EXPECT_FALSE(fs::exists(runs()));
-}
-
-TEST_F(BadInput, ALearningRateThatIsNoNumber) {
-  EXPECT_THAT(MistakeInConfig("ppo:\n  lr: .nan\n"), AllOf(StartsWith("2:7: ppo.lr: "), HasSubstr("finite")));
-  EXPECT_THAT(MistakeInTrain(64, {"--set", "ppo.lr=.nan"}), AllOf(HasSubstr("ppo.lr"), HasSubstr("finite")));
   EXPECT_FALSE(fs::exists(runs()));
 }
 

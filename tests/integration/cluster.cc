@@ -19,32 +19,55 @@ Cluster::Cluster(const std::vector<std::string>& overrides) {
   config_path_ = folder_.Write("config.yaml", ToYaml(config.value_or(v1::RunConfig())));
 }
 
-void Cluster::StartCoordinator() {
-  coordinator_ = std::make_unique<Running>(
-      "skein-coordinator", std::vector<std::string>{"--config", config_path_, "--listen", address_, "--http",
-                                                    http_address_, "--run-id", "run"});
+Cluster::~Cluster() { ExpectInvariants(History()); }
+
+void Cluster::StartCoordinator(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+  std::vector<std::string> variables = {history_variable()};
+  variables.insert(variables.end(), environment.begin(), environment.end());
+  std::vector<std::string> all = {"--config", config_path_,  "--listen", address_,
+                                  "--http",   http_address_, "--run-id", "run"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  coordinator_ = std::make_unique<Running>("skein-coordinator", all, variables);
   address_ = coordinator_->WaitForOutput("coordinator listening grpc=(\\S+)");
   http_address_ = FirstMatch(coordinator_->Output(), "http=http://([^/]+)/");
   stub_ = v1::Coordinator::NewStub(OpenChannel(address_));
 }
 
-void Cluster::StartLearner() {
-  learner_ = std::make_unique<Running>(
-      "skein-learner", std::vector<std::string>{"--coordinator", address_, "--run-dir", folder_.path()});
+void Cluster::StartLearner(const std::vector<std::string>& environment, const std::vector<std::string>& arguments) {
+  std::vector<std::string> variables = {history_variable()};
+  variables.insert(variables.end(), environment.begin(), environment.end());
+  std::vector<std::string> all = {"--coordinator", address_, "--run-dir", folder_.path()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  learner_ = std::make_unique<Running>("skein-learner", all, variables);
   learner_->WaitForOutput("learner listening data=(\\S+)");
 }
 
-std::unique_ptr<Running> Cluster::StartRank(int rank, int ranks) const {
+std::unique_ptr<Running> Cluster::StartRank(int rank, int ranks, const std::vector<std::string>& environment) const {
+  std::vector<std::string> variables = {history_variable(),
+                                        absl::StrCat("RANK=", rank),
+                                        absl::StrCat("WORLD_SIZE=", ranks),
+                                        absl::StrCat("LOCAL_RANK=", rank),
+                                        "MASTER_ADDR=127.0.0.1",
+                                        "MASTER_PORT=1"};
+  variables.insert(variables.end(), environment.begin(), environment.end());
   return std::make_unique<Running>(
-      "skein-learner", std::vector<std::string>{"--coordinator", address_, "--run-dir", folder_.path()},
-      std::vector<std::string>{absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", ranks),
-                               absl::StrCat("LOCAL_RANK=", rank), "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"});
+      "skein-learner", std::vector<std::string>{"--coordinator", address_, "--run-dir", folder_.path()}, variables);
 }
 
-std::unique_ptr<Running> Cluster::StartActor() const {
-  return std::make_unique<Running>("skein-actor",
-                                   std::vector<std::string>{"--coordinator", address_, "--runners", "1"});
+std::unique_ptr<Running> Cluster::StartActor(const std::string& coordinator,
+                                             const std::vector<std::string>& environment, int runners) const {
+  std::vector<std::string> variables = {history_variable()};
+  variables.insert(variables.end(), environment.begin(), environment.end());
+  return std::make_unique<Running>(
+      "skein-actor",
+      std::vector<std::string>{"--coordinator", coordinator.empty() ? address_ : coordinator, "--runners",
+                               absl::StrCat(runners)},
+      variables);
 }
+
+int Cluster::http_port() const { return ParseHostPort(http_address_)->port; }
+
+std::string Cluster::learner_address() const { return FirstMatch(learner_->Output(), "learner listening data=(\\S+)"); }
 
 absl::StatusOr<v1::StatusResponse> Cluster::Status() const {
   grpc::ClientContext context;

@@ -9,27 +9,40 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
+#include "tests/testing/history_check.h"
 #include "tests/testing/program.h"
 
 namespace skein {
 
 // A run of configs/cartpole_ppo.yaml whose processes the test starts, kills and asks one by one. Members are expelled
-// after two seconds of silence. 8 environments in blocks of 4: two runners can work at once.
+// after two seconds of silence. 8 environments in blocks of 4: two runners can work at once. All processes record their
+// history, and the destructor fails the test where that breaks an invariant.
 class Cluster {
  public:
   explicit Cluster(const std::vector<std::string>& overrides);
+  ~Cluster();
 
   // The first start takes free ports, later ones the same again.
-  void StartCoordinator();
-  void StartLearner();
+  void StartCoordinator(const std::vector<std::string>& arguments = {},
+                        const std::vector<std::string>& environment = {});
+  void StartLearner(const std::vector<std::string>& environment = {}, const std::vector<std::string>& arguments = {});
   // One of several ranks, told so as torchrun does.
-  std::unique_ptr<Running> StartRank(int rank, int ranks) const;
-  // With one runner.
-  std::unique_ptr<Running> StartActor() const;
+  std::unique_ptr<Running> StartRank(int rank, int ranks, const std::vector<std::string>& environment = {}) const;
+  // With one runner. `coordinator`: the address to join at; empty = the coordinator's own.
+  std::unique_ptr<Running> StartActor(const std::string& coordinator = "",
+                                      const std::vector<std::string>& environment = {}, int runners = 1) const;
 
   Running& coordinator() { return *coordinator_; }
   Running& learner() { return *learner_; }
   const std::string& run_folder() const { return folder_.path(); }
+  const std::string& config_path() const { return config_path_; }
+  const std::string& address() const { return address_; }  // Of the coordinator.
+  int http_port() const;                                   // Of the coordinator.
+  std::string learner_address() const;
+  // What all processes of the run have recorded so far.
+  std::vector<HistoryEvent> History() const { return ReadHistory(history_.path()); }
+  // SKEIN_HISTORY=FOLDER, for processes that a test starts itself.
+  std::string history_variable() const { return "SKEIN_HISTORY=" + history_.path(); }
 
   // Unavailable: the coordinator is away.
   absl::StatusOr<v1::StatusResponse> Status() const;
@@ -42,6 +55,7 @@ class Cluster {
   static bool Wait(const std::function<bool()>& condition, absl::Duration limit);
 
   const ScratchFolder folder_;
+  const ScratchFolder history_;
   std::string config_path_;
   std::string address_ = "127.0.0.1:0", http_address_ = "127.0.0.1:0";
   std::unique_ptr<v1::Coordinator::Stub> stub_;

@@ -56,38 +56,6 @@ TEST(Elastic, OneActorIsKilledAnotherJoinsAndTheRunReachesItsReturn) {
   EXPECT_GE(nlohmann::json::parse(eval.out).at("return_mean").get<double>(), 475);
 }
 
-TEST(Elastic, AnActorThatIsAskedToLeavesInOrder) {
-  Cluster cluster({kEndless});
-  cluster.StartCoordinator();
-  cluster.StartLearner();
-  const auto leaves = cluster.StartActor();
-  const auto stays = cluster.StartActor();
-  ASSERT_TRUE(cluster.WaitForStatus([](const v1::StatusResponse& status) {
-    return CountMembers(status, "actor") == 2 && status.progress().env_steps() > 0;
-  }));
-  leaves->Signal(SIGTERM);
-  EXPECT_EQ(leaves->WaitForEnd(absl::Seconds(5)), 0);
-  const auto after = cluster.Status();
-  ASSERT_TRUE(after.ok()) << after.status();
-  EXPECT_EQ(after->leaves(), 1u);
-  EXPECT_EQ(CountMembers(*after, "actor"), 1);
-  // The other one does the work of both.
-  EXPECT_TRUE(cluster.WaitForStatus(TrainedAtLeast(after->progress().env_steps() + 10000)));
-
-  stays->Signal(SIGTERM);
-  EXPECT_EQ(stays->WaitForEnd(absl::Seconds(5)), 0);
-  cluster.learner().Signal(SIGTERM);
-  EXPECT_EQ(cluster.learner().WaitForEnd(absl::Seconds(10)), 0);
-  const auto status = cluster.Status();
-  ASSERT_TRUE(status.ok()) << status.status();
-  EXPECT_EQ(status->state(), v1::RUN_STATE_STOPPED);
-  EXPECT_EQ(status->expirations(), 0u);
-  // All that the actors finished has arrived.
-  const v1::StepAccount& account = status->progress().account();
-  EXPECT_EQ(account.pending(), 0u);
-  EXPECT_EQ(account.collected(), StepsAtTheEnd(*leaves) + StepsAtTheEnd(*stays)) << account.ShortDebugString();
-}
-
 TEST(Elastic, TheCoordinatorIsKilledAndComesBack) {
   Cluster cluster({kEndless});
   cluster.StartCoordinator();

@@ -3,7 +3,7 @@
 # A head and two workers on three "nodes": network namespaces joined by a bridge in a fourth. CartPole-v1 must reach 475
 # although one worker is killed with -9 on the way and another joins. Nothing outside the namespaces is touched.
 # Needs iproute2, and root or a kernel that lets users make namespaces. SKEIN_ALLOW_NO_NETNS=1: without them it is
-# skipped (77) instead of failing.
+# skipped (77) instead of failing. Who calls must have a token: the addresses are public ones.
 set -euo pipefail
 
 readonly bin=${SKEIN_BIN:?the folder of the skein binary}
@@ -85,7 +85,8 @@ status_shows() { on head "$bin/skein" status --address "$head_address:7070" 2>/d
 
 # The page http://HOST:PORT/metrics as the head's node sees it.
 metrics_from_head() { # HOST PORT
-  on head bash -c "exec 3<>/dev/tcp/$1/$2; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3"
+  on head bash -c "exec 3<>/dev/tcp/$1/$2
+    printf 'GET /metrics HTTP/1.0\r\nAuthorization: Bearer %s\r\n\r\n' $(<"$SKEIN_TOKEN_FILE") >&3; cat <&3"
 }
 
 expect_success() { # WHO PID
@@ -111,6 +112,8 @@ add_node head "$head_address"
 add_node worker1 10.77.0.2
 add_node worker2 10.77.0.3
 folder=$(mktemp -d)
+export SKEIN_TOKEN_FILE=$folder/token
+(umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$SKEIN_TOKEN_FILE")
 
 ip netns exec "$prefix-head" "$bin/skein" head --config "$config" --host "$head_address" --runs-dir "$folder/runs" \
   --name run --set checkpoint.interval_steps=10240 >"$folder/head.log" 2>&1 &
@@ -126,6 +129,8 @@ status_shows '^actor-1 .*10\.77\.0\.' || give_up "the head does not know where a
 port=$(sed -nE 's/^actor joined .*metrics=[^ ]*:([0-9]+)$/\1/p' "$folder/stays.log")
 metrics_from_head 10.77.0.2 "$port" | grep -q '^skein_actor_env_steps_total' ||
   give_up "a worker's metrics cannot be read from the head's node"
+on worker1 env -u SKEIN_TOKEN_FILE "$bin/skein" status --address "$head_address:7070" >/dev/null 2>&1 &&
+  give_up "the head answers somebody without a token"
 
 kill -KILL "$dies"
 wait "$dies" 2>/dev/null || true

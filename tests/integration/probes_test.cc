@@ -43,6 +43,9 @@ TEST(Probes, TellWhoLivesFromWhoIsReady) {
   EXPECT_EQ(CheckHealth(learner_port, ""), "SERVING");
   EXPECT_TRUE(WaitUntil([&] { return CheckHealth(learner_port, kReadiness) == "SERVING"; }, absl::Minutes(1), kPeriod));
   EXPECT_TRUE(WaitUntil([&] { return HttpGet(actor_port, "/readyz").status == 200; }, absl::Minutes(1), kPeriod));
+  const int learner_http = std::stoi(FirstMatch(learner->Output(), "learner listening .* metrics=\\S+:(\\d+)"));
+  EXPECT_EQ(HttpGet(learner_http, "/healthz").status, 200);
+  EXPECT_EQ(HttpGet(learner_http, "/readyz").status, 200);
 
   learner->Signal(SIGTERM);
   EXPECT_EQ(learner->WaitForEnd(), 0);

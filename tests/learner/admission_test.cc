@@ -242,6 +242,12 @@ TEST(Admission, WantsOneFinalObservationForEachTruncationAndOneReturnForEachEpis
   ExpectRefused(batch, "tensors.episode_return: shape is [0], want [1]");
 }
 
+TEST(Admission, ShowsNoMoreOfAHostileShapeThanAValidOneHas) {
+  v1::TrajectoryBatch batch = MakeSampleBatch(Shape());
+  for (int i = 0; i < 100; ++i) FindTensor(&batch, "obs")->add_shape(7);
+  ExpectRefused(batch, "tensors.obs: shape is [3, 2, 2, 3, 7, 7, 7, 7, ...], want [3, 2, 2, 3]");
+}
+
 TEST(Admission, NamesTheSpecFieldThatDiffers) {
   v1::EnvSpecInfo want = Shape().spec;
   EXPECT_TRUE(CheckEnvSpec(want, want).ok());
@@ -252,13 +258,13 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
   };
   v1::EnvSpecInfo got = want;
   got.set_env_id("Other-v1");
-  expect(got, "env_id: the actor has Other-v1, this run has Sample-v0");
+  expect(got, "env_id: the actor has Other-v1, this run has Sample-v0; start");
   got = want;
   got.set_obs_size(4);
-  expect(got, "obs_size: the actor has 4, this run has 3");
+  expect(got, "obs_size: the actor has 4, this run has 3, so tensor obs differs; start it from the same release");
   got = want;
   got.set_action_size(9);
-  expect(got, "action_size: the actor has 9, this run has 2");
+  expect(got, "action_size: the actor has 9, this run has 2, so tensor action differs");
   got = want;
   got.set_discrete(true);
   expect(got, "discrete: ");

@@ -224,6 +224,38 @@ TEST_F(CheckpointTest, DamagedOnesAreSkippedWithAWarning) {
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("step_000000000100"));
 }
 
+TEST_F(CheckpointTest, WhereDamageIsRefusedTheNewestMustBeWhole) {
+  Save(Sample(100));
+  const fs::path newest = Save(Sample(200));
+  EXPECT_TRUE(LoadNewestCheckpoint(folder_, Damage::kRefuse).ok());
+  Write(newest / "optimizer.safetensors", "x");
+  const absl::Status refused = LoadNewestCheckpoint(folder_, Damage::kRefuse).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("step_000000000200/optimizer.safetensors: has 1 bytes, want"));
+}
+
+TEST_F(CheckpointTest, ALinkInPlaceOfAFolderIsDamage) {
+  Save(Sample(100));
+  const fs::path newest = Save(Sample(200));
+  fs::rename(newest, root_ / "elsewhere");
+  fs::create_symlink(root_ / "elsewhere", newest);
+  const auto found = LoadNewestCheckpoint(folder_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->checkpoint.env_steps, 100u);
+  ASSERT_THAT(found->warnings, SizeIs(1));
+  EXPECT_THAT(found->warnings[0], HasSubstr("is a link"));
+}
+
+TEST_F(CheckpointTest, FilesOfImpossibleSizesAreNotRead) {
+  const fs::path path = Save(Sample(100));
+  fs::resize_file(path / "DONE", uint64_t{1} << 32);  // A hole: it takes no room.
+  ExpectDamaged(path, "DONE: has 4294967296 bytes, want at most 64");
+  fs::resize_file(path / "DONE", 17);
+  EXPECT_TRUE(LoadCheckpoint(path).ok());
+  fs::resize_file(path / "manifest.json", uint64_t{1} << 32);
+  ExpectDamaged(path, "manifest.json: has 4294967296 bytes");
+}
+
 TEST_F(CheckpointTest, LeftoversOfInterruptedWritesAreRemoved) {
   Save(Sample(100));
   fs::create_directory(folder_ / ".tmp-step_000000000200-1");

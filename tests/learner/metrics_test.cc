@@ -78,9 +78,11 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
 }
 
 TEST_F(LearnerMetricsTest, CountsWhatIsKeptFromTraining) {
+  metrics_.CountMalformedMessage();
   metrics_.CountQuarantinedBatch();
   metrics_.CountQuarantinedSteps(0);
   metrics_.CountQuarantinedSteps(3);
+  EXPECT_EQ(Value("skein_learner_malformed_messages_total"), 1);
   EXPECT_EQ(Value("skein_learner_quarantined_total", {{"what", "batch"}}), 1);
   EXPECT_EQ(Value("skein_learner_quarantined_total", {{"what", "gradient_step"}}), 3);
 }

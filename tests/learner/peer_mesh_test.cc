@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "base/steady_wait.h"
 #include "learner/distributed/route.h"
 
 namespace skein {
@@ -67,7 +68,7 @@ Meshes ConnectAll(int size, Blackboard* board) {
   return meshes;
 }
 
-absl::Time In(absl::Duration duration) { return absl::Now() + duration; }
+absl::Time In(absl::Duration duration) { return SteadyNow() + duration; }
 
 TEST(PeerMesh, BringsEveryMessageToEverybody) {
   Blackboard board;

@@ -158,6 +158,40 @@ TEST(TrainerRanks, AllRanksLearnThatThereIsNoCheckpoint) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(TrainerRanks, GoOnFromWhatTheFirstHasInMemory) {
+  const std::string folder = NewFolder();
+  std::vector<float> want, got;
+  Train(nullptr, folder, 0, 3, &want);
+  // The same three iterations, kept in memory and not in the folder.
+  auto before = Trainer::Make(Config(), Spec());
+  ASSERT_TRUE(before.ok()) << before.status();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE((*before)->Update(MakeStaged(i, 0, 4).get(), 0, i).ok());
+  const auto state = (*before)->Keep();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_TRUE((*before)->Update(MakeStaged(9, 0, 4).get(), 0, 9).ok());  // What is kept is a copy.
+  before->reset();
+  RunRanks(2, [&](Collective* collective) {
+    auto trainer = Trainer::Make(Config(), Spec(), collective);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    Trainer::Resumed mine;
+    if (collective->rank() == 0) mine.record = Record(3);
+    const auto taken = (*trainer)->TakeOver(collective->rank() == 0 ? state->get() : nullptr, mine);
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    EXPECT_EQ(taken->record.iteration, 3u);
+    EXPECT_EQ(taken->record.account.collected(), 96u);
+    EXPECT_EQ(taken->record.env_state->data(), Record(3).env_state->data());
+    const auto snapshot = (*trainer)->Snapshot(1);
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    if (collective->rank() == 0) return;
+    for (const v1::Tensor& tensor : (*snapshot)->tensors()) {
+      const auto* const values = reinterpret_cast<const float*>(tensor.data().data());
+      got.insert(got.end(), values, values + tensor.data().size() / sizeof(float));
+    }
+  });
+  EXPECT_EQ(got, want);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(TrainerRanks, RefusesADeviceThatIsNotThere) {
   v1::RunConfig config = Config();
   config.mutable_learner()->set_device("cuda:7");

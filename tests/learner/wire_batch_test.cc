@@ -89,6 +89,38 @@ TEST(WireRequest, RefusesMoreTensorsThanAnybodyNeeds) {
   }
 }
 
+// An extent of a shape is a byte on the wire and eight here, an unknown field two and sixteen.
+TEST(WireRequest, RefusesHeadersLargerThanAnyNeedToBe) {
+  for (const int extents : {100, 5000}) {
+    v1::CollectRequest request = SampleRequest();
+    for (int i = 0; i < extents; ++i) request.mutable_batch()->mutable_tensors(0)->add_shape(1);
+    EXPECT_EQ(WireRequest::Parse(Cut(request.SerializeAsString(), 100)).ok(), extents == 100);
+  }
+  for (const int bytes : {100, 5000}) {
+    v1::CollectRequest request = SampleRequest();
+    request.mutable_batch()->set_actor_id(std::string(bytes, 'a'));
+    EXPECT_EQ(WireRequest::Parse(Cut(request.SerializeAsString(), 100)).ok(), bytes == 100);
+  }
+  for (const int bytes : {1000, 70000}) {
+    v1::CollectRequest request;
+    request.mutable_hello()->set_run_id(std::string(bytes, 'r'));
+    EXPECT_EQ(WireRequest::Parse(Cut(request.SerializeAsString(), 100)).ok(), bytes == 1000);
+  }
+}
+
+TEST(WireRequest, IgnoresFieldsOfAVersionToComeAndRefusesWhatNoneHas) {
+  // Field 1000 as varint, 64 bits, bytes and 32 bits.
+  for (const std::string& field :
+       {std::string("\xc0\x3e\x05", 3), std::string("\xc1\x3e\x01\x02\x03\x04\x05\x06\x07\x08", 10),
+        std::string("\xc2\x3e\x02xy", 5), std::string("\xc5\x3e\x01\x02\x03\x04", 6)}) {
+    EXPECT_TRUE(WireRequest::Parse(Cut(SampleRequest().SerializeAsString() + field, 50)).ok());
+  }
+  // Field 2 with a bit beyond the 32 of a tag, which is forgotten by who reads it carelessly.
+  EXPECT_FALSE(WireRequest::Parse(Cut(std::string("\x92\x80\x80\x80\x80\x01\x00", 7), 50)).ok());
+  const std::string group("\xc3\x3e\xc4\x3e", 4);
+  EXPECT_FALSE(WireRequest::Parse(Cut(SampleRequest().SerializeAsString() + group, 50)).ok());
+}
+
 // Whatever bytes are changed, what is read lies within what was received (sanitizers watch).
 TEST(WireRequest, StaysWithinWhatItWasGiven) {
   const BatchShape shape = MakeSampleShape({});

@@ -89,6 +89,101 @@ affinity:
       fieldPath: status.podIP
 {{- end }}
 
+{{/* Given $. */}}
+{{- define "skein.tokenSecret" -}}
+{{ .Values.security.existingTokenSecret | default (printf "%s-token" (include "skein.name" .)) }}
+{{- end }}
+
+{{/* Given $: environment, mounts and volumes of what a pod proves itself by. */}}
+{{- define "skein.credentialEnv" -}}
+{{- if .Values.security.insecure }}
+- name: SKEIN_INSECURE
+  value: "true"
+{{- else }}
+- name: SKEIN_TOKEN_FILE
+  value: /etc/skein-token/token
+{{- end }}
+{{- if .Values.security.tlsSecret }}
+- name: SKEIN_TLS_CERT
+  value: /etc/skein-tls/tls.crt
+- name: SKEIN_TLS_KEY
+  value: /etc/skein-tls/tls.key
+- name: SKEIN_TLS_CA
+  value: /etc/skein-tls/ca.crt
+{{- end }}
+{{- end }}
+
+{{- define "skein.credentialMounts" -}}
+{{- if not .Values.security.insecure }}
+- name: token
+  mountPath: /etc/skein-token
+  readOnly: true
+{{- end }}
+{{- if .Values.security.tlsSecret }}
+- name: tls
+  mountPath: /etc/skein-tls
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "skein.credentialVolumes" -}}
+{{- if not .Values.security.insecure }}
+- name: token
+  secret:
+    secretName: {{ include "skein.tokenSecret" . }}
+    defaultMode: 0440
+{{- end }}
+{{- with .Values.security.tlsSecret }}
+- name: tls
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
+{{/* Given (list $ "PORT" "PATH"): a probe by HTTP. */}}
+{{- define "skein.httpProbe" -}}
+httpGet:
+  path: {{ index . 2 }}
+  port: {{ index . 1 }}
+  {{- if (index . 0).Values.security.tlsSecret }}
+  scheme: HTTPS
+  {{- end }}
+{{- end }}
+
+{{/* Given (list $ GRPC-PORT "HTTP-PORT" "SERVICE"): Kubernetes' own probe by gRPC, which knows no TLS; with TLS by HTTPS. */}}
+{{- define "skein.grpcProbe" -}}
+{{- $ := index . 0 -}}
+{{- if $.Values.security.tlsSecret -}}
+{{ include "skein.httpProbe" (list $ (index . 2) (ternary "/readyz" "/healthz" (eq (index . 3) "readiness"))) }}
+{{- else -}}
+grpc:
+  port: {{ index . 1 }}
+  {{- with index . 3 }}
+  service: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Given $: how Prometheus' operator proves itself. */}}
+{{- define "skein.scrapeSecurity" -}}
+{{- if not .Values.security.insecure }}
+authorization:
+  credentials:
+    name: {{ include "skein.tokenSecret" . }}
+    key: token
+{{- end }}
+{{- with .Values.security.tlsSecret }}
+scheme: https
+tlsConfig:
+  serverName: metrics.skein
+  ca:
+    secret:
+      name: {{ . }}
+      key: ca.crt
+{{- end }}
+{{- end }}
+
 {{/* Given $: whom learners and actors may call - the run's own pods, and the cluster's name service. */}}
 {{- define "skein.egress" -}}
 - to:

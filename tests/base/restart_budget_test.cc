@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/restart_budget.h"
+#include "base/restart_budget.h"
 
 #include "gtest/gtest.h"
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/env_rebuilds.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/steady_wait.h"
+
+namespace skein {
+
+absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status failure, absl::Duration pause) {
+  while (true) {
+    metrics_->CountEnvFailure();
+    {
+      absl::MutexLock lock(&mu_);
+      if (!budget_.Take(MonotonicNow())) {
+        return absl::InternalError(
+            absl::StrCat("environments failed more than ", most_, " times within ", absl::FormatDuration(kWindow),
+                         " (rollout.env_rebuilds), the last time: ", std::string(failure.message())));
+      }
+      spdlog::warn("{}; it is built anew in {}", std::string(failure.message()),
+                   absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1))));
+      AwaitFor(&mu_, absl::Condition(&cancelled_), pause);
+      if (cancelled_) return absl::CancelledError("stopped on request");
+    }
+    auto made = make_();
+    if (made.ok()) return made;
+    failure = made.status();
+    pause *= 2;
+  }
+}
+
+void EnvRebuilds::Cancel() {
+  absl::MutexLock lock(&mu_);
+  cancelled_ = true;
+}
+
+}  // namespace skein

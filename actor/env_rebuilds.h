@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "actor/metrics.h"
+#include "base/restart_budget.h"
+#include "env/vector_env.h"
+
+namespace skein {
+
+// How the runners of one actor get over environments that fail: they are built anew after a pause, so many times within
+// ten minutes in all runners together.   Runner -> failure -> Rebuild -> a new VectorEnv
+// Thread-safe.
+class EnvRebuilds {
+ public:
+  static constexpr absl::Duration kWindow = absl::Minutes(10);
+  // `make` builds the environments of one runner. `metrics` must outlive this.
+  using Make = std::function<absl::StatusOr<std::unique_ptr<VectorEnv>>()>;
+  EnvRebuilds(uint32_t most, Make make, ActorMetrics* metrics)
+      : most_(most), make_(std::move(make)), metrics_(metrics), budget_(most, kWindow) {}
+
+  // The first environments of a runner. Errors as `make`.
+  absl::StatusOr<std::unique_ptr<VectorEnv>> Build() const { return make_(); }
+
+  // New environments in place of some that failed with `failure`, after `pause`; what fails while it is built counts
+  // likewise. Internal: that was one failure too many; the message has the last one.
+  // Cancelled: Cancel() was called.
+  absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, absl::Duration pause);
+
+  // Nobody waits any more.
+  void Cancel();
+
+ private:
+  const uint32_t most_;
+  const Make make_;
+  ActorMetrics* const metrics_;
+  absl::Mutex mu_;
+  RestartBudget budget_ ABSL_GUARDED_BY(mu_);
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace skein

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// What a checkpoint's policy does, with its noise, in episodes 0 .. `episodes` - 1 of environments 0 .. `envs` - 1 of a
+// run of `config`: for each environment [episodes x steps of an episode, D]. One core. Errors as LoadCheckpointPolicy.
+// InvalidArgument: the environment has choices, several agents, or ends episodes before their time limit.
+absl::StatusOr<std::vector<std::vector<float>>> RecordPolicyActions(const std::string& checkpoint,
+                                                                    const v1::RunConfig& config, uint32_t envs,
+                                                                    uint32_t episodes);
+
+}  // namespace skein

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "etcd/etcd.grpc.pb.h"
+
+namespace skein {
+
+// "etcd://host:port,host:port/prefix": where the servers are, and below which key everything is. "etcds://" likewise,
+// by TLS with this process's certificate and CA.
+struct EtcdAddress {
+  std::vector<std::string> endpoints;
+  std::string prefix;  // "/skein/run": begins with a slash, ends without.
+  bool tls = false;
+};
+bool IsEtcdAddress(const std::string& url);  // By its scheme.
+// InvalidArgument says what is wrong.
+absl::StatusOr<EtcdAddress> ParseEtcdAddress(const std::string& url);
+
+// The calls of etcd that Skein needs, each with a deadline. An endpoint that does not answer is left for the next one.
+// Errors of all: Unavailable: none of the endpoints answers, or etcd has no leader; others as etcd has them.
+// Thread-safe.
+class EtcdClient {
+ public:
+  // Never sends the token of a run. With `tls` but without a certificate nobody answers.
+  explicit EtcdClient(const EtcdAddress& address, absl::Duration timeout = absl::Seconds(2));
+
+  // The keys that begin with `prefix`, in order.
+  absl::StatusOr<etcdserverpb::RangeResponse> ReadPrefix(const std::string& prefix);
+  absl::StatusOr<etcdserverpb::RangeResponse> ReadKey(const std::string& key);
+  absl::StatusOr<etcdserverpb::TxnResponse> Transact(const etcdserverpb::TxnRequest& request);
+
+  // A lease of `seconds`, or of more if etcd says so.
+  absl::StatusOr<etcdserverpb::LeaseGrantResponse> Grant(int64_t seconds);
+  // How many seconds it has from now. NotFound: it has ended.
+  absl::StatusOr<int64_t> KeepAlive(int64_t lease);
+  absl::Status Revoke(int64_t lease);
+
+ private:
+  struct Endpoint {
+    std::unique_ptr<etcdserverpb::KV::Stub> kv;
+    std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  };
+  // Runs `call` with the endpoint that answered last, then with the others.
+  template <typename Call>
+  absl::Status Run(Call call) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const absl::Duration timeout_;
+  std::vector<Endpoint> endpoints_;
+  absl::Mutex mu_;
+  size_t current_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/cancellation.h"
+#include "coordinator/etcd_client.h"
+#include "coordinator/state_store.h"
+
+namespace skein {
+
+// A StateStore in etcd, for the one coordinator that holds the key PREFIX/primary, which is attached to a lease.
+//   Acquire: waits for the key to be free, takes it    records: PREFIX/state/...
+//   a thread keeps the lease alive; each Write() is a transaction that compares the key, so that who has lost it writes
+//   nothing; Serving() ends by this process's own steady clock before etcd can have given the key to another.
+class EtcdStore final : public StateStore {
+ public:
+  struct Options {
+    EtcdAddress etcd;
+    std::string address;                                 // Of this coordinator, for others to see.
+    absl::Duration lease = absl::Seconds(5);             // At least 2 s; whole seconds, rounded up.
+    absl::Duration patience = absl::InfiniteDuration();  // How long to wait for another primary, or for etcd.
+    Cancellation* cancel = nullptr;                      // Ends the wait; not owned, not used after it.
+    // Told once who is primary instead, or why it is not known; on the caller's thread.
+    std::function<void(const std::string&)> on_wait;
+    // Called once when the lease is lost, on the store's thread; must not block.
+    std::function<void(const absl::Status&)> on_lost;
+  };
+
+  // Blocks until this coordinator is the primary. Unavailable: another one is, or etcd does not answer, for longer than
+  // `patience`. Cancelled. Others as EtcdClient.
+  static absl::StatusOr<std::unique_ptr<EtcdStore>> Acquire(Options options);
+  // Gives the key back, so that a standby need not wait for the lease to end.
+  ~EtcdStore() override;
+
+  absl::StatusOr<std::map<std::string, std::string>> Load() override;
+  absl::Status Write(const std::vector<StateChange>& changes) override;
+  bool Serving() const override ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  explicit EtcdStore(Options options);
+  // Takes the key if nobody has it: the holder's address otherwise, "" if it is taken.
+  absl::StatusOr<std::string> TryToTake();
+  absl::Status WaitToTake();
+  absl::Status WriteSome(const StateChange* begin, const StateChange* end);
+  void KeepAlive() ABSL_LOCKS_EXCLUDED(mu_);
+  void Lose(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  const std::string key_;     // PREFIX/primary
+  const std::string folder_;  // PREFIX/state/
+  EtcdClient client_;
+  int64_t lease_ = 0;            // Constant once acquired, as is
+  int64_t create_revision_ = 0;  // of the key.
+
+  mutable absl::Mutex mu_;
+  absl::Duration serving_until_ ABSL_GUARDED_BY(mu_);  // As MonotonicNow().
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread keeper_;
+};
+
+}  // namespace skein

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Against a real etcd.
+#include "coordinator/etcd_store.h"
+
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/etcd_server.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+TEST(EtcdAddress, IsTakenApart) {
+  const auto address = ParseEtcdAddress("etcd://node1:2379,[fd00::7]:2380/skein/run1/");
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_THAT(address->endpoints, testing::ElementsAre("node1:2379", "[fd00::7]:2380"));
+  EXPECT_EQ(address->prefix, "/skein/run1");
+  EXPECT_FALSE(address->tls);
+  EXPECT_TRUE(ParseEtcdAddress("etcds://node1:2379/run")->tls);
+  for (const char* bad : {"http://node1:2379/run", "etcd://node1:2379", "etcd://node1:2379/", "etcd://node1/run",
+                          "etcd:///run", "etcd://node1:2379/a b", "etcd://node1:2379//"}) {
+    const absl::Status status = ParseEtcdAddress(bad).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("want etcd://host:port[,host:port]/prefix"));
+  }
+}
+
+TEST(EtcdClient, WhereNobodyAnswersIsUnavailable) {
+  EtcdClient client(*ParseEtcdAddress("etcd://127.0.0.1:1,127.0.0.1:2/run"));
+  EXPECT_TRUE(absl::IsUnavailable(client.ReadKey("a").status()));
+  EXPECT_TRUE(absl::IsUnavailable(client.Grant(5).status()));
+  EXPECT_TRUE(absl::IsUnavailable(client.KeepAlive(5).status()));
+}
+
+class EtcdStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!EtcdServer::Installed()) GTEST_SKIP() << "no etcd on this machine";
+    server_ = std::make_unique<EtcdServer>();
+  }
+
+  EtcdStore::Options Options(const std::string& address) const {
+    EtcdStore::Options options;
+    options.etcd = *ParseEtcdAddress(server_->Url("/skein/run"));
+    // The first does not answer: the next one does.
+    options.etcd.endpoints.insert(options.etcd.endpoints.begin(), "127.0.0.1:1");
+    options.address = address;
+    options.lease = absl::Seconds(2);
+    options.patience = absl::Seconds(20);
+    return options;
+  }
+  static std::unique_ptr<EtcdStore> Acquire(EtcdStore::Options options) {
+    auto store = EtcdStore::Acquire(std::move(options));
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.ok() ? *std::move(store) : nullptr;
+  }
+
+  std::unique_ptr<EtcdServer> server_;
+};
+
+TEST_F(EtcdStoreTest, KeepsRecordsForASuccessor) {
+  {
+    const auto store = Acquire(Options("node1:7070"));
+    EXPECT_TRUE(store->Serving());
+    std::vector<StateChange> many;
+    for (int i = 0; i < 250; ++i) many.push_back({"member/" + std::to_string(i), "x"});  // Three transactions.
+    EXPECT_TRUE(store->Write(many).ok());
+    for (StateChange& change : many) change.value.reset();
+    EXPECT_TRUE(store->Write(many).ok());
+    EXPECT_TRUE(store->Write({{"a", "1"}, {"b", std::string("\0\xff", 2)}, {"c", "3"}}).ok());
+    EXPECT_TRUE(store->Write({{"a", "4"}, {"c", std::nullopt}}).ok());
+  }
+  const auto successor = Acquire(Options("node2:7070"));
+  EXPECT_THAT(*successor->Load(), UnorderedElementsAre(Pair("a", "4"), Pair("b", std::string("\0\xff", 2))));
+}
+
+TEST_F(EtcdStoreTest, OnePrimaryAtATimeAndAnotherWaitsForItsTurn) {
+  auto primary = Acquire(Options("node1:7070"));
+  EtcdStore::Options impatient = Options("node2:7070");
+  impatient.patience = absl::ZeroDuration();
+  const absl::Status status = EtcdStore::Acquire(impatient).status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node1:7070 is the primary"));
+
+  absl::Notification waits;
+  EtcdStore::Options patient = Options("node2:7070");
+  patient.on_wait = [&](const std::string&) { waits.Notify(); };
+  std::unique_ptr<EtcdStore> standby;
+  std::thread thread([&] { standby = Acquire(patient); });
+  waits.WaitForNotification();
+  primary.reset();  // In order: the lease is given back.
+  thread.join();
+  EXPECT_TRUE(standby->Serving());
+}
+
+TEST_F(EtcdStoreTest, AStandbyThatIsCancelledEnds) {
+  const auto primary = Acquire(Options("node1:7070"));
+  Cancellation cancel;
+  EtcdStore::Options options = Options("node2:7070");
+  options.cancel = &cancel;
+  options.on_wait = [&](const std::string&) { cancel.Cancel(); };
+  EXPECT_TRUE(absl::IsCancelled(EtcdStore::Acquire(options).status()));
+}
+
+// Somebody else takes the lease away, as etcd does when it has not heard of the primary for its time.
+TEST_F(EtcdStoreTest, WhoHasLostTheLeaseWritesNothingAndServesNobody) {
+  absl::Notification lost;
+  EtcdStore::Options options = Options("node1:7070");
+  options.on_lost = [&](const absl::Status& why) {
+    EXPECT_TRUE(absl::IsAborted(why)) << why;
+    lost.Notify();
+  };
+  const auto primary = Acquire(options);
+  EXPECT_TRUE(primary->Write({{"a", "of the first"}}).ok());
+  EtcdClient other(*ParseEtcdAddress(server_->Url("/skein/run")));
+  const auto key = other.ReadKey("/skein/run/primary");
+  ASSERT_TRUE(key.ok() && key->kvs_size() == 1);
+  EXPECT_EQ(key->kvs(0).value(), "node1:7070");
+  EXPECT_TRUE(other.Revoke(key->kvs(0).lease()).ok());
+  const auto successor = Acquire(Options("node2:7070"));
+  EXPECT_TRUE(absl::IsAborted(primary->Write({{"a", "of the first, late"}})));
+  EXPECT_FALSE(primary->Serving());
+  lost.WaitForNotification();
+  EXPECT_THAT(*successor->Load(), UnorderedElementsAre(Pair("a", "of the first")));
+}
+
+TEST_F(EtcdStoreTest, ServingEndsWithTheLeaseWhenEtcdIsAway) {
+  absl::Notification lost;
+  EtcdStore::Options options = Options("node1:7070");
+  options.on_lost = [&](const absl::Status&) { lost.Notify(); };
+  const auto primary = Acquire(options);
+  server_->Kill();
+  EXPECT_TRUE(absl::IsUnavailable(primary->Write({{"a", "1"}})));
+  lost.WaitForNotification();
+  EXPECT_FALSE(primary->Serving());
+  server_->Start();  // Too late.
+  EXPECT_FALSE(primary->Serving());
+}
+
+}  // namespace
+}  // namespace skein

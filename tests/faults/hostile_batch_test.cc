@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes over a trajectory stream and is not what it should be: refused by name, counted, paid for by nobody else.
+#include <functional>
+
+#include "base/grpc_transport.h"
+#include "env/vector_env.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/stranger.h"
+#include "tests/fuzz/mutation.h"
+#include "tests/learner/sample_batch.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kRejected[] = "skein_learner_batches_total{result=\"rejected\"}";
+constexpr char kMalformed[] = "skein_learner_malformed_messages_total";
+
+// What a fragment of configs/cartpole_ppo.yaml looks like: 1024 / 8 steps of 4 environments.
+BatchShape CartPoleShape() {
+  BatchShape shape = MakeSampleShape({.T = 128, .E = 4, .O = 4, .D = 2, .discrete = true});
+  shape.env_state_size = VectorEnv::Make({.env_id = "CartPole-v1"}).value()->state_size();
+  return shape;
+}
+
+v1::CollectRequest MakeBatch(uint64_t sequence) {
+  v1::CollectRequest request;
+  v1::TrajectoryBatch& batch = *request.mutable_batch();
+  batch = MakeSampleBatch(CartPoleShape());
+  v1::Tensor* state = FindTensor(&batch, "env_state");
+  state->set_data(std::string(state->data().size(), '\0'));  // Every environment at its beginning.
+  batch.set_actor_id("stranger");
+  batch.set_ticket_id(0);  // Nobody's.
+  batch.set_sequence(sequence);
+  batch.set_env_steps_collected(sequence * 128 * 4);
+  return request;
+}
+
+// A learner with one honest actor, in a run without end.
+class FaultRow22 : public testing::Test {
+ protected:
+  FaultRow22() {
+    cluster_.StartCoordinator();
+    cluster_.StartLearner();
+    actor_ = cluster_.StartActor();
+    WaitForTraining();
+  }
+  // Two more iterations are trained on.
+  void WaitForTraining() {
+    uint64_t first = 0;
+    ASSERT_TRUE(cluster_.WaitForStatus([&](const v1::StatusResponse& status) {
+      const uint64_t trained = status.progress().account().trained();
+      if (first == 0) first = trained;
+      return trained > first + 2048;
+    }));
+  }
+  double Metric(const std::string& series) { return MetricOf(cluster_.learner().Output(), series); }
+
+  Cluster cluster_{{"total_steps=1000000000"}};
+  std::unique_ptr<Running> actor_;
+};
+
+struct Damage {
+  const char* what;
+  std::function<void(v1::TrajectoryBatch*)> change;
+  const char* message;  // The receipt's begins with it.
+};
+
+std::vector<Damage> AllDamages() {
+  const auto tensor = [](const char* name, std::function<void(v1::Tensor*)> change) {
+    return [name, change](v1::TrajectoryBatch* batch) { change(FindTensor(batch, name)); };
+  };
+  return {
+      {"bytes missing", tensor("obs", [](v1::Tensor* t) { t->mutable_data()->pop_back(); }), "tensors.obs: has "},
+      {"another dtype", tensor("obs", [](v1::Tensor* t) { t->set_dtype(v1::DATA_TYPE_FLOAT64); }),
+       "tensors.obs: dtype is "},
+      {"a huge extent", tensor("reward", [](v1::Tensor* t) { t->set_shape(0, int64_t{1} << 40); }),
+       "tensors.reward: shape is [1099511627776, 4, 1], want [128, 4, 1]"},
+      {"a product that overflows",
+       tensor("log_prob",
+              [](v1::Tensor* t) {
+                for (int i = 0; i < 3; ++i) t->set_shape(i, int64_t{1} << 32);
+              }),
+       "tensors.log_prob: shape is "},
+      {"no agents",
+       tensor("obs",
+              [](v1::Tensor* t) {
+                t->set_shape(2, 0);
+                t->clear_data();
+              }),
+       "tensors.obs: shape is [129, 4, 0, 4]"},
+      {"no environments", [](v1::TrajectoryBatch* batch) { batch->set_num_envs(0); }, "steps x num_envs is 128 x 0"},
+      {"a frame that is none", tensor("obs", [](v1::Tensor* t) { t->set_compression(v1::COMPRESSION_ZSTD); }),
+       "tensors.obs: is no zstd frame"},
+      {"a tensor missing", tensor("reward", [](v1::Tensor* t) { t->set_name("rewards"); }), "tensors.reward: missing"},
+  };
+}
+
+TEST_F(FaultRow22, AMalformedBatchIsRefusedByNameAndCounted) {
+  Stranger stranger(LearnerAddress(&cluster_));
+  const double rejected_before = Metric(kRejected);
+  uint64_t generation = 0;
+  int refused = 0;
+  for (const Damage& damage : AllDamages()) {
+    ASSERT_TRUE(stranger.Enter(++generation));
+    v1::CollectRequest request = MakeBatch(1);
+    damage.change(request.mutable_batch());
+    stranger.Send(request);
+    const auto response = stranger.Read();
+    ASSERT_TRUE(response && response->has_receipt()) << damage.what;
+    EXPECT_EQ(response->receipt().result(), v1::RECEIPT_RESULT_REJECTED) << damage.what;
+    EXPECT_THAT(response->receipt().message(), StartsWith(damage.message)) << damage.what;
+    ++refused;
+    // The intact batch is read, and only not wanted.
+    stranger.Send(MakeBatch(2));
+    const auto second = stranger.Read();
+    ASSERT_TRUE(second && second->has_receipt());
+    EXPECT_EQ(second->receipt().result(), v1::RECEIPT_RESULT_STALE) << second->receipt().message();
+  }
+  EXPECT_EQ(Metric(kRejected) - rejected_before, refused);
+
+  // Three in a row, and the stream ends with the last one's reason.
+  ASSERT_TRUE(stranger.Enter(++generation));
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    v1::CollectRequest request = MakeBatch(sequence);
+    FindTensor(request.mutable_batch(), "obs")->set_shape(0, -1);
+    stranger.Send(request);
+  }
+  const grpc::Status end = stranger.End();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(end.error_message(), HasSubstr("tensors.obs: shape is [-1, 4, 1, 4], want [129, 4, 1, 4]"));
+  WaitForTraining();
+}
+
+TEST_F(FaultRow22, AMessageThatCannotBeReadEndsItsStreamAndIsCounted) {
+  Stranger stranger(LearnerAddress(&cluster_));
+  const std::string whole = MakeBatch(1).SerializeAsString();
+  const std::vector<std::string> messages = {whole.substr(0, whole.size() / 2),   // Cut off.
+                                             whole + std::string("\x1a\x00", 2),  // A goodbye in the same message.
+                                             std::string("\x12\xff\xff\xff\xff\x07", 6),  // Says that 2 GiB follow.
+                                             "GET / HTTP/1.1\r\n\r\n", std::string(500, '\xff')};
+  const double before = Metric(kMalformed);
+  uint64_t generation = 100;
+  for (const std::string& message : messages) {
+    ASSERT_TRUE(stranger.Enter(++generation));
+    stranger.SendBytes(message);
+    const grpc::Status end = stranger.End();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << end.error_message();
+    EXPECT_THAT(end.error_message(), StartsWith("message: "));
+  }
+  EXPECT_EQ(Metric(kMalformed) - before, messages.size());
+  WaitForTraining();
+}
+
+TEST_F(FaultRow22, MutatedBatchesNeitherStopTheLearnerNorFillItsMemory) {
+  const std::string whole = MakeBatch(1).SerializeAsString();
+  const size_t memory_before = ResidentBytes(cluster_.learner().pid());
+  Stranger stranger(LearnerAddress(&cluster_));
+  std::mt19937 random(22);
+  uint64_t generation = 1000;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(stranger.Enter(++generation));
+    for (int j = 0; j < 3; ++j) stranger.SendBytes(fuzz::Mutate(whole, &random));
+    v1::CollectRequest goodbye;
+    goodbye.mutable_goodbye();
+    stranger.Send(goodbye);
+    // Whatever has become of them, an answer or the end comes.
+    const auto response = stranger.Read();
+    if (response) continue;
+    const grpc::Status end = stranger.End();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << i << ": " << end.error_message();
+  }
+  WaitForTraining();
+  EXPECT_FALSE(cluster_.learner().ended());
+  // Books of closed lives stay; what was declared would be gigabytes.
+  EXPECT_LT(ResidentBytes(cluster_.learner().pid()), memory_before + (64 << 20));
+}
+
+TEST(FaultRow23, MessagesOverTheLimitAreRefusedAndTakeNoMemoryForGood) {
+  constexpr uint64_t kMessages = 4;
+  Cluster cluster({"total_steps=1000000000"});
+  cluster.StartCoordinator();
+  cluster.StartLearner();
+  Stranger stranger(ServingLearner(&cluster));
+  ASSERT_TRUE(stranger.Enter(1));
+  const size_t before = ResidentBytes(cluster.learner().pid());
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    if (i > 1) {
+      ASSERT_TRUE(stranger.Enter(i));
+    }
+    stranger.SendBytes(std::string(kMaxMessageBytes + 1, 'x'));
+    const grpc::Status end = stranger.End();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << end.error_message();
+    EXPECT_THAT(end.error_message(), HasSubstr("33554433"));
+  }
+  // Half of the 128 MiB that were sent: the allocator keeps buffers for the next message, and none is kept in use.
+  EXPECT_LT(ResidentBytes(cluster.learner().pid()), before + kMessages * kMaxMessageBytes / 2);
+  // The stream reopens, on the same connection, and one byte less is received: it is only no message of ours.
+  ASSERT_TRUE(stranger.Enter(kMessages + 1));
+  stranger.SendBytes(std::string(kMaxMessageBytes, 'x'));
+  const grpc::Status refused = stranger.End();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << refused.error_message();
+  const auto actor = cluster.StartActor();
+  EXPECT_TRUE(cluster.WaitForStatus(
+      [](const v1::StatusResponse& status) { return status.progress().account().trained() > 0; }));
+}
+
+TEST(FaultRow23, FragmentsThatNoMessageCanCarryAreRefusedAtTheStartWithWhatToSet) {
+  // 400,000 steps x 4 environments of 2 x 16 bytes of observations and more: over 32 MiB.
+  Cluster cluster({"rollout.num_envs=4", "rollout.envs_per_runner=4", "rollout.steps_per_iteration=1600000",
+                   "rollout.fragment_steps=400000"});
+  cluster.StartCoordinator();
+  Running learner("skein-learner", {"--coordinator", CoordinatorAddress(&cluster), "--run-dir", cluster.run_folder()});
+  EXPECT_EQ(learner.WaitForEnd(), 64);
+  EXPECT_THAT(learner.Output(), HasSubstr("messages are limited to 33554432; lower rollout.fragment_steps"));
+}
+
+}  // namespace
+}  // namespace skein

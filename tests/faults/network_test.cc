@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows 15 to 18: the way between an actor and its learner is cut, half open, blocked or slow, while its heartbeats
+// pass.
+#include <algorithm>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/faults/live_members.h"
+#include "tests/testing/coordinator_relay.h"
+#include "tests/testing/fault_proxy.h"
+#include "tests/testing/scrape.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using Direction = FaultProxy::Direction;
+
+constexpr double kKeepalive = 10 + 5;  // s until a silent connection is given up: gRPC's keepalive time and timeout.
+constexpr double kLoaded = 15;         // s that a loaded machine may be late.
+constexpr int kRunners = 1;
+constexpr int kCap = 4 * (kRunners + 1);  // Finished batches that an actor keeps at most.
+
+double Now() { return absl::ToDoubleSeconds(MonotonicNow()); }
+
+// An actor whose data, and only they, go through a proxy.
+class ActorBehindAProxy {
+ public:
+  explicit ActorBehindAProxy(const Cluster& cluster, const std::vector<std::string>& environment = {})
+      : proxy_(cluster.learner_address()),
+        relay_(cluster.address(), proxy_.address()),
+        process_(cluster.StartActor(relay_.address(), environment, kRunners)),
+        id_(process_->WaitForOutput("actor joined member=(\\S+)")),
+        metrics_port_(
+            ParseHostPort(FirstMatch(process_->Output(), "actor joined .*metrics=(\\S+)")).value_or(HostPort()).port) {}
+
+  FaultProxy& proxy() { return proxy_; }
+  Running& process() { return *process_; }
+  const std::string& id() const { return id_; }
+  double Metric(const std::string& series) const { return Scrape(metrics_port_, series); }
+  // How many of its batches had `result` after `seconds`.
+  int Batches(const std::vector<HistoryEvent>& history, const std::string& result, double seconds = 0) const {
+    return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const HistoryEvent& event) {
+      return event.event == "batch" && event.Text("actor") == id_ && event.Text("result") == result &&
+             event.seconds > seconds;
+    }));
+  }
+  // Until the learner has accepted something from it after `seconds`.
+  bool WaitUntilItIsTrainedOn(const Cluster& cluster, double seconds) const {
+    return WaitUntil([&] { return Batches(cluster.History(), "accepted", seconds) > 0; }, absl::Minutes(1),
+                     absl::Milliseconds(200));
+  }
+
+ private:
+  FaultProxy proxy_;
+  CoordinatorRelay relay_;
+  std::unique_ptr<Running> process_;
+  std::string id_;
+  int metrics_port_;
+};
+
+// Steps of 0.5 ms that need no processor: a fragment, 128 steps of four environments, takes a quarter of a second, so
+// that an actor is in the middle of one at almost any time.
+const std::vector<std::string>& Fragments() {
+  static const auto* const overrides =
+      new std::vector<std::string>{kEndless, "env.id=Latency-v0", "env.latency.step_ms=0.5", "ppo.epochs=1"};
+  return *overrides;
+}
+
+class NetworkFaults : public testing::Test {
+ protected:
+  explicit NetworkFaults(const std::vector<std::string>& overrides = Fragments()) : cluster_(overrides) {
+    cluster_.StartCoordinator();
+    cluster_.StartLearner();
+  }
+  Cluster cluster_;
+};
+
+class FaultRow15 : public NetworkFaults {};
+class FaultRow16 : public NetworkFaults {};
+class FaultRow17 : public NetworkFaults {};
+
+TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerAndComesBack) {
+  ActorBehindAProxy actor(cluster_);
+  const auto other = cluster_.StartActor();
+  ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, 0));
+  ASSERT_TRUE(cluster_.WaitForStatus(LiveActors(2)));
+  const auto memory = [&] {
+    const auto status = cluster_.Status();
+    const v1::MemberStatus* member = status.ok() ? FindMember(*status, actor.id()) : nullptr;
+    return member == nullptr ? 0 : member->report().resident_bytes();
+  };
+  const uint64_t memory_before = memory();
+  const double cut = Now();
+  actor.proxy().Swallow(Direction::kBoth);
+  // It gives the connection up and holds on to what it has; the other one does the work meanwhile.
+  double most_queued = 0;
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        most_queued = std::max(most_queued, actor.Metric("skein_actor_queued_batches"));
+        return actor.Metric("skein_actor_reconnections_total") >= 1;
+      },
+      absl::Seconds(kKeepalive + kLoaded), absl::Milliseconds(100)));
+  EXPECT_LE(most_queued, kCap);
+  EXPECT_LE(memory(), memory_before + (16 << 20));
+  const uint64_t env_steps = EnvSteps(cluster_);
+  EXPECT_TRUE(cluster_.WaitForStatus(TrainedAtLeast(env_steps + 4096)));
+  EXPECT_FALSE(actor.process().ended());
+
+  const double healed = Now();
+  EXPECT_GE(healed - cut, 5);
+  actor.proxy().Heal();
+  ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, healed));
+  // What it had begun was granted to the other one long ago: stale, as both sides count it.
+  const std::vector<HistoryEvent> history = cluster_.History();
+  EXPECT_GE(actor.Batches(history, "stale", healed), 1);
+  EXPECT_GE(actor.Metric(R"(skein_actor_receipts_total{result="stale"})"), 1);
+  EXPECT_EQ(actor.Batches(history, "rejected"), 0);
+  EXPECT_EQ(actor.Metric("skein_actor_dropped_batches_total"), 0);
+  const auto status = cluster_.Status();
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->expirations(), 0u);
+  EXPECT_GT(status->progress().account().stale(), 0u);
+}
+
+TEST_F(FaultRow15, TheLinkOfAnActorsNodeIsDown) {
+  const Ended ended = RunToEnd("tests/faults/link_down.sh", {cluster_.history_variable()}, absl::Minutes(4));
+  if (ended.code == 77) GTEST_SKIP() << ended.err;
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+}
+
+TEST_F(FaultRow16, AHalfOpenConnectionIsNoticedWhileWritingAndWhileWaiting) {
+  ActorBehindAProxy writes(cluster_), waits(cluster_);
+  ASSERT_TRUE(writes.WaitUntilItIsTrainedOn(cluster_, 0));
+  ASSERT_TRUE(waits.WaitUntilItIsTrainedOn(cluster_, 0));
+  const double begin = Now();
+  writes.proxy().Swallow(Direction::kToServer);  // What it writes vanishes.
+  waits.proxy().Swallow(Direction::kToClient);   // It hears of nothing any more, and has nothing to do.
+  for (ActorBehindAProxy* actor : {&writes, &waits}) {
+    ASSERT_TRUE(WaitUntil([&] { return actor->Metric("skein_actor_reconnections_total") >= 1; },
+                          absl::Seconds(kKeepalive + kLoaded), absl::Milliseconds(50)));
+    EXPECT_LE(Now() - begin, kKeepalive + kLoaded);
+    EXPECT_THAT(actor->process().Output(), HasSubstr("broke: "));
+  }
+  // The learner has noticed too: what they held was granted again, or there would be nobody to do it.
+  // Attempts go on, further and further apart: 0.05, 0.1, 0.2, ... 2 s, each less or more by chance.
+  for (ActorBehindAProxy* actor : {&writes, &waits}) {
+    actor->proxy().Refuse();
+    actor->proxy().Cut();
+  }
+  const int before = writes.proxy().connections();
+  const double refusing = Now();
+  ASSERT_TRUE(WaitUntil([&] { return Now() >= refusing + 4; }, absl::Seconds(20), absl::Milliseconds(50)));
+  const int attempts = writes.proxy().connections() - before;
+  EXPECT_GE(attempts, 1);
+  EXPECT_LE(attempts, 40);  // Not as fast as it can.
+  const double healed = Now();
+  for (ActorBehindAProxy* actor : {&writes, &waits}) actor->proxy().Heal();
+  EXPECT_TRUE(writes.WaitUntilItIsTrainedOn(cluster_, healed));
+  EXPECT_TRUE(waits.WaitUntilItIsTrainedOn(cluster_, healed));
+}
+
+TEST_F(FaultRow17, HeartbeatsPassAndDataDoNotSoTheMemberIsDegraded) {
+  ActorBehindAProxy actor(cluster_);
+  const auto other = cluster_.StartActor();
+  ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, 0));
+  ASSERT_TRUE(cluster_.WaitForStatus(LiveActors(2)));
+  const auto degraded = [&](const v1::StatusResponse& status) {
+    const v1::MemberStatus* member = FindMember(status, actor.id());
+    return member != nullptr && member->degraded();
+  };
+  EXPECT_EQ(Scrape(cluster_.http_port(), "skein_coordinator_degraded_members"), 0);
+  actor.proxy().Swallow(Direction::kBoth);
+  ASSERT_TRUE(cluster_.WaitForStatus(degraded));
+  const auto status = cluster_.Status();
+  ASSERT_TRUE(status.ok()) << status.status();
+  const v1::MemberStatus* member = FindMember(*status, actor.id());
+  ASSERT_NE(member, nullptr);
+  EXPECT_GT(member->report().undelivered_seconds(), 2);  // The lease.
+  EXPECT_LT(member->seconds_since_heartbeat(), 2);
+  EXPECT_EQ(status->expirations(), 0u);
+  EXPECT_TRUE(WaitUntil([&] { return Scrape(cluster_.http_port(), "skein_coordinator_degraded_members") == 1; },
+                        absl::Seconds(20), absl::Milliseconds(50)));
+  EXPECT_GT(actor.Metric("skein_actor_undelivered_seconds"), 2);
+  const Ended people = RunToEnd("skein", {"status", "--address", cluster_.address()});
+  EXPECT_THAT(people.out, testing::ContainsRegex(actor.id() + " .* degraded "));
+  EXPECT_TRUE(cluster_.WaitForStatus(TrainedAtLeast(status->progress().env_steps() + 4096)));  // By the other one.
+
+  actor.proxy().Heal();
+  EXPECT_TRUE(cluster_.WaitForStatus([&](const v1::StatusResponse& now) { return !degraded(now); }));
+  EXPECT_TRUE(WaitUntil([&] { return Scrape(cluster_.http_port(), "skein_coordinator_degraded_members") == 0; },
+                        absl::Seconds(20), absl::Milliseconds(50)));
+}
+
+// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. Policies of some 270 kB come several
+// times a second: more than 1 Mbit/s has room for.
+class SlowLink : public NetworkFaults {
+ protected:
+  explicit SlowLink(const std::string& mode)
+      : NetworkFaults({kEndless, "env.id=Latency-v0", "env.latency.step_ms=1", "rollout.num_envs=32", "ppo.epochs=1",
+                       "ppo.minibatch_size=1024", "model.hidden=[256, 256]", "sync.mode=" + mode,
+                       "rollout.steps_per_iteration=2048"}) {}
+
+  // Puts one of eight actors behind 1 Mbit/s, which must leave `share` of the rate.
+  void ExpectShare(double share) {
+    ActorBehindAProxy slow(cluster_);
+    std::vector<std::unique_ptr<Running>> others;
+    for (int i = 0; i < 7; ++i) others.push_back(cluster_.StartActor());
+    ASSERT_TRUE(cluster_.WaitForStatus([](const v1::StatusResponse& status) {
+      return LiveMembers(status, "actor") == 8 && status.progress().env_steps() > 10000;
+    }));
+    const auto learner_memory = [&] {
+      const auto status = cluster_.Status();
+      const v1::MemberStatus* learner = status.ok() ? FindMember(*status, "learner-0") : nullptr;
+      return learner == nullptr ? 0 : learner->report().resident_bytes();
+    };
+    const double before = BestRate(cluster_, absl::Seconds(4), 0, absl::Seconds(4));
+    const uint64_t memory_before = learner_memory();
+    slow.proxy().LimitRate(Direction::kBoth, 125'000);  // 1 Mbit/s.
+    EXPECT_GE(BestRate(cluster_, absl::Seconds(4), before * share, absl::Seconds(60)), before * share);
+    EXPECT_LE(slow.Metric("skein_actor_queued_batches"), kCap);
+    // A policy is sent when the one before has left, and those in between are left out: nothing piles up for this
+    // stream.
+    EXPECT_LE(learner_memory(), memory_before + (16 << 20));
+    EXPECT_FALSE(slow.process().ended());
+  }
+};
+
+class FaultRow18 : public SlowLink {
+ protected:
+  FaultRow18() : SlowLink("async") {}
+};
+
+TEST_F(FaultRow18, OneOfEightActorsBehindASlowLinkCostsItsShareAtMost) { ExpectShare(7.0 / 8); }
+
+// On policy all wait for each other. There are eight blocks for seven fast actors: one does two, one after the other,
+// and an iteration takes twice as long. With many blocks it would be 8/7.
+class FaultRow18OnPolicy : public SlowLink {
+ protected:
+  FaultRow18OnPolicy() : SlowLink("on_policy") {}
+};
+
+TEST_F(FaultRow18OnPolicy, TheOthersDoTheWorkOfOneBehindASlowLink) { ExpectShare(0.45); }
+
+}  // namespace
+}  // namespace skein

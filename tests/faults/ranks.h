@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/integration/cluster.h"
+
+namespace skein {
+
+// A run whose learner ranks come and go, and the actors that feed them. Short time-outs; 1,024 steps an iteration.
+class ElasticRun {
+ public:
+  static constexpr uint64_t kIterationSteps = 1024;
+
+  // B, T as the table of faults calls them: of a barrier and of a collective.
+  ElasticRun(int min_ranks, absl::Duration barrier, absl::Duration collective);
+
+  // Rank 0 and 1 of two, and as many actors.
+  void Start(int actors = 2);
+  std::unique_ptr<Running> StartRank(int rank, const std::vector<std::string>& environment = {}) const;
+
+  // Until `iterations` more have been finished than now. Returns whether.
+  bool WaitForIterations(uint64_t iterations) const;
+  bool WaitForState(v1::RunState state) const;
+  v1::RunProgress Progress() const;
+  // A gauge or counter that a rank shows; -1: it does not.
+  static double Metric(const Running& rank, const std::string& name);
+
+  // Asks the ranks to stop and expects a checkpoint whose books are closed and have every step that was trained on.
+  void StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const;
+  // Every iteration that was logged, whatever the number of ranks, is of the configured size.
+  void ExpectWholeBatches() const;
+
+  Cluster cluster;
+  std::unique_ptr<Running> rank_0, rank_1;
+  std::vector<std::unique_ptr<Running>> actors;
+};
+
+}  // namespace skein

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has no credentials, or the wrong ones, at real processes.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/call_authorization.h"
+#include "base/file.h"
+#include "base/grpc_transport.h"
+#include "gmock/gmock.h"
+#include "grpcpp/client_context.h"
+#include "gtest/gtest.h"
+#include "skein/v1/learner_service.grpc.pb.h"
+#include "tests/coordinator/http_get.h"
+#include "tests/faults/secured_cluster.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kWrongToken[] = "f00df00df00df00df00df00df00df00d";
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+}
+
+// What each call of a run's servers ends with, as it comes from somebody with these credentials who knows all names.
+std::vector<absl::Status> CallEverything(SecuredCluster* run, const v1::StatusResponse& status,
+                                         const Credentials& credentials) {
+  const auto coordinator = v1::Coordinator::NewStub(OpenChannel(run->cluster().address(), credentials));
+  const auto learner = v1::Learner::NewStub(OpenChannel(run->cluster().learner_address(), credentials));
+  std::string actor;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() == "actor") actor = member.member_id();
+  }
+  std::vector<absl::Status> ends;
+  const auto call = [&ends](auto&& method, auto request, auto response) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    ends.push_back(FromGrpc(method(&context, request, &response)));
+  };
+  v1::JoinRequest join;
+  join.set_protocol_major(kProtocolMajor);
+  join.set_role(v1::ROLE_ACTOR);
+  call([&](auto... a) { return coordinator->Join(a...); }, join, v1::JoinResponse());
+  v1::LeaveRequest leave;
+  leave.set_member_id(actor);
+  call([&](auto... a) { return coordinator->Leave(a...); }, leave, v1::LeaveResponse());
+  v1::DrainRequest drain;
+  drain.set_member_id(actor);
+  call([&](auto... a) { return coordinator->Drain(a...); }, drain, v1::DrainResponse());
+  call([&](auto... a) { return coordinator->Heartbeat(a...); }, v1::HeartbeatRequest(), v1::HeartbeatResponse());
+  call([&](auto... a) { return coordinator->ArriveAtBarrier(a...); }, v1::BarrierRequest(), v1::BarrierResponse());
+  call([&](auto... a) { return coordinator->GetStatus(a...); }, v1::GetStatusRequest(), v1::StatusResponse());
+
+  grpc::ClientContext collecting, subscribing;
+  SetDeadline(&collecting);
+  SetDeadline(&subscribing);
+  const auto collect = learner->Collect(&collecting);
+  v1::CollectRequest hello;
+  hello.mutable_hello()->set_protocol_major(kProtocolMajor);
+  hello.mutable_hello()->set_actor_id(actor);
+  collect->Write(hello);
+  v1::CollectResponse response;
+  while (collect->Read(&response)) ADD_FAILURE() << "the learner answers a stranger";
+  ends.push_back(FromGrpc(collect->Finish()));
+  const auto subscribe = learner->SubscribePolicy(&subscribing, {});
+  v1::PolicySnapshot snapshot;
+  while (subscribe->Read(&snapshot)) ADD_FAILURE() << "a stranger gets the policy";
+  ends.push_back(FromGrpc(subscribe->Finish()));
+  return ends;
+}
+
+// The run is as if nobody had called: the same members, nobody drained, and it trains on.
+void ExpectUntouched(SecuredCluster* run, const v1::StatusResponse& before) {
+  const bool untouched = run->cluster().WaitForStatus([&](const v1::StatusResponse& now) {
+    return now.progress().policy_version() > before.progress().policy_version() + 1;
+  });
+  EXPECT_TRUE(untouched);
+  const auto after = run->cluster().Status();
+  ASSERT_TRUE(after.ok());
+  ASSERT_EQ(after->members_size(), before.members_size());
+  for (int i = 0; i < after->members_size(); ++i) {
+    EXPECT_EQ(after->members(i).member_id(), before.members(i).member_id());
+    EXPECT_EQ(after->members(i).draining(), false);
+  }
+  EXPECT_EQ(after->progress().account().rejected(), before.progress().account().rejected());
+}
+
+TEST(FaultRow26, WithoutTheTokenNothingCanBeCalledOrSeen) {
+  SecuredCluster run(false);
+  ASSERT_TRUE(run.Trains());
+  const auto before = run.cluster().Status();
+  ASSERT_TRUE(before.ok());
+  for (const Credentials& credentials : {Credentials{}, Credentials{.token = kWrongToken}}) {
+    for (const absl::Status& end : CallEverything(&run, *before, credentials)) {
+      EXPECT_TRUE(absl::IsUnauthenticated(end)) << end;
+    }
+  }
+  for (const char* path : {"/", "/api/status", "/metrics", "/sd/prometheus", "/nowhere"}) {
+    const HttpReply reply = HttpGet(run.cluster().http_port(), path);
+    EXPECT_EQ(reply.status, 401) << path;
+    EXPECT_THAT(reply.body, Not(HasSubstr("actor"))) << path;
+  }
+  EXPECT_EQ(HttpGet(run.cluster().http_port(), "/healthz").status, 200);
+  ExpectUntouched(&run, *before);
+  EXPECT_THAT(run.Output(), AllOf(HasSubstr("refused a call of"), Not(HasSubstr(run.credentials().token())),
+                                  Not(HasSubstr(kWrongToken))));
+}
+
+TEST(FaultRow26, ProgramsWithoutTheTokenSayWhatIsMissing) {
+  SecuredCluster run(false);
+  ASSERT_TRUE(run.Trains());
+  const ScratchFolder folder;
+  const std::string wrong = folder.Write("token", kWrongToken);
+  ASSERT_EQ(chmod(wrong.c_str(), 0600), 0);
+  const std::string& address = run.cluster().address();
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"skein", "status", "--address", address},
+           {"skein", "drain", "actor-1", "--address", address},
+           {"skein", "worker", "--address", address, "--runners", "1"},
+           {"skein-actor", "--coordinator", address},
+           {"skein-learner", "--coordinator", address, "--run-dir", folder.path() + "/run"}}) {
+    std::vector<std::string> arguments(command.begin() + 1, command.end());
+    arguments.insert(arguments.end(), {"--token-file", wrong});
+    const Ended ended = RunToEnd(command[0], arguments, absl::Seconds(30));
+    EXPECT_EQ(ended.code, 64) << command[0] << " " << command[1] << ended.err;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("--token-file"), Not(HasSubstr(kWrongToken)))) << command[0];
+  }
+}
+
+TEST(FaultRow26, RolesTrainWithTheirCertificatesAndStrangersDoNot) {
+  SecuredCluster run(true);
+  ASSERT_TRUE(run.Trains());
+  const auto before = run.cluster().Status();
+  ASSERT_TRUE(before.ok());
+
+  const auto ca_text = ReadFile(run.credentials().path() + "/ca.crt");
+  const auto ca_key = ReadFile(run.credentials().path() + "/ca.key");
+  ASSERT_TRUE(ca_text.ok() && ca_key.ok());
+  const CertificateAuthority issuer({*ca_key, *ca_text});
+  const auto other = CertificateAuthority::Make(absl::Hours(1));
+  ASSERT_TRUE(other.ok());
+  const auto issue = [&](const CertificateAuthority& authority, CertificateAuthority::Request request) {
+    request.common_name = "stranger";
+    request.names = {kActorName, kLearnerName, kClientName};
+    const auto made = authority.Issue(request);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return Credentials{made->certificate_pem, made->key_pem, *ca_text, run.credentials().token()};
+  };
+  CertificateAuthority::Request expired;
+  expired.valid_from = -absl::Hours(2);
+  expired.valid_until = -absl::Hours(1);
+  for (const Credentials& stranger :
+       {Credentials{.token = run.credentials().token()}, issue(*other, {}), issue(issuer, expired)}) {
+    for (const absl::Status& end : CallEverything(&run, *before, stranger)) {
+      EXPECT_TRUE(absl::IsUnavailable(end)) << end;
+    }
+  }
+  ExpectUntouched(&run, *before);
+  EXPECT_THAT(run.Output(), Not(HasSubstr(run.credentials().token())));
+
+  const Ended status = RunToEnd("skein", {"status", "--address", run.cluster().address()});
+  EXPECT_EQ(status.code, 0) << status.err;  // With the client's certificate, from the environment.
+}
+
+TEST(FaultRow26, HttpsIsForThoseWithTheToken) {
+  SecuredCluster run(true);
+  ASSERT_TRUE(run.Trains());
+  const std::string port = FirstMatch(run.cluster().coordinator().Output(), "http=https://[^/]+:(\\d+)/");
+  ASSERT_FALSE(port.empty());
+  const std::string curl =
+      absl::StrCat("curl -s -o /dev/null -w '%{http_code}' --cacert ", run.credentials().path(), "/ca.crt ");
+  const std::string page = absl::StrCat(" https://localhost:", port, "/api/status");
+  const auto code = [&](const std::string& flags, const std::string& input) {
+    std::string output;
+    EXPECT_EQ(RunWithInput(curl + flags + page, input, &output), 0) << flags;
+    return output;
+  };
+  EXPECT_EQ(code("", ""), "401");
+  EXPECT_EQ(code("-H @-", "Authorization: Bearer " + run.credentials().token()), "200");
+  EXPECT_EQ(code("-K -", "user = \"me:" + run.credentials().token() + "\""), "200");  // As browsers ask people for it.
+  std::string output;
+  EXPECT_NE(RunWithInput(curl + page + " --cacert /dev/null", "", &output), 0);
+}
+
+TEST(FaultRow26, AnOldLeaseIsOfNoUse) {
+  SecuredCluster run(false);
+  ASSERT_TRUE(run.Trains());
+  const auto stub = v1::Coordinator::NewStub(OpenChannel(run.cluster().address()));
+  v1::JoinRequest join;
+  join.set_protocol_major(kProtocolMajor);
+  join.set_role(v1::ROLE_ACTOR);
+  join.set_host("127.0.0.1");
+  v1::JoinResponse joined;
+  grpc::ClientContext joining;
+  SetDeadline(&joining);
+  ASSERT_TRUE(stub->Join(&joining, join, &joined).ok());
+  // It falls silent for the two seconds of its lease.
+  ASSERT_TRUE(run.cluster().WaitForStatus([](const v1::StatusResponse& s) { return s.members_size() == 3; }));
+  ASSERT_TRUE(run.cluster().WaitForStatus([](const v1::StatusResponse& s) { return s.members_size() == 2; }));
+  const auto before = run.cluster().Status();
+  ASSERT_TRUE(before.ok());
+  v1::HeartbeatRequest replayed;
+  replayed.set_member_id(joined.member_id());
+  replayed.set_generation(joined.generation());
+  v1::HeartbeatResponse answer;
+  grpc::ClientContext beating;
+  SetDeadline(&beating);
+  const absl::Status refused = FromGrpc(stub->Heartbeat(&beating, replayed, &answer));
+  EXPECT_TRUE(absl::IsNotFound(refused) || absl::IsFailedPrecondition(refused)) << refused;
+  // A living member by an old generation: neither beats nor leaves.
+  for (const v1::MemberStatus& member : before->members()) {
+    replayed.set_member_id(member.member_id());
+    replayed.set_generation(joined.generation() - 1'000'000);
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    EXPECT_EQ(stub->Heartbeat(&context, replayed, &answer).error_code(), grpc::FAILED_PRECONDITION);
+    v1::LeaveRequest leave;
+    leave.set_member_id(replayed.member_id());
+    leave.set_generation(replayed.generation());
+    v1::LeaveResponse left;
+    grpc::ClientContext leaving;
+    SetDeadline(&leaving);
+    stub->Leave(&leaving, leave, &left);
+  }
+  ExpectUntouched(&run, *before);
+}
+
+TEST(FaultRow26, ATokenFileThatIsNoGoodIsFatal) {
+  const ScratchFolder folder;
+  const std::string open = folder.Write("open", kWrongToken);
+  ASSERT_EQ(chmod(open.c_str(), 0644), 0);
+  const std::string empty = folder.Write("empty", "");
+  ASSERT_EQ(chmod(empty.c_str(), 0600), 0);
+  for (const auto& [file, why] :
+       {std::pair{open, "chmod 600"}, {empty, "is empty"}, {folder.path() + "/nowhere", ""}}) {
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+             {"skein-coordinator", "--listen", "127.0.0.1:0"},
+             {"skein-learner", "--coordinator", "127.0.0.1:1", "--run-dir", folder.path()},
+             {"skein-actor", "--coordinator", "127.0.0.1:1"},
+             {"skein", "status"}}) {
+      std::vector<std::string> arguments(command.begin() + 1, command.end());
+      arguments.insert(arguments.end(), {"--token-file", file});
+      const Ended ended = RunToEnd(command[0], arguments, absl::Seconds(10));
+      EXPECT_EQ(ended.code, 64) << command[0] << ended.err;
+      EXPECT_THAT(ended.err, AllOf(HasSubstr(file), HasSubstr(why), Not(HasSubstr(kWrongToken))));
+    }
+  }
+}
+
+TEST(FaultRow26, APublicAddressWithoutCredentialsIsRefused) {
+  const ScratchFolder folder;
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"skein-coordinator", "--listen", "0.0.0.0:0", "--http", "127.0.0.1:0"},
+           {"skein-coordinator", "--listen", "127.0.0.1:0", "--http", "[::]:0"},
+           {"skein-learner", "--coordinator", "127.0.0.1:1", "--run-dir", folder.path(), "--listen", ":0"},
+           {"skein-learner", "--coordinator", "127.0.0.1:1", "--run-dir", folder.path(), "--metrics", "0.0.0.0:0"},
+           {"skein-actor", "--coordinator", "127.0.0.1:1", "--metrics", "0.0.0.0:0"},
+           {"skein", "worker", "--address", "127.0.0.1:1", "--metrics", "0.0.0.0:0"},
+           {"skein", "head", "--config", "configs/cartpole_ppo.yaml", "--host", "0.0.0.0", "--runs-dir",
+            folder.path()}}) {
+    const Ended ended = RunToEnd(command[0], {command.begin() + 1, command.end()}, absl::Seconds(10));
+    EXPECT_EQ(ended.code, 64) << command[0] << ended.err;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("skein certs init"), HasSubstr("--token-file"), HasSubstr("--insecure")));
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  }
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/faults/stranger.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/grpc_transport.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/impl/codegen/rpc_method.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "tests/coordinator/http_get.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+// Without limits of its own.
+std::shared_ptr<grpc::Channel> OpenLimitless(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+std::string CoordinatorAddress(Cluster* cluster) {
+  return FirstMatch(cluster->coordinator().Output(), "coordinator listening grpc=(\\S+)");
+}
+
+std::string LearnerAddress(Cluster* cluster) {
+  return FirstMatch(cluster->learner().Output(), "learner listening data=(\\S+)");
+}
+
+std::string ServingLearner(Cluster* cluster) {
+  const std::string address = LearnerAddress(cluster);
+  uint64_t generation = uint64_t{1} << 40;  // No test's own.
+  WaitUntil([&] { return Stranger(address).Enter(++generation); }, absl::Minutes(1), absl::Milliseconds(50));
+  return address;
+}
+
+double MetricOf(const std::string& output, const std::string& series) {
+  const std::string port = FirstMatch(output, "(?:metrics=\\S+:|http=http://\\S+:)(\\d+)");
+  if (port.empty()) return 0;
+  const std::string text = "\n" + HttpGet(std::stoi(port), "/metrics").body;
+  const size_t at = text.find("\n" + series + " ");
+  return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + series.size() + 2, nullptr);
+}
+
+size_t ResidentBytes(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+  size_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * 4096;
+}
+
+Stranger::Stranger(const std::string& learner_address) : channel_(OpenLimitless(learner_address)) {}
+
+Stranger::~Stranger() { Leave(); }
+
+void Stranger::Leave() {
+  if (stream_ == nullptr) return;
+  context_->TryCancel();
+  End();
+}
+
+v1::CollectRequest Stranger::Hello(uint64_t generation) const {
+  v1::CollectRequest request;
+  v1::Hello& hello = *request.mutable_hello();
+  hello.set_protocol_major(kProtocolMajor);
+  hello.set_protocol_minor(kProtocolMinor);
+  hello.set_run_id("run");
+  hello.set_actor_id("stranger");
+  hello.set_generation(generation);
+  v1::EnvSpecInfo& spec = *hello.mutable_env_spec();
+  spec.set_env_id("CartPole-v1");
+  spec.set_obs_size(4);
+  spec.set_action_size(2);
+  spec.set_discrete(true);
+  spec.set_num_agents(1);
+  return request;
+}
+
+void Stranger::Open() {
+  Leave();
+  context_ = std::make_unique<grpc::ClientContext>();
+  context_->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+  context_->set_wait_for_ready(true);
+  const grpc::internal::RpcMethod method("/skein.v1.Learner/Collect", grpc::internal::RpcMethod::BIDI_STREAMING,
+                                         channel_);
+  stream_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(
+      channel_.get(), method, context_.get()));
+}
+
+void Stranger::SendBytes(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  stream_->Write(grpc::ByteBuffer(&slice, 1));
+}
+
+std::optional<v1::CollectResponse> Stranger::Read() {
+  v1::CollectResponse response;
+  if (!stream_->Read(&response)) return std::nullopt;
+  return response;
+}
+
+grpc::Status Stranger::End() {
+  while (Read()) {
+  }
+  const grpc::Status status = stream_->Finish();
+  stream_.reset();
+  return status;
+}
+
+bool Stranger::Enter(uint64_t generation) {
+  Open();
+  Send(Hello(generation));
+  const auto response = Read();
+  return response && response->has_welcome();
+}
+
+}  // namespace skein

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "tests/learner/sample_batch.h"
+
+namespace skein::fuzz {
+
+// Runs whose batches are decoded: one agent; choices; a team with global state and metrics; bfloat16 observations;
+// arrays that are large enough to be compressed.
+inline const std::vector<BatchShape>& Shapes() {
+  static const auto* const shapes = [] {
+    auto* all = new std::vector<BatchShape>(5);
+    SampleSizes sizes;
+    (*all)[0] = MakeSampleShape(sizes);
+    sizes.discrete = true;
+    (*all)[1] = MakeSampleShape(sizes);
+    sizes = {};
+    sizes.A = 2;
+    sizes.G = 3;
+    sizes.P = 1;
+    (*all)[2] = MakeSampleShape(sizes);
+    (*all)[3] = MakeSampleShape({});
+    (*all)[3].obs_dtype = v1::DATA_TYPE_BFLOAT16;
+    sizes = {};
+    sizes.T = 64;
+    sizes.E = 1;
+    sizes.O = 4;
+    (*all)[4] = MakeSampleShape(sizes);
+    for (BatchShape& shape : *all) shape.max_episode_steps = 1000;
+    return all;
+  }();
+  return *shapes;
+}
+
+}  // namespace skein::fuzz

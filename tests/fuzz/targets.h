@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+// The decoders of everything that comes from outside, each as one function of bytes.
+//   corpus, libFuzzer or mutations -> Fuzz...() -> the decoder -> accepted or refused
+// True: the decoder accepted the bytes. What must hold of whatever is accepted is checked there and ends the process.
+namespace skein::fuzz {
+
+// First byte: which of Shapes() the run has. Second: bytes of one received piece, 0 = all in one. Then a
+// CollectRequest.
+//   WireRequest::Parse -> CheckBatch -> StagedBatch::Place
+bool FuzzTrajectory(absl::string_view input);
+// A CollectRequest that an actor has made: what BatchBytes() sends is what the learner reads.
+bool FuzzRequestBytes(absl::string_view input);
+// First byte: element type; its upper half: 0 = the rest is a zstd frame of as many elements as the second byte says,
+// else it is elements that must survive Compress() and Decompress().
+bool FuzzTensorPacking(absl::string_view input);
+// YAML of a run, or assignments on lines that begin with "--set ".   MergeYaml, ApplyOverride -> ValidateRunConfig
+bool FuzzConfig(absl::string_view input);
+// First byte: odd = one log entry (store/record.proto) that is framed right, even = a coordinator's whole log.
+bool FuzzStateLog(absl::string_view input);
+
+// First byte: odd = the digest is made right, so that what comes after it is reached. Then a PolicySnapshot.
+bool FuzzPolicy(absl::string_view input);
+// A safetensors file.
+bool FuzzSafetensors(absl::string_view input);
+// A checkpoint's manifest.json, beside intact tensor files and a DONE that fits.
+bool FuzzManifest(absl::string_view input);
+
+struct Target {
+  const char* name;  // Of its folder under tests/fuzz/corpus.
+  bool (*run)(absl::string_view input);
+};
+inline constexpr Target kTargets[] = {
+    {"trajectory", FuzzTrajectory},
+    {"request_bytes", FuzzRequestBytes},
+    {"tensor_packing", FuzzTensorPacking},
+    {"config", FuzzConfig},
+    {"policy", FuzzPolicy},
+    {"safetensors", FuzzSafetensors},
+    {"manifest", FuzzManifest},
+    {"state_log", FuzzStateLog},
+};
+
+// Protobuf writes a line for each text that is not UTF-8; call this once.
+void SilenceProtobuf();
+// Ends the process, as a sanitizer does. For what a target finds wrong.
+void Check(bool holds, const char* what);
+
+}  // namespace skein::fuzz
