@@ -126,8 +126,10 @@ class Process:
         self.log_path = folder / f"{name}.log"
         with open(self.log_path, "ab") as log:
             self.start_of_log = log.tell()
+            # Who started this script is not whom they are to end with.
+            inherited = {name: value for name, value in os.environ.items() if name != "SKEIN_PARENT_PID"}
             self.popen = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                          env={**os.environ, **environment})
+                                          env={**inherited, **environment})
         self.metrics_address = None
 
     @property
