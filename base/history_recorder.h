@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// A record of what happened in a process, for tests that check afterwards what must always hold
-// (tests/testing/history_check.h, docs/faults.md). Off unless the environment variable SKEIN_HISTORY names a folder;
+// A record of what happened in a process, for `skein check-history` and tests, which check afterwards what must always
+// hold (cli/history_check.h, docs/faults.md). Off unless the environment variable SKEIN_HISTORY names a folder;
 // then each event is one line of FOLDER/<pid>.jsonl: {"t": monotonic seconds, "pid": ..., "event": ..., fields},
 // written by one system call, so that a process that is killed leaves whole lines. Processes of one machine share the
 // clock. Thread-safe.

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   skein::AddTune(&app, &action);
   skein::AddEnvs(&app, &action);
   skein::AddCerts(&app, &action);
+  skein::AddCheckHistory(&app, &action);
   std::map<std::string, skein::CredentialFiles> credentials;  // By verb: of those that connect or listen.
   for (const char* verb : {"train", "head", "worker", "status", "top", "drain"}) {
     skein::AddCredentialFlags(app.get_subcommand(verb), &credentials[verb]);

@@ -22,5 +22,6 @@ void AddBench(CLI::App* app, Action* action);
 void AddTune(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
 void AddCerts(CLI::App* app, Action* action);
+void AddCheckHistory(CLI::App* app, Action* action);
 
 }  // namespace skein

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torments a run for as long as you like, and checks that it neither leaks nor miscounts nor stops learning.
 
-    scripts/soak.py --seconds 3600 --out docs/benchmarks/reliability
+    scripts/soak.py --seconds 3600 --seed 1 --out docs/benchmarks/reliability
 
 A coordinator, a learner and some actors train CartPole while faults are injected one after the other, sometimes two at
 once, chosen by --seed: kills of actors, learner and coordinator, actors that leave and join, processes that are stopped
 for longer than their lease, links that are cut or slow, environments that fail, receipts that get lost. After each
 fault the time is taken until all is well again. Meanwhile memory, file descriptors, threads and metric series of the
 processes are recorded. In the last two fifths neither coordinator, learner nor the first actor is killed, so that what
-they use can be seen to be flat. At the end the step account must balance, no batch may have been accepted twice,
-nothing may be left unrecovered, and the return must have risen. Writes OUT.json and OUT.md and prints the latter; exit
-code 1: something did not hold.
+they use can be seen to be flat. Every process records its history, which `skein check-history` judges at the end. The
+step account must balance, no batch may have been accepted twice, nothing may be left unrecovered, and the return must
+have risen. Writes OUT.md, OUT.json and OUT.csv (what the processes used, over time) and prints the first; exit code 1:
+something did not hold.
 """
 
 import argparse
@@ -25,9 +26,10 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 
 from soak_cluster import Cluster
-from soak_report import as_markdown, count_batches, summarize
+from soak_report import as_csv, as_markdown, describe_machine, judge_history, summarize
 
 LEASE = 2.0
 SETTINGS = ["env.id=CartPole-v1", "total_steps=1000000000", "rollout.num_envs=16", "rollout.envs_per_runner=4",
@@ -70,7 +72,8 @@ class Soak:
         self.cluster = Cluster(options.bin, folder, SETTINGS, receipts)
         self.injected, self.recoveries = collections.Counter(), collections.defaultdict(list)
         self.failures = []
-        self.usage = collections.defaultdict(list)  # By process, of those that nobody kills at the end: (time, usage).
+        self.usage = collections.defaultdict(list)  # By name and pid of the process: (time, usage).
+        self.ended_by_itself = 0  # Actors, so that they are started again, as one whose environment hangs does.
         self.rolled_back = 0
         self.account = {}
         self.leaves = []
@@ -95,11 +98,14 @@ class Soak:
         return int((self.cluster.status() or {}).get("progress", {}).get("env_steps", 0))
 
     def delivers(self, number):
-        """A condition: this actor's next fragment has been accepted."""
+        """A condition: this actor's next fragment has been accepted, or one of another in its place."""
         accepted = 'skein_actor_receipts_total{result="accepted"}'
         process = self.cluster.actors[number]
         before = process.metrics().get(accepted, 0.0)
-        return lambda: process.metrics().get(accepted, 0.0) > before
+        def has_delivered():
+            now = self.cluster.actors[number]
+            return now.metrics().get(accepted, 0.0) > (before if now is process else 0.0)
+        return has_delivered
 
     def trains(self):
         """A condition: the learner has finished its next iteration."""
@@ -134,7 +140,8 @@ class Soak:
         """Starts again what has ended by itself as its faults want it, as a supervisor does."""
         for number, process in list(self.cluster.actors.items()):
             if not process.alive():
-                if process.popen.returncode not in (75, -signal.SIGKILL, -signal.SIGSEGV):
+                self.ended_by_itself += 1
+                if process.popen.returncode != 75:
                     self.fail(f"{process.name} ended with code {process.popen.returncode}: {process.log()[-300:]}")
                 self.cluster.start_actor(number)
         for name in ("coordinator", "learner"):
@@ -307,22 +314,29 @@ def main():
     options = parse_arguments()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="skein-soak-"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that nothing is left running.
+    machine = describe_machine(options.bin)
     soak = Soak(options, folder)
     try:
-        soak.run()
-        summary = summarize(soak, WEIGHTS, *count_batches(soak.cluster.history))
+        try:
+            soak.run()
+        except Exception:  # What has been seen until then is worth a report.
+            soak.fail("the soak broke off: " + traceback.format_exc(limit=-2).strip().replace("\n", " "))
+        soak.cluster.kill_all()
+        summary = summarize(soak, WEIGHTS, judge_history(soak), machine)
     finally:
         soak.cluster.kill_all()
         if options.keep:
             print(f"logs and history: {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    text = as_markdown(summary)
+    text = as_markdown(summary, options.out.name if options.out else "")
     print(text)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.with_suffix(".json").write_text(json.dumps(summary, indent=1) + "\n")
+        options.out.with_suffix(".csv").write_text(as_csv(soak.usage, options.seconds))
         options.out.with_suffix(".md").write_text(text)
+    print(summary["verdict"], flush=True)
     return 1 if summary["failures"] else 0
 
 

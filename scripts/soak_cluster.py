@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -18,10 +19,21 @@ import threading
 import time
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def free_ports(count):
+    """Ports that no connection gets by itself: one that did would keep a process that is started again from its own."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports, found = list(range(max(1024, first - 20000), first)), []
+    random.shuffle(ports)
+    for port in ports:
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise RuntimeError(f"there are no {count} free ports below {first}")
 
 
 def http_get(address, path, timeout=2.0):
@@ -202,7 +214,7 @@ class Cluster:
         self.history = folder / "history"
         self.history.mkdir(parents=True)
         self.run_directory = folder / "run"
-        self.grpc, self.http, self.data = free_port(), free_port(), free_port()
+        self.grpc, self.http, self.data = free_ports(3)
         self.settings = settings
         self.receipt_faults = receipt_faults
         self.links, self.link_of = Links(), {}

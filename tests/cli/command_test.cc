@@ -76,6 +76,30 @@ TEST(SkeinCommand, EndsWith64AndLeavesNothingBehindForAMistake) {
   EXPECT_FALSE(std::filesystem::exists(runs));
 }
 
+TEST(SkeinCommand, JudgesAHistory) {
+  const std::string batch =
+      R"("event":"batch","actor":"actor-1","generation":7,"sequence":1,"env_steps":8,"result":"accepted"})";
+  const ScratchFolder history;
+  EXPECT_EQ(Skein({"check-history", history.path()}).code, 65);
+  EXPECT_EQ(Skein({"check-history", history.path() + "/none"}).code, 65);
+  history.Write("1.jsonl", R"({"t":1.5,"pid":1,)" + batch + "\n");
+  const Ran well = Skein({"check-history", history.path()});
+  EXPECT_EQ(well.code, 0);
+  EXPECT_THAT(well.text, AllOf(HasSubstr("batches: accepted 1\n"), HasSubstr("everything that must hold holds")));
+  // Another learner accepts it again.
+  history.Write("2.jsonl", R"({"t":2.5,"pid":2,)" + batch + "\n");
+  const Ran broken = Skein({"check-history", history.path()});
+  EXPECT_EQ(broken.code, 65);
+  EXPECT_THAT(broken.text, AllOf(HasSubstr("BREACH: batch 1 of actor-1 generation 7 was accepted twice"),
+                                 HasSubstr("1 breaches of what must hold")));
+  EXPECT_THAT(Skein({"check-history", history.path(), "--json"}).text,
+              AllOf(HasSubstr(R"("accepted_more_than_once": 1)"), HasSubstr(R"("processes": 2)")));
+  history.Write("3.jsonl", "{\"t\":3,\"pid\":3}\n");
+  const Ran unreadable = Skein({"check-history", history.path()});
+  EXPECT_EQ(unreadable.code, 65);
+  EXPECT_THAT(unreadable.text, HasSubstr("3.jsonl: line 1 is no event"));
+}
+
 TEST(SkeinCommand, EndsWith65WithoutACheckpoint) {
   const Ran ran = Skein({"eval", "--checkpoint", "/nowhere"});
   EXPECT_EQ(ran.code, 65) << ran.text;

@@ -77,6 +77,10 @@ TEST(HistoryViolations, PolicyVersionsRiseUnlessALearnerStarted) {
   EXPECT_THAT(Violations(HistoryOf({Policy(3), Policy(3), Policy(4), Policy(2, "b:2")})), IsEmpty());
   EXPECT_THAT(Violations(HistoryOf({Policy(3), Policy(2)})), ElementsAre("actor-1 got policy 2 after 3"));
   EXPECT_THAT(Violations(HistoryOf({Policy(3), R"({"event":"learner"})", Policy(2)})), IsEmpty());
+  // What the dead one sent arrives late, and then the new one is heard of.
+  EXPECT_THAT(Violations(HistoryOf({Policy(3), R"({"event":"learner"})", Policy(4), Policy(2, "a:1", 2)})), IsEmpty());
+  EXPECT_THAT(Violations(HistoryOf({Policy(3), R"({"event":"learner"})", Policy(2, "a:1", 2), Policy(1, "a:1", 2)})),
+              ElementsAre("actor-1 got policy 1 after 2"));
   // A new connection begins with the last two.
   EXPECT_THAT(Violations(HistoryOf({Policy(3), Policy(2, "a:1", 2), Policy(3, "a:1", 2)})), IsEmpty());
   EXPECT_THAT(Violations(HistoryOf({Policy(3), Policy(1, "a:1", 2)})), ElementsAre("actor-1 got policy 1 after 3"));
