@@ -22,11 +22,11 @@ UavLayout MakeUavLayout(UavTask task, const UavOptions& options) {
   layout.obs_neighbours = layout.obs_occupancy + (navigate ? 1 : 2) * patch;
   layout.obs_size = layout.obs_neighbours + options.neighbours * kUavNeighbourFloats;
 
-  layout.uav_floats = navigate ? 7 : 5;
-  layout.global_time = options.uavs * layout.uav_floats;
-  layout.global_occupancy = layout.global_time + 1;
+  layout.uav_floats = navigate ? -1 : 5;
+  layout.global_time = navigate ? kUavTeamFloats : options.uavs * layout.uav_floats;
+  layout.global_occupancy = navigate ? -1 : layout.global_time + 1;
   layout.global_unvisited = navigate ? -1 : layout.global_occupancy + map;
-  layout.global_size = layout.global_occupancy + (navigate ? 1 : 2) * map;
+  layout.global_size = layout.global_time + 1 + (navigate ? 0 : 2 * map);
 
   layout.words = (layout.cells + kUavCellsInWord - 1) / kUavCellsInWord;
   layout.saved_obstacles = 2;

@@ -18,6 +18,7 @@ inline constexpr int kUavHeadings = 8;
 inline constexpr int kUavChoices = 1 + kUavHeadings;  // 0 stays.
 inline constexpr int kUavMapSide = 10;                // Blocks on a side of the global state's maps, at most.
 inline constexpr int kUavNeighbourFloats = 5;
+inline constexpr int kUavTeamFloats = 7;
 inline constexpr int kUavCellsInWord = 32;  // Of packed cells in the saved state.
 
 // Directions of the choices.
@@ -39,8 +40,8 @@ struct UavLayout {
   int obs_neighbours;
   int obs_size;
 
-  // Of the global state; UAVs come first.
-  int uav_floats;  // For each UAV: takes part, position, velocity, target offset.
+  // Of the global state. UavNavigate: kUavTeamFloats figures of the team come first. UavCover: UAVs come first.
+  int uav_floats;  // For each UAV: takes part, position, velocity.
   int global_time;
   int global_occupancy;
   int global_unvisited;

@@ -98,6 +98,44 @@ void UavWorld::Observe(int env, float* obs) const {
 }
 
 void UavWorld::GlobalState(int env, float* state) const {
+  if (task_ == UavTask::kNavigate) {
+    DescribeTeam(env, state);
+  } else {
+    DescribeSearch(env, state);
+  }
+  state[layout_.global_time] = TimeLeft(env);
+}
+
+void UavWorld::DescribeTeam(int env, float* state) const {
+  const size_t first = size_t(env) * uavs_;
+  const int taking_part = Gather(env);
+  const float side = static_cast<float>(size_), reach = static_cast<float>(options_.sensing_radius);
+  const float reach_squared = reach * reach, half_squared = reach_squared / 4;
+  float to_go = 0, near_target = 0;
+  int crashed = 0, near = 0, nearer = 0;
+  for (int n = 0; n < uavs_; ++n) crashed += status_[first + n] == UavStatus::kCrashed;
+  for (int k = 0; k < taking_part; ++k) {
+    const float distance = distance_[first + scratch_.uav[k]];
+    to_go += distance / side;
+    near_target += distance / (distance + 1);
+    for (int l = k + 1; l < taking_part; ++l) {
+      const float dx = scratch_.x[l] - scratch_.x[k], dy = scratch_.y[l] - scratch_.y[k];
+      const float squared = dx * dx + dy * dy;
+      near += squared <= reach_squared;
+      nearer += squared <= half_squared;
+    }
+  }
+  const float team = static_cast<float>(uavs_);
+  state[0] = static_cast<float>(taking_part) / team;
+  state[1] = static_cast<float>(crashed) / team;
+  state[2] = static_cast<float>(uavs_ - taking_part - crashed) / team;
+  state[3] = to_go / team;
+  state[4] = near_target / team;
+  state[5] = static_cast<float>(near) / team;
+  state[6] = static_cast<float>(nearer) / team;
+}
+
+void UavWorld::DescribeSearch(int env, float* state) const {
   const size_t first = size_t(env) * uavs_;
   const float side = static_cast<float>(size_);
   for (int n = 0; n < uavs_; ++n) {
@@ -110,17 +148,10 @@ void UavWorld::GlobalState(int env, float* state) const {
     own[2] = 2 * y_[uav] / side - 1;
     own[3] = vx_[uav] / speed_;
     own[4] = vy_[uav] / speed_;
-    if (task_ == UavTask::kCover) continue;
-    own[5] = (target_x_[uav] - x_[uav]) / side;
-    own[6] = (target_y_[uav] - y_[uav]) / side;
   }
-  state[layout_.global_time] = TimeLeft(env);
   const size_t blocks = block_cells_.size();
   for (size_t block = 0; block < blocks; ++block) {
     state[layout_.global_occupancy + block] = occupied_map_[env * blocks + block] / block_cells_[block];
-  }
-  if (task_ == UavTask::kNavigate) return;
-  for (size_t block = 0; block < blocks; ++block) {
     state[layout_.global_unvisited + block] = unvisited_map_[env * blocks + block] / block_cells_[block];
   }
 }

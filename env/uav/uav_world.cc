@@ -259,7 +259,7 @@ bool UavWorld::Step(int env, const float* action, float* reward) {
     if (arrived || scratch_.crashed[k] != 0) --taking_part_[env];
   }
   const float mean = sum / static_cast<float>(uavs_);
-  std::fill_n(reward, uavs_, 0.0f);
+  std::fill_n(reward, uavs_, share * mean);
   for (int k = 0; k < taking_part; ++k) {
     reward[scratch_.uav[k]] = (1 - share) * scratch_.own[k] + share * mean;
   }

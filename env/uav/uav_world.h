@@ -64,6 +64,9 @@ class UavWorld {
   int Gather(int env) const;
   float TimeLeft(int env) const;
   float MeanPathRatio(int env) const;
+  // Global states of UavNavigate and UavCover, but for the time left.
+  void DescribeTeam(int env, float* state) const;
+  void DescribeSearch(int env, float* state) const;
   void ObserveCells(const uint8_t* cell, float* obs) const;
   void ObserveNeighbours(int self, int taking_part, float* obs) const;
 

@@ -8,6 +8,7 @@
 
 #include "learner/algorithm/across_ranks.h"
 #include "learner/algorithm/advantage.h"
+#include "learner/algorithm/posthumous_reward.h"
 #include "learner/algorithm/vtrace.h"
 #include "model/distribution.h"
 
@@ -182,7 +183,9 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
   const double scale =
       config_.model().normalize_returns() ? std::sqrt(return_moments_.variance().item<double>() + kEpsilon) : 1.0;
   const torch::Tensor value = targets.old_value * scale;
-  const AdvantageInput input{batch.reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
+  const torch::Tensor reward =
+      batch.active.defined() ? CreditPosthumously(batch.reward, batch.active, ppo.gamma()) : batch.reward;
+  const AdvantageInput input{reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
                              batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
   torch::Tensor returns;
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {

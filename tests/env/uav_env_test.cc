@@ -69,7 +69,7 @@ TEST(UavEnv, ItsSizesFollowItsOptions) {
   EXPECT_TRUE(navigate.discrete);
   EXPECT_EQ(navigate.action_size, 9);
   EXPECT_EQ(navigate.obs_size, 20 + 7 * 7 + 5 * 4);
-  EXPECT_EQ(navigate.global_state_size, 7 * 10 + 1 + 100);
+  EXPECT_EQ(navigate.global_state_size, 8);
   EXPECT_EQ(navigate.state_size, 2 + 2 * 13 + 8 * 10);  // 400 cells in 13 words.
   EXPECT_EQ(navigate.max_episode_steps, 200);
   EXPECT_EQ(cover.obs_size, 15 + 2 * 7 * 7 + 5 * 4);

@@ -146,9 +146,7 @@ bool UavOracle::Step(const std::vector<float>& action, std::vector<float>* rewar
   ++steps_;
   const float w = static_cast<float>(options_.team_share), mean = sum / static_cast<float>(agents);
   reward->assign(agents, 0);
-  for (size_t n = 0; n < agents; ++n) {
-    if (part[n]) (*reward)[n] = (1 - w) * own[n] + w * mean;
-  }
+  for (size_t n = 0; n < agents; ++n) (*reward)[n] = part[n] ? (1 - w) * own[n] + w * mean : w * mean;
   const bool nobody = std::none_of(uavs_.begin(), uavs_.end(), [](const Uav& uav) { return uav.TakesPart(); });
   return nobody || (!Navigate() && static_cast<int>(visited_.size()) == Free());
 }
@@ -204,21 +202,45 @@ std::vector<float> UavOracle::Observe() const {
   return all;
 }
 
+std::vector<float> UavOracle::TeamFigures() const {
+  std::vector<float> sum(7);
+  const float reach = static_cast<float>(options_.sensing_radius);
+  for (const Uav& uav : uavs_) {
+    sum[1] += uav.status == UavStatus::kCrashed ? 1 : 0;
+    sum[2] += uav.status == UavStatus::kArrived ? 1 : 0;
+    if (!uav.TakesPart()) continue;
+    sum[0] += 1;
+    sum[3] += Distance(uav) / Side();
+    sum[4] += Distance(uav) / (Distance(uav) + 1);
+    for (const Uav& other : uavs_) {
+      const float q = Squared(other.x - uav.x, other.y - uav.y);
+      if (&other == &uav || !other.TakesPart()) continue;
+      if (q <= reach * reach) sum[5] += 0.5f;
+      if (q <= reach * reach / 4) sum[6] += 0.5f;
+    }
+  }
+  for (float& figure : sum) figure /= static_cast<float>(uavs_.size());
+  return sum;
+}
+
 std::vector<float> UavOracle::GlobalState() const {
+  const float time_left = std::max(0.0f, 1 - static_cast<float>(steps_) / 200);
+  if (Navigate()) {
+    std::vector<float> team = TeamFigures();
+    team.push_back(time_left);
+    return team;
+  }
   std::vector<float> state;
   for (const Uav& uav : uavs_) {
     if (!uav.TakesPart()) {
-      state.insert(state.end(), Navigate() ? 7 : 5, 0.0f);
+      state.insert(state.end(), 5, 0.0f);
       continue;
     }
     state.insert(state.end(), {1, 2 * uav.x / Side() - 1, 2 * uav.y / Side() - 1, uav.vx / Speed(), uav.vy / Speed()});
-    if (!Navigate()) continue;
-    state.insert(state.end(), {(TargetX(uav) - uav.x) / Side(), (TargetY(uav) - uav.y) / Side()});
   }
-  state.push_back(std::max(0.0f, 1 - static_cast<float>(steps_) / 200));
+  state.push_back(time_left);
   const int size = options_.size, blocks = std::min(10, size);
   for (const bool unvisited : {false, true}) {
-    if (unvisited && Navigate()) continue;
     std::vector<float> share(blocks * blocks), cells(blocks * blocks);
     for (int j = 0; j < size; ++j) {
       for (int i = 0; i < size; ++i) {

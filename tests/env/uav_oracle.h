@@ -43,6 +43,7 @@ class UavOracle {
   float TargetX(const Uav& uav) const { return static_cast<float>(uav.target % options_.size) + 0.5f; }
   float TargetY(const Uav& uav) const { return static_cast<float>(uav.target / options_.size) + 0.5f; }
   float Distance(const Uav& uav) const;
+  std::vector<float> TeamFigures() const;
   // Infinite if there is no way.
   double ShortestWay(int from, int to) const;
 

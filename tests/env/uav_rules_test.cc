@@ -160,7 +160,7 @@ TEST(UavRules, TheTeamSharesItsRewards) {
   // Own: -8, 2, -1, -1, together -8; 0.75 own + 0.25 * -8 / 4.
   EXPECT_THAT(arena.reward(), ElementsAre(-6.5f, 1, -1.25f, -1.25f));
   arena.Step({kStay, kStay, kStay, kStay});
-  EXPECT_THAT(arena.reward(), ElementsAre(0, 0, -0.875f, -0.875f));  // 0.75 * -1 + 0.25 * -2 / 4
+  EXPECT_THAT(arena.reward(), ElementsAre(-0.125f, -0.125f, -0.875f, -0.875f));  // 0.75 * -1 or 0, + 0.25 * -2 / 4
 }
 
 TEST(UavRules, TwoThatComeToANewCellShareIt) {

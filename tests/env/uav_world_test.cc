@@ -121,9 +121,16 @@ TEST(UavWorld, NobodyComesBackAndEverybodyIsSomewhere) {
         terminated = world.Step(0, Actions(spec, actions).data(), reward.data());
         const std::vector<double> state = State(world, 0);
         int count[3] = {};
+        // What the P that took part were given is (1 - w) N m + P w m.
+        float given = 0, part = 0;
+        for (int n = 0; n < 10; ++n) {
+          part += before[n];
+          if (before[n] != 0) given += reward[n];
+        }
+        const float w = static_cast<float>(UavOptions().team_share), m = given / ((1 - w) * 10 + part * w);
         for (int n = 0; n < 10; ++n) {
           if (before[n] == 0) {
-            EXPECT_EQ(reward[n], 0);
+            EXPECT_NEAR(reward[n], w * m, 1e-5);
           }
           ++count[static_cast<int>(state[layout.saved_uavs + n * layout.saved_uav + 4])];
         }

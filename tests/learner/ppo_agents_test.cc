@@ -35,13 +35,36 @@ TEST(PpoAgents, WhoTakesNoPartIsNotTrainedOn) {
       changed.obs.narrow(0, 0, 12).masked_fill_(absent.unsqueeze(2), 7.5);
       changed.action = batch.action.masked_fill(absent.unsqueeze(2), -3.0);
       changed.log_prob = batch.log_prob.masked_fill(absent, -9.0);
-      changed.reward = batch.reward.masked_fill(absent, 100.0);
       const Ppo::Figures figures = Train(ppo, batch, 0, iteration);
       const Ppo::Figures changed_figures = Train(other, changed, 0, iteration);
       EXPECT_EQ(figures, changed_figures);
       ExpectEqualStates(ppo, other);
     }
   }
+}
+
+// What the team earns when an agent is gone counts for that agent's last action: one more at the end of its part is the
+// same as one over gamma after it.
+TEST(PpoAgents, TheTeamsLaterRewardsBelongToTheLastAction) {
+  Ppo ppo(Config(), CentralNetwork(), kSeed), other(Config(), CentralNetwork(), kSeed);
+  torch::manual_seed(12);
+  Batch batch = CollectTeams(ppo, 12, 3, 2);
+  batch.active.fill_(true);
+  batch.terminated.zero_();
+  batch.truncated.zero_();
+  for (const int64_t t : {5, 6}) batch.active[t][2] = false;
+  batch.terminated[4][2] = true;
+  batch.reward.narrow(0, 5, 2).select(1, 2).zero_();
+  Batch late = batch;
+  late.reward = batch.reward.clone();
+  const double gamma = Config().ppo().gamma();
+  late.reward[4][2] -= 1;
+  late.reward[6][2] += 1 / (gamma * gamma);
+  Train(ppo, batch, 0, 0);
+  Train(other, late, 0, 0);
+  const torch::Tensor counts = batch.active.flatten();
+  const auto of_samples = [&counts](const Ppo& trained) { return trained.advantage().masked_select(counts); };
+  EXPECT_TRUE(torch::allclose(of_samples(ppo), of_samples(other), 1e-4, 1e-5));
 }
 
 TEST(PpoAgents, StatisticsAreOfThoseThatTakePart) {

@@ -29,7 +29,9 @@ TensorWorld::View TensorWorld::Look(const torch::Tensor& worlds) const {
   view.target_x = of(state_.target_x);
   view.target_y = of(state_.target_y);
   view.distance = of(state_.distance);
-  view.active = of(state_.status) == 0;
+  const torch::Tensor status = of(state_.status);
+  view.active = status == static_cast<int64_t>(UavStatus::kTakesPart);
+  view.crashed = status == static_cast<int64_t>(UavStatus::kCrashed);
   view.step = of(state_.step);
   view.row = of(Row());
   if (options_.task == UavTask::kCover) view.unvisited_cells = of(state_.unvisited_cells);
@@ -116,19 +118,37 @@ void TensorWorld::Observe(torch::Tensor obs, const torch::Tensor& worlds) const 
 void TensorWorld::GlobalState(torch::Tensor global, const torch::Tensor& worlds) const {
   const torch::NoGradGuard no_grad;
   const View view = Look(worlds);
-  std::vector<torch::Tensor> numbers = {torch::ones_like(view.x), view.x * 2 / side_ - 1, view.y * 2 / side_ - 1,
-                                        view.vx / speed_divisor_, view.vy / speed_divisor_};
-  if (options_.task == UavTask::kNavigate) {
-    numbers.push_back((view.target_x - view.x) / side_);
-    numbers.push_back((view.target_y - view.y) / side_);
-  }
-  const torch::Tensor uavs = torch::stack(numbers, 2)
+  torch::cat_out(global,
+                 options_.task == UavTask::kNavigate ? DescribeTeam(view, !worlds.defined()) : DescribeSearch(view), 1);
+}
+
+std::vector<torch::Tensor> TensorWorld::DescribeTeam(const View& view, bool whole) const {
+  const auto reach = static_cast<float>(options_.uav.sensing_radius);
+  const torch::Tensor& distance = view.distance;
+  const torch::Tensor absent = view.active.logical_not();
+  const auto sum = [&absent](const torch::Tensor& of_each) { return of_each.masked_fill(absent, 0).sum(1); };
+  const auto count = [](const torch::Tensor& which) { return which.sum(1).to(torch::kFloat32); };
+  const torch::Tensor squares = whole && squares_.defined() ? squares_ : PairSquares(view.x, view.y, view.active);
+  // Each pair is there twice.
+  const auto pairs = [&squares](float most) {
+    return (squares <= most).to(torch::kFloat32).sum(torch::IntArrayRef({0, 2})) / 2;
+  };
+  const torch::Tensor taking_part = count(view.active), crashed = count(view.crashed);
+  const torch::Tensor figures =
+      torch::stack({taking_part, crashed, static_cast<double>(uavs_) - taking_part - crashed, sum(distance / side_),
+                    sum(distance / (distance + 1)), pairs(reach * reach), pairs(reach * reach / 4)},
+                   1);
+  return {figures / team_, TimeLeft(view.step).unsqueeze(1)};
+}
+
+std::vector<torch::Tensor> TensorWorld::DescribeSearch(const View& view) const {
+  const torch::Tensor uavs = torch::stack({torch::ones_like(view.x), view.x * 2 / side_ - 1, view.y * 2 / side_ - 1,
+                                           view.vx / speed_divisor_, view.vy / speed_divisor_},
+                                          2)
                                  .masked_fill_(view.active.logical_not().unsqueeze(2), 0)
                                  .view({view.x.size(0), uavs_ * layout_.uav_floats});
-  std::vector<torch::Tensor> parts = {uavs, TimeLeft(view.step).unsqueeze(1),
-                                      state_.occupied_share.index_select(0, view.row)};
-  if (options_.task == UavTask::kCover) parts.push_back(view.unvisited_cells / block_cells_);
-  torch::cat_out(global, parts, 1);
+  return {uavs, TimeLeft(view.step).unsqueeze(1), state_.occupied_share.index_select(0, view.row),
+          view.unvisited_cells / block_cells_};
 }
 
 }  // namespace skein

@@ -198,7 +198,7 @@ TensorWorld::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   own = own.masked_fill(took.logical_not(), 0);
   const float share = real(options_.uav.team_share);
   const torch::Tensor mean = own.sum(1, /*keepdim=*/true) / team_;
-  result.reward = (own * (1 - share) + mean * share).masked_fill_(took.logical_not(), 0);
+  result.reward = own * (1 - share) + mean * share;
   state.status = status;
   state.step = state.step + 1;
   state.episode_return = state.episode_return + result.reward.to(torch::kFloat64).sum(1);

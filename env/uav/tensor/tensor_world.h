@@ -158,7 +158,7 @@ class TensorWorld {
   // The worlds that are looked at.
   struct View {
     torch::Tensor x, y, vx, vy, target_x, target_y, distance;  // [K, N]
-    torch::Tensor active;                                      // bool [K, N]
+    torch::Tensor active, crashed;                             // bool [K, N]
     torch::Tensor step, row;                                   // [K]
     torch::Tensor unvisited_cells;                             // [K, G^2]
   };
@@ -194,6 +194,9 @@ class TensorWorld {
                       const torch::Tensor& j) const;
   // `whole`: the view is of all worlds.
   torch::Tensor Neighbours(const View& view, bool whole) const;
+  // Global states of UavNavigate and UavCover, in parts. `whole`: the view is of all worlds.
+  std::vector<torch::Tensor> DescribeTeam(const View& view, bool whole) const;
+  std::vector<torch::Tensor> DescribeSearch(const View& view) const;
   absl::Status CheckRows(const torch::Tensor& state) const;
 
   // Constant after construction.
