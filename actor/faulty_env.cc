@@ -11,6 +11,12 @@
 namespace skein {
 namespace {
 
+// By the signal itself: a sanitizer's handler would end the process another way.
+void Crash() {
+  std::signal(SIGSEGV, SIG_DFL);
+  std::raise(SIGSEGV);
+}
+
 class FaultyEnv final : public Env {
  public:
   explicit FaultyEnv(std::unique_ptr<Env> env) : env_(std::move(env)) {}
@@ -20,7 +26,7 @@ class FaultyEnv final : public Env {
   bool Step(const float* action, float* reward) override {
     fault_ = NextFault(FaultPoint::kEnv);
     if (fault_ == FaultKind::kThrow) throw std::runtime_error("SKEIN_FAULTS says so");
-    if (fault_ == FaultKind::kCrash) std::raise(SIGSEGV);
+    if (fault_ == FaultKind::kCrash) Crash();
     if (fault_ == FaultKind::kHang) HangForever();
     return env_->Step(action, reward);
   }

@@ -36,10 +36,13 @@ else()
   target_compile_options(skein_warnings INTERFACE -fpch-preprocess -Wno-maybe-uninitialized -Wno-dangling-pointer)
 endif()
 
-if(SKEIN_SANITIZE)
-  add_compile_options(-fsanitize=${SKEIN_SANITIZE} -fno-omit-frame-pointer -g)
+if(SKEIN_SANITIZE)  # Names and lines are enough of debug information; with all of it programs with Torch take long to link.
+  add_compile_options(-O1 -g1 -fno-omit-frame-pointer -fsanitize=${SKEIN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SKEIN_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND SKEIN_SANITIZE MATCHES undefined)
+    add_link_options(-static-libubsan)  # As a library of its own beside ASan's it does not heed log_path.
+  endif()
 endif()
-if(SKEIN_FUZZ)  # Clang: everything tells libFuzzer what it ran, and the first finding ends the process.
-  add_compile_options(-O1 -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
+if(SKEIN_FUZZ)  # Clang: everything tells libFuzzer what it ran.
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
