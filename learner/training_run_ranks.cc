@@ -132,6 +132,7 @@ absl::Status TrainingRun::Enter(const RankFormation* formation) {
   lives_.clear();
   for (const v1::RankOffer& member : formation->members) lives_.push_back(member.life());
   metrics_->SetRanks(group_->size());
+  metrics_->SetParametersDigest(trainer_->ParametersDigest());
   absl::MutexLock lock(&mu_);
   lost_ranks_ = lost;
   blocked_.clear();

@@ -5,10 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/philox.h"
 #include "gmock/gmock.h"
 #include "tests/faults/faulty_training.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/fault_choice.h"
 
 namespace skein {
 namespace {
@@ -87,13 +87,15 @@ TEST(FaultRow28, KilledAtTwentyPointsTheRunEndsLikeAQuietOne) {
   ASSERT_GT(bytes, 10000u);
 
   KilledTraining training;
-  RandomStream random(28, RandomPurpose::kPermutation, 0, 0);
+  std::mt19937 random = FaultRandom(28);
   // A session gets on by one checkpoint or none. The first byte, the last one, and others in the first or second
   // checkpoint of a session.
   training.Kill("checkpoint:kill@bytes=0");
   training.Kill(absl::StrCat("checkpoint:kill@bytes=", bytes - 1));
   for (int i = 0; i < 12; ++i) {
-    training.Kill(absl::StrCat("checkpoint:kill@bytes=", random.Below(static_cast<uint32_t>(2 * bytes - 2))));
+    const std::string fault = absl::StrCat("checkpoint:kill@bytes=", Choose(&random, 0, 2 * bytes - 3));
+    SayChoice(fault);
+    training.Kill(fault);
   }
   for (const char* point : {"folder", "files", "done", "renamed", "linked", "pruned"}) {
     training.Kill(absl::StrCat("checkpoint:kill@point=", point));

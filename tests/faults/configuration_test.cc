@@ -21,6 +21,12 @@ using testing::StartsWith;
 
 namespace fs = std::filesystem;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr char kLimit[] = "";  // Sanitizers reserve terabytes of address space.
+#else
+constexpr char kLimit[] = "ulimit -v 524288; ";
+#endif
+
 class FaultRow33 : public testing::Test {
  protected:
   FaultRow33()
@@ -52,8 +58,8 @@ class FaultRow33 : public testing::Test {
 
  private:
   static Ended Run(const std::string& program, const std::string& arguments, const std::string& path) {
-    return RunToEnd("/bin/sh", {"-c", absl::StrCat("ulimit -v 524288; exec \"$SKEIN_BIN/", program, "\" ", arguments,
-                                                   " --config ", path)});
+    return RunToEnd("/bin/sh",
+                    {"-c", absl::StrCat(kLimit, "exec \"$SKEIN_BIN/", program, "\" ", arguments, " --config ", path)});
   }
 
   Running coordinator_;

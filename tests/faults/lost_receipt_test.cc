@@ -2,10 +2,12 @@
 // Row 19: the learner has accepted a batch, and its receipt does not arrive.
 #include <csignal>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/faults/faulty_training.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/fault_choice.h"
 #include "tests/testing/scrape.h"
 
 namespace skein {
@@ -13,11 +15,19 @@ namespace {
 
 int MetricsPort(const Running& process) { return std::stoi(FirstMatch(process.Output(), "metrics=\\S+:(\\d+)")); }
 
+// One of three sequences of faults that the seed stands for.
+std::string Seeded(const std::string& fault, uint64_t which) {
+  const std::string seeded = absl::StrCat(fault, ",seed=", 3 * FaultSeed() + which);
+  SayChoice(seeded);
+  return seeded;
+}
+
 TEST(FaultRow19, ReceiptsAreLostAndTheRunIsTheSame) {
   const FaultyTraining training;
-  const Ended ended = training.Train("receipt:drop@p=0.25,seed=7");
+  const std::string fault = Seeded("receipt:drop@p=0.25", 0);
+  const Ended ended = training.Train(fault);
   EXPECT_EQ(ended.code, 0) << ended.out;
-  EXPECT_GT(Count(training.Log("learner"), "receipt:drop@p=0.25,seed=7 at passage"), 3);
+  EXPECT_GT(Count(training.Log("learner"), fault + " at passage"), 3);
   EXPECT_EQ(training.FinishedDigest(), FaultyTraining::Undisturbed());
 }
 
@@ -26,7 +36,8 @@ TEST(FaultRow19, TheRetryOfTheSameSequenceIsAcknowledgedAndTrainedOnce) {
   // history that Cluster checks at the end has no (actor, sequence) that was accepted twice.
   Cluster cluster({"total_steps=1000000000"});
   cluster.StartCoordinator();
-  cluster.StartLearner({"SKEIN_FAULTS=receipt:forget@p=0.2,seed=3"});
+  const std::string fault = Seeded("receipt:forget@p=0.2", 1);
+  cluster.StartLearner({"SKEIN_FAULTS=" + fault});
   const auto actor = cluster.StartActor();
   const int learner = MetricsPort(cluster.learner());
   EXPECT_TRUE(cluster.WaitForStatus([&](const v1::StatusResponse&) {
@@ -36,7 +47,7 @@ TEST(FaultRow19, TheRetryOfTheSameSequenceIsAcknowledgedAndTrainedOnce) {
   cluster.learner().Signal(SIGTERM);
   EXPECT_EQ(cluster.learner().WaitForEnd(), 0);
   EXPECT_EQ(actor->WaitForEnd(), 0);
-  const int forgotten = Count(cluster.learner().Output(), "receipt:forget@p=0.2,seed=3 at passage");
+  const int forgotten = Count(cluster.learner().Output(), fault + " at passage");
   EXPECT_GE(forgotten, 5);
   int duplicates = 0;
   uint64_t accepted = 0;
@@ -55,9 +66,10 @@ TEST(FaultRow19, TheRetryOfTheSameSequenceIsAcknowledgedAndTrainedOnce) {
 
 TEST(FaultRow19, RetriesLeaveNoTraceInTheRun) {
   const FaultyTraining training;
-  const Ended ended = training.Train("receipt:forget@p=0.25,seed=9");
+  const std::string fault = Seeded("receipt:forget@p=0.25", 2);
+  const Ended ended = training.Train(fault);
   EXPECT_EQ(ended.code, 0) << ended.out;
-  EXPECT_GT(Count(training.Log("learner"), "receipt:forget@p=0.25,seed=9 at passage"), 3);
+  EXPECT_GT(Count(training.Log("learner"), fault + " at passage"), 3);
   EXPECT_EQ(training.FinishedDigest(), FaultyTraining::Undisturbed());
 }
 

@@ -21,11 +21,19 @@ using testing::HasSubstr;
 using Direction = FaultProxy::Direction;
 
 constexpr double kKeepalive = 10 + 5;  // s until a silent connection is given up: gRPC's keepalive time and timeout.
-constexpr double kLoaded = 15;         // s that a loaded machine may be late.
+constexpr double kLoaded = 2;          // s that a loaded machine may be late.
+constexpr double kMegabytes = 1 << 20;
 constexpr int kRunners = 1;
 constexpr int kCap = 4 * (kRunners + 1);  // Finished batches that an actor keeps at most.
 
 double Now() { return absl::ToDoubleSeconds(MonotonicNow()); }
+
+// Resident bytes of a member, as its last heartbeat said.
+double MemoryOf(const Cluster& cluster, const std::string& id) {
+  const auto status = cluster.Status();
+  const v1::MemberStatus* member = status.ok() ? FindMember(*status, id) : nullptr;
+  return member == nullptr ? 0 : static_cast<double>(member->report().resident_bytes());
+}
 
 // An actor whose data, and only they, go through a proxy.
 class ActorBehindAProxy {
@@ -49,6 +57,8 @@ class ActorBehindAProxy {
              event.seconds > seconds;
     }));
   }
+  // As its last heartbeat said.
+  double Memory(const Cluster& cluster) const { return MemoryOf(cluster, id_); }
   // Until the learner has accepted something from it after `seconds`.
   bool WaitUntilItIsTrainedOn(const Cluster& cluster, double seconds) const {
     return WaitUntil([&] { return Batches(cluster.History(), "accepted", seconds) > 0; }, absl::Minutes(1),
@@ -62,6 +72,19 @@ class ActorBehindAProxy {
   std::string id_;
   int metrics_port_;
 };
+
+// Seconds between attempts to connect to `proxy` after `begin`.
+std::vector<double> Pauses(const FaultProxy& proxy, double begin) {
+  std::vector<double> pauses;
+  double last = 0;
+  for (const absl::Duration time : proxy.connection_times()) {
+    const double seconds = absl::ToDoubleSeconds(time);
+    if (seconds < begin) continue;
+    if (last > 0) pauses.push_back(seconds - last);
+    last = seconds;
+  }
+  return pauses;
+}
 
 // Steps of 0.5 ms that need no processor: a fragment, 128 steps of four environments, takes a quarter of a second, so
 // that an actor is in the middle of one at almost any time.
@@ -84,35 +107,33 @@ class FaultRow15 : public NetworkFaults {};
 class FaultRow16 : public NetworkFaults {};
 class FaultRow17 : public NetworkFaults {};
 
-TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerAndComesBack) {
+TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerForFifteenSecondsAndComesBack) {
   ActorBehindAProxy actor(cluster_);
   const auto other = cluster_.StartActor();
   ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, 0));
   ASSERT_TRUE(cluster_.WaitForStatus(LiveActors(2)));
-  const auto memory = [&] {
-    const auto status = cluster_.Status();
-    const v1::MemberStatus* member = status.ok() ? FindMember(*status, actor.id()) : nullptr;
-    return member == nullptr ? 0 : member->report().resident_bytes();
-  };
-  const uint64_t memory_before = memory();
+  const double memory_before = actor.Memory(cluster_);
+  const uint64_t env_steps = EnvSteps(cluster_);
   const double cut = Now();
   actor.proxy().Swallow(Direction::kBoth);
   // It gives the connection up and holds on to what it has; the other one does the work meanwhile.
-  double most_queued = 0;
+  double most_queued = 0, most_memory = 0;
+  bool noticed = false;
   ASSERT_TRUE(WaitUntil(
       [&] {
         most_queued = std::max(most_queued, actor.Metric("skein_actor_queued_batches"));
-        return actor.Metric("skein_actor_reconnections_total") >= 1;
+        most_memory = std::max(most_memory, actor.Memory(cluster_));
+        noticed = noticed || actor.Metric("skein_actor_reconnections_total") >= 1;
+        return noticed && Now() >= cut + 15;
       },
       absl::Seconds(kKeepalive + kLoaded), absl::Milliseconds(100)));
+  EXPECT_GE(most_queued, 1);
   EXPECT_LE(most_queued, kCap);
-  EXPECT_LE(memory(), memory_before + (16 << 20));
-  const uint64_t env_steps = EnvSteps(cluster_);
-  EXPECT_TRUE(cluster_.WaitForStatus(TrainedAtLeast(env_steps + 4096)));
+  EXPECT_LE(most_memory, memory_before + 16 * kMegabytes);
+  EXPECT_GE(EnvSteps(cluster_), env_steps + 4096);
   EXPECT_FALSE(actor.process().ended());
 
   const double healed = Now();
-  EXPECT_GE(healed - cut, 5);
   actor.proxy().Heal();
   ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, healed));
   // What it had begun was granted to the other one long ago: stale, as both sides count it.
@@ -120,6 +141,8 @@ TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerAndComesBack) {
   EXPECT_GE(actor.Batches(history, "stale", healed), 1);
   EXPECT_GE(actor.Metric(R"(skein_actor_receipts_total{result="stale"})"), 1);
   EXPECT_EQ(actor.Batches(history, "rejected"), 0);
+  EXPECT_EQ(actor.Batches(history, "duplicate"), 0);
+  // It had two tickets: no more than its buffer takes.
   EXPECT_EQ(actor.Metric("skein_actor_dropped_batches_total"), 0);
   const auto status = cluster_.Status();
   ASSERT_TRUE(status.ok()) << status.status();
@@ -146,18 +169,21 @@ TEST_F(FaultRow16, AHalfOpenConnectionIsNoticedWhileWritingAndWhileWaiting) {
     EXPECT_LE(Now() - begin, kKeepalive + kLoaded);
     EXPECT_THAT(actor->process().Output(), HasSubstr("broke: "));
   }
-  // The learner has noticed too: what they held was granted again, or there would be nobody to do it.
-  // Attempts go on, further and further apart: 0.05, 0.1, 0.2, ... 2 s, each less or more by chance.
+  // Attempts go on, further and further apart: within 0.05, 0.1, 0.2, ... 2 s, each after less or more by chance.
   for (ActorBehindAProxy* actor : {&writes, &waits}) {
     actor->proxy().Refuse();
     actor->proxy().Cut();
   }
-  const int before = writes.proxy().connections();
   const double refusing = Now();
-  ASSERT_TRUE(WaitUntil([&] { return Now() >= refusing + 4; }, absl::Seconds(20), absl::Milliseconds(50)));
-  const int attempts = writes.proxy().connections() - before;
-  EXPECT_GE(attempts, 1);
-  EXPECT_LE(attempts, 40);  // Not as fast as it can.
+  ASSERT_TRUE(WaitUntil([&] { return Now() >= refusing + 8; }, absl::Seconds(20), absl::Milliseconds(50)));
+  const std::vector<double> one = Pauses(writes.proxy(), refusing), another = Pauses(waits.proxy(), refusing);
+  for (const std::vector<double>& pauses : {one, another}) {
+    ASSERT_GE(pauses.size(), 3u);   // At 2 s each there are four attempts.
+    EXPECT_LE(pauses.size(), 40u);  // 40 in 8 s is not as fast as it can.
+    EXPECT_GE(*std::max_element(pauses.begin(), pauses.end()), 0.4);
+    EXPECT_LE(*std::max_element(pauses.begin(), pauses.end()), 2 + kLoaded);
+  }
+  EXPECT_NE(one, another);  // By chance: two that break at the same time do not come back at the same time for ever.
   const double healed = Now();
   for (ActorBehindAProxy* actor : {&writes, &waits}) actor->proxy().Heal();
   EXPECT_TRUE(writes.WaitUntilItIsTrainedOn(cluster_, healed));
@@ -196,36 +222,38 @@ TEST_F(FaultRow17, HeartbeatsPassAndDataDoNotSoTheMemberIsDegraded) {
                         absl::Seconds(20), absl::Milliseconds(50)));
 }
 
-// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. Policies of some 270 kB come several
-// times a second: more than 1 Mbit/s has room for.
+// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. 56 blocks in fragments of 16 steps,
+// 64 ms: eight actors do seven of each iteration one after the other, seven do eight. Policies of some 270 kB come
+// with every iteration: more than 1 Mbit/s has room for.
 class SlowLink : public NetworkFaults {
  protected:
   explicit SlowLink(const std::string& mode)
-      : NetworkFaults({kEndless, "env.id=Latency-v0", "env.latency.step_ms=1", "rollout.num_envs=32", "ppo.epochs=1",
-                       "ppo.minibatch_size=1024", "model.hidden=[256, 256]", "sync.mode=" + mode,
-                       "rollout.steps_per_iteration=2048"}) {}
+      : NetworkFaults({kEndless, "env.id=Latency-v0", "env.latency.step_ms=1", "rollout.num_envs=224",
+                       "rollout.steps_per_iteration=3584", "ppo.epochs=1", "ppo.minibatch_size=896",
+                       "model.hidden=[256, 256]", "sync.mode=" + mode}) {}
 
-  // Puts one of eight actors behind 1 Mbit/s, which must leave `share` of the rate.
-  void ExpectShare(double share) {
+  // Puts one of eight actors behind 1 Mbit/s, which must leave 7/8 of the rate.
+  void ExpectSevenEighths() {
     ActorBehindAProxy slow(cluster_);
     std::vector<std::unique_ptr<Running>> others;
     for (int i = 0; i < 7; ++i) others.push_back(cluster_.StartActor());
     ASSERT_TRUE(cluster_.WaitForStatus([](const v1::StatusResponse& status) {
       return LiveMembers(status, "actor") == 8 && status.progress().env_steps() > 10000;
     }));
-    const auto learner_memory = [&] {
-      const auto status = cluster_.Status();
-      const v1::MemberStatus* learner = status.ok() ? FindMember(*status, "learner-0") : nullptr;
-      return learner == nullptr ? 0 : learner->report().resident_bytes();
-    };
-    const double before = BestRate(cluster_, absl::Seconds(4), 0, absl::Seconds(4));
-    const uint64_t memory_before = learner_memory();
+    const double before = BestRate(cluster_, absl::Seconds(4), 1e9, absl::Seconds(8));
+    const double learner_memory = MemoryOf(cluster_, "learner-0");
     slow.proxy().LimitRate(Direction::kBoth, 125'000);  // 1 Mbit/s.
-    EXPECT_GE(BestRate(cluster_, absl::Seconds(4), before * share, absl::Seconds(60)), before * share);
-    EXPECT_LE(slow.Metric("skein_actor_queued_batches"), kCap);
+    double most_queued = 0, rate = 0;
+    const double end = Now() + 60;
+    while (rate < before * 7 / 8 && Now() < end) {
+      rate = BestRate(cluster_, absl::Seconds(4), 0, absl::ZeroDuration());
+      most_queued = std::max(most_queued, slow.Metric("skein_actor_queued_batches"));
+    }
+    EXPECT_GE(rate, before * 7 / 8);
+    EXPECT_LE(most_queued, kCap);
     // A policy is sent when the one before has left, and those in between are left out: nothing piles up for this
     // stream.
-    EXPECT_LE(learner_memory(), memory_before + (16 << 20));
+    EXPECT_LE(MemoryOf(cluster_, "learner-0"), learner_memory + 16 * kMegabytes);
     EXPECT_FALSE(slow.process().ended());
   }
 };
@@ -235,16 +263,15 @@ class FaultRow18 : public SlowLink {
   FaultRow18() : SlowLink("async") {}
 };
 
-TEST_F(FaultRow18, OneOfEightActorsBehindASlowLinkCostsItsShareAtMost) { ExpectShare(7.0 / 8); }
+TEST_F(FaultRow18, OneOfEightActorsBehindASlowLinkCostsItsShareAtMost) { ExpectSevenEighths(); }
 
-// On policy all wait for each other. There are eight blocks for seven fast actors: one does two, one after the other,
-// and an iteration takes twice as long. With many blocks it would be 8/7.
+// On policy all wait for each other, and the others do its work.
 class FaultRow18OnPolicy : public SlowLink {
  protected:
   FaultRow18OnPolicy() : SlowLink("on_policy") {}
 };
 
-TEST_F(FaultRow18OnPolicy, TheOthersDoTheWorkOfOneBehindASlowLink) { ExpectShare(0.45); }
+TEST_F(FaultRow18OnPolicy, TheOthersDoTheWorkOfOneBehindASlowLink) { ExpectSevenEighths(); }
 
 }  // namespace
 }  // namespace skein

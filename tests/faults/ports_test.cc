@@ -55,7 +55,7 @@ TEST(FaultRow31, APortInUseEndsEachListenerAtOnce) {
     EXPECT_EQ(ended.code, 69) << program << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(absl::StrCat("port ", port, " is in use"))) << program;
     EXPECT_THAT(ended.out, Not(HasSubstr("listening"))) << program;
-    EXPECT_LT(ended.wall_time, absl::Seconds(5)) << program;  // 2 s, and room for a loaded machine.
+    EXPECT_LT(ended.wall_time, absl::Seconds(2)) << program;
   }
 }
 

@@ -9,11 +9,12 @@
 #include "gtest/gtest.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 
-ElasticRun::ElasticRun(int min_ranks, absl::Duration barrier, absl::Duration collective)
-    : cluster({"total_steps=1000000000", "checkpoint.interval_steps=100000000",
+ElasticRun::ElasticRun(int min_ranks, absl::Duration barrier, absl::Duration collective, uint64_t interval)
+    : cluster({"total_steps=1000000000", absl::StrCat("checkpoint.interval_steps=", interval),
                absl::StrCat("learner.min_ranks=", min_ranks),
                absl::StrCat("coordinator.barrier_timeout_seconds=", absl::ToDoubleSeconds(barrier)),
                absl::StrCat("learner.collective_timeout_seconds=", absl::ToDoubleSeconds(collective))}) {
@@ -55,6 +56,26 @@ double ElasticRun::Metric(const Running& rank, const std::string& name) {
     return -1;
   }
   return value;
+}
+
+void ElasticRun::SignalActors(int signal_number) const {
+  for (const auto& actor : actors) actor->Signal(signal_number);
+}
+
+void ElasticRun::ExpectEqualParameters(double before) const {
+  EXPECT_TRUE(WaitUntil([&] { return Digest(*rank_0) != before && Digest(*rank_1) != before; }, absl::Minutes(1),
+                        absl::Milliseconds(20)));
+  SignalActors(SIGSTOP);
+  double one = 0, other = 0;
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        one = Digest(*rank_0);
+        other = Digest(*rank_1);
+        return one > 0 && one == other;
+      },
+      absl::Seconds(10), absl::Milliseconds(20)))
+      << one << " and " << other;
+  SignalActors(SIGCONT);
 }
 
 void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const {

@@ -10,13 +10,14 @@
 
 namespace skein {
 
-// A run whose learner ranks come and go, and the actors that feed them. Short time-outs; 1,024 steps an iteration.
+// A run whose learner ranks come and go, and the actors that feed them. Leases of 2 s, short time-outs; 1,024 steps an
+// iteration.
 class ElasticRun {
  public:
   static constexpr uint64_t kIterationSteps = 1024;
 
-  // B, T as the table of faults calls them: of a barrier and of a collective.
-  ElasticRun(int min_ranks, absl::Duration barrier, absl::Duration collective);
+  // B, T as the table of faults calls them: of a barrier and of a collective. `interval`: steps between checkpoints.
+  ElasticRun(int min_ranks, absl::Duration barrier, absl::Duration collective, uint64_t interval = 100'000'000);
 
   // Rank 0 and 1 of two, and as many actors.
   void Start(int actors = 2);
@@ -28,6 +29,13 @@ class ElasticRun {
   v1::RunProgress Progress() const;
   // A gauge or counter that a rank shows; -1: it does not.
   static double Metric(const Running& rank, const std::string& name);
+  // Of the parameters after the last update: equal ones, equal numbers.
+  static double Digest(const Running& rank) { return Metric(rank, "skein_learner_parameters_digest"); }
+  // Waits until both ranks show other digests than `before`, stops the actors, so that both come to rest after the same
+  // update, and expects both to show the same digest then.
+  void ExpectEqualParameters(double before = 0) const;
+  // SIGSTOP, SIGCONT. Without data ranks meet once a second and update nothing.
+  void SignalActors(int signal_number) const;
 
   // Asks the ranks to stop and expects a checkpoint whose books are closed and have every step that was trained on.
   void StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const;

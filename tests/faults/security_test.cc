@@ -173,6 +173,153 @@ TEST(FaultRow26, RolesTrainWithTheirCertificatesAndStrangersDoNot) {
   EXPECT_EQ(status.code, 0) << status.err;  // With the client's certificate, from the environment.
 }
 
+// What the calls of a member end with if they come from somebody with these credentials, who knows its living lease.
+std::vector<absl::Status> CallAs(SecuredCluster* run, const v1::MemberStatus& member, const Credentials& credentials) {
+  const auto stub = v1::Coordinator::NewStub(OpenChannel(run->cluster().address(), credentials));
+  grpc::ClientContext beating, leaving, arriving;
+  for (grpc::ClientContext* context : {&beating, &leaving, &arriving}) SetDeadline(context);
+  v1::HeartbeatRequest beat;
+  beat.set_member_id(member.member_id());
+  beat.set_generation(member.generation());
+  beat.mutable_progress()->set_state(v1::RUN_STATE_FAILED);
+  v1::HeartbeatResponse beaten;
+  v1::LeaveRequest leave;
+  leave.set_member_id(member.member_id());
+  leave.set_generation(member.generation());
+  v1::LeaveResponse left;
+  v1::BarrierRequest arrive;
+  arrive.set_member_id(member.member_id());
+  arrive.set_member_generation(member.generation());
+  arrive.set_name("start");
+  arrive.set_barrier_generation(1);
+  v1::BarrierResponse arrived;
+  return {FromGrpc(stub->Heartbeat(&beating, beat, &beaten)), FromGrpc(stub->Leave(&leaving, leave, &left)),
+          FromGrpc(stub->ArriveAtBarrier(&arriving, arrive, &arrived))};
+}
+
+TEST(FaultRow26, ALivingLeaseIsOfNoUseWithAnotherCertificate) {
+  SecuredCluster run(true);
+  ASSERT_TRUE(run.Trains());
+  const auto before = run.cluster().Status();
+  ASSERT_TRUE(before.ok());
+  const auto ca_text = ReadFile(run.credentials().path() + "/ca.crt");
+  const auto ca_key = ReadFile(run.credentials().path() + "/ca.key");
+  ASSERT_TRUE(ca_text.ok() && ca_key.ok());
+  // Of this run's CA, with all roles.
+  const auto made = CertificateAuthority({*ca_key, *ca_text})
+                        .Issue({.common_name = "stranger", .names = {kActorName, kLearnerName, kClientName}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto actors = LoadCredentials(run.credentials().Of("actor"));
+  const auto learners = LoadCredentials(run.credentials().Of("learner"));
+  ASSERT_TRUE(actors.ok() && learners.ok());
+  for (const v1::MemberStatus& member : before->members()) {
+    const Credentials& others = member.role() == "actor" ? *learners : *actors;
+    const Credentials stranger{made->certificate_pem, made->key_pem, *ca_text, run.credentials().token()};
+    for (const Credentials& credentials : {others, stranger}) {
+      for (const absl::Status& end : CallAs(&run, member, credentials)) {
+        EXPECT_TRUE(absl::IsPermissionDenied(end)) << member.member_id() << ": " << end;
+      }
+    }
+  }
+  ExpectUntouched(&run, *before);
+  const auto after = run.cluster().Status();
+  ASSERT_TRUE(after.ok());
+  EXPECT_EQ(after->state(), v1::RUN_STATE_TRAINING);
+  for (int i = 0; i < after->members_size(); ++i) {
+    EXPECT_EQ(after->members(i).generation(), before->members(i).generation());
+  }
+  EXPECT_THAT(run.cluster().coordinator().Output(), HasSubstr("joined with another certificate"));
+}
+
+TEST(FaultRow26, ACertificateDoesWhatItsRoleNeedsAndNothingElse) {
+  SecuredCluster run(true);
+  ASSERT_TRUE(run.Trains());
+  const auto before = run.cluster().Status();
+  ASSERT_TRUE(before.ok());
+  const auto drain = [&](const std::string& role) {
+    const auto credentials = LoadCredentials(run.credentials().Of(role));
+    const auto stub = v1::Coordinator::NewStub(OpenChannel(run.cluster().address(), *credentials));
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::DrainRequest request;
+    for (const v1::MemberStatus& member : before->members()) {
+      if (member.role() == "actor") request.set_member_id(member.member_id());
+    }
+    v1::DrainResponse response;
+    return FromGrpc(stub->Drain(&context, request, &response));
+  };
+  for (const char* role : {"actor", "learner"}) EXPECT_TRUE(absl::IsPermissionDenied(drain(role))) << role;
+  const auto join = [&](const std::string& role, v1::Role as) {
+    const auto credentials = LoadCredentials(run.credentials().Of(role));
+    const auto stub = v1::Coordinator::NewStub(OpenChannel(run.cluster().address(), *credentials));
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::JoinRequest request;
+    request.set_protocol_major(kProtocolMajor);
+    request.set_role(as);
+    request.set_rank(1);
+    request.set_ranks(2);
+    request.set_data_address("127.0.0.1:1");
+    v1::JoinResponse response;
+    return FromGrpc(stub->Join(&context, request, &response));
+  };
+  EXPECT_TRUE(absl::IsPermissionDenied(join("actor", v1::ROLE_LEARNER)));
+  EXPECT_TRUE(absl::IsPermissionDenied(join("learner", v1::ROLE_ACTOR)));
+  EXPECT_TRUE(absl::IsPermissionDenied(join("client", v1::ROLE_ACTOR)));
+  // The learner's port is for actors.
+  const auto credentials = LoadCredentials(run.credentials().Of("client"));
+  const auto learner = v1::Learner::NewStub(OpenChannel(run.cluster().learner_address(), *credentials));
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto subscribe = learner->SubscribePolicy(&context, {});
+  v1::PolicySnapshot snapshot;
+  EXPECT_FALSE(subscribe->Read(&snapshot));
+  EXPECT_EQ(subscribe->Finish().error_code(), grpc::PERMISSION_DENIED);
+  ExpectUntouched(&run, *before);
+}
+
+TEST(FaultRow26, WhoHasNotJoinedIsSentAwayByTheLearner) {
+  SecuredCluster run(false);
+  ASSERT_TRUE(run.Trains());
+  const auto before = run.cluster().Status();
+  ASSERT_TRUE(before.ok());
+  const auto learner = v1::Learner::NewStub(OpenChannel(run.cluster().learner_address()));
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto collect = learner->Collect(&context);
+  v1::CollectRequest request;
+  v1::Hello& hello = *request.mutable_hello();
+  hello.set_protocol_major(kProtocolMajor);
+  hello.set_run_id("run");
+  hello.set_actor_id("actor-1000");
+  hello.set_generation(1);
+  v1::EnvSpecInfo& spec = *hello.mutable_env_spec();
+  spec.set_env_id("CartPole-v1");
+  spec.set_obs_size(4);
+  spec.set_action_size(2);
+  spec.set_discrete(true);
+  spec.set_num_agents(1);
+  // And it says that it was the run's actor before.
+  for (const v1::MemberStatus& member : before->members()) {
+    if (member.role() != "actor") continue;
+    hello.set_previous_actor_id(member.member_id());
+    hello.set_previous_generation(member.generation());
+  }
+  ASSERT_TRUE(collect->Write(request));
+  v1::CollectResponse response;
+  ASSERT_TRUE(collect->Read(&response));
+  EXPECT_TRUE(response.has_welcome());
+  while (collect->Read(&response)) {
+  }
+  EXPECT_EQ(collect->Finish().error_code(), grpc::ABORTED);
+  ExpectUntouched(&run, *before);
+  const auto after = run.cluster().Status();
+  ASSERT_TRUE(after.ok());
+  EXPECT_EQ(after->progress().account().lost(), 0u);
+  EXPECT_THAT(run.Output(), AllOf(HasSubstr("actor-1000 (generation 1) is not a member of the run"),
+                                  Not(HasSubstr("joining again"))));
+}
+
 TEST(FaultRow26, HttpsIsForThoseWithTheToken) {
   SecuredCluster run(true);
   ASSERT_TRUE(run.Trains());

@@ -59,7 +59,16 @@ size_t ResidentBytes(int pid) {
   return resident * 4096;
 }
 
-Stranger::Stranger(const std::string& learner_address) : channel_(OpenLimitless(learner_address)) {}
+Stranger::Stranger(const std::string& learner_address, const std::string& coordinator_address)
+    : channel_(OpenLimitless(learner_address)) {
+  if (coordinator_address.empty()) return;
+  CoordinatorClient::Options options;
+  options.address = coordinator_address;
+  options.join.set_role(v1::ROLE_ACTOR);
+  auto joined = CoordinatorClient::Join(options);
+  EXPECT_TRUE(joined.ok()) << joined.status();
+  if (joined.ok()) member_ = *std::move(joined);
+}
 
 Stranger::~Stranger() { Leave(); }
 
@@ -75,8 +84,8 @@ v1::CollectRequest Stranger::Hello(uint64_t generation) const {
   hello.set_protocol_major(kProtocolMajor);
   hello.set_protocol_minor(kProtocolMinor);
   hello.set_run_id("run");
-  hello.set_actor_id("stranger");
-  hello.set_generation(generation);
+  hello.set_actor_id(member_ == nullptr ? "stranger" : member_->membership().member_id);
+  hello.set_generation(generation + (member_ == nullptr ? 0 : member_->membership().generation));
   v1::EnvSpecInfo& spec = *hello.mutable_env_spec();
   spec.set_env_id("CartPole-v1");
   spec.set_obs_size(4);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/coordinator_client.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -30,10 +31,12 @@ size_t ResidentBytes(int pid);
 // ends after a minute.
 class Stranger {
  public:
-  explicit Stranger(const std::string& learner_address);
+  // With a coordinator it joins there as an actor, and is a member while it lives; without one the learner sends it
+  // away once it has asked.
+  explicit Stranger(const std::string& learner_address, const std::string& coordinator_address = "");
   ~Stranger();
 
-  // The hello that a learner of `Cluster` welcomes. It asks for no tickets.
+  // The hello that a learner of `Cluster` welcomes, for its life of that number, from 1. It asks for no tickets.
   v1::CollectRequest Hello(uint64_t generation) const;
   // Begins a stream; one that is open already breaks. What Send and SendBytes could not send, the stream's end tells
   // why.
@@ -50,6 +53,7 @@ class Stranger {
   void Leave();
 
   using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CollectResponse>;
+  std::unique_ptr<CoordinatorClient> member_;
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<Stream> stream_;

@@ -24,6 +24,7 @@ assert os.environ["SKEIN_FAULT_SEED"] == "7", os.environ["SKEIN_FAULT_SEED"]
 wanted = arguments["gtest_filter"].split(":")
 if results is None:
     sys.exit(139)
+print("seed", os.environ["SKEIN_FAULT_SEED"] + ": full", os.environ["SKEIN_FAULT_FULL"])
 suites = {{}}
 for name in wanted:
     case = {{"name": name.split(".")[1], "result": "COMPLETED", "time": "0.5s"}}
@@ -63,6 +64,9 @@ class VerdictsTest(unittest.TestCase):
         code, verdicts = self.run_script("--rows", "1,18")
         self.assertEqual((code, verdicts), (0, {1: "pass", 18: "pass"}))
         self.assertIn("2 of 2 rows pass, seed 7", self.output)
+        self.assertIn("\n      seed 7: full 0\n", self.output)
+        self.run_script("--rows", "1", "--full")
+        self.assertIn("\n      seed 7: full 1\n", self.output)
 
     def test_one_failure_fails_the_row_and_the_run(self):
         self.add("one_test", "FaultRow01.\n  A\n  B\nFaultRow02.\n  C", {"FaultRow01.B": {"failures": [{}]}})
@@ -73,11 +77,15 @@ class VerdictsTest(unittest.TestCase):
         self.add("one_test", "FaultRow01.\n  A", None)
         self.assertEqual(self.run_script("--rows", "1"), (1, {1: "fail"}))
 
-    def test_what_is_missing_or_skipped_has_not_passed(self):
+    def test_what_is_missing_or_skipped_in_part_has_not_passed(self):
         self.add("one_test", "FaultRow01.\n  A\nFaultRow02.\n  B\n  C",
                  {"FaultRow01.A": {"result": "SKIPPED"}, "FaultRow02.B": {"result": "SKIPPED"}})
         code, verdicts = self.run_script("--rows", "1-3")
-        self.assertEqual((code, verdicts), (1, {1: "skipped", 2: "pass", 3: "missing"}))
+        self.assertEqual((code, verdicts), (1, {1: "skipped", 2: "skipped", 3: "missing"}))
+        self.assertIn("\n      skipped: FaultRow02.B\n", self.output)
+        self.assertNotIn("skipped: FaultRow02.C", self.output)
+        self.assertEqual(self.run_script("--rows", "1,2", "--allow-skipped")[0], 0)
+        self.assertEqual(self.run_script("--rows", "1,3", "--allow-skipped")[0], 1)
 
     def test_all_rows_of_the_document_are_there_and_a_quick_run_leaves_some_out(self):
         code, verdicts = self.run_script()

@@ -15,7 +15,6 @@
 #include <deque>
 #include <iostream>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -244,9 +243,11 @@ int FaultProxy::open_connections() const {
   return open_connections_;
 }
 
-int FaultProxy::connections() const {
+int FaultProxy::connections() const { return static_cast<int>(connection_times().size()); }
+
+std::vector<absl::Duration> FaultProxy::connection_times() const {
   absl::MutexLock lock(&mu_);
-  return connections_;
+  return connection_times_;
 }
 
 uint64_t FaultProxy::bytes_to_server() const {
@@ -260,7 +261,7 @@ void FaultProxy::Accept(bool refuse) {
   std::string upstream;
   {
     absl::MutexLock lock(&mu_);
-    ++connections_;
+    connection_times_.push_back(MonotonicNow());
     upstream = upstream_;
   }
   const int server = refuse ? -1 : ConnectUpstream(upstream);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -48,6 +49,8 @@ class FaultProxy {
 
   int open_connections() const;
   int connections() const;  // Accepted since the beginning.
+  // When each of them was, by MonotonicNow().
+  std::vector<absl::Duration> connection_times() const;
   // Passed on to the server since the beginning.
   uint64_t bytes_to_server() const;
 
@@ -81,7 +84,7 @@ class FaultProxy {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   int changes_ ABSL_GUARDED_BY(mu_) = 0, adopted_ ABSL_GUARDED_BY(mu_) = 0;  // Counts; the thread has seen so many.
   int open_connections_ ABSL_GUARDED_BY(mu_) = 0;
-  int connections_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<absl::Duration> connection_times_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_to_server_ ABSL_GUARDED_BY(mu_) = 0;
   std::thread thread_;
 };
