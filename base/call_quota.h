@@ -18,7 +18,7 @@ namespace skein {
 class CallQuota {
  public:
   struct Options {
-    double per_second = 1000;  // A member makes a few; many times that when it waits at barriers of small iterations.
+    double per_second = 1000;  // A member makes a few.
     double burst = 5000;
     size_t clients = 4096;
   };

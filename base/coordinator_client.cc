@@ -306,7 +306,17 @@ class CoordinatorClientImpl : public CoordinatorClient {
       options_.on_run_state(response.run_state());
     }
     if (response.drain() && !std::exchange(drain_, true) && options_.on_drain) options_.on_drain();
+    if (options_.wants_status && options_.wants_status()) AskForStatus();
     return absl::OkStatus();
+  }
+
+  // One that does not come now is asked for after the next heartbeat.
+  void AskForStatus() {
+    const absl::Duration asked = MonotonicNow();
+    v1::StatusResponse response;
+    const absl::Status status =
+        Call(call_timeout_, [&](auto* stub, auto* context) { return stub->GetStatus(context, {}, &response); });
+    if (status.ok()) options_.on_status(response, asked);
   }
 
   absl::Status Rejoin(const absl::Status& why) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +19,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_interceptor.h"
+#include "openssl/evp.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -131,11 +133,15 @@ class TokenSenderFactory final : public grpc::experimental::ClientInterceptorFac
 // One line a place in gRPC's sources: there are not many.
 class GrpcLog {
  public:
+  // Not `shown`: nothing is logged.
+  explicit GrpcLog(bool shown) : shown_(shown) {}
+
   void Write(const gpr_log_func_args& line) ABSL_LOCKS_EXCLUDED(mu_) {
     if (absl::StartsWith(line.message, kNotTaken)) {
       took_no_connection = true;
       return;
     }
+    if (!shown_) return;
     const absl::string_view path(line.file);
     const std::string place = absl::StrCat(path.substr(path.rfind('/') + 1), ":", line.line);
     RareLog* rare = nullptr;
@@ -152,6 +158,7 @@ class GrpcLog {
   }
 
  private:
+  const bool shown_;
   absl::Mutex mu_;
   std::map<std::string, RareLog> places_ ABSL_GUARDED_BY(mu_);
 };
@@ -188,9 +195,25 @@ absl::Status CheckCertificateName(const grpc::ServerContextBase& context, const 
   return absl::PermissionDeniedError(absl::StrCat("the caller's certificate is not for ", name));
 }
 
+std::string CertificateDigest(const grpc::ServerContextBase& context) {
+  const auto connection = context.auth_context();
+  if (connection == nullptr) return "";
+  const auto certificates = connection->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (certificates.empty()) return "";
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  EVP_Digest(certificates.front().data(), certificates.front().size(), digest, &size, EVP_sha256(), nullptr);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), size});
+}
+
 void RouteGrpcLog() {
-  static GrpcLog* const log = new GrpcLog;
+  static GrpcLog* log = nullptr;
   static const bool routed = [] {
+    // TookNoConnection() needs gRPC's errors also where GRPC_VERBOSITY wants none: they are not shown then.
+    gpr_log_verbosity_init();
+    const bool shown = gpr_should_log(GPR_LOG_SEVERITY_ERROR) != 0;
+    if (!shown) gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+    log = new GrpcLog(shown);
     gpr_set_log_function([](gpr_log_func_args* line) { log->Write(*line); });
     return true;
   }();

@@ -28,6 +28,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Cre
 // with the token is as good. PermissionDenied.
 absl::Status CheckCertificateName(const grpc::ServerContextBase& context, const std::string& name);
 
+// Tells one caller's certificate from another: its SHA-256 in hex. Empty if the call came without TLS.
+std::string CertificateDigest(const grpc::ServerContextBase& context);
+
 // Sends gRPC's own log lines to ours, each place in its sources at most once in ten seconds.
 void RouteGrpcLog();
 

@@ -17,15 +17,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/grpc_credentials.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/impl/server_initializer.h"
 #include "grpcpp/impl/service_type.h"
-#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
@@ -36,7 +33,6 @@ constexpr int kMostConnections = 32'000;
 constexpr int kSpareFiles = 64;  // For logs, checkpoints, other sockets.
 constexpr int kUnsentTimeoutMillis = 5'000;
 constexpr int kOutOfFilesMillis = 100;
-constexpr absl::Duration kLogPeriod = absl::Seconds(10);
 
 // Takes as many files as the system lets this process have; how many connections that is.
 int MostFiles() {
@@ -187,7 +183,7 @@ void GrpcListener::AcceptAll() {
     newcomers.AppendTo(&polled);
     if (poll(polled.data(), polled.size(), newcomers.TimeoutMillis(MonotonicNow())) < 0) continue;  // Interrupted.
     if (polled[0].revents != 0) return;
-    newcomers.Serve(&polled[1 + sockets_.size()], MonotonicNow());
+    newcomers.Serve(polled.data() + 1 + sockets_.size(), MonotonicNow());
     bool any = true;
     for (size_t i = 1; i <= sockets_.size(); ++i) {
       if (polled[i].revents != 0) any = AcceptOne(polled[i].fd, &newcomers) && any;
@@ -201,11 +197,7 @@ bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers) {
   if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   if (fd >= most_files_) {
     close(fd);
-    const absl::Time now = absl::Now();
-    if (now - logged_ > kLogPeriod) {
-      logged_ = now;
-      spdlog::warn("port {}: more than {} connections, closed one", port_, most_files_);
-    }
+    too_many_.Warn(absl::StrCat("port ", port_, ": more than ", most_files_, " connections, closed one"));
     return true;
   }
   newcomers->Add(listener, fd, MonotonicNow());

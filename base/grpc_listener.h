@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "base/first_bytes.h"
 #include "base/host_port.h"
+#include "base/rare_log.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 
@@ -47,7 +47,7 @@ class GrpcListener {
   int stop_ = -1;  // An eventfd.
   int most_files_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  absl::Time logged_ = absl::InfinitePast();  // Of thread_.
+  RareLog too_many_;
   std::thread thread_;
 };
 

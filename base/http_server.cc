@@ -3,88 +3,237 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
+#include <deque>
 #include <map>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "base/call_authorization.h"
+#include "base/clock.h"
 #include "base/host_port.h"
 #include "base/rare_log.h"
+#include "base/timed_socket.h"
 #include "base/tls_pem.h"
 #include "httplib.h"
+#include "openssl/ssl.h"
 #include "prometheus/text_serializer.h"
 
 namespace skein {
 namespace {
 
-constexpr size_t kThreads = 4;
-constexpr int kTimeoutSeconds = 5;
+// Threads are made as they are needed, and stay.
+constexpr size_t kMostConnections = 32;
+constexpr size_t kMostRequestBytes = size_t{64} << 10;
+constexpr absl::Duration kRequestTime = absl::Seconds(5);
+constexpr absl::Duration kAnswerTime = absl::Seconds(10);
 
-// Whether the connection that this thread serves has made a request: what does not speak HTTP, or TLS, never does.
-thread_local bool asked = false;
-
-class ConnectionQueue final : public httplib::ThreadPool {
+// The connections that are served at a time. No client can hold the others up by being slow: where one comes too many,
+// the oldest is ended.
+class ConnectionQueue final : public httplib::TaskQueue {
  public:
-  ConnectionQueue(int port, RareLog* log) : ThreadPool(kThreads), port_(port), log_(log) {}
-  void enqueue(std::function<void()> serve_connection) override {
-    ThreadPool::enqueue([this, serve = std::move(serve_connection)] {
-      asked = false;
-      serve();
-      if (!asked) log_->Warn(absl::StrCat("port ", port_, ": closed a connection that made no HTTP request"));
-    });
+  // On the library's thread, which accepts connections.
+  void enqueue(std::function<void()> serve) override ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    waiting_.push_back(std::move(serve));
+    if (waiting_.size() > idle_ && threads_.size() < kMostConnections) {
+      ++idle_;
+      threads_.emplace_back([this] { Run(); });
+    }
+    MakeRoom();
+  }
+
+  // On the same thread, once. Requests that are not here yet come too late; answers are given.
+  void shutdown() override ABSL_LOCKS_EXCLUDED(mu_) {
+    {
+      absl::MutexLock lock(&mu_);
+      stopping_ = true;
+      for (const int descriptor : served_) ::shutdown(descriptor, SHUT_RD);
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Around the service of a connection, before it is closed.
+  void Begin(int descriptor) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    served_.push_back(descriptor);
+    if (stopping_) ::shutdown(descriptor, SHUT_RD);
+    MakeRoom();
+  }
+  void End(int descriptor) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    const auto found = std::find(served_.begin(), served_.end(), descriptor);
+    if (found != served_.end()) {
+      served_.erase(found);
+    } else {
+      --ending_;
+    }
   }
 
  private:
-  const int port_;
-  RareLog* const log_;
+  void Run() ABSL_LOCKS_EXCLUDED(mu_) {
+    while (true) {
+      std::function<void()> serve;
+      {
+        absl::MutexLock lock(&mu_);
+        mu_.Await(absl::Condition(this, &ConnectionQueue::HasWork));
+        if (waiting_.empty()) return;
+        --idle_;
+        serve = std::move(waiting_.front());
+        waiting_.pop_front();
+      }
+      serve();
+      absl::MutexLock lock(&mu_);
+      ++idle_;
+    }
+  }
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || !waiting_.empty(); }
+  // Ends as many as wait for a thread and will get none by themselves.
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (; waiting_.size() > idle_ + ending_ && !served_.empty(); served_.pop_front(), ++ending_) {
+      ::shutdown(served_.front(), SHUT_RDWR);
+    }
+  }
+
+  std::vector<std::thread> threads_;  // Of the library's thread.
+  absl::Mutex mu_;
+  std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mu_);
+  std::deque<int> served_ ABSL_GUARDED_BY(mu_);  // Oldest first, without
+  size_t ending_ ABSL_GUARDED_BY(mu_) = 0;       // those that were ended and are not closed yet.
+  size_t idle_ ABSL_GUARDED_BY(mu_) = 0;         // Threads that serve none.
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
+
+// A TimedSocket as the library reads and writes.
+class RequestStream final : public httplib::Stream {
+ public:
+  explicit RequestStream(TimedSocket* socket) : socket_(socket) {}
+
+  bool is_readable() const override { return true; }  // They wait.
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    if (next_ == end_) {
+      if (taken_ >= kMostRequestBytes) return -1;
+      const ssize_t got = socket_->Read(buffer_.data(), buffer_.size());
+      if (got <= 0) return got;
+      next_ = 0;
+      end_ = static_cast<size_t>(got);
+      taken_ += end_;
+    }
+    size = std::min(size, end_ - next_);
+    std::copy_n(buffer_.begin() + static_cast<ptrdiff_t>(next_), size, to);
+    next_ += size;
+    return static_cast<ssize_t>(size);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    return socket_->Write(from, size) ? static_cast<ssize_t>(size) : -1;
+  }
+  // Nobody asks.
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+ private:
+  TimedSocket* const socket_;
+  std::array<char, 4096> buffer_;
+  size_t next_ = 0, end_ = 0;  // Of what is in the buffer.
+  size_t taken_ = 0;
+};
+
+struct FreeTlsContext {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+using TlsContext = std::unique_ptr<SSL_CTX, FreeTlsContext>;
+
+// The library's server, but each connection has so much time in all. The library's own timeouts are for each read and
+// write: a client that sends a byte a second would keep its thread for ever.
+class TimedServer final : public httplib::Server {
+ public:
+  // `tls`: nullptr for none. `on_stranger` is told of each connection that made no request, on its thread.
+  TimedServer(TlsContext tls, std::function<void()> on_stranger)
+      : tls_(std::move(tls)), on_stranger_(std::move(on_stranger)) {
+    // The library makes its queue once it runs.
+    new_task_queue = [this] {
+      queue_ = new ConnectionQueue;
+      running_.Notify();
+      return queue_;
+    };
+  }
+
+  // The library has it at 5: a few clients at once would make others' kernels try again after a second and more.
+  // REQUIRES: it is bound.
+  void RaiseBacklog() { ::listen(svr_sock_, SOMAXCONN); }
+  void WaitUntilRunning() const { running_.WaitForNotification(); }
+
+ private:
+  bool process_and_close_socket(socket_t descriptor) override {
+    queue_->Begin(descriptor);
+    TimedSocket socket(descriptor, tls_.get(), MonotonicNow() + kRequestTime);
+    bool asked = false, closed = false;
+    if (socket.Open()) {
+      RequestStream stream(&socket);
+      process_request(stream, /*close_connection=*/true, closed, [&](httplib::Request& request) {
+        asked = true;
+        request.ssl = socket.ssl();
+        socket.set_deadline(MonotonicNow() + kAnswerTime);
+      });
+    }
+    if (!asked) on_stranger_();
+    queue_->End(descriptor);  // Before it is closed: another may have its number then.
+    return asked;
+  }
+
+  const TlsContext tls_;
+  const std::function<void()> on_stranger_;
+  ConnectionQueue* queue_ = nullptr;  // The library's, while it runs.
+  absl::Notification running_;
+};
+
+TlsContext MakeTlsContext(const Credentials& credentials) {
+  TlsContext context(SSL_CTX_new(TLS_server_method()));
+  if (context != nullptr && !SetUpTlsServer(credentials, context.get())) context.reset();
+  return context;
+}
 
 bool IsHealth(const std::string& path) { return path == "/healthz" || path == "/readyz"; }
 
 class HttplibServer : public HttpServer {
  public:
-  explicit HttplibServer(const Credentials& credentials) : credentials_(credentials) {
-    if (credentials.has_tls()) {
-      server_ = std::make_unique<httplib::SSLServer>(
-          [this](SSL_CTX& context) { return SetUpTlsServer(credentials_, &context); });
-    } else {
-      server_ = std::make_unique<httplib::Server>();
-    }
-  }
+  explicit HttplibServer(const Credentials& credentials) : credentials_(credentials) {}
 
   ~HttplibServer() override {
     if (!listener_.joinable()) return;
-    running_.WaitForNotification();  // Before that, stop() does nothing.
+    server_->WaitUntilRunning();  // Before that, stop() does nothing.
     server_->stop();
     listener_.join();  // After the server's threads, and with them all handlers.
   }
 
   absl::Status Start(const std::string& address) {
     if (absl::Status allowed = CheckExposure(address, credentials_); !allowed.ok()) return allowed;
-    if (!server_->is_valid()) return absl::InvalidArgumentError("the TLS certificate and key cannot be used for HTTPS");
+    TlsContext tls;
+    if (credentials_.has_tls()) {
+      tls = MakeTlsContext(credentials_);
+      if (tls == nullptr) return absl::InvalidArgumentError("the TLS certificate and key cannot be used for HTTPS");
+    }
     const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
     if (absl::Status can_listen = CheckCanListen(*parsed); !can_listen.ok()) return can_listen;
-    // The library makes its queue once it runs.
-    server_->new_task_queue = [this] {
-      running_.Notify();
-      return new ConnectionQueue(port_, &strangers_);
-    };
-    server_->set_keep_alive_max_count(1);
-    server_->set_keep_alive_timeout(1);  // How long a client that says nothing can delay the end.
-    server_->set_read_timeout(kTimeoutSeconds);
-    server_->set_write_timeout(kTimeoutSeconds);
+    server_ = std::make_unique<TimedServer>(std::move(tls), [this] {
+      strangers_.Warn(absl::StrCat("port ", port_, ": closed a connection that made no HTTP request"));
+    });
     // Not SO_REUSEPORT, which the library would set: two servers on one port must be an error.
     server_->set_socket_options([](int fd) {
       const int yes = 1;
       setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
     server_->set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& answer) {
-      asked = true;
       Response response = Allows(request) ? Respond(request.method, request.path) : Refusal();
       answer.status = response.status;
       if (response.status == 405) answer.set_header("Allow", "GET");
@@ -98,6 +247,7 @@ class HttplibServer : public HttpServer {
     if (port_ <= 0 || (parsed->port != 0 && !server_->bind_to_port(host, port_))) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
     }
+    server_->RaiseBacklog();
     listener_ = std::thread([this] { server_->listen_after_bind(); });
     return absl::OkStatus();
   }
@@ -142,9 +292,8 @@ class HttplibServer : public HttpServer {
   }
 
   const Credentials credentials_;
-  std::unique_ptr<httplib::Server> server_;
   RareLog strangers_;
-  absl::Notification running_;
+  std::unique_ptr<TimedServer> server_;
   std::thread listener_;
   int port_ = 0;
   absl::Mutex mu_;

@@ -19,4 +19,10 @@ inline std::string Printable(std::string text) {
   return text;
 }
 
+// The beginning of it, for a message or a line of a log.
+inline std::string Excerpt(const std::string& text) {
+  constexpr size_t kShown = 64;
+  return Printable(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "");
+}
+
 }  // namespace skein

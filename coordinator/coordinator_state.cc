@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/grpc_transport.h"
+#include "base/printable.h"
 
 namespace skein {
 namespace {
@@ -29,7 +30,7 @@ absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id
   }
   if (!request.run_id().empty() && request.run_id() != run_id) {
     return absl::FailedPreconditionError(
-        absl::StrCat("it serves run ", run_id, ", this member belongs to run ", request.run_id()));
+        absl::StrCat("it serves run ", run_id, ", this member belongs to run ", Excerpt(request.run_id())));
   }
   if (request.role() == v1::ROLE_LEARNER && request.data_address().empty()) {
     return absl::InvalidArgumentError("a learner must give the data_address of its Learner service");
@@ -136,10 +137,12 @@ void CoordinatorState::AddRecords(Effects* effects) {
 }
 
 absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& request, MonotonicTime now,
-                                                        Effects* effects) {
+                                                        Effects* effects, const std::string& certificate) {
   Tick(now, effects);
   if (absl::Status status = CheckJoin(request, options_.run_id); !status.ok()) return status;
-  absl::StatusOr<const Member*> joined = membership_.Join(MemberOf(request), now);
+  Member asked = MemberOf(request);
+  asked.certificate = certificate;
+  absl::StatusOr<const Member*> joined = membership_.Join(std::move(asked), now);
   if (!joined.ok()) return joined.status();
   const Member& member = **joined;
   ++joins_;

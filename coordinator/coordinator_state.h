@@ -54,10 +54,16 @@ class CoordinatorState {
   // The record that a successor takes its epoch from; to be kept before the first event.
   StateChange RunChange() const;
 
-  // Addresses are complete already. FailedPrecondition: protocol major, run id or number of ranks differs (names both).
-  // AlreadyExists: a learner with that rank is alive. InvalidArgument: no role, a learner without data_address or with
-  // a rank that there is not.
-  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request, MonotonicTime now, Effects* effects);
+  // Addresses are complete already; `certificate` is the caller's (Membership::CheckCaller). FailedPrecondition:
+  // protocol major, run id or number of ranks differs (names both). AlreadyExists: a learner with that rank is alive.
+  // InvalidArgument: no role, a learner without data_address or with a rank that there is not.
+  absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request, MonotonicTime now, Effects* effects,
+                                        const std::string& certificate = "");
+
+  // To be asked before each of the calls below that a member makes. As Membership::CheckCaller().
+  absl::Status CheckCaller(const std::string& member_id, uint64_t generation, const std::string& certificate) const {
+    return membership_.CheckCaller(member_id, generation, certificate);
+  }
 
   // NotFound: not a member. FailedPrecondition: stale generation.
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request, MonotonicTime now,

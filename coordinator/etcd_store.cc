@@ -18,6 +18,19 @@ constexpr absl::Duration kAskAgain = absl::Milliseconds(250);
 // besides is for clocks that do not run alike.
 constexpr double kMargin = 0.05;
 
+etcdserverpb::RequestOp Put(const std::string& key, const std::string& value) {
+  etcdserverpb::RequestOp operation;
+  operation.mutable_request_put()->set_key(key);
+  operation.mutable_request_put()->set_value(value);
+  return operation;
+}
+
+etcdserverpb::RequestOp Delete(const std::string& key) {
+  etcdserverpb::RequestOp operation;
+  operation.mutable_request_delete_range()->set_key(key);
+  return operation;
+}
+
 }  // namespace
 
 EtcdStore::EtcdStore(Options options)
@@ -158,34 +171,47 @@ absl::StatusOr<std::map<std::string, std::string>> EtcdStore::Load() {
 }
 
 absl::Status EtcdStore::Write(const std::vector<StateChange>& changes) {
-  for (size_t at = 0; at < changes.size(); at += kMostOperations) {
-    const size_t count = std::min(kMostOperations, changes.size() - at);
-    if (absl::Status s = WriteSome(changes.data() + at, changes.data() + at + count); !s.ok()) return s;
+  std::vector<etcdserverpb::RequestOp> operations;
+  for (const StateChange& change : changes) {
+    operations.push_back(change.value ? Put(folder_ + change.key, *change.value) : Delete(folder_ + change.key));
   }
-  return absl::OkStatus();
+  return Do(operations);
 }
 
-absl::Status EtcdStore::WriteSome(const StateChange* begin, const StateChange* end) {
-  etcdserverpb::TxnRequest request;
-  etcdserverpb::Compare* still = request.add_compare();
-  still->set_target(etcdserverpb::Compare::CREATE);
-  still->set_key(key_);
-  still->set_create_revision(create_revision_);
-  for (const StateChange* change = begin; change != end; ++change) {
-    if (change->value) {
-      etcdserverpb::PutRequest* put = request.add_success()->mutable_request_put();
-      put->set_key(folder_ + change->key);
-      put->set_value(*change->value);
-    } else {
-      request.add_success()->mutable_request_delete_range()->set_key(folder_ + change->key);
-    }
+absl::StatusOr<std::string> EtcdStore::SetAside(const std::string& name) {
+  const std::string aside = absl::StrCat(options_.etcd.prefix, "/aside/", name, "/");
+  const auto records = Load();
+  if (!records.ok()) return records.status();
+  const auto before = client_.ReadPrefix(aside);
+  if (!before.ok()) return before.status();
+  std::vector<etcdserverpb::RequestOp> operations;
+  for (const etcdserverpb::KeyValue& pair : before->kvs()) {
+    if (records->count(pair.key().substr(aside.size())) == 0) operations.push_back(Delete(pair.key()));
   }
-  const auto done = client_.Transact(request);
-  if (!done.ok()) return done.status();
-  if (done->succeeded()) return absl::OkStatus();
-  const absl::Status why = absl::AbortedError("another coordinator is the primary now");
-  Lose(why);
-  return why;
+  for (const auto& [key, value] : *records) operations.push_back(Put(aside + key, value));
+  for (const auto& [key, value] : *records) operations.push_back(Delete(folder_ + key));
+  if (absl::Status status = Do(operations); !status.ok()) return status;
+  return aside;
+}
+
+absl::Status EtcdStore::Do(const std::vector<etcdserverpb::RequestOp>& operations) {
+  for (size_t at = 0; at < operations.size(); at += kMostOperations) {
+    etcdserverpb::TxnRequest request;
+    etcdserverpb::Compare* still = request.add_compare();
+    still->set_target(etcdserverpb::Compare::CREATE);
+    still->set_key(key_);
+    still->set_create_revision(create_revision_);
+    const size_t end = std::min(at + kMostOperations, operations.size());
+    request.mutable_success()->Add(operations.begin() + static_cast<ptrdiff_t>(at),
+                                   operations.begin() + static_cast<ptrdiff_t>(end));
+    const auto done = client_.Transact(request);
+    if (!done.ok()) return done.status();
+    if (done->succeeded()) continue;
+    const absl::Status why = absl::AbortedError("another coordinator is the primary now");
+    Lose(why);
+    return why;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace skein

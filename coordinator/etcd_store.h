@@ -21,6 +21,7 @@ namespace skein {
 
 // A StateStore in etcd, for the one coordinator that holds the key PREFIX/primary, which is attached to a lease.
 //   Acquire: waits for the key to be free, takes it    records: PREFIX/state/...
+//   those set aside: PREFIX/aside/NAME/...
 //   a thread keeps the lease alive; each Write() is a transaction that compares the key, so that who has lost it writes
 //   nothing; Serving() ends by this process's own steady clock before etcd can have given the key to another.
 class EtcdStore final : public StateStore {
@@ -45,6 +46,8 @@ class EtcdStore final : public StateStore {
 
   absl::StatusOr<std::map<std::string, std::string>> Load() override;
   absl::Status Write(const std::vector<StateChange>& changes) override;
+  // Below PREFIX/aside/NAME/. Ends in the middle if this is not the primary any more; nothing is lost then.
+  absl::StatusOr<std::string> SetAside(const std::string& name) override;
   bool Serving() const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -52,7 +55,8 @@ class EtcdStore final : public StateStore {
   // Takes the key if nobody has it: the holder's address otherwise, "" if it is taken.
   absl::StatusOr<std::string> TryToTake();
   absl::Status WaitToTake();
-  absl::Status WriteSome(const StateChange* begin, const StateChange* end);
+  // Does the operations if this is still the primary.
+  absl::Status Do(const std::vector<etcdserverpb::RequestOp>& operations);
   void KeepAlive() ABSL_LOCKS_EXCLUDED(mu_);
   void Lose(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 
 namespace skein {
 
@@ -76,10 +77,10 @@ absl::StatusOr<Member*> Membership::Find(const std::string& id, uint64_t generat
   auto found = members_.find(id);
   if (found == members_.end() && generation > 0 && generation <= last_generation_) {
     return absl::FailedPreconditionError(
-        absl::StrCat("\"", id, "\" is no longer a member: generation ", generation, " is stale; join again"));
+        absl::StrCat("\"", Excerpt(id), "\" is no longer a member: generation ", generation, " is stale; join again"));
   }
   if (found == members_.end()) {
-    return absl::NotFoundError(absl::StrCat("\"", id, "\" is not a member of this run; join again"));
+    return absl::NotFoundError(absl::StrCat("\"", Excerpt(id), "\" is not a member of this run; join again"));
   }
   if (found->second.generation != generation) {
     return absl::FailedPreconditionError(
@@ -88,10 +89,20 @@ absl::StatusOr<Member*> Membership::Find(const std::string& id, uint64_t generat
   return &found->second;
 }
 
+absl::Status Membership::CheckCaller(const std::string& id, uint64_t generation, const std::string& certificate) const {
+  const auto found = members_.find(id);
+  if (found == members_.end() || found->second.generation != generation || found->second.certificate == certificate) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      id, " joined with another certificate than this call's: a member keeps the one that it started with"));
+}
+
 absl::Status Membership::Drain(const std::string& id, std::optional<uint32_t> learner) {
   auto found = members_.find(id);
   if (found == members_.end()) {
-    return absl::NotFoundError(absl::StrCat("there is no member \"", id, "\"; ", NameActors(IdsOf(v1::ROLE_ACTOR))));
+    return absl::NotFoundError(
+        absl::StrCat("there is no member \"", Excerpt(id), "\"; ", NameActors(IdsOf(v1::ROLE_ACTOR))));
   }
   Member& member = found->second;
   if (member.role != v1::ROLE_ACTOR) {

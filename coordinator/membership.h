@@ -30,6 +30,7 @@ struct Member {
   int64_t pid = 0;
   std::string data_address;     // Learners only.
   std::string metrics_address;  // Empty = none.
+  std::string certificate;      // The digest of the one it joined with; empty = it came without TLS.
   MonotonicTime last_heartbeat;
   v1::MemberReport report;
   bool draining = false;                 // Was asked to leave.
@@ -59,6 +60,10 @@ class Membership {
   // The live member. NotFound: there was no such member. FailedPrecondition: `generation` is stale: that member's lease
   // has ended, it has left, or it has joined again since.
   absl::StatusOr<Member*> Find(const std::string& id, uint64_t generation);
+
+  // A live member's calls come with the certificate that it joined with: an id and a generation prove nothing, others
+  // can count. PermissionDenied: `certificate` is another one. OK if there is no such live member.
+  absl::Status CheckCaller(const std::string& id, uint64_t generation, const std::string& certificate) const;
 
   // Asks an actor to leave; again changes nothing. `learner` is the rank it feeds, if there is one. NotFound: there is
   // no such live member (names those there are). FailedPrecondition: it is a learner.

@@ -31,12 +31,12 @@ absl::StatusOr<std::unique_ptr<StateLog>> OpenLog(const std::string& folder, abs
   return StateLog::Open(folder);
 }
 
-// Removes every record, or in a log sets them aside.
-absl::Status Clear(StateStore* store, const std::map<std::string, std::string>& records, const std::string& name) {
-  if (auto* log = dynamic_cast<StateLog*>(store); log != nullptr) return log->Reset(name);
-  std::vector<StateChange> changes;
-  for (const auto& [key, value] : records) changes.push_back({key, std::nullopt});
-  return changes.empty() ? absl::OkStatus() : store->Write(changes);
+// Says in the log where the records are then, if there are any.
+absl::Status SetAside(StateStore* store, const std::string& name) {
+  const absl::StatusOr<std::string> place = store->SetAside(name);
+  if (!place.ok()) return place.status();
+  spdlog::info("what was kept here is in {} now", *place);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -82,25 +82,23 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenStore(const StoreOptions& option
 
 absl::Status TakeOver(StateStore* store, uint64_t now, CoordinatorState::Options* state) {
   std::optional<SavedState> saved;
-  std::map<std::string, std::string> records;
-  auto loaded = store->Load();
+  const auto loaded = store->Load();
   absl::Status damage = absl::IsDataLoss(loaded.status()) ? loaded.status() : absl::OkStatus();
   if (!loaded.ok() && damage.ok()) return loaded.status();
   if (loaded.ok()) {
-    records = *std::move(loaded);
-    auto parsed = ParseRecords(records);
+    auto parsed = ParseRecords(*loaded);
     if (parsed.ok()) saved = *std::move(parsed);
     damage = parsed.status();
   }
   if (!damage.ok()) {
     spdlog::error("the coordinator's state is lost, members join again: {}", std::string(damage.message()));
-    if (absl::Status s = Clear(store, records, "damaged"); !s.ok()) return s;
+    if (absl::Status s = SetAside(store, "damaged"); !s.ok()) return s;
   } else if (!saved) {
     spdlog::info("no coordinator before this one has left its state here; members that it may have had join again");
   } else if (!state->run_id.empty() && saved->run.run_id() != state->run_id) {
     spdlog::warn("the state that is kept here is of run {}, this is run {}: starting with none", saved->run.run_id(),
                  state->run_id);
-    if (absl::Status s = Clear(store, records, "of_another_run"); !s.ok()) return s;
+    if (absl::Status s = SetAside(store, "of_another_run"); !s.ok()) return s;
     // Its generations are passed all the same: nothing tells whose clock was right.
     state->start_epoch = NextEpoch(now, saved->run.epoch());
     return absl::OkStatus();
@@ -112,7 +110,7 @@ absl::Status TakeOver(StateStore* store, uint64_t now, CoordinatorState::Options
     saved->members.clear();
     saved->barriers.clear();
     saved->progress.reset();
-    if (absl::Status s = Clear(store, records, "session_before"); !s.ok()) return s;
+    if (absl::Status s = SetAside(store, "session_before"); !s.ok()) return s;
   } else {
     if (saved->run.config_checksum() != ChecksumOf(state->config)) {
       spdlog::warn("the configuration is not the one that members of run {} were given", state->run_id);

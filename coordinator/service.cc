@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/call_authorization.h"
 #include "base/grpc_credentials.h"
@@ -24,6 +25,8 @@ grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const 
   reactor->Finish(ToGrpc(status));
   return reactor;
 }
+
+absl::Status NotThePrimary() { return absl::UnavailableError("this coordinator is not the primary any more"); }
 
 }  // namespace
 
@@ -70,10 +73,12 @@ struct CoordinatorService::Outcome {
 
 CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::string announced_host,
                                        CoordinatorMetrics* metrics,
-                                       std::function<void(const v1::StatusResponse&)> on_report, StateStore* store)
+                                       std::function<void(const v1::StatusResponse&)> on_report, StateStore* store,
+                                       const CallQuota::Options& arrivals)
     : announced_host_(std::move(announced_host)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
+      arrivals_(arrivals),
       state_(std::move(options)),
       store_(store) {
   if (store_ != nullptr) {
@@ -108,14 +113,19 @@ MonotonicTime CoordinatorService::Now() const { return absl::FromChrono(std::chr
 
 absl::Status CoordinatorService::CheckServing() const {
   if (store_ == nullptr || store_->Serving()) return absl::OkStatus();
-  return absl::UnavailableError("this coordinator is not the primary any more");
+  return NotThePrimary();
 }
 
-absl::Status CoordinatorService::Admit(const grpc::CallbackServerContext& context, const char* call) {
+absl::Status CoordinatorService::Admit(const grpc::CallbackServerContext& context, const char* call, CallQuota* quota) {
   if (absl::Status s = CheckServing(); !s.ok()) return s;
-  const absl::Status status = quota_.Take(context.peer(), Now());
+  const absl::Status status = quota->Take(context.peer(), Now());
   if (!status.ok()) metrics_->CallRefused(call, status.code());
   return status;
+}
+
+void CoordinatorService::NoteRefusal(const char* call, const absl::Status& status) {
+  metrics_->CallRefused(call, status.code());
+  if (absl::IsPermissionDenied(status)) refusals_.Warn(absl::StrCat("refused ", call, ": ", status.message()));
 }
 
 v1::StatusResponse CoordinatorService::Status() {
@@ -136,7 +146,6 @@ CoordinatorService::Outcome CoordinatorService::Take(Effects effects) {
   for (BarrierReply& reply : outcome.effects.replies) {
     auto found = waiters_.find(reply.waiter);
     if (found == waiters_.end()) continue;
-    found->second->Record(reply);
     outcome.ended.emplace_back(found->second, std::move(reply));
     waiters_.erase(found);
   }
@@ -153,28 +162,40 @@ void CoordinatorService::NoteWrite(const absl::Status& status) {
 }
 
 void CoordinatorService::KeepAndCarry(Outcome outcome) {
-  if (writer_ == nullptr || outcome.effects.records.empty()) {
-    Carry(std::move(outcome));
+  // Who asks again after a barrier has opened is told without a change, but not before what it is told was written.
+  const bool opens = std::any_of(outcome.ended.begin(), outcome.ended.end(),
+                                 [](const auto& waiter_and_reply) { return waiter_and_reply.second.status.ok(); });
+  if (writer_ == nullptr || (outcome.effects.records.empty() && !opens)) {
+    Carry(std::move(outcome), absl::OkStatus());
     return;
   }
   std::vector<StateChange> records = std::exchange(outcome.effects.records, {});
   const auto kept = std::make_shared<Outcome>(std::move(outcome));
-  writer_->Add(std::move(records), [this, kept] { Carry(std::move(*kept)); });
+  writer_->Add(std::move(records), [this, kept](const absl::Status& written) { Carry(std::move(*kept), written); });
 }
 
-void CoordinatorService::Carry(Outcome outcome) {
+void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
+  absl::Status fenced = CheckServing();
+  // Its successor will not know what was not written. (What a disk refuses is tried again, and holds nobody up.)
+  if (absl::IsAborted(written) || absl::IsUnavailable(written)) fenced = NotThePrimary();
   if (outcome.effects.state_was_lost) {
     spdlog::warn(
         "a member of a coordinator before this one has called, and its state is not here: it was lost, members join "
         "again");
   }
   const MonotonicTime now = Now();
-  for (const auto& [waiter, reply] : outcome.ended) {
+  for (auto& [waiter, reply] : outcome.ended) {
     metrics_->BarrierWaitEnded(now - waiter->arrived());
+    if (!fenced.ok()) reply.status = fenced;
     if (!reply.status.ok()) {
       metrics_->CallRefused("ArriveAtBarrier", reply.status.code());
-      spdlog::warn("{}", Printable(std::string(reply.status.message())));
+      if (absl::IsDeadlineExceeded(reply.status)) {
+        spdlog::warn("{}", Printable(std::string(reply.status.message())));
+      } else {
+        refusals_.Warn(std::string(reply.status.message()));
+      }
     }
+    waiter->Record(reply);
     waiter->End(reply);
   }
   metrics_->BarriersTimedOut(outcome.effects.barriers_timed_out);
@@ -206,8 +227,9 @@ absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinReque
 
 grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                                    v1::JoinResponse* response) {
-  if (absl::Status s = Admit(*context, "Join"); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, "Join", &quota_); !s.ok()) return FinishNow(context, s);
   absl::StatusOr<v1::JoinRequest> complete = Complete(*request, context->peer());
+  const std::string certificate = CertificateDigest(*context);
   absl::Status status = CheckCertificateName(
       *context, request->role() == v1::ROLE_LEARNER ? kLearnerName : kActorName);  // A role is not a matter of choice.
   if (status.ok()) status = complete.status();
@@ -216,7 +238,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
     Outcome outcome;
     {
       absl::MutexLock lock(&mu_);
-      absl::StatusOr<v1::JoinResponse> joined = state_.Join(*complete, Now(), &effects);
+      absl::StatusOr<v1::JoinResponse> joined = state_.Join(*complete, Now(), &effects, certificate);
       outcome = Take(std::move(effects));
       status = joined.status();
       if (joined.ok()) *response = *std::move(joined);
@@ -233,51 +255,65 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                         const v1::HeartbeatRequest* request,
                                                         v1::HeartbeatResponse* response) {
-  if (absl::Status s = Admit(*context, "Heartbeat"); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, "Heartbeat", &quota_); !s.ok()) return FinishNow(context, s);
+  const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
   absl::Status status;
   {
     absl::MutexLock lock(&mu_);
-    absl::StatusOr<v1::HeartbeatResponse> answer = state_.Heartbeat(*request, Now(), &effects);
-    outcome = Take(std::move(effects));
-    status = answer.status();
-    if (answer.ok()) *response = *std::move(answer);
+    status = state_.CheckCaller(request->member_id(), request->generation(), certificate);
+    if (status.ok()) {
+      absl::StatusOr<v1::HeartbeatResponse> answer = state_.Heartbeat(*request, Now(), &effects);
+      outcome = Take(std::move(effects));
+      status = answer.status();
+      if (answer.ok()) *response = *std::move(answer);
+    }
   }
   KeepAndCarry(std::move(outcome));
   if (status.ok()) {
     metrics_->HeartbeatTaken();
     if (request->has_progress()) Report();
   } else {
-    metrics_->CallRefused("Heartbeat", status.code());
+    NoteRefusal("Heartbeat", status);
   }
   return FinishNow(context, status);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext* context,
                                                     const v1::LeaveRequest* request, v1::LeaveResponse*) {
-  if (absl::Status s = Admit(*context, "Leave"); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, "Leave", &quota_); !s.ok()) return FinishNow(context, s);
+  const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
+  absl::Status status;
   {
     absl::MutexLock lock(&mu_);
-    state_.Leave(*request, Now(), &effects);
-    outcome = Take(std::move(effects));
+    status = state_.CheckCaller(request->member_id(), request->generation(), certificate);
+    if (status.ok()) {
+      state_.Leave(*request, Now(), &effects);
+      outcome = Take(std::move(effects));
+    }
   }
   KeepAndCarry(std::move(outcome));
-  return FinishNow(context, absl::OkStatus());
+  if (!status.ok()) NoteRefusal("Leave", status);
+  return FinishNow(context, status);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServerContext* context,
                                                               const v1::BarrierRequest* request,
                                                               v1::BarrierResponse* response) {
-  if (absl::Status s = CheckServing(); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, "ArriveAtBarrier", &arrivals_); !s.ok()) return FinishNow(context, s);
+  const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
   Waiter* waiter = nullptr;
+  absl::Status status;
   {
     absl::MutexLock lock(&mu_);
-    if (!stopping_) {
+    status = stopping_ ? absl::UnavailableError("the coordinator is shutting down")
+                       : state_.CheckCaller(request->member_id(), request->member_generation(), certificate);
+    if (status.ok()) {
       const WaiterId id = ++last_waiter_;
       waiter = new Waiter(this, id, request, response, Now());
       waiters_[id] = waiter;
@@ -286,7 +322,10 @@ grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServ
       outcome = Take(std::move(effects));
     }
   }
-  if (waiter == nullptr) return FinishNow(context, absl::UnavailableError("the coordinator is shutting down"));
+  if (waiter == nullptr) {
+    NoteRefusal("ArriveAtBarrier", status);
+    return FinishNow(context, status);
+  }
   KeepAndCarry(std::move(outcome));
   return waiter;
 }
@@ -308,7 +347,7 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
 
 grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext* context,
                                                     const v1::DrainRequest* request, v1::DrainResponse*) {
-  if (absl::Status s = Admit(*context, "Drain"); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, "Drain", &quota_); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   absl::Status status;
@@ -328,7 +367,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext*
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*, v1::StatusResponse* response) {
-  if (absl::Status s = Admit(*context, "GetStatus"); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, "GetStatus", &quota_); !s.ok()) return FinishNow(context, s);
   *response = Status();
   return FinishNow(context, absl::OkStatus());
 }

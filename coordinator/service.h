@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/call_quota.h"
+#include "base/rare_log.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/history.h"
 #include "coordinator/metrics.h"
@@ -30,9 +31,11 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   // no host of their own (they are where the coordinator is); empty = the loopback address.
   // `on_report` hears of each change that the metrics hear of, on the thread that made it. `store`, if there is one,
   // must outlive the service: what a successor must know is written there, and calls are refused with UNAVAILABLE while
-  // it does not let this coordinator serve.
+  // it does not let this coordinator serve. `arrivals`: how many from a connection at barriers. A learner comes once or
+  // twice in each iteration, and waits for the answer before it comes again.
   CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics,
-                     std::function<void(const v1::StatusResponse&)> on_report = {}, StateStore* store = nullptr);
+                     std::function<void(const v1::StatusResponse&)> on_report = {}, StateStore* store = nullptr,
+                     const CallQuota::Options& arrivals = {.per_second = 5000, .burst = 25000});
   ~CoordinatorService() override;
 
   // Ends all waiting calls with UNAVAILABLE, refuses new barriers, joins the timer thread. Idempotent.
@@ -60,13 +63,15 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   struct Outcome;
 
   MonotonicTime Now() const;
-  // Counts a call to its client's quota. ResourceExhausted: it calls too often. (Not for barriers: who arrives, waits.)
-  absl::Status Admit(const grpc::CallbackServerContext& context, const char* call);
+  // Counts a call to its client's quota. ResourceExhausted: it calls too often.
+  absl::Status Admit(const grpc::CallbackServerContext& context, const char* call, CallQuota* quota);
+  void NoteRefusal(const char* call, const absl::Status& status);
   absl::Status CheckServing() const;  // Unavailable: this is not (any more) the coordinator that may answer.
   absl::StatusOr<v1::JoinRequest> Complete(const v1::JoinRequest& request, const std::string& peer) const;
   // Takes the waiters that `effects` ends out of waiters_; Carry(...) finishes them, without the lock.
   Outcome Take(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Carry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
+  // Who waited is told that this is not the primary if `written` says so, whatever the outcome.
+  void Carry(Outcome outcome, const absl::Status& written) ABSL_LOCKS_EXCLUDED(mu_);
   // Keeps what the outcome has for a successor, then Carry(...): here, or on the writer's thread.
   void KeepAndCarry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteWrite(const absl::Status& status);
@@ -81,6 +86,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   const std::function<void(const v1::StatusResponse&)> on_report_;
 
   CallQuota quota_;
+  CallQuota arrivals_;  // At barriers, apart: who arrives too often keeps its lease all the same.
+  RareLog refusals_;
 
   absl::Mutex mu_;
   CoordinatorState state_ ABSL_GUARDED_BY(mu_);

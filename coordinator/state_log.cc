@@ -14,6 +14,7 @@
 #include "base/event_file.h"
 #include "base/file.h"
 #include "base/system_error.h"
+#include "spdlog/spdlog.h"
 #include "store/record.pb.h"
 
 namespace skein {
@@ -59,21 +60,34 @@ uint64_t BytesOf(const std::map<std::string, std::string>& records) {
   return bytes;
 }
 
-// Applies entries from `text` until it ends, or until one is not complete: how far that is. DataLoss: one is damaged.
-absl::StatusOr<size_t> Replay(absl::string_view text, std::map<std::string, std::string>* records) {
+// Applies entries from `text` until it ends, or until one is not complete: how far that is. What is wrong with the rest
+// of it, `tail`, is "" if there is none. DataLoss: one is damaged.
+absl::StatusOr<size_t> Replay(absl::string_view text, std::map<std::string, std::string>* records, std::string* tail) {
   size_t at = sizeof(kMagic) - 1;
-  while (text.size() - at >= kHeaderBytes) {
+  while (at < text.size()) {
     const absl::string_view rest = text.substr(at);
-    if (rest.find_first_not_of('\0') == absl::string_view::npos) return at;  // Grown by the file system, not written.
+    if (rest.find_first_not_of('\0') == absl::string_view::npos) {  // Grown by the file system, not written.
+      *tail = "zeros";
+      return at;
+    }
+    if (rest.size() < kHeaderBytes) {
+      *tail = "the beginning of an entry";
+      return at;
+    }
     const uint32_t size = NumberAt(rest, 0);
     const absl::string_view bytes = rest.substr(kHeaderBytes, size);
     store::LogEntry entry;
     const bool size_is_good = Crc32c(rest.substr(0, 4)) == NumberAt(rest, 4);
-    if (size_is_good && bytes.size() < size) return at;
+    if (size_is_good && bytes.size() < size) {
+      *tail = absl::StrCat("an entry that should have ", kHeaderBytes + size);
+      return at;
+    }
     if (!size_is_good || Crc32c(bytes) != NumberAt(rest, 8) ||
         !entry.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      if (size_is_good && rest.size() == kHeaderBytes + size)
-        return at;  // The last one, and not all of it was written.
+      if (size_is_good && rest.size() == kHeaderBytes + size) {
+        *tail = "the last entry, which is damaged";
+        return at;  // Not all of it was written.
+      }
       return absl::DataLossError(absl::StrCat("entry at byte ", at, " is damaged, and others follow"));
     }
     Apply(entry, records);
@@ -123,10 +137,17 @@ absl::StatusOr<std::map<std::string, std::string>> StateLog::Load() {
   if (absl::string_view(*text).substr(0, magic.size()) != magic) {
     return absl::DataLossError(absl::StrCat(path_, " is no log of a coordinator"));
   }
-  const absl::StatusOr<size_t> good = Replay(*text, &records_);
+  std::string tail;
+  const absl::StatusOr<size_t> good = Replay(*text, &records_, &tail);
   if (!good.ok()) {
     records_.clear();
     return absl::DataLossError(absl::StrCat(path_, ": ", good.status().message()));
+  }
+  if (!tail.empty()) {
+    spdlog::warn(
+        "{}: dropped its last {} bytes, from byte {} on: {}. A process or a machine that dies while it writes leaves "
+        "that; members tell again what they know",
+        path_, text->size() - *good, *good, tail);
   }
   live_bytes_ = BytesOf(records_);
   log_ = open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
@@ -200,14 +221,15 @@ absl::Status StateLog::Rewrite() {
   return absl::OkStatus();
 }
 
-absl::Status StateLog::Reset(const std::string& name) {
+absl::StatusOr<std::string> StateLog::SetAside(const std::string& name) {
   CloseLog();
   const std::string aside = absl::StrCat(path_, ".", name);
   if (rename(path_.c_str(), aside.c_str()) != 0 && errno != ENOENT) {
     return SystemError(errno, absl::StrCat("cannot set ", path_, " aside"));
   }
   records_.clear();
-  return Rewrite();
+  if (absl::Status status = Rewrite(); !status.ok()) return status;
+  return aside;
 }
 
 }  // namespace skein

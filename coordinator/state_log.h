@@ -13,7 +13,8 @@ namespace skein {
 
 // A StateStore in a folder: `log`, to which each Write() is appended with checksums, and `lock`, held while it is open.
 // An entry that was not written to its end (the process or the machine died) is dropped with what follows it, which is
-// nothing. Once the log is several times as large as what is in it, it is written anew beside, and renamed into place.
+// nothing; a warning says so. Once the log is several times as large as what is in it, it is written anew beside, and
+// renamed into place.
 class StateLog final : public StateStore {
  public:
   static constexpr uint64_t kCompactBytes = uint64_t{1} << 20;  // Smaller logs are left as they are.
@@ -23,12 +24,11 @@ class StateLog final : public StateStore {
                                                         uint64_t compact_bytes = kCompactBytes);
   ~StateLog() override;
 
-  // DataLoss: a damaged entry has others after it. Reset() is the way on.
+  // DataLoss: a damaged entry has others after it.
   absl::StatusOr<std::map<std::string, std::string>> Load() override;
   absl::Status Write(const std::vector<StateChange>& changes) override;
-
-  // Sets the log aside as `log.NAME` and begins an empty one. Codes as Write().
-  absl::Status Reset(const std::string& name);
+  // As `log.NAME`; begins an empty log.
+  absl::StatusOr<std::string> SetAside(const std::string& name) override;
 
   uint64_t log_bytes() const { return size_; }
 

@@ -68,6 +68,7 @@ StateChange PutMember(const Member& member) {
   record.set_data_address(member.data_address);
   record.set_metrics_address(member.metrics_address);
   record.set_draining(member.draining);
+  record.set_certificate(member.certificate);
   if (member.last_learner) record.set_last_learner(*member.last_learner);
   if (member.learner) record.set_learner(*member.learner);
   return {kMember + member.id, record.SerializeAsString()};
@@ -104,6 +105,7 @@ Member MemberOf(const store::MemberRecord& record, MonotonicTime last_heartbeat)
   member.data_address = record.data_address();
   member.metrics_address = record.metrics_address();
   member.draining = record.draining();
+  member.certificate = record.certificate();
   if (record.has_last_learner()) member.last_learner = record.last_learner();
   if (record.has_learner()) member.learner = record.learner();
   member.last_heartbeat = last_heartbeat;

@@ -25,13 +25,17 @@ class StateStore {
  public:
   virtual ~StateStore() = default;
 
-  // All records as they are. DataLoss: what is kept is damaged. Others as the store has them.
+  // All records as they are. DataLoss: what is kept is damaged; SetAside() is the way on. Others as the store has them.
   virtual absl::StatusOr<std::map<std::string, std::string>> Load() = 0;
 
   // Makes the changes, in their order, after those of earlier calls; a key is among them once at most. Aborted: this
   // coordinator is not (any more) the one that may write, now and for ever. Unavailable: nobody answers, later again.
   // Others (disk full, ...): they were not made; the next call makes them too.
   virtual absl::Status Write(const std::vector<StateChange>& changes) = 0;
+
+  // Moves all records, damaged ones too, to where Load() does not find them, under `name`: where that is, for people.
+  // What was there before is gone. Codes as Write().
+  virtual absl::StatusOr<std::string> SetAside(const std::string& name) = 0;
 
   // Whether this coordinator is still the one that may serve. Thread-safe.
   virtual bool Serving() const { return true; }

@@ -33,7 +33,7 @@ StateWriter::StateWriter(StateStore* store, std::function<void(const absl::Statu
   thread_ = std::thread([this] { Run(); });
 }
 
-void StateWriter::Add(std::vector<StateChange> changes, std::function<void()> done) {
+void StateWriter::Add(std::vector<StateChange> changes, Done done) {
   {
     absl::MutexLock lock(&mu_);
     if (!stop_) {
@@ -42,12 +42,12 @@ void StateWriter::Add(std::vector<StateChange> changes, std::function<void()> do
       return;
     }
   }
-  done();
+  done(absl::UnavailableError("nothing is written any more"));
 }
 
 void StateWriter::Run() {
-  std::vector<StateChange> changes;            // Not written yet.
-  std::vector<std::function<void()>> waiting;  // For them.
+  std::vector<StateChange> changes;  // Not written yet.
+  std::vector<Done> waiting;         // For them.
   while (true) {
     bool stop = false;
     {
@@ -66,7 +66,7 @@ void StateWriter::Run() {
       if (status.ok()) changes.clear();
     }
     if (!absl::IsUnavailable(status) || stop) {
-      for (const auto& done : std::exchange(waiting, {})) done();
+      for (const Done& done : std::exchange(waiting, {})) done(status);
     }
     if (stop) return;
   }

@@ -24,9 +24,12 @@ class StateWriter {
               absl::Duration try_again = absl::Seconds(1));
   ~StateWriter() { Stop(); }
 
-  // `done` is called once, on the writer's thread, after the changes of this and earlier calls were written or given
-  // up; if the writer is stopped already, at once, here.
-  void Add(std::vector<StateChange> changes, std::function<void()> done) ABSL_LOCKS_EXCLUDED(mu_);
+  // What became of the changes of this and earlier calls. Aborted: never written, as this coordinator may not write any
+  // more. Unavailable: the writer was stopped first. Others: as StateStore::Write() has them, which will be tried
+  // again.
+  using Done = std::function<void(const absl::Status& written)>;
+  // `done` is called once, on the writer's thread; if the writer is stopped already, at once, here.
+  void Add(std::vector<StateChange> changes, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Tries once to write what is left, then calls every `done` that is. Idempotent.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
@@ -41,7 +44,7 @@ class StateWriter {
 
   absl::Mutex mu_;
   std::vector<StateChange> added_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::function<void()>> dones_ ABSL_GUARDED_BY(mu_);
+  std::vector<Done> dones_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

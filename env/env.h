@@ -49,9 +49,9 @@ class Env {
   virtual void Observe(float* obs) const = 0;                    // [A, O]
   virtual void GlobalState(float* state) const { (void)state; }  // [G]
 
-  // [A], 1 = the agent takes part in the next step; 0 = its part of the episode is over: its actions do nothing and what
-  // it observes means nothing; what it is still rewarded with is its share of the team's and counts for its last action.
-  // All take part after Reset; an agent never comes back.
+  // [A], 1 = the agent takes part in the next step; 0 = its part of the episode is over: its actions do nothing and
+  // what it observes means nothing; what it is still rewarded with is its share of the team's and counts for its last
+  // action. All take part after Reset; an agent never comes back.
   virtual void Active(uint8_t* active) const { std::fill_n(active, spec().num_agents, uint8_t{1}); }
   // [P], of the episode so far.
   virtual void EpisodeMetrics(float* metrics) const { (void)metrics; }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/bfloat16.h"
+#include "base/printable.h"
 #include "base/tensor_packing.h"
 
 namespace skein {
@@ -270,7 +271,7 @@ absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& wan
         "env_spec.", field, ": the actor has ", g, ", this run has ", w,
         tensor.empty() ? "" : absl::StrCat(", so tensor ", tensor, " differs"), "; start it from the same release"));
   };
-  if (got.env_id() != want.env_id()) return differs("env_id", got.env_id(), want.env_id(), "");
+  if (got.env_id() != want.env_id()) return differs("env_id", Excerpt(got.env_id()), want.env_id(), "");
   if (got.obs_size() != want.obs_size()) return differs("obs_size", got.obs_size(), want.obs_size(), "obs");
   if (got.num_agents() != want.num_agents()) return differs("num_agents", got.num_agents(), want.num_agents(), "obs");
   if (got.action_size() != want.action_size()) {
@@ -282,7 +283,7 @@ absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& wan
   }
   const std::string metrics = absl::StrJoin(got.episode_metrics(), " ");
   const std::string want_metrics = absl::StrJoin(want.episode_metrics(), " ");
-  if (metrics != want_metrics) return differs("episode_metrics", metrics, want_metrics, "episode_metrics");
+  if (metrics != want_metrics) return differs("episode_metrics", Excerpt(metrics), want_metrics, "episode_metrics");
   return absl::OkStatus();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/collector.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -9,6 +11,7 @@
 #include "base/grpc_transport.h"
 #include "base/history_recorder.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/steady_wait.h"
 
 namespace skein {
@@ -27,6 +30,19 @@ void Record(const ActorKey& actor, const v1::TrajectoryBatch& header, const v1::
                           {"policy_version", uint64_t{header.policy_version()}},
                           {"result", absl::AsciiStrToLower(absl::StripPrefix(v1::ReceiptResult_Name(receipt.result()),
                                                                              "RECEIPT_RESULT_"))}});
+}
+
+// As coordinators give them. What is checked here can be shown to people.
+absl::Status CheckIdentity(const v1::Hello& hello) {
+  constexpr size_t kLongestId = 64;
+  const std::string& id = hello.actor_id();
+  const bool plain = std::all_of(id.begin(), id.end(), [](char c) { return absl::ascii_isgraph(c); });
+  if (id.empty() || id.size() > kLongestId || !plain) {
+    return absl::InvalidArgumentError(absl::StrCat("hello.actor_id: want 1 to ", kLongestId,
+                                                   " printable characters and no spaces, got \"", Excerpt(id), "\""));
+  }
+  if (hello.generation() == 0) return absl::InvalidArgumentError("hello.generation: want 1 or more, got 0");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -56,7 +72,7 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
   RecordHistory("learner", {{"rank", uint64_t{options.rank}}, {"trained", options.account.trained()}});
 }
 
-absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello) {
+absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello, const std::string& certificate) {
   if (hello.protocol_major() != kProtocolMajor) {
     return absl::FailedPreconditionError(absl::StrCat("protocol ", hello.protocol_major(), ".", hello.protocol_minor(),
                                                       " of the actor and ", kProtocolMajor, ".", kProtocolMinor,
@@ -64,16 +80,15 @@ absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello) {
   }
   if (hello.run_id() != run_id_) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the actor belongs to run ", hello.run_id(), ", this learner to run ", run_id_));
+        absl::StrCat("the actor belongs to run ", Excerpt(hello.run_id()), ", this learner to run ", run_id_));
   }
+  if (absl::Status s = CheckIdentity(hello); !s.ok()) return s;
   if (absl::Status s = CheckEnvSpec(hello.env_spec(), shape_.spec); !s.ok()) return s;
-  const ActorKey key{hello.actor_id(), hello.generation()};
+  const ActorKey key{hello.actor_id(), hello.generation(), certificate};
   absl::MutexLock lock(&mu_);
-  if (hello.previous_generation() != 0) {
-    const ActorKey previous{hello.previous_actor_id(), hello.previous_generation()};
-    office_.RemoveActor(previous);  // Its stream may not have noticed yet that it is dead.
-    ledger_.Depart(previous, hello.previous_env_steps_collected());
-    ExportAccount();
+  if (!ledger_.HasRoomFor(key)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the books of ", ledger_.lives(), " actors' lives are open, which is the most"));
   }
   if (!ledger_.Open(key)) {
     return absl::AbortedError(absl::StrCat("stale generation ", key.generation, " of ", key.actor_id,
@@ -86,6 +101,19 @@ absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello) {
   return welcome;
 }
 
+bool Collector::Knows(const ActorKey& actor) const {
+  absl::MutexLock lock(&mu_);
+  return ledger_.Knows(actor);
+}
+
+void Collector::CloseLife(const ActorKey& actor, uint64_t env_steps_collected) {
+  absl::MutexLock lock(&mu_);
+  office_.RemoveActor(actor);
+  ledger_.Depart(actor, env_steps_collected);
+  metrics_->SetActors(office_.num_actors());
+  ExportAccount();
+}
+
 void Collector::Disconnect(const ActorKey& actor) {
   absl::MutexLock lock(&mu_);
   office_.RemoveActor(actor);
@@ -94,11 +122,7 @@ void Collector::Disconnect(const ActorKey& actor) {
 }
 
 void Collector::Depart(const ActorKey& actor, const v1::Goodbye& goodbye) {
-  absl::MutexLock lock(&mu_);
-  office_.RemoveActor(actor);
-  ledger_.Depart(actor, goodbye.env_steps_collected());
-  metrics_->SetActors(office_.num_actors());
-  ExportAccount();
+  CloseLife(actor, goodbye.env_steps_collected());
 }
 
 absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& header) const {
@@ -274,7 +298,8 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
   metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
   Record(actor, batch.header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
-    spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), actor.actor_id, receipt.message());
+    spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), Printable(actor.actor_id),
+                 Printable(receipt.message()));
   }
   return receipt;
 }

@@ -51,9 +51,15 @@ class Collector {
   };
   Collector(const Options& options, LearnerMetrics* metrics);
 
-  // An actor's stream begins. FailedPrecondition: other run, protocol or environment. Aborted: the
-  // actor's life was closed; it must join again.
-  absl::StatusOr<v1::Welcome> Open(const v1::Hello& hello);
+  // An actor's stream begins, which came with `certificate` (as in ActorKey). InvalidArgument: no actor has such an id
+  // or generation. FailedPrecondition: other run, protocol or environment. Aborted: the actor's life was closed; it
+  // must join again. ResourceExhausted: there are too many lives.
+  absl::StatusOr<v1::Welcome> Open(const v1::Hello& hello, const std::string& certificate = "");
+  // Whether there are books of this life.
+  bool Knows(const ActorKey& actor) const;
+  // A life is over that did not say so, and had finished so many env steps: what is missing of them is lost, its
+  // tickets can be granted again. (Its stream may not have noticed yet that it is dead.)
+  void CloseLife(const ActorKey& actor, uint64_t env_steps_collected);
   // A stream ended without goodbye.
   void Disconnect(const ActorKey& actor);
   // Goodbye: its books are closed and its tickets can be granted again.

@@ -114,6 +114,10 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
     request->mutable_report()->set_resident_bytes(sample.resident_bytes);
   };
   membership.on_heartbeat = [&metrics](absl::Duration round_trip) { metrics.ObserveHeartbeat(round_trip); };
+  membership.wants_status = [&service] { return service.HasNewcomers(); };
+  membership.on_status = [&service](const v1::StatusResponse& status, absl::Duration asked) {
+    service.Confirm(status, asked);
+  };
   membership.cancel_join = &joining;
   membership.on_fatal = [&expulsion](const absl::Status& why) { expulsion.Cancel(why); };
   shutdown->OnSignal([&joining] { joining.Cancel(); });

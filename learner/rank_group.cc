@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/host_port.h"
@@ -31,6 +34,12 @@ constexpr absl::Duration kLongestRejoining = absl::Seconds(5);
 
 absl::Status Lost(const absl::Status& why, const std::string& doing) {
   return absl::AbortedError(absl::StrCat(doing, ": ", std::string(why.message())));
+}
+
+// 128 bits.
+std::string NewSecret() {
+  std::random_device entropy;
+  return absl::StrFormat("%08x%08x%08x%08x", entropy(), entropy(), entropy(), entropy());
 }
 
 }  // namespace
@@ -73,20 +82,22 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
   if (!device.ok()) return device.status();
   std::unique_ptr<RankGroup> group(new RankGroup(options, coordinator));
   std::shared_ptr<TcpStore> store;
-  std::string address;
+  std::string meeting_place;  // Where rank 0 serves, and the group's secret.
   if (options.rank == 0) {
-    auto served = TcpStore::Serve(0, options.size, options.form_timeout);
+    std::string host = options.announce_host.empty() ? LocalHostTowards(options.coordinator) : options.announce_host;
+    if (host.empty()) host = "127.0.0.1";
+    auto served = TcpStore::Serve(0, options.size, options.form_timeout, host);
     if (!served.ok()) return served.status();
     store = *std::move(served);
-    const std::string host =
-        options.announce_host.empty() ? LocalHostTowards(options.coordinator) : options.announce_host;
-    address = JoinHostPort(host.empty() ? "127.0.0.1" : host, store->port());
+    meeting_place = absl::StrCat(JoinHostPort(host, store->port()), " ", NewSecret());
   }
   spdlog::info("rank {} of {} waits for the others", options.rank, options.size);
-  const auto addresses = group->Arrive(kRendezvous, options.number, options.form_timeout, address);
-  if (!addresses.ok()) return addresses.status();
+  const auto places = group->Arrive(kRendezvous, options.number, options.form_timeout, meeting_place);
+  if (!places.ok()) return places.status();
+  const std::pair<std::string, std::string> address_and_secret =
+      absl::StrSplit(places->front(), absl::MaxSplits(' ', 1));
   if (options.rank != 0) {
-    const auto rank_0 = ParseHostPort(addresses->front());
+    const auto rank_0 = ParseHostPort(address_and_secret.first);
     if (!rank_0.ok()) return Lost(rank_0.status(), "rank 0's address");
     auto found = TcpStore::Find(rank_0->host, rank_0->port, options.size, options.form_timeout);
     if (!found.ok()) return Lost(found.status(), "finding rank 0");
@@ -97,6 +108,7 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
   collective_options.size = options.size;
   collective_options.device = *device;
   collective_options.timeout = options.timeout;
+  collective_options.secret = address_and_secret.second;
   auto collective = Collective::Connect(collective_options, std::move(store));
   if (!collective.ok()) return Lost(collective.status(), "connecting the ranks");
   group->collective_ = *std::move(collective);

@@ -6,9 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/fault_hook.h"
+#include "base/grpc_credentials.h"
 #include "base/grpc_transport.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/steady_wait.h"
 #include "grpcpp/support/slice.h"
 #include "learner/wire_batch.h"
@@ -19,6 +23,23 @@ namespace {
 // An actor whose batches are refused this often in a row is sent away.
 constexpr int kMaxRejectedInARow = 3;
 
+// Of one connection; an actor makes two, and two more when it connects again, after a back-off.
+constexpr CallQuota::Options kStreams = {.per_second = 100, .burst = 500};
+
+// Those of whom the coordinator has not been asked yet.
+constexpr size_t kMostNewcomers = 10'000;
+
+// Each stay of a member with a learner counts its generation on by one.
+constexpr uint64_t kMostStays = 1 << 20;
+
+// Which actors are members, and under which generation they joined.
+using Members = std::map<std::string, uint64_t>;
+
+bool IsMember(const Members& members, const ActorKey& life) {
+  const auto found = members.find(life.actor_id);
+  return found != members.end() && found->second <= life.generation && life.generation - found->second < kMostStays;
+}
+
 }  // namespace
 
 // One actor's stream. Reads one request at a time; answers and tickets queue up behind the write in flight.
@@ -26,7 +47,7 @@ constexpr int kMaxRejectedInARow = 3;
 class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                public std::enable_shared_from_this<Stream> {
  public:
-  explicit Stream(LearnerService* service) : service_(service) {}
+  Stream(LearnerService* service, std::string certificate) : service_(service), certificate_(std::move(certificate)) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -74,7 +95,13 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
       const absl::Status s = HandleRequest(*message);
       Hold(false);
       if (!s.ok()) {
-        spdlog::warn("stream of {} refused: {}", actor_ ? actor_->actor_id : "a new actor", std::string(s.message()));
+        const std::string refusal =
+            absl::StrCat("stream of ", actor_ ? actor_->actor_id : "a new actor", " refused: ", s.message());
+        if (actor_) {
+          spdlog::warn("{}", Printable(refusal));
+        } else {
+          service_->strangers_.Warn(refusal);
+        }
         End(ToGrpc(s));
       }
     }
@@ -163,7 +190,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   absl::Status HandleOther(const v1::CollectRequest& request) {
     if (request.has_hello()) {
       if (actor_) return absl::InvalidArgumentError("hello came twice");
-      const ActorKey actor{request.hello().actor_id(), request.hello().generation()};
+      const ActorKey actor{request.hello().actor_id(), request.hello().generation(), certificate_};
       if (absl::Status s = service_->Admit(actor, request.hello(), shared_from_this()); !s.ok()) return s;
       actor_ = actor;
       service_->SendGrants();
@@ -205,6 +232,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   }
 
   LearnerService* const service_;
+  const std::string certificate_;
   std::shared_ptr<Stream> self_;
   grpc::ByteBuffer received_;  // Of the read that is under way.
   // Of the reaction that handles messages.
@@ -223,7 +251,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-LearnerService::LearnerService() = default;
+LearnerService::LearnerService() : quota_(kStreams) {}
 LearnerService::~LearnerService() = default;
 
 void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher) {
@@ -234,21 +262,27 @@ void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPubli
   on_serving_(true);
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnerService::Collect(grpc::CallbackServerContext*) {
-  auto stream = std::make_shared<Stream>(this);
+absl::Status LearnerService::CheckCall(const grpc::CallbackServerContext& context) {
+  if (absl::Status s = quota_.Take(context.peer(), MonotonicNow()); !s.ok()) return s;
+  return serving_ ? absl::OkStatus() : absl::UnavailableError("the learner is still starting");
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnerService::Collect(
+    grpc::CallbackServerContext* context) {
+  auto stream = std::make_shared<Stream>(this, CertificateDigest(*context));
   stream->Start();
-  if (!serving_) stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the learner is still starting"));
+  if (const absl::Status s = CheckCall(*context); !s.ok()) stream->End(ToGrpc(s));
   return stream.get();
 }
 
 grpc::ServerWriteReactor<v1::PolicySnapshot>* LearnerService::SubscribePolicy(
-    grpc::CallbackServerContext*, const v1::SubscribePolicyRequest* request) {
+    grpc::CallbackServerContext* context, const v1::SubscribePolicyRequest* request) {
   class Refused : public grpc::ServerWriteReactor<v1::PolicySnapshot> {
    public:
     explicit Refused(const grpc::Status& status) { Finish(status); }
     void OnDone() override { delete this; }
   };
-  if (!serving_) return new Refused(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the learner is still starting"));
+  if (const absl::Status s = CheckCall(*context); !s.ok()) return new Refused(ToGrpc(s));
   if (request->run_id() != run_id_) {
     return new Refused(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run_id: this learner serves another run"));
   }
@@ -260,8 +294,14 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
   bool finished;
   {
     absl::MutexLock lock(&mu_);
-    auto welcome = collector_->Open(hello);
+    const bool known = collector_->Knows(actor);
+    if (!known && newcomers_.size() >= kMostNewcomers) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(newcomers_.size(), " new actors wait for the coordinator to say that they are members"));
+    }
+    auto welcome = collector_->Open(hello, actor.certificate);
     if (!welcome.ok()) return welcome.status();
+    Greet(actor, hello, known);
     v1::CollectResponse response;
     *response.mutable_welcome() = *welcome;
     if (const auto forgotten = forgotten_.find(actor); forgotten != forgotten_.end()) {
@@ -277,6 +317,51 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
   }
   if (finished) Finish();
   return absl::OkStatus();
+}
+
+void LearnerService::Greet(const ActorKey& actor, const v1::Hello& hello, bool known) {
+  const ActorKey previous{hello.previous_actor_id(), hello.previous_generation(), actor.certificate};
+  const bool stays = previous.actor_id == actor.actor_id && previous.generation < actor.generation;
+  if (stays) collector_->CloseLife(previous, hello.previous_env_steps_collected());
+  if (known) return;
+  newcomers_[actor] = {MonotonicNow(), stays ? ActorKey() : previous, hello.previous_env_steps_collected()};
+}
+
+bool LearnerService::HasNewcomers() {
+  absl::MutexLock lock(&mu_);
+  return !newcomers_.empty();
+}
+
+void LearnerService::Confirm(const v1::StatusResponse& status, absl::Duration asked) {
+  Members members;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() == "actor") members[member.member_id()] = member.generation();
+  }
+  std::vector<std::shared_ptr<Stream>> strangers;
+  {
+    absl::MutexLock lock(&mu_);
+    for (auto it = newcomers_.begin(); it != newcomers_.end();) {
+      const auto& [actor, newcomer] = *it;
+      if (newcomer.since >= asked) {
+        ++it;
+        continue;
+      }
+      if (!IsMember(members, actor)) {
+        collector_->CloseLife(actor, 0);
+        const auto stream = streams_.find(actor);
+        if (stream != streams_.end()) strangers.push_back(stream->second);
+        strangers_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation,
+                                     ") is not a member of the run: what it sends is not wanted"));
+      } else if (newcomer.previous.generation != 0 && !IsMember(members, newcomer.previous)) {
+        collector_->CloseLife(newcomer.previous, newcomer.previous_env_steps_collected);
+      }
+      it = newcomers_.erase(it);
+    }
+  }
+  for (const auto& stream : strangers) {
+    stream->End(ToGrpc(absl::AbortedError("the coordinator knows no such member; join again")));
+  }
+  SendGrants();
 }
 
 bool LearnerService::Dismiss(const ActorKey& actor, const Stream* stream) {

@@ -11,14 +11,19 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/call_quota.h"
+#include "base/rare_log.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "learner/collector.h"
 #include "learner/policy_publisher.h"
 #include "skein/v1/learner_service.grpc.pb.h"
+#include "skein/v1/status.pb.h"
 
 namespace skein {
 
 // The learner's gRPC face: one reactor per Collect stream, none of which blocks. Thread-safe.
+// Whoever says hello as an actor of this run is welcome at once, as the coordinator may be away. Later it is asked:
+//   hello -> HasNewcomers -> (the coordinator's status) -> Confirm -> a stream that is no member's ends
 class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
                            v1::Learner::WithCallbackMethod_SubscribePolicy<v1::Learner::Service>> {
  public:
@@ -41,6 +46,13 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
 
   // Sends whatever tickets can be granted now. Call after each Collector::OpenIteration.
   void SendGrants();
+  // Whether there are lives of which the coordinator has not said yet that they are members'.
+  bool HasNewcomers();
+  // `status` is what the coordinator answered when it was asked at `asked` (MonotonicNow()): of the lives that had
+  // begun before, members' are known from now on, whatever becomes of their leases, and the others are closed and their
+  // streams ended. What an actor that joined again says of its life before is believed here: if it is a member and that
+  // life is none any more.
+  void Confirm(const v1::StatusResponse& status, absl::Duration asked);
   // Tells every actor that the run is over and ends its stream once that is sent. Idempotent.
   void Finish();
   // Waits until no stream is open, or the timeout is over.
@@ -48,8 +60,13 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
 
  private:
   class Stream;
-  // Opens the actor's books and makes `stream` its stream, ending an older one. Errors as Collector::Open.
+  // Opens the actor's books and makes `stream` its stream, ending an older one. Errors as Collector::Open;
+  // ResourceExhausted: too many newcomers.
   absl::Status Admit(const ActorKey& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream);
+  // What a hello means for lives: closes the one before of the same member, and notes a new one for Confirm().
+  void Greet(const ActorKey& actor, const v1::Hello& hello, bool known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // ResourceExhausted: too many calls of this connection. Unavailable: not before Serve().
+  absl::Status CheckCall(const grpc::CallbackServerContext& context);
   // False if another stream of the same actor has taken over.
   bool Dismiss(const ActorKey& actor, const Stream* stream);
 
@@ -62,7 +79,16 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   std::atomic<bool> serving_{false};
   std::function<void(bool)> on_serving_ = [](bool) {};  // Constant once the server has started.
 
+  CallQuota quota_;
+  RareLog strangers_;
+
   absl::Mutex mu_;
+  struct Newcomer {
+    absl::Duration since;
+    ActorKey previous;  // Generation 0: it has none.
+    uint64_t previous_env_steps_collected = 0;
+  };
+  std::map<ActorKey, Newcomer> newcomers_ ABSL_GUARDED_BY(mu_);
   std::map<ActorKey, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::map<ActorKey, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences, as SKEIN_FAULTS wants it.

@@ -68,13 +68,21 @@ void StepLedger::RejectAdmitted(uint64_t env_steps) {
   rejected_ += rejected;
 }
 
-void StepLedger::Close(Life* life) {
+void StepLedger::Close(const ActorKey& key, Life* life) {
   if (life->closed) return;
   const uint64_t missing = life->collected - life->arrived;
   in_transit_ -= missing;
   lost_ += missing;
   life->closed = true;
   life->connected = false;
+  closed_.push_back(key);
+}
+
+void StepLedger::ForgetOldest() {
+  while (closed_.size() > kMostClosed) {
+    lives_.erase(closed_.front());
+    closed_.pop_front();
+  }
 }
 
 void StepLedger::Depart(const ActorKey& key, uint64_t collected) {
@@ -86,7 +94,8 @@ void StepLedger::Depart(const ActorKey& key, uint64_t collected) {
     collected_ += collected - life.collected;
     life.collected = collected;
   }
-  Close(&life);
+  Close(it->first, &life);
+  ForgetOldest();
 }
 
 void StepLedger::Disconnect(const ActorKey& key, absl::Duration now) {
@@ -98,9 +107,17 @@ void StepLedger::Disconnect(const ActorKey& key, absl::Duration now) {
 }
 
 void StepLedger::CloseSilent(absl::Duration now, absl::Duration grace) {
-  for (auto& [key, life] : lives_) {
-    if (!life.closed && !life.connected && now - life.disconnected_at >= grace) Close(&life);
+  for (auto it = lives_.begin(); it != lives_.end();) {
+    Life& life = it->second;
+    const bool silent = !life.closed && !life.connected && now - life.disconnected_at >= grace;
+    if (silent && life.last_sequence == 0) {
+      it = lives_.erase(it);  // Nothing has come from it.
+      continue;
+    }
+    if (silent) Close(it->first, &life);
+    ++it;
   }
+  ForgetOldest();
 }
 
 void StepLedger::DropStale(uint64_t env_steps) {
@@ -119,7 +136,8 @@ void StepLedger::DropAdmitted() {
 }
 
 void StepLedger::CloseAll() {
-  for (auto& [key, life] : lives_) Close(&life);
+  for (auto& [key, life] : lives_) Close(key, &life);
+  ForgetOldest();
   DropAdmitted();
 }
 

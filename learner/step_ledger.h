@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -11,29 +14,41 @@
 
 namespace skein {
 
-// One life of an actor: its member id and the generation it joined under.
+// One life of an actor: its member id and the generation it joined under, and what certificate it came with: who has
+// another one and knows the rest speaks of a life of its own.
 struct ActorKey {
   std::string actor_id;
   uint64_t generation = 0;
-  bool operator<(const ActorKey& other) const {
-    return actor_id != other.actor_id ? actor_id < other.actor_id : generation < other.generation;
+  std::string certificate = {};  // As CertificateDigest(); empty without TLS.
+  bool operator<(const ActorKey& other) const { return Fields() < other.Fields(); }
+  bool operator==(const ActorKey& other) const { return Fields() == other.Fields(); }
+
+ private:
+  std::tuple<const std::string&, uint64_t, const std::string&> Fields() const {
+    return {actor_id, generation, certificate};
   }
-  bool operator==(const ActorKey& other) const { return actor_id == other.actor_id && generation == other.generation; }
 };
 
 // Exactly-once accounting of env steps.   header of each batch -> Arrive -> Trained | Drop
 // For every actor life and in total: collected = trained + stale + rejected + lost + pending, where collected is
 // what the actor says it finished and pending what it finished and nobody has decided on yet.
-// Pure: no I/O, no clock. Not thread-safe.
+// Pure: no I/O, no clock. Not thread-safe. Remembers kMostLives at most, of which kMostClosed are closed: of those the
+// oldest are forgotten, and one of them that comes back begins anew, as one of an earlier process does.
 class StepLedger {
  public:
+  static constexpr size_t kMostLives = 100'000;
+  static constexpr size_t kMostClosed = 10'000;
   // Starts from the totals of an earlier process; what was pending then counts as lost. `several`: lives move between
   // this ledger and those of other learners; each counts what came to it, and what a life finished while it was away
   // from here belongs to the others.
   explicit StepLedger(const v1::StepAccount& before = {}, bool several = false);
 
   // The actor's stream opened. False: this life was closed (its steps are counted as lost); it must join again.
+  // REQUIRES: HasRoomFor(key).
   bool Open(const ActorKey& key);
+  bool HasRoomFor(const ActorKey& key) const { return lives_.size() < kMostLives || Knows(key); }
+  bool Knows(const ActorKey& key) const { return lives_.count(key) > 0; }
+  size_t lives() const { return lives_.size(); }
   // Whether this life's books are closed: what is still missing of it is counted as lost.
   bool closed(const ActorKey& key) const;
   // Highest sequence that has arrived in this life; 0 = none.
@@ -51,6 +66,7 @@ class StepLedger {
   // the life's last batch came here: otherwise it counts what others have.
   void Depart(const ActorKey& key, uint64_t collected);
   // The stream broke; the life closes unless it is opened again before CloseSilent finds it silent for `grace`.
+  // One that nothing has come from is forgotten then.
   void Disconnect(const ActorKey& key, absl::Duration now);
   void CloseSilent(absl::Duration now, absl::Duration grace);
 
@@ -77,10 +93,12 @@ class StepLedger {
     bool came_here = false;          // The newest batch it made, as far as can be known.
     absl::Duration disconnected_at;  // On the caller's monotonic clock.
   };
-  void Close(Life* life);
+  void Close(const ActorKey& key, Life* life);
+  void ForgetOldest();
 
   const bool several_;
   std::map<ActorKey, Life> lives_;
+  std::deque<ActorKey> closed_;  // In the order of their ends.
   uint64_t collected_ = 0, trained_ = 0, stale_ = 0, rejected_ = 0, lost_ = 0;
   uint64_t admitted_ = 0;    // Waiting to be trained on.
   uint64_t in_transit_ = 0;  // Sum over open lives of collected - arrived.

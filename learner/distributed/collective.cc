@@ -18,9 +18,11 @@
 #include "base/fault_hook.h"
 #include "base/steady_wait.h"
 #include "learner/distributed/direct_sum.h"
+#include "learner/distributed/listener.h"
 #include "learner/distributed/peer_mesh.h"
 #include "learner/distributed/route.h"
 #include "learner/distributed/watchdog.h"
+#include "spdlog/spdlog.h"
 
 // Debian's LibTorch has Gloo and no NCCL. That of the Python wheels has both, but not the headers that c10d's of Gloo
 // include: cmake declares the little that they need (docs/decisions/core-only-builds.md), so from ProcessGroupGloo take
@@ -59,8 +61,7 @@ using BackendHandle = decltype(std::declval<Backend>().barrier());
   return true;
 }();
 
-constexpr char kServingAddress[] = "skein/serving_address";  // Rank 0's, as the others reach it.
-constexpr char kMesh[] = "skein/";
+constexpr char kServingAddress[] = "serving_address";  // Rank 0's, as the others reach it.
 
 std::chrono::milliseconds Milliseconds(absl::Duration duration) {
   return std::chrono::milliseconds(std::max<int64_t>(1, absl::ToInt64Milliseconds(duration)));
@@ -122,17 +123,17 @@ auto Guarded(const Attempt& attempt, Operation operation) -> decltype(operation(
 }
 
 absl::StatusOr<std::unique_ptr<PeerMesh>> ConnectMesh(const Collective::Options& options, const std::string& address,
-                                                      const Attempt& attempt, c10d::TCPStore* store) {
+                                                      const Attempt& attempt, c10d::Store* store) {
   PeerMesh::Table table;
   table.set = [&](const std::string& key, const std::string& value) {
     return Guarded(attempt, [&] {
-      store->set(kMesh + key, std::vector<uint8_t>(value.begin(), value.end()));
+      store->set(key, std::vector<uint8_t>(value.begin(), value.end()));
       return absl::OkStatus();
     });
   };
   table.get = [&](const std::string& key) {
     return Guarded(attempt, [&]() -> absl::StatusOr<std::string> {
-      const std::vector<uint8_t> value = store->get(kMesh + key);
+      const std::vector<uint8_t> value = store->get(key);
       return std::string(value.begin(), value.end());
     });
   };
@@ -196,23 +197,36 @@ class DirectWork : public Collective::Work {
 
 struct TcpStore::Impl {
   c10::intrusive_ptr<c10d::TCPStore> store;
-  std::string local_address;  // By which this rank reaches rank 0. Empty: it is rank 0.
+  // By which this rank reaches rank 0, and rank 0's as this one reaches it. Empty: it is rank 0.
+  std::string local_address, serving_address;
 };
 
 TcpStore::TcpStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TcpStore::~TcpStore() = default;
 int TcpStore::port() const { return impl_->store->getPort(); }
 
-absl::StatusOr<std::shared_ptr<TcpStore>> TcpStore::Serve(int port, int ranks, absl::Duration timeout) {
+absl::StatusOr<std::shared_ptr<TcpStore>> TcpStore::Serve(int port, int ranks, absl::Duration timeout,
+                                                          [[maybe_unused]] const std::string& host) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(port);
   options.isServer = true;
   options.numWorkers = static_cast<size_t>(ranks);
   options.waitWorkers = false;  // They learn of the port later.
   options.timeout = Milliseconds(timeout);
+  std::string own_host = "127.0.0.1";
+#if TORCH_VERSION_MAJOR >= 2
+  const auto listener = ListenOn(host, port, ranks);
+  if (listener.ok()) {
+    options.masterListenFd = listener->descriptor;  // c10d closes it.
+    options.port = static_cast<uint16_t>(listener->port);
+    own_host = host;
+  } else {
+    spdlog::warn("the ranks' store listens on all addresses: {}", std::string(listener.status().message()));
+  }
+#endif
   try {
     auto impl = std::make_unique<Impl>();
-    impl->store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    impl->store = c10::make_intrusive<c10d::TCPStore>(own_host, options);
     return std::shared_ptr<TcpStore>(new TcpStore(std::move(impl)));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("rank 0 of ", ranks, ": cannot serve the ranks' store on port ", port,
@@ -233,8 +247,8 @@ absl::StatusOr<std::shared_ptr<TcpStore>> TcpStore::Find(const std::string& host
   try {
     auto impl = std::make_unique<Impl>();
     impl->local_address = route->local;
+    impl->serving_address = route->remote;
     impl->store = c10::make_intrusive<c10d::TCPStore>(host, options);
-    impl->store->set(kServingAddress, std::vector<uint8_t>(route->remote.begin(), route->remote.end()));
     return std::shared_ptr<TcpStore>(new TcpStore(std::move(impl)));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat(failure, " within ", absl::FormatDuration(timeout),
@@ -291,11 +305,15 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
   impl->watchdog = std::make_unique<Watchdog>(options.timeout + kGrace, options.on_stuck);
   const Attempt attempt = impl->Start("meeting the other ranks");
   const Watchdog::Watching watching = attempt.Watch();
-  const auto table = impl->store->impl_->store;
+  // What a rank tells the others is under the secret. c10d knows no other way to ask who calls.
+  const auto table = c10::make_intrusive<c10d::PrefixStore>("skein" + options.secret, impl->store->impl_->store);
   try {
     table->setTimeout(Milliseconds(options.timeout));
     // Where the others' way to the store leads, we listen.
     std::string address = impl->store->impl_->local_address;
+    if (const std::string& remote = impl->store->impl_->serving_address; !remote.empty()) {
+      table->set(kServingAddress, std::vector<uint8_t>(remote.begin(), remote.end()));
+    }
     if (address.empty()) {
       const std::vector<uint8_t> told = options.size > 1 ? table->get(kServingAddress) : std::vector<uint8_t>();
       address = told.empty() ? "127.0.0.1" : std::string(told.begin(), told.end());
@@ -306,15 +324,15 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
 #ifdef SKEIN_HAS_GLOO
     const auto gloo = c10d::ProcessGroupGloo::Options::create(Milliseconds(options.timeout));
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
-    impl->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>("skein/gloo", table), options.rank, options.size, gloo);
+    impl->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", table),
+                                                             options.rank, options.size, gloo);
 #endif
     if (options.device.is_cuda()) {
 #ifdef SKEIN_HAS_NCCL
       const auto nccl = c10d::ProcessGroupNCCL::Options::create();
       nccl->timeout = Milliseconds(options.timeout);
-      impl->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-          c10::make_intrusive<c10d::PrefixStore>("skein/nccl", table), options.rank, options.size, nccl);
+      impl->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(c10::make_intrusive<c10d::PrefixStore>("nccl", table),
+                                                               options.rank, options.size, nccl);
 #else
       return absl::FailedPreconditionError(
           absl::StrCat(RankOf(options.rank, options.size), ": this build has no NCCL for ", options.device.str()));

@@ -34,6 +34,8 @@ class Collective {
     // An operation that does not even end at its deadline: called kGrace later, on a thread of its own, with its name.
     // The default ends the process with exit code 75.
     std::function<void(const std::string& what)> on_stuck = nullptr;
+    // The same on all ranks. Who does not know it neither finds nor changes what they tell each other in the store.
+    std::string secret = {};
   };
   static constexpr absl::Duration kGrace = absl::Seconds(3);
   // Waits for all ranks. `store` as from TcpStore, of the same address on every rank and new: a store serves one group.
@@ -74,8 +76,11 @@ class Collective {
 // The table in which ranks find each other, served by rank 0.
 class TcpStore {
  public:
-  // Rank 0: serves on all interfaces at `port`, 0 = any. Unavailable: the port is taken.
-  static absl::StatusOr<std::shared_ptr<TcpStore>> Serve(int port, int ranks, absl::Duration timeout);
+  // Rank 0: serves at `host`, as the others name this node, and `port`, 0 = any. LibTorch 1.13 serves on all addresses
+  // whatever `host` is, and 2.x does if it is none of this node's, behind a translation of addresses for instance.
+  // Unavailable: the port is taken.
+  static absl::StatusOr<std::shared_ptr<TcpStore>> Serve(int port, int ranks, absl::Duration timeout,
+                                                         const std::string& host = "127.0.0.1");
   // Others. Unavailable: nobody there within the timeout.
   static absl::StatusOr<std::shared_ptr<TcpStore>> Find(const std::string& host, int port, int ranks,
                                                         absl::Duration timeout);

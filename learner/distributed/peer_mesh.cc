@@ -23,6 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/steady_wait.h"
+#include "learner/distributed/listener.h"
 
 namespace skein {
 namespace {
@@ -82,24 +83,6 @@ absl::StatusOr<AddressInfo> ParseAddress(const std::string& host, const std::str
   return address;
 }
 
-// A listening socket on any port of `host`; sets `port`.
-absl::StatusOr<int> Listen(const std::string& host, int backlog, int* port) {
-  auto address = ParseAddress(host, "0");
-  if (!address.ok()) return address.status();
-  const int listener = socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (listener < 0) return SystemError("socket");
-  if (bind(listener, address->generic(), address->size) != 0 || listen(listener, backlog) != 0 ||
-      getsockname(listener, address->generic(), &address->size) != 0) {
-    const absl::Status status = SystemError(absl::StrCat("listening on ", host));
-    close(listener);
-    return status;
-  }
-  *port =
-      ntohs(address->storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address->storage)->sin6_port
-                                                   : reinterpret_cast<const sockaddr_in*>(&address->storage)->sin_port);
-  return listener;
-}
-
 absl::StatusOr<int> DialOne(const std::string& host, const std::string& port, absl::Time deadline) {
   auto address = ParseAddress(host, port);
   if (!address.ok()) return address.status();
@@ -140,14 +123,13 @@ absl::StatusOr<std::unique_ptr<PeerMesh>> PeerMesh::Connect(int rank, int size, 
                                                             const Table& table, absl::Duration timeout) {
   const absl::Time deadline = SteadyNow() + timeout;
   std::unique_ptr<PeerMesh> mesh(new PeerMesh(rank, size));
-  int port = 0;
-  const auto listener = Listen(address, size, &port);
+  const auto listener = ListenOn(address, 0, size);
   if (!listener.ok()) return listener.status();
-  const absl::Cleanup close_listener = [&] { close(*listener); };
+  const absl::Cleanup close_listener = [&] { close(listener->descriptor); };
   const std::string token = NewToken();
-  absl::Status status = table.set(Key(rank), absl::StrJoin({address, std::to_string(port), token}, " "));
+  absl::Status status = table.set(Key(rank), absl::StrJoin({address, std::to_string(listener->port), token}, " "));
   if (status.ok()) status = mesh->Dial(table, deadline);
-  if (status.ok()) status = mesh->Admit(*listener, token, deadline);
+  if (status.ok()) status = mesh->Admit(listener->descriptor, token, deadline);
   if (!status.ok()) return status;
   return mesh;
 }

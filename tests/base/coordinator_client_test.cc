@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -296,6 +297,31 @@ TEST(CoordinatorClient, TellsTheRoundTripOfEachHeartbeat) {
   const auto twice = [&] { return seen.size() >= 2; };
   ASSERT_TRUE(mu.AwaitWithTimeout(absl::Condition(&twice), kPatience));
   for (const absl::Duration round_trip : seen) EXPECT_GT(round_trip, absl::ZeroDuration());
+}
+
+TEST(CoordinatorClient, AsksForTheStatusOnlyWhileSomebodyWantsIt) {
+  FakeCoordinator coordinator;
+  absl::Mutex mu;
+  int wanted = 2;
+  std::vector<std::string> runs;
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  const absl::Duration begin = MonotonicNow();
+  options.wants_status = [&] {
+    absl::MutexLock lock(&mu);
+    return wanted > 0;
+  };
+  options.on_status = [&](const v1::StatusResponse& status, absl::Duration asked) {
+    absl::MutexLock lock(&mu);
+    EXPECT_GE(asked, begin);
+    EXPECT_LE(asked, MonotonicNow());
+    --wanted;
+    runs.push_back(status.run_id());
+  };
+  const auto client = JoinOrDie(options);
+  const auto state = coordinator.WaitUntil([](const auto& s) { return s.heartbeats.size() >= 6; });
+  EXPECT_EQ(state.statuses, 2);
+  absl::MutexLock lock(&mu);
+  EXPECT_THAT(runs, ElementsAre("run-1", "run-1"));
 }
 
 TEST(CoordinatorClient, TellsOnceThatItIsToLeave) {

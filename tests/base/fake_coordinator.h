@@ -40,6 +40,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
     std::vector<v1::HeartbeatRequest> heartbeats;
     std::vector<v1::BarrierRequest> barriers;
     std::vector<v1::LeaveRequest> leaves;
+    int statuses = 0;
   };
 
   explicit FakeCoordinator(const std::string& address = "127.0.0.1:0") {
@@ -110,6 +111,13 @@ class FakeCoordinator : public v1::Coordinator::Service {
   grpc::Status Leave(grpc::ServerContext*, const v1::LeaveRequest* request, v1::LeaveResponse*) override {
     absl::MutexLock lock(&mu_);
     state_.leaves.push_back(*request);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::StatusResponse* response) override {
+    absl::MutexLock lock(&mu_);
+    ++state_.statuses;
+    response->set_run_id("run-1");
     return grpc::Status::OK;
   }
 

@@ -9,9 +9,11 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "prometheus/counter.h"
@@ -25,16 +27,23 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// The whole answer to one request on 127.0.0.1.
-std::string Request(int port, const std::string& method_and_path, const std::string& headers = "") {
+// A connection to 127.0.0.1 on which `text` has been sent.
+int Say(int port, const std::string& text) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const timeval patience = {20, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::string request = method_and_path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";
-  EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  EXPECT_EQ(send(fd, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  return fd;
+}
+
+// The whole answer to one request on 127.0.0.1; what came in 20 s, if it is not whole then.
+std::string Request(int port, const std::string& method_and_path, const std::string& headers = "") {
+  const int fd = Say(port, method_and_path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
   std::string answer;
   char chunk[4096];
   for (ssize_t got = 0; (got = recv(fd, chunk, sizeof(chunk), 0)) > 0;) answer.append(chunk, got);
@@ -163,6 +172,43 @@ TEST(HttpServer, ClosingWaitsForHandlers) {
   release.Notify();
   closer.join();
   client.join();
+}
+
+// Each of them a part of a request, then nothing. With so many seconds for each and a few threads it would be minutes
+// before anybody else is answered.
+TEST(HttpServer, SlowClientsHoldNobodyUp) {
+  const auto server = ListenOnLoopback();
+  server->Handle("/metrics", [] { return HttpServer::Response{200, "text/plain", "all of them"}; });
+  std::vector<int> slow;
+  for (int i = 0; i < 200; ++i)
+    slow.push_back(Say(server->port(), i % 2 == 0 ? "GET /metrics HTTP/1.1\r\nHost: " : ""));
+  EXPECT_THAT(Request(server->port(), "GET /metrics"), EndsWith("all of them"));
+  for (const int fd : slow) close(fd);
+}
+
+TEST(HttpServer, RequestsWithoutAnEndAreNotReadOn) {
+  const auto server = ListenOnLoopback();
+  const std::string line = "X: " + std::string(1000, 'x') + "\r\n";
+  std::string headers;
+  while (headers.size() < size_t{1} << 20) headers += line;
+  const int fd = Say(server->port(), "GET / HTTP/1.1\r\n");
+  // Before it is all sent the server has closed the connection.
+  ssize_t sent = 0;
+  for (int i = 0; i < 100 && sent >= 0; ++i) sent = send(fd, headers.data(), headers.size(), MSG_NOSIGNAL);
+  EXPECT_LT(sent, 0);
+  close(fd);
+}
+
+TEST(HttpServer, ClosingDoesNotWaitForSlowClients) {
+  auto server = ListenOnLoopback();
+  const int fd = Say(server->port(), "GET / HTTP/1.1\r\nX: ");
+  std::thread client([fd] {
+    while (send(fd, "x", 1, MSG_NOSIGNAL) == 1) absl::SleepFor(absl::Milliseconds(10));
+  });
+  EXPECT_THAT(Request(server->port(), "GET /"), StartsWith("HTTP/1.1 404 "));  // The other is being served, too.
+  server.reset();
+  client.join();
+  close(fd);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Servers and channels with the certificates that `skein certs init` makes.
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/time/clock.h"
@@ -23,6 +24,7 @@ constexpr char kToken[] = "0123456789abcdef";
 class Echo : public v1::Coordinator::Service {
  public:
   int joins = 0;
+  std::set<std::string> certificates;
   bool saw_token = false;
 
  private:
@@ -30,6 +32,7 @@ class Echo : public v1::Coordinator::Service {
     saw_token = context->client_metadata().count("authorization") > 0;
     const absl::Status role = CheckCertificateName(*context, kActorName);
     joins += role.ok();
+    certificates.insert(CertificateDigest(*context));
     return ToGrpc(role);
   }
 };
@@ -104,6 +107,14 @@ TEST_F(SecureTransport, ARoleIsNotAMatterOfChoice) {
   EXPECT_EQ(service_.joins, 0);
 }
 
+TEST_F(SecureTransport, ACertificateIsKnownAgain) {
+  Serve(Issue({kServerName}));
+  const Credentials one = Issue({kActorName}), other = Issue({kActorName});
+  for (const Credentials& actor : {one, other, one}) EXPECT_TRUE(Join(actor).ok());
+  EXPECT_EQ(service_.certificates.size(), 2u);
+  EXPECT_EQ(service_.certificates.begin()->size(), 64u);  // Hex digits.
+}
+
 TEST_F(SecureTransport, ATokenIsCheckedInPlainText) {
   Serve({.token = kToken});
   EXPECT_TRUE(absl::IsUnauthenticated(Join({})));
@@ -112,6 +123,7 @@ TEST_F(SecureTransport, ATokenIsCheckedInPlainText) {
   EXPECT_TRUE(Join({.token = kToken}).ok());
   EXPECT_EQ(service_.joins, 1);
   EXPECT_FALSE(service_.saw_token);  // Handlers cannot log what they do not see.
+  EXPECT_EQ(*service_.certificates.begin(), "");
 }
 
 TEST_F(SecureTransport, ATokenIsCheckedBesidesTheCertificate) {

@@ -3,6 +3,7 @@
 #include "coordinator/etcd_store.h"
 
 #include "absl/synchronization/notification.h"
+#include "coordinator/saved_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/etcd_server.h"
@@ -79,6 +80,49 @@ TEST_F(EtcdStoreTest, KeepsRecordsForASuccessor) {
   EXPECT_THAT(*successor->Load(), UnorderedElementsAre(Pair("a", "4"), Pair("b", std::string("\0\xff", 2))));
 }
 
+TEST_F(EtcdStoreTest, WhatIsSetAsideIsFoundByPeopleAndNotByASuccessor) {
+  EtcdClient people(*ParseEtcdAddress(server_->Url("/skein/run")));
+  const auto aside = [&] {
+    std::map<std::string, std::string> found;
+    const auto all = people.ReadPrefix("/skein/run/aside/damaged/");
+    EXPECT_TRUE(all.ok()) << all.status();
+    for (const etcdserverpb::KeyValue& pair : all->kvs()) found[pair.key().substr(25)] = pair.value();
+    return found;
+  };
+  const auto store = Acquire(Options("node1:7070"));
+  std::vector<StateChange> many;
+  for (int i = 0; i < 120; ++i) many.push_back({"member/" + std::to_string(i), "x"});
+  EXPECT_TRUE(store->Write(many).ok());
+  EXPECT_EQ(*store->SetAside("damaged"), "/skein/run/aside/damaged/");
+  EXPECT_THAT(*store->Load(), testing::IsEmpty());
+  EXPECT_EQ(aside().size(), 120u);
+  EXPECT_EQ(aside()["member/7"], "x");
+
+  EXPECT_TRUE(store->Write({{"member/7", "y"}, {"run", "z"}}).ok());
+  EXPECT_TRUE(store->SetAside("damaged").ok());
+  EXPECT_THAT(aside(), UnorderedElementsAre(Pair("member/7", "y"), Pair("run", "z")));
+}
+
+TEST_F(EtcdStoreTest, DamagedStateIsSetAsideAndTheRunGoesOnWithout) {
+  StoreOptions options;
+  options.url = server_->Url("/skein/run");
+  options.address = "node1:7070";
+  const auto store = OpenStore(options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->Write({{"run", "no record of a run"}, {"member/actor-3", "nor this"}}).ok());
+  CoordinatorState::Options state;
+  state.run_id = "run7";
+  const absl::Status status = TakeOver(store->get(), 1'700'000'000'000, &state);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_FALSE(state.saved);
+  EXPECT_THAT(*(*store)->Load(), testing::IsEmpty());
+  EtcdClient people(*ParseEtcdAddress(options.url));
+  const auto aside = people.ReadKey("/skein/run/aside/damaged/run");
+  ASSERT_TRUE(aside.ok()) << aside.status();
+  ASSERT_EQ(aside->kvs_size(), 1);
+  EXPECT_EQ(aside->kvs(0).value(), "no record of a run");
+}
+
 TEST_F(EtcdStoreTest, OnePrimaryAtATimeAndAnotherWaitsForItsTurn) {
   auto primary = Acquire(Options("node1:7070"));
   EtcdStore::Options impatient = Options("node2:7070");
@@ -124,6 +168,7 @@ TEST_F(EtcdStoreTest, WhoHasLostTheLeaseWritesNothingAndServesNobody) {
   EXPECT_TRUE(other.Revoke(key->kvs(0).lease()).ok());
   const auto successor = Acquire(Options("node2:7070"));
   EXPECT_TRUE(absl::IsAborted(primary->Write({{"a", "of the first, late"}})));
+  EXPECT_TRUE(absl::IsAborted(primary->SetAside("damaged").status()));
   EXPECT_FALSE(primary->Serving());
   lost.WaitForNotification();
   EXPECT_THAT(*successor->Load(), UnorderedElementsAre(Pair("a", "of the first")));

@@ -66,6 +66,22 @@ TEST(Membership, GivesAReturningLearnerAHigherGeneration) {
   EXPECT_EQ(membership.Find("learner-1", 0).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Membership, ALiveMembersCallsComeWithTheCertificateThatItJoinedWith) {
+  Membership membership(absl::Seconds(5), 0);
+  Member learner = Learner(0);
+  learner.certificate = "the learner's";
+  ASSERT_TRUE(membership.Join(learner, At(0)).ok());
+  EXPECT_TRUE(membership.CheckCaller("learner-0", 1, "the learner's").ok());
+  for (const char* other : {"an actor's", ""}) {
+    const absl::Status refused = membership.CheckCaller("learner-0", 1, other);
+    EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("learner-0 joined with another certificate"));
+  }
+  // A predecessor on another node must hear that it is stale, and a stranger that it is none.
+  EXPECT_TRUE(membership.CheckCaller("learner-0", 7, "another node's").ok());
+  EXPECT_TRUE(membership.CheckCaller("actor-1", 1, "an actor's").ok());
+}
+
 TEST(Membership, RemovesOnlyTheGenerationNamed) {
   Membership membership(absl::Seconds(5), 0);
   ASSERT_TRUE(membership.Join(Learner(0), At(0)).ok());

@@ -112,6 +112,18 @@ TEST_F(RestoredStateTest, MembersKeepTheirLeasesWithoutJoiningAgain) {
   EXPECT_EQ(Status().joins(), 0u);
 }
 
+TEST_F(RestoredStateTest, MembersKeepTheirCertificates) {
+  v1::JoinRequest request;
+  request.set_protocol_major(1);
+  request.set_role(v1::ROLE_ACTOR);
+  const auto actor = state_->Join(request, now_, &effects_, "the actor's");
+  ASSERT_TRUE(actor.ok()) << actor.status();
+  Keep();
+  Start();
+  EXPECT_TRUE(state_->CheckCaller(actor->member_id(), actor->generation(), "the actor's").ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(state_->CheckCaller(actor->member_id(), actor->generation(), "another's")));
+}
+
 TEST_F(RestoredStateTest, AMemberThatDiedMeanwhileExpires) {
   Join(v1::ROLE_LEARNER);
   Start();

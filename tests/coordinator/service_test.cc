@@ -257,6 +257,31 @@ TEST_F(ServiceTest, BarrierCarriesPayloadsAndMovesAreCounted) {
   EXPECT_THAT(response.payloads(), ElementsAre("here"));
 }
 
+// Those who are no members, too; and their other calls are not counted with these.
+TEST_F(ServiceTest, OneConnectionArrivesAtBarriersSoOftenAndNoMore) {
+  CoordinatorService service({}, "", &metrics_, {}, nullptr, {.per_second = 0.001, .burst = 3});
+  int port = 0;
+  auto server = *StartGrpcServer("127.0.0.1:0", &service, &port);
+  const auto arrive = [](v1::Coordinator::Stub* stub) {
+    grpc::ClientContext context;
+    v1::BarrierRequest request;
+    request.set_member_id("learner-9");
+    request.set_name("start");
+    v1::BarrierResponse response;
+    return FromGrpc(stub->ArriveAtBarrier(&context, request, &response));
+  };
+  const auto stub = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port)));
+  const auto another = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port)));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(absl::IsFailedPrecondition(arrive(stub.get())));
+  EXPECT_TRUE(absl::IsResourceExhausted(arrive(stub.get())));
+  EXPECT_TRUE(absl::IsFailedPrecondition(arrive(another.get())));
+  grpc::ClientContext context;
+  v1::StatusResponse status;
+  EXPECT_TRUE(stub->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+  service.Shutdown();
+  server->Shutdown(std::chrono::system_clock::now());
+}
+
 TEST_F(ServiceTest, BarrierTimeoutComesFromTheTimer) {
   v1::JoinResponse a = Join(v1::ROLE_LEARNER, 0);
   Join(v1::ROLE_LEARNER, 1);

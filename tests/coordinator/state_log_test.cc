@@ -5,10 +5,14 @@
 
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {
@@ -31,6 +35,16 @@ class StateLogTest : public testing::Test {
   }
   // What a successor finds.
   absl::StatusOr<Records> Reload() const { return Open()->Load(); }
+  // Warnings, as a successor takes over.
+  std::string SaidOnReload() const {
+    std::ostringstream said;
+    const auto logger = spdlog::default_logger();
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+    EXPECT_TRUE(Reload().ok());
+    spdlog::set_default_logger(logger);
+    return said.str();
+  }
   void Overwrite(const std::string& text) const { ASSERT_TRUE(WriteFileSynced(path(), text).ok()); }
   std::string Text() const { return ReadFile(path()).value_or(""); }
 
@@ -101,6 +115,24 @@ TEST_F(StateLogTest, ATailOfZerosIsDropped) {
   EXPECT_THAT(*Reload(), UnorderedElementsAre(Pair("a", "3")));
 }
 
+TEST_F(StateLogTest, WhatIsDroppedIsSaid) {
+  WriteThree();
+  const std::string whole = Text();
+  EXPECT_EQ(SaidOnReload(), "");
+  Overwrite(whole + std::string(100, '\0'));
+  EXPECT_THAT(SaidOnReload(),
+              HasSubstr(absl::StrCat(path(), ": dropped its last 100 bytes, from byte ", whole.size(), " on: zeros")));
+  Overwrite(whole + whole.substr(24, 5));
+  EXPECT_THAT(SaidOnReload(), HasSubstr("dropped its last 5 bytes"));
+  Overwrite(whole.substr(0, whole.size() - 1));
+  EXPECT_THAT(SaidOnReload(), HasSubstr("an entry that should have "));
+  std::string flipped = whole;
+  flipped.back() = static_cast<char>(flipped.back() ^ 1);
+  Overwrite(flipped);
+  EXPECT_THAT(SaidOnReload(), HasSubstr("the last entry, which is damaged"));
+  EXPECT_EQ(SaidOnReload(), "");  // It is gone.
+}
+
 TEST_F(StateLogTest, AFlippedByteBeforeOtherEntriesIsDataLoss) {
   WriteThree();
   const std::string whole = Text();
@@ -120,7 +152,7 @@ TEST_F(StateLogTest, AnotherFileIsDataLossAndCanBeSetAside) {
   {
     const auto log = Open();
     EXPECT_TRUE(absl::IsDataLoss(log->Load().status()));
-    EXPECT_TRUE(log->Reset("damaged").ok());
+    EXPECT_EQ(*log->SetAside("damaged"), path() + ".damaged");
     EXPECT_TRUE(log->Write({{"a", "1"}}).ok());
   }
   EXPECT_THAT(*Reload(), UnorderedElementsAre(Pair("a", "1")));

@@ -29,6 +29,7 @@ class FakeStore final : public StateStore {
     }
     return absl::OkStatus();
   }
+  absl::StatusOr<std::string> SetAside(const std::string&) override { return absl::UnimplementedError(""); }
 
   std::vector<absl::Status> errors_;
   std::map<std::string, std::string> records_;
@@ -38,8 +39,11 @@ TEST(StateWriter, WritesWhatIsAddedAndThenSaysSo) {
   FakeStore store;
   StateWriter writer(&store, {});
   absl::Notification done;
-  writer.Add({{"a", "1"}, {"b", "2"}}, [] {});
-  writer.Add({{"a", "3"}, {"b", std::nullopt}}, [&] { done.Notify(); });
+  writer.Add({{"a", "1"}, {"b", "2"}}, [](const absl::Status&) {});
+  writer.Add({{"a", "3"}, {"b", std::nullopt}}, [&](const absl::Status& written) {
+    EXPECT_TRUE(written.ok()) << written;
+    done.Notify();
+  });
   done.WaitForNotification();
   EXPECT_EQ(store.records_, (std::map<std::string, std::string>{{"a", "3"}}));
 }
@@ -50,9 +54,15 @@ TEST(StateWriter, ADiskThatRefusesHoldsNobodyUpAndIsTriedAgain) {
   std::vector<absl::Status> results;
   StateWriter writer(&store, [&](const absl::Status& status) { results.push_back(status); });
   absl::Notification first, second;
-  writer.Add({{"a", "1"}}, [&] { first.Notify(); });
+  writer.Add({{"a", "1"}}, [&](const absl::Status& written) {
+    EXPECT_TRUE(absl::IsResourceExhausted(written)) << written;
+    first.Notify();
+  });
   first.WaitForNotification();
-  writer.Add({{"b", "2"}}, [&] { second.Notify(); });
+  writer.Add({{"b", "2"}}, [&](const absl::Status& written) {
+    EXPECT_TRUE(written.ok()) << written;
+    second.Notify();
+  });
   second.WaitForNotification();
   EXPECT_EQ(store.records_, (std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}}));
   EXPECT_THAT(results, ElementsAre(absl::ResourceExhaustedError("full"), absl::OkStatus()));
@@ -63,11 +73,12 @@ TEST(StateWriter, AStoreThatDoesNotAnswerIsWaitedFor) {
   store.errors_ = {absl::UnavailableError("away")};
   StateWriter writer(&store, {}, absl::Milliseconds(10));
   absl::Notification first, second;
-  writer.Add({{"a", "1"}}, [&] {
+  writer.Add({{"a", "1"}}, [&](const absl::Status& written) {
+    EXPECT_TRUE(written.ok()) << written;
     EXPECT_EQ(store.records_.count("a"), 1u);
     first.Notify();
   });
-  writer.Add({{"b", "2"}}, [&] { second.Notify(); });
+  writer.Add({{"b", "2"}}, [&](const absl::Status&) { second.Notify(); });
   first.WaitForNotification();
   second.WaitForNotification();
 }
@@ -76,12 +87,29 @@ TEST(StateWriter, StopWritesWhatIsLeftAndLaterOnesAreToldAtOnce) {
   FakeStore store;
   store.errors_ = {absl::UnavailableError("away"), absl::UnavailableError("away")};
   StateWriter writer(&store, {});
-  bool first = false, second = false;
-  writer.Add({{"a", "1"}}, [&] { first = true; });
+  absl::Status first, second;
+  writer.Add({{"a", "1"}}, [&](const absl::Status& written) { first = written; });
   writer.Stop();
-  EXPECT_TRUE(first);
-  writer.Add({{"b", "2"}}, [&] { second = true; });
-  EXPECT_TRUE(second);
+  EXPECT_TRUE(absl::IsUnavailable(first)) << first;
+  writer.Add({{"b", "2"}}, [&](const absl::Status& written) { second = written; });
+  EXPECT_TRUE(absl::IsUnavailable(second)) << second;
+}
+
+TEST(StateWriter, WhoMayNotWriteAnyMoreSaysSo) {
+  FakeStore store;
+  store.errors_ = {absl::AbortedError("another one"), absl::AbortedError("another one")};
+  StateWriter writer(&store, {});
+  absl::Notification first, second;
+  writer.Add({{"a", "1"}}, [&](const absl::Status& written) {
+    EXPECT_TRUE(absl::IsAborted(written)) << written;
+    first.Notify();
+  });
+  first.WaitForNotification();
+  writer.Add({}, [&](const absl::Status& written) {  // Of the call before, too.
+    EXPECT_TRUE(absl::IsAborted(written)) << written;
+    second.Notify();
+  });
+  second.WaitForNotification();
 }
 
 }  // namespace

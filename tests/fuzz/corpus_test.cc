@@ -9,6 +9,7 @@
 #include "tests/fuzz/allocation_watch.h"
 #include "tests/fuzz/mutation.h"
 #include "tests/fuzz/targets.h"
+#include "tests/testing/fault_choice.h"
 
 namespace skein::fuzz {
 namespace {
@@ -55,7 +56,7 @@ TEST_F(FaultRow22, EveryDecoderAcceptsWhatWeMakeAndRefusesWhatWasFound) {
 TEST_F(FaultRow22, NoMutationOfABatchAllocatesMoreThanItsMessage) {
   // What is not the batch itself: small headers, read into protobuf's own form, and texts of errors.
   constexpr size_t kHeaders = 64 << 10;
-  std::mt19937 random(22);
+  std::mt19937 random = FaultRandom(22);
   int refused = 0, runs = 0;
   for (const std::string& path : Seeds(kTargets[0])) {
     const std::string seed = Read(path);
@@ -73,7 +74,7 @@ TEST_F(FaultRow22, NoMutationOfABatchAllocatesMoreThanItsMessage) {
 TEST_F(FaultRow22, MutationsOfEverythingElseAreDecidedInBoundedMemory) {
   constexpr size_t kMost = 4 << 20;  // Of seeds of a few kilobytes.
   for (const Target& target : kTargets) {
-    std::mt19937 random(23);
+    std::mt19937 random = FaultRandom(23);
     for (const std::string& path : Seeds(target)) {
       const std::string seed = Read(path);
       target.run(seed);

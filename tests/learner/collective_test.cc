@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <torch/version.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -220,6 +221,48 @@ TEST(Collective, DoesNotWaitForeverToMeet) {
   ASSERT_TRUE(found.ok()) << found.status();
   const auto one = Collective::Connect({1, 3, torch::kCPU, kShort}, *found);  // Rank 2 never comes.
   EXPECT_EQ(one.status().code(), absl::StatusCode::kDeadlineExceeded) << one.status();
+}
+
+// It comes first, as the rank that is missing, and knows everything but the secret.
+TEST(Collective, AStrangerWithoutTheSecretTakesNobodysPlace) {
+  const auto store = TcpStore::Serve(0, 2, kPatience);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto find = [&] { return *TcpStore::Find("127.0.0.1", (*store)->port(), 2, kPatience); };
+  const auto connect = [](int rank, absl::Duration timeout, const std::string& secret,
+                          std::shared_ptr<TcpStore> with) -> absl::StatusOr<std::unique_ptr<Collective>> {
+    Collective::Options options = {rank, 2, torch::kCPU, timeout};
+    options.secret = secret;
+    return Collective::Connect(options, std::move(with));
+  };
+  absl::Status zero, one;
+  const auto sum_ones = [](absl::StatusOr<std::unique_ptr<Collective>> collective) -> absl::Status {
+    if (!collective.ok()) return collective.status();
+    const torch::Tensor tensor = torch::ones({kLarge});
+    const absl::Status status = (*collective)->AllReduce(tensor);
+    EXPECT_TRUE(!status.ok() || tensor.equal(torch::full({kLarge}, 2.0f)));
+    return status;
+  };
+  std::thread of_zero([&] { zero = sum_ones(connect(0, kPatience, "the secret", *store)); });
+  for (const char* guess : {"", "the secre", "another"}) {
+    const absl::Status status = connect(1, kShort, guess, find()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  }
+  one = sum_ones(connect(1, kPatience, "the secret", find()));
+  of_zero.join();
+  EXPECT_TRUE(zero.ok()) << zero;
+  EXPECT_TRUE(one.ok()) << one;
+}
+
+TEST(TcpStore, ServesWhereItIsToldOrOnAllAddresses) {
+  const auto store = TcpStore::Serve(0, 2, kPatience, "127.0.0.2");
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE(TcpStore::Find("127.0.0.2", (*store)->port(), 2, kPatience).ok());
+#if TORCH_VERSION_MAJOR >= 2
+  EXPECT_FALSE(TcpStore::Find("127.0.0.1", (*store)->port(), 2, kShort).ok());
+#endif
+  const auto elsewhere = TcpStore::Serve(0, 2, kPatience, "192.0.2.1");  // None of this node's.
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_TRUE(TcpStore::Find("127.0.0.1", (*elsewhere)->port(), 2, kPatience).ok());
 }
 
 TEST(TcpStore, CannotServeOnAPortThatIsTaken) {

@@ -299,11 +299,9 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
   // It finished the fragment, lost the connection and its lease, and joins again as cora.
   const v1::TrajectoryBatch late = Serve(kAda, ticket);
-  v1::Hello hello = MakeHello({"cora", 5});
-  hello.set_previous_actor_id("ada");
-  hello.set_previous_generation(1);
-  hello.set_previous_env_steps_collected(kBlockSteps);
+  const v1::Hello hello = MakeHello({"cora", 5});
   ASSERT_TRUE(collector_.Open(hello).ok());
+  collector_.CloseLife(kAda, kBlockSteps);
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
   EXPECT_EQ(collector_.actors(), 1);
   // Cora gets the ticket although the old stream has not noticed yet, and what that one still brings is not counted.
@@ -315,7 +313,31 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
   collector_.Disconnect(kAda);
   EXPECT_EQ(collector_.actors(), 1);
   ASSERT_TRUE(collector_.Open(hello).ok());  // Hello may come twice, on two connections.
+  collector_.CloseLife(kAda, kBlockSteps);
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+}
+
+TEST_F(CollectorTest, RefusesIdsAndGenerationsThatNoActorHas) {
+  for (const std::string& id : {std::string(), std::string(65, 'a'), std::string("a b"), std::string("a\x1b[2J")}) {
+    const absl::Status refused = collector_.Open(MakeHello({id, 1})).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_EQ(refused.message().find('\x1b'), absl::string_view::npos);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(collector_.Open(MakeHello({"ada", 0})).status()));
+  EXPECT_EQ(collector_.actors(), 0);
+  EXPECT_TRUE(collector_.Open(MakeHello({std::string(64, 'a'), 1})).ok());
+}
+
+TEST_F(CollectorTest, WhatOthersSayComesShortAndCleanIntoErrors) {
+  v1::Hello hello = MakeHello(kAda);
+  hello.set_run_id("\x1b[2J\n" + std::string(1 << 20, 'x'));
+  const absl::Status refused = collector_.Open(hello).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_LT(refused.message().size(), 200u);
+  EXPECT_EQ(refused.message().find_first_of("\x1b\n"), absl::string_view::npos);
+  hello.set_run_id("run");
+  hello.mutable_env_spec()->set_env_id("\x1b[2J\n" + std::string(1 << 20, 'x'));
+  EXPECT_LT(collector_.Open(hello).status().message().size(), 300u);
 }
 
 TEST_F(CollectorTest, ASilentLifeIsClosed) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
@@ -211,6 +212,110 @@ TEST_F(LearnerServiceTest, RefusesAnotherRunAndAClosedLife) {
   departed.Connect();
   departed.SendHello();
   EXPECT_EQ(departed.End().error_code(), grpc::StatusCode::ABORTED);
+}
+
+v1::StatusResponse StatusOf(const std::vector<ActorKey>& members) {
+  v1::StatusResponse status;
+  for (const ActorKey& member : members) {
+    v1::MemberStatus* one = status.add_members();
+    one->set_role("actor");
+    one->set_member_id(member.actor_id);
+    one->set_generation(member.generation);
+  }
+  return status;
+}
+
+TEST_F(LearnerServiceTest, WhoIsNoMemberIsSentAwayOnceTheCoordinatorHasSaidSo) {
+  Serve();
+  EXPECT_FALSE(service_.HasNewcomers());
+  ScriptedActor ada(port_, "ada"), bob(port_, "bob"), cora(port_, "cora");
+  cora.hello()->set_generation(3);
+  ada.Join();
+  bob.Join();
+  cora.Join();
+  EXPECT_TRUE(service_.HasNewcomers());
+  service_.Confirm(StatusOf({}), MonotonicNow() - absl::Minutes(1));  // As it was before they came.
+  EXPECT_EQ(collector_->actors(), 3);
+  // Cora has left a learner twice, and counts each stay.
+  service_.Confirm(StatusOf({{"ada", 1}, {"cora", 1}}), MonotonicNow());
+  EXPECT_FALSE(service_.HasNewcomers());
+  EXPECT_EQ(bob.End().error_code(), grpc::StatusCode::ABORTED);
+  bob.Connect();
+  bob.SendHello();
+  EXPECT_EQ(bob.End().error_code(), grpc::StatusCode::ABORTED);
+  // A lease that ends, or a coordinator that has lost its state, does not cost a member its stream.
+  ada.Break();
+  WaitUntil([&] { return collector_->actors() == 1; });
+  ada.Connect();
+  ada.Join();
+  service_.Confirm(StatusOf({}), MonotonicNow());
+  OpenIteration(1);
+  ada.ReadTicket();
+  cora.ReadTicket();
+}
+
+TEST_F(LearnerServiceTest, AGenerationBeforeTheMembersOrFarBeyondItIsNotItsOwn) {
+  Serve();
+  ScriptedActor before(port_, "ada"), after(port_, "ada");
+  before.hello()->set_generation(6);
+  after.hello()->set_generation(7 + (uint64_t{1} << 20));
+  before.Join();
+  after.Join();
+  service_.Confirm(StatusOf({{"ada", 7}}), MonotonicNow());
+  EXPECT_EQ(before.End().error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(after.End().error_code(), grpc::StatusCode::ABORTED);
+}
+
+TEST_F(LearnerServiceTest, OnlyALifeThatIsNoMembersAnyMoreIsClosedByAnother) {
+  Serve();
+  OpenIteration(1);
+  ScriptedActor ada(port_, "ada");
+  ada.Join();
+  const v1::Ticket ticket = ada.ReadTicket();
+  ScriptedActor mallory(port_, "mallory"), cora(port_, "cora");
+  for (ScriptedActor* other : {&mallory, &cora}) {
+    other->hello()->set_previous_actor_id("ada");
+    other->hello()->set_previous_generation(1);
+    other->hello()->set_previous_env_steps_collected(5 * kBlockSteps);
+  }
+  mallory.Join();
+  service_.Confirm(StatusOf({{"ada", 1}, {"mallory", 1}}), MonotonicNow());
+  EXPECT_EQ(collector_->account().lost(), 0u);
+  EXPECT_EQ(collector_->actors(), 2);
+  ada.SendBatch(ticket);
+  EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
+  // Ada's lease has ended, and it has joined again as cora.
+  cora.Join();
+  EXPECT_EQ(collector_->account().lost(), 0u);
+  service_.Confirm(StatusOf({{"cora", 1}, {"mallory", 1}}), MonotonicNow());
+  EXPECT_EQ(collector_->account().lost(), 4 * kBlockSteps);
+}
+
+TEST_F(LearnerServiceTest, ANewStayOfAMemberClosesItsLastOneAtOnce) {
+  Serve();
+  ScriptedActor before(port_, "ada"), now(port_, "ada");
+  before.Join();
+  now.hello()->set_generation(2);
+  now.hello()->set_previous_actor_id("ada");
+  now.hello()->set_previous_generation(1);
+  now.hello()->set_previous_env_steps_collected(kBlockSteps);
+  now.Join();
+  EXPECT_EQ(collector_->account().lost(), kBlockSteps);
+}
+
+TEST_F(LearnerServiceTest, OneConnectionOpensStreamsSoOftenAndNoMore) {
+  Serve();
+  ScriptedActor ada(port_, "ada"), bob(port_, "bob");
+  ada.Break();
+  int refused = 0;
+  // A hundred a second are allowed: more come in one, unless this machine needs 10 ms for each.
+  for (int i = 0; i < 2000 && refused == 0; ++i) {
+    ada.Connect();
+    ada.SendGoodbye();
+    refused += ada.End().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+  }
+  EXPECT_EQ(refused, 1);
+  bob.Join();
 }
 
 TEST_F(LearnerServiceTest, ServesAnIterationWithReceiptsInOrder) {

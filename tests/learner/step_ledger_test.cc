@@ -124,6 +124,61 @@ TEST(StepLedger, ASilentLifeIsClosedAfterTheGraceAndNotBefore) {
   EXPECT_TRUE(ledger.Open(kBob));
 }
 
+TEST(StepLedger, ASilentLifeThatNothingCameFromIsForgotten) {
+  StepLedger ledger;
+  ledger.Open(kAda);
+  ledger.Disconnect(kAda, absl::Seconds(100));
+  ledger.CloseSilent(absl::Seconds(159), kGrace);
+  EXPECT_TRUE(ledger.Knows(kAda));
+  ledger.CloseSilent(absl::Seconds(160), kGrace);
+  EXPECT_FALSE(ledger.Knows(kAda));
+  EXPECT_TRUE(ledger.Open(kAda));
+  ExpectAccount(ledger, Account(0, 0, 0, 0, 0, 0));
+}
+
+TEST(StepLedger, ForgetsTheOldestOfTooManyClosedLives) {
+  constexpr uint64_t kMany = StepLedger::kMostClosed + 10;
+  StepLedger ledger;
+  for (uint64_t generation = 1; generation <= kMany; ++generation) {
+    const ActorKey key{"ada", generation};
+    ASSERT_TRUE(ledger.Open(key));
+    ledger.Arrive(key, 1, 10, 20, Fate::kStale);
+    ledger.Depart(key, 20);
+  }
+  EXPECT_EQ(ledger.lives(), StepLedger::kMostClosed);
+  EXPECT_FALSE(ledger.Open({"ada", kMany}));
+  ExpectAccount(ledger, Account(20 * kMany, 0, 10 * kMany, 0, 10 * kMany, 0));
+  // One that is forgotten goes on as one of an earlier process would.
+  EXPECT_TRUE(ledger.Open({"ada", 1}));
+  ledger.Arrive({"ada", 1}, 3, 10, 40, Fate::kStale);
+  ExpectAccount(ledger, Account(20 * kMany + 10, 0, 10 * kMany + 10, 0, 10 * kMany, 0));
+}
+
+TEST(StepLedger, HasRoomForSoManyLives) {
+  StepLedger ledger;
+  for (uint64_t generation = 1; generation <= StepLedger::kMostLives; ++generation) {
+    ASSERT_TRUE(ledger.HasRoomFor({"ada", generation}));
+    ledger.Open({"ada", generation});
+  }
+  EXPECT_FALSE(ledger.HasRoomFor(kBob));
+  EXPECT_TRUE(ledger.HasRoomFor(kAda));  // Who is here may come again.
+  ledger.Disconnect(kAda, absl::ZeroDuration());
+  ledger.CloseSilent(kGrace, kGrace);
+  EXPECT_TRUE(ledger.HasRoomFor(kBob));
+}
+
+TEST(StepLedger, WithAnotherCertificateItIsAnotherLife) {
+  StepLedger ledger;
+  const ActorKey impostor{"ada", 1, "another's"};
+  ledger.Open(kAda);
+  ledger.Arrive(kAda, 1, 10, 10, Fate::kAdmitted);
+  ledger.Open(impostor);
+  EXPECT_EQ(ledger.last_sequence(impostor), 0u);
+  ledger.Depart(impostor, 0);
+  EXPECT_FALSE(ledger.closed(kAda));
+  EXPECT_FALSE(impostor == kAda);
+}
+
 TEST(StepLedger, PendingOfAnEarlierProcessIsLost) {
   StepLedger ledger(Account(100, 60, 10, 5, 5, 20));
   ExpectAccount(ledger, Account(100, 60, 10, 5, 25, 0));
