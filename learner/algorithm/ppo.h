@@ -35,7 +35,7 @@ struct Batch {
   torch::Tensor obs;          // float32 [T+1, M, O]
   torch::Tensor action;       // float32 [T, M, D], or int64 [T, M] if discrete
   torch::Tensor log_prob;     // float32 [T, M], of the behaviour policy
-  torch::Tensor reward;       // float32 [T, M]
+  torch::Tensor reward;       // float32 [T, M]; of an agent that took no part, for its last action before
   torch::Tensor terminated;   // bool [T, M], of the agent's part of the episode
   torch::Tensor truncated;    // bool [T, M]
   torch::Tensor final_obs;    // float32 [K, O], true last observations of truncated episodes

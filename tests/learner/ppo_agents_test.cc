@@ -46,25 +46,35 @@ TEST(PpoAgents, WhoTakesNoPartIsNotTrainedOn) {
 // What the team earns when an agent is gone counts for that agent's last action: one more at the end of its part is the
 // same as one over gamma after it.
 TEST(PpoAgents, TheTeamsLaterRewardsBelongToTheLastAction) {
-  Ppo ppo(Config(), CentralNetwork(), kSeed), other(Config(), CentralNetwork(), kSeed);
-  torch::manual_seed(12);
-  Batch batch = CollectTeams(ppo, 12, 3, 2);
-  batch.active.fill_(true);
-  batch.terminated.zero_();
-  batch.truncated.zero_();
-  for (const int64_t t : {5, 6}) batch.active[t][2] = false;
-  batch.terminated[4][2] = true;
-  batch.reward.narrow(0, 5, 2).select(1, 2).zero_();
-  Batch late = batch;
-  late.reward = batch.reward.clone();
-  const double gamma = Config().ppo().gamma();
-  late.reward[4][2] -= 1;
-  late.reward[6][2] += 1 / (gamma * gamma);
-  Train(ppo, batch, 0, 0);
-  Train(other, late, 0, 0);
-  const torch::Tensor counts = batch.active.flatten();
-  const auto of_samples = [&counts](const Ppo& trained) { return trained.advantage().masked_select(counts); };
-  EXPECT_TRUE(torch::allclose(of_samples(ppo), of_samples(other), 1e-4, 1e-5));
+  for (const auto mode : {v1::SYNC_MODE_ON_POLICY, v1::SYNC_MODE_ASYNC}) {
+    v1::RunConfig config = Config();
+    config.mutable_sync()->set_mode(mode);
+    config.mutable_ppo()->set_vtrace_rho_max(1);
+    config.mutable_ppo()->set_vtrace_c_max(1);
+    Ppo ppo(config, CentralNetwork(), kSeed), other(config, CentralNetwork(), kSeed);
+    torch::manual_seed(12);
+    Batch batch = CollectTeams(ppo, 12, 3, 2);
+    batch.active.fill_(true);
+    batch.terminated.zero_();
+    batch.truncated.zero_();
+    for (const int64_t t : {5, 6}) batch.active[t][2] = false;
+    batch.terminated[4][2] = true;
+    Batch late = batch;
+    late.reward = batch.reward.clone();
+    const double gamma = config.ppo().gamma();
+    late.reward[4][2] -= 1;
+    late.reward[6][2] += 1 / (gamma * gamma);
+    Train(ppo, batch, 0, 0);
+    Train(other, late, 0, 0);
+    const torch::Tensor counts = batch.active.flatten();
+    const auto of_samples = [&counts](const Ppo& trained) { return trained.advantage().masked_select(counts); };
+    EXPECT_TRUE(torch::allclose(of_samples(ppo), of_samples(other), 1e-4, 1e-5));
+    // It does count: more of it is more.
+    late.reward[6][2] += 10;
+    Ppo richer(config, CentralNetwork(), kSeed);
+    Train(richer, late, 0, 0);
+    EXPECT_FALSE(torch::allclose(of_samples(ppo), of_samples(richer), 1e-4, 1e-5));
+  }
 }
 
 TEST(PpoAgents, StatisticsAreOfThoseThatTakePart) {

@@ -104,7 +104,6 @@ Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents) 
   batch.active = flat(batch.active);
   batch.terminated = flat(batch.terminated);
   batch.truncated = flat(batch.truncated);
-  batch.reward = batch.reward.masked_fill(batch.active.logical_not(), 0);
   batch.final_index = flat(team_truncated.unsqueeze(2).expand({steps, envs, agents})).flatten().nonzero().squeeze(1);
   batch.final_obs = torch::randn({batch.final_index.size(0), batch.obs.size(2)});
   batch.state = 1 + 2 * torch::randn({steps + 1, envs, 2});
