@@ -71,11 +71,9 @@ class ConnectionQueue final : public httplib::TaskQueue {
   void End(int descriptor) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     const auto found = std::find(served_.begin(), served_.end(), descriptor);
-    if (found != served_.end()) {
-      served_.erase(found);
-    } else {
-      --ending_;
-    }
+    if (found == served_.end()) return;
+    served_.erase(found);
+    ++ending_;
   }
 
  private:
@@ -92,6 +90,7 @@ class ConnectionQueue final : public httplib::TaskQueue {
       }
       serve();
       absl::MutexLock lock(&mu_);
+      --ending_;
       ++idle_;
     }
   }
@@ -107,7 +106,7 @@ class ConnectionQueue final : public httplib::TaskQueue {
   absl::Mutex mu_;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mu_);
   std::deque<int> served_ ABSL_GUARDED_BY(mu_);  // Oldest first, without
-  size_t ending_ ABSL_GUARDED_BY(mu_) = 0;       // those that were ended and are not closed yet.
+  size_t ending_ ABSL_GUARDED_BY(mu_) = 0;       // those that end and whose threads are not idle yet.
   size_t idle_ ABSL_GUARDED_BY(mu_) = 0;         // Threads that serve none.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
@@ -182,6 +181,7 @@ class TimedServer final : public httplib::Server {
       RequestStream stream(&socket);
       process_request(stream, /*close_connection=*/true, closed, [&](httplib::Request& request) {
         asked = true;
+        request.ranges.clear();  // The library would answer with each of them, however often the same is asked for.
         request.ssl = socket.ssl();
         socket.set_deadline(MonotonicNow() + kAnswerTime);
       });

@@ -91,9 +91,9 @@ absl::StatusOr<Member*> Membership::Find(const std::string& id, uint64_t generat
 
 absl::Status Membership::CheckCaller(const std::string& id, uint64_t generation, const std::string& certificate) const {
   const auto found = members_.find(id);
-  if (found == members_.end() || found->second.generation != generation || found->second.certificate == certificate) {
-    return absl::OkStatus();
-  }
+  if (found == members_.end() || found->second.generation != generation) return absl::OkStatus();
+  const std::string& joined_with = found->second.certificate;
+  if (joined_with.empty() || joined_with == certificate) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       id, " joined with another certificate than this call's: a member keeps the one that it started with"));
 }

@@ -62,7 +62,8 @@ class Membership {
   absl::StatusOr<Member*> Find(const std::string& id, uint64_t generation);
 
   // A live member's calls come with the certificate that it joined with: an id and a generation prove nothing, others
-  // can count. PermissionDenied: `certificate` is another one. OK if there is no such live member.
+  // can count. PermissionDenied: `certificate` is another one. OK if there is no such live member, or if it joined
+  // without (there is no TLS, or its record is of a version that wrote none).
   absl::Status CheckCaller(const std::string& id, uint64_t generation, const std::string& certificate) const;
 
   // Asks an actor to leave; again changes nothing. `learner` is the rank it feeds, if there is one. NotFound: there is

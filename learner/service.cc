@@ -340,6 +340,12 @@ void LearnerService::Confirm(const v1::StatusResponse& status, absl::Duration as
   std::vector<std::shared_ptr<Stream>> strangers;
   {
     absl::MutexLock lock(&mu_);
+    // First what members say of their lives before, which may be newcomers too.
+    for (const auto& [actor, newcomer] : newcomers_) {
+      if (newcomer.since >= asked || newcomer.previous.generation == 0) continue;
+      if (!IsMember(members, actor) || IsMember(members, newcomer.previous)) continue;
+      collector_->CloseLife(newcomer.previous, newcomer.previous_env_steps_collected);
+    }
     for (auto it = newcomers_.begin(); it != newcomers_.end();) {
       const auto& [actor, newcomer] = *it;
       if (newcomer.since >= asked) {
@@ -352,8 +358,6 @@ void LearnerService::Confirm(const v1::StatusResponse& status, absl::Duration as
         if (stream != streams_.end()) strangers.push_back(stream->second);
         strangers_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation,
                                      ") is not a member of the run: what it sends is not wanted"));
-      } else if (newcomer.previous.generation != 0 && !IsMember(members, newcomer.previous)) {
-        collector_->CloseLife(newcomer.previous, newcomer.previous_env_steps_collected);
       }
       it = newcomers_.erase(it);
     }

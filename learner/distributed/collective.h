@@ -34,7 +34,8 @@ class Collective {
     // An operation that does not even end at its deadline: called kGrace later, on a thread of its own, with its name.
     // The default ends the process with exit code 75.
     std::function<void(const std::string& what)> on_stuck = nullptr;
-    // The same on all ranks. Who does not know it neither finds nor changes what they tell each other in the store.
+    // The same on all ranks. Who does not know it neither finds nor changes what they tell each other in the store,
+    // unless LibTorch lists its names to whoever asks (2.x).
     std::string secret = {};
   };
   static constexpr absl::Duration kGrace = absl::Seconds(3);

@@ -74,6 +74,19 @@ TEST(HttpServer, AnswersLargePagesWhole) {
   EXPECT_THAT(Request(server->port(), "GET /"), EndsWith("xxend"));
 }
 
+TEST(HttpServer, APageIsSentOnceHoweverOftenPartsOfItAreAskedFor) {
+  const auto server = ListenOnLoopback();
+  server->Handle("/", [] { return HttpServer::Response{200, "text/plain", std::string(1000, 'x')}; });
+  std::string ranges = "Range: bytes=0-";
+  for (int i = 0; i < 100; ++i) ranges += ",0-";
+  for (const std::string& header : {ranges, std::string("Range: bytes=0-9")}) {
+    const std::string answer = Request(server->port(), "GET /", header + "\r\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+    EXPECT_THAT(answer, HasSubstr("Content-Length: 1000\r\n"));
+    EXPECT_THAT(answer, EndsWith("\r\n\r\n" + std::string(1000, 'x')));
+  }
+}
+
 TEST(HttpServer, OtherPathsAreNotFound) {
   const auto server = ListenOnLoopback();
   server->Handle("/status", [] { return HttpServer::Response{200, "text/plain", ""}; });

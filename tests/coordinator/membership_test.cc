@@ -77,6 +77,10 @@ TEST(Membership, ALiveMembersCallsComeWithTheCertificateThatItJoinedWith) {
     EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
     EXPECT_THAT(std::string(refused.message()), HasSubstr("learner-0 joined with another certificate"));
   }
+  // Of whom a log from before says nothing.
+  Member old = Learner(1);
+  ASSERT_TRUE(membership.Join(old, At(0)).ok());
+  EXPECT_TRUE(membership.CheckCaller("learner-1", 1, "any").ok());
   // A predecessor on another node must hear that it is stale, and a stranger that it is none.
   EXPECT_TRUE(membership.CheckCaller("learner-0", 7, "another node's").ok());
   EXPECT_TRUE(membership.CheckCaller("actor-1", 1, "an actor's").ok());

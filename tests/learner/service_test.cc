@@ -291,6 +291,18 @@ TEST_F(LearnerServiceTest, OnlyALifeThatIsNoMembersAnyMoreIsClosedByAnother) {
   EXPECT_EQ(collector_->account().lost(), 4 * kBlockSteps);
 }
 
+TEST_F(LearnerServiceTest, WhatAMemberSaysOfItsLifeBeforeCountsAlsoIfBothAreNew) {
+  Serve();
+  ScriptedActor ada(port_, "ada"), cora(port_, "cora");
+  ada.Join();
+  cora.hello()->set_previous_actor_id("ada");
+  cora.hello()->set_previous_generation(1);
+  cora.hello()->set_previous_env_steps_collected(5 * kBlockSteps);
+  cora.Join();
+  service_.Confirm(StatusOf({{"cora", 1}}), MonotonicNow());
+  EXPECT_EQ(collector_->account().lost(), 5 * kBlockSteps);
+}
+
 TEST_F(LearnerServiceTest, ANewStayOfAMemberClosesItsLastOneAtOnce) {
   Serve();
   ScriptedActor before(port_, "ada"), now(port_, "ada");
