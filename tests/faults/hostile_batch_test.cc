@@ -218,7 +218,7 @@ TEST(FaultRow23, MessagesOverTheLimitAreRefusedAndTheirMemoryServesTheNext) {
 }
 
 TEST(FaultRow23, AnIterationThatNoMessageCanCarryIsSplitIntoFragmentsThatFit) {
-  // Ten UAVs: 2,048 steps of 4 environments may take 71 MB.
+  // Ten UAVs: 2,048 steps of 4 environments may take 61 MB.
   constexpr uint64_t kIteration = 8 * 2048, kFragment = 4 * 2048;
   Cluster cluster({kEndless, "env.id=UavNavigate-v0", "rollout.steps_per_iteration=16384", "ppo.epochs=1",
                    "ppo.minibatch_size=16384"});

@@ -23,10 +23,10 @@ TEST(FragmentShape, IsAWholeIterationOfEachEnvironment) {
 }
 
 TEST(FragmentShape, IsTheLargestPartThatFitsIntoAMessage) {
-  // Ten UAVs: 71 MB were it 512 steps of 16 environments, 36 MB were it 256.
+  // Ten UAVs: 61 MB were it 512 steps of 16 environments.
   const auto shape = Shape({"env.id=UavNavigate-v0"});
   ASSERT_TRUE(shape.ok()) << shape.status();
-  EXPECT_EQ(shape->steps, 128);
+  EXPECT_EQ(shape->steps, 256);
   EXPECT_EQ(shape->spec.num_agents(), 10);
   EXPECT_TRUE(Shape({"env.id=UavCover-v0", "env.uav.uavs=128", "env.uav.size=32"}).ok());
 }
