@@ -63,23 +63,13 @@ fuzz: dependencies
 	cmake --build build/fuzz --parallel $(JOBS) --target fuzz-targets
 	scripts/fuzz.sh build/fuzz $(RUNS) $(FUZZ_TARGETS)
 
-# Unit tests under AddressSanitizer and UndefinedBehaviorSanitizer; those with threads of ours under ThreadSanitizer.
-THREAD_TESTS := actor_rollout_test base_call_quota_test base_cancellation_test base_http_server_test base_log_test \
-  base_shutdown_test coordinator_service_test coordinator_state_test learner_collector_test
-ASAN_TESTS := $(THREAD_TESTS) base_call_authorization_test base_config_test base_coordinator_client_test \
-  base_credentials_test base_event_file_test base_fault_hook_test base_file_test base_first_bytes_test \
-  base_grpc_transport_test base_history_recorder_test base_host_port_test base_proc_text_test base_rare_log_test \
-  base_resource_sampler_test base_steady_wait_test base_subprocess_test base_tensor_packing_test \
-  base_timed_socket_test coordinator_http_test learner_checkpoint_test learner_service_test model_dense_test \
-  model_math_test model_tensor_test
-test-asan: dependencies
-	@test -f build/asan+ubsan/build.ninja || cmake --preset asan+ubsan
-	cmake --build build/asan+ubsan --parallel $(JOBS) --target $(ASAN_TESTS)
-	scripts/test_sanitized.sh build/asan+ubsan "$(ASAN_TESTS)" -j $(JOBS) $(CTEST_FLAGS)
-test-tsan: dependencies
-	@test -f build/tsan/build.ninja || cmake --preset tsan
-	cmake --build build/tsan --parallel $(JOBS) --target $(THREAD_TESTS)
-	scripts/test_sanitized.sh build/tsan "$(THREAD_TESTS)" -j $(JOBS) $(CTEST_FLAGS)
+# What `make test` runs, under AddressSanitizer and UndefinedBehaviorSanitizer, and under ThreadSanitizer.
+test-asan:
+	$(MAKE) build PRESET=asan+ubsan
+	scripts/test_sanitized.sh build/asan+ubsan -LE '^(cluster|faults)$$' -j $(JOBS) $(CTEST_FLAGS)
+test-tsan:
+	$(MAKE) build PRESET=tsan
+	scripts/test_sanitized.sh build/tsan -LE '^(cluster|faults)$$' -j $(JOBS) $(CTEST_FLAGS)
 
 clean:
 	rm -rf build

@@ -4,10 +4,8 @@
 
 #include "CLI/CLI.hpp"
 #include "actor/actor.h"
-#include "base/credential_flags.h"
 #include "base/exit_code.h"
-#include "base/fault_hook.h"
-#include "base/log.h"
+#include "base/member_flags.h"
 #include "base/shutdown.h"
 
 namespace {
@@ -19,9 +17,7 @@ constexpr char kProgram[] = "skein-actor";
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
   skein::ActorOptions options;
-  skein::CredentialFiles credentials;
-  std::string timeout = "30s", log_json;
-  bool exit_with_parent = false;
+  skein::MemberFlags flags;
   CLI::App app("Steps environments and sends trajectories. Usually started by `skein train` or `skein worker`.",
                kProgram);
   app.add_option("--coordinator", options.coordinator,
@@ -30,29 +26,19 @@ int main(int argc, char** argv) {
   app.add_option("--runners", options.runners, "Runner threads")->capture_default_str();
   app.add_option("--metrics", options.metrics, "Address for /metrics; port 0 takes a free one")->capture_default_str();
   app.add_option("--announce-host", options.announce_host, "Host under which Prometheus reaches this machine");
-  app.add_option("--timeout", timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
-  app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
   app.add_option("--drained-exit-code", options.drained_exit_code,
                  "Exit code after a drain; tells a supervisor not to start it again")
       ->check(CLI::Range(0, 63))
       ->capture_default_str();
-  skein::AddCredentialFlags(&app, &credentials);
-  app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
+  skein::AddMemberFlags(&app, &flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? skein::kExitOk : skein::kExitUsage;
   }
-  if (exit_with_parent) skein::ExitWithParent();
-  skein::InitLog(kProgram, log_json);
-  if (const absl::Status s = skein::UseCredentials(credentials); !s.ok()) {
-    return skein::ReportAndExitCode(kProgram, s);
-  }
-  if (const absl::Status s = skein::InstallFaults(); !s.ok()) return skein::ReportAndExitCode(kProgram, s);
-  if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration()) {
-    return skein::ReportAndExitCode(
-        kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
-  }
+  const auto timeout = skein::BeginMember(kProgram, flags);
+  if (!timeout.ok()) return skein::ReportAndExitCode(kProgram, timeout.status());
+  options.timeout = *timeout;
   absl::Status status = options.Validate();
   bool drained = false;
   if (status.ok()) status = skein::RunActor(options, &shutdown, &drained);

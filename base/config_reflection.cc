@@ -32,6 +32,12 @@ void CollectPaths(const Descriptor* descriptor, const std::string& path, std::ve
 }
 
 std::string LastKey(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+// With the dot at its end; empty for what is in no section.
+std::string Section(const std::string& path) { return path.substr(0, path.rfind('.') + 1); }
+
+int LengthDifference(const std::string& a, const std::string& b) {
+  return static_cast<int>(std::max(a.size(), b.size()) - std::min(a.size(), b.size()));
+}
 
 // As the user wrote it, for messages.
 std::string Written(const YAML::Node& node) {
@@ -206,16 +212,25 @@ std::string UnknownKey(const std::string& whole_path) {
   // No longer one is near any; a hostile one may be as long as the text.
   constexpr size_t kCompared = 100;
   const std::string path = whole_path.substr(0, kCompared);
-  std::vector<std::string> paths;
-  CollectPaths(v1::RunConfig::descriptor(), "", &paths);
-  // By the whole path or by the last key, where being in another section counts as one edit.
-  const auto distance = [&](const std::string& other) {
-    const bool same_section = path.substr(0, path.rfind('.') + 1) == other.substr(0, other.rfind('.') + 1);
-    return std::min(EditDistance(path, other), EditDistance(LastKey(path), LastKey(other)) + (same_section ? 0 : 1));
-  };
-  const auto nearest = std::min_element(paths.begin(), paths.end(), [&](const std::string& a, const std::string& b) {
-    return distance(a) < distance(b);
-  });
+  static const auto* const paths = [] {
+    auto* collected = new std::vector<std::string>;
+    CollectPaths(v1::RunConfig::descriptor(), "", collected);
+    return collected;
+  }();
+  const std::string section = Section(path), key = LastKey(path);
+  const std::string* nearest = nullptr;
+  int fewest = std::numeric_limits<int>::max();
+  for (const std::string& other : *paths) {
+    // By the whole path or by the last key, where being in another section counts as one edit.
+    const std::string other_key = LastKey(other);
+    const int other_section = Section(other) == section ? 0 : 1;
+    // Edits are at least as many as the lengths differ by: most settings need not be compared.
+    if (std::min(LengthDifference(path, other), LengthDifference(key, other_key) + other_section) >= fewest) continue;
+    const int edits = std::min(EditDistance(path, other), EditDistance(key, other_key) + other_section);
+    if (edits >= fewest) continue;
+    fewest = edits;
+    nearest = &other;
+  }
   const char* const cut = path.size() < whole_path.size() ? "..." : "";
   return absl::StrCat("unknown key '", path, cut, "'; the nearest is '", *nearest, "'");
 }

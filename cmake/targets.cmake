@@ -32,10 +32,18 @@ function(skein_library name)
   _skein_target(${name} ${ARGN})
 endfunction()
 
+# Debian's Abseil is built without ThreadSanitizer, which would not see its locks.
+function(_skein_tell_tsan name)
+  if(SKEIN_SANITIZE STREQUAL thread)
+    target_link_libraries(${name} PRIVATE skein_tsan_mutex)
+  endif()
+endfunction()
+
 function(skein_binary name)
   cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   _skein_target(${name} ${ARGN})
+  _skein_tell_tsan(${name})
 endfunction()
 
 # LABEL is unit (default), integration or slow. Each TEST() of a unit test is a ctest test of its own name;
@@ -58,9 +66,7 @@ function(skein_test name)
   add_executable(${name} ${ARG_SRCS})
   _skein_target(${name} ${torch} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(SKEIN_SANITIZE STREQUAL thread)
-    target_link_libraries(${name} PRIVATE skein_tsan_mutex)
-  endif()
+  _skein_tell_tsan(${name})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "SKEIN_BIN=${CMAKE_BINARY_DIR};${ARG_ENVIRONMENT}")

@@ -3,11 +3,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "base/credential_flags.h"
 #include "base/exit_code.h"
-#include "base/fault_hook.h"
 #include "base/host_port.h"
-#include "base/log.h"
+#include "base/member_flags.h"
 #include "base/shutdown.h"
 #include "learner/distributed/rank_environment.h"
 #include "learner/learner.h"
@@ -45,9 +43,8 @@ absl::Status TakePlace(skein::LearnerOptions* options) {
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
   skein::LearnerOptions options;
-  skein::CredentialFiles credentials;
-  std::string timeout = "30s", resume = "auto", log_json;
-  bool exit_with_parent = false;
+  skein::MemberFlags flags;
+  std::string resume = "auto";
   CLI::App app(
       "Trains the policy of a run. Usually started by `skein train` or `skein head`; or by torchrun or srun, once for "
       "each rank, with RANK, WORLD_SIZE and LOCAL_RANK or Slurm's variables.",
@@ -66,27 +63,17 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "auto, cpu, cuda or cuda:N; default: the configuration's learner.device");
   app.add_option("--resume", resume, "Go on from the newest checkpoint: auto, must or never")
       ->check(CLI::IsMember({"auto", "must", "never"}));
-  app.add_option("--timeout", timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
   app.add_flag("--stay", options.stay,
                "When the run is finished, wait for SIGTERM before ending: for what starts again whatever ends");
-  app.add_option("--log-json", log_json, "File for the log, one JSON object a line");
-  skein::AddCredentialFlags(&app, &credentials);
-  app.add_flag("--exit-with-parent", exit_with_parent, "End when the parent process does");
+  skein::AddMemberFlags(&app, &flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? skein::kExitOk : skein::kExitUsage;
   }
-  if (exit_with_parent) skein::ExitWithParent();
-  skein::InitLog(kProgram, log_json);
-  if (const absl::Status s = skein::UseCredentials(credentials); !s.ok()) {
-    return skein::ReportAndExitCode(kProgram, s);
-  }
-  if (const absl::Status s = skein::InstallFaults(); !s.ok()) return skein::ReportAndExitCode(kProgram, s);
-  if (!absl::ParseDuration(timeout, &options.timeout) || options.timeout <= absl::ZeroDuration()) {
-    return skein::ReportAndExitCode(
-        kProgram, absl::InvalidArgumentError("--timeout: want a duration such as 30s, got " + timeout));
-  }
+  const auto timeout = skein::BeginMember(kProgram, flags);
+  if (!timeout.ok()) return skein::ReportAndExitCode(kProgram, timeout.status());
+  options.timeout = *timeout;
   options.resume = *skein::ParseResumeMode(resume);
   absl::Status status = TakePlace(&options);
   if (status.ok()) status = options.Validate();

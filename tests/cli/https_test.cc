@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP server with a certificate as `skein certs init` makes it.
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <string>
@@ -13,21 +11,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "openssl/ssl.h"
+#include "tests/testing/loopback.h"
 
 namespace skein {
 namespace {
-
-int ConnectTo(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  const timeval patience = {20, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  return fd;
-}
 
 // The answer by HTTPS, if it comes within 20 s.
 std::string HttpsGet(int port, const std::string& path) {

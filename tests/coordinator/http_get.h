@@ -11,11 +11,8 @@ struct HttpReply {
   std::string body;
 };
 
-// GET http://127.0.0.1:port/path over a plain socket; gives up after 5 s.
+// GET http://127.0.0.1:port/path over a plain socket; gives up after 20 s.
 HttpReply HttpGet(int port, const std::string& path);
-
-// A TCP connection to 127.0.0.1:port, or -1. The caller closes it.
-int ConnectTo(int port);
 
 // Exit code of `command` with `input` on standard input; its output in *output. -1: it could not be run.
 int RunWithInput(const std::string& command, const std::string& input, std::string* output);

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "tests/coordinator/http_get.h"
+#include "tests/testing/loopback.h"
 
 namespace skein {
 namespace {

@@ -17,6 +17,7 @@
 #include "skein/v1/learner_service.grpc.pb.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/faults/stranger.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/faults/secured_cluster.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/distributed/listener.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback.h"
 
 namespace skein {
 namespace {
 
 // Whether somebody listens on that IPv4 address of this node.
 bool IsOpen(uint32_t host, int port) {
-  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(host);
-  const bool open = connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  const int descriptor = ConnectTo(port, host);
+  if (descriptor < 0) return false;
   close(descriptor);
-  return open;
+  return true;
 }
 
 TEST(Listener, ListensThereAndNowhereElse) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/distributed/peer_mesh.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "base/steady_wait.h"
 #include "learner/distributed/route.h"
+#include "tests/testing/loopback.h"
 
 namespace skein {
 namespace {
@@ -157,12 +157,8 @@ TEST(PeerMesh, HangsUpOnStrangers) {
   const std::vector<std::string> entry = absl::StrSplit(*board.Get("mesh/0"), ' ');
   int port = 0;
   ASSERT_TRUE(absl::SimpleAtoi(entry[1], &port));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int stranger = socket(AF_INET, SOCK_STREAM, 0);
-  ASSERT_EQ(connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const int stranger = ConnectTo(port);
+  ASSERT_GE(stranger, 0);
   const std::string greeting(24, '1');  // As long as a rank's, with a wrong token.
   ASSERT_EQ(send(stranger, greeting.data(), greeting.size(), 0), 24);
   char byte;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/etcd_server.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
@@ -15,14 +14,10 @@ namespace {
 constexpr char kProgram[] = "/usr/bin/etcd";
 
 bool Listens(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool connected = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  const int fd = ConnectTo(port);
+  if (fd < 0) return false;
   close(fd);
-  return connected;
+  return true;
 }
 
 }  // namespace

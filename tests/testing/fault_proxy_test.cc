@@ -13,6 +13,7 @@
 #include "base/host_port.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/http_get.h"
+#include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
