@@ -179,8 +179,9 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       connected_ = target;
       sent_.clear();
     }
-    std::thread writer(&LearnerLink::Write, this, epoch, stream.get(), &course->left);
+    // First: behind a backlog on a slow link the request for policies, without which no ticket is begun, would wait.
     std::thread subscriber(&LearnerLink::Subscribe, this, epoch, target, stub.get());
+    std::thread writer(&LearnerLink::Write, this, epoch, stream.get(), &course->left);
     do {
       if (response.has_receipt()) {
         options_.outbox->Acknowledge(response.receipt());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/stage_names.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
@@ -21,7 +22,7 @@ class ActorMetrics {
   // env_step: physics; inference: policy and noise; build: writing the fragment; send: handing it to the transport;
   // wait: for a ticket or its policy.
   enum class Stage { kEnvStep, kInference, kBuild, kSend, kWait };
-  static constexpr std::array<const char *, 5> kStageNames = {"env_step", "inference", "build", "send", "wait"};
+  static constexpr std::array<const char *, 5> kStageNames = kActorStages;
 
   explicit ActorMetrics(prometheus::Registry *registry, uint32_t runners);
 

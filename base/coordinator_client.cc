@@ -30,6 +30,7 @@ constexpr absl::Duration kWaitingForLearnerPeriod = absl::Milliseconds(200);
 constexpr absl::Duration kRetryBase = absl::Milliseconds(100);
 constexpr absl::Duration kRetryCap = absl::Seconds(5);  // At most half a lease.
 constexpr absl::Duration kJoinRetryCap = absl::Milliseconds(500);
+constexpr absl::Duration kShortestStatusTimeout = absl::Milliseconds(50);
 constexpr absl::Duration kBarrierSlack = absl::Seconds(2);  // For the coordinator's own answer to arrive.
 
 bool IsAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
@@ -80,6 +81,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
         config_ = response->config();
         heartbeat_period_ = absl::Seconds(std::max(response->heartbeat_seconds(), 0.001));
         call_timeout_ = absl::Seconds(std::clamp(response->lease_seconds(), 1.0, 10.0));
+        status_timeout_ = std::max(absl::Seconds(response->lease_seconds() / 4), kShortestStatusTimeout);
         retry_cap_ = std::min(kRetryCap, absl::Seconds(std::max(response->lease_seconds() / 2, 0.1)));
         options_.join.set_run_id(response->run_id());
         Adopt(*response);
@@ -310,12 +312,13 @@ class CoordinatorClientImpl : public CoordinatorClient {
     return absl::OkStatus();
   }
 
-  // One that does not come now is asked for after the next heartbeat.
+  // One that does not come now is asked for after the next heartbeat, which must not be too late for that: who waits
+  // here does not beat. The connection is kept, as the heartbeat before was answered.
   void AskForStatus() {
     const absl::Duration asked = MonotonicNow();
     v1::StatusResponse response;
-    const absl::Status status =
-        Call(call_timeout_, [&](auto* stub, auto* context) { return stub->GetStatus(context, {}, &response); });
+    const absl::Status status = Call(
+        status_timeout_, [&](auto* stub, auto* context) { return stub->GetStatus(context, {}, &response); }, true);
     if (status.ok()) options_.on_status(response, asked);
   }
 
@@ -362,6 +365,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   v1::RunConfig config_;
   absl::Duration heartbeat_period_ = absl::Seconds(1);
   absl::Duration call_timeout_ = absl::Seconds(5);
+  absl::Duration status_timeout_ = absl::Seconds(1);
   absl::Duration retry_cap_ = kRetryCap;
 
   // Of the client's thread.

@@ -40,7 +40,8 @@ class CoordinatorClient {
     // Called on the client's thread after each heartbeat that was answered.
     std::function<void(absl::Duration round_trip)> on_heartbeat;
     // Both on the client's thread, after a heartbeat that was answered: whether somebody wants the run's status; and
-    // what the coordinator says it is, if it answers, with when it was asked (MonotonicNow()).
+    // what the coordinator says it is, if it answers within a quarter of a lease, with when it was asked
+    // (MonotonicNow()).
     std::function<bool()> wants_status;
     std::function<void(const v1::StatusResponse&, absl::Duration asked)> on_status;
     // Called on the client's thread once the coordinator asks this member to finish what it has begun and leave.

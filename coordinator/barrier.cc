@@ -36,6 +36,8 @@ absl::Status Check(const BarrierArrival& arrival) {
   return absl::OkStatus();
 }
 
+constexpr size_t kMostNamed = 20;
+
 std::string NumberText(uint32_t participants) {
   return participants == 0 ? "all live members" : absl::StrCat(participants, " participants");
 }
@@ -93,6 +95,17 @@ void Barriers::Arrive(const BarrierArrival& asked, const std::set<std::string>& 
                             absl::StrCat(Title(arrival.name, arrival.generation), " takes ", NumberText(round.number),
                                          ", as its first arrival said; ", arrival.member_id, " wants ",
                                          NumberText(arrival.participants), ": give all the same number")),
+                        {},
+                        {}});
+    return;
+  }
+  size_t payloads = arrival.payload.size();
+  for (const auto& [id, other] : round.arrived) payloads += id == arrival.member_id ? 0 : other.payload.size();
+  if (payloads > kMaxPayloadsBytes) {
+    replies->push_back({arrival.waiter,
+                        absl::ResourceExhaustedError(absl::StrCat(Title(arrival.name, arrival.generation), " takes ",
+                                                                  kMaxPayloadsBytes, " bytes of payload in all; with ",
+                                                                  arrival.member_id, "'s it would have ", payloads)),
                         {},
                         {}});
     return;
@@ -220,14 +233,17 @@ void Barriers::Restore(const store::BarrierRecord& record) {
 
 // "1 of 3 arrived; absent: learner-1"; with a number "1 of 3 arrived, 2 missing; absent: learner-1, learner-2 (gone)".
 std::string Barriers::AbsenceOf(const Round& round) {
-  std::vector<std::string> absent;
+  std::vector<std::string> named;
+  size_t absent = 0;
   for (const std::string& id : round.participants) {
-    if (round.arrived.count(id) == 0) absent.push_back(round.gone.count(id) > 0 ? id + " (gone)" : id);
+    if (round.arrived.count(id) > 0) continue;
+    if (++absent <= kMostNamed) named.push_back(round.gone.count(id) > 0 ? id + " (gone)" : id);
   }
   std::string text = absl::StrCat(round.arrived.size(), " of ", round.size(), " arrived");
   if (round.number > 0) absl::StrAppend(&text, ", ", round.number - round.arrived.size(), " missing");
-  if (!absent.empty()) absl::StrAppend(&text, "; absent: ", absl::StrJoin(absent, ", "));
-  const size_t unknown = round.size() - std::min(round.size(), round.arrived.size() + absent.size());
+  if (absent > 0) absl::StrAppend(&text, "; absent: ", absl::StrJoin(named, ", "));
+  if (absent > named.size()) absl::StrAppend(&text, " and ", absent - named.size(), " more");
+  const size_t unknown = round.size() - std::min(round.size(), round.arrived.size() + absent);
   if (unknown > 0) absl::StrAppend(&text, "; ", unknown, " never joined");
   return text;
 }

@@ -50,13 +50,14 @@ class Barriers {
   static constexpr size_t kMaxNameBytes = 128;
   static constexpr size_t kMaxNames = 1024;
   static constexpr size_t kMaxPayloadBytes = 4096;
+  static constexpr size_t kMaxPayloadsBytes = 512 << 10;  // Of all that meet: they are one record for a successor.
   static constexpr absl::Duration kMaxTimeout = absl::Hours(24);
 
   // `live` are the ids of the arriver's role, the arriver included. Replies:
   // OK: opened, or had been opened with this very member. DeadlineExceeded: names generation and absent members.
   // FailedPrecondition: the generation has passed, the member went away while it waited, or its number of participants
   // is not the first arrival's (names both). InvalidArgument: bad name, generation, timeout or payload.
-  // ResourceExhausted: too many names.
+  // ResourceExhausted: too many names, or too much payload in all.
   void Arrive(const BarrierArrival& arrival, const std::set<std::string>& live, MonotonicTime now,
               std::vector<BarrierReply>* replies);
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/grpc_transport.h"
 #include "base/printable.h"
@@ -140,6 +141,11 @@ absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& r
                                                         Effects* effects, const std::string& certificate) {
   Tick(now, effects);
   if (absl::Status status = CheckJoin(request, options_.run_id); !status.ok()) return status;
+  if (request.role() == v1::ROLE_ACTOR && membership_.IdsOf(v1::ROLE_ACTOR).size() >= options_.most_actors) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the run has ", options_.most_actors, " actors, and can have no more; stop some (skein drain), or ", "wait ",
+        absl::FormatDuration(lease_), " if they have been killed, until their leases have ended"));
+  }
   Member asked = MemberOf(request);
   asked.certificate = certificate;
   absl::StatusOr<const Member*> joined = membership_.Join(std::move(asked), now);
@@ -240,7 +246,7 @@ void CoordinatorState::Tick(MonotonicTime now, Effects* effects) {
   std::vector<Member> expired = membership_.Expire(now);
   for (const Member& member : expired) {
     ++expirations_;
-    if (member.role == v1::ROLE_LEARNER && last_error_.empty() && !IsFinal(progress_.state())) {
+    if (member.role == v1::ROLE_LEARNER && Counts(member) && !IsFinal(progress_.state())) {
       last_error_ = absl::StrCat(member.id, " on ", member.host, " (pid ", member.pid, ") was silent for ",
                                  absl::FormatDuration(lease_), ": its lease has ended");
       progress_changed_ = true;
@@ -296,24 +302,33 @@ void CoordinatorState::LoseLearner() {
 
 void CoordinatorState::TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress) {
   if (report != nullptr) {
-    NoteError(member->id, member->report.last_error(), report->last_error());
-    member->report = *report;
+    v1::MemberReport kept = Bounded(*report, member->role);
+    NoteError(*member, member->report.last_error(), kept.last_error());
+    member->report = std::move(kept);
   }
   if (progress != nullptr && TakesOver(*member, *progress)) {
     leader_ = member->id;
-    NoteError(member->id, progress_.last_error(), progress->last_error());
+    v1::RunProgress kept = Bounded(*progress);
+    NoteError(*member, progress_.last_error(), kept.last_error());
     const v1::RunState before = progress_.state();
     progress_changed_ = true;
-    progress_ = *progress;
+    progress_ = std::move(kept);
     if (progress_.state() == v1::RUN_STATE_UNSPECIFIED) progress_.set_state(before);
   }
 }
 
 // A member repeats its last error in every report: only a new one counts.
-void CoordinatorState::NoteError(const std::string& member_id, const std::string& before, const std::string& now) {
-  if (now.empty() || now == before || !last_error_.empty()) return;
-  last_error_ = absl::StrCat(member_id, ": ", now);
+void CoordinatorState::NoteError(const Member& member, const std::string& before, const std::string& now) {
+  if (now.empty() || now == before || !Counts(member)) return;
+  last_error_ = absl::StrCat(member.id, ": ", now);
   progress_changed_ = true;
+}
+
+// Whether an error of it is the run's: nobody has had one, or only actors have and this is a learner. All begin with
+// the id of who had them.
+bool CoordinatorState::Counts(const Member& member) const {
+  if (last_error_.empty()) return true;
+  return member.role == v1::ROLE_LEARNER && !absl::StartsWith(last_error_, RoleName(v1::ROLE_LEARNER));
 }
 
 void CoordinatorState::UpdateAssignment(Effects* effects) {

@@ -9,6 +9,7 @@
 #include "coordinator/assignment.h"
 #include "coordinator/barrier.h"
 #include "coordinator/membership.h"
+#include "coordinator/message_bounds.h"
 #include "coordinator/monotonic_time.h"
 #include "coordinator/state_records.h"
 #include "skein/v1/coordinator_service.pb.h"
@@ -47,7 +48,8 @@ class CoordinatorState {
     uint64_t start_epoch = 0;
     // What a coordinator before this one kept of the same run: its members live on, with a whole lease from now.
     std::optional<SavedState> saved;
-    bool new_session = false;  // Nobody is expected to call who was a member of a coordinator before.
+    bool new_session = false;          // Nobody is expected to call who was a member of a coordinator before.
+    size_t most_actors = kMostActors;  // Live ones; others are refused.
   };
   explicit CoordinatorState(Options options);
 
@@ -56,7 +58,8 @@ class CoordinatorState {
 
   // Addresses are complete already; `certificate` is the caller's (Membership::CheckCaller). FailedPrecondition:
   // protocol major, run id or number of ranks differs (names both). AlreadyExists: a learner with that rank is alive.
-  // InvalidArgument: no role, a learner without data_address or with a rank that there is not.
+  // InvalidArgument: no role, a learner without data_address or with a rank that there is not. ResourceExhausted: an
+  // actor, and there are as many as there can be. REQUIRES, as of all requests: CheckBounds(request).
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request, MonotonicTime now, Effects* effects,
                                         const std::string& certificate = "");
 
@@ -97,7 +100,8 @@ class CoordinatorState {
   void RecordMember(const std::string& id, Effects* effects) const;
   void Depart(const std::vector<Member>& members, MembershipChange::Kind kind, Effects* effects);
   void TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress);
-  void NoteError(const std::string& member_id, const std::string& before, const std::string& now);
+  void NoteError(const Member& member, const std::string& before, const std::string& now);
+  bool Counts(const Member& member) const;
   bool Leads(const Member& member) const;
   bool TakesOver(const Member& member, const v1::RunProgress& progress) const;
   void LoseLearner();
@@ -116,7 +120,7 @@ class CoordinatorState {
 
   std::string leader_;             // The learner that told progress last, if it is live.
   v1::RunProgress progress_;       // As it told; its state is the run's.
-  std::string last_error_;         // The first since a learner joined.
+  std::string last_error_;         // The first since a learner joined; of learners, if one of them has had any.
   bool progress_changed_ = false;  // Or last_error_, since AddRecords().
   bool lost_state_noticed_ = false;
   uint64_t joins_ = 0;

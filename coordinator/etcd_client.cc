@@ -17,12 +17,6 @@ namespace {
 constexpr char kScheme[] = "etcd://";
 constexpr char kTlsScheme[] = "etcds://";
 
-// The end of the range of keys that begin with `prefix`. REQUIRES: its last byte is not 0xff.
-std::string EndOfPrefix(std::string prefix) {
-  ++prefix.back();
-  return prefix;
-}
-
 // The run's token is none of etcd's business.
 Credentials CredentialsFor(const EtcdAddress& address) {
   if (!address.tls) return Credentials();
@@ -32,6 +26,11 @@ Credentials CredentialsFor(const EtcdAddress& address) {
 }
 
 }  // namespace
+
+std::string EndOfPrefix(std::string prefix) {
+  ++prefix.back();
+  return prefix;
+}
 
 bool IsEtcdAddress(const std::string& url) {
   return absl::StartsWith(url, kScheme) || absl::StartsWith(url, kTlsScheme);

@@ -25,6 +25,9 @@ bool IsEtcdAddress(const std::string& url);  // By its scheme.
 // InvalidArgument says what is wrong.
 absl::StatusOr<EtcdAddress> ParseEtcdAddress(const std::string& url);
 
+// The end of the range of keys that begin with `prefix`. REQUIRES: its last byte is not 0xff.
+std::string EndOfPrefix(std::string prefix);
+
 // The calls of etcd that Skein needs, each with a deadline. An endpoint that does not answer is left for the next one.
 // Errors of all: Unavailable: none of the endpoints answers, or etcd has no leader; others as etcd has them.
 // Thread-safe.

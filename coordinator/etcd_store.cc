@@ -12,7 +12,8 @@
 namespace skein {
 namespace {
 
-constexpr size_t kMostOperations = 100;  // Of a transaction; etcd takes 128.
+constexpr int kMostOperations = 100;      // Of a transaction; etcd takes 128,
+constexpr size_t kMostBytes = 1'000'000;  // and 1.5 MiB.
 constexpr absl::Duration kAskAgain = absl::Milliseconds(250);
 // etcd counts a lease's seconds from when it has heard of it, this process from before it asked: what is taken off
 // besides is for clocks that do not run alike.
@@ -28,6 +29,13 @@ etcdserverpb::RequestOp Put(const std::string& key, const std::string& value) {
 etcdserverpb::RequestOp Delete(const std::string& key) {
   etcdserverpb::RequestOp operation;
   operation.mutable_request_delete_range()->set_key(key);
+  return operation;
+}
+
+// Of all keys that begin with `prefix`, in one operation.
+etcdserverpb::RequestOp DeleteAll(const std::string& prefix) {
+  etcdserverpb::RequestOp operation = Delete(prefix);
+  operation.mutable_request_delete_range()->set_range_end(EndOfPrefix(prefix));
   return operation;
 }
 
@@ -182,28 +190,31 @@ absl::StatusOr<std::string> EtcdStore::SetAside(const std::string& name) {
   const std::string aside = absl::StrCat(options_.etcd.prefix, "/aside/", name, "/");
   const auto records = Load();
   if (!records.ok()) return records.status();
-  const auto before = client_.ReadPrefix(aside);
-  if (!before.ok()) return before.status();
-  std::vector<etcdserverpb::RequestOp> operations;
-  for (const etcdserverpb::KeyValue& pair : before->kvs()) {
-    if (records->count(pair.key().substr(aside.size())) == 0) operations.push_back(Delete(pair.key()));
-  }
-  for (const auto& [key, value] : *records) operations.push_back(Put(aside + key, value));
-  for (const auto& [key, value] : *records) operations.push_back(Delete(folder_ + key));
-  if (absl::Status status = Do(operations); !status.ok()) return status;
+  if (records->empty()) return aside;
+  // The records are whole where they were until they are whole elsewhere, and gone in one transaction then: whoever is
+  // primary after one that was cut off here begins anew.
+  if (absl::Status status = Do({DeleteAll(aside)}); !status.ok()) return status;
+  std::vector<etcdserverpb::RequestOp> copies;
+  for (const auto& [key, value] : *records) copies.push_back(Put(aside + key, value));
+  if (absl::Status status = Do(copies); !status.ok()) return status;
+  if (absl::Status status = Do({DeleteAll(folder_)}); !status.ok()) return status;
   return aside;
 }
 
 absl::Status EtcdStore::Do(const std::vector<etcdserverpb::RequestOp>& operations) {
-  for (size_t at = 0; at < operations.size(); at += kMostOperations) {
+  for (size_t at = 0; at < operations.size();) {
     etcdserverpb::TxnRequest request;
     etcdserverpb::Compare* still = request.add_compare();
     still->set_target(etcdserverpb::Compare::CREATE);
     still->set_key(key_);
     still->set_create_revision(create_revision_);
-    const size_t end = std::min(at + kMostOperations, operations.size());
-    request.mutable_success()->Add(operations.begin() + static_cast<ptrdiff_t>(at),
-                                   operations.begin() + static_cast<ptrdiff_t>(end));
+    size_t bytes = 0;
+    do {  // At least one, whatever its size: how large a record can be is bounded where it comes from.
+      bytes += operations[at].ByteSizeLong();
+      *request.add_success() = operations[at];
+      ++at;
+    } while (at < operations.size() && request.success_size() < kMostOperations &&
+             bytes + operations[at].ByteSizeLong() <= kMostBytes);
     const auto done = client_.Transact(request);
     if (!done.ok()) return done.status();
     if (done->succeeded()) continue;

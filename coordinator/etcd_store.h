@@ -46,7 +46,8 @@ class EtcdStore final : public StateStore {
 
   absl::StatusOr<std::map<std::string, std::string>> Load() override;
   absl::Status Write(const std::vector<StateChange>& changes) override;
-  // Below PREFIX/aside/NAME/. Ends in the middle if this is not the primary any more; nothing is lost then.
+  // Below PREFIX/aside/NAME/, over what was there. Where it was cut off, all records are still there for the next
+  // primary, which does it again.
   absl::StatusOr<std::string> SetAside(const std::string& name) override;
   bool Serving() const override ABSL_LOCKS_EXCLUDED(mu_);
 

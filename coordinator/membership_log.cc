@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/membership_log.h"
 
-#include <string>
-
+#include "absl/strings/str_cat.h"
 #include "base/history_recorder.h"
+#include "base/printable.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -23,19 +23,41 @@ const char* EventName(MembershipChange::Kind kind) {
 
 }  // namespace
 
-void LogChange(const MembershipChange& change) {
+void MembershipLog::Log(const MembershipChange& change, MonotonicTime now) {
   const Member& member = change.member;
   switch (change.kind) {
     case MembershipChange::kJoined:
-      spdlog::info("{} joined from {}, pid {}, generation {}", member.id, member.host, member.pid, member.generation);
+      Write(spdlog::level::info,
+            absl::StrCat(member.id, " joined from ", Excerpt(member.host), ", pid ", member.pid, ", generation ",
+                         member.generation),
+            now);
       return;
     case MembershipChange::kLeft:
-      spdlog::info("{} left", member.id);
+      Write(spdlog::level::info, absl::StrCat(member.id, " left"), now);
       return;
     case MembershipChange::kExpired:
-      spdlog::warn("{} on {}, pid {}, fell silent: its lease has ended", member.id, member.host, member.pid);
+      Write(spdlog::level::warn,
+            absl::StrCat(member.id, " on ", Excerpt(member.host), ", pid ", member.pid,
+                         ", fell silent: its lease has ended"),
+            now);
       return;
   }
+}
+
+void MembershipLog::Log(const Assignment::Move& move, MonotonicTime now) {
+  Write(spdlog::level::info,
+        absl::StrCat(move.actor, " goes from ", LearnerId(move.from), " to ", LearnerId(move.to),
+                     move.starvation ? ", which starves" : ""),
+        now);
+}
+
+void MembershipLog::Write(spdlog::level::level_enum level, const std::string& line, MonotonicTime now) {
+  if (!lines_.Take("", now).ok()) {
+    ++left_out_;
+    return;
+  }
+  const uint64_t left_out = left_out_.exchange(0);
+  spdlog::log(level, "{}{}", line, left_out == 0 ? "" : absl::StrCat(" (", left_out, " such lines before left out)"));
 }
 
 void RecordChange(const MembershipChange& change) {

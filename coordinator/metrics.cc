@@ -29,7 +29,7 @@ double SumOfLimits(const v1::StatusResponse& status) {
   for (const v1::MemberStatus& member : status.members()) {
     if (member.role() != RoleName(v1::ROLE_ACTOR)) continue;
     const double limit = member.report().limit_env_steps_per_second();
-    if (limit <= 0) return 0;
+    if (!(limit > 0)) return 0;
     sum += limit;
   }
   return sum;

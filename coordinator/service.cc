@@ -13,7 +13,6 @@
 #include "base/history_recorder.h"
 #include "base/printable.h"
 #include "base/steady_wait.h"
-#include "coordinator/membership_log.h"
 #include "coordinator/peer_address.h"
 #include "spdlog/spdlog.h"
 
@@ -116,10 +115,20 @@ absl::Status CoordinatorService::CheckServing() const {
   return NotThePrimary();
 }
 
-absl::Status CoordinatorService::Admit(const grpc::CallbackServerContext& context, const char* call, CallQuota* quota) {
+template <typename Request>
+absl::Status CoordinatorService::Admit(const grpc::CallbackServerContext& context, const Request& request,
+                                       const char* call, CallQuota* quota) {
   if (absl::Status s = CheckServing(); !s.ok()) return s;
-  const absl::Status status = quota->Take(context.peer(), Now());
-  if (!status.ok()) metrics_->CallRefused(call, status.code());
+  absl::Status status = quota->Take(context.peer(), Now());
+  if (!status.ok()) {
+    metrics_->CallRefused(call, status.code());
+    return status;
+  }
+  status = CheckBounds(request);
+  if (!status.ok()) {
+    metrics_->CallRefused(call, status.code());
+    refusals_.Warn(absl::StrCat("refused ", call, " from ", context.peer(), ": ", status.message()));
+  }
   return status;
 }
 
@@ -162,6 +171,7 @@ void CoordinatorService::NoteWrite(const absl::Status& status) {
 }
 
 void CoordinatorService::KeepAndCarry(Outcome outcome) {
+  ++outcomes_;
   // Who asks again after a barrier has opened is told without a change, but not before what it is told was written.
   const bool opens = std::any_of(outcome.ended.begin(), outcome.ended.end(),
                                  [](const auto& waiter_and_reply) { return waiter_and_reply.second.status.ok(); });
@@ -190,7 +200,7 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
     if (!reply.status.ok()) {
       metrics_->CallRefused("ArriveAtBarrier", reply.status.code());
       if (absl::IsDeadlineExceeded(reply.status)) {
-        spdlog::warn("{}", Printable(std::string(reply.status.message())));
+        barrier_timeouts_.Warn(std::string(reply.status.message()));
       } else {
         refusals_.Warn(std::string(reply.status.message()));
       }
@@ -201,14 +211,15 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
   metrics_->BarriersTimedOut(outcome.effects.barriers_timed_out);
   for (const MembershipChange& change : outcome.effects.changes) {
     metrics_->MemberChanged(change);
-    LogChange(change);
+    membership_log_.Log(change, now);
   }
   for (const Assignment::Move& move : outcome.effects.moves) {
     metrics_->ActorMoved(move);
-    spdlog::info("{} goes from {} to {}{}", move.actor, LearnerId(move.from), LearnerId(move.to),
-                 move.starvation ? ", which starves" : "");
+    membership_log_.Log(move, now);
   }
-  if (!outcome.effects.changes.empty() || !outcome.effects.moves.empty()) Report();
+  if (!outcome.effects.changes.empty() || !outcome.effects.moves.empty()) report_due_ = true;
+  // Of many outcomes in a row the last one reports for all: a report looks at every member.
+  if (--outcomes_ == 0 && report_due_.exchange(false)) Report();
 }
 
 absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinRequest& request,
@@ -227,7 +238,7 @@ absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinReque
 
 grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                                    v1::JoinResponse* response) {
-  if (absl::Status s = Admit(*context, "Join", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Join", &quota_); !s.ok()) return FinishNow(context, s);
   absl::StatusOr<v1::JoinRequest> complete = Complete(*request, context->peer());
   const std::string certificate = CertificateDigest(*context);
   absl::Status status = CheckCertificateName(
@@ -247,7 +258,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
   }
   if (!status.ok()) {
     metrics_->CallRefused("Join", status.code());
-    spdlog::warn("refused a join from {}: {}", context->peer(), Printable(std::string(status.message())));
+    refused_joins_.Warn(absl::StrCat("refused a join from ", context->peer(), ": ", status.message()));
   }
   return FinishNow(context, status);
 }
@@ -255,7 +266,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                         const v1::HeartbeatRequest* request,
                                                         v1::HeartbeatResponse* response) {
-  if (absl::Status s = Admit(*context, "Heartbeat", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Heartbeat", &quota_); !s.ok()) return FinishNow(context, s);
   const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
@@ -282,7 +293,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
 
 grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext* context,
                                                     const v1::LeaveRequest* request, v1::LeaveResponse*) {
-  if (absl::Status s = Admit(*context, "Leave", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Leave", &quota_); !s.ok()) return FinishNow(context, s);
   const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
@@ -303,7 +314,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServerContext* context,
                                                               const v1::BarrierRequest* request,
                                                               v1::BarrierResponse* response) {
-  if (absl::Status s = Admit(*context, "ArriveAtBarrier", &arrivals_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "ArriveAtBarrier", &arrivals_); !s.ok()) return FinishNow(context, s);
   const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
@@ -347,7 +358,7 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
 
 grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext* context,
                                                     const v1::DrainRequest* request, v1::DrainResponse*) {
-  if (absl::Status s = Admit(*context, "Drain", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Drain", &quota_); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   absl::Status status;
@@ -366,8 +377,9 @@ grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext*
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
-                                                        const v1::GetStatusRequest*, v1::StatusResponse* response) {
-  if (absl::Status s = Admit(*context, "GetStatus", &quota_); !s.ok()) return FinishNow(context, s);
+                                                        const v1::GetStatusRequest* request,
+                                                        v1::StatusResponse* response) {
+  if (absl::Status s = Admit(*context, *request, "GetStatus", &quota_); !s.ok()) return FinishNow(context, s);
   *response = Status();
   return FinishNow(context, absl::OkStatus());
 }

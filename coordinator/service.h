@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "base/rare_log.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/history.h"
+#include "coordinator/membership_log.h"
 #include "coordinator/metrics.h"
 #include "coordinator/state_writer.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
@@ -63,8 +65,10 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   struct Outcome;
 
   MonotonicTime Now() const;
-  // Counts a call to its client's quota. ResourceExhausted: it calls too often.
-  absl::Status Admit(const grpc::CallbackServerContext& context, const char* call, CallQuota* quota);
+  // Counts a call to its client's quota. ResourceExhausted: it calls too often. InvalidArgument: CheckBounds(request).
+  template <typename Request>
+  absl::Status Admit(const grpc::CallbackServerContext& context, const Request& request, const char* call,
+                     CallQuota* quota);
   void NoteRefusal(const char* call, const absl::Status& status);
   absl::Status CheckServing() const;  // Unavailable: this is not (any more) the coordinator that may answer.
   absl::StatusOr<v1::JoinRequest> Complete(const v1::JoinRequest& request, const std::string& peer) const;
@@ -88,6 +92,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   CallQuota quota_;
   CallQuota arrivals_;  // At barriers, apart: who arrives too often keeps its lease all the same.
   RareLog refusals_;
+  RareLog refused_joins_;  // Apart: other refusals are not to hide why somebody does not come in.
+  RareLog barrier_timeouts_;
+  MembershipLog membership_log_;
 
   absl::Mutex mu_;
   CoordinatorState state_ ABSL_GUARDED_BY(mu_);
@@ -97,6 +104,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   absl::Mutex history_mu_;  // Never held together with mu_.
   History history_ ABSL_GUARDED_BY(history_mu_);
+
+  std::atomic<int> outcomes_ = 0;  // Not carried yet.
+  std::atomic<bool> report_due_ = false;
 
   StateStore* const store_;
   absl::Status last_write_;              // Of the writer's thread.

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/number_bounds.h"
 #include "env/registry.h"
 
 namespace skein {
@@ -17,20 +19,8 @@ namespace {
 constexpr int kBookkeeping = 3;  // Episode, step, return so far.
 constexpr uint64_t kStreams = uint64_t{1} << 32;
 
-bool AllFinite(const float* values, size_t size) {
-  // Zero times a finite number is zero, times anything else NaN, which stays: no branch for each number. Several sums,
-  // for each addition waits for the one before it.
-  constexpr size_t kSums = 16;
-  float sums[kSums] = {};
-  size_t i = 0;
-  for (; i + kSums <= size; i += kSums) {
-    for (size_t s = 0; s < kSums; ++s) sums[s] += 0.0f * values[i + s];
-  }
-  float sum = 0;
-  for (; i < size; ++i) sum += 0.0f * values[i];
-  for (const float s : sums) sum += s;
-  return sum == 0;
-}
+bool AllWithin(const float* values, size_t size, float bound) { return FindBeyond(values, size, bound) == size; }
+bool AllFinite(const float* values, size_t size) { return AllWithin(values, size, std::numeric_limits<float>::max()); }
 
 // A NaN that no computation makes: what stands in a number that an environment is to write, and behind the last one.
 constexpr uint32_t kUnwritten = 0x7fc5ce1f;
@@ -124,11 +114,11 @@ struct VectorEnv::Impl {
     return failure.ok();
   }
 
-  // The same, of the beginning of an episode or of a saved state, and into its row.
-  void ReadFirstObs(size_t e) {
-    if (!ReadObs(e)) return;
-    if (!AllFinite(next_obs.data(), obs_row)) return Fail(e, "observed a number that is not finite");
+  // That into its row, unless a number is beyond its bound.
+  bool TakeObs(size_t e) {
+    if (!AllWithin(next_obs.data(), obs_row, kNumberBound)) return false;
     std::copy_n(next_obs.begin(), obs_row, ObsRow(e));
+    return true;
   }
 
   void BeginEpisode(size_t e, uint64_t number) {
@@ -138,7 +128,9 @@ struct VectorEnv::Impl {
     Enter(e);
     RandomStream random(options.seed, options.reset_purpose, first_env + e, number);
     envs[e]->Reset(random);
-    ReadFirstObs(e);
+    if (!ReadObs(e) || TakeObs(e)) return;
+    Fail(e, AllFinite(next_obs.data(), obs_row) ? absl::StrCat("observed a number larger than ", kNumberBound)
+                                                : "observed a number that is not finite");
   }
 
   // A step of an environment that has failed: nothing happens, and the episode is over.
@@ -152,7 +144,11 @@ struct VectorEnv::Impl {
     std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
     std::fill_n(final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
     std::fill_n(episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
-    episode_return[e] = return_so_far[e];
+    CountEpisode(e);
+  }
+
+  void CountEpisode(size_t e) {
+    episode_return[e] = std::clamp(return_so_far[e], -double{kEpisodeBound}, double{kEpisodeBound});
     episode_length[e] = step[e];
   }
 
@@ -175,14 +171,13 @@ struct VectorEnv::Impl {
     std::copy_n(next_reward.begin(), spec.num_agents, rewards);
     terminated[e] = ended;
     truncated[e] = !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
-    if (!AllFinite(rewards, spec.num_agents)) {  // Came apart: ObsRow still has the observation from before.
+    const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
+    if (!good_rewards || !TakeObs(e)) {
+      if (good_rewards && !AllFinite(next_obs.data(), obs_row)) return Fail(e, "observed a number that is not finite");
+      // Came apart: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
       terminated[e] = false;
       truncated[e] = true;
-    } else if (AllFinite(next_obs.data(), obs_row)) {
-      std::copy_n(next_obs.begin(), obs_row, ObsRow(e));
-    } else {
-      return Fail(e, "observed a number that is not finite");
     }
     for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
     envs[e]->Active(agent_ended);
@@ -191,11 +186,11 @@ struct VectorEnv::Impl {
       std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
       envs[e]->GlobalState(final_state.data() + e * spec.global_state_size);
       envs[e]->EpisodeMetrics(episode_metrics.data() + e * spec.episode_metrics.size());
-      episode_return[e] = return_so_far[e];
-      episode_length[e] = step[e];
-      if (!AllFinite(final_state.data() + e * spec.global_state_size, spec.global_state_size) ||
-          !AllFinite(episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size())) {
-        return Fail(e, "has a global state or metric that is not finite");
+      CountEpisode(e);
+      const size_t G = spec.global_state_size, P = spec.episode_metrics.size();
+      if (!AllWithin(final_state.data() + e * G, G, kNumberBound) ||
+          !AllWithin(episode_metrics.data() + e * P, P, kEpisodeBound)) {
+        return Fail(e, absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
       }
       BeginEpisode(e, episode[e] + 1);
     }
@@ -322,7 +317,8 @@ absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
       impl.Enter(e);
       impl.envs[e]->SetEnvIndex(first_env + e);
       impl.envs[e]->LoadState(row + kBookkeeping);
-      impl.ReadFirstObs(e);
+      // What no environment of ours has saved.
+      if (impl.ReadObs(e) && !impl.TakeObs(e)) impl.BeginEpisode(e, impl.episode[e] + 1);
     });
     if (!good) break;
   }
@@ -359,7 +355,7 @@ void VectorEnv::GlobalState(float* state) const {
   const size_t size = impl_->spec.global_state_size;
   for (size_t e = 0; e < impl_->envs.size(); ++e, state += size) {
     impl_->Guard(e, [this, e, state] { impl_->envs[e]->GlobalState(state); });
-    if (!AllFinite(state, size)) impl_->Fail(e, "has a global state that is not finite");
+    if (!AllWithin(state, size, kNumberBound)) impl_->Fail(e, absl::StrCat("has a global state beyond ", kNumberBound));
   }
 }
 

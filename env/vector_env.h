@@ -17,7 +17,8 @@ namespace skein {
 // i depends only on (seed, first_env + i, episode number, actions), not on which process steps it. Not thread-safe: one
 // per runner thread. No allocation after construction. No I/O.
 // An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, or if
-// anything but a reward is not finite (for that see Env::Step). failure() then says which one and why, and the
+// anything but a reward is not finite (for that see Env::Step) or a first observation, global state or metric is beyond
+// its bound (base/number_bounds.h). failure() then says which one and why, and the
 // VectorEnv is of no more use: what it has made since the last ResetAll or LoadState must not be trained on, though
 // observations, rewards and flags are finite.
 class VectorEnv {
@@ -36,7 +37,7 @@ class VectorEnv {
     const uint8_t* terminated;  // [E]
     const uint8_t* truncated;   // [E]; never set together with terminated
     // [E, A, O]; row e is written only if environment e's episode ended: the observation after its last step, or
-    // the last finite one if the simulation came apart (truncated, with reward 0 for that step).
+    // the last one before it if the simulation came apart (truncated, with reward 0 for that step).
     const float* final_obs;
     const double* episode_return;   // [E], summed over agents and steps; valid if the episode ended
     const int64_t* episode_length;  // [E]; valid if the episode ended
@@ -70,7 +71,8 @@ class VectorEnv {
   // LoadState first. REQUIRES: first_env + E <= 2^32.
   void ResetAll(uint64_t first_env);
   // Continues environments first_env .. from `state` [E, S]; row e is episode, step, return so far, then what the
-  // environment saved. InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
+  // environment saved; where what it then observes is not finite or beyond its bound, the next episode begins.
+  // InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
   // Internal: failure().
   absl::Status LoadState(uint64_t first_env, const double* state);
   void SaveState(double* state) const;  // [E, S]

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/bfloat16.h"
+#include "base/number_bounds.h"
 #include "base/printable.h"
 #include "base/tensor_packing.h"
 
@@ -68,7 +68,7 @@ class Finder {
   }
 
   absl::Status CopyFloats(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                          std::vector<float>* values) {
+                          std::vector<float>* values, float bound = kNumberBound) {
     if (dtype == v1::DATA_TYPE_BFLOAT16) {
       std::vector<uint16_t> narrow;
       if (absl::Status s = Copy(name, dtype, want, &narrow); !s.ok()) return s;
@@ -77,9 +77,8 @@ class Finder {
     } else if (absl::Status s = Copy(name, dtype, want, values); !s.ok()) {
       return s;
     }
-    const size_t bad = FindNotFinite(values->data(), values->size());
-    return bad == values->size() ? absl::OkStatus()
-                                 : TensorError(name, absl::StrCat("element ", bad, " is not finite"));
+    const size_t bad = FindBeyond(values->data(), values->size(), bound);
+    return bad == values->size() ? absl::OkStatus() : BeyondError(name, bad, (*values)[bad], bound);
   }
 
  private:
@@ -155,24 +154,10 @@ absl::Status TensorError(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("tensors.", name, ": ", what));
 }
 
-size_t FindNotFinite(const float* values, size_t count) {
-  // Exponents of all ones are NaN or infinite. Several at a time and without branches; where, is only looked for if any
-  // is.
-  using Words = uint32_t __attribute__((vector_size(16)));
-  constexpr uint32_t kExponent = 0x7f800000;
-  constexpr size_t kLanes = sizeof(Words) / sizeof(uint32_t);
-  Words found = {};
-  const size_t whole = count - count % kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) {
-    Words words;
-    std::memcpy(&words, values + i, sizeof(words));
-    found |= (words & kExponent) == kExponent;
-  }
-  uint32_t any = 0;
-  for (size_t lane = 0; lane < kLanes; ++lane) any |= found[lane];
-  size_t i = any != 0 ? 0 : whole;
-  while (i < count && std::isfinite(values[i])) ++i;
-  return i;
+absl::Status BeyondError(const std::string& name, size_t element, float value, float bound) {
+  return TensorError(name, std::isfinite(value)
+                               ? absl::StrCat("element ", element, " is ", value, ", want magnitudes up to ", bound)
+                               : absl::StrCat("element ", element, " is not finite"));
 }
 
 namespace {
@@ -188,6 +173,18 @@ absl::Status CheckAgentFlags(const CheckedBatch& batch, int64_t agents) {
     if (batch.terminated[i / agents] && ended != active) {
       return TensorError("agent_terminated",
                          absl::StrCat("element ", i, " is 0 of an active agent whose episode terminated, want 1"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Of finished episodes; `most` 0 = no limit.
+absl::Status CheckLengths(const CheckedBatch& batch, int64_t most) {
+  if (most <= 0) most = kCountLimit;
+  for (size_t i = 0; i < batch.episode_length.size(); ++i) {
+    const int64_t length = batch.episode_length[i];
+    if (length < 1 || length > most) {
+      return TensorError("episode_length", absl::StrCat("element ", i, " is ", length, ", want 1 to ", most));
     }
   }
   return absl::OkStatus();
@@ -236,9 +233,11 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
   }
   s = finder.CopyFloats("final_obs", shape.obs_dtype, {truncations, A, O}, &checked->final_obs);
   if (s.ok() && G > 0) s = finder.CopyFloats("final_state", shape.obs_dtype, {truncations, G}, &checked->final_state);
-  if (s.ok() && P > 0) s = finder.CopyFloats("episode_metrics", kFloat, {episodes, P}, &checked->episode_metrics);
-  if (s.ok()) s = finder.CopyFloats("episode_return", kFloat, {episodes}, &checked->episode_return);
+  if (s.ok() && P > 0)
+    s = finder.CopyFloats("episode_metrics", kFloat, {episodes, P}, &checked->episode_metrics, kEpisodeBound);
+  if (s.ok()) s = finder.CopyFloats("episode_return", kFloat, {episodes}, &checked->episode_return, kEpisodeBound);
   if (s.ok()) s = finder.Copy("episode_length", v1::DATA_TYPE_INT64, {episodes}, &checked->episode_length);
+  if (s.ok()) s = CheckLengths(*checked, shape.max_episode_steps);
   if (s.ok()) s = CheckAgentFlags(*checked, A);
   std::vector<double> state;
   if (s.ok()) s = finder.Copy("env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, &state);

@@ -41,26 +41,27 @@ struct CheckedBatch {
   std::vector<uint8_t> terminated;                // [T, E]
   std::vector<uint8_t> truncated;                 // [T, E]
   std::vector<uint8_t> active, agent_terminated;  // [T, E, A]; empty if A = 1
-  std::vector<float> final_obs;                   // [K, A, O], finite
-  std::vector<float> final_state;                 // [K, G], finite
-  std::vector<float> episode_metrics;             // [M, P], finite
-  std::vector<float> episode_return;              // [M], finite
-  std::vector<int64_t> episode_length;            // [M]
+  std::vector<float> final_obs;                   // [K, A, O], up to kNumberBound
+  std::vector<float> final_state;                 // [K, G], up to kNumberBound
+  std::vector<float> episode_metrics;             // [M, P], up to kEpisodeBound
+  std::vector<float> episode_return;              // [M], up to kEpisodeBound
+  std::vector<int64_t> episode_length;            // [M], that an episode can have
   v1::Tensor env_state;                           // float64 [E, S], finite
   uint64_t saved_bytes = 0;                       // That bfloat16 and compression made the message smaller by.
   std::vector<std::unique_ptr<Decompressed>> decompressed;  // What readers above read from.
 };
 
 // Checks names, dtypes, shapes, byte counts, flags that are 0 or 1 and do not contradict each other, one final
-// observation per truncation, one return per finished episode, and that the small tensors are finite; decompresses what
-// is compressed. Allocates nothing from a declared size that `shape` does not ask for. Pure, thread-safe; `checked`
-// reads from what `batch` was parsed from. InvalidArgument: "tensors.<name>: ..." with what it got and what it wants.
+// observation per truncation, one return per finished episode, and that no number of the small tensors is beyond its
+// bound (base/number_bounds.h); decompresses what is compressed. Allocates nothing from a declared size that `shape`
+// does not ask for. Pure, thread-safe; `checked` reads from what `batch` was parsed from. InvalidArgument:
+// "tensors.<name>: ..." with what it got and what it wants.
 absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked);
 
-// The first of `count` values that is NaN or infinite; `count` if none is.
-size_t FindNotFinite(const float* values, size_t count);
 // InvalidArgument "tensors.<name>: <what>".
 absl::Status TensorError(const std::string& name, const std::string& what);
+// The same of an element that FindBeyond has found: not finite, or larger in magnitude than `bound`.
+absl::Status BeyondError(const std::string& name, size_t element, float value, float bound);
 
 // FailedPrecondition naming the first field that differs, with both values, and the tensor that it belongs to.
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want);

@@ -5,28 +5,28 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "base/number_bounds.h"
 
 namespace skein {
 namespace {
 
 // Copies rows of `width` values each to `to` and on, `stride` apart; `check(row of values)` returns the first that is
-// bad, or `width`.
-template <typename Reader, typename Value, typename Check>
-absl::Status PlaceRows(const char* name, Reader from, int64_t rows, int64_t width, int64_t stride, Value* to,
-                       const char* wrong, Check check) {
+// bad, or `width`, and `error(element, value)` what is then said.
+template <typename Reader, typename Value, typename Check, typename Error>
+absl::Status PlaceRows(Reader from, int64_t rows, int64_t width, int64_t stride, Value* to, Check check, Error error) {
   for (int64_t t = 0; t < rows; ++t, to += stride) {
     from.Read(to, width * sizeof(Value));
-    if (const int64_t bad = check(to); bad < width) {
-      return TensorError(name, absl::StrCat("element ", t * width + bad, " is ", wrong));
-    }
+    if (const int64_t bad = check(to); bad < width) return error(t * width + bad, to[bad]);
   }
   return absl::OkStatus();
 }
 
 template <typename Reader>
 absl::Status PlaceFloats(const char* name, const Reader& from, int64_t rows, int64_t width, int64_t stride, float* to) {
-  return PlaceRows(name, from, rows, width, stride, to, "not finite",
-                   [width](const float* row) { return static_cast<int64_t>(FindNotFinite(row, width)); });
+  return PlaceRows(
+      from, rows, width, stride, to,
+      [width](const float* row) { return static_cast<int64_t>(FindBeyond(row, width, kNumberBound)); },
+      [name](int64_t element, float value) { return BeyondError(name, element, value, kNumberBound); });
 }
 
 // Of `rows` rows of `slots` x `width` values, leaves those of `kept`.
@@ -108,8 +108,9 @@ absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatc
     const auto out_of_range = [this, W](const int64_t* row) {
       return std::find_if(row, row + W, [this](int64_t choice) { return choice < 0 || choice >= choices_; }) - row;
     };
-    s = PlaceRows("action", batch.action, F_, W, M, action_index.data() + first, "no choice of this environment",
-                  out_of_range);
+    s = PlaceRows(batch.action, F_, W, M, action_index.data() + first, out_of_range, [](int64_t element, int64_t) {
+      return TensorError("action", absl::StrCat("element ", element, " is no choice of this environment"));
+    });
   } else if (s.ok()) {
     s = PlaceFloats("action", batch.action, F_, W * D_, M * D_, action.data() + first * D_);
   }

@@ -19,8 +19,8 @@ class StagedBatch {
   StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_t segments = 1);
 
   // Copies a checked batch to its place (no lock needed against other slots). What a slot's segments say about the
-  // observation where they meet is the same. InvalidArgument: a real number is not finite, or a choice out of range;
-  // the place then holds what another Place overwrites.
+  // observation where they meet is the same. InvalidArgument: a real number is beyond kNumberBound, or a choice out of
+  // range; the place then holds what another Place overwrites.
   absl::Status Place(int64_t slot, int64_t segment, const CheckedBatch& batch);
   // The slots that are not among `slots` (ascending) have nothing: the others' columns move together.
   void Keep(std::vector<int64_t> slots);

@@ -2,6 +2,7 @@
 #include "learner/collector.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,13 @@ void Record(const ActorKey& actor, const v1::TrajectoryBatch& header, const v1::
                           {"policy_version", uint64_t{header.policy_version()}},
                           {"result", absl::AsciiStrToLower(absl::StripPrefix(v1::ReceiptResult_Name(receipt.result()),
                                                                              "RECEIPT_RESULT_"))}});
+}
+
+// What an actor says that a stage of one fragment took, as far as it can be: nothing if it is negative or not finite,
+// and an hour at most.
+double PlausibleSeconds(double seconds) {
+  constexpr double kMost = 3600;
+  return std::isfinite(seconds) ? std::clamp(seconds, 0.0, kMost) : 0;
 }
 
 // As coordinators give them. What is checked here can be shown to people.
@@ -107,11 +115,15 @@ bool Collector::Knows(const ActorKey& actor) const {
 }
 
 void Collector::CloseLife(const ActorKey& actor, uint64_t env_steps_collected) {
-  absl::MutexLock lock(&mu_);
-  office_.RemoveActor(actor);
-  ledger_.Depart(actor, env_steps_collected);
-  metrics_->SetActors(office_.num_actors());
-  ExportAccount();
+  uint64_t not_counted = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    office_.RemoveActor(actor);
+    not_counted = ledger_.Depart(actor, env_steps_collected);
+    metrics_->SetActors(office_.num_actors());
+    ExportAccount();
+  }
+  NoteClaim(actor, not_counted);
 }
 
 void Collector::Disconnect(const ActorKey& actor) {
@@ -125,7 +137,17 @@ void Collector::Depart(const ActorKey& actor, const v1::Goodbye& goodbye) {
   CloseLife(actor, goodbye.env_steps_collected());
 }
 
-absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& header) const {
+void Collector::Book(const ActorKey& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate) {
+  NoteClaim(actor, ledger_.Arrive(actor, header.sequence(), fragment_steps_, header.env_steps_collected(), fate));
+}
+
+void Collector::NoteClaim(const ActorKey& actor, uint64_t not_counted) {
+  if (not_counted == 0) return;
+  claims_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation, ") says that it has collected ",
+                            not_counted, " env steps more than it had tickets for: they are not counted"));
+}
+
+absl::Status Collector::CheckHeader(const ActorKey& actor, const v1::TrajectoryBatch& header) const {
   if (header.sequence() > kSequenceLimit || header.env_steps_collected() > header.sequence() * fragment_steps_) {
     return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", header.env_steps_collected(),
                                                    " at sequence ", header.sequence(), ", want at most ",
@@ -135,6 +157,10 @@ absl::Status Collector::CheckHeader(const v1::TrajectoryBatch& header) const {
   if (piece && office_.FirstEnv(piece->block) != header.first_env()) {
     return absl::InvalidArgumentError(
         absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ", office_.FirstEnv(piece->block)));
+  }
+  if (piece && !office_.GrantedTo(actor, header.ticket_id())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ticket_id: ", header.ticket_id(), " was not granted to ", actor.actor_id));
   }
   return absl::OkStatus();
 }
@@ -202,18 +228,17 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
                                                   const absl::Status& valid, const CheckedBatch& checked,
                                                   v1::Receipt* receipt) {
   const absl::Duration now = MonotonicNow();
-  const uint64_t env_steps = uint64_t{header.steps()} * header.num_envs();
   const auto stale = [&](const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    ledger_.Arrive(actor, header.sequence(), env_steps, header.env_steps_collected(), StepLedger::Fate::kStale);
+    Book(actor, header, StepLedger::Fate::kStale);
     receipt->set_result(v1::RECEIPT_RESULT_STALE);
     receipt->set_message(why);
     return std::nullopt;
   };
-  if (const absl::Status status = valid.ok() ? CheckHeader(header) : valid; !status.ok()) {
+  if (const absl::Status status = valid.ok() ? CheckHeader(actor, header) : valid; !status.ok()) {
     office_.Refuse(actor, header.ticket_id());
     // A malformed size must not enter the books: only a batch of the right shape counts its steps.
     const bool sized = header.steps() == shape_.steps && header.num_envs() == shape_.num_envs;
-    ledger_.Arrive(actor, header.sequence(), sized ? env_steps : 0, 0, StepLedger::Fate::kRejected);
+    ledger_.Arrive(actor, header.sequence(), sized ? fragment_steps_ : 0, 0, StepLedger::Fate::kRejected);
     receipt->set_result(v1::RECEIPT_RESULT_REJECTED);
     receipt->set_message(std::string(status.message()));
     return std::nullopt;
@@ -244,11 +269,12 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
   ++queued_batches_;
   ++place.staging->placing;
   v1::StageSeconds& seconds = place.staging->stage_seconds;
-  seconds.set_env_step(seconds.env_step() + header.stage_seconds().env_step());
-  seconds.set_inference(seconds.inference() + header.stage_seconds().inference());
-  seconds.set_build(seconds.build() + header.stage_seconds().build());
-  seconds.set_wait(seconds.wait() + header.stage_seconds().wait());
-  ledger_.Arrive(actor, header.sequence(), env_steps, header.env_steps_collected(), StepLedger::Fate::kAdmitted);
+  const v1::StageSeconds& added = header.stage_seconds();
+  seconds.set_env_step(seconds.env_step() + PlausibleSeconds(added.env_step()));
+  seconds.set_inference(seconds.inference() + PlausibleSeconds(added.inference()));
+  seconds.set_build(seconds.build() + PlausibleSeconds(added.build()));
+  seconds.set_wait(seconds.wait() + PlausibleSeconds(added.wait()));
+  Book(actor, header, StepLedger::Fate::kAdmitted);
   receipt->set_result(v1::RECEIPT_RESULT_ACCEPTED);
   return place;
 }
@@ -307,7 +333,9 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
 std::vector<std::pair<ActorKey, v1::Ticket>> Collector::TakeGrants() {
   absl::MutexLock lock(&mu_);
   if (stopped_) return {};
-  return office_.Grant(MonotonicNow());
+  auto grants = office_.Grant(MonotonicNow());
+  for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
+  return grants;
 }
 
 void Collector::OpenIteration(uint64_t policy_version) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/rare_log.h"
 #include "learner/admission.h"
 #include "learner/batch_assembler.h"
 #include "learner/metrics.h"
@@ -57,8 +58,8 @@ class Collector {
   absl::StatusOr<v1::Welcome> Open(const v1::Hello& hello, const std::string& certificate = "");
   // Whether there are books of this life.
   bool Knows(const ActorKey& actor) const;
-  // A life is over that did not say so, and had finished so many env steps: what is missing of them is lost, its
-  // tickets can be granted again. (Its stream may not have noticed yet that it is dead.)
+  // A life is over that did not say so, and had finished so many env steps, as far as it had tickets for them: what is
+  // missing of them is lost, its tickets can be granted again. (Its stream may not have noticed yet that it is dead.)
   void CloseLife(const ActorKey& actor, uint64_t env_steps_collected);
   // A stream ended without goodbye.
   void Disconnect(const ActorKey& actor);
@@ -161,8 +162,14 @@ class Collector {
   // Ends the front of the queue, which is with the trainer from now on: the iteration, not sealed yet, and its slots
   // that can be trained on. Synchronous: those of whole blocks; what is in others is stale.
   std::pair<Iteration, std::vector<int64_t>> TakeFront() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What a batch says about itself against its ticket and against what is possible.
-  absl::Status CheckHeader(const v1::TrajectoryBatch& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What a batch of `actor` says about itself against its ticket and against what is possible.
+  absl::Status CheckHeader(const ActorKey& actor, const v1::TrajectoryBatch& header) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Books a batch that came once.
+  void Book(const ActorKey& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the env steps that it says it has collected so many are not counted.
+  void NoteClaim(const ActorKey& actor, uint64_t not_counted);
   // Books one batch that came once and sets the receipt's result; where it goes if it is accepted.
   std::optional<Place> Decide(const ActorKey& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
                               const CheckedBatch& checked, v1::Receipt* receipt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -184,6 +191,7 @@ class Collector {
   const uint64_t fragment_steps_;  // Of all its environments.
   const uint32_t fragments_per_block_;
   LearnerMetrics* const metrics_;
+  RareLog claims_;
 
   mutable absl::Mutex mu_;
   std::optional<Async> async_ ABSL_GUARDED_BY(mu_);  // Whether it is one never changes.

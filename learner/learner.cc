@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/learner.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,7 +114,11 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
     request->mutable_report()->set_cpu_ratio(sample.cpu_ratio);
     request->mutable_report()->set_resident_bytes(sample.resident_bytes);
   };
-  membership.on_heartbeat = [&metrics](absl::Duration round_trip) { metrics.ObserveHeartbeat(round_trip); };
+  membership.on_heartbeat = [&metrics, &service](absl::Duration round_trip) {
+    metrics.ObserveHeartbeat(round_trip);
+    // What ended streams have left, messages that were too large most of all, the allocator would keep.
+    if (service.TakeStreamEnded()) malloc_trim(0);
+  };
   membership.wants_status = [&service] { return service.HasNewcomers(); };
   membership.on_status = [&service](const v1::StatusResponse& status, absl::Duration asked) {
     service.Confirm(status, asked);

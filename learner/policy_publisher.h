@@ -11,6 +11,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "learner/metrics.h"
+#include "learner/step_ledger.h"
 #include "skein/v1/learner_service.pb.h"
 
 namespace skein {
@@ -24,14 +25,16 @@ class PolicyPublisher {
 
   // REQUIRES: versions rise.
   void Publish(std::shared_ptr<const v1::PolicySnapshot> snapshot);
-  // The stream of one subscriber; owns itself.
-  grpc::ServerWriteReactor<v1::PolicySnapshot>* Subscribe(uint64_t newest_version);
+  // A stream to `actor`, which has `newest_version` already; owns itself.
+  grpc::ServerWriteReactor<v1::PolicySnapshot>* Subscribe(const ActorKey& actor, uint64_t newest_version);
+  // Ends all streams to `actor` with ABORTED.
+  void Dismiss(const ActorKey& actor);
   // Ends all streams with OK; later subscribers end at once. Idempotent.
   void Finish();
 
  private:
   class Stream;
-  // Sends the next version that `stream` lacks, if it is idle; ends it after Finish().
+  // Sends the next version that `stream` lacks, if it is idle; ends it after Finish() or Dismiss().
   void Advance(Stream* stream);
 
   LearnerMetrics* const metrics_;

@@ -26,20 +26,6 @@ constexpr int kMaxRejectedInARow = 3;
 // Of one connection; an actor makes two, and two more when it connects again, after a back-off.
 constexpr CallQuota::Options kStreams = {.per_second = 100, .burst = 500};
 
-// Those of whom the coordinator has not been asked yet.
-constexpr size_t kMostNewcomers = 10'000;
-
-// Each stay of a member with a learner counts its generation on by one.
-constexpr uint64_t kMostStays = 1 << 20;
-
-// Which actors are members, and under which generation they joined.
-using Members = std::map<std::string, uint64_t>;
-
-bool IsMember(const Members& members, const ActorKey& life) {
-  const auto found = members.find(life.actor_id);
-  return found != members.end() && found->second <= life.generation && life.generation - found->second < kMostStays;
-}
-
 }  // namespace
 
 // One actor's stream. Reads one request at a time; answers and tickets queue up behind the write in flight.
@@ -125,6 +111,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   }
 
   void OnDone() override {
+    service_->stream_ended_ = true;
     if (actor_ && service_->Dismiss(*actor_, this)) service_->SendGrants();
     self_.reset();  // May delete this.
   }
@@ -254,10 +241,11 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 LearnerService::LearnerService() : quota_(kStreams) {}
 LearnerService::~LearnerService() = default;
 
-void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher) {
+void LearnerService::Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher, absl::Duration lease) {
   run_id_ = std::move(run_id);
   collector_ = collector;
   publisher_ = publisher;
+  lease_ = lease;
   serving_ = true;
   on_serving_(true);
 }
@@ -279,14 +267,31 @@ grpc::ServerWriteReactor<v1::PolicySnapshot>* LearnerService::SubscribePolicy(
     grpc::CallbackServerContext* context, const v1::SubscribePolicyRequest* request) {
   class Refused : public grpc::ServerWriteReactor<v1::PolicySnapshot> {
    public:
-    explicit Refused(const grpc::Status& status) { Finish(status); }
+    explicit Refused(const absl::Status& status) { Finish(ToGrpc(status)); }
     void OnDone() override { delete this; }
   };
-  if (const absl::Status s = CheckCall(*context); !s.ok()) return new Refused(ToGrpc(s));
-  if (request->run_id() != run_id_) {
-    return new Refused(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run_id: this learner serves another run"));
+  absl::Status status = CheckCall(*context);
+  if (status.ok() && request->run_id() != run_id_) {
+    status = absl::FailedPreconditionError("run_id: this learner serves another run");
   }
-  return publisher_->Subscribe(request->newest_version());
+  if (!status.ok()) return new Refused(status);
+  const std::string certificate = CertificateDigest(*context);
+  absl::MutexLock lock(&mu_);
+  const ActorKey* actor = FindStream(request->actor_id(), request->generation(), certificate);
+  if (actor != nullptr) return publisher_->Subscribe(*actor, request->newest_version());
+  return new Refused(
+      absl::FailedPreconditionError("actor_id: has no trajectory stream here; say hello by Collect first"));
+}
+
+const ActorKey* LearnerService::FindStream(const std::string& actor_id, uint64_t generation,
+                                           const std::string& certificate) const {
+  const ActorKey* newest = nullptr;
+  for (auto it = streams_.lower_bound({actor_id, generation}); it != streams_.end(); ++it) {
+    const ActorKey& life = it->first;
+    if (life.actor_id != actor_id) break;
+    if (life.certificate == certificate && IsStayOf(life, generation)) newest = &life;
+  }
+  return newest;
 }
 
 absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream) {
@@ -295,13 +300,15 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
   {
     absl::MutexLock lock(&mu_);
     const bool known = collector_->Knows(actor);
-    if (!known && newcomers_.size() >= kMostNewcomers) {
+    if (!known && newcomers_.size() >= Newcomers::kMost) {
       return absl::ResourceExhaustedError(
           absl::StrCat(newcomers_.size(), " new actors wait for the coordinator to say that they are members"));
     }
     auto welcome = collector_->Open(hello, actor.certificate);
     if (!welcome.ok()) return welcome.status();
-    Greet(actor, hello, known);
+    if (const auto stay = newcomers_.Greet(actor, hello, known, MonotonicNow())) {
+      collector_->CloseLife(stay->life, stay->env_steps_collected);
+    }
     v1::CollectResponse response;
     *response.mutable_welcome() = *welcome;
     if (const auto forgotten = forgotten_.find(actor); forgotten != forgotten_.end()) {
@@ -319,47 +326,25 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
   return absl::OkStatus();
 }
 
-void LearnerService::Greet(const ActorKey& actor, const v1::Hello& hello, bool known) {
-  const ActorKey previous{hello.previous_actor_id(), hello.previous_generation(), actor.certificate};
-  const bool stays = previous.actor_id == actor.actor_id && previous.generation < actor.generation;
-  if (stays) collector_->CloseLife(previous, hello.previous_env_steps_collected());
-  if (known) return;
-  newcomers_[actor] = {MonotonicNow(), stays ? ActorKey() : previous, hello.previous_env_steps_collected()};
-}
-
 bool LearnerService::HasNewcomers() {
   absl::MutexLock lock(&mu_);
   return !newcomers_.empty();
 }
 
 void LearnerService::Confirm(const v1::StatusResponse& status, absl::Duration asked) {
-  Members members;
-  for (const v1::MemberStatus& member : status.members()) {
-    if (member.role() == "actor") members[member.member_id()] = member.generation();
-  }
   std::vector<std::shared_ptr<Stream>> strangers;
   {
     absl::MutexLock lock(&mu_);
-    // First what members say of their lives before, which may be newcomers too.
-    for (const auto& [actor, newcomer] : newcomers_) {
-      if (newcomer.since >= asked || newcomer.previous.generation == 0) continue;
-      if (!IsMember(members, actor) || IsMember(members, newcomer.previous)) continue;
-      collector_->CloseLife(newcomer.previous, newcomer.previous_env_steps_collected);
-    }
-    for (auto it = newcomers_.begin(); it != newcomers_.end();) {
-      const auto& [actor, newcomer] = *it;
-      if (newcomer.since >= asked) {
-        ++it;
-        continue;
-      }
-      if (!IsMember(members, actor)) {
-        collector_->CloseLife(actor, 0);
-        const auto stream = streams_.find(actor);
-        if (stream != streams_.end()) strangers.push_back(stream->second);
-        strangers_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation,
-                                     ") is not a member of the run: what it sends is not wanted"));
-      }
-      it = newcomers_.erase(it);
+    const Newcomers::Verdict verdict = newcomers_.Judge(status, asked, lease_);
+    // First what members say of their lives before, which may be strangers' now.
+    for (const auto& [life, env_steps_collected] : verdict.ended) collector_->CloseLife(life, env_steps_collected);
+    for (const ActorKey& actor : verdict.strangers) {
+      collector_->CloseLife(actor, 0);
+      publisher_->Dismiss(actor);
+      // Now, not when its stream is done: that waits until it has read what was sent.
+      if (auto stream = streams_.extract(actor)) strangers.push_back(std::move(stream.mapped()));
+      strangers_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation,
+                                   ") is not a member of the run: what it sends is not wanted"));
     }
   }
   for (const auto& stream : strangers) {
@@ -374,6 +359,7 @@ bool LearnerService::Dismiss(const ActorKey& actor, const Stream* stream) {
   if (it == streams_.end() || it->second.get() != stream) return false;
   streams_.erase(it);
   collector_->Disconnect(actor);
+  if (!finished_) publisher_->Dismiss(actor);
   return true;
 }
 

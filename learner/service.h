@@ -15,6 +15,7 @@
 #include "base/rare_log.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "learner/collector.h"
+#include "learner/newcomers.h"
 #include "learner/policy_publisher.h"
 #include "skein/v1/learner_service.grpc.pb.h"
 #include "skein/v1/status.pb.h"
@@ -30,8 +31,10 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   LearnerService();
   ~LearnerService() override;
 
-  // Until this is called all calls are answered UNAVAILABLE. Both must live until the server is shut down.
-  void Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher);
+  // Until this is called all calls are answered UNAVAILABLE. Both must live until the server is shut down. `lease` is
+  // that of the run's members.
+  void Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher,
+             absl::Duration lease = absl::ZeroDuration());
 
   // This learner needs nobody: all calls stay UNAVAILABLE, and it counts as serving all the same.
   void ServeNobody() { on_serving_(true); }
@@ -41,6 +44,7 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
 
   // Raw: a batch is read where it was received.
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Collect(grpc::CallbackServerContext*) override;
+  // For those only who have a Collect stream, and for as long as they have it.
   grpc::ServerWriteReactor<v1::PolicySnapshot>* SubscribePolicy(grpc::CallbackServerContext*,
                                                                 const v1::SubscribePolicyRequest* request) override;
 
@@ -48,10 +52,10 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   void SendGrants();
   // Whether there are lives of which the coordinator has not said yet that they are members'.
   bool HasNewcomers();
-  // `status` is what the coordinator answered when it was asked at `asked` (MonotonicNow()): of the lives that had
-  // begun before, members' are known from now on, whatever becomes of their leases, and the others are closed and their
-  // streams ended. What an actor that joined again says of its life before is believed here: if it is a member and that
-  // life is none any more.
+  // Whether a stream has ended since this was last asked. Thread-safe.
+  bool TakeStreamEnded() { return stream_ended_.exchange(false); }
+  // `status` is what the coordinator answered when it was asked at `asked` (MonotonicNow()): as Newcomers::Judge()
+  // says, lives that are over are closed, and strangers' streams are ended, too.
   void Confirm(const v1::StatusResponse& status, absl::Duration asked);
   // Tells every actor that the run is over and ends its stream once that is sent. Idempotent.
   void Finish();
@@ -63,8 +67,9 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   // Opens the actor's books and makes `stream` its stream, ending an older one. Errors as Collector::Open;
   // ResourceExhausted: too many newcomers.
   absl::Status Admit(const ActorKey& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream);
-  // What a hello means for lives: closes the one before of the same member, and notes a new one for Confirm().
-  void Greet(const ActorKey& actor, const v1::Hello& hello, bool known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The life of the open stream of this member, its newest; nullptr: there is none.
+  const ActorKey* FindStream(const std::string& actor_id, uint64_t generation, const std::string& certificate) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // ResourceExhausted: too many calls of this connection. Unavailable: not before Serve().
   absl::Status CheckCall(const grpc::CallbackServerContext& context);
   // False if another stream of the same actor has taken over.
@@ -76,19 +81,16 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   std::string run_id_;
   Collector* collector_ = nullptr;
   PolicyPublisher* publisher_ = nullptr;
+  absl::Duration lease_;
   std::atomic<bool> serving_{false};
+  std::atomic<bool> stream_ended_{false};
   std::function<void(bool)> on_serving_ = [](bool) {};  // Constant once the server has started.
 
   CallQuota quota_;
   RareLog strangers_;
 
   absl::Mutex mu_;
-  struct Newcomer {
-    absl::Duration since;
-    ActorKey previous;  // Generation 0: it has none.
-    uint64_t previous_env_steps_collected = 0;
-  };
-  std::map<ActorKey, Newcomer> newcomers_ ABSL_GUARDED_BY(mu_);
+  Newcomers newcomers_ ABSL_GUARDED_BY(mu_);
   std::map<ActorKey, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::map<ActorKey, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences, as SKEIN_FAULTS wants it.

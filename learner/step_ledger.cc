@@ -31,7 +31,20 @@ uint64_t StepLedger::last_sequence(const ActorKey& key) const {
   return it == lives_.end() ? 0 : it->second.last_sequence;
 }
 
-void StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate) {
+void StepLedger::Grant(const ActorKey& key, uint64_t env_steps) {
+  const auto it = lives_.find(key);
+  if (it != lives_.end()) it->second.unserved += env_steps;
+}
+
+uint64_t StepLedger::Claim(uint64_t claimed, Life* life) {
+  const uint64_t counted = std::max(std::min(claimed, life->arrived + life->unserved), life->collected);
+  in_transit_ += counted - life->collected;
+  collected_ += counted - life->collected;
+  life->collected = counted;
+  return claimed - std::min(claimed, counted);
+}
+
+uint64_t StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate) {
   Life& life = lives_[key];
   if (sequence > life.last_sequence + 1 && (several_ || life.last_sequence == 0)) {
     const uint64_t counted = life.collected + env_steps;
@@ -41,13 +54,11 @@ void StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_ste
   }
   life.last_sequence = sequence;
   life.came_here = true;
-  in_transit_ -= life.collected - life.arrived;
+  if (fate == Fate::kAdmitted) life.unserved -= std::min(life.unserved, env_steps);
   life.arrived += env_steps;
   // An actor cannot have finished less than what came from it: a lower claim is raised.
-  const uint64_t claimed = std::max({collected, life.arrived, life.collected});
-  collected_ += claimed - life.collected;
-  life.collected = claimed;
-  in_transit_ += life.collected - life.arrived;
+  const uint64_t rest = Claim(std::max(collected, life.arrived), &life);
+  in_transit_ -= env_steps;
   switch (fate) {
     case Fate::kAdmitted:
       admitted_ += env_steps;
@@ -59,6 +70,7 @@ void StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_ste
       rejected_ += env_steps;
       break;
   }
+  return rest;
 }
 
 void StepLedger::RejectAdmitted(uint64_t env_steps) {
@@ -85,17 +97,14 @@ void StepLedger::ForgetOldest() {
   }
 }
 
-void StepLedger::Depart(const ActorKey& key, uint64_t collected) {
+uint64_t StepLedger::Depart(const ActorKey& key, uint64_t collected) {
   auto it = lives_.find(key);
-  if (it == lives_.end() || it->second.closed) return;
+  if (it == lives_.end() || it->second.closed) return 0;
   Life& life = it->second;
-  if (collected > life.collected && (!several_ || life.came_here)) {
-    in_transit_ += collected - life.collected;
-    collected_ += collected - life.collected;
-    life.collected = collected;
-  }
+  const uint64_t rest = !several_ || life.came_here ? Claim(collected, &life) : 0;
   Close(it->first, &life);
   ForgetOldest();
+  return rest;
 }
 
 void StepLedger::Disconnect(const ActorKey& key, absl::Duration now) {

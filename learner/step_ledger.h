@@ -54,17 +54,22 @@ class StepLedger {
   // Highest sequence that has arrived in this life; 0 = none.
   uint64_t last_sequence(const ActorKey& key) const;
 
+  // A life of this ledger was granted a ticket for so many steps. It cannot have finished more than it was granted:
+  // what it claims beyond that is not counted.
+  void Grant(const ActorKey& key, uint64_t env_steps);
+
   enum class Fate { kAdmitted, kStale, kRejected };
-  // Batch `sequence` of `env_steps` steps arrived and met `fate`; `collected` is the actor's own running total.
+  // Batch `sequence` of `env_steps` steps arrived and met `fate`; `collected` is the actor's own running total. Returns
+  // how many steps of that are not counted, as the actor had no tickets for them.
   // A life that begins here with a later sequence than 1 began under an earlier process, whose account has the rest.
   // REQUIRES: Open(key), !closed(key), sequence > last_sequence(key).
-  void Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate);
+  uint64_t Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate);
   // Steps that were admitted turned out to be unusable: they count as rejected.
   void RejectAdmitted(uint64_t env_steps);
   // The actor said goodbye with this total: what has not arrived never will. A life that was never opened here belongs
   // to the account of an earlier process and changes nothing. Among several ledgers the total says something only if
-  // the life's last batch came here: otherwise it counts what others have.
-  void Depart(const ActorKey& key, uint64_t collected);
+  // the life's last batch came here: otherwise it counts what others have. Returns what Arrive() does.
+  uint64_t Depart(const ActorKey& key, uint64_t collected);
   // The stream broke; the life closes unless it is opened again before CloseSilent finds it silent for `grace`.
   // One that nothing has come from is forgotten then.
   void Disconnect(const ActorKey& key, absl::Duration now);
@@ -87,12 +92,15 @@ class StepLedger {
   struct Life {
     uint64_t last_sequence = 0;
     uint64_t collected = 0;  // As the actor says.
-    uint64_t arrived = 0;    // Admitted, stale or rejected. Invariant: arrived <= collected.
+    uint64_t arrived = 0;    // Admitted, stale or rejected.
+    uint64_t unserved = 0;   // Granted and not admitted. Invariant: arrived <= collected <= arrived + unserved.
     bool connected = false;
     bool closed = false;
     bool came_here = false;          // The newest batch it made, as far as can be known.
     absl::Duration disconnected_at;  // On the caller's monotonic clock.
   };
+  // Raises what the life has collected to `claimed`, as far as that is possible; returns the rest.
+  uint64_t Claim(uint64_t claimed, Life* life);
   void Close(const ActorKey& key, Life* life);
   void ForgetOldest();
 

@@ -6,18 +6,8 @@
 namespace skein {
 namespace {
 
-// Weight of the newest time in an actor's average.
-constexpr double kNewest = 0.3;
-// An actor is only ever passed over if it takes this many times as long as the fastest.
-constexpr double kSlow = 2;
-// Less than this is not worth a second actor's time, nor passing one over.
-constexpr absl::Duration kWorthwhile = absl::Milliseconds(20);
-// A ticket is late when it has taken this many times what its holder usually needs.
-constexpr double kLate = 2;
-// A void ticket that has not come back after this many times the usual time was dropped unserved.
-constexpr double kDropped = 10;
-// A passed-over actor is tried again after this many times what it needed last.
-constexpr double kTryAgain = 20;
+// Of those who had a ticket that is still open, so many can redeem it yet.
+constexpr size_t kMostFormer = 64;
 
 }  // namespace
 
@@ -80,6 +70,7 @@ void TicketOffice::Open(uint32_t b) {
   blocks_[b].ticket_id = next_ticket_id_;
   next_ticket_id_ += ranks_;
   blocks_[b].holders.clear();
+  blocks_[b].former.clear();
   blocks_[b].taken_back = false;
   block_of_ticket_[blocks_[b].ticket_id] = b;
 }
@@ -150,18 +141,29 @@ std::vector<uint32_t> TicketOffice::EndIteration() {
 void TicketOffice::AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners) {
   RemoveActor(actor);
   Actor& added = actors_[actor];
-  added.credits = std::max(credits, 1u);
-  added.runners = std::max(runners, 1u);
+  added.runners = std::clamp(runners, 1u, kMostRunners);
+  added.credits = std::clamp(credits, 1u, 2 * added.runners);
+  added.standing = absent_.Take(actor);
+}
+
+bool TicketOffice::LetGo(const ActorKey& actor, Block* block) {
+  const auto held = std::find(block->holders.begin(), block->holders.end(), actor);
+  if (held == block->holders.end()) return false;
+  block->holders.erase(held);
+  block->former.erase(std::remove(block->former.begin(), block->former.end(), actor), block->former.end());
+  block->former.push_back(actor);
+  if (block->former.size() > kMostFormer) block->former.erase(block->former.begin());
+  return true;
 }
 
 void TicketOffice::RemoveActor(const ActorKey& actor) {
   for (Block& block : blocks_) {
-    const auto gone = std::remove(block.holders.begin(), block.holders.end(), actor);
-    if (gone == block.holders.end()) continue;
-    block.holders.erase(gone, block.holders.end());
-    block.taken_back = true;
+    if (LetGo(actor, &block)) block.taken_back = true;
   }
-  actors_.erase(actor);
+  const auto it = actors_.find(actor);
+  if (it == actors_.end()) return;
+  absent_.Keep(actor, it->second.standing);
+  actors_.erase(it);
 }
 
 void TicketOffice::ReleaseHolders(Block* block) {
@@ -169,66 +171,6 @@ void TicketOffice::ReleaseHolders(Block* block) {
     if (auto it = actors_.find(holder); it != actors_.end()) it->second.held.erase(block->ticket_id);
   }
   block->holders.clear();
-}
-
-void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, std::optional<absl::Duration> now) {
-  bool granted_once = true;
-  if (auto open = block_of_ticket_.find(ticket_id); open != block_of_ticket_.end()) {
-    Block& block = blocks_[open->second];
-    block.holders.erase(std::remove(block.holders.begin(), block.holders.end(), actor), block.holders.end());
-    granted_once = !block.taken_back;
-  }
-  auto it = actors_.find(actor);
-  if (it == actors_.end()) return;
-  Actor& a = it->second;
-  auto held = a.held.find(ticket_id);
-  if (held == a.held.end()) return;
-  if (now && granted_once) {
-    // Of what it holds beyond its runners, a ticket waits for its turn.
-    const double waiting = std::max(1.0, static_cast<double>(a.held.size()) / a.runners);
-    const absl::Duration took = (*now - held->second) / waiting;
-    a.service = a.service == absl::ZeroDuration() ? took : a.service + kNewest * (took - a.service);
-    a.measured = *now;
-  }
-  a.held.erase(held);
-}
-
-absl::Duration TicketOffice::BestService() const {
-  absl::Duration best = absl::ZeroDuration();
-  for (const auto& [key, actor] : actors_) {
-    if (actor.service == absl::ZeroDuration()) continue;
-    if (best == absl::ZeroDuration() || actor.service < best) best = actor.service;
-  }
-  return best;
-}
-
-// Whether the others would be done with all that is open before `actor` with this ticket and what follows from it.
-bool TicketOffice::TooSlow(const Actor& actor, const Block& block) const {
-  const absl::Duration best = BestService();
-  if (versions_.empty() || actor.service <= std::max(kSlow * best, best + kWorthwhile)) return false;
-  double others_per_second = 0;
-  for (const auto& [key, other] : actors_) {
-    if (&other == &actor) continue;
-    const absl::Duration service = other.service == absl::ZeroDuration() ? best : other.service;
-    others_per_second += other.runners / absl::ToDoubleSeconds(service);
-  }
-  if (others_per_second == 0) return false;
-  uint32_t fragments = 0;
-  for (const Block& open : blocks_) fragments += open.to_come;
-  const absl::Duration without = absl::Seconds(fragments / others_per_second) + best;
-  return actor.service + (block.to_come - 1) * best > without;
-}
-
-void TicketOffice::ForgetDropped(absl::Duration now) {
-  const absl::Duration best = BestService();
-  for (auto& [key, actor] : actors_) {
-    const absl::Duration usual = std::max(actor.service, best);
-    if (usual == absl::ZeroDuration()) continue;
-    for (auto it = actor.held.begin(); it != actor.held.end();) {
-      const bool dropped = block_of_ticket_.count(it->first) == 0 && now - it->second > kDropped * usual;
-      it = dropped ? actor.held.erase(it) : std::next(it);
-    }
-  }
 }
 
 v1::Ticket TicketOffice::Give(uint32_t b, ActorEntry* actor, absl::Duration now) {
@@ -247,15 +189,15 @@ v1::Ticket TicketOffice::Give(uint32_t b, ActorEntry* actor, absl::Duration now)
 
 std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant(absl::Duration now) {
   std::vector<std::pair<ActorKey, v1::Ticket>> grants;
-  ForgetDropped(now);
+  TakeBackUnserved(now);
   GrantOpen(now, &grants);
   if (!versions_.empty()) GrantLate(now, &grants);
   return grants;
 }
 
 void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
-  uint32_t runners = 0;
-  for (const auto& [key, actor] : actors_) runners += actor.runners;
+  uint64_t runners = 0;
+  for (const auto& [key, actor] : actors_) runners += actor.Runners(now);
   std::vector<uint32_t> ungranted;
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].ticket_id != 0 && blocks_[b].holders.empty()) ungranted.push_back(b);
@@ -274,56 +216,18 @@ void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey,
     ActorEntry* best = nullptr;
     for (auto& entry : actors_) {
       const Actor& actor = entry.second;
-      const bool may = actor.idle() || (actor.held.size() < actor.credits && left > runners);
+      if (actor.overdue.count(blocks_[b].ticket_id) > 0) continue;  // It has it.
+      const bool may = actor.Idle(now) || (actor.held.size() < actor.Credits(now) && left > runners);
       // held / runners, compared without division.
       if (!may ||
           (best != nullptr && actor.held.size() * best->second.runners >= best->second.held.size() * actor.runners)) {
         continue;
       }
-      if (!TooSlow(actor, blocks_[b])) best = &entry;
+      if (!TooSlow(actor, blocks_[b], now)) best = &entry;
     }
     if (best == nullptr) continue;
     grants->emplace_back(best->first, Give(b, best, now));
     --left;
-  }
-}
-
-// How long until the block's only holder answers, by what is known of it.
-absl::Duration TicketOffice::ExpectedRemaining(const Block& block, absl::Duration now) const {
-  auto it = actors_.find(block.holders[0]);
-  if (it == actors_.end()) return absl::InfiniteDuration();
-  const Actor& holder = it->second;
-  const absl::Duration usual = holder.service == absl::ZeroDuration() ? BestService() : holder.service;
-  auto held = holder.held.find(block.ticket_id);
-  if (held == holder.held.end()) return absl::ZeroDuration();
-  const absl::Duration elapsed = now - held->second;
-  const double waiting = std::max(1.0, static_cast<double>(holder.held.size()) / holder.runners);
-  if (elapsed < usual * waiting) return usual * waiting - elapsed;
-  return elapsed > kLate * waiting * usual ? elapsed : absl::ZeroDuration();
-}
-
-void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
-  const absl::Duration best = BestService();
-  if (best == absl::ZeroDuration()) return;
-  for (auto& entry : actors_) {
-    Actor& actor = entry.second;
-    const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
-    // Now and then a slow actor is given a ticket to see whether it still is.
-    const bool trial = actor.service > kSlow * best && now - actor.measured > kTryAgain * actor.service;
-    while (actor.idle()) {
-      const Block* latest = nullptr;
-      absl::Duration longest = trial ? absl::ZeroDuration() : std::max(service, kWorthwhile);
-      for (const Block& block : blocks_) {
-        if (block.ticket_id == 0 || block.holders.size() != 1 || block.holders[0] == entry.first) continue;
-        const absl::Duration remaining = ExpectedRemaining(block, now);
-        if (remaining <= longest) continue;
-        longest = remaining;
-        latest = &block;
-      }
-      if (latest == nullptr) break;
-      grants->emplace_back(entry.first, Give(static_cast<uint32_t>(latest - blocks_.data()), &entry, now));
-      if (trial) break;
-    }
   }
 }
 
@@ -332,10 +236,22 @@ std::optional<TicketOffice::Piece> TicketOffice::PieceOf(uint64_t ticket_id) con
   return it == block_of_ticket_.end() ? std::nullopt : std::optional<Piece>(Next(it->second));
 }
 
+bool TicketOffice::GrantedTo(const ActorKey& actor, uint64_t ticket_id) const {
+  const auto it = block_of_ticket_.find(ticket_id);
+  if (it == block_of_ticket_.end()) return false;
+  const Block& block = blocks_[it->second];
+  const auto same = [&actor](const ActorKey& holder) {
+    return holder.actor_id == actor.actor_id && holder.certificate == actor.certificate;
+  };
+  return std::any_of(block.holders.begin(), block.holders.end(), same) ||
+         std::any_of(block.former.begin(), block.former.end(), same);
+}
+
 std::optional<TicketOffice::Piece> TicketOffice::Redeem(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+  const bool granted = GrantedTo(actor, ticket_id);
   Return(actor, ticket_id, now);
   auto it = block_of_ticket_.find(ticket_id);
-  if (it == block_of_ticket_.end()) return std::nullopt;
+  if (it == block_of_ticket_.end() || !granted) return std::nullopt;
   const uint32_t b = it->second;
   block_of_ticket_.erase(it);
   blocks_[b].holders.clear();  // Another holder is still at work on it: the ticket stays in its hand.
@@ -367,6 +283,12 @@ std::map<ActorKey, uint32_t> TicketOffice::Holders() const {
   std::map<ActorKey, uint32_t> holders;
   for (const Block& block : blocks_) {
     for (const ActorKey& holder : block.holders) ++holders[holder];
+  }
+  for (const auto& [key, actor] : actors_) {
+    for (const auto& [ticket_id, granted] : actor.overdue) {
+      const auto open = block_of_ticket_.find(ticket_id);
+      if (open != block_of_ticket_.end() && blocks_[open->second].holders.empty()) ++holders[key];
+    }
   }
   return holders;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "learner/actor_standing.h"
 #include "learner/step_ledger.h"
 #include "skein/v1/trajectory.pb.h"
 
@@ -19,9 +21,10 @@ namespace skein {
 // one block; a block has at most one open ticket, and the next continues from the state the last one brought back. A
 // ticket carries that state, so any actor can serve it with the same result: fast actors are granted more, the tickets
 // of an actor that went away are granted again, and a ticket that its holder is late with is granted to a second actor
-// as well; the first to answer redeems it. In synchronous modes two iterations may be open: the front, and one behind
-// it, in which a block goes on as soon as its part of the front is done. Pure: no I/O, no clock (`now` counts from any
-// fixed moment). Not thread-safe.
+// as well; the first to answer redeems it. What an actor leaves unserved for long is taken back, in all modes, and it
+// gets less from then on (ActorStanding); it can redeem it still, if nobody has been faster. In synchronous modes two
+// iterations may be open: the front, and one behind it, in which a block goes on as soon as its part of the front is
+// done. Pure: no I/O, no clock (`now` counts from any fixed moment). Not thread-safe.
 class TicketOffice {
  public:
   struct Options {
@@ -52,7 +55,8 @@ class TicketOffice {
   // REQUIRES: one iteration is open at most.
   void OpenIteration(uint64_t policy_version);
   // Asynchronous mode: opens up to `count` tickets, one for each block that has none, those first that were served
-  // least; whoever serves one takes its newest policy. No second actor is asked. Returns how many were opened.
+  // least; whoever serves one takes its newest policy. No second actor is asked while the first is not long overdue.
+  // Returns how many were opened.
   uint32_t OpenTickets(uint32_t count);
   // Neither redeemed nor void.
   uint32_t open_tickets() const { return static_cast<uint32_t>(block_of_ticket_.size()); }
@@ -66,7 +70,9 @@ class TicketOffice {
   // what is redeemed of the front is committed or reopened.
   std::vector<uint32_t> EndIteration();
 
-  // `credits` >= 1: tickets the actor may hold; `runners` >= 1: those it can work on at once.
+  // `credits`: tickets the actor may hold; `runners`: those it can work on at once. As an actor says, within 1 to
+  // kMostRunners, and credits within twice the runners; what is beyond is taken for the limit.
+  static constexpr uint32_t kMostRunners = 1024;
   void AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners);
   // Its tickets can be granted again at once (and redeemed by it still, if it comes back first).
   void RemoveActor(const ActorKey& actor);
@@ -87,7 +93,11 @@ class TicketOffice {
   };
   // What an open ticket is for.
   std::optional<Piece> PieceOf(uint64_t ticket_id) const;
-  // `actor` answered. The piece if `ticket_id` is open: it is then redeemed and cannot be again. nullopt: it is void.
+  // Whether an open ticket was granted to `actor`, as it is now or in another stay of the same member, which takes
+  // along what it has begun.
+  bool GrantedTo(const ActorKey& actor, uint64_t ticket_id) const;
+  // `actor` answered. The piece if `ticket_id` is open and was granted to it: it is then redeemed and cannot be again.
+  // nullopt: it is void or another's.
   std::optional<Piece> Redeem(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
   // The data of a redeemed ticket are in place; `state` float64 [E, S] is where the block's next ticket continues.
   void Commit(uint32_t block, v1::Tensor state);
@@ -96,7 +106,7 @@ class TicketOffice {
   // `actor` answered with something unusable: the ticket is granted again.
   void Refuse(const ActorKey& actor, uint64_t ticket_id);
 
-  // For people: actors that hold open tickets now, with how many.
+  // For people: actors that hold open tickets now, or are overdue with them, with how many.
   std::map<ActorKey, uint32_t> Holders() const;
 
  private:
@@ -106,6 +116,7 @@ class TicketOffice {
     uint32_t to_come = 0;    // Fragments that are ordered and not committed; if there are, one is open or redeemed.
     uint64_t served = 0;     // Tickets ever committed.
     std::vector<ActorKey> holders;
+    std::vector<ActorKey> former;     // Had it and may yet come with it, the newest so many.
     bool taken_back = false;          // From an actor that went away: how long the ticket takes now says nothing.
     std::optional<v1::Tensor> state;  // Where the next ticket continues.
     // Where the front and the one behind began, each as soon as a fragment of it is committed.
@@ -114,11 +125,16 @@ class TicketOffice {
   struct Actor {
     uint32_t credits = 1;
     uint32_t runners = 1;
-    std::map<uint64_t, absl::Duration>
-        held;                 // Tickets it has not answered, also void ones, with when each was granted.
+    // Tickets it has not answered, also void ones, with when each was granted,
+    std::map<uint64_t, absl::Duration> held;
+    std::map<uint64_t, absl::Duration> overdue;  // and those that nobody waits for any more, the newest so many.
+    ActorStanding standing;
     absl::Duration service;   // What a ticket takes one of its runners, averaged; 0 = unknown.
     absl::Duration measured;  // When `service` last changed.
-    bool idle() const { return held.size() < runners; }
+    // It can work on, or hold, so many.
+    uint32_t Runners(absl::Duration now) const { return std::min(runners, standing.Most(now)); }
+    uint32_t Credits(absl::Duration now) const { return std::min(credits, standing.Most(now)); }
+    bool Idle(absl::Duration now) const { return held.size() < Runners(now); }
   };
   using ActorEntry = std::pair<const ActorKey, Actor>;
 
@@ -128,10 +144,13 @@ class TicketOffice {
   const std::optional<v1::Tensor>& BeginningOfFront(uint32_t block) const;
   // `now` tells how long it took; nullopt: it was no real answer.
   void Return(const ActorKey& actor, uint64_t ticket_id, std::optional<absl::Duration> now);
+  // False: it did not hold the block's ticket.
+  static bool LetGo(const ActorKey& actor, Block* block);
   void ReleaseHolders(Block* block);
-  void ForgetDropped(absl::Duration now);
+  // What has not been served for long is granted to others, and its holders get less.
+  void TakeBackUnserved(absl::Duration now);
   absl::Duration BestService() const;
-  bool TooSlow(const Actor& actor, const Block& block) const;
+  bool TooSlow(const Actor& actor, const Block& block, absl::Duration now) const;
   absl::Duration ExpectedRemaining(const Block& block, absl::Duration now) const;
   void GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   void GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
@@ -147,6 +166,7 @@ class TicketOffice {
   std::vector<Block> blocks_;
   std::map<uint64_t, uint32_t> block_of_ticket_;  // Open tickets only.
   std::map<ActorKey, Actor> actors_;
+  AbsentStandings absent_;
 };
 
 }  // namespace skein

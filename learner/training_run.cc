@@ -148,17 +148,19 @@ absl::Status TrainingRun::Run(LearnerService* service) {
     trained = TrainWithThoseThere(service);
   } else {
     if (absl::Status s = Publish(); !s.ok()) return s;
-    service->Serve(run_id_, collector_.get(), &publisher_);
+    service->Serve(run_id_, collector_.get(), &publisher_, absl::Seconds(config_.coordinator().lease_seconds()));
     shutdown_->OnSignal([this] { collector_->Stop(); });
     trained = TrainWithThoseThere(service);
     shutdown_->OnSignal({});
     collector_->Stop();
   }
-  // A run whose ranks do not meet is not over: they start again and resume, and actors wait for them.
-  const bool lost_rank = absl::IsAborted(trained);
-  if (!lost_rank) service->Finish();
+  // Not over for actors are a run whose ranks do not meet, which start again and resume, and one whose coordinator has
+  // expelled this learner: what becomes of actors then, it tells them itself.
+  const bool expelled = !expulsion_->status().ok() && record_.env_steps < config_.total_steps();
+  const bool over = !absl::IsAborted(trained) && !expelled;
+  if (over) service->Finish();
   publisher_.Finish();
-  if (!lost_rank) service->WaitUntilIdle(absl::Seconds(2));
+  if (over) service->WaitUntilIdle(absl::Seconds(2));
   if (collector_ != nullptr) collector_->CloseBooks();
   if (trained.ok() && group_ != nullptr && !expulsion_->status().ok()) {
     record_.env_state.reset();  // Where the others' environments are is not known.

@@ -4,15 +4,15 @@
 
     scripts/soak.py --seconds 3600 --seed 1 --out docs/benchmarks/reliability
 
-A coordinator, a learner and some actors train CartPole while faults are injected one after the other, sometimes two at
-once, chosen by --seed: kills of actors, learner and coordinator, actors that leave and join, processes that are stopped
-for longer than their lease, links that are cut or slow, environments that fail, receipts that get lost. After each
-fault the time is taken until all is well again. Meanwhile memory, file descriptors, threads and metric series of the
-processes are recorded. In the last two fifths neither coordinator, learner nor the first actor is killed, so that what
-they use can be seen to be flat. Every process records its history, which `skein check-history` judges at the end. The
-step account must balance, no batch may have been accepted twice, nothing may be left unrecovered, and the return must
-have risen. Writes OUT.md, OUT.json and OUT.csv (what the processes used, over time) and prints the first; exit code 1:
-something did not hold.
+A coordinator, a learner and some actors train CartPole, or what --set says, while faults are injected one after the
+other, sometimes two at once, chosen by --seed: kills of actors, learner and coordinator, actors that leave and join,
+processes that are stopped for longer than their lease, links that are cut or slow, environments that fail, receipts
+that get lost. After each fault the time is taken until all is well again. Meanwhile memory, file descriptors, threads
+and metric series of the processes are recorded. In the last two fifths neither coordinator, learner nor the first actor
+is killed, so that what they use can be seen to be flat. Every process records its history, which `skein check-history`
+judges at the end. The step account must balance, no batch may have been accepted twice, nothing may be left
+unrecovered, and the return must have risen. Writes OUT.md, OUT.json and OUT.csv (what the processes used, over time)
+and prints the first; exit code 1: something did not hold.
 """
 
 import argparse
@@ -50,6 +50,10 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
     parser.add_argument("--actors", type=int, default=4, help="that there are while nothing is wrong")
     parser.add_argument("--pause", type=float, default=3.0, help="mean seconds between a recovery and the next fault")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+                        help="of the run, as for `skein train`; comes last, may be repeated: --set env.id=MyEnv-v0")
+    parser.add_argument("--least-return", type=float,
+                        help="that the last fifth must have on average; default: 1.5 times the first iteration's")
     parser.add_argument("--bin", type=pathlib.Path, default="build/release", help="folder of the programs")
     parser.add_argument("--out", type=pathlib.Path, help="path of the results without ending; default: only printed")
     parser.add_argument("--keep", action="store_true", help="keep logs and history, and say where they are")
@@ -69,7 +73,7 @@ class Soak:
         self.options, self.random = options, random.Random(options.seed)
         # Two of a thousand receipts get lost with their connection; half of them are sent again.
         receipts = f"receipt:drop@p=0.001,seed={options.seed};receipt:forget@p=0.001,seed={options.seed + 1}"
-        self.cluster = Cluster(options.bin, folder, SETTINGS, receipts)
+        self.cluster = Cluster(options.bin, folder, SETTINGS + options.settings, receipts)
         self.injected, self.recoveries = collections.Counter(), collections.defaultdict(list)
         self.failures = []
         self.usage = collections.defaultdict(list)  # By name and pid of the process: (time, usage).

@@ -168,11 +168,13 @@ def returns_by_tenth(path):
 
 def judge_return(soak):
     first, tenths, iterations = returns_by_tenth(soak.cluster.run_directory / "metrics.jsonl")
+    last = statistics.mean(tenths[-2:]) if tenths else 0.0
+    least = soak.options.least_return
     if not tenths:
         soak.fail(f"there are too few iterations, {iterations}, to tell whether the return rises")
-    elif not statistics.mean(tenths[-2:]) > 1.5 * first:
-        soak.fail(f"the return does not rise: {first:.1f} at first, {statistics.mean(tenths[-2:]):.1f} at last")
-    return {"first": round(first, 1), "last": round(statistics.mean(tenths[-2:]), 1) if tenths else 0.0,
+    elif not last > (1.5 * first if least is None else least):
+        soak.fail(f"the return does not rise: {first:.1f} at first, {last:.1f} at last")
+    return {"first": round(first, 1), "last": round(last, 1),
             "by_tenth": [round(one, 1) for one in tenths], "iterations": iterations}
 
 
@@ -186,7 +188,8 @@ def summarize(soak, kinds, history, machine):
     options = soak.options
     summary = {
         "command": f"scripts/soak.py --seconds {options.seconds:g} --seed {options.seed} --actors {options.actors} "
-                   f"--pause {options.pause:g}",
+                   f"--pause {options.pause:g}" + "".join(f" --set {setting}" for setting in options.settings)
+                   + ("" if options.least_return is None else f" --least-return {options.least_return:g}"),
         "machine": machine, "seconds": options.seconds, "seed": options.seed,
         "faults": {kind: {"injected": soak.injected[kind], **figures(soak.recoveries[kind])} for kind in kinds},
         "all": {"injected": sum(soak.injected.values()),
@@ -197,7 +200,10 @@ def summarize(soak, kinds, history, machine):
     recovered = f"{summary['all']['count']} of {summary['all']['injected']} faults recovered from"
     breaches = f"{history['breaches']} breaches in {sum(history['events'].values()):,} recorded events"
     held = "FAILED: " + f"{len(soak.failures)} things did not hold" if soak.failures else "PASSED: everything held"
-    summary["verdict"] = f"{held}; {recovered}, {breaches}"
+    collected = soak.account.get("collected", 0)
+    lost = f"{soak.account['lost'] / collected:.2%} of the steps lost" if collected else "no steps collected"
+    summary["verdict"] = (f"{held}; {recovered}, {lost}, {history['accepted_more_than_once']} batches accepted twice, "
+                          f"{breaches}")
     return summary
 
 
@@ -232,7 +238,8 @@ def as_markdown(summary, name):
     lines += table(["of the history", ""],
                    [["processes", history["processes"]], ["size", f"{history['bytes'] / 1e6:,.1f} MB"],
                     *([f"events: {event}", f"{count:,}"] for event, count in history["events"].items()),
-                    *([f"batches: {result}", f"{count:,}"] for result, count in history["batches"].items()),
+                    *([f"batches: {result}" + (", told so and not counted" if result == "duplicate" else ""), f"{count:,}"]
+                      for result, count in history["batches"].items()),
                     ["batches accepted more than once", history["accepted_more_than_once"]],
                     ["breaches of what must hold", history["breaches"]]])
     lines += ["", "## Resources", "", *ABOUT_RESOURCES]

@@ -11,10 +11,11 @@ shift
 findings=$PWD/$build/findings
 rm -rf "$findings"
 mkdir -p "$findings"
-export ASAN_OPTIONS=log_path=$findings/asan
+# Tests ask for more memory than there is.
+export ASAN_OPTIONS=log_path=$findings/asan:allocator_may_return_null=1
 export UBSAN_OPTIONS=log_path=$findings/ubsan:print_stacktrace=1
 # Tests fork to see programs end.
-export TSAN_OPTIONS=log_path=$findings/tsan:suppressions=$PWD/tests/sanitizers/tsan.supp:halt_on_error=1:die_after_fork=0
+export TSAN_OPTIONS=log_path=$findings/tsan:suppressions=$PWD/tests/sanitizers/tsan.supp:halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
 status=0
 ctest --test-dir "$build" --no-tests=error --output-on-failure "$@" || status=1

@@ -10,6 +10,8 @@ namespace skein {
 namespace {
 
 constexpr double kMaxWord = 4294967295.0;
+// Metres, and their squares: more than any episode can have, and figures made of it are within kEpisodeBound.
+constexpr double kMaxMetres = 1e9;
 
 }  // namespace
 
@@ -52,7 +54,7 @@ void UavWorld::LoadState(int env, const double* state) {
   const double most = std::numeric_limits<float>::max();
   Clear(env);
   steps_[env] = static_cast<int>(std::clamp(state[0], 0.0, 1e9));
-  separation_squared_[env] = real(state[1], 0, most);
+  separation_squared_[env] = real(state[1], 0, state[1] < most ? kMaxMetres : most);
   for (int cell = 0; cell < layout_.cells; ++cell) {
     const int at = cell / kUavCellsInWord, bit = cell % kUavCellsInWord;
     if ((word(state[layout_.saved_obstacles + at]) >> bit & 1) != 0) {
@@ -71,7 +73,7 @@ void UavWorld::LoadState(int env, const double* state) {
     vx_[uav] = real(own[2], -1, 1);
     vy_[uav] = real(own[3], -1, 1);
     status_[uav] = static_cast<UavStatus>(std::clamp(own[4], 0.0, 2.0));
-    flown_[uav] = real(own[5], 0, most);
+    flown_[uav] = real(own[5], 0, kMaxMetres);
     start_[uav] = cell(own[6]);
     SetTarget(uav, cell(own[7]));
     if (status_[uav] == UavStatus::kTakesPart) ++taking_part_[env];

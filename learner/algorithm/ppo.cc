@@ -10,6 +10,7 @@
 #include "learner/algorithm/advantage.h"
 #include "learner/algorithm/posthumous_reward.h"
 #include "learner/algorithm/vtrace.h"
+#include "learner/algorithm/winsorize.h"
 #include "model/distribution.h"
 
 namespace skein {
@@ -139,22 +140,23 @@ Ppo::Data Ppo::Prepare(const Batch& batch) {
 absl::StatusOr<double> Ppo::CountReturns(const torch::Tensor& returns, const torch::Tensor& value) {
   // What is not finite is skipped in training and must not stay in the statistics for ever either.
   const bool normalize = config_.model().normalize_returns(), finite = AllFinite(returns);
+  const torch::Tensor counted = Winsorize(returns.view({-1, 1}), return_moments_);
   double spread = 0, rest = 0;
   if (collective_ == nullptr) {
-    if (normalize && finite) return_moments_.Update(returns.view({-1, 1}));
+    if (normalize && finite) return_moments_.Update(counted);
     spread = returns.var(/*unbiased=*/false).item<double>();
     rest = (returns - value).var(/*unbiased=*/false).item<double>();
   } else {
-    RunningMoments mine(2);
-    mine.Update(torch::stack({returns, returns - value}, 1));
+    RunningMoments mine(3);
+    mine.Update(torch::stack({counted.view({-1}), returns, returns - value}, 1));
     const auto all = MergeOverRanks(collective_, {mine, finite});
     if (!all.ok()) return all.status();
     RunningMoments of_returns(1);
     of_returns.Restore(all->moments.count(), all->moments.mean().narrow(0, 0, 1),
                        all->moments.variance().narrow(0, 0, 1));
     if (normalize && all->finite) return_moments_.Merge(of_returns);
-    spread = all->moments.variance()[0].item<double>();
-    rest = all->moments.variance()[1].item<double>();
+    spread = all->moments.variance()[1].item<double>();
+    rest = all->moments.variance()[2].item<double>();
   }
   return spread > 0 ? 1 - rest / spread : 0;
 }
@@ -222,12 +224,13 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
 
 absl::Status Ppo::CountRows(const torch::Tensor& rows, const torch::Tensor& all, RunningMoments* moments) {
   const bool finite = AllFinite(all);
+  const torch::Tensor counted = Winsorize(rows, *moments);
   if (collective_ == nullptr) {
-    if (finite) moments->Update(rows);
+    if (finite) moments->Update(counted);
     return absl::OkStatus();
   }
   RunningMoments mine(rows.size(1));
-  mine.Update(rows);
+  mine.Update(counted);
   const auto merged = MergeOverRanks(collective_, {mine, finite});
   if (!merged.ok()) return merged.status();
   if (merged->finite) moments->Merge(merged->moments);

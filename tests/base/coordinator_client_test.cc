@@ -324,6 +324,21 @@ TEST(CoordinatorClient, AsksForTheStatusOnlyWhileSomebodyWantsIt) {
   EXPECT_THAT(runs, ElementsAre("run-1", "run-1"));
 }
 
+TEST(CoordinatorClient, AStatusThatDoesNotComeCostsNeitherTheLeaseNorTheConnection) {
+  FakeCoordinator coordinator;
+  coordinator.Change([](auto* state) {
+    state->hold_statuses = true;
+    state->lease_seconds = 0.4;
+  });
+  CoordinatorClient::Options options = OptionsFor(coordinator.address());
+  options.wants_status = [] { return true; };
+  options.on_status = [](const v1::StatusResponse&, absl::Duration) { ADD_FAILURE() << "there was none"; };
+  const auto client = JoinOrDie(options);
+  const auto state = coordinator.WaitUntil([](const auto& s) { return s.heartbeats.size() >= 3 && s.statuses >= 2; });
+  EXPECT_LE(state.status_timeout, absl::Milliseconds(110));  // A quarter of the lease, as gRPC rounds it.
+  EXPECT_EQ(state.heartbeats_from.size(), 1u);
+}
+
 TEST(CoordinatorClient, TellsOnceThatItIsToLeave) {
   FakeCoordinator coordinator;
   int asked = 0;

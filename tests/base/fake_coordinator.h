@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/grpc_transport.h"
 #include "gtest/gtest.h"
@@ -35,12 +37,16 @@ class FakeCoordinator : public v1::Coordinator::Service {
     bool hold_joins = false;
     bool hold_heartbeats = false;
     bool hold_barriers = false;
+    bool hold_statuses = false;
+    double lease_seconds = 5;
     // What it was asked.
     std::vector<v1::JoinRequest> joins;
     std::vector<v1::HeartbeatRequest> heartbeats;
     std::vector<v1::BarrierRequest> barriers;
     std::vector<v1::LeaveRequest> leaves;
     int statuses = 0;
+    absl::Duration status_timeout;          // That the newest call for the status had left when it came.
+    std::set<std::string> heartbeats_from;  // Connections.
   };
 
   explicit FakeCoordinator(const std::string& address = "127.0.0.1:0") {
@@ -49,7 +55,10 @@ class FakeCoordinator : public v1::Coordinator::Service {
     server_ = *std::move(server);
   }
   ~FakeCoordinator() override {
-    Change([](State* state) { state->hold_joins = state->hold_heartbeats = state->hold_barriers = false; });
+    Change([](State* state) {
+      state->hold_joins = state->hold_heartbeats = false;
+      state->hold_barriers = state->hold_statuses = false;
+    });
     server_->Shutdown();
   }
 
@@ -90,16 +99,17 @@ class FakeCoordinator : public v1::Coordinator::Service {
     response->set_run_id("run-1");
     response->mutable_config()->set_seed(40 + generation_);
     response->mutable_config()->mutable_coordinator()->set_barrier_timeout_seconds(7);
-    response->set_lease_seconds(5);
+    response->set_lease_seconds(state_.lease_seconds);
     response->set_heartbeat_seconds(state_.heartbeat_seconds);
     response->set_learner_address(state_.learner_address);
     return grpc::Status::OK;
   }
 
-  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest* request,
+  grpc::Status Heartbeat(grpc::ServerContext* context, const v1::HeartbeatRequest* request,
                          v1::HeartbeatResponse* response) override {
     absl::MutexLock lock(&mu_);
     state_.heartbeats.push_back(*request);
+    state_.heartbeats_from.insert(context->peer());
     WaitWhile(&state_.hold_heartbeats);
     if (grpc::Status error = TakeFirst(&state_.heartbeat_errors); !error.ok()) return error;
     response->set_run_state(state_.run_state);
@@ -114,9 +124,12 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::StatusResponse* response) override {
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
+                         v1::StatusResponse* response) override {
     absl::MutexLock lock(&mu_);
     ++state_.statuses;
+    state_.status_timeout = absl::FromChrono(context->deadline()) - absl::Now();
+    WaitWhile(&state_.hold_statuses);
     response->set_run_id("run-1");
     return grpc::Status::OK;
   }

@@ -277,6 +277,31 @@ TEST_F(BarrierTest, WithANumberTheTimeoutTellsHowManyAreMissingAndWhoIsKnown) {
             "joined");
 }
 
+TEST_F(BarrierTest, TheTimeoutNamesTwentyOfThoseThatAreMissing) {
+  for (int i = 0; i < 1000; ++i) live_.insert("m" + std::to_string(1000 + i));
+  Arrive(1, "m1000", 1);
+  const std::vector<BarrierReply> replies = Tick(10);
+  ASSERT_EQ(replies.size(), 1u);
+  const std::string message(replies[0].status.message());
+  EXPECT_THAT(message, HasSubstr("timed out with 1 of 1003 arrived; absent: a, b, c, m1001, "));
+  EXPECT_THAT(message, testing::EndsWith(", m1017 and 982 more"));  // 1,002 are missing.
+}
+
+// What all of them bring is one record for a successor, which etcd must take.
+TEST_F(BarrierTest, PayloadsHaveABoundForAllTogether) {
+  const std::string most(Barriers::kMaxPayloadBytes, 'p');
+  for (int i = 0; i < 200; ++i) live_.insert("m" + std::to_string(1000 + i));
+  for (WaiterId i = 0; i < 128; ++i) {  // 128 x 4 KiB = 512 KiB.
+    ASSERT_THAT(Arrive(Paid(i, "m" + std::to_string(1000 + i), most)), IsEmpty());
+  }
+  ASSERT_THAT(Arrive(Paid(128, "m1000", most)), IsEmpty());  // Again: it takes the place of the first.
+  const std::vector<BarrierReply> replies = Arrive(Paid(129, "m1128", "p"));
+  EXPECT_EQ(CodesOf(replies), (Codes{{129, absl::StatusCode::kResourceExhausted}}));
+  EXPECT_THAT(std::string(replies[0].status.message()),
+              HasSubstr("takes 524288 bytes of payload in all; with m1128's it would have 524289"));
+  EXPECT_THAT(Arrive(Paid(130, "m1128", "")), IsEmpty());
+}
+
 TEST_F(BarrierTest, PayloadsComeInTheOrderOfMembers) {
   Arrive(Paid(1, "c", "from c"));
   Arrive(Paid(2, "a", ""));

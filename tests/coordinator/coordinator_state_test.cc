@@ -325,14 +325,53 @@ TEST_F(CoordinatorStateTest, WithoutItsLearnerTheRunIsStartingAgain) {
 TEST_F(CoordinatorStateTest, LastErrorIsTheFirstOneReported) {
   v1::JoinResponse learner = Join(v1::ROLE_LEARNER), actor = Join(v1::ROLE_ACTOR);
   Beat(actor, v1::RUN_STATE_UNSPECIFIED, "cannot step").IgnoreError();
-  Beat(learner, v1::RUN_STATE_UNSPECIFIED, "no data").IgnoreError();
+  Beat(actor, v1::RUN_STATE_UNSPECIFIED, "cannot send").IgnoreError();
   EXPECT_EQ(Status().last_error(), "actor-1: cannot step");
   Leave(learner);
   Join(v1::ROLE_LEARNER);
-  Beat(actor, v1::RUN_STATE_UNSPECIFIED, "cannot step").IgnoreError();  // The old one, repeated.
+  Beat(actor, v1::RUN_STATE_UNSPECIFIED, "cannot send").IgnoreError();  // The old one, repeated.
   EXPECT_EQ(Status().last_error(), "");
   Beat(actor, v1::RUN_STATE_UNSPECIFIED, "worse").IgnoreError();
   EXPECT_EQ(Status().last_error(), "actor-1: worse");
+}
+
+TEST_F(CoordinatorStateTest, AnActorsErrorDoesNotHideALearners) {
+  const v1::JoinResponse actor = Join(v1::ROLE_ACTOR), learner = Join(v1::ROLE_LEARNER),
+                         other = Join(v1::ROLE_LEARNER, 1);
+  Beat(actor, v1::RUN_STATE_UNSPECIFIED, "learner-0: not true").IgnoreError();
+  EXPECT_EQ(Status().last_error(), "actor-1: learner-0: not true");
+  Beat(learner, v1::RUN_STATE_UNSPECIFIED, "no data").IgnoreError();
+  EXPECT_EQ(Status().last_error(), "learner-0: no data");
+  Beat(other, v1::RUN_STATE_UNSPECIFIED, "nor here").IgnoreError();  // Of learners the first.
+  Beat(actor, v1::RUN_STATE_UNSPECIFIED, "another").IgnoreError();
+  EXPECT_EQ(Status().last_error(), "learner-0: no data");
+}
+
+TEST_F(CoordinatorStateTest, AnActorsErrorDoesNotHideThatALearnerFellSilent) {
+  const v1::JoinResponse learner = Join(v1::ROLE_LEARNER), actor = Join(v1::ROLE_ACTOR);
+  Beat(learner, v1::RUN_STATE_TRAINING).IgnoreError();
+  Beat(actor, v1::RUN_STATE_UNSPECIFIED, "cannot step").IgnoreError();
+  now_ = absl::Seconds(5);
+  state_.Tick(now_, &effects_);
+  EXPECT_THAT(Status().last_error(), HasSubstr("learner-0 on node1 (pid 42) was silent for 5s"));
+}
+
+TEST_F(CoordinatorStateTest, ThereAreSoManyActorsAndALearnerComesInAllTheSame) {
+  CoordinatorState::Options options = OptionsOf();
+  EXPECT_EQ(options.most_actors, 10'000u);
+  options.most_actors = 2;
+  CoordinatorState state(options);
+  ASSERT_TRUE(state.Join(JoinOf(v1::ROLE_ACTOR), now_, &effects_).ok());
+  now_ = absl::Seconds(1);
+  ASSERT_TRUE(state.Join(JoinOf(v1::ROLE_ACTOR), now_, &effects_).ok());
+  const absl::Status status = state.Join(JoinOf(v1::ROLE_ACTOR), now_, &effects_).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(status.message(),
+            "the run has 2 actors, and can have no more; stop some (skein drain), or wait 5s if they have been killed, "
+            "until their leases have ended");
+  EXPECT_TRUE(state.Join(JoinOf(v1::ROLE_LEARNER), now_, &effects_).ok());
+  now_ = absl::Seconds(5);  // The first one's lease has ended.
+  EXPECT_TRUE(state.Join(JoinOf(v1::ROLE_ACTOR), now_, &effects_).ok());
 }
 
 TEST_F(CoordinatorStateTest, TheRunsOwnErrorIsReportedToo) {

@@ -6,6 +6,7 @@
 #include "coordinator/saved_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/coordinator/etcd_relay.h"
 #include "tests/testing/etcd_server.h"
 #include "tests/testing/wait_until.h"
 
@@ -80,6 +81,19 @@ TEST_F(EtcdStoreTest, KeepsRecordsForASuccessor) {
   EXPECT_THAT(*successor->Load(), UnorderedElementsAre(Pair("a", "4"), Pair("b", std::string("\0\xff", 2))));
 }
 
+// etcd takes 1.5 MiB at a time.
+TEST_F(EtcdStoreTest, LargeRecordsGoInSeveralTransactions) {
+  const std::string large(400'000, 'x');
+  std::vector<StateChange> many;
+  for (int i = 0; i < 10; ++i) many.push_back({"member/" + std::to_string(i), large});
+  const auto store = Acquire(Options("node1:7070"));
+  const absl::Status written = store->Write(many);
+  ASSERT_TRUE(written.ok()) << written;
+  EXPECT_EQ(store->Load()->size(), 10u);
+  const auto aside = store->SetAside("damaged");
+  EXPECT_TRUE(aside.ok()) << aside.status();
+}
+
 TEST_F(EtcdStoreTest, WhatIsSetAsideIsFoundByPeopleAndNotByASuccessor) {
   EtcdClient people(*ParseEtcdAddress(server_->Url("/skein/run")));
   const auto aside = [&] {
@@ -101,6 +115,50 @@ TEST_F(EtcdStoreTest, WhatIsSetAsideIsFoundByPeopleAndNotByASuccessor) {
   EXPECT_TRUE(store->Write({{"member/7", "y"}, {"run", "z"}}).ok());
   EXPECT_TRUE(store->SetAside("damaged").ok());
   EXPECT_THAT(aside(), UnorderedElementsAre(Pair("member/7", "y"), Pair("run", "z")));
+}
+
+// After each number of transactions, until it takes no more: the next primary finds all records or none, and what it
+// sets aside then is whole, whatever was there before.
+TEST_F(EtcdStoreTest, WhoIsCutOffWhileSettingAsideLeavesItWhole) {
+  static constexpr size_t kRecords = 250;  // Three transactions.
+  EtcdClient people(*ParseEtcdAddress(server_->Url("/skein/run")));
+  const auto aside = [&] {
+    const auto all = people.ReadPrefix("/skein/run/aside/damaged/");
+    EXPECT_TRUE(all.ok()) << all.status();
+    return all.ok() ? static_cast<size_t>(all->kvs_size()) : 0;
+  };
+  EtcdRelay relay(server_->address());
+  EtcdStore::Options through_relay = Options("node1:7070");
+  through_relay.etcd.endpoints = {relay.address()};
+  bool finished = false;
+  int cuts = 0;
+  for (int transactions = 0; !finished && transactions < 20; ++transactions) {
+    std::vector<StateChange> many;
+    for (size_t i = 0; i < kRecords; ++i) many.push_back({"member/" + std::to_string(i), std::to_string(transactions)});
+    {
+      const auto store = Acquire(through_relay);
+      ASSERT_TRUE(store->Write(many).ok());
+      relay.CutAfter(transactions);
+      finished = store->SetAside("damaged").ok();
+      EXPECT_EQ(finished, !relay.has_cut());
+      relay.CutAfter(1000);
+    }
+    cuts += finished ? 0 : 1;
+    const auto successor = Acquire(Options("node2:7070"));
+    const size_t left = successor->Load()->size();
+    EXPECT_EQ(left, finished ? 0 : kRecords) << transactions;
+    if (left > 0) {
+      EXPECT_TRUE(successor->SetAside("damaged").ok());
+    }
+    EXPECT_EQ(aside(), kRecords) << transactions;
+    EXPECT_EQ(people.ReadKey("/skein/run/aside/damaged/member/7")->kvs(0).value(), std::to_string(transactions));
+    EXPECT_THAT(*successor->Load(), testing::IsEmpty());
+    // Once more, as after an answer that was lost: what was set aside stays.
+    EXPECT_TRUE(successor->SetAside("damaged").ok());
+    EXPECT_EQ(aside(), kRecords) << transactions;
+  }
+  EXPECT_TRUE(finished);
+  EXPECT_GE(cuts, 4);  // Before it, and after some of its steps.
 }
 
 TEST_F(EtcdStoreTest, DamagedStateIsSetAsideAndTheRunGoesOnWithout) {

@@ -3,16 +3,20 @@
 
 #include <chrono>
 #include <future>
+#include <sstream>
 #include <thread>
 
 #include "base/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -173,6 +177,76 @@ TEST_F(ServiceTest, RefusalsCarryTheirCode) {
   beat.set_member_id("actor-1");
   v1::HeartbeatResponse answer;
   EXPECT_EQ(stub_->Heartbeat(&context, beat, &answer).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServiceTest, TextsThatAreTooLongAreRefusedAndChangeNothing) {
+  v1::JoinRequest request;
+  request.set_protocol_major(kProtocolMajor);
+  request.set_role(v1::ROLE_ACTOR);
+  request.set_host(std::string(1'000'000, 'x'));
+  absl::Status status = TryJoin(request).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message(), "host has 1000000 bytes, and may have 255: give a shorter one");
+  request.clear_host();
+  request.set_metrics_address(std::string(1000, 'x') + ":9100");
+  EXPECT_TRUE(absl::IsInvalidArgument(TryJoin(request).status()));
+  EXPECT_EQ(ValueOf("skein_coordinator_refusals_total", "Join"), 2);
+  EXPECT_EQ(service_->Status().members_size(), 0);
+  const std::string long_id(1000, 'x');
+  grpc::ClientContext beats, leaves, arrives, drains;
+  v1::HeartbeatRequest beat;
+  beat.set_member_id(long_id);
+  v1::HeartbeatResponse beaten;
+  EXPECT_EQ(stub_->Heartbeat(&beats, beat, &beaten).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  v1::LeaveRequest leave;
+  leave.set_member_id(long_id);
+  v1::LeaveResponse left;
+  EXPECT_EQ(stub_->Leave(&leaves, leave, &left).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  v1::BarrierRequest arrive;
+  arrive.set_member_id(long_id);
+  v1::BarrierResponse arrived;
+  EXPECT_EQ(stub_->ArriveAtBarrier(&arrives, arrive, &arrived).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  v1::DrainRequest drain;
+  drain.set_member_id(long_id);
+  v1::DrainResponse drained;
+  EXPECT_EQ(stub_->Drain(&drains, drain, &drained).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// A report is taken, whatever it says, and the status of all stays one that can be read.
+TEST_F(ServiceTest, HostileReportsLeaveAStatusThatCanBeRead) {
+  std::vector<v1::JoinResponse> members;
+  for (int i = 0; i < 40; ++i) members.push_back(Join(v1::ROLE_ACTOR));
+  std::string error;
+  while (error.size() < 900'000) error += "\xe2\x82\xac";
+  for (const v1::JoinResponse& member : members) {
+    grpc::ClientContext context;
+    v1::HeartbeatRequest beat;
+    beat.set_member_id(member.member_id());
+    beat.set_generation(member.generation());
+    beat.mutable_report()->set_last_error(error);
+    v1::HeartbeatResponse answer;
+    ASSERT_TRUE(stub_->Heartbeat(&context, beat, &answer).ok());
+  }
+  grpc::ClientContext context;
+  v1::StatusResponse status;
+  const grpc::Status asked = stub_->GetStatus(&context, v1::GetStatusRequest(), &status);
+  ASSERT_TRUE(asked.ok()) << asked.error_message();
+  EXPECT_EQ(status.members_size(), 40);
+  EXPECT_LT(status.ByteSizeLong(), 100'000u);
+}
+
+TEST_F(ServiceTest, RefusedJoinsAreLoggedRarely) {
+  std::ostringstream said;
+  const auto logger = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  v1::JoinRequest request;
+  request.set_protocol_major(9);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(TryJoin(request).ok());
+  EXPECT_EQ(ValueOf("skein_coordinator_refusals_total", "Join"), 3);
+  spdlog::set_default_logger(logger);
+  EXPECT_THAT(said.str(), ContainsRegex("refused a join from [^ ]+: protocol 9.0 does not match"));
+  EXPECT_EQ(said.str().find("refused a join"), said.str().rfind("refused a join"));
 }
 
 TEST_F(ServiceTest, HeartbeatAndLeaveCarryTheRunState) {

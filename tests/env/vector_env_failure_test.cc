@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "base/number_bounds.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +20,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Counts its steps, and does wrong what a test wants.
 struct Wrongs {
   int throws_at = -1, obs_nan_at = -1, state_nan_at = -1, saves_nan_at = -1;
+  int obs_large_at = -1, reward_large_at = -1, state_large_at = -1;
   int obs_more = 0, rewards_more = 0;  // Numbers more than its spec says, from the second step on.
   bool throws_number = false;
 };
@@ -45,13 +47,17 @@ class Wrong final : public Env {
     ++count_;
     MayThrow();
     std::fill_n(reward, 2 + (count_ > 1 ? wrongs_.rewards_more : 0), 1.0f);
+    if (count_ == wrongs_.reward_large_at) reward[1] = -2 * kNumberBound;
     return false;
   }
   void Observe(float* obs) const override {
     std::fill_n(obs, 4 + (count_ > 1 ? wrongs_.obs_more : 0), static_cast<float>(count_));
     if (count_ == wrongs_.obs_nan_at) obs[2] = kNan;
+    if (count_ == wrongs_.obs_large_at) obs[3] = 2 * kNumberBound;
   }
-  void GlobalState(float* state) const override { *state = count_ == wrongs_.state_nan_at ? kNan : 1; }
+  void GlobalState(float* state) const override {
+    *state = count_ == wrongs_.state_nan_at ? kNan : count_ == wrongs_.state_large_at ? 2 * kNumberBound : 1;
+  }
   void SaveState(double* state) const override {
     *state = count_ == wrongs_.saves_nan_at ? std::numeric_limits<double>::infinity() : count_;
   }
@@ -123,6 +129,47 @@ TEST(VectorEnvFailure, AnObservationThatIsNotFinite) {
   EXPECT_THAT(obs, Each(testing::AllOf(testing::Ge(0), testing::Le(2))));
 }
 
+TEST(VectorEnvFailure, AFirstObservationBeyondItsBound) {
+  EXPECT_THAT(Failure(*Stepped({.obs_large_at = 0}, 0)), HasSubstr("step 0: observed a number larger than 1e+06"));
+}
+
+TEST(VectorEnvFailure, ALaterObservationOrRewardBeyondItsBoundCutsTheEpisode) {
+  for (const Wrongs& wrongs : {Wrongs{.obs_large_at = 2}, Wrongs{.reward_large_at = 2}}) {
+    auto env = Stepped(wrongs, 1);
+    const float action[4] = {};
+    const VectorEnv::StepResult result = env->Step(action);
+    EXPECT_TRUE(env->failure().ok()) << env->failure();
+    EXPECT_FALSE(result.truncated[0] || result.terminated[0] || result.terminated[1]);
+    EXPECT_TRUE(result.truncated[1]);
+    EXPECT_THAT(std::vector<float>(result.reward + 2, result.reward + 4), Each(0));
+    EXPECT_THAT(std::vector<float>(result.final_obs + 4, result.final_obs + 8), Each(1));  // From before the step.
+    EXPECT_EQ(result.episode_return[1], 2);                                                // Of the first step.
+    EXPECT_EQ(env->episode(1), 1u);
+  }
+}
+
+TEST(VectorEnvFailure, AStateThatNobodySavedBeginsTheNextEpisode) {
+  auto good = Stepped({}, 3);
+  std::vector<double> state(2 * good->state_size());
+  good->SaveState(state.data());
+  state[good->state_size() + 2] = 1e300;  // The return so far of the second.
+  for (const Wrongs& wrongs : {Wrongs{.obs_nan_at = 3}, Wrongs{.obs_large_at = 3}}) {
+    auto env = Make(wrongs);
+    EXPECT_TRUE(env->LoadState(10, state.data()).ok());
+    EXPECT_EQ(env->step(0), 3u);
+    EXPECT_EQ(env->episode(1), 1u);
+    EXPECT_EQ(env->step(1), 0u);
+    float obs[8];
+    env->Observe(obs);
+    EXPECT_THAT(std::vector<float>(obs + 4, obs + 8), Each(0));
+  }
+  // Without such an observation its return is told as far as it may be.
+  auto env = Make({.reward_large_at = 4});
+  ASSERT_TRUE(env->LoadState(10, state.data()).ok());
+  const float action[4] = {};
+  EXPECT_EQ(env->Step(action).episode_return[1], double{kEpisodeBound});
+}
+
 TEST(VectorEnvFailure, MoreOrFewerNumbersThanItsSpecSays) {
   EXPECT_THAT(Failure(*Stepped({.obs_more = 1}, 2)), HasSubstr("step 2: observed more numbers than its spec says"));
   EXPECT_THAT(Failure(*Stepped({.obs_more = 60}, 2)), HasSubstr("observed more numbers"));
@@ -137,6 +184,10 @@ TEST(VectorEnvFailure, AGlobalStateThatIsNotFinite) {
   float state[2];
   env->GlobalState(state);
   EXPECT_THAT(Failure(*env), HasSubstr("environment 11 of Wrong, episode 0, step 2: has a global state"));
+  env = Stepped({.state_large_at = 2}, 2);
+  EXPECT_TRUE(env->failure().ok());
+  env->GlobalState(state);
+  EXPECT_THAT(Failure(*env), HasSubstr("step 2: has a global state beyond 1e+06"));
 }
 
 TEST(VectorEnvFailure, ASavedStateThatIsNotFinite) {

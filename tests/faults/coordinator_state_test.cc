@@ -136,18 +136,28 @@ TEST_F(FaultRow07, WithItsStateItDoesNotSaySo) {
   ExpectTrainingGoesOn();
 }
 
+// Also one that is asleep until its learner has ended: that was no end of its run.
 TEST_F(FaultRow07, MembersOfAnotherRunAreToldApartByItsId) {
+  two_->Signal(SIGSTOP);
   cluster_.coordinator().Kill();
-  {
-    const Running other("skein-coordinator",
-                        {"--config", cluster_.config_path(), "--listen", cluster_.address(), "--http", "127.0.0.1:0",
-                         "--run-dir", cluster_.run_folder(), "--run-id", "other"});
-    EXPECT_EQ(one_->WaitForEnd(), 65);
-    EXPECT_EQ(two_->WaitForEnd(), 65);
-    EXPECT_EQ(cluster_.learner().WaitForEnd(), 65);
-    EXPECT_THAT(one_->Output(), HasSubstr("it serves run other, this member belongs to run run"));
-    EXPECT_THAT(other.Output(), HasSubstr("of run run, this is run other: starting with none"));
+  const Running other("skein-coordinator",
+                      {"--config", cluster_.config_path(), "--listen", cluster_.address(), "--http", "127.0.0.1:0",
+                       "--run-dir", cluster_.run_folder(), "--run-id", "other"});
+  EXPECT_EQ(cluster_.learner().WaitForEnd(), 65);
+  two_->Signal(SIGCONT);
+  for (Running* actor : {one_.get(), two_.get()}) {
+    EXPECT_EQ(actor->WaitForEnd(), 65);
+    EXPECT_THAT(actor->Output(), HasSubstr("it serves run other, this member belongs to run run"));
   }
+  EXPECT_THAT(cluster_.learner().Output(), HasSubstr("it serves run other, this member belongs to run run"));
+  EXPECT_THAT(other.Output(), HasSubstr("of run run, this is run other: starting with none"));
+  // None of them has become a member of the other one.
+  EXPECT_TRUE(cluster_.WaitForStatus([](const v1::StatusResponse& status) {
+    EXPECT_EQ(status.run_id(), "other");
+    EXPECT_EQ(status.joins(), 0u);
+    EXPECT_EQ(status.members_size(), 0);
+    return true;
+  }));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ using testing::HasSubstr;
 
 // A checkpoint after each iteration of 1024 steps.
 const std::vector<std::string>& Settings() {
-  static const std::vector<std::string> settings = {"total_steps=1000000000", "checkpoint.interval_steps=1024"};
+  static const std::vector<std::string> settings = {"total_steps=1000000000", "checkpoint.interval_steps=1024",
+                                                    "checkpoint.keep=1000000"};
   return settings;
 }
 
@@ -56,8 +57,17 @@ void ExpectRetried(const std::string& kind, const std::string& message) {
   EXPECT_THAT(output, HasSubstr("checkpoints/step_000000006144 digest"));
   cluster.learner().Signal(SIGTERM);
   EXPECT_EQ(cluster.learner().WaitForEnd(), 0);
-  EXPECT_FALSE(HasLeftovers(cluster.run_folder() + "/checkpoints"));
+  const std::string checkpoints = cluster.run_folder() + "/checkpoints";
+  EXPECT_FALSE(HasLeftovers(checkpoints));
   EXPECT_TRUE(Balances(Account(cluster.run_folder())));
+
+  // The one from before the failures is whole: a run goes on from it where there is no other.
+  const std::string old = checkpoints + "/step_000000002048";
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    if (entry.path() != old) fs::remove_all(entry.path());
+  }
+  cluster.StartLearner({}, {"--resume", "must"});
+  cluster.learner().WaitForOutput(absl::StrCat("resumed from ", old, " at 2048"));
 }
 
 TEST(FaultRow30, AnErrorOfTheDisk) { ExpectRetried("eio", "Input/output error"); }

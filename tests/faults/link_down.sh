@@ -115,7 +115,9 @@ wait_for 60 "training to go on without it" more_than "$stays" $((before + 20))
 while ((SECONDS < down_since + 15)); do sleep 0.2; done
 ip -n "$prefix-switch" link set worker1 up
 
-joined_again() { grep -qE "joined again as actor-[0-9]+" "$folder/cut.log"; }
-wait_for 60 "the worker to join again" joined_again
-again=$(sed -nE 's/.*joined again as (actor-[0-9]+) .*/\1/p' "$folder/cut.log" | tail -n 1)
-wait_for 60 "data of it again" accepted_from "$again"
+# It hears of the end of its lease from the coordinator or from the learner, whichever it reaches first, or from both.
+newest_name() { sed -nE 's/.*joined (again as |member=)(actor-[0-9]+) .*/\2/p' "$folder/cut.log" | tail -n 1; }
+has_joined_again() { [[ $(newest_name) != "$cut" ]]; }
+is_trained_on_again() { accepted_from "$(newest_name)"; }
+wait_for 60 "the worker to join again" has_joined_again
+wait_for 60 "data of it again" is_trained_on_again

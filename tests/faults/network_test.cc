@@ -150,6 +150,77 @@ TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerForFifteenSecondsAndComesBack) {
   EXPECT_GT(status->progress().account().stale(), 0u);
 }
 
+// Fragments of 8,192 steps, more than 1 MB: at 256 kB/s an actor's greetings arrive at once, and a fragment does not
+// for seconds.
+class FaultRow15LargeFragments : public NetworkFaults {
+ protected:
+  static constexpr uint64_t kFragment = 8192 * 4, kIteration = 8 * kFragment;
+  FaultRow15LargeFragments()
+      : NetworkFaults({kEndless, "sync.mode=async", "rollout.num_envs=32", "rollout.steps_per_iteration=262144",
+                       "rollout.fragment_steps=8192", "ppo.epochs=1", "ppo.minibatch_size=262144"}) {}
+};
+
+// An actor gets no more tickets over one connection than it may hold, so a single cut does not fill its outbox. A link
+// that breaks again and again does: each connection brings tickets, and none lasts until a fragment is delivered.
+TEST_F(FaultRow15LargeFragments, AnActorWhoseLinkBreaksAgainAndAgainDropsTheOldestAndCountsThem) {
+  constexpr int kDropped = 3, kTickets = kRunners + 1;
+  ActorBehindAProxy actor(cluster_);
+  const auto other = cluster_.StartActor();
+  ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, 0));
+  ASSERT_TRUE(cluster_.WaitForStatus(LiveActors(2)));
+  const double memory_before = actor.Memory(cluster_);
+  const double begin = Now();
+  const auto dropped = [&] { return actor.Metric("skein_actor_dropped_batches_total"); };
+  double most_queued = 0, most_memory = 0;
+  while (dropped() < kDropped) {
+    ASSERT_LT(Now(), begin + 90) << most_queued << " batches were queued at most";
+    // Away until the other one has done what it held.
+    actor.proxy().Refuse();
+    actor.proxy().Cut();
+    ASSERT_TRUE(cluster_.WaitForStatus(TrainedAtLeast(EnvSteps(cluster_) + 2 * kIteration)));
+    // There again, until it has served its tickets.
+    const double finished = actor.Metric("skein_actor_fragments_total"), back = Now();
+    actor.proxy().Heal();
+    actor.proxy().LimitRate(Direction::kToServer, 256'000);
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          most_queued = std::max(most_queued, actor.Metric("skein_actor_queued_batches"));
+          most_memory = std::max(most_memory, actor.Memory(cluster_));
+          return actor.Metric("skein_actor_fragments_total") >= finished + kTickets || Now() >= back + 3;
+        },
+        absl::Seconds(20), absl::Milliseconds(20)));
+  }
+  EXPECT_EQ(most_queued, kCap);
+  EXPECT_LE(most_memory, memory_before + 64 * kMegabytes);
+
+  const double healed = Now();
+  actor.proxy().Cut();
+  actor.proxy().Heal();
+  ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, healed));
+  // All that was kept arrives, and all but what the last connection brought was granted to the other one long ago.
+  const std::vector<HistoryEvent> history = cluster_.History();
+  EXPECT_GE(actor.Batches(history, "stale", healed), kCap - kTickets);
+  EXPECT_GE(actor.Metric(R"(skein_actor_receipts_total{result="stale"})"), kCap - kTickets);
+  EXPECT_EQ(actor.Batches(history, "rejected"), 0);
+  EXPECT_EQ(actor.Batches(history, "duplicate"), 0);
+  // What never arrived, and nothing else, is lost in the run's books. (One that was dropped on its way may arrive.)
+  const auto most_lost = static_cast<uint64_t>(dropped()) * kFragment;
+  actor.process().Signal(SIGTERM);
+  EXPECT_EQ(actor.process().WaitForEnd(), 0);
+  uint64_t arrived = 0;
+  for (const HistoryEvent& event : cluster_.History()) {
+    if (event.event == "batch" && event.Text("actor") == actor.id()) arrived += event.Number("env_steps");
+  }
+  const uint64_t lost = StepsAtTheEnd(actor.process()) - arrived;
+  EXPECT_GE(lost, kFragment);
+  EXPECT_LE(lost, most_lost);
+  EXPECT_TRUE(cluster_.WaitForStatus(
+      [&](const v1::StatusResponse& status) { return status.progress().account().lost() == lost; }));
+  const auto status = cluster_.Status();
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->expirations(), 0u);
+}
+
 TEST_F(FaultRow15, TheLinkOfAnActorsNodeIsDown) {
   const Ended ended = RunToEnd("tests/faults/link_down.sh", {cluster_.history_variable()}, absl::Minutes(4));
   if (ended.code == 77) GTEST_SKIP() << ended.err;

@@ -103,13 +103,12 @@ TEST(FaultRow31, TwoRunsOnOneMachineDoNotMeet) {
   EXPECT_NE(first.address, second.address);
   EXPECT_TRUE(first.Trains("first"));
   EXPECT_TRUE(second.Trains("second"));
-  // Where members of one find the coordinator of another, they say so and end. (A learner that found out first would
-  // let its actor leave in order.)
-  first.learner.Kill();
+  // Where members of one find the coordinator of another, they say so and end.
   first.coordinator.Kill();
   Running third("skein-coordinator", {"--config", configuration.config_path(), "--listen", first.address, "--http",
                                       "127.0.0.1:0", "--run-id", "third"});
   third.WaitForOutput("coordinator listening grpc=(\\S+)");
+  EXPECT_EQ(first.learner.WaitForEnd(), 65);
   EXPECT_EQ(first.actor.WaitForEnd(), 65);
   EXPECT_THAT(first.actor.Output(), AllOf(HasSubstr("serves run third"), HasSubstr("belongs to run first")));
   EXPECT_TRUE(second.Trains("second"));

@@ -90,10 +90,12 @@ void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) co
 
 void ElasticRun::ExpectWholeBatches() const {
   std::ifstream metrics(cluster.run_folder() + "/metrics.jsonl");
-  for (std::string line; std::getline(metrics, line);) {
+  int iterations = 0;
+  for (std::string line; std::getline(metrics, line); ++iterations) {
     const nlohmann::json iteration = nlohmann::json::parse(line);
     EXPECT_EQ(iteration.at("env_steps").get<uint64_t>(), kIterationSteps * iteration.at("iteration").get<uint64_t>());
   }
+  EXPECT_GT(iterations, 0);
 }
 
 }  // namespace skein

@@ -25,7 +25,8 @@ class SoakReport(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        options = types.SimpleNamespace(seconds=1000.0, seed=1, actors=4, pause=3.0, bin=self.folder)
+        options = types.SimpleNamespace(seconds=1000.0, seed=1, actors=4, pause=3.0, bin=self.folder, settings=[],
+                                        least_return=None)
         (self.folder / "history").mkdir()
         self.soak = types.SimpleNamespace(
             options=options, failures=[], injected=collections.Counter({"kill actor": 2}), leaves=[], ended_by_itself=1,
@@ -56,9 +57,20 @@ class SoakReport(unittest.TestCase):
         self.assertTrue(summary["verdict"].startswith("PASSED"), summary["verdict"])
         text = soak_report.as_markdown(summary, "reliability")
         for words in ("| kill actor | 2 | 2 | 1.5 s | 2.0 s |", "| batches accepted more than once | 0 |",
-                      "| lost | 1 | 10.000% |", "MuJoCo 2, commit abc", "(reliability.json)", "scripts/soak.py --seconds 1000"):
+                      "| lost | 1 | 10.000% |", "MuJoCo 2, commit abc", "(reliability.json)", "scripts/soak.py --seconds 1000",
+                      "2 of 2 faults recovered from, 10.00% of the steps lost, 0 batches accepted twice"):
             self.assertIn(words, text)
         self.assertEqual(len(soak_report.as_csv(self.soak.usage, 1000.0).splitlines()), 1 + 3 * 100)
+
+    def test_another_environment_says_which_return_it_wants(self):
+        self.soak.options.settings = ["env.id=MyEnv-v0"]
+        self.soak.options.least_return = -5.0
+        self.write_returns([-50] + [-4] * 99)
+        summary = self.summary()
+        self.assertEqual(summary["failures"], [])
+        self.assertIn("--set env.id=MyEnv-v0 --least-return -5", summary["command"])
+        self.soak.options.least_return = -3.0
+        self.assertEqual(self.summary()["failures"], ["the return does not rise: -50.0 at first, -4.0 at last"])
 
     def test_a_leak_is_seen_even_if_it_is_jagged(self):
         for at, usage in self.soak.usage["learner", 1]:

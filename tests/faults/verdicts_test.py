@@ -24,7 +24,7 @@ assert os.environ["SKEIN_FAULT_SEED"] == "7", os.environ["SKEIN_FAULT_SEED"]
 wanted = arguments["gtest_filter"].split(":")
 if results is None:
     sys.exit(139)
-print("seed", os.environ["SKEIN_FAULT_SEED"] + ": full", os.environ["SKEIN_FAULT_FULL"])
+print("seed", os.environ["SKEIN_FAULT_SEED"] + ": chosen")
 suites = {{}}
 for name in wanted:
     case = {{"name": name.split(".")[1], "result": "COMPLETED", "time": "0.5s"}}
@@ -64,9 +64,7 @@ class VerdictsTest(unittest.TestCase):
         code, verdicts = self.run_script("--rows", "1,18")
         self.assertEqual((code, verdicts), (0, {1: "pass", 18: "pass"}))
         self.assertIn("2 of 2 rows pass, seed 7", self.output)
-        self.assertIn("\n      seed 7: full 0\n", self.output)
-        self.run_script("--rows", "1", "--full")
-        self.assertIn("\n      seed 7: full 1\n", self.output)
+        self.assertIn("\n      seed 7: chosen\n", self.output)
 
     def test_one_failure_fails_the_row_and_the_run(self):
         self.add("one_test", "FaultRow01.\n  A\n  B\nFaultRow02.\n  C", {"FaultRow01.B": {"failures": [{}]}})

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/number_bounds.h"
 #include "learner/batch_assembler.h"
 #include "learner/wire_batch.h"
 #include "tests/fuzz/shapes.h"
@@ -56,7 +57,8 @@ bool FuzzTrajectory(absl::string_view input) {
   staged.Reset();
   if (!staged.Place(0, 0, checked).ok()) return false;
   staged.Seal();
-  Check(FindNotFinite(staged.obs.data(), staged.obs.size()) == staged.obs.size(), "what is trained on is finite");
+  Check(FindBeyond(staged.obs.data(), staged.obs.size(), kNumberBound) == staged.obs.size(),
+        "what is trained on is within its bound");
   Check(staged.final_index.size() * static_cast<size_t>(Shapes()[run].spec.obs_size()) == staged.final_obs.size(),
         "each truncated episode has a last observation");
   return true;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/admission.h"
 
+#include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "base/number_bounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/batch_assembler.h"
@@ -69,17 +72,6 @@ TEST(Admission, ReadsChoicesOfADiscreteEnvironment) {
   CheckedBatch checked;
   ASSERT_TRUE(CheckBatch(received.wire(), Shape(true), &checked).ok());
   EXPECT_EQ(Element<int64_t>(checked.action, 3), 1);
-}
-
-TEST(Admission, FindsTheFirstValueThatIsNotFinite) {
-  std::vector<float> values(200, -3.0e38f);
-  EXPECT_EQ(FindNotFinite(values.data(), values.size()), 200u);
-  EXPECT_EQ(FindNotFinite(values.data(), 0), 0u);
-  for (size_t bad : {199, 130, 64, 63, 1, 0}) {
-    values[bad] = bad % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
-    EXPECT_EQ(FindNotFinite(values.data(), values.size()), bad);
-    EXPECT_EQ(FindNotFinite(values.data(), bad), bad);
-  }
 }
 
 TEST(Admission, RefusesOtherStepsOrEnvironments) {
@@ -204,6 +196,27 @@ TEST_P(AdmissionField, NotFiniteIsRefused) {
   }
 }
 
+TEST_P(AdmissionField, BeyondItsBoundIsRefused) {
+  if (GetParam().dtype != v1::DATA_TYPE_FLOAT32) return;
+  const bool of_episodes = std::string(GetParam().name) == "episode_return";
+  const float bound = of_episodes ? kEpisodeBound : kNumberBound;
+  const v1::Tensor good = *tensor_;
+  const size_t last = good.data().size() / sizeof(float) - 1;
+  for (const float at_most : {bound, -bound, kNumberBound}) {
+    *tensor_ = good;
+    SetElement(tensor_, last, at_most);
+    const absl::Status status = Check(batch_, Shape());
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  for (const float beyond : {std::nextafter(bound, 2 * bound), -1.5f * bound, 1e25f}) {
+    for (const size_t element : {size_t{0}, last}) {
+      *tensor_ = good;
+      SetElement(tensor_, element, beyond);
+      Expect(absl::StrCat("element ", element, " is ", beyond, ", want magnitudes up to ", bound));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, AdmissionField, testing::ValuesIn(kFields),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -226,6 +239,22 @@ TEST(Admission, RefusesChoicesOutOfRange) {
   ExpectRefused(batch, "tensors.action: element 2 is no choice of this environment", true);
   SetElement<int64_t>(FindTensor(&batch, "action"), 2, -1);
   ExpectRefused(batch, "tensors.action: element 2 is no choice of this environment", true);
+}
+
+TEST(Admission, RefusesLengthsThatNoEpisodeHas) {
+  BatchShape shape = Shape();
+  shape.max_episode_steps = 20;
+  for (const int64_t length : {1, 20}) {
+    v1::TrajectoryBatch batch = MakeSampleBatch(shape, 0, kEnds);
+    SetElement(FindTensor(&batch, "episode_length"), 1, length);
+    EXPECT_TRUE(Check(batch, shape).ok()) << length;
+  }
+  for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{21}, std::numeric_limits<int64_t>::max()}) {
+    v1::TrajectoryBatch batch = MakeSampleBatch(shape, 0, kEnds);
+    SetElement(FindTensor(&batch, "episode_length"), 1, length);
+    EXPECT_THAT(std::string(Check(batch, shape).message()),
+                HasSubstr(absl::StrCat("tensors.episode_length: element 1 is ", length, ", want 1 to 20")));
+  }
 }
 
 TEST(Admission, RefusesRealActionsOfADiscreteEnvironmentAndChoicesOfAContinuousOne) {
@@ -319,6 +348,8 @@ TEST(Admission, RefusesTeamsWithoutStateFlagsOrMetrics) {
     v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
     SetElement(FindTensor(&batch, name), 1, std::numeric_limits<float>::infinity());
     ExpectTeamRefused(batch, std::string("tensors.") + name + ": element 1 is not finite");
+    SetElement(FindTensor(&batch, name), 1, 2 * kEpisodeBound);
+    ExpectTeamRefused(batch, std::string("tensors.") + name + ": element 1 is 2e+12, want magnitudes up to ");
   }
   v1::EnvSpecInfo other = TeamShape().spec;
   other.set_episode_metrics(0, "height");

@@ -28,7 +28,8 @@ struct Reference {
   NamedTensors model, optimizer;
 };
 
-Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& network, int64_t columns, int updates) {
+Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& network, int64_t columns, int updates,
+                     bool absurd = false) {
   constexpr int64_t kAgents = 2;  // Of a team.
   at::set_num_threads(1);
   torch::manual_seed(31);
@@ -40,6 +41,10 @@ Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& netw
     // Something to learn, so that gradients are not all noise.
     if (!network.discrete) batch.reward -= (batch.action - 0.5).square().sum(2);
     batch.reward *= 3;
+    if (absurd && i == 2) {
+      batch.obs[3][columns - 1][1] = 1e6;
+      batch.reward[5][0] = -1e4;
+    }
     if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch.log_prob += 0.3 * torch::randn_like(batch.log_prob);
     reference.batches.push_back(batch);
     reference.figures.push_back(Train(ppo, batch, i / 100.0, i));
@@ -51,9 +56,9 @@ Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& netw
 
 // Trains ranks with `shares` of the columns and compares them with one another, after every update, and with one rank.
 void ExpectRanksEqualOneRank(const v1::RunConfig& config, const ActorCriticOptions& network,
-                             const std::vector<int64_t>& shares, int updates, double tolerance) {
+                             const std::vector<int64_t>& shares, int updates, double tolerance, bool absurd = false) {
   const int64_t columns = std::accumulate(shares.begin(), shares.end(), int64_t{0});
-  const Reference want = TrainAlone(config, network, columns, updates);
+  const Reference want = TrainAlone(config, network, columns, updates, absurd);
   std::mutex mutex;
   std::vector<std::vector<uint64_t>> digests(shares.size());
   RunRanks(static_cast<int>(shares.size()), [&](Collective* collective) {
@@ -108,6 +113,12 @@ TEST(PpoDataParallel, SharesMayBeUnequalOrEmpty) {
   ExpectRanksEqualOneRank(config, SampleNetwork(), {6, 2}, 20, 1e-5);
   ExpectRanksEqualOneRank(config, SampleNetwork(), {0, 5, 3}, 20, 1e-5);
   ExpectRanksEqualOneRank(config, SampleNetwork(true), {8, 0}, 20, 1e-5);
+}
+
+TEST(PpoDataParallel, AbsurdNumbersAreClippedInTheStatisticsOfEveryRankAlike) {
+  v1::RunConfig config = RanksConfig();
+  config.mutable_ppo()->set_normalize_advantages(true);
+  ExpectRanksEqualOneRank(config, SampleNetwork(), {3, 5}, 6, 1e-4, /*absurd=*/true);
 }
 
 TEST(PpoDataParallel, HoldsForNetworksThatAutogradDifferentiates) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/number_bounds.h"
 #include "learner/algorithm/advantage.h"
 #include "learner/algorithm/vtrace.h"
 #include "model/distribution.h"
@@ -247,6 +249,59 @@ TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
   EXPECT_TRUE(torch::allclose(ppo.obs_scale().mean, rows.mean(0), 1e-4, 1e-5));
   EXPECT_TRUE(torch::allclose(ppo.obs_scale().inv_std, 1 / rows.std(0, false), 1e-4, 1e-5));
   EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 32);
+}
+
+// Mean and variance are those of `first`, and of `second` clipped to ten deviations (or 10) about the mean of `first`.
+void ExpectClippedMoments(const Ppo& ppo, const std::string& name, const torch::Tensor& first,
+                          const torch::Tensor& second) {
+  const int64_t n = first.size(0), all = n + second.size(0);
+  EXPECT_EQ(Find(ppo.ModelState(), name + ".count").item<double>(), static_cast<double>(all));
+  for (int64_t j = 0; j < first.size(1); ++j) {
+    std::vector<double> numbers(all);
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < n; ++i) mean += (numbers[i] = first[i][j].item<double>()) / n;
+    for (int64_t i = 0; i < n; ++i) squares += std::pow(numbers[i] - mean, 2);
+    const double reach = std::max(10 * std::sqrt(squares / n), 10.0);
+    for (int64_t i = n; i < all; ++i) {
+      numbers[i] = std::min(std::max(second[i - n][j].item<double>(), mean - reach), mean + reach);
+    }
+    mean = squares = 0;
+    for (const double number : numbers) mean += number / all;
+    for (const double number : numbers) squares += std::pow(number - mean, 2);
+    EXPECT_NEAR(Find(ppo.ModelState(), name + ".mean")[j].item<double>(), mean, 1e-5) << name << " " << j;
+    EXPECT_NEAR(Find(ppo.ModelState(), name + ".variance")[j].item<double>(), squares / all, 1e-5 * squares)
+        << name << " " << j;
+  }
+}
+
+TEST(Ppo, StatisticsTakeInAbsurdRowsForNoMoreThanTheirShare) {
+  torch::manual_seed(27);
+  v1::RunConfig config = SampleConfig();
+  config.mutable_ppo()->set_epochs(1);
+  config.mutable_ppo()->set_gamma(0);  // A return is a reward.
+  Ppo ppo(config, CentralNetwork(), 1);
+  const auto batch = [&ppo] {
+    Batch teams = CollectTeams(ppo, 16, 4, 2);
+    teams.active.fill_(true);
+    teams.terminated.fill_(false);
+    teams.obs.select(2, 2).fill_(0.25);  // Has never varied,
+    return teams;
+  };
+  const Batch first = batch();
+  Train(ppo, first, 0, 0);
+  Batch second = batch();
+  // One fragment of eight is a lie.
+  second.obs.select(1, 5).fill_(kNumberBound);
+  second.state.select(1, 1).fill_(-kNumberBound);
+  second.reward.select(1, 5).fill_(-kNumberBound);
+  second.obs.select(1, 0).select(1, 2).fill_(1);  // and now does.
+  Train(ppo, second, 0, 1);
+  const auto rows = [](const torch::Tensor& numbers) {
+    return numbers.narrow(0, 0, 16).reshape({-1, numbers.dim() == 3 ? numbers.size(2) : 1});
+  };
+  ExpectClippedMoments(ppo, "obs_normalizer", rows(first.obs), rows(second.obs));
+  ExpectClippedMoments(ppo, "state_normalizer", rows(first.state), rows(second.state));
+  ExpectClippedMoments(ppo, "return_normalizer", rows(first.reward), rows(second.reward));
 }
 
 TEST(Ppo, NormalisersCanBeOff) {

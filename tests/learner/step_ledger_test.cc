@@ -58,6 +58,7 @@ TEST(StepLedger, EachFateHasItsColumn) {
 TEST(StepLedger, WhatAnActorHasFinishedAndNotDeliveredIsPending) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 30);
   ledger.Arrive(kAda, 1, 10, 30, Fate::kAdmitted);  // 10 waiting for training, 20 on the way.
   ExpectAccount(ledger, Account(30, 0, 0, 0, 0, 30));
   ledger.Trained(10);
@@ -69,6 +70,7 @@ TEST(StepLedger, WhatAnActorHasFinishedAndNotDeliveredIsPending) {
 TEST(StepLedger, RaisesAClaimBelowWhatArrived) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 50);
   ledger.Arrive(kAda, 1, 10, 3, Fate::kAdmitted);
   ExpectAccount(ledger, Account(10, 0, 0, 0, 0, 10));
   ledger.Arrive(kAda, 2, 10, 50, Fate::kAdmitted);
@@ -79,12 +81,31 @@ TEST(StepLedger, RaisesAClaimBelowWhatArrived) {
 TEST(StepLedger, ADepartedActorsMissingStepsAreLost) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 100);
   ledger.Arrive(kAda, 1, 10, 20, Fate::kAdmitted);
   ledger.Depart(kAda, 25);  // 10 arrived.
   ExpectAccount(ledger, Account(25, 0, 0, 0, 15, 10));
   EXPECT_TRUE(ledger.closed(kAda));
   ledger.Depart(kAda, 100);  // Its books are closed.
   ExpectAccount(ledger, Account(25, 0, 0, 0, 15, 10));
+}
+
+TEST(StepLedger, NoMoreIsCountedThanTicketsWereGrantedFor) {
+  constexpr uint64_t kAll = ~uint64_t{0};
+  StepLedger ledger;
+  ledger.Open(kAda);
+  ledger.Grant(kAda, 10);
+  ledger.Grant(kAda, 10);
+  ledger.Grant(kBob, 10);                                           // Nobody here.
+  EXPECT_EQ(ledger.Arrive(kAda, 1, 10, 50, Fate::kAdmitted), 30u);  // 10 arrived, and 10 may be on the way.
+  ExpectAccount(ledger, Account(20, 0, 0, 0, 0, 20));
+  // What arrives without a ticket is there all the same.
+  EXPECT_EQ(ledger.Arrive(kAda, 2, 10, 20, Fate::kStale), 0u);
+  ExpectAccount(ledger, Account(20, 0, 10, 0, 0, 10));
+  EXPECT_EQ(ledger.Depart(kAda, kAll), kAll - 30);
+  ExpectAccount(ledger, Account(30, 0, 10, 0, 10, 10));
+  EXPECT_EQ(ledger.Depart(kBob, kAll), 0u);
+  ExpectAccount(ledger, Account(30, 0, 10, 0, 10, 10));
 }
 
 TEST(StepLedger, AClosedLifeCannotBeOpenedButTheNextCan) {
@@ -99,6 +120,7 @@ TEST(StepLedger, AClosedLifeCannotBeOpenedButTheNextCan) {
 TEST(StepLedger, ReopeningKeepsTheBooksAndTheSequence) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 20);
   ledger.Arrive(kAda, 1, 10, 20, Fate::kAdmitted);
   ledger.Disconnect(kAda, absl::Seconds(5));
   ASSERT_TRUE(ledger.Open(kAda));
@@ -112,7 +134,9 @@ TEST(StepLedger, ReopeningKeepsTheBooksAndTheSequence) {
 TEST(StepLedger, ASilentLifeIsClosedAfterTheGraceAndNotBefore) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 30);
   ledger.Open(kBob);
+  ledger.Grant(kBob, 30);
   ledger.Arrive(kAda, 1, 10, 30, Fate::kAdmitted);
   ledger.Arrive(kBob, 1, 10, 30, Fate::kAdmitted);
   ledger.Disconnect(kAda, absl::Seconds(100));
@@ -142,6 +166,7 @@ TEST(StepLedger, ForgetsTheOldestOfTooManyClosedLives) {
   for (uint64_t generation = 1; generation <= kMany; ++generation) {
     const ActorKey key{"ada", generation};
     ASSERT_TRUE(ledger.Open(key));
+    ledger.Grant(key, 20);
     ledger.Arrive(key, 1, 10, 20, Fate::kStale);
     ledger.Depart(key, 20);
   }
@@ -188,6 +213,7 @@ TEST(StepLedger, ALifeThatBeganUnderAnEarlierProcessIsCountedFromItsFirstBatchHe
   // The actor had finished 70 steps when it made batch 8 of 10 steps; 60 of them are in the earlier account.
   StepLedger ledger(Account(60, 60, 0, 0, 0, 0));
   ledger.Open(kAda);
+  ledger.Grant(kAda, 30);
   ledger.Arrive(kAda, 8, 10, 70, Fate::kAdmitted);
   ExpectAccount(ledger, Account(70, 60, 0, 0, 0, 10));
   ledger.Arrive(kAda, 9, 10, 90, Fate::kAdmitted);
@@ -203,6 +229,7 @@ TEST(StepLedger, DepartureOfALifeThatWasNeverOpenedHereChangesNothing) {
 TEST(StepLedger, DroppedAdmittedStepsAreLost) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 25);
   ledger.Arrive(kAda, 1, 10, 25, Fate::kAdmitted);
   ledger.DropAdmitted();
   ExpectAccount(ledger, Account(25, 0, 0, 0, 10, 15));
@@ -211,6 +238,7 @@ TEST(StepLedger, DroppedAdmittedStepsAreLost) {
 TEST(StepLedger, ClosingAllLeavesNothingPending) {
   StepLedger ledger;
   ledger.Open(kAda);
+  ledger.Grant(kAda, 25);
   ledger.Open(kBob);
   ledger.Arrive(kAda, 1, 10, 25, Fate::kAdmitted);
   ledger.Arrive(kBob, 1, 5, 5, Fate::kAdmitted);
@@ -248,6 +276,7 @@ TEST(StepLedger, AddsUpAfterEveryEventOfARandomWalk) {
         case 1:
           actor.unsent.push_back(1 + below(50));
           actor.collected += actor.unsent.back();
+          ledger.Grant(actor.key, actor.unsent.back());
           break;
         case 2:
         case 3:
@@ -309,6 +338,7 @@ TEST(StepLedger, SeveralLedgersShareALife) {
   second.Arrive(key, 4, 10, 40, StepLedger::Fate::kAdmitted);
   second.Disconnect(key, absl::ZeroDuration());
   first.Open(key);
+  first.Grant(key, 30);
   first.Arrive(key, 5, 10, 50, StepLedger::Fate::kAdmitted);
   EXPECT_EQ(first.account().collected(), 30u);
   EXPECT_EQ(first.account().pending(), 30u);

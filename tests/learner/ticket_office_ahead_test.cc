@@ -69,6 +69,7 @@ TEST(TicketOffice, EnvStateIsWhereTheFrontBegins) {
   ASSERT_EQ(office.Grant(kNow).size(), 2u);
   Serve(&office, kAda, 1, kNow, 'a');
   Serve(&office, kAda, 2, kNow, 'b');
+  ASSERT_EQ(office.Grant(kNow).size(), 2u);
   EXPECT_EQ(Serve(&office, kAda, 3, kNow, 'c'), 1u);
   EXPECT_FALSE(office.EnvState());
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
@@ -128,6 +129,7 @@ TEST(TicketOffice, TicketsAheadSurviveAnActorAndAShortFront) {
   office.OpenIteration(6);
   ASSERT_EQ(office.Grant(kNow).size(), 2u);
   Serve(&office, kAda, 1, kNow, 'a');
+  ASSERT_EQ(office.Grant(kNow).size(), 1u);
   Serve(&office, kAda, 3, kNow, 'b');
   Serve(&office, kAda, 2, kNow, 'c');  // Block 0 has ticket 4 of the one behind, block 1 has 5 of the front.
   office.RemoveActor(kAda);

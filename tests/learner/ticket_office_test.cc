@@ -79,17 +79,17 @@ TEST(TicketOffice, SharesTicketsByRunners) {
 }
 
 TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
-  // Two actors of one runner and three credits each. Ten tickets: 2 at work leave 8; prefetching goes on while more
-  // than 2 are ungranted, up to 3 for each actor: 6 granted, 4 left.
+  // Two actors of one runner and two credits each. Ten tickets: 2 at work leave 8; prefetching goes on while more than
+  // 2 are ungranted, up to 2 for each actor: 4 granted, 6 left.
   TicketOffice office(10, 1, 1, 1);
-  office.AddActor(kAda, 3, 1);
-  office.AddActor(kBob, 3, 1);
+  office.AddActor(kAda, 2, 1);
+  office.AddActor(kBob, 2, 1);
   office.OpenIteration(1);
-  EXPECT_THAT(CountByActor(office.Grant(kNow)), ElementsAre(Pair("ada", 3), Pair("bob", 3)));
+  EXPECT_THAT(CountByActor(office.Grant(kNow)), ElementsAre(Pair("ada", 2), Pair("bob", 2)));
   // Four tickets: 2 at work leave 2, which is not more than the runners.
   TicketOffice scarce(4, 1, 1, 1);
-  scarce.AddActor(kAda, 3, 1);
-  scarce.AddActor(kBob, 3, 1);
+  scarce.AddActor(kAda, 2, 1);
+  scarce.AddActor(kBob, 2, 1);
   scarce.OpenIteration(1);
   EXPECT_THAT(CountByActor(scarce.Grant(kNow)), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
 }
@@ -165,6 +165,44 @@ TEST(TicketOffice, ATicketIsRedeemedOnce) {
   EXPECT_FALSE(office.Redeem(kAda, 2, kNow));
   EXPECT_FALSE(office.Redeem(kAda, 0, kNow));
   EXPECT_FALSE(office.Redeem(kAda, 99, kNow));
+}
+
+TEST(TicketOffice, ATicketIsRedeemedByThoseWhoGotIt) {
+  TicketOffice office(1, 1, 1, 1);
+  const ActorKey later_stay{"ada", 2}, impostor{"ada", 1, "another's"};
+  office.AddActor(kAda, 1, 1);
+  office.OpenIteration(1);
+  ASSERT_EQ(office.Grant(kNow).size(), 1u);
+  office.AddActor(kBob, 1, 1);
+  EXPECT_TRUE(office.GrantedTo(kAda, 1));
+  for (const ActorKey& other : {kBob, impostor}) {
+    EXPECT_FALSE(office.GrantedTo(other, 1));
+    EXPECT_FALSE(office.Redeem(other, 1, kNow));
+  }
+  EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 1u)));
+  // Whoever goes away may come back with it, also to a new stay, when another one has it.
+  office.RemoveActor(kAda);
+  ASSERT_EQ(office.Grant(kNow).size(), 1u);
+  EXPECT_TRUE(office.GrantedTo(kBob, 1));
+  EXPECT_FALSE(office.GrantedTo(impostor, 1));
+  EXPECT_TRUE(office.Redeem(later_stay, 1, kNow));
+  EXPECT_FALSE(office.GrantedTo(kBob, 1));  // It is void.
+}
+
+TEST(TicketOffice, SoManyWhoWentAwayCanRedeemATicketYet) {
+  TicketOffice office(1, 1, 1, 1);
+  office.OpenIteration(1);
+  office.AddActor(kBob, 1, 1);
+  ASSERT_EQ(office.Grant(kNow).size(), 1u);
+  office.RemoveActor(kBob);
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_TRUE(office.GrantedTo(kBob, 1)) << i;
+    const ActorKey other{"actor-" + std::to_string(i), 1};
+    office.AddActor(other, 1, 1);
+    ASSERT_EQ(office.Grant(kNow).size(), 1u);
+    office.RemoveActor(other);
+  }
+  EXPECT_FALSE(office.GrantedTo(kBob, 1));
 }
 
 TEST(TicketOffice, IsCompleteWhenEveryBlockIsCommitted) {

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-// What fault tests do at random, and how thoroughly: scripts/test_faults.py says so by variables.
+// What fault tests do at random: scripts/test_faults.py says so by a variable.
 namespace skein {
 
 // SKEIN_FAULT_SEED; 1 unless it is set.
@@ -29,11 +29,5 @@ inline uint64_t Choose(std::mt19937* random, uint64_t low, uint64_t high) {
 
 // Tells what came of the seed; scripts/test_faults.py shows such lines.
 inline void SayChoice(const std::string& what) { std::cout << "seed " << FaultSeed() << ": " << what << std::endl; }
-
-// SKEIN_FAULT_FULL=1: with the table's own figures also where these take minutes.
-inline bool FullFaults() {
-  const char* const full = std::getenv("SKEIN_FAULT_FULL");
-  return full != nullptr && std::string(full) == "1";
-}
 
 }  // namespace skein

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ticket office's sense of time: who is how fast, what is late, what nobody waits for any more.
+#include <algorithm>
+
+#include "learner/ticket_office.h"
+
+namespace skein {
+namespace {
+
+// Weight of the newest time in an actor's average.
+constexpr double kNewest = 0.3;
+// An actor is only ever passed over if it takes this many times as long as the fastest.
+constexpr double kSlow = 2;
+// Less than this is not worth a second actor's time, nor passing one over.
+constexpr absl::Duration kWorthwhile = absl::Milliseconds(20);
+// A ticket is late when it has taken this many times what its holder usually needs.
+constexpr double kLate = 2;
+// A ticket that has not come back after this many times the usual time is left unserved: one that is open after the
+// least patience at the earliest, and the most at the latest or, if that is longer, so many times the fastest's time.
+constexpr double kUnserved = 10;
+constexpr absl::Duration kLeastPatience = absl::Seconds(5);
+constexpr absl::Duration kMostPatience = absl::Seconds(60);
+constexpr double kMostTimesBest = 100;
+// A passed-over actor is tried again after this many times what it needed last.
+constexpr double kTryAgain = 20;
+
+}  // namespace
+
+void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, std::optional<absl::Duration> now) {
+  bool granted_once = true;
+  if (auto open = block_of_ticket_.find(ticket_id); open != block_of_ticket_.end()) {
+    Block& block = blocks_[open->second];
+    LetGo(actor, &block);
+    granted_once = !block.taken_back;
+  }
+  auto it = actors_.find(actor);
+  if (it == actors_.end()) return;
+  Actor& a = it->second;
+  const bool in_time = a.held.count(ticket_id) > 0;
+  std::map<uint64_t, absl::Duration>& with_it = in_time ? a.held : a.overdue;
+  const auto held = with_it.find(ticket_id);
+  if (held == with_it.end()) return;
+  if (now) in_time ? a.standing.Serve() : a.standing.ServeLate();
+  if (now && (granted_once || !in_time)) {
+    // Of what it holds beyond its runners, a ticket waits for its turn.
+    const double waiting = std::max(1.0, static_cast<double>(a.held.size()) / a.runners);
+    const absl::Duration took = (*now - held->second) / waiting;
+    a.service = a.service == absl::ZeroDuration() ? took : a.service + kNewest * (took - a.service);
+    a.measured = *now;
+  }
+  with_it.erase(held);
+}
+
+absl::Duration TicketOffice::BestService() const {
+  absl::Duration best = absl::ZeroDuration();
+  for (const auto& [key, actor] : actors_) {
+    if (actor.service == absl::ZeroDuration()) continue;
+    if (best == absl::ZeroDuration() || actor.service < best) best = actor.service;
+  }
+  return best;
+}
+
+// Whether the others would be done with all that is open before `actor` with this ticket and what follows from it.
+bool TicketOffice::TooSlow(const Actor& actor, const Block& block, absl::Duration now) const {
+  const absl::Duration best = BestService();
+  if (versions_.empty() || actor.service <= std::max(kSlow * best, best + kWorthwhile)) return false;
+  double others_per_second = 0;
+  for (const auto& [key, other] : actors_) {
+    if (&other == &actor) continue;
+    const absl::Duration service = other.service == absl::ZeroDuration() ? best : other.service;
+    others_per_second += other.Runners(now) / absl::ToDoubleSeconds(service);
+  }
+  if (others_per_second == 0) return false;
+  uint32_t fragments = 0;
+  for (const Block& open : blocks_) fragments += open.to_come;
+  const absl::Duration without = absl::Seconds(fragments / others_per_second) + best;
+  return actor.service + (block.to_come - 1) * best > without;
+}
+
+void TicketOffice::TakeBackUnserved(absl::Duration now) {
+  const absl::Duration best = BestService();
+  for (auto& [key, actor] : actors_) {
+    const absl::Duration usual = kUnserved * std::max(actor.service, best);
+    const double waiting = std::max(1.0, static_cast<double>(actor.held.size()) / actor.runners);
+    const absl::Duration patience =
+        std::clamp(usual * waiting, kLeastPatience, std::max(kMostPatience, kMostTimesBest * best));
+    bool unserved = false;
+    for (auto it = actor.held.begin(); it != actor.held.end();) {
+      const auto open = block_of_ticket_.find(it->first);
+      const bool is_open = open != block_of_ticket_.end();
+      if (now - it->second <= (is_open || usual == absl::ZeroDuration() ? patience : usual)) {
+        ++it;
+        continue;
+      }
+      if (is_open && LetGo(key, &blocks_[open->second])) blocks_[open->second].taken_back = true;
+      actor.overdue.insert(*it);
+      it = actor.held.erase(it);
+      unserved = true;
+    }
+    if (unserved) actor.standing.LeaveUnserved(now);
+    while (actor.overdue.size() > actor.credits) actor.overdue.erase(actor.overdue.begin());
+  }
+}
+
+// How long until the block's only holder answers, by what is known of it.
+absl::Duration TicketOffice::ExpectedRemaining(const Block& block, absl::Duration now) const {
+  auto it = actors_.find(block.holders[0]);
+  if (it == actors_.end()) return absl::InfiniteDuration();
+  const Actor& holder = it->second;
+  const absl::Duration usual = holder.service == absl::ZeroDuration() ? BestService() : holder.service;
+  auto held = holder.held.find(block.ticket_id);
+  if (held == holder.held.end()) return absl::ZeroDuration();
+  const absl::Duration elapsed = now - held->second;
+  const double waiting = std::max(1.0, static_cast<double>(holder.held.size()) / holder.runners);
+  if (elapsed < usual * waiting) return usual * waiting - elapsed;
+  return elapsed > kLate * waiting * usual ? elapsed : absl::ZeroDuration();
+}
+
+void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
+  const absl::Duration best = BestService();
+  if (best == absl::ZeroDuration()) return;
+  for (auto& entry : actors_) {
+    Actor& actor = entry.second;
+    const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
+    // Now and then a slow actor is given a ticket to see whether it still is.
+    const bool trial = actor.service > kSlow * best && now - actor.measured > kTryAgain * actor.service;
+    while (actor.Idle(now)) {
+      const Block* latest = nullptr;
+      absl::Duration longest = trial ? absl::ZeroDuration() : std::max(service, kWorthwhile);
+      for (const Block& block : blocks_) {
+        if (block.ticket_id == 0 || block.holders.size() != 1 || block.holders[0] == entry.first) continue;
+        if (actor.overdue.count(block.ticket_id) > 0) continue;
+        const absl::Duration remaining = ExpectedRemaining(block, now);
+        if (remaining <= longest) continue;
+        longest = remaining;
+        latest = &block;
+      }
+      if (latest == nullptr) break;
+      grants->emplace_back(entry.first, Give(static_cast<uint32_t>(latest - blocks_.data()), &entry, now));
+      if (trial) break;
+    }
+  }
+}
+
+}  // namespace skein

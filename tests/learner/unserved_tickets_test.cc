@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actors that take tickets and do not serve them.
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "learner/actor_standing.h"
+#include "tests/learner/ticket_office_grants.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+constexpr uint32_t kManyRunners = uint32_t{1} << 31;
+constexpr uint32_t kManyCredits = std::numeric_limits<uint32_t>::max();
+
+void ServeAt(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
+  const auto piece = office->Redeem(actor, ticket, absl::Seconds(seconds));
+  ASSERT_TRUE(piece);
+  office->Commit(piece->block, State(std::string(8, 'x'), 1));
+}
+
+// Ada has taken all of four tickets and serves none; bob, who has one runner, comes after her.
+TicketOffice AllInAdasHands(bool async) {
+  TicketOffice office(4, 1, 1, 1);
+  office.AddActor(kAda, kManyCredits, kManyRunners);
+  if (async) {
+    office.OpenTickets(4);
+  } else {
+    office.OpenIteration(1);
+  }
+  EXPECT_THAT(office.Grant(kNow), SizeIs(4));
+  office.AddActor(kBob, 2, 1);
+  return office;
+}
+
+TEST(UnservedTickets, AHelloIsTakenWithinLimits) {
+  // 3 x 1,024 tickets: one for each of 1,024 runners, and another while more are left than runners, so 2 x 1,024.
+  TicketOffice office(3 * TicketOffice::kMostRunners, 1, 1, 1);
+  office.AddActor(kAda, kManyCredits, kManyRunners);
+  office.OpenIteration(1);
+  EXPECT_THAT(office.Grant(kNow), SizeIs(2 * TicketOffice::kMostRunners));
+  // One runner cannot hold more than two, nor can one that says it has none.
+  for (uint32_t runners : {0, 1}) {
+    TicketOffice other(9, 1, 1, 1);
+    other.AddActor(kBob, kManyCredits, runners);
+    other.OpenIteration(1);
+    EXPECT_THAT(other.Grant(kNow), SizeIs(2));
+  }
+}
+
+TEST(UnservedTickets, GoToOthersInEveryMode) {
+  for (const bool async : {false, true}) {
+    TicketOffice office = AllInAdasHands(async);
+    // While nothing is known of anybody's speed, 5 s are allowed.
+    EXPECT_THAT(office.Grant(absl::Seconds(5)), IsEmpty());
+    Grants grants = office.Grant(absl::Seconds(5.1));
+    ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("bob", 2)));
+    // For people it is ada still who owes those that bob has not got.
+    EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 2u), Pair(kBob, 2u)));
+    for (; !grants.empty(); grants = office.Grant(absl::Seconds(5.2))) {
+      for (const auto& [actor, ticket] : grants) {
+        ASSERT_EQ(actor, kBob);
+        ServeAt(&office, kBob, ticket.id(), 5.2);
+      }
+    }
+    EXPECT_TRUE(office.complete()) << async;
+  }
+}
+
+TEST(UnservedTickets, AreRedeemedOnceWhoeverComesFirst) {
+  TicketOffice office = AllInAdasHands(true);
+  const Grants grants = office.Grant(absl::Seconds(5.1));
+  ASSERT_THAT(grants, SizeIs(2));
+  const uint64_t first = grants[0].second.id(), second = grants[1].second.id();
+  EXPECT_TRUE(office.Redeem(kBob, first, absl::Seconds(5.2)));
+  EXPECT_FALSE(office.Redeem(kAda, first, absl::Seconds(5.3)));
+  EXPECT_TRUE(office.Redeem(kAda, second, absl::Seconds(5.3)));
+  EXPECT_FALSE(office.Redeem(kBob, second, absl::Seconds(5.4)));
+}
+
+TEST(UnservedTickets, CountAgainstFurtherOnes) {
+  TicketOffice office = AllInAdasHands(true);
+  double now = 5.1;
+  std::map<std::string, int> granted;
+  // Bob serves what he gets in 0.1 s for a minute, ada none of hers.
+  Grants grants = office.Grant(absl::Seconds(now));
+  while (now < 65) {
+    now += 0.1;
+    for (const auto& [actor, ticket] : grants) {
+      ++granted[actor.actor_id];
+      if (actor == kBob) ServeAt(&office, kBob, ticket.id(), now);
+    }
+    office.OpenTickets(4);
+    grants = office.Grant(absl::Seconds(now));
+  }
+  // She is tried 1, 2, 4, 8 and 16 s after the 5 s for each: at 6, 13, 22, 35 and 56 s.
+  EXPECT_EQ(granted["ada"], 5);
+  EXPECT_GE(granted["bob"], 500);
+}
+
+TEST(UnservedTickets, AreNotGrantedToTheSameOneAgain) {
+  TicketOffice office(1, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.OpenTickets(1);
+  ASSERT_THAT(office.Grant(kNow), SizeIs(1));
+  for (int seconds = 5; seconds < 100; ++seconds) EXPECT_THAT(office.Grant(absl::Seconds(seconds)), IsEmpty());
+  ServeAt(&office, kAda, 1, 100);
+}
+
+TEST(UnservedTickets, ASlowActorIsGivenTimeOnceItIsKnown) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenTickets(2);
+  ASSERT_THAT(office.Grant(kNow), SizeIs(2));
+  ServeAt(&office, kAda, 1, 1.0);
+  // Ten times what ada needs, then it is hers; bob answers after 20 s.
+  ASSERT_THAT(CountByActor(office.Grant(absl::Seconds(10.1))), ElementsAre(Pair("ada", 1)));
+  ServeAt(&office, kAda, 2, 11);
+  EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(20)));
+  office.OpenTickets(2);
+  ASSERT_THAT(office.Grant(absl::Seconds(20)), SizeIs(2));
+  ServeAt(&office, kAda, 3, 21);
+  EXPECT_THAT(office.Grant(absl::Seconds(79)), IsEmpty());  // Bob's is his for a minute.
+  ServeAt(&office, kBob, 4, 79);
+}
+
+TEST(UnservedTickets, AreRememberedWhenTheActorConnectsAgain) {
+  TicketOffice office = AllInAdasHands(true);
+  office.Grant(absl::Seconds(5.1));
+  const ActorKey later_stay{"ada", 2}, another{"ada", 1, "another's"};
+  office.AddActor(kAda, kManyCredits, kManyRunners);
+  EXPECT_THAT(office.Grant(absl::Seconds(5.1)), IsEmpty());
+  office.RemoveActor(kAda);
+  office.AddActor(later_stay, kManyCredits, kManyRunners);
+  EXPECT_THAT(office.Grant(absl::Seconds(5.1)), IsEmpty());
+  EXPECT_THAT(office.Grant(absl::Seconds(6.2)), SizeIs(1));
+  // Somebody else's good name is not hers to spoil.
+  office.AddActor(another, 1, 1);
+  EXPECT_THAT(office.Grant(absl::Seconds(6.2)), ElementsAre(Pair(another, testing::_)));
+}
+
+TEST(ActorStanding, WaitsLongerEachTimeAndGrowsWithWhatIsServed) {
+  ActorStanding standing;
+  EXPECT_TRUE(standing.good());
+  EXPECT_GE(standing.Most(kNow), 2 * TicketOffice::kMostRunners);
+  double now = 0;
+  for (const double wait : {1, 2, 4, 8, 16, 32, 60, 60}) {
+    standing.LeaveUnserved(absl::Seconds(now));
+    EXPECT_EQ(standing.Most(absl::Seconds(now + wait - 0.1)), 0u);
+    now += wait;
+    EXPECT_EQ(standing.Most(absl::Seconds(now)), 1u);
+  }
+  EXPECT_FALSE(standing.good());
+  for (uint32_t served = 1; served <= 8; ++served) {
+    standing.Serve();
+    EXPECT_EQ(standing.Most(absl::Seconds(now)), 1 + served);
+  }
+  // After one that was served it waits for a second again, and no longer once it answers.
+  standing.LeaveUnserved(absl::Seconds(now));
+  EXPECT_EQ(standing.Most(absl::Seconds(now + 0.9)), 0u);
+  EXPECT_EQ(standing.Most(absl::Seconds(now + 1)), 1u);
+  standing.ServeLate();
+  EXPECT_EQ(standing.Most(absl::Seconds(now)), 1u);
+  // What it answers late does not make the next wait shorter.
+  standing.LeaveUnserved(absl::Seconds(now));
+  EXPECT_EQ(standing.Most(absl::Seconds(now + 1.9)), 0u);
+}
+
+TEST(AbsentStandings, RemembersTheNewest) {
+  AbsentStandings absent;
+  ActorStanding bad;
+  bad.LeaveUnserved(kNow);
+  absent.Keep(kBob, ActorStanding());
+  EXPECT_TRUE(absent.Take(kBob).good());
+  absent.Keep(kAda, bad);
+  absent.Keep(kAda, bad);  // Is one all the same.
+  for (size_t i = 1; i < AbsentStandings::kMost; ++i) absent.Keep({"actor-" + std::to_string(i), 1}, bad);
+  EXPECT_FALSE(absent.Take(kAda).good());
+  EXPECT_TRUE(absent.Take(kAda).good());
+  absent.Keep(kAda, bad);
+  absent.Keep(kBob, bad);
+  EXPECT_TRUE(absent.Take({"actor-1", 1}).good());
+  EXPECT_FALSE(absent.Take({"actor-2", 7}).good());
+  EXPECT_FALSE(absent.Take(kAda).good());
+}
+
+}  // namespace
+}  // namespace skein
