@@ -114,10 +114,13 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
     request->mutable_report()->set_cpu_ratio(sample.cpu_ratio);
     request->mutable_report()->set_resident_bytes(sample.resident_bytes);
   };
-  membership.on_heartbeat = [&metrics, &service](absl::Duration round_trip) {
+  membership.on_heartbeat = [&metrics, &service, had_ended = false](absl::Duration round_trip) mutable {
     metrics.ObserveHeartbeat(round_trip);
-    // What ended streams have left, messages that were too large most of all, the allocator would keep.
-    if (service.TakeStreamEnded()) malloc_trim(0);
+    // What ended streams have left, messages that were too large most of all, the allocator would keep. Twice, as gRPC
+    // lets go of some of it only after it has said that a stream has ended.
+    const bool ended = service.TakeStreamEnded();
+    if (ended || had_ended) malloc_trim(0);
+    had_ended = ended;
   };
   membership.wants_status = [&service] { return service.HasNewcomers(); };
   membership.on_status = [&service](const v1::StatusResponse& status, absl::Duration asked) {

@@ -67,7 +67,7 @@ void ExpectRetried(const std::string& kind, const std::string& message) {
     if (entry.path() != old) fs::remove_all(entry.path());
   }
   cluster.StartLearner({}, {"--resume", "must"});
-  cluster.learner().WaitForOutput(absl::StrCat("resumed from ", old, " at 2048"));
+  EXPECT_EQ(cluster.learner().WaitForOutput("resumed from (\\S+) at 2048 "), old);
 }
 
 TEST(FaultRow30, AnErrorOfTheDisk) { ExpectRetried("eio", "Input/output error"); }

@@ -268,7 +268,7 @@ TEST(FaultRow23, MessagesOverTheLimitAreRefusedAndTheirMemoryServesTheNext) {
   // gRPC puts a message together before it looks at its size. What that took is given back at the next heartbeat.
   const size_t before = ResidentBytes(cluster.learner().pid());
   send(18);
-  EXPECT_TRUE(WaitUntil([&] { return ResidentBytes(cluster.learner().pid()) < before + kMaxMessageBytes / 2; }));
+  EXPECT_TRUE(WaitUntil([&] { return ResidentBytes(cluster.learner().pid()) < before + kMaxMessageBytes; }));
   // The stream reopens, on the same connection, and one byte less is received: it is only no message of ours.
   ASSERT_TRUE(stranger.Enter(++generation));
   stranger.SendBytes(std::string(kMaxMessageBytes, 'x'));
