@@ -12,12 +12,13 @@ constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
 // The part of the loss behind one sample's log-probability: returns d(loss)/d(log-probability) times the batch size.
 double RatioTerm(double log_prob, double old_log_prob, double advantage, double clip, LossValues& sum) {
-  const double log_ratio = log_prob - old_log_prob;
+  const double log_ratio = std::clamp(log_prob - old_log_prob, -kLogRatioBound, kLogRatioBound);
   const double ratio = std::exp(log_ratio);
   const double clipped_ratio = std::clamp(ratio, 1 - clip, 1 + clip);
   sum.kl += (ratio - 1) - log_ratio;
   if (std::abs(ratio - 1) > clip) sum.clip_fraction += 1;
   sum.policy -= std::min(ratio * advantage, clipped_ratio * advantage);
+  if (std::abs(log_ratio) == kLogRatioBound) return 0;
   // The minimum is the clipped product, a constant, where clipping makes the objective smaller.
   return ratio * advantage <= clipped_ratio * advantage ? -ratio * advantage : 0;
 }

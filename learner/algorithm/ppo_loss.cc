@@ -10,7 +10,7 @@ LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_lo
                   const torch::Tensor& entropy, const v1::PpoConfig& config, const LossCoefficients& coefficients) {
   const bool given = coefficients.clip.defined();
   LossTerms terms;
-  const torch::Tensor log_ratio = new_log_prob - old_log_prob;
+  const torch::Tensor log_ratio = (new_log_prob - old_log_prob).clamp(-kLogRatioBound, kLogRatioBound);
   const torch::Tensor ratio = log_ratio.exp();
   const torch::Tensor clipped_ratio = given ? ratio.clamp(coefficients.min_ratio, coefficients.max_ratio)
                                             : ratio.clamp(1.0 - config.clip(), 1.0 + config.clip());

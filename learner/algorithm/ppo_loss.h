@@ -11,6 +11,10 @@
 
 namespace skein {
 
+// Bound of |log ratio| in the loss: what an honest policy never comes near. A sample beyond it has no gradient, and no
+// false log-probability makes a loss infinite.
+inline constexpr double kLogRatioBound = 20;
+
 struct LossTerms {
   torch::Tensor total;   // policy + value_coefficient * value - entropy_coefficient * entropy
   torch::Tensor policy;  // -mean(min(ratio A, clip(ratio) A))

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include "learner/algorithm/flat_adam.h"
 #include "model/distribution.h"
 
@@ -107,6 +109,30 @@ TEST(FusedGradient, EqualsAutograd) {
       EXPECT_NEAR(got.kl, want.kl.item<double>(), 1e-5);
       EXPECT_NEAR(got.clip_fraction, want.clip_fraction.item<double>(), 1e-6);
     }
+  }
+}
+
+TEST(FusedGradient, AFalseLogProbabilityPushesNothing) {
+  torch::manual_seed(9);
+  for (const bool discrete : {false, true}) {
+    ActorCritic network(Options({ActivationKind::kTanh, discrete, 0, {8, 7}}), 1);
+    FlatAdam flat(Parameters(network), 1e-8);
+    FusedGradient fused(network);
+    const torch::Tensor index = torch::arange(20);
+    const auto gradient = [&](const Minibatch& batch) {
+      flat.gradient().zero_();
+      const LossValues values = fused.Compute(batch, index.data_ptr<int64_t>(), 20, Config(0));
+      EXPECT_TRUE(std::isfinite(values.total));
+      return flat.gradient().clone();
+    };
+    Minibatch lies = RandomMinibatch(network, 20), idle = lies;
+    lies.log_prob = lies.log_prob.clone();
+    lies.log_prob.slice(0, 0, 5).fill_(-1e6);
+    lies.log_prob.slice(0, 5, 10).fill_(1e6);
+    // Without an advantage there is no push either.
+    idle.advantage = idle.advantage.clone();
+    idle.advantage.slice(0, 0, 10).zero_();
+    EXPECT_TRUE(torch::equal(gradient(lies), gradient(idle)));
   }
 }
 

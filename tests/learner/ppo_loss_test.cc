@@ -103,6 +103,22 @@ TEST(PpoLoss, StopsPushingARatioBeyondTheClip) {
   EXPECT_DOUBLE_EQ(gradient(1.1, 2), -2.2);
 }
 
+TEST(PpoLoss, AFalseLogProbabilityIsBoundedAndPushesNothing) {
+  for (const double lie : {-1e6, -30.0, 30.0, 1e6}) {
+    for (const double advantage : {-3.0, 3.0}) {
+      const torch::Tensor zero = torch::zeros({2}), old_log_prob = torch::tensor({static_cast<float>(lie), 0.0f});
+      const torch::Tensor log_prob = torch::zeros({2}).requires_grad_(true);
+      const LossTerms terms =
+          PpoLoss(log_prob, old_log_prob, torch::full({2}, advantage), zero, zero, zero, zero, Config(0));
+      terms.total.backward();
+      EXPECT_EQ(log_prob.grad()[0].item<float>(), 0);
+      EXPECT_FLOAT_EQ(log_prob.grad()[1].item<float>(), static_cast<float>(-advantage / 2));
+      EXPECT_TRUE(std::isfinite(terms.total.item<float>()));
+      EXPECT_TRUE(std::isfinite(terms.kl.item<float>()));
+    }
+  }
+}
+
 TEST(PpoLoss, KlIsZeroForTheSamePolicyAndPositiveOtherwise) {
   torch::manual_seed(5);
   Inputs in = RandomInputs(8);

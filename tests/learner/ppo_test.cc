@@ -352,7 +352,7 @@ TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
   config.mutable_ppo()->set_epochs(1);
   Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
-  batch.log_prob[3][2] = -std::numeric_limits<float>::infinity();  // Ratio infinite.
+  batch.log_prob[3][2] = std::numeric_limits<float>::quiet_NaN();
   const Ppo::Figures figures = Train(ppo, batch, 0, 0);
   EXPECT_EQ(figures.at("skipped_steps"), 1);
   EXPECT_EQ(figures.at("gradient_steps"), 3);
