@@ -5,66 +5,13 @@
 # is up again it joins and is trained on again. Nothing outside the namespaces is touched.
 # 77: this system allows no network namespaces.
 set -euo pipefail
+. "$(dirname "$0")/../testing/nodes.sh"
 
 readonly bin=${SKEIN_BIN:?the folder of the skein binary}
 readonly history_variable=${1:?SKEIN_HISTORY=FOLDER} history=${1#*=}
 readonly config=$(cd "$(dirname "$0")/../.." && pwd)/configs/cartpole_ppo.yaml
-readonly prefix=skein-$$
 export SKEIN_INSECURE=true  # Nobody else is in these networks.
 readonly head_address=10.78.0.1
-folder=
-pids=()
-
-give_up() {
-  echo "link_down: $*" >&2
-  exit 1
-}
-
-cannot_run() {
-  echo "link_down: $*" >&2
-  exit 77
-}
-
-clean_up() {
-  local code=$?
-  trap - EXIT
-  if ((${#pids[@]} > 0)); then
-    kill -TERM "${pids[@]}" 2>/dev/null || true
-    for ((i = 0; i < 120; ++i)); do
-      kill -0 "${pids[@]}" 2>/dev/null || break
-      sleep 0.1
-    done
-    kill -KILL "${pids[@]}" 2>/dev/null || true
-    wait "${pids[@]}" 2>/dev/null || true
-  fi
-  for node in switch head worker1 worker2; do
-    ip netns del "$prefix-$node" 2>/dev/null || true
-  done
-  if [[ -n $folder ]]; then
-    if ((code != 0 && code != 77)); then tail -n 30 "$folder"/*.log >&2 || true; fi
-    rm -rf "$folder"
-  fi
-  exit "$code"
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
-wait_for() {
-  local deadline=$((SECONDS + $1)) what=$2
-  shift 2
-  until "$@"; do
-    ((SECONDS < deadline)) || give_up "waited in vain for $what"
-    sleep 0.1
-  done
-}
-
-add_node() { # NODE ADDRESS
-  ip netns add "$prefix-$1"
-  ip -n "$prefix-switch" link add "$1" type veth peer name eth0 netns "$prefix-$1"
-  ip -n "$prefix-switch" link set "$1" master bridge up
-  ip -n "$prefix-$1" addr add "$2/24" dev eth0
-  ip -n "$prefix-$1" link set eth0 up
-  ip -n "$prefix-$1" link set lo up
-}
 
 start() { # NODE LOG ARGUMENT...
   local node=$1 log=$2
@@ -80,21 +27,10 @@ accepted_from() { recorded "\"event\":\"batch\",\"actor\":\"$1\".*\"result\":\"a
 count_accepted() { cat "$history"/*.jsonl | grep -cE "\"event\":\"batch\",\"actor\":\"$1\".*\"result\":\"accepted\"" || true; }
 more_than() { (($(count_accepted "$1") > $2)); }
 
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-command -v ip >/dev/null || cannot_run "there is no ip command"
-if [[ $(id -u) != 0 ]]; then
-  # Root of a user namespace of its own will do; `ip netns` keeps its names in a /run of its own.
-  unshare --user --map-root-user --net --mount true 2>/dev/null || cannot_run "network namespaces need root"
-  exec unshare --user --map-root-user --net --mount bash -c 'mount -t tmpfs tmpfs /run && exec bash "$0" "$1"' "$0" "$1"
-fi
-ip netns add "$prefix-switch" 2>/dev/null || cannot_run "this system allows no network namespace"
-ip -n "$prefix-switch" link add bridge type bridge 2>/dev/null || cannot_run "this system allows no bridge"
-ip -n "$prefix-switch" link set bridge up
+enter_nodes "$0" "$@"
 add_node head "$head_address"
 add_node worker1 10.78.0.2
 add_node worker2 10.78.0.3
-folder=$(mktemp -d)
 
 start head head head --config "$config" --host "$head_address" --runs-dir "$folder/runs" --name run \
   --steps 1000000000 --set coordinator.lease_seconds=2 --set coordinator.heartbeat_seconds=0.2 ${SKEIN_HEAD_FLAGS:-}

@@ -5,70 +5,23 @@
 # Needs iproute2, and root or a kernel that lets users make namespaces. SKEIN_ALLOW_NO_NETNS=1: without them it is
 # skipped (77) instead of failing. Who calls must have a token: the addresses are public ones.
 set -euo pipefail
+. "$(dirname "$0")/../testing/nodes.sh"
 
 readonly bin=${SKEIN_BIN:?the folder of the skein binary}
 readonly config=$(cd "$(dirname "$0")/../.." && pwd)/configs/cartpole_ppo.yaml
-readonly prefix=skein-$$
 readonly head_address=10.77.0.1
-folder=
-pids=()
 
-give_up() {
-  echo "network_namespaces_test: $*" >&2
-  exit 1
-}
-
+# Skipped only where somebody said so.
 cannot_run() {
   echo "network_namespaces_test: $*; run as root with iproute2, or set SKEIN_ALLOW_NO_NETNS=1 to skip" >&2
   [[ ${SKEIN_ALLOW_NO_NETNS:-} == 1 ]] && exit 77
   exit 1
 }
 
-clean_up() {
-  local code=$?
-  trap - EXIT
-  if ((${#pids[@]} > 0)); then
-    kill -TERM "${pids[@]}" 2>/dev/null || true
-    for ((i = 0; i < 120; ++i)); do
-      kill -0 "${pids[@]}" 2>/dev/null || break
-      sleep 0.1
-    done
-    kill -KILL "${pids[@]}" 2>/dev/null || true
-    wait "${pids[@]}" 2>/dev/null || true
-  fi
-  for node in switch head worker1 worker2; do
-    ip netns del "$prefix-$node" 2>/dev/null || true
-  done
-  if [[ -n $folder ]]; then
-    if ((code != 0 && code != 77)); then tail -n 30 "$folder"/*.log >&2 || true; fi
-    rm -rf "$folder"
-  fi
-  exit "$code"
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
-wait_for() {
-  local deadline=$((SECONDS + $1)) what=$2
-  shift 2
-  until "$@"; do
-    ((SECONDS < deadline)) || give_up "waited in vain for $what"
-    sleep 0.05
-  done
-}
-
 on() { # NODE COMMAND...
   local node=$1
   shift
   ip netns exec "$prefix-$node" "$@"
-}
-
-add_node() { # NODE ADDRESS
-  ip netns add "$prefix-$1"
-  ip -n "$prefix-switch" link add "$1" type veth peer name eth0 netns "$prefix-$1"
-  ip -n "$prefix-switch" link set "$1" master bridge up
-  ip -n "$prefix-$1" addr add "$2/24" dev eth0
-  ip -n "$prefix-$1" link set eth0 up
-  ip -n "$prefix-$1" link set lo up
 }
 
 start_worker() { # NODE LOG; its pid is in $started.
@@ -96,22 +49,11 @@ expect_success() { # WHO PID
   ((code == 0)) || give_up "$1 ended with code $code"
 }
 
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-command -v ip >/dev/null || cannot_run "there is no ip command"
-if [[ $(id -u) != 0 ]]; then
-  # Root of a user namespace of its own will do; `ip netns` keeps its names in a /run of its own.
-  unshare --user --map-root-user --net --mount true 2>/dev/null || cannot_run "network namespaces need root"
-  exec unshare --user --map-root-user --net --mount bash -c 'mount -t tmpfs tmpfs /run && exec bash "$0"' "$0"
-fi
+enter_nodes "$0" "$@"
 [[ -x $bin/skein ]] || give_up "$bin/skein: no such program"
-ip netns add "$prefix-switch" 2>/dev/null || cannot_run "this system allows no network namespace"
-ip -n "$prefix-switch" link add bridge type bridge 2>/dev/null || cannot_run "this system allows no bridge"
-ip -n "$prefix-switch" link set bridge up
 add_node head "$head_address"
 add_node worker1 10.77.0.2
 add_node worker2 10.77.0.3
-folder=$(mktemp -d)
 export SKEIN_TOKEN_FILE=$folder/token
 (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$SKEIN_TOKEN_FILE")
 
