@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/stage_names.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
@@ -24,8 +25,7 @@ class LearnerMetrics {
   // receive: checking batches; admit: copying them into place; barrier: waiting for an iteration to be complete;
   // update: gradient steps; publish; checkpoint.
   enum class Stage { kReceive, kAdmit, kBarrier, kUpdate, kPublish, kCheckpoint };
-  static constexpr std::array<const char *, 6> kStageNames = {"receive", "admit",   "barrier",
-                                                              "update",  "publish", "checkpoint"};
+  static constexpr std::array<const char *, 6> kStageNames = kLearnerStages;
 
   explicit LearnerMetrics(prometheus::Registry *registry);
 

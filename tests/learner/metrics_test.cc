@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/stage_names.h"
 #include "gtest/gtest.h"
 #include "tests/learner/sample_metrics.h"
 
@@ -26,12 +25,6 @@ TEST_F(LearnerMetricsTest, AddsUpStages) {
   EXPECT_EQ(Value("skein_learner_stage_seconds_total", {{"stage", "update"}}), 2);
   EXPECT_EQ(metrics_.StageSeconds().at("update"), 2);
   EXPECT_EQ(metrics_.StageSeconds().size(), LearnerMetrics::kStageNames.size());
-}
-
-// Others would not be taken from its reports.
-TEST_F(LearnerMetricsTest, ItsStagesAreThoseThatACoordinatorKnows) {
-  EXPECT_EQ(metrics_.StageSeconds().size(), kLearnerStages.size());
-  for (const char* stage : kLearnerStages) EXPECT_EQ(metrics_.StageSeconds().count(stage), 1u) << stage;
 }
 
 TEST_F(LearnerMetricsTest, CountersFollowTheAccountAndNeverFall) {
