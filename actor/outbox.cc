@@ -88,15 +88,28 @@ void Outbox::AddTicket(uint64_t epoch, const v1::Ticket& ticket) {
   }
 }
 
-std::optional<HeldTicket> Outbox::TakeTicket() {
+std::optional<HeldTicket> Outbox::TakeTicket(const std::function<bool()>& or_else) {
   absl::MutexLock lock(&mu_);
-  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || !tickets_.empty(); };
+  const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || !tickets_.empty() || or_else(); };
   mu_.Await(absl::Condition(&ready));
-  if (stopped_) return std::nullopt;
+  if (stopped_ || tickets_.empty()) return std::nullopt;
   HeldTicket held = std::move(tickets_.front());
   tickets_.pop_front();
   in_hand_.insert(held.ticket.id());
   return held;
+}
+
+// Who waits looks again when the mutex is released.
+void Outbox::Nudge() { const absl::MutexLock lock(&mu_); }
+
+bool Outbox::stopped() const {
+  absl::MutexLock lock(&mu_);
+  return stopped_;
+}
+
+bool Outbox::HasWork() const {
+  absl::MutexLock lock(&mu_);
+  return stopped_ || !tickets_.empty();
 }
 
 void Outbox::DropTicket(uint64_t ticket_id) {

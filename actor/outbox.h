@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,8 +57,13 @@ class Outbox {
   // A ticket that this actor is working on already, or has an unreceipted batch for, is not worked on twice: it is
   // handed out again only if DropTicket gives up the work on it.
   void AddTicket(uint64_t epoch, const v1::Ticket& ticket);
-  // Blocks for the next ticket; nullopt after Stop().
-  std::optional<HeldTicket> TakeTicket();
+  // Blocks for the next ticket. nullopt: Stop() was called, or there is none and `or_else()` holds, which whoever makes
+  // it so must tell by Nudge().
+  std::optional<HeldTicket> TakeTicket(const std::function<bool()>& or_else = [] { return false; });
+  void Nudge();
+  bool stopped() const;
+  // Whether TakeTicket would not block.
+  bool HasWork() const;
   // The runner gives a ticket up without a batch. If the present connection granted it anew meanwhile, it is next.
   void DropTicket(uint64_t ticket_id);
 

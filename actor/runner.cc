@@ -20,6 +20,9 @@ namespace {
 // Between an environment's failure and its successor.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100), kLongestPause = absl::Seconds(10);
 
+// Steps shorter than this are not worth the few microseconds that it takes two threads to share one.
+constexpr absl::Duration kWorthSharing = absl::Microseconds(50);
+
 // Adds up wall time stage by stage: each Lap() books the time since the last one.
 class StopWatch {
  public:
@@ -53,22 +56,23 @@ absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox,
-                                                     PolicyStore* policies, ActorMetrics* metrics,
+                                                     PolicyStore* policies, StepSharing* sharing, ActorMetrics* metrics,
                                                      const std::atomic<bool>* stop) {
   auto env = rebuilds->Build();
   if (!env.ok()) return env.status();
-  std::unique_ptr<Runner> runner(new Runner(config, rebuilds, outbox, policies, metrics, stop));
+  std::unique_ptr<Runner> runner(new Runner(config, rebuilds, outbox, policies, sharing, metrics, stop));
   runner->Use(*std::move(env));
   return runner;
 }
 
 Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox, PolicyStore* policies,
-               ActorMetrics* metrics, const std::atomic<bool>* stop)
+               StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop)
     : seed_(config.seed()),
       transport_(config.transport()),
       rebuilds_(rebuilds),
       outbox_(outbox),
       policies_(policies),
+      sharing_(sharing),
       metrics_(metrics),
       stop_(stop) {}
 
@@ -81,14 +85,23 @@ absl::Status Runner::Run() {
   at::set_num_threads(1);
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
-    std::optional<HeldTicket> held = outbox_->TakeTicket();
-    metrics_->AddStage(ActorMetrics::Stage::kWait, MonotonicNow() - idle_from);
+    absl::Duration helped;
+    const std::optional<HeldTicket> held = TakeTicketOrHelp(&helped);
+    metrics_->AddStage(ActorMetrics::Stage::kWait, MonotonicNow() - idle_from - helped);
     if (!held) return absl::OkStatus();
     try {
       if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
     }
+  }
+}
+
+std::optional<HeldTicket> Runner::TakeTicketOrHelp(absl::Duration* helped) {
+  while (true) {
+    std::optional<HeldTicket> held = outbox_->TakeTicket([this] { return sharing_->wants_help(); });
+    if (held || outbox_->stopped()) return held;
+    *helped += sharing_->Help(&activity_, [this] { return outbox_->HasWork(); }).value_or(absl::ZeroDuration());
   }
 }
 
@@ -144,6 +157,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
   watch.Lap(&build);
 
+  std::optional<StepSharing::Offer> shared;
   for (int64_t t = 0; t < T; ++t) {
     if (stop_->load(std::memory_order_relaxed)) {
       outbox_->DropTicket(ticket.id());
@@ -169,7 +183,10 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
     if (spec.global_state_size > 0) env_->GlobalState(builder.state(t + 1));
     if (!env_->failure().ok()) return false;
     watch.Lap(&build);
+    if (!shared && env_step > kWorthSharing * (t + 1)) shared.emplace(sharing_, env_.get());
   }
+  shared.reset();
+  env_step += env_->TakeHelped();
   env_->SaveState(builder.env_state());
   if (!env_->failure().ok()) return false;
 

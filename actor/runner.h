@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "actor/env_rebuilds.h"
 #include "actor/metrics.h"
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
+#include "actor/step_sharing.h"
 #include "base/backoff.h"
 #include "env/env_activity.h"
 #include "env/vector_env.h"
@@ -19,14 +21,14 @@ namespace skein {
 
 // One runner thread's work.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
 // When an environment fails, the fragment is abandoned, and begun again with new environments, from where its ticket
-// begins: whoever trains on it cannot tell.
+// begins: whoever trains on it cannot tell. Without a ticket it steps environments of runners that have one.
 // Run() is called on a thread of its own; the constructor may run elsewhere.
 class Runner {
  public:
   // All that is pointed to must outlive the runner. `stop` makes Run return before its fragment is finished.
   static absl::StatusOr<std::unique_ptr<Runner>> Make(const v1::RunConfig& config, EnvRebuilds* rebuilds,
-                                                      Outbox* outbox, PolicyStore* policies, ActorMetrics* metrics,
-                                                      const std::atomic<bool>* stop);
+                                                      Outbox* outbox, PolicyStore* policies, StepSharing* sharing,
+                                                      ActorMetrics* metrics, const std::atomic<bool>* stop);
 
   // Serves tickets until the outbox is stopped. Internal: Torch failed, or environments too often; InvalidArgument: a
   // ticket was malformed.
@@ -37,8 +39,11 @@ class Runner {
 
  private:
   Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox, PolicyStore* policies,
-         ActorMetrics* metrics, const std::atomic<bool>* stop);
+         StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop);
   void Use(std::unique_ptr<VectorEnv> env);
+  // Blocks for a ticket, and steps environments of runners that let it meanwhile: `helped` counts up for how long.
+  // Those runners book that time as theirs. nullopt: the outbox was stopped.
+  std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
   // As often as environments fail.
   absl::Status ServeUntilDone(const HeldTicket& held);
   // False: an environment failed, and nothing has come of it.
@@ -54,6 +59,7 @@ class Runner {
   std::unique_ptr<VectorEnv> env_;
   Outbox* const outbox_;
   PolicyStore* const policies_;
+  StepSharing* const sharing_;
   ActorMetrics* const metrics_;
   const std::atomic<bool>* const stop_;
 };

@@ -28,7 +28,8 @@ struct EnvSpec {
 
 // One environment of A agents. An episode is Reset, then Step until terminated or truncated.
 // A pure function of its random streams and actions: the same streams and actions give the same bits.
-// Not thread-safe; one thread at a time, any thread. Nothing here may allocate after construction.
+// Not thread-safe; one thread at a time, any thread. Other threads use other environments of the same kind meanwhile,
+// also those of the same block. Nothing here may allocate after construction.
 class Env {
  public:
   virtual ~Env() = default;

@@ -18,13 +18,11 @@
 namespace skein {
 namespace {
 
-using Envs = std::vector<std::unique_ptr<Env>>;
-
 struct Entry {
   const char* id;
   const char* summary;
   absl::StatusOr<EnvSpec> (*spec)(const EnvOptions& options);
-  absl::StatusOr<Envs> (*make)(int count, const EnvOptions& options);
+  absl::StatusOr<std::unique_ptr<Env>> (*make)(const EnvOptions& options);
 };
 
 template <auto spec>
@@ -38,30 +36,16 @@ absl::StatusOr<EnvSpec> UavSpec(const EnvOptions& options) {
   return MakeUavSpec(task, options.uav);
 }
 
-// `make_one` makes one environment, or says why not.
-template <typename MakeOne>
-absl::StatusOr<Envs> Repeat(int count, MakeOne make_one) {
-  Envs envs;
-  for (int i = 0; i < count; ++i) {
-    absl::StatusOr<std::unique_ptr<Env>> env = make_one();
-    if (!env.ok()) return env.status();
-    envs.push_back(*std::move(env));
-  }
-  return envs;
-}
-
 template <auto make>
-absl::StatusOr<Envs> Make(int count, const EnvOptions&) {
-  return Repeat(count, make);
+absl::StatusOr<std::unique_ptr<Env>> Make(const EnvOptions&) {
+  return make();
 }
 
-absl::StatusOr<Envs> MakeLatencies(int count, const EnvOptions& options) {
-  return Repeat(count, [&] { return MakeLatency(options.latency); });
-}
+absl::StatusOr<std::unique_ptr<Env>> MakeLatencyEnv(const EnvOptions& options) { return MakeLatency(options.latency); }
 
 template <UavTask task>
-absl::StatusOr<Envs> MakeUavs(int count, const EnvOptions& options) {
-  return MakeUavEnvs(task, count, options.uav);
+absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
+  return MakeUavEnv(task, options.uav);
 }
 
 // Ordered by id.
@@ -70,14 +54,14 @@ constexpr Entry kEntries[] = {
     {"HalfCheetah-v5", "Run to the right with a planar two-legged animal (MuJoCo).", Spec<HalfCheetahSpec>,
      Make<MakeHalfCheetah>},
     {"Latency-v0", "Follow an oscillation; sleeps instead of computing, for studies of waiting.", Spec<LatencySpec>,
-     MakeLatencies},
+     MakeLatencyEnv},
     {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.", Spec<MountainCarContinuousSpec>,
      Make<MakeMountainCarContinuous>},
     {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
     {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
-     MakeUavs<UavTask::kCover>},
+     MakeUav<UavTask::kCover>},
     {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
-     MakeUavs<UavTask::kNavigate>},
+     MakeUav<UavTask::kNavigate>},
 };
 
 absl::Status UnknownEnv(const std::string& whole) {
@@ -107,18 +91,22 @@ absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& opt
   return UnknownEnv(id);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,
-                                                           const EnvOptions& options) {
+absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
   for (const Entry& entry : kEntries) {
-    if (entry.id == id) return entry.make(count, options);
+    if (entry.id == id) return entry.make(options);
   }
   return UnknownEnv(id);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
-  auto envs = MakeEnvs(id, 1, options);
-  if (!envs.ok()) return envs.status();
-  return std::move(envs->front());
+absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,
+                                                           const EnvOptions& options) {
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int i = 0; i < count; ++i) {
+    auto env = MakeEnv(id, options);
+    if (!env.ok()) return env.status();
+    envs.push_back(*std::move(env));
+  }
+  return envs;
 }
 
 std::string MujocoVersion() { return MujocoLibraryVersion(); }

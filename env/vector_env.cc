@@ -2,14 +2,18 @@
 #include "env/vector_env.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/number_bounds.h"
 #include "env/registry.h"
 
@@ -50,6 +54,38 @@ bool SameSizes(const EnvSpec& one, const EnvSpec& other) {
 // Whether `value` is a whole number in [0, bound).
 bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
 
+// Of VectorEnv::Impl::next where no Step has been; larger than any E.
+constexpr uint32_t kNobody = 1u << 30;
+// How often a value is looked at before the thread sleeps: some tens of microseconds, about what waking one up takes.
+constexpr int kSpins = 50;
+
+// Returns once `done` holds of `value`. Whoever makes it hold must notify.
+template <typename Done>
+void Await(const std::atomic<uint32_t>& value, Done done) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (done(value.load(std::memory_order_acquire))) return;
+    std::this_thread::yield();
+  }
+  for (uint32_t now = value.load(std::memory_order_acquire); !done(now); now = value.load(std::memory_order_acquire)) {
+    value.wait(now, std::memory_order_acquire);
+  }
+}
+
+// What a thread needs to step an environment of a block.
+struct Workspace {
+  Workspace() = default;
+  Workspace(const EnvSpec& spec, size_t action_row, size_t obs_row, EnvActivity* who)
+      : action(action_row), next_obs(obs_row + kSpare), next_reward(spec.num_agents + kSpare), activity(who) {}
+
+  std::vector<float> action;                 // One row, while an environment steps.
+  std::vector<float> next_obs, next_reward;  // The same, and room for what it should not write.
+  EnvActivity* activity = nullptr;
+
+  void Leave() {
+    if (activity != nullptr) activity->Leave();
+  }
+};
+
 }  // namespace
 
 struct VectorEnv::Impl {
@@ -61,14 +97,23 @@ struct VectorEnv::Impl {
   std::vector<float> action_low, action_high;  // [A, D] or [A, 1]
 
   uint64_t first_env = 0;
-  std::vector<uint64_t> episode;             // [E]
-  std::vector<uint32_t> step;                // [E]
-  std::vector<double> return_so_far;         // [E]
-  std::vector<float> obs;                    // [E, A, O], the current ones
-  std::vector<float> action;                 // One row, while an environment steps.
-  std::vector<float> next_obs, next_reward;  // The same, and room for what it should not write.
-  absl::Status failure;
-  EnvActivity* activity = nullptr;
+  std::vector<uint64_t> episode;      // [E]
+  std::vector<uint32_t> step;         // [E]
+  std::vector<double> return_so_far;  // [E]
+  std::vector<float> obs;             // [E, A, O], the current ones
+  Workspace own;                      // Of the thread that calls Step.
+
+  absl::Mutex failure_mu;
+  absl::Status failure;  // Written under the mutex, read by who calls Step.
+  std::atomic<bool> failed{false};
+
+  // The Step under way, for helpers.
+  const float* wanted = nullptr;        // What Step was called with.
+  std::atomic<uint32_t> helpers{0};     // So many look for environments to step.
+  std::atomic<uint32_t> calls{0};       // Counts what helpers wake up for.
+  std::atomic<uint32_t> next{kNobody};  // The next environment to be stepped; from E on: none.
+  std::atomic<uint32_t> stepped{0};     // So many have been.
+  std::atomic<int64_t> helped{0};       // Nanoseconds that helpers have stepped.
 
   // Behind StepResult.
   std::vector<float> reward, final_obs;
@@ -80,15 +125,13 @@ struct VectorEnv::Impl {
 
   float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
 
-  void Enter(size_t e) {
-    if (activity != nullptr) activity->Enter(first_env + e, episode[e], step[e]);
-  }
-  void Leave() {
-    if (activity != nullptr) activity->Leave();
+  void Enter(size_t e, Workspace* work) {
+    if (work->activity != nullptr) work->activity->Enter(first_env + e, episode[e], step[e]);
   }
 
   void Fail(size_t e, const std::string& why) {
-    if (!failure.ok()) return;
+    absl::MutexLock lock(&failure_mu);
+    if (failed.exchange(true)) return;
     failure = absl::InternalError(absl::StrCat("environment ", first_env + e, " of ", spec.id, ", episode ", episode[e],
                                                ", step ", step[e], ": ", why));
   }
@@ -103,34 +146,34 @@ struct VectorEnv::Impl {
     } catch (...) {
       Fail(e, "threw something that is no std::exception");
     }
-    return failure.ok();
+    return !failed;
   }
 
   // What environment `e` observes, into next_obs. False: it has failed; the row is as it was.
-  bool ReadObs(size_t e) {
-    MarkUnwritten(&next_obs);
-    envs[e]->Observe(next_obs.data());
-    if (const char* wrong = WrongSize(next_obs); wrong != nullptr) Fail(e, absl::StrCat("observed ", wrong));
-    return failure.ok();
+  bool ReadObs(size_t e, Workspace* work) {
+    MarkUnwritten(&work->next_obs);
+    envs[e]->Observe(work->next_obs.data());
+    if (const char* wrong = WrongSize(work->next_obs); wrong != nullptr) Fail(e, absl::StrCat("observed ", wrong));
+    return !failed;
   }
 
   // That into its row, unless a number is beyond its bound.
-  bool TakeObs(size_t e) {
-    if (!AllWithin(next_obs.data(), obs_row, kNumberBound)) return false;
-    std::copy_n(next_obs.begin(), obs_row, ObsRow(e));
+  bool TakeObs(size_t e, const Workspace& work) {
+    if (!AllWithin(work.next_obs.data(), obs_row, kNumberBound)) return false;
+    std::copy_n(work.next_obs.begin(), obs_row, ObsRow(e));
     return true;
   }
 
-  void BeginEpisode(size_t e, uint64_t number) {
+  void BeginEpisode(size_t e, uint64_t number, Workspace* work) {
     episode[e] = number;
     step[e] = 0;
     return_so_far[e] = 0;
-    Enter(e);
+    Enter(e, work);
     RandomStream random(options.seed, options.reset_purpose, first_env + e, number);
     envs[e]->Reset(random);
-    if (!ReadObs(e) || TakeObs(e)) return;
-    Fail(e, AllFinite(next_obs.data(), obs_row) ? absl::StrCat("observed a number larger than ", kNumberBound)
-                                                : "observed a number that is not finite");
+    if (!ReadObs(e, work) || TakeObs(e, *work)) return;
+    Fail(e, AllFinite(work->next_obs.data(), obs_row) ? absl::StrCat("observed a number larger than ", kNumberBound)
+                                                      : "observed a number that is not finite");
   }
 
   // A step of an environment that has failed: nothing happens, and the episode is over.
@@ -152,28 +195,30 @@ struct VectorEnv::Impl {
     episode_length[e] = step[e];
   }
 
-  void StepOne(size_t e, const float* wanted) {
+  void StepOne(size_t e, Workspace* work) {
+    const float* const row = wanted + e * action_row;
     for (size_t i = 0; i < action_row; ++i) {
       // NaN fails the first comparison.
-      action[i] = wanted[i] >= action_low[i] ? std::min(wanted[i], action_high[i]) : action_low[i];
+      work->action[i] = row[i] >= action_low[i] ? std::min(row[i], action_high[i]) : action_low[i];
     }
     const size_t agents = e * spec.num_agents;
     float* const rewards = reward.data() + agents;
     uint8_t* const took_part = active.data() + agents;
     uint8_t* const agent_ended = agent_terminated.data() + agents;
     ++step[e];
-    Enter(e);
+    Enter(e, work);
     envs[e]->Active(took_part);
-    MarkUnwritten(&next_reward);
-    const bool ended = envs[e]->Step(action.data(), next_reward.data());
-    if (const char* wrong = WrongSize(next_reward); wrong != nullptr) Fail(e, absl::StrCat("rewarded ", wrong));
-    if (!ReadObs(e)) return;
-    std::copy_n(next_reward.begin(), spec.num_agents, rewards);
+    MarkUnwritten(&work->next_reward);
+    const bool ended = envs[e]->Step(work->action.data(), work->next_reward.data());
+    if (const char* wrong = WrongSize(work->next_reward); wrong != nullptr) Fail(e, absl::StrCat("rewarded ", wrong));
+    if (!ReadObs(e, work)) return;
+    std::copy_n(work->next_reward.begin(), spec.num_agents, rewards);
     terminated[e] = ended;
     truncated[e] = !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
     const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
-    if (!good_rewards || !TakeObs(e)) {
-      if (good_rewards && !AllFinite(next_obs.data(), obs_row)) return Fail(e, "observed a number that is not finite");
+    if (!good_rewards || !TakeObs(e, *work)) {
+      if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
+        return Fail(e, "observed a number that is not finite");
       // Came apart: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
       terminated[e] = false;
@@ -192,8 +237,36 @@ struct VectorEnv::Impl {
           !AllWithin(episode_metrics.data() + e * P, P, kEpisodeBound)) {
         return Fail(e, absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
       }
-      BeginEpisode(e, episode[e] + 1);
+      BeginEpisode(e, episode[e] + 1, work);
     }
+  }
+
+  // Steps environment `e`, whatever comes of it.
+  void StepGuarded(size_t e, Workspace* work) {
+    if (failed || !Guard(e, [this, e, work] { StepOne(e, work); })) StepNothing(e);
+  }
+
+  void CallHelpers() {
+    calls.fetch_add(1, std::memory_order_acq_rel);
+    calls.notify_all();
+  }
+
+  // Steps environments of the Step under way until none is left to be begun, or `leave` says so, which is asked before
+  // each. Returns how many.
+  template <typename Leave>
+  uint32_t StepShared(Workspace* work, Leave leave) {
+    const auto num_envs = static_cast<uint32_t>(envs.size());
+    uint32_t mine = 0;
+    while (next.load(std::memory_order_relaxed) < num_envs && !leave()) {
+      // Whoever gets a number below E has it of a Step that cannot end before `stepped` says so.
+      const uint32_t e = next.fetch_add(1, std::memory_order_acq_rel);
+      if (e >= num_envs) break;
+      StepGuarded(e, work);
+      ++mine;
+      if (stepped.fetch_add(1, std::memory_order_acq_rel) + 1 == num_envs) stepped.notify_all();
+    }
+    work->Leave();
+    return mine;
   }
 
   absl::Status CheckRow(size_t e, const double* row) const {
@@ -260,9 +333,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.step.resize(num_envs);
   impl.return_so_far.resize(num_envs);
   impl.obs.resize(num_envs * impl.obs_row);
-  impl.action.resize(impl.action_row);
-  impl.next_obs.resize(impl.obs_row + kSpare);
-  impl.next_reward.resize(spec.num_agents + kSpare);
+  impl.own = Workspace(spec, impl.action_row, impl.obs_row, nullptr);
   impl.reward.resize(num_envs * spec.num_agents);
   impl.final_obs.resize(num_envs * impl.obs_row);
   impl.terminated.resize(num_envs);
@@ -281,7 +352,7 @@ int VectorEnv::num_envs() const { return static_cast<int>(impl_->envs.size()); }
 int VectorEnv::state_size() const { return kBookkeeping + impl_->spec.state_size; }
 
 const absl::Status& VectorEnv::failure() const { return impl_->failure; }
-void VectorEnv::SetActivity(EnvActivity* activity) { impl_->activity = activity; }
+void VectorEnv::SetActivity(EnvActivity* activity) { impl_->own.activity = activity; }
 
 void VectorEnv::ResetAll(uint64_t first_env) {
   Impl& impl = *impl_;
@@ -289,11 +360,11 @@ void VectorEnv::ResetAll(uint64_t first_env) {
   for (size_t e = 0; e < impl.envs.size(); ++e) {
     const bool good = impl.Guard(e, [&impl, first_env, e] {
       impl.envs[e]->SetEnvIndex(first_env + e);
-      impl.BeginEpisode(e, 0);
+      impl.BeginEpisode(e, 0, &impl.own);
     });
     if (!good) break;
   }
-  impl.Leave();
+  impl.own.Leave();
 }
 
 absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
@@ -314,15 +385,17 @@ absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
     impl.step[e] = static_cast<uint32_t>(row[1]);
     impl.return_so_far[e] = row[2];
     const bool good = impl.Guard(e, [&impl, first_env, e, row] {
-      impl.Enter(e);
+      impl.Enter(e, &impl.own);
       impl.envs[e]->SetEnvIndex(first_env + e);
       impl.envs[e]->LoadState(row + kBookkeeping);
       // What no environment of ours has saved.
-      if (impl.ReadObs(e) && !impl.TakeObs(e)) impl.BeginEpisode(e, impl.episode[e] + 1);
+      if (impl.ReadObs(e, &impl.own) && !impl.TakeObs(e, impl.own)) {
+        impl.BeginEpisode(e, impl.episode[e] + 1, &impl.own);
+      }
     });
     if (!good) break;
   }
-  impl.Leave();
+  impl.own.Leave();
   return impl.failure;
 }
 
@@ -339,15 +412,47 @@ void VectorEnv::SaveState(double* state) const {
 
 VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
-  for (size_t e = 0; e < impl.envs.size(); ++e) {
-    const float* const wanted = action + e * impl.action_row;
-    if (!impl.failure.ok() || !impl.Guard(e, [&impl, e, wanted] { impl.StepOne(e, wanted); })) impl.StepNothing(e);
+  impl.wanted = action;
+  const auto num_envs = static_cast<uint32_t>(impl.envs.size());
+  if (impl.helpers.load(std::memory_order_relaxed) == 0) {
+    for (size_t e = 0; e < num_envs; ++e) impl.StepGuarded(e, &impl.own);
+    impl.own.Leave();
+  } else {
+    impl.stepped.store(0, std::memory_order_relaxed);
+    impl.next.store(0, std::memory_order_release);
+    impl.CallHelpers();
+    impl.StepShared(&impl.own, [] { return false; });
+    Await(impl.stepped, [num_envs](uint32_t stepped) { return stepped == num_envs; });
   }
-  impl.Leave();
   return {impl.reward.data(),         impl.terminated.data(),     impl.truncated.data(), impl.final_obs.data(),
           impl.episode_return.data(), impl.episode_length.data(), impl.active.data(),    impl.agent_terminated.data(),
           impl.final_state.data(),    impl.episode_metrics.data()};
 }
+
+absl::Duration VectorEnv::Help(EnvActivity* activity, const std::function<bool()>& leave) {
+  Impl& impl = *impl_;
+  Workspace work(impl.spec, impl.action_row, impl.obs_row, activity);
+  absl::Duration stepped;
+  impl.helpers.fetch_add(1, std::memory_order_relaxed);
+  while (true) {
+    // Before `leave` is asked: who makes it true counts this up.
+    const uint32_t seen = impl.calls.load(std::memory_order_acquire);
+    if (leave()) break;
+    const absl::Duration begin = MonotonicNow();
+    if (impl.StepShared(&work, leave) > 0) {
+      stepped += MonotonicNow() - begin;
+    } else {
+      Await(impl.calls, [seen](uint32_t calls) { return calls != seen; });
+    }
+  }
+  impl.helped += absl::ToInt64Nanoseconds(stepped);
+  impl.helpers.fetch_sub(1, std::memory_order_relaxed);
+  return stepped;
+}
+
+void VectorEnv::WakeHelpers() { impl_->CallHelpers(); }
+
+absl::Duration VectorEnv::TakeHelped() { return absl::Nanoseconds(impl_->helped.exchange(0)); }
 
 void VectorEnv::Observe(float* obs) const { std::copy(impl_->obs.begin(), impl_->obs.end(), obs); }
 

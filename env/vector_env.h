@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "env/env.h"
 #include "env/env_activity.h"
 #include "env/env_options.h"
@@ -14,8 +16,8 @@
 namespace skein {
 
 // E environments stepped in place, one after the other, with time limits and automatic reset. An episode of environment
-// i depends only on (seed, first_env + i, episode number, actions), not on which process steps it. Not thread-safe: one
-// per runner thread. No allocation after construction. No I/O.
+// i depends only on (seed, first_env + i, episode number, actions), not on which process or thread steps it. Not
+// thread-safe: one per runner thread; other threads may Help with a Step. No allocation after construction. No I/O.
 // An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, or if
 // anything but a reward is not finite (for that see Env::Step) or a first observation, global state or metric is beyond
 // its bound (base/number_bounds.h). failure() then says which one and why, and the
@@ -80,6 +82,15 @@ class VectorEnv {
   // action [E, A, D] or [E, A, 1]; continuous ones are clipped to the bounds here, NaN becomes the lower bound.
   // Environments whose episode ended are reset before this returns: Observe then shows the new episode.
   StepResult Step(const float* action);
+  // Step, from other threads: steps environments that its own thread has not come to yet, in this Step and those that
+  // follow, until `leave` says so, which is asked before each of them and after sleep. Sleeps where there is nothing to
+  // step until the next Step or WakeHelpers(). Results are the same. `activity`, which may be null, is told what this
+  // thread calls. Any number of threads; must have returned before this is destroyed. Allocates. Returns how long it
+  // has stepped.
+  absl::Duration Help(EnvActivity* activity, const std::function<bool()>& leave);
+  void WakeHelpers();
+  absl::Duration TakeHelped();  // The sum of what Help has returned since this was last asked.
+
   void Observe(float* obs) const;        // [E, A, O]
   void GlobalState(float* state) const;  // [E, G]
 

@@ -40,10 +40,11 @@ absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunC
   ActorMetrics metrics(&registry, 1);
   Outbox outbox;
   PolicyStore policies;
+  StepSharing sharing([&outbox] { outbox.Nudge(); });
   std::atomic<bool> stop{false};
   EnvRebuilds rebuilds(
       config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
-  auto runner = Runner::Make(config, &rebuilds, &outbox, &policies, &metrics, &stop);
+  auto runner = Runner::Make(config, &rebuilds, &outbox, &policies, &sharing, &metrics, &stop);
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);
   policies.Put(kEpoch, *policy);

@@ -171,7 +171,9 @@ absl::StatusOr<Json> ActorUnderTest::Measure(absl::Duration duration, const Shut
 
   const uint32_t blocks = config_.rollout().num_envs() / config_.rollout().envs_per_runner();
   const double seconds = absl::ToDoubleSeconds(received->elapsed);
-  const double runner_seconds = seconds * std::min(runners_, blocks);
+  // Those without a block help those that have one, if there is more than one environment in it.
+  const double runner_seconds =
+      seconds * (config_.rollout().envs_per_runner() > 1 ? runners_ : std::min(runners_, blocks));
   const double steps = static_cast<double>(received->env_steps);
   const v1::StageSeconds& stages = received->actor_seconds;
   const double busy = stages.env_step() + stages.inference() + stages.build();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
@@ -10,8 +9,8 @@
 
 namespace skein {
 
-// UavNavigate-v0 and UavCover-v0: `count` environments that are rows of one UavWorld, so one thread at a time uses all
-// of them. State saved: as UavLayout says. InvalidArgument: as CheckUavOptions. REQUIRES: count >= 1.
-absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeUavEnvs(UavTask task, int count, const UavOptions& options);
+// UavNavigate-v0 and UavCover-v0, each a UavWorld of its own. State saved: as UavLayout says. InvalidArgument: as
+// CheckUavOptions.
+absl::StatusOr<std::unique_ptr<Env>> MakeUavEnv(UavTask task, const UavOptions& options);
 
 }  // namespace skein

@@ -44,11 +44,11 @@ torch::Tensor AsTensor(const v1::Tensor& tensor, torch::Dtype dtype) {
   return torch::from_blob(const_cast<char*>(tensor.data().data()), shape, dtype).clone();
 }
 
-// One runner at work on a thread of its own, with policy 4 at hand.
+// Runners of one actor at work on threads of their own, with policy 4 at hand.
 class WorkingRunner {
  public:
   explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0,
-                         const v1::TransportConfig& transport = {})
+                         const v1::TransportConfig& transport = {}, int runners = 1)
       : metrics_(&registry_, 1),
         rebuilds_(
             2, [this] { return MakeRunnerEnv(config_); }, &metrics_) {
@@ -64,11 +64,14 @@ class WorkingRunner {
     outbox_.BeginLife("ada", 1);
     outbox_.BeginEpoch(1, 0);
     policies_.BeginEpoch(1);
-    runner_ = Runner::Make(config_, &rebuilds_, &outbox_, &policies_, &metrics_, &stop_).value();
-    thread_ = std::thread([this] { status_ = runner_->Run(); });
+    for (int i = 0; i < runners; ++i) {
+      runners_.push_back(Runner::Make(config_, &rebuilds_, &outbox_, &policies_, &sharing_, &metrics_, &stop_).value());
+    }
+    status_.resize(runners);
+    for (int i = 0; i < runners; ++i) threads_.emplace_back([this, i] { status_[i] = runners_[i]->Run(); });
   }
   ~WorkingRunner() {
-    if (thread_.joinable()) End().IgnoreError();
+    if (!threads_.empty()) End().IgnoreError();
   }
 
   void PutPolicy(uint64_t version = 4) { policies_.Put(1, Snapshot(version)); }
@@ -96,13 +99,16 @@ class WorkingRunner {
     stop_ = true;
     outbox_.Stop();
     policies_.Stop();
-    thread_.join();
-    return status_;
+    return Join();
   }
   // What Run returns by itself.
   absl::Status Join() {
-    thread_.join();
-    return status_;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    for (const absl::Status& status : status_) {
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
   BatchShape Shape(uint32_t steps) const {
     BatchShape shape;
@@ -118,6 +124,7 @@ class WorkingRunner {
 
   Outbox& outbox() { return outbox_; }
   ActorMetrics& metrics() { return metrics_; }
+  const Runner& runner(int i) const { return *runners_.at(i); }
   std::atomic<bool>& stop() { return stop_; }
 
  private:
@@ -129,11 +136,12 @@ class WorkingRunner {
   EnvRebuilds rebuilds_;
   Outbox outbox_;
   PolicyStore policies_;
+  StepSharing sharing_{[this] { outbox_.Nudge(); }};
   std::atomic<bool> stop_{false};
   uint64_t tickets_ = 0;
-  std::unique_ptr<Runner> runner_;
-  absl::Status status_;
-  std::thread thread_;
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<absl::Status> status_;
+  std::vector<std::thread> threads_;
 };
 
 TEST(Runner, WhatItMakesIsAdmitted) {
@@ -319,6 +327,26 @@ TEST(Runner, AMalformedTicketEndsIt) {
   expect([&](v1::Ticket* ticket) { set_state(ticket, v1::DATA_TYPE_FLOAT64, 168, '\xff'); }, "");  // All NaN.
 }
 
+TEST(Runner, WithoutATicketItHelpsThoseThatHaveOne) {
+  // Steps of Latency-v0 take 10 ms: the short ticket's runner is soon out of work.
+  WorkingRunner alone("Latency-v0"), two("Latency-v0", 0, {}, /*runners=*/2);
+  for (WorkingRunner* working : {&alone, &two}) working->PutPolicy();
+  const v1::Ticket brief = two.MakeTicket(0, 1), lengthy = two.MakeTicket(kE, 20);
+  two.outbox().AddTicket(1, brief);
+  two.outbox().AddTicket(1, lengthy);
+  EXPECT_EQ(two.outbox().NextToSend(1)->batch().ticket_id(), brief.id());
+  const v1::TrajectoryBatch batch = two.outbox().NextToSend(1)->batch();
+  ASSERT_EQ(batch.ticket_id(), lengthy.id());
+  EXPECT_EQ(AllTensors(batch), AllTensors(alone.Serve(lengthy)));
+
+  // A fragment begins by a call into each environment, and a step is another.
+  const auto entries = [&two](int i) { return two.runner(i).activity().Read().entries; };
+  EXPECT_EQ(entries(0) + entries(1), kE * (2 + 1 + 20));
+  EXPECT_GT(std::min(entries(0), entries(1)), kE * 2) << "nobody helped";
+  // What was done by two threads is work of both.
+  EXPECT_GE(batch.stage_seconds().env_step(), 20 * kE * 0.010);
+}
+
 TEST(Runner, StopsInTheMiddleOfAFragment) {
   WorkingRunner runner("CartPole-v1");
   runner.PutPolicy();
@@ -372,7 +400,7 @@ TEST(Runner, RefusesAnEnvironmentNobodyKnows) {
   config.mutable_env()->set_id("Nonesuch-v0");
   EnvRebuilds rebuilds(
       1, [&config] { return MakeRunnerEnv(config); }, nullptr);
-  EXPECT_FALSE(Runner::Make(config, &rebuilds, nullptr, nullptr, nullptr, nullptr).ok());
+  EXPECT_FALSE(Runner::Make(config, &rebuilds, nullptr, nullptr, nullptr, nullptr, nullptr).ok());
 }
 
 }  // namespace

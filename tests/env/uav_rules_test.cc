@@ -31,7 +31,7 @@ class Arena {
       : layout_(MakeUavLayout(task, options)) {
     options.uavs = static_cast<int>(uavs.size());
     layout_ = MakeUavLayout(task, options);
-    env_ = std::move(MakeUavEnvs(task, 1, options).value()[0]);
+    env_ = MakeUavEnv(task, options).value();
     std::vector<double> state(layout_.saved_size);
     state[1] = std::numeric_limits<float>::max();
     for (const auto& [i, j] : obstacles)
@@ -175,7 +175,7 @@ TEST(UavRules, TwoThatComeToANewCellShareIt) {
 
 TEST(UavRules, CoveringEndsWhenAllIsVisited) {
   const UavOptions options = {.uavs = 1, .obstacles = 1, .size = 2, .radius = 0.1, .speed = 1};
-  const std::unique_ptr<Env> env = std::move(MakeUavEnvs(kCover, 1, options).value()[0]);
+  const std::unique_ptr<Env> env = MakeUavEnv(kCover, options).value();
   std::vector<double> state(env->spec().state_size);
   state[2] = 8;  // The obstacle is in cell 3; the UAV starts in 0.
   state[3] = 1;
