@@ -10,7 +10,7 @@ StepSharing::Offer::Offer(StepSharing* sharing, VectorEnv* env)
     sharing_->offers_.push_back(this);
     sharing_->places_ += places_;
   }
-  if (places_ > 0) sharing_->on_offer_();
+  if (env->num_envs() > 1) sharing_->on_offer_();
 }
 
 StepSharing::Offer::~Offer() {
