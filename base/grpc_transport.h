@@ -21,11 +21,11 @@ inline constexpr int kMaxMessageBytes = 32 << 20;
 inline constexpr unsigned kProtocolMajor = 1;
 inline constexpr unsigned kProtocolMinor = 0;
 
-// What a server gives to those who call it. Beyond it: a larger message is RESOURCE_EXHAUSTED, whatever has come of it is dropped;
-// where memory for what is received runs short, idle connections are closed and reads wait, in the end the largest
-// calls are cancelled; connections beyond 32,000, or what files the system lets this process have, are closed at once.
-// A client has at most kMaxCallsPerConnection calls open, the next ones wait on its side. A connection that has not
-// said within 10 s what it wants, or has no call open for 5 minutes, is closed.
+// What a server gives to those who call it. Beyond it: a larger message is RESOURCE_EXHAUSTED, whatever has come of it
+// is dropped; where memory for what is received runs short, idle connections are closed and reads wait, in the end the
+// largest calls are cancelled; connections beyond 32,000, or what files the system lets this process have, are closed
+// at once. A client has at most kMaxCallsPerConnection calls open, the next ones wait on its side. A connection that
+// has not said within 10 s what it wants, or has no call open for 5 minutes, is closed.
 struct ServerLimits {
   int message_bytes = kMaxMessageBytes;
   size_t memory_bytes = size_t{8} << 30;
