@@ -169,11 +169,8 @@ absl::StatusOr<Json> ActorUnderTest::Measure(absl::Duration duration, const Shut
   const double own_cpu = OwnCpuSeconds() - own_before;
   const double actor_cpu = CpuSecondsOfOthers(threads_before, ThreadCpuSeconds(actor_->process().pid()), runners_);
 
-  const uint32_t blocks = config_.rollout().num_envs() / config_.rollout().envs_per_runner();
   const double seconds = absl::ToDoubleSeconds(received->elapsed);
-  // Those without a block help those that have one, if there is more than one environment in it.
-  const double runner_seconds =
-      seconds * (config_.rollout().envs_per_runner() > 1 ? runners_ : std::min(runners_, blocks));
+  const double runner_seconds = seconds * runners_;
   const double steps = static_cast<double>(received->env_steps);
   const v1::StageSeconds& stages = received->actor_seconds;
   const double busy = stages.env_step() + stages.inference() + stages.build();

@@ -139,9 +139,7 @@ absl::StatusOr<Json> TrainingUnderTest::Measure(absl::Duration duration, double 
 
 Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   const v1::RunConfig& config = plan_.config;
-  const uint32_t blocks = config.rollout().num_envs() / config.rollout().envs_per_runner();
-  // Those without a block help those that have one, if there is more than one environment in it.
-  const double runners = config.rollout().envs_per_runner() > 1 ? Runners(plan_) : std::min(Runners(plan_), blocks);
+  const double runners = Runners(plan_);
   const double steps = static_cast<double>(figures.env_steps);
   Json actors = figures.actor_seconds;
   double known = 0;
