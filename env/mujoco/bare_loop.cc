@@ -16,13 +16,14 @@ namespace {
 // What of an environment the limit has too.
 struct BareEnv {
   const EnvSpec& (*spec)();
-  const absl::StatusOr<SharedModel>& (*model)();
+  const absl::StatusOr<SharedModel>& (*stepped)();
+  const absl::StatusOr<SharedModel>& (*published)();
   int frame_skip;
   double position_noise;  // Starting positions: uniform within +- this.
   double velocity_noise;  // Starting velocities: normal with this deviation.
 };
 
-constexpr BareEnv kBareEnvs[] = {{HalfCheetahSpec, HalfCheetahModel, 5, 0.1, 0.1}};
+constexpr BareEnv kBareEnvs[] = {{HalfCheetahSpec, HalfCheetahModel, PublishedHalfCheetahModel, 5, 0.1, 0.1}};
 
 class ModelLoop final : public BareLoop {
  public:
@@ -77,10 +78,10 @@ class ModelLoop final : public BareLoop {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_id, uint64_t seed, uint64_t env_index,
-                                                         int max_episode_steps, uint64_t episodes) {
+                                                         int max_episode_steps, uint64_t episodes, Form form) {
   for (const BareEnv& env : kBareEnvs) {
     if (env.spec().id != env_id) continue;
-    const absl::StatusOr<SharedModel>& model = env.model();
+    const absl::StatusOr<SharedModel>& model = form == Form::kStepped ? env.stepped() : env.published();
     if (!model.ok()) return model.status();
     return std::make_unique<ModelLoop>(env, *model, seed, env_index, max_episode_steps, episodes);
   }

@@ -14,11 +14,15 @@ namespace skein {
 // Not thread-safe: one per thread.
 class BareLoop {
  public:
+  // Which form of a model: as the environment steps it, or as it was published. States are the same to the bit.
+  enum class Form { kStepped, kPublished };
+
   // `seed` and `env_index` key the starting states as in VectorEnv; after `episodes` of them it begins again with the
   // first, 0 = never. NotFound: no MuJoCo environment of this name.
   // Internal: MuJoCo refuses the model. REQUIRES: max_episode_steps >= 0; 0 = the environment's own limit.
   static absl::StatusOr<std::unique_ptr<BareLoop>> Make(const std::string& env_id, uint64_t seed, uint64_t env_index,
-                                                        int max_episode_steps, uint64_t episodes = 0);
+                                                        int max_episode_steps, uint64_t episodes = 0,
+                                                        Form form = Form::kStepped);
   virtual ~BareLoop() = default;
 
   // Takes `steps` env steps. The actions are rows of `actions` [rows, D] in turn.

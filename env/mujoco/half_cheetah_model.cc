@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/mujoco/half_cheetah_model.h"
 
+#include "absl/strings/substitute.h"
+
 namespace skein {
 namespace {
 
 constexpr double kTotalMass = 14;  // kg
 
 // Only attributes that MuJoCo 2.2 to 4.0 all read without complaint. All limbs are capsules of radius 4.6 cm in the
-// x-z plane, their masses in the proportion of their volumes. They touch the ground but not each other: only the
-// ground's conaffinity is set.
+// x-z plane, their masses in the proportion of their volumes. They touch the ground but not each other.
+// $0: contype of all, $1: conaffinity of the ground; $2: pairs that touch whatever these say.
 constexpr char kMjcf[] = R"(
 <mujoco model="half_cheetah">
   <compiler angle="radian" inertiafromgeom="true"/>
   <option timestep="0.01" gravity="0 0 -9.81"/>
 
   <default>
-    <geom type="capsule" condim="3" contype="1" conaffinity="0" friction="0.4 0.1 0.1" solref="0.02 1"
+    <geom type="capsule" condim="3" contype="$0" conaffinity="0" friction="0.4 0.1 0.1" solref="0.02 1"
           solimp="0 0.8 0.01"/>
     <default class="free">
       <joint axis="0 1 0" limited="false" armature="0" damping="0" stiffness="0" solreflimit="0.02 1"
@@ -24,11 +26,14 @@ constexpr char kMjcf[] = R"(
     <default class="leg">
       <joint type="hinge" axis="0 1 0" limited="true" armature="0.1" solreflimit="0.02 1" solimplimit="0 0.8 0.03"/>
     </default>
+    <default class="touch">
+      <pair condim="3" friction="0.4 0.4 0.1 0.1 0.1" solref="0.02 1" solimp="0 0.8 0.01"/>
+    </default>
     <motor ctrllimited="true" ctrlrange="-1 1"/>
   </default>
 
   <worldbody>
-    <geom name="ground" type="plane" size="40 40 40" conaffinity="1"/>
+    <geom name="ground" type="plane" size="40 40 40" conaffinity="$1"/>
 
     <body name="trunk" pos="0 0 0.7">
       <joint name="trunk_x" class="free" type="slide" axis="1 0 0"/>
@@ -65,6 +70,7 @@ constexpr char kMjcf[] = R"(
     </body>
   </worldbody>
 
+$2
   <actuator>
     <motor joint="back_hip" gear="120"/>
     <motor joint="back_knee" gear="90"/>
@@ -76,10 +82,33 @@ constexpr char kMjcf[] = R"(
 </mujoco>
 )";
 
+// Each limb with the ground, in the order in which a search finds them, with what the geoms have in common.
+constexpr char kPairs[] = R"(
+  <contact>
+    <pair class="touch" geom1="ground" geom2="spine"/>
+    <pair class="touch" geom1="ground" geom2="head"/>
+    <pair class="touch" geom1="ground" geom2="back_thigh"/>
+    <pair class="touch" geom1="ground" geom2="back_shin"/>
+    <pair class="touch" geom1="ground" geom2="back_foot"/>
+    <pair class="touch" geom1="ground" geom2="front_thigh"/>
+    <pair class="touch" geom1="ground" geom2="front_shin"/>
+    <pair class="touch" geom1="ground" geom2="front_foot"/>
+  </contact>
+)";
+
+absl::StatusOr<SharedModel> Compile(const std::string& mjcf) {
+  return CompileModel("HalfCheetah-v5", mjcf, kTotalMass);
+}
+
 }  // namespace
 
+const absl::StatusOr<SharedModel>& PublishedHalfCheetahModel() {
+  static const absl::StatusOr<SharedModel> model = Compile(absl::Substitute(kMjcf, 1, 1, ""));
+  return model;
+}
+
 const absl::StatusOr<SharedModel>& HalfCheetahModel() {
-  static const absl::StatusOr<SharedModel> model = CompileModel("HalfCheetah-v5", kMjcf, kTotalMass);
+  static const absl::StatusOr<SharedModel> model = Compile(absl::Substitute(kMjcf, 0, 0, kPairs));
   return model;
 }
 

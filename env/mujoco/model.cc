@@ -37,6 +37,19 @@ class VirtualFile {
   bool added_ = false;
 };
 
+// Where nothing touches but listed pairs, MuJoCo 2 need not look for anything else; MuJoCo 3 finds that out by itself.
+void SearchOnlyPairs(mjModel* model) {
+#if mjVERSION_HEADER < 300
+  if (model->npair == 0) return;
+  for (int geom = 0; geom < model->ngeom; ++geom) {
+    if (model->geom_contype[geom] != 0 || model->geom_conaffinity[geom] != 0) return;
+  }
+  model->opt.collision = mjCOL_PAIR;
+#else
+  static_cast<void>(model);
+#endif
+}
+
 }  // namespace
 
 absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::string& mjcf, double total_mass) {
@@ -54,6 +67,7 @@ absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::str
         absl::StrCat("MuJoCo ", MujocoLibraryVersion(), " does not accept the model of ", name, ": ", message));
   }
   if (message[0] != '\0') mju_user_warning(message);  // Our handler.
+  SearchOnlyPairs(model);
   // Not the attribute settotalmass, which MuJoCo 4 warns about; the arithmetic is the same to the bit.
   mj_setTotalmass(model, total_mass);
   const OwnedData data(mj_makeData(model));

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "base/philox.h"
 #include "tests/env/golden.h"
 
 namespace skein {
@@ -62,9 +64,9 @@ std::map<std::string, std::vector<double>> Describe(const mjModel& m) {
   return fields;
 }
 
-TEST(HalfCheetahModel, HasTheNumbersOfGymnasiumsModel) {
-  ASSERT_TRUE(HalfCheetahModel().ok()) << HalfCheetahModel().status();
-  const auto got = Describe(**HalfCheetahModel());
+TEST(PublishedHalfCheetahModel, HasTheNumbersOfGymnasiumsModel) {
+  ASSERT_TRUE(PublishedHalfCheetahModel().ok()) << PublishedHalfCheetahModel().status();
+  const auto got = Describe(**PublishedHalfCheetahModel());
   nlohmann::json golden = ReadGolden("half_cheetah_model.json");
   golden.erase("made_with");
   EXPECT_EQ(golden.size(), got.size());
@@ -73,6 +75,66 @@ TEST(HalfCheetahModel, HasTheNumbersOfGymnasiumsModel) {
     const std::vector<double> want = numbers;
     EXPECT_THAT(got.at(field), testing::Pointwise(testing::DoubleNear(1e-9), want)) << field;
   }
+}
+
+TEST(HalfCheetahModel, DiffersFromThePublishedOneInHowContactsAreFoundOnly) {
+  ASSERT_TRUE(HalfCheetahModel().ok()) << HalfCheetahModel().status();
+  auto got = Describe(**HalfCheetahModel());
+  for (auto& [field, numbers] : Describe(**PublishedHalfCheetahModel())) {
+    if (field == "npair") {
+      EXPECT_THAT(got.at(field), testing::ElementsAre(8));
+    } else if (field == "geom_contype" || field == "geom_conaffinity") {
+      EXPECT_THAT(got.at(field), testing::Each(0));
+    } else {
+      EXPECT_EQ(got.at(field), numbers) << field;
+    }
+  }
+}
+
+struct Simulation {
+  explicit Simulation(const SharedModel& shared) : model(shared), data(mj_makeData(shared.get())) {}
+  void Reset(const std::vector<double>& position) {
+    mj_resetData(model.get(), data.get());
+    for (int i = 0; i < model->nq; ++i) data->qpos[i] += position[i];
+    mj_forward(model.get(), data.get());
+  }
+  void Step(const std::vector<double>& control) {
+    std::copy(control.begin(), control.end(), data->ctrl);
+    mj_step(model.get(), data.get());
+  }
+  std::vector<double> State() const {
+    std::vector<double> state(data->qpos, data->qpos + model->nq);
+    state.insert(state.end(), data->qvel, data->qvel + model->nv);
+    state.insert(state.end(), data->qacc_warmstart, data->qacc_warmstart + model->nv);
+    return state;
+  }
+  const SharedModel model;
+  const OwnedData data;
+};
+
+TEST(HalfCheetahModel, MovesAsThePublishedOneToTheBit) {
+  Simulation listed(*HalfCheetahModel()), searched(*PublishedHalfCheetahModel());
+  RandomStream random(1, RandomPurpose::kAction, 0, 0);
+  int contacts = 0, most = 0;
+  for (int episode = 0; episode < 20; ++episode) {
+    std::vector<double> position(9), control(6);
+    for (double& x : position) x = random.Uniform(-1, 1);  // Some begin on their back.
+    listed.Reset(position);
+    searched.Reset(position);
+    for (int t = 0; t < 2000; ++t) {
+      if (t % 5 == 0) {
+        for (double& u : control) u = random.Uniform(-1, 1);
+      }
+      listed.Step(control);
+      searched.Step(control);
+      ASSERT_EQ(listed.State(), searched.State()) << "episode " << episode << ", step " << t;
+      ASSERT_EQ(listed.data->ncon, searched.data->ncon);
+      contacts += listed.data->ncon;
+      most = std::max(most, listed.data->ncon);
+    }
+  }
+  EXPECT_GT(contacts, 20000);
+  EXPECT_GT(most, 5);
 }
 
 TEST(HalfCheetahModel, IsCompiledOnceForAllThreads) {
