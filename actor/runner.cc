@@ -12,6 +12,7 @@
 #include "actor/rollout_builder.h"
 #include "base/bfloat16.h"
 #include "base/clock.h"
+#include "base/time_slice.h"
 #include "model/policy.h"
 
 namespace skein {
@@ -87,10 +88,11 @@ absl::Status Runner::Run() {
     const absl::Duration idle_from = MonotonicNow();
     absl::Duration helped;
     const std::optional<HeldTicket> held = TakeTicketOrHelp(&helped);
-    metrics_->AddStage(ActorMetrics::Stage::kWait, MonotonicNow() - idle_from - helped);
+    const absl::Duration idle = MonotonicNow() - idle_from - helped;
+    metrics_->AddStage(ActorMetrics::Stage::kWait, idle);
     if (!held) return absl::OkStatus();
     try {
-      if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
+      if (absl::Status s = ServeUntilDone(*held, idle); !s.ok()) return s;
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
     }
@@ -112,10 +114,10 @@ void Runner::Observe(float* obs) const {
   RoundToBfloat16(obs, static_cast<size_t>(env_->num_envs()) * spec.num_agents * spec.obs_size);
 }
 
-absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
+absl::Status Runner::ServeUntilDone(const HeldTicket& held, absl::Duration idle) {
   Backoff pause(kShortestPause, kLongestPause);
   while (true) {
-    const auto done = Serve(held);
+    const auto done = Serve(held, idle);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
     auto env = rebuilds_->Rebuild(env_->failure(), pause.Next());
@@ -126,7 +128,7 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   }
 }
 
-absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
+absl::StatusOr<bool> Runner::Serve(const HeldTicket& held, absl::Duration idle) {
   const v1::Ticket& ticket = held.ticket;
   if (absl::Status s = CheckTicket(ticket, *env_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;
@@ -146,6 +148,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   }
   if (!env_->failure().ok()) return false;
 
+  const LongTimeSlice slice;
   const EnvSpec& spec = env_->spec();
   const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
   RolloutBuilder builder(spec);
@@ -191,7 +194,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (!env_->failure().ok()) return false;
 
   v1::StageSeconds seconds;
-  seconds.set_wait(absl::ToDoubleSeconds(wait));
+  seconds.set_wait(absl::ToDoubleSeconds(idle + wait));
   seconds.set_build(absl::ToDoubleSeconds(build));
   seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));

@@ -44,10 +44,10 @@ class Runner {
   // Blocks for a ticket, and steps environments of runners that let it meanwhile: `helped` counts up for how long.
   // Those runners book that time as theirs. nullopt: the outbox was stopped.
   std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
-  // As often as environments fail.
-  absl::Status ServeUntilDone(const HeldTicket& held);
+  // As often as environments fail. `idle` is how long the ticket was waited for.
+  absl::Status ServeUntilDone(const HeldTicket& held, absl::Duration idle);
   // False: an environment failed, and nothing has come of it.
-  absl::StatusOr<bool> Serve(const HeldTicket& held);
+  absl::StatusOr<bool> Serve(const HeldTicket& held, absl::Duration idle);
 
   // The environments' observations [E, A, O] as they travel: the policy is to see what the learner trains on.
   void Observe(float* obs) const;

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -57,14 +56,24 @@ bool IsIndex(double value, double bound) { return value >= 0 && value < bound &&
 // Of VectorEnv::Impl::next where no Step has been; larger than any E.
 constexpr uint32_t kNobody = 1u << 30;
 // How often a value is looked at before the thread sleeps: some tens of microseconds, about what waking one up takes.
-constexpr int kSpins = 50;
+constexpr int kSpins = 500;
+
+// Lets the core rest for a moment. Not the scheduler's yield: another thread that computes would keep the core for
+// long.
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
 
 // Returns once `done` holds of `value`. Whoever makes it hold must notify.
 template <typename Done>
 void Await(const std::atomic<uint32_t>& value, Done done) {
   for (int i = 0; i < kSpins; ++i) {
     if (done(value.load(std::memory_order_acquire))) return;
-    std::this_thread::yield();
+    Pause();
   }
   for (uint32_t now = value.load(std::memory_order_acquire); !done(now); now = value.load(std::memory_order_acquire)) {
     value.wait(now, std::memory_order_acquire);

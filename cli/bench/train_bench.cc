@@ -141,11 +141,6 @@ Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   const v1::RunConfig& config = plan_.config;
   const double runners = Runners(plan_);
   const double steps = static_cast<double>(figures.env_steps);
-  Json actors = figures.actor_seconds;
-  double known = 0;
-  for (const auto& item : actors.items()) known += item.value().get<double>();
-  actors["ticket_wait"] = std::max(0.0, runners * figures.seconds - known);
-
   Json row = {{kRate, steps / figures.seconds},
               {"agent_steps_per_second", static_cast<double>(figures.samples) / figures.seconds},
               {"iterations", figures.iterations},
@@ -155,9 +150,9 @@ Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   if (figures.learner_seconds.contains("update_cpu")) {
     row["update_cpu_seconds_per_env_step"] = figures.learner_seconds["update_cpu"].get<double>() / steps;
   }
-  row["seconds_per_env_step"] = {{"actors", DividedBy(actors, steps)},
+  row["seconds_per_env_step"] = {{"actors", DividedBy(figures.actor_seconds, steps)},
                                  {"learner", DividedBy(figures.learner_seconds, steps)}};
-  row["share_of_iteration"] = {{"actors", DividedBy(actors, runners * figures.seconds)},
+  row["share_of_iteration"] = {{"actors", DividedBy(figures.actor_seconds, runners * figures.seconds)},
                                {"learner", DividedBy(figures.learner_seconds, figures.seconds)}};
   row["wire_serialisation_waiting_share"] =
       OverheadShare(figures, runners, config.sync().mode() != v1::SYNC_MODE_ON_POLICY);

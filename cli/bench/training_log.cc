@@ -58,11 +58,11 @@ absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text) {
 
 double OverheadShare(const TrainingFigures& figures, double runners, bool overlapped) {
   const Json& actors = figures.actor_seconds;
-  const double collecting =
-      (actors.value("env_step", 0.0) + actors.value("inference", 0.0) + actors.value("build", 0.0)) / runners;
-  const double updating = figures.learner_seconds.value("update", 0.0);
-  const double busy = overlapped ? std::max(collecting, updating) : collecting + updating;
-  return std::max(0.0, 1 - busy / figures.seconds);
+  const double collecting = actors.value("env_step", 0.0) + actors.value("inference", 0.0) + actors.value("build", 0.0);
+  const double updating = figures.learner_seconds.value("update", 0.0) / figures.seconds;
+  if (!overlapped) return std::max(0.0, 1 - collecting / runners / figures.seconds - updating);
+  const double waiting = actors.value("wait", 0.0);
+  return std::max(0.0, std::min(waiting / (collecting + waiting), 1 - updating));
 }
 
 }  // namespace skein

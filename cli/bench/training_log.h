@@ -30,7 +30,9 @@ absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text);
 
 // The part of an iteration in which neither the runners made data nor the learner trained: wire, serialisation, waiting
 // for both. Synchronous: what collecting (runners' time over their number) and updating leave of the wall time.
-// Overlapped: what the longer of the two leaves. Not below 0. `runners` are those that can work at once.
+// Overlapped: the part of their time that runners waited, as they say themselves, since what they collected between two
+// lines of the log is not what is trained on between them; or what updating leaves of the wall time, if that is less.
+// Not below 0. `runners` are those that can work at once.
 double OverheadShare(const TrainingFigures& figures, double runners, bool overlapped);
 
 }  // namespace skein

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "actor/runner_env.h"
 #include "base/config.h"
 #include "base/fault_hook.h"
@@ -345,6 +346,20 @@ TEST(Runner, WithoutATicketItHelpsThoseThatHaveOne) {
   EXPECT_GT(std::min(entries(0), entries(1)), kE * 2) << "nobody helped";
   // What was done by two threads is work of both.
   EXPECT_GE(batch.stage_seconds().env_step(), 20 * kE * 0.010);
+}
+
+TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
+  WorkingRunner working("CartPole-v1");
+  working.PutPolicy();
+  working.Serve(working.MakeTicket(0, 1));
+  absl::SleepFor(absl::Milliseconds(100));
+  v1::Ticket ticket = working.MakeTicket(0, 8);
+  ticket.set_policy_version(5);
+  working.outbox().AddTicket(1, ticket);
+  absl::SleepFor(absl::Milliseconds(100));
+  working.PutPolicy(5);
+  // More than either alone.
+  EXPECT_GT(working.outbox().NextToSend(1)->batch().stage_seconds().wait(), 0.15);
 }
 
 TEST(Runner, StopsInTheMiddleOfAFragment) {

@@ -47,11 +47,11 @@ TEST(OverheadShare, IsWhatCollectingAndUpdatingLeave) {
   figures.seconds = 10;
   figures.actor_seconds = {{"env_step", 8}, {"inference", 2}, {"build", 2}, {"wait", 1}};  // Two runners: 6 s each.
   figures.learner_seconds = {{"update", 3.5}};
-  EXPECT_NEAR(OverheadShare(figures, 2, false), 0.05, 1e-12);  // 1 - (6 + 3.5) / 10
-  EXPECT_NEAR(OverheadShare(figures, 2, true), 0.4, 1e-12);    // 1 - 6 / 10
-  figures.learner_seconds = {{"update", 9}};
-  EXPECT_NEAR(OverheadShare(figures, 2, true), 0.1, 1e-12);  // 1 - 9 / 10
-  EXPECT_EQ(OverheadShare(figures, 2, false), 0);            // Stages overlap: not below 0.
+  EXPECT_NEAR(OverheadShare(figures, 2, false), 0.05, 1e-12);     // 1 - (6 + 3.5) / 10
+  EXPECT_NEAR(OverheadShare(figures, 2, true), 1.0 / 13, 1e-12);  // Of 12 + 1 s.
+  figures.learner_seconds = {{"update", 9.5}};
+  EXPECT_NEAR(OverheadShare(figures, 2, true), 0.05, 1e-12);  // 1 - 9.5 / 10
+  EXPECT_EQ(OverheadShare(figures, 2, false), 0);             // Stages overlap: not below 0.
 }
 
 }  // namespace
