@@ -90,9 +90,10 @@ absl::Status Runner::Run() {
     const std::optional<HeldTicket> held = TakeTicketOrHelp(&helped);
     const absl::Duration idle = MonotonicNow() - idle_from - helped;
     metrics_->AddStage(ActorMetrics::Stage::kWait, idle);
+    idle_ += idle;
     if (!held) return absl::OkStatus();
     try {
-      if (absl::Status s = ServeUntilDone(*held, idle); !s.ok()) return s;
+      if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
     }
@@ -101,7 +102,9 @@ absl::Status Runner::Run() {
 
 std::optional<HeldTicket> Runner::TakeTicketOrHelp(absl::Duration* helped) {
   while (true) {
+    UseTimeSlice(TimeSlice::kShort);  // So as to begin at once when there is one.
     std::optional<HeldTicket> held = outbox_->TakeTicket([this] { return sharing_->wants_help(); });
+    UseTimeSlice(TimeSlice::kUsual);
     if (held || outbox_->stopped()) return held;
     *helped += sharing_->Help(&activity_, [this] { return outbox_->HasWork(); }).value_or(absl::ZeroDuration());
   }
@@ -114,10 +117,10 @@ void Runner::Observe(float* obs) const {
   RoundToBfloat16(obs, static_cast<size_t>(env_->num_envs()) * spec.num_agents * spec.obs_size);
 }
 
-absl::Status Runner::ServeUntilDone(const HeldTicket& held, absl::Duration idle) {
+absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   Backoff pause(kShortestPause, kLongestPause);
   while (true) {
-    const auto done = Serve(held, idle);
+    const auto done = Serve(held);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
     auto env = rebuilds_->Rebuild(env_->failure(), pause.Next());
@@ -128,7 +131,7 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held, absl::Duration idle)
   }
 }
 
-absl::StatusOr<bool> Runner::Serve(const HeldTicket& held, absl::Duration idle) {
+absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   const v1::Ticket& ticket = held.ticket;
   if (absl::Status s = CheckTicket(ticket, *env_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;
@@ -148,7 +151,6 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held, absl::Duration idle) 
   }
   if (!env_->failure().ok()) return false;
 
-  const LongTimeSlice slice;
   const EnvSpec& spec = env_->spec();
   const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
   RolloutBuilder builder(spec);
@@ -194,7 +196,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held, absl::Duration idle) 
   if (!env_->failure().ok()) return false;
 
   v1::StageSeconds seconds;
-  seconds.set_wait(absl::ToDoubleSeconds(idle + wait));
+  seconds.set_wait(absl::ToDoubleSeconds(std::exchange(idle_, absl::ZeroDuration()) + wait));
   seconds.set_build(absl::ToDoubleSeconds(build));
   seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));

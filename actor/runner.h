@@ -44,10 +44,10 @@ class Runner {
   // Blocks for a ticket, and steps environments of runners that let it meanwhile: `helped` counts up for how long.
   // Those runners book that time as theirs. nullopt: the outbox was stopped.
   std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
-  // As often as environments fail. `idle` is how long the ticket was waited for.
-  absl::Status ServeUntilDone(const HeldTicket& held, absl::Duration idle);
+  // As often as environments fail.
+  absl::Status ServeUntilDone(const HeldTicket& held);
   // False: an environment failed, and nothing has come of it.
-  absl::StatusOr<bool> Serve(const HeldTicket& held, absl::Duration idle);
+  absl::StatusOr<bool> Serve(const HeldTicket& held);
 
   // The environments' observations [E, A, O] as they travel: the policy is to see what the learner trains on.
   void Observe(float* obs) const;
@@ -57,6 +57,7 @@ class Runner {
   EnvRebuilds* const rebuilds_;
   EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;
+  absl::Duration idle_;  // What it waited for tickets since its last fragment.
   Outbox* const outbox_;
   PolicyStore* const policies_;
   StepSharing* const sharing_;

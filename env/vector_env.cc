@@ -55,26 +55,17 @@ bool IsIndex(double value, double bound) { return value >= 0 && value < bound &&
 
 // Of VectorEnv::Impl::next where no Step has been; larger than any E.
 constexpr uint32_t kNobody = 1u << 30;
-// How often a value is looked at before the thread sleeps: some tens of microseconds, about what waking one up takes.
-constexpr int kSpins = 500;
-
-// Lets the core rest for a moment. Not the scheduler's yield: another thread that computes would keep the core for
-// long.
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
+// For so long a value is looked at before the thread sleeps: about what waking one up takes. It does not yield: another
+// thread that computes would keep the core for milliseconds.
+constexpr absl::Duration kSpin = absl::Microseconds(20);
 
 // Returns once `done` holds of `value`. Whoever makes it hold must notify.
 template <typename Done>
 void Await(const std::atomic<uint32_t>& value, Done done) {
-  for (int i = 0; i < kSpins; ++i) {
+  const absl::Duration until = MonotonicNow() + kSpin;
+  do {
     if (done(value.load(std::memory_order_acquire))) return;
-    Pause();
-  }
+  } while (MonotonicNow() < until);
   for (uint32_t now = value.load(std::memory_order_acquire); !done(now); now = value.load(std::memory_order_acquire)) {
     value.wait(now, std::memory_order_acquire);
   }

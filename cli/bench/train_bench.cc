@@ -154,8 +154,7 @@ Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
                                  {"learner", DividedBy(figures.learner_seconds, steps)}};
   row["share_of_iteration"] = {{"actors", DividedBy(figures.actor_seconds, runners * figures.seconds)},
                                {"learner", DividedBy(figures.learner_seconds, figures.seconds)}};
-  row["wire_serialisation_waiting_share"] =
-      OverheadShare(figures, runners, config.sync().mode() != v1::SYNC_MODE_ON_POLICY);
+  row["wire_serialisation_waiting_share"] = OverheadShare(figures, runners, config.sync().mode());
   return row;
 }
 

@@ -56,13 +56,17 @@ absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text) {
   }
 }
 
-double OverheadShare(const TrainingFigures& figures, double runners, bool overlapped) {
+double OverheadShare(const TrainingFigures& figures, double runners, v1::SyncMode mode) {
   const Json& actors = figures.actor_seconds;
-  const double collecting = actors.value("env_step", 0.0) + actors.value("inference", 0.0) + actors.value("build", 0.0);
-  const double updating = figures.learner_seconds.value("update", 0.0) / figures.seconds;
-  if (!overlapped) return std::max(0.0, 1 - collecting / runners / figures.seconds - updating);
   const double waiting = actors.value("wait", 0.0);
-  return std::max(0.0, std::min(waiting / (collecting + waiting), 1 - updating));
+  double collecting = actors.value("env_step", 0.0) + actors.value("inference", 0.0) + actors.value("build", 0.0);
+  const double updating = figures.learner_seconds.value("update", 0.0) / figures.seconds;
+  if (mode == v1::SYNC_MODE_OVERLAPPED || mode == v1::SYNC_MODE_ASYNC) {
+    const double all = collecting + waiting;
+    return all > 0 ? std::max(0.0, std::min(waiting / all, 1 - updating)) : 0;
+  }
+  if (mode == v1::SYNC_MODE_ON_DEVICE) collecting += waiting;
+  return std::max(0.0, 1 - collecting / runners / figures.seconds - updating);
 }
 
 }  // namespace skein

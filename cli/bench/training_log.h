@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/bench/statistics.h"
+#include "skein/v1/config.pb.h"
 
 namespace skein {
 
@@ -29,10 +30,11 @@ inline constexpr int kMinIterations = 4;
 absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text);
 
 // The part of an iteration in which neither the runners made data nor the learner trained: wire, serialisation, waiting
-// for both. Synchronous: what collecting (runners' time over their number) and updating leave of the wall time.
-// Overlapped: the part of their time that runners waited, as they say themselves, since what they collected between two
-// lines of the log is not what is trained on between them; or what updating leaves of the wall time, if that is less.
-// Not below 0. `runners` are those that can work at once.
-double OverheadShare(const TrainingFigures& figures, double runners, bool overlapped);
+// for both. On-policy and on a device: what collecting (runners' time over their number) and updating leave of the wall
+// time; what a device has the host wait for is collecting. Overlapped and asynchronous: the part of their time that
+// runners waited, as they say themselves, since what they collected between two lines of the log is not what is trained
+// on between them; or what updating leaves of the wall time, if that is less. Not below 0. `runners` are those that can
+// work at once.
+double OverheadShare(const TrainingFigures& figures, double runners, v1::SyncMode mode);
 
 }  // namespace skein

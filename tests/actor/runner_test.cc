@@ -352,14 +352,14 @@ TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
   WorkingRunner working("CartPole-v1");
   working.PutPolicy();
   working.Serve(working.MakeTicket(0, 1));
-  absl::SleepFor(absl::Milliseconds(100));
+  absl::SleepFor(absl::Milliseconds(300));
   v1::Ticket ticket = working.MakeTicket(0, 8);
   ticket.set_policy_version(5);
   working.outbox().AddTicket(1, ticket);
-  absl::SleepFor(absl::Milliseconds(100));
+  absl::SleepFor(absl::Milliseconds(300));
   working.PutPolicy(5);
   // More than either alone.
-  EXPECT_GT(working.outbox().NextToSend(1)->batch().stage_seconds().wait(), 0.15);
+  EXPECT_GT(working.outbox().NextToSend(1)->batch().stage_seconds().wait(), 0.35);
 }
 
 TEST(Runner, StopsInTheMiddleOfAFragment) {

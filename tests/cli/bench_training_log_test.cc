@@ -42,16 +42,32 @@ TEST(TrainingLog, RefusesWhatItCannotUse) {
   EXPECT_EQ(ReadTrainingLog("{}\n{}\n{}\n{}\n").status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(OverheadShare, IsWhatCollectingAndUpdatingLeave) {
+// Ten seconds of two runners.
+TrainingFigures TenSeconds(double update) {
   TrainingFigures figures;
   figures.seconds = 10;
-  figures.actor_seconds = {{"env_step", 8}, {"inference", 2}, {"build", 2}, {"wait", 1}};  // Two runners: 6 s each.
-  figures.learner_seconds = {{"update", 3.5}};
-  EXPECT_NEAR(OverheadShare(figures, 2, false), 0.05, 1e-12);     // 1 - (6 + 3.5) / 10
-  EXPECT_NEAR(OverheadShare(figures, 2, true), 1.0 / 13, 1e-12);  // Of 12 + 1 s.
-  figures.learner_seconds = {{"update", 9.5}};
-  EXPECT_NEAR(OverheadShare(figures, 2, true), 0.05, 1e-12);  // 1 - 9.5 / 10
-  EXPECT_EQ(OverheadShare(figures, 2, false), 0);             // Stages overlap: not below 0.
+  figures.actor_seconds = {{"env_step", 8}, {"inference", 2}, {"build", 2}, {"wait", 1}};
+  figures.learner_seconds = {{"update", update}};
+  return figures;
+}
+
+TEST(OverheadShare, OnPolicyIsWhatCollectingAndUpdatingLeave) {
+  EXPECT_NEAR(OverheadShare(TenSeconds(3.5), 2, v1::SYNC_MODE_ON_POLICY), 0.05, 1e-12);  // 1 - (12 / 2 + 3.5) / 10
+  EXPECT_EQ(OverheadShare(TenSeconds(9.5), 2, v1::SYNC_MODE_ON_POLICY), 0);              // Stages overlap: not below 0.
+}
+
+TEST(OverheadShare, OnADeviceWaitingForItIsCollecting) {
+  EXPECT_NEAR(OverheadShare(TenSeconds(3.25), 2, v1::SYNC_MODE_ON_DEVICE), 0.025, 1e-12);  // 1 - (13 / 2 + 3.25) / 10
+}
+
+TEST(OverheadShare, OverlappedIsWhatRunnersWaitedUnlessTheUpdateIsLonger) {
+  for (const v1::SyncMode mode : {v1::SYNC_MODE_OVERLAPPED, v1::SYNC_MODE_ASYNC}) {
+    EXPECT_NEAR(OverheadShare(TenSeconds(3.5), 2, mode), 1.0 / 13, 1e-12);  // Of 12 + 1 s.
+    EXPECT_NEAR(OverheadShare(TenSeconds(9.5), 2, mode), 0.05, 1e-12);      // 1 - 9.5 / 10
+  }
+  TrainingFigures nothing;
+  nothing.seconds = 1;
+  EXPECT_EQ(OverheadShare(nothing, 2, v1::SYNC_MODE_OVERLAPPED), 0);
 }
 
 }  // namespace

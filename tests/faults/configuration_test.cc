@@ -21,7 +21,7 @@ using testing::StartsWith;
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(SKEIN_SANITIZED)
 constexpr char kLimit[] = "";  // Sanitizers reserve terabytes of address space.
 #else
 constexpr char kLimit[] = "ulimit -v 524288; ";

@@ -10,7 +10,7 @@ namespace {
 thread_local size_t largest_allocation = 0;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(SKEIN_SANITIZED)
 void* operator new(size_t size) {
   largest_allocation = std::max(largest_allocation, size);
   if (void* memory = std::malloc(size)) return memory;
