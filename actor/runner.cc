@@ -12,7 +12,6 @@
 #include "actor/rollout_builder.h"
 #include "base/bfloat16.h"
 #include "base/clock.h"
-#include "base/time_slice.h"
 #include "model/policy.h"
 
 namespace skein {
@@ -102,9 +101,7 @@ absl::Status Runner::Run() {
 
 std::optional<HeldTicket> Runner::TakeTicketOrHelp(absl::Duration* helped) {
   while (true) {
-    UseTimeSlice(TimeSlice::kShort);  // So as to begin at once when there is one.
     std::optional<HeldTicket> held = outbox_->TakeTicket([this] { return sharing_->wants_help(); });
-    UseTimeSlice(TimeSlice::kUsual);
     if (held || outbox_->stopped()) return held;
     *helped += sharing_->Help(&activity_, [this] { return outbox_->HasWork(); }).value_or(absl::ZeroDuration());
   }

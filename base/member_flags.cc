@@ -5,14 +5,12 @@
 #include "base/fault_hook.h"
 #include "base/log.h"
 #include "base/shutdown.h"
-#include "base/time_slice.h"
 
 namespace skein {
 
 absl::StatusOr<absl::Duration> BeginMember(const char* program, const MemberFlags& flags) {
   if (flags.exit_with_parent) ExitWithParent();
   InitLog(program, flags.log_json);
-  UseTimeSlice(TimeSlice::kShort);  // Whoever computes asks for the usual one.
   if (absl::Status s = UseCredentials(flags.credentials); !s.ok()) return s;
   if (absl::Status s = InstallFaults(); !s.ok()) return s;
   absl::Duration timeout;

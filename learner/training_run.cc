@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/time_slice.h"
 #include "env/registry.h"
 #include "learner/fragment_shape.h"
 #include "learner/step_account.h"
@@ -142,7 +141,6 @@ absl::Status TrainingRun::MakeCollector() {
 }
 
 absl::Status TrainingRun::Run(LearnerService* service) {
-  UseTimeSlice(TimeSlice::kUsual);
   if (absl::Status s = Prepare(); !s.ok()) return s;
   absl::Status trained;
   if (on_device()) {
