@@ -17,14 +17,14 @@ set multiplot layout 2,3 title "HalfCheetah-v5 on AMD EPYC, 2 cores" font "DejaV
        margins 0.045,0.985,0.075,0.90 spacing 0.055,0.15
 
 set logscale x 2
-set xrange [0.9:16*2.2]
+set xrange [0.9:64*2.2]
 set xlabel "environments"
 set logscale y 2
-set yrange [0.8:16*1.3]
+set yrange [0.8:64*1.3]
 set title "Speed-up against one environment"
-plot [0.9:16*2.2] (x <= 16 ? x : NaN) with lines dt 2 lc rgb ideal title "ideal", \
-     x/(1+0.57082015*(x-1)+0*x*(x-1)) with lines lw 2 lc rgb law title "Amdahl, serial 57 %", \
-     x/(1+0.56769227*(x-1)+0.00037227951*x*(x-1)) with lines lw 2 dt 4 lc rgb other title "universal scalability law", \
+plot [0.9:64*2.2] (x <= 64 ? x : NaN) with lines dt 2 lc rgb ideal title "ideal", \
+     x/(1+0.61425222*(x-1)+0*x*(x-1)) with lines lw 2 lc rgb law title "Amdahl, serial 61 %", \
+     x/(1+0.59162454*(x-1)+0.0011084717*x*(x-1)) with lines lw 2 dt 4 lc rgb other title "universal scalability law", \
      data using "environments":"speed_up" with points pt 7 ps 1.4 lc rgb ours title "measured", \
      data using "environments":"speed_up":"speed_up_label" \
        with labels left offset 1,-0.2 font ",9" tc rgb "#444444" notitle
@@ -40,8 +40,9 @@ plot 60 with lines dt 3 lc rgb ideal title "60 %", \
        with labels left offset 1,0 font ",9" tc rgb "#444444" notitle
 
 unset logscale x
-set xrange [-0.6:10-0.4]
+set xrange [-0.6:16-0.4]
 set xlabel "runners x environments of each"
+set xtics rotate by -45
 set yrange [0:*]
 set title "Time per iteration in s, with standard deviation"
 plot data using 0:"seconds":xtic(1) with boxes lc rgb ours notitle, \
@@ -60,10 +61,10 @@ unset xlabel
 set label 1 "no NVIDIA driver (libnvidia-ml.so.1) on this machine" at graph 0.5,0.5 center textcolor rgb "#777777"
 plot -1 with lines notitle
 unset label 1
-set xtics nomirror textcolor rgb "#333333" 
+set xtics nomirror textcolor rgb "#333333" rotate by -45
 set xlabel "runners x environments of each"
 
-set yrange [0:131.075]
+set yrange [0:141.286]
 set key top left reverse Left
 set title "Env-steps/s in thousands"
 plot data using 0:(column("rate")/1000):xtic(1) with boxes lc rgb ours notitle, \
