@@ -21,8 +21,10 @@ constexpr double kUnserved = 10;
 constexpr absl::Duration kLeastPatience = absl::Seconds(5);
 constexpr absl::Duration kMostPatience = absl::Seconds(60);
 constexpr double kMostTimesBest = 100;
-// A passed-over actor is tried again after this many times what it needed last.
+// A passed-over actor is tried again after this many times what it needed last, and after the longest pause at the
+// latest: what made it slow, a link for example, may be over.
 constexpr double kTryAgain = 20;
+constexpr absl::Duration kLongestPause = absl::Seconds(30);
 
 }  // namespace
 
@@ -123,7 +125,8 @@ void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey,
     Actor& actor = entry.second;
     const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
     // Now and then a slow actor is given a ticket to see whether it still is.
-    const bool trial = actor.service > kSlow * best && now - actor.measured > kTryAgain * actor.service;
+    const absl::Duration pause = std::min(kTryAgain * actor.service, kLongestPause);
+    const bool trial = actor.service > kSlow * best && now - actor.measured > pause;
     while (actor.Idle(now)) {
       const Block* latest = nullptr;
       absl::Duration longest = trial ? absl::ZeroDuration() : std::max(service, kWorthwhile);
