@@ -10,8 +10,8 @@ A build is `system`, a version that scripts/fetch_mujoco.sh knows, or a folder w
 build/mujoco-<build> with the environments and nothing else. The builds are measured in turn, round by round, so that
 what else happens on the machine meets all of them; the table has the medians over the rounds and, as a ratio, the
 median of the rounds' ratios to the first line, and a digest of the states of 40,000 random steps. Each build steps the
-model as it was published, and as we step it, with its contacts listed. Run in the
-repository root on a machine that is otherwise idle.
+model as it was published, and as we step it, with its contacts listed. Run in the repository root on a machine that is
+otherwise idle.
 """
 
 import argparse

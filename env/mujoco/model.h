@@ -21,8 +21,9 @@ struct DeleteMjData {
 using OwnedData = std::unique_ptr<mjData, DeleteMjData>;
 
 // Compiles MJCF text and scales all masses and inertias to `total_mass` kg; `name` is for messages. Thread-safe. Also
-// installs our warning and error handlers; a warning about the text is counted as any other.
-// Internal: MuJoCo refuses the text. REQUIRES: !mjcf.empty(), total_mass > 0.
+// installs our warning and error handlers; a warning about the text is counted as any other. Where no geom can touch
+// but by a listed pair, only pairs are looked at when the model is stepped. Internal: MuJoCo refuses the text.
+// REQUIRES: !mjcf.empty(), total_mass > 0.
 absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::string& mjcf, double total_mass);
 
 // True once MuJoCo has found numbers in `data` that are not finite or beyond 1e10. It then puts the simulation back
