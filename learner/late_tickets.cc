@@ -24,7 +24,7 @@ constexpr double kMostTimesBest = 100;
 // A passed-over actor is tried again after this many times what it needed last, and after the longest pause at the
 // latest: what made it slow, a link for example, may be over.
 constexpr double kTryAgain = 20;
-constexpr absl::Duration kLongestPause = absl::Seconds(30);
+constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
 }  // namespace
 
@@ -47,7 +47,9 @@ void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, std::option
     // Of what it holds beyond its runners, a ticket waits for its turn.
     const double waiting = std::max(1.0, static_cast<double>(a.held.size()) / a.runners);
     const absl::Duration took = (*now - held->second) / waiting;
-    a.service = a.service == absl::ZeroDuration() ? took : a.service + kNewest * (took - a.service);
+    // An average of the time when it was slow says nothing of an actor that has just been tried and is not.
+    const bool news = a.service == absl::ZeroDuration() || (took < a.service && TrialIsDue(a, held->second));
+    a.service = news ? took : a.service + kNewest * (took - a.service);
     a.measured = *now;
   }
   with_it.erase(held);
@@ -60,6 +62,12 @@ absl::Duration TicketOffice::BestService() const {
     if (best == absl::ZeroDuration() || actor.service < best) best = actor.service;
   }
   return best;
+}
+
+// Whether an actor that is slow, as far as is known, has not been asked for so long that it may be no more.
+bool TicketOffice::TrialIsDue(const Actor& actor, absl::Duration now) const {
+  return now - actor.measured > std::min(kTryAgain * actor.service, kLongestPause) &&
+         actor.service > kSlow * BestService();
 }
 
 // Whether the others would be done with all that is open before `actor` with this ticket and what follows from it.
@@ -125,8 +133,7 @@ void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey,
     Actor& actor = entry.second;
     const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
     // Now and then a slow actor is given a ticket to see whether it still is.
-    const absl::Duration pause = std::min(kTryAgain * actor.service, kLongestPause);
-    const bool trial = actor.service > kSlow * best && now - actor.measured > pause;
+    const bool trial = TrialIsDue(actor, now);
     while (actor.Idle(now)) {
       const Block* latest = nullptr;
       absl::Duration longest = trial ? absl::ZeroDuration() : std::max(service, kWorthwhile);

@@ -150,6 +150,7 @@ class TicketOffice {
   // What has not been served for long is granted to others, and its holders get less.
   void TakeBackUnserved(absl::Duration now);
   absl::Duration BestService() const;
+  bool TrialIsDue(const Actor& actor, absl::Duration now) const;
   bool TooSlow(const Actor& actor, const Block& block, absl::Duration now) const;
   absl::Duration ExpectedRemaining(const Block& block, absl::Duration now) const;
   void GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
