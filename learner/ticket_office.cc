@@ -177,6 +177,7 @@ v1::Ticket TicketOffice::Give(uint32_t b, ActorEntry* actor, absl::Duration now)
   Block& block = blocks_[b];
   block.holders.push_back(actor->first);
   actor->second.held[block.ticket_id] = now;
+  actor->second.last_grant = ++grants_;
   v1::Ticket ticket;
   ticket.set_id(block.ticket_id);
   ticket.set_policy_version(versions_.empty() ? 0 : versions_[Next(b).iteration]);
@@ -193,6 +194,12 @@ std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant(absl::Duration 
   GrantOpen(now, &grants);
   if (!versions_.empty()) GrantLate(now, &grants);
   return grants;
+}
+
+bool TicketOffice::Actor::GoesBefore(const Actor& other) const {
+  // held / runners, compared without division.
+  const size_t mine = held.size() * other.runners, others = other.held.size() * runners;
+  return mine != others ? mine < others : last_grant < other.last_grant;
 }
 
 void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
@@ -218,11 +225,7 @@ void TicketOffice::GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey,
       const Actor& actor = entry.second;
       if (actor.overdue.count(blocks_[b].ticket_id) > 0) continue;  // It has it.
       const bool may = actor.Idle(now) || (actor.held.size() < actor.Credits(now) && left > runners);
-      // held / runners, compared without division.
-      if (!may ||
-          (best != nullptr && actor.held.size() * best->second.runners >= best->second.held.size() * actor.runners)) {
-        continue;
-      }
+      if (!may || (best != nullptr && !actor.GoesBefore(best->second))) continue;
       if (!TooSlow(actor, blocks_[b], now)) best = &entry;
     }
     if (best == nullptr) continue;

@@ -77,10 +77,11 @@ class TicketOffice {
   // Its tickets can be granted again at once (and redeemed by it still, if it comes back first).
   void RemoveActor(const ActorKey& actor);
 
-  // Tickets to send now, those of the front first, each to the actor that holds the fewest per runner. An actor gets
-  // more than it can work on at once only while every runner can still have one, be it of the iteration behind, so that
-  // nobody sits on the last tickets. An actor that is known to be so slow that it would hold up what is open gets none
-  // while others can do the work.
+  // Tickets to send now, those of the front first, each to the actor that holds the fewest per runner, of several to
+  // whom one has not been granted for longest: all have their turn where there are more actors than tickets. An actor
+  // gets more than it can work on at once only while every runner can still have one, be it of the iteration behind, so
+  // that nobody sits on the last tickets. An actor that is known to be so slow that it would hold up what is open gets
+  // none while others can do the work.
   std::vector<std::pair<ActorKey, v1::Ticket>> Grant(absl::Duration now);
 
   // Run-wide index of a block's first environment.
@@ -129,12 +130,14 @@ class TicketOffice {
     std::map<uint64_t, absl::Duration> held;
     std::map<uint64_t, absl::Duration> overdue;  // and those that nobody waits for any more, the newest so many.
     ActorStanding standing;
+    uint64_t last_grant = 0;  // Of all grants, its last was this one.
     absl::Duration service;   // What a ticket takes one of its runners, averaged; 0 = unknown.
     absl::Duration measured;  // When `service` last changed.
     // It can work on, or hold, so many.
     uint32_t Runners(absl::Duration now) const { return std::min(runners, standing.Most(now)); }
     uint32_t Credits(absl::Duration now) const { return std::min(credits, standing.Most(now)); }
     bool Idle(absl::Duration now) const { return held.size() < Runners(now); }
+    bool GoesBefore(const Actor& other) const;
   };
   using ActorEntry = std::pair<const ActorKey, Actor>;
 
@@ -168,6 +171,7 @@ class TicketOffice {
   std::map<uint64_t, uint32_t> block_of_ticket_;  // Open tickets only.
   std::map<ActorKey, Actor> actors_;
   AbsentStandings absent_;
+  uint64_t grants_ = 0;
 };
 
 }  // namespace skein

@@ -78,6 +78,23 @@ TEST(TicketOffice, SharesTicketsByRunners) {
   EXPECT_THAT(CountByActor(scarce.Grant(kNow)), ElementsAre(Pair("ada", 1), Pair("bob", 2)));
 }
 
+TEST(TicketOffice, WhereThereAreMoreActorsThanTicketsAllHaveTheirTurn) {
+  TicketOffice office(2, 1, 1, 1);
+  std::map<std::string, int> served;
+  for (int iteration = 1; iteration <= 6; ++iteration) {
+    if (iteration <= 3) office.AddActor({"actor-" + std::to_string(iteration), 1}, 2, 1);
+    office.OpenIteration(iteration);
+    for (Grants grants = office.Grant(kNow); !grants.empty(); grants = office.Grant(kNow)) {
+      for (const auto& [actor, count] : CountByActor(grants)) served[actor] += count;
+      ServeAll(&office, grants);
+    }
+    ASSERT_TRUE(office.complete());
+    office.EndIteration();
+  }
+  // 1 and 1, 2 and 1, 3 and 2, 1 and 3, 2 and 1, 3 and 2.
+  EXPECT_THAT(served, ElementsAre(Pair("actor-1", 5), Pair("actor-2", 4), Pair("actor-3", 3)));
+}
+
 TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
   // Two actors of one runner and two credits each. Ten tickets: 2 at work leave 8; prefetching goes on while more than
   // 2 are ungranted, up to 2 for each actor: 4 granted, 6 left.

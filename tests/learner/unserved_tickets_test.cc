@@ -125,9 +125,9 @@ TEST(UnservedTickets, ASlowActorIsGivenTimeOnceItIsKnown) {
   EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(20)));
   office.OpenTickets(2);
   ASSERT_THAT(office.Grant(absl::Seconds(20)), SizeIs(2));
-  ServeAt(&office, kAda, 3, 21);
+  ServeAt(&office, kAda, 4, 21);
   EXPECT_THAT(office.Grant(absl::Seconds(79)), IsEmpty());  // Bob's is his for a minute.
-  ServeAt(&office, kBob, 4, 79);
+  ServeAt(&office, kBob, 3, 79);
 }
 
 TEST(UnservedTickets, AreRememberedWhenTheActorConnectsAgain) {
