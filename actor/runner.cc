@@ -2,6 +2,7 @@
 #include "actor/runner.h"
 
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -22,6 +23,10 @@ constexpr absl::Duration kShortestPause = absl::Milliseconds(100), kLongestPause
 
 // Steps shorter than this are not worth the few microseconds that it takes two threads to share one.
 constexpr absl::Duration kWorthSharing = absl::Microseconds(50);
+
+// Where a learner computes beside its actors, all of them wait for its update in the end, so it goes first, and
+// whatever moves messages does too. 3:1 on a core that both want.
+constexpr int kNicer = 5;
 
 // Adds up wall time stage by stage: each Lap() books the time since the last one.
 class StopWatch {
@@ -83,6 +88,7 @@ void Runner::Use(std::unique_ptr<VectorEnv> env) {
 
 absl::Status Runner::Run() {
   at::set_num_threads(1);
+  static_cast<void>(nice(kNicer));  // Of this thread only, as Linux has it; more of it is always allowed.
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
     absl::Duration helped;
