@@ -64,7 +64,7 @@ absl::Duration TicketOffice::BestService() const {
   return best;
 }
 
-// Whether an actor that is slow, as far as is known, has not been asked for so long that it may be no more.
+// Whether an actor that was slow has not answered for so long that it may not be slow any more.
 bool TicketOffice::TrialIsDue(const Actor& actor, absl::Duration now) const {
   return now - actor.measured > std::min(kTryAgain * actor.service, kLongestPause) &&
          actor.service > kSlow * BestService();
@@ -126,28 +126,36 @@ absl::Duration TicketOffice::ExpectedRemaining(const Block& block, absl::Duratio
   return elapsed > kLate * waiting * usual ? elapsed : absl::ZeroDuration();
 }
 
+bool TicketOffice::GrantSecond(absl::Duration worth, ActorEntry* entry, absl::Duration now,
+                               std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
+  const Block* latest = nullptr;
+  absl::Duration longest = worth;
+  for (const Block& block : blocks_) {
+    if (block.ticket_id == 0 || block.holders.size() != 1 || block.holders[0] == entry->first) continue;
+    if (entry->second.overdue.count(block.ticket_id) > 0) continue;
+    const absl::Duration remaining = ExpectedRemaining(block, now);
+    if (remaining <= longest) continue;
+    longest = remaining;
+    latest = &block;
+  }
+  if (latest == nullptr) return false;
+  grants->emplace_back(entry->first, Give(static_cast<uint32_t>(latest - blocks_.data()), entry, now));
+  return true;
+}
+
 void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
   const absl::Duration best = BestService();
   if (best == absl::ZeroDuration()) return;
   for (auto& entry : actors_) {
-    Actor& actor = entry.second;
+    const Actor& actor = entry.second;
     const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
-    // Now and then a slow actor is given a ticket to see whether it still is.
-    const bool trial = TrialIsDue(actor, now);
-    while (actor.Idle(now)) {
-      const Block* latest = nullptr;
-      absl::Duration longest = trial ? absl::ZeroDuration() : std::max(service, kWorthwhile);
-      for (const Block& block : blocks_) {
-        if (block.ticket_id == 0 || block.holders.size() != 1 || block.holders[0] == entry.first) continue;
-        if (actor.overdue.count(block.ticket_id) > 0) continue;
-        const absl::Duration remaining = ExpectedRemaining(block, now);
-        if (remaining <= longest) continue;
-        longest = remaining;
-        latest = &block;
-      }
-      if (latest == nullptr) break;
-      grants->emplace_back(entry.first, Give(static_cast<uint32_t>(latest - blocks_.data()), &entry, now));
-      if (trial) break;
+    while (actor.Idle(now) && GrantSecond(std::max(service, kWorthwhile), &entry, now, grants)) continue;
+  }
+  // Now and then a slow actor is given a ticket to see whether it still is: one that nobody else would take over now.
+  for (auto& entry : actors_) {
+    const Actor& actor = entry.second;
+    if (actor.held.empty() && actor.Idle(now) && TrialIsDue(actor, now)) {
+      GrantSecond(absl::ZeroDuration(), &entry, now, grants);
     }
   }
 }

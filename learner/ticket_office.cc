@@ -144,6 +144,7 @@ void TicketOffice::AddActor(const ActorKey& actor, uint32_t credits, uint32_t ru
   added.runners = std::clamp(runners, 1u, kMostRunners);
   added.credits = std::clamp(credits, 1u, 2 * added.runners);
   added.standing = absent_.Take(actor);
+  added.last_grant = ++grants_;  // After those who are here: nobody gains by connecting again.
 }
 
 bool TicketOffice::LetGo(const ActorKey& actor, Block* block) {

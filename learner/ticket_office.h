@@ -77,11 +77,11 @@ class TicketOffice {
   // Its tickets can be granted again at once (and redeemed by it still, if it comes back first).
   void RemoveActor(const ActorKey& actor);
 
-  // Tickets to send now, those of the front first, each to the actor that holds the fewest per runner, of several to
-  // whom one has not been granted for longest: all have their turn where there are more actors than tickets. An actor
-  // gets more than it can work on at once only while every runner can still have one, be it of the iteration behind, so
-  // that nobody sits on the last tickets. An actor that is known to be so slow that it would hold up what is open gets
-  // none while others can do the work.
+  // Tickets to send now, those of the front first, each to the actor that holds the fewest per runner; of equals, to
+  // the one whose last grant is the oldest: all have their turn where there are more actors than tickets. An actor gets
+  // more than it can work on at once only while every runner can still have one, be it of the iteration behind, so that
+  // nobody sits on the last tickets. An actor that is known to be so slow that it would hold up what is open gets none
+  // while others can do the work.
   std::vector<std::pair<ActorKey, v1::Ticket>> Grant(absl::Duration now);
 
   // Run-wide index of a block's first environment.
@@ -130,7 +130,7 @@ class TicketOffice {
     std::map<uint64_t, absl::Duration> held;
     std::map<uint64_t, absl::Duration> overdue;  // and those that nobody waits for any more, the newest so many.
     ActorStanding standing;
-    uint64_t last_grant = 0;  // Of all grants, its last was this one.
+    uint64_t last_grant = 0;  // Of all grants and arrivals, its last was this one.
     absl::Duration service;   // What a ticket takes one of its runners, averaged; 0 = unknown.
     absl::Duration measured;  // When `service` last changed.
     // It can work on, or hold, so many.
@@ -157,6 +157,10 @@ class TicketOffice {
   bool TooSlow(const Actor& actor, const Block& block, absl::Duration now) const;
   absl::Duration ExpectedRemaining(const Block& block, absl::Duration now) const;
   void GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
+  // To `entry`, of the tickets that one other holds, the one that will take its holder longest and longer than `worth`;
+  // false: there is none.
+  bool GrantSecond(absl::Duration worth, ActorEntry* entry, absl::Duration now,
+                   std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   void GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   v1::Ticket Give(uint32_t block, ActorEntry* actor, absl::Duration now);
 

@@ -91,8 +91,24 @@ TEST(TicketOffice, WhereThereAreMoreActorsThanTicketsAllHaveTheirTurn) {
     ASSERT_TRUE(office.complete());
     office.EndIteration();
   }
-  // 1 and 1, 2 and 1, 3 and 2, 1 and 3, 2 and 1, 3 and 2.
-  EXPECT_THAT(served, ElementsAre(Pair("actor-1", 5), Pair("actor-2", 4), Pair("actor-3", 3)));
+  // 1 and 1, 1 and 2, 1 and 2, 3 and 1, 2 and 3, 1 and 2: who joins comes after those who are there.
+  EXPECT_THAT(served, ElementsAre(Pair("actor-1", 6), Pair("actor-2", 4), Pair("actor-3", 2)));
+}
+
+TEST(TicketOffice, NobodyGetsMoreByConnectingAgain) {
+  TicketOffice office(1, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  std::map<std::string, int> served;
+  for (int iteration = 1; iteration <= 10; ++iteration) {
+    office.AddActor(kAda, 1, 1);
+    office.OpenIteration(iteration);
+    const Grants grants = office.Grant(kNow);
+    for (const auto& [actor, count] : CountByActor(grants)) served[actor] += count;
+    ServeAll(&office, grants);
+    office.EndIteration();
+  }
+  EXPECT_THAT(served, ElementsAre(Pair("bob", 10)));
 }
 
 TEST(TicketOffice, PrefetchesOnlyWhileEveryRunnerCanStillHaveOne) {
