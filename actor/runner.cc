@@ -2,7 +2,6 @@
 #include "actor/runner.h"
 
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "actor/rollout_builder.h"
 #include "base/bfloat16.h"
 #include "base/clock.h"
+#include "base/give_way.h"
 #include "model/policy.h"
 
 namespace skein {
@@ -23,10 +23,6 @@ constexpr absl::Duration kShortestPause = absl::Milliseconds(100), kLongestPause
 
 // Steps shorter than this are not worth the few microseconds that it takes two threads to share one.
 constexpr absl::Duration kWorthSharing = absl::Microseconds(50);
-
-// Where a learner computes beside its actors, all of them wait for its update in the end, so it goes first, and
-// whatever moves messages does too. 3:1 on a core that both want.
-constexpr int kNicer = 5;
 
 // Adds up wall time stage by stage: each Lap() books the time since the last one.
 class StopWatch {
@@ -88,7 +84,7 @@ void Runner::Use(std::unique_ptr<VectorEnv> env) {
 
 absl::Status Runner::Run() {
   at::set_num_threads(1);
-  static_cast<void>(nice(kNicer));  // Of this thread only, as Linux has it; more of it is always allowed.
+  GiveWay();
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
     absl::Duration helped;

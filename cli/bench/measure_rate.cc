@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/give_way.h"
 
 namespace skein {
 namespace {
@@ -33,6 +34,7 @@ double MeasureRate(const std::vector<Job>& jobs, absl::Duration duration) {
   std::atomic<size_t> ready{0};
   for (size_t i = 0; i < jobs.size(); ++i) {
     threads.emplace_back([&, i] {
+      GiveWay();  // As runners do, so that a neighbour favours neither them nor their limit.
       ++ready;
       while (ready < jobs.size()) std::this_thread::yield();
       rates[i] = RateOf(jobs[i], duration);
