@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "learner/algorithm/policy_terms.h"
 #include "model/dense_kernels.h"
@@ -26,22 +27,32 @@ bool FusedGradient::Supports(const ActorCritic& network) {
          std::all_of(hidden.begin(), hidden.end(), [](int64_t width) { return width <= kMaxWidth; });
 }
 
-FusedGradient::FusedGradient(const ActorCritic& network)
+FusedGradient::FusedGradient(const ActorCritic& network, int threads) : FusedGradient(network, Gradients::kOfNetwork) {
+  for (int i = 1; i < threads; ++i) {
+    others_.push_back(std::unique_ptr<FusedGradient>(new FusedGradient(network, Gradients::kOwn)));
+  }
+  if (!others_.empty()) team_ = std::make_unique<ThreadTeam>(static_cast<int>(others_.size()));
+}
+
+FusedGradient::FusedGradient(const ActorCritic& network, Gradients gradients)
     : activation_(network.options().activation), obs_(network.options().obs_size) {
   if (network.options().critic_input_size > 0 && !network.options().shared_trunk) {
     critic_input_.emplace(network.options().critic_input_size);
   }
   const auto parameters = network.AllParameters();
+  for (const auto& [name, parameter] : parameters) {
+    gradients_.push_back(gradients == Gradients::kOwn ? torch::zeros_like(parameter.detach()) : parameter.grad());
+  }
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
     if (name == "log_std") {
       log_std_ = parameter.detach();
-      grad_log_std_ = parameter.grad();
+      grad_log_std_ = gradients_[i];
     } else if (absl::EndsWith(name, ".weight")) {  // Its bias follows.
       const torch::Tensor& bias = parameters[i + 1].second;
       const int64_t outputs = parameter.size(0), inputs = parameter.size(1);
       Layer layer{PackedLayer(parameter.data_ptr<float>(), bias.data_ptr<float>(), inputs, outputs),
-                  parameter.grad().data_ptr<float>(), bias.grad().data_ptr<float>()};
+                  gradients_[i].data_ptr<float>(), gradients_[i + 1].data_ptr<float>()};
       if (inputs != Padded(inputs)) {
         layer.padded_weight.resize(outputs * Padded(inputs));
         layer.padded_grad_weight.resize(outputs * Padded(inputs));
@@ -132,11 +143,49 @@ FusedGradient::Input FusedGradient::Features(const Rows& rows) {
   return {last.output.data(), Padded(last.packed.outputs()), last.delta.data(), false};
 }
 
+int FusedGradient::ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part) {
+  const int64_t blocks = std::max<int64_t>((size + kRows - 1) / kRows, 1);
+  const int64_t threads = 1 + static_cast<int64_t>(others_.size());
+  const int64_t rows = (blocks + threads - 1) / threads * kRows;  // Of each part but the last.
+  const int parts = static_cast<int>(std::max<int64_t>((size + rows - 1) / rows, 1));
+  const auto run = [&](int p) { part(p == 0 ? *this : *others_[p - 1], p, p * rows, std::min(rows, size - p * rows)); };
+  if (parts == 1) {
+    run(0);
+  } else {
+    team_->Run(parts, run);
+  }
+  return parts;
+}
+
 LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index, int64_t size,
                                   const v1::PpoConfig& config, int64_t minibatch_size) {
+  const double weight = 1.0 / static_cast<double>(minibatch_size > 0 ? minibatch_size : size);
+  std::vector<LossValues> losses(1 + others_.size());
+  const int parts = ForParts(size, [&](FusedGradient& worker, int p, int64_t first, int64_t rows) {
+    if (p > 0) {
+      for (const torch::Tensor& own : worker.gradients_) std::fill_n(own.data_ptr<float>(), own.numel(), 0.0f);
+    }
+    losses[p] = worker.ComputePart(samples, index + first, rows, config, weight);
+  });
+  for (int p = 1; p < parts; ++p) {
+    AddGradient(*others_[p - 1]);
+    losses[0] += losses[p];
+  }
+  return losses[0];
+}
+
+void FusedGradient::AddGradient(const FusedGradient& other) {
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    float* const sum = gradients_[i].data_ptr<float>();
+    const float* const more = other.gradients_[i].data_ptr<float>();
+    for (int64_t j = 0; j < gradients_[i].numel(); ++j) sum[j] += more[j];
+  }
+}
+
+LossValues FusedGradient::ComputePart(const Minibatch& samples, const int64_t* index, int64_t size,
+                                      const v1::PpoConfig& config, double weight) {
   Pack();
   const float* const obs = samples.obs.data_ptr<float>();
-  const double weight = 1.0 / static_cast<double>(minibatch_size > 0 ? minibatch_size : size);
   Layer &policy = policy_.back(), &value = value_.back();
   const int64_t actions = policy.packed.outputs(), stride = Padded(actions);
   LossValues loss;
@@ -174,28 +223,38 @@ LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index
 }
 
 torch::Tensor FusedGradient::Values(const torch::Tensor& input) {
-  return Output(input, critic_input_ ? *critic_input_ : obs_, value_).view({input.size(0)});
+  return Output(input, Head::kValue).view({input.size(0)});
 }
 
-torch::Tensor FusedGradient::PolicyHead(const torch::Tensor& obs) { return Output(obs, obs_, policy_); }
+torch::Tensor FusedGradient::PolicyHead(const torch::Tensor& obs) { return Output(obs, Head::kPolicy); }
 
-torch::Tensor FusedGradient::Output(const torch::Tensor& input, Rows& rows, Stack& stack) {
-  Pack();
+torch::Tensor FusedGradient::Output(const torch::Tensor& input, Head which) {
   const torch::Tensor in = input.contiguous();
+  const int64_t outputs = (which == Head::kPolicy ? policy_ : value_).back().packed.outputs();
+  torch::Tensor out = torch::empty({input.size(0), outputs});
+  const float* const from = in.data_ptr<float>();
+  float* const to = out.data_ptr<float>();
+  ForParts(input.size(0), [&](FusedGradient& worker, int, int64_t first, int64_t count) {
+    worker.OutputPart(from, first, count, which, to + first * outputs);
+  });
+  return out;
+}
+
+void FusedGradient::OutputPart(const float* input, int64_t first, int64_t count, Head which, float* out) {
+  Pack();
+  Stack& stack = which == Head::kPolicy ? policy_ : value_;
+  Rows& rows = which == Head::kValue && critic_input_ ? *critic_input_ : obs_;
   const Layer& head = stack.back();
   const int64_t outputs = head.packed.outputs(), stride = Padded(outputs);
-  torch::Tensor out = torch::empty({input.size(0), outputs});
-  float* to = out.data_ptr<float>();
-  for (int64_t first = 0; first < input.size(0); first += kRows) {
-    const int64_t count = std::min(kRows, input.size(0) - first);
-    rows.Copy(in.data_ptr<float>(), nullptr, first, count);
-    Forward(trunk_, trunk_.size(), rows.input(), count);
-    Forward(stack, stack.size() - 1, Features(rows), count);
-    for (int64_t i = 0; i < count; ++i, to += outputs) {
-      std::copy(head.output.data() + i * stride, head.output.data() + i * stride + outputs, to);
+  for (const int64_t end = first + count; first < end; first += kRows) {
+    const int64_t now = std::min(kRows, end - first);
+    rows.Copy(input, nullptr, first, now);
+    Forward(trunk_, trunk_.size(), rows.input(), now);
+    Forward(stack, stack.size() - 1, Features(rows), now);
+    for (int64_t i = 0; i < now; ++i, out += outputs) {
+      std::copy(head.output.data() + i * stride, head.output.data() + i * stride + outputs, out);
     }
   }
-  return out;
 }
 
 }  // namespace skein

@@ -4,10 +4,13 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "learner/algorithm/ppo_loss.h"
+#include "learner/algorithm/thread_team.h"
 #include "model/actor_critic.h"
 #include "model/aligned_floats.h"
 #include "model/packed_layer.h"
@@ -16,14 +19,17 @@ namespace skein {
 
 // The gradient of PpoLoss for small networks on the CPU, written out instead of recorded by autograd, with products of
 // our own: rows go through the networks a few at a time and stay in the cache.   Minibatch -> Compute -> parameters'
-// grad() Equal to autograd up to rounding. Uses the calling thread only. Not thread-safe.
+// grad() Equal to autograd up to rounding. Not thread-safe.
+// With several threads, each takes so many rows in a row, and their gradients are added up in order: the same number of
+// threads gives the same bits. Few rows use fewer threads.
 class FusedGradient {
  public:
   // On the CPU, and no hidden layer too wide for it to pay.
   static bool Supports(const ActorCritic& network);
 
-  // The parameters' grad() must be defined; both must stay where they are in memory. REQUIRES: Supports(network).
-  explicit FusedGradient(const ActorCritic& network);
+  // The parameters' grad() must be defined; both must stay where they are in memory. `threads` >= 1, with the caller's.
+  // REQUIRES: Supports(network).
+  explicit FusedGradient(const ActorCritic& network, int threads = 1);
 
   // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss. Where they
   // are only a part of a minibatch, of `minibatch_size` samples, both are that part's share in the means over all of
@@ -37,6 +43,9 @@ class FusedGradient {
   torch::Tensor PolicyHead(const torch::Tensor& obs);
 
  private:
+  enum class Gradients { kOfNetwork, kOwn };
+  FusedGradient(const ActorCritic& network, Gradients gradients);
+
   // With buffers for kRows rows of Padded(outputs).
   struct Layer {
     PackedLayer packed;
@@ -56,6 +65,13 @@ class FusedGradient {
     bool accumulates;  // Adds to `delta` instead of setting it.
   };
 
+  // Calls part(worker, p, first, rows) for each part p of `size` rows, in several threads at once; how many there were.
+  int ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part);
+  // As Compute, on the calling thread.
+  LossValues ComputePart(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
+                         double weight);
+  // Adds another's gradient to ours.
+  void AddGradient(const FusedGradient& other);
   void Pack();
   void AddPaddedGradients();
   // Rows that go into the networks, padded with zeros.
@@ -74,13 +90,19 @@ class FusedGradient {
   void Backward(Stack& stack, Input input, int64_t rows) const;
   // What policy and value stack read: the trunk's output, or the rows themselves.
   Input Features(const Rows& rows);
-  // The last layer's output [B, outputs], over all of `input`, through `rows`.
-  torch::Tensor Output(const torch::Tensor& input, Rows& rows, Stack& stack);
+  // The last layer's output [B, outputs], over all of `input`.
+  enum class Head { kPolicy, kValue };
+  torch::Tensor Output(const torch::Tensor& input, Head which);
+  // The same of rows [first, first + count), on the calling thread.
+  void OutputPart(const float* input, int64_t first, int64_t count, Head which, float* out);
 
   const ActivationKind activation_;
-  Stack trunk_;                           // Empty unless shared.
-  Stack policy_, value_;                  // Head last.
-  torch::Tensor log_std_, grad_log_std_;  // [D]; undefined if discrete.
+  std::vector<std::unique_ptr<FusedGradient>> others_;  // Of further threads, with gradients of their own,
+  std::unique_ptr<ThreadTeam> team_;                    // and the threads; null: none.
+  std::vector<torch::Tensor> gradients_;                // By parameter.
+  Stack trunk_;                                         // Empty unless shared.
+  Stack policy_, value_;                                // Head last.
+  torch::Tensor log_std_, grad_log_std_;                // [D]; undefined if discrete.
   Rows obs_;
   std::optional<Rows> critic_input_;  // Nullopt: the value function reads obs.
 };

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -39,7 +40,7 @@ MinibatchGradient::MinibatchGradient(const v1::LearnerConfig& config, const Acto
       device_(optimizer->parameters().device()),
       precision_(config.precision() == v1::PRECISION_BF16 ? torch::kBFloat16 : torch::kFloat32),
       fused_(precision_ == torch::kFloat32 && FusedGradient::Supports(network)
-                 ? std::make_unique<FusedGradient>(network)
+                 ? std::make_unique<FusedGradient>(network, std::max(1, static_cast<int>(config.torch_threads())))
                  : nullptr),
       reducer_(MakeReducer(config, network, optimizer, collective)),
       memory_(config.micro_batch_size()),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "learner/algorithm/flat_adam.h"
@@ -151,6 +152,43 @@ TEST(FusedGradient, FollowsParametersThatChange) {
     compute();
   }
   EXPECT_LT(compute(), before);
+}
+
+// Up to rounding the same for any number of threads, and with the same number the same bits. Forward passes are the
+// same to the bit always.
+TEST(FusedGradient, ThreadsShareTheRows) {
+  for (const bool shared : {false, true}) {
+    for (const bool discrete : {false, true}) {
+      torch::manual_seed(11);
+      ActorCritic network(Options({ActivationKind::kTanh, discrete, 0.3, {20, 16}, shared}), 1);
+      FlatAdam flat(Parameters(network), 1e-8);
+      FusedGradient alone(network);
+      for (const int64_t size : {0, 1, 96, 97, 200, 1000}) {
+        const Minibatch batch = RandomMinibatch(network, std::max<int64_t>(size, 1));
+        const torch::Tensor all = torch::randperm(std::max<int64_t>(size, 1));
+        const auto compute = [&](FusedGradient& fused) {
+          flat.gradient().fill_(0.5);  // Adds to what is there.
+          return fused.Compute(batch, all.data_ptr<int64_t>(), size, Config(0.3), 1000);
+        };
+        const LossValues want = compute(alone);
+        const torch::Tensor want_gradient = flat.gradient().clone();
+        for (const int threads : {2, 3, 8}) {
+          FusedGradient fused(network, threads);
+          for (int repeat = 0; repeat < 3; ++repeat) {
+            const LossValues got = compute(fused);
+            EXPECT_NEAR(got.total, want.total, 1e-6);
+            EXPECT_NEAR(got.kl, want.kl, 1e-6);
+            EXPECT_TRUE(torch::allclose(flat.gradient(), want_gradient, 1e-4, 1e-6));
+            const torch::Tensor first = flat.gradient().clone();
+            compute(fused);
+            EXPECT_TRUE(torch::equal(flat.gradient(), first));
+          }
+          EXPECT_TRUE(torch::equal(fused.Values(batch.value_input()), alone.Values(batch.value_input())));
+          EXPECT_TRUE(torch::equal(fused.PolicyHead(batch.obs), alone.PolicyHead(batch.obs)));
+        }
+      }
+    }
+  }
 }
 
 TEST(FusedGradient, LeavesWideNetworksToAutograd) {
