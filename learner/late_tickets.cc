@@ -94,11 +94,14 @@ void TicketOffice::TakeBackUnserved(absl::Duration now) {
     const double waiting = std::max(1.0, static_cast<double>(actor.held.size()) / actor.runners);
     const absl::Duration patience =
         std::clamp(usual * waiting, kLeastPatience, std::max(kMostPatience, kMostTimesBest * best));
+    // A void one it may have dropped, if the policy for it was gone: then it has nothing to do, and it may be fast
+    // again.
+    const absl::Duration dropped = std::min(usual, std::max(kLongestPause, kLate / kUnserved * usual));
     bool unserved = false;
     for (auto it = actor.held.begin(); it != actor.held.end();) {
       const auto open = block_of_ticket_.find(it->first);
       const bool is_open = open != block_of_ticket_.end();
-      if (now - it->second <= (is_open || usual == absl::ZeroDuration() ? patience : usual)) {
+      if (now - it->second <= (is_open || usual == absl::ZeroDuration() ? patience : dropped)) {
         ++it;
         continue;
       }

@@ -135,6 +135,29 @@ TEST(TicketOffice, AVoidTicketThatNeverComesBackIsForgotten) {
   EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(13))), ElementsAre(Pair("bob", 1)));
 }
 
+TEST(TicketOffice, AVoidTicketOfASlowActorIsForgottenAfterTwiceItsUsualTime) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  office.Grant(kNow);
+  ServeIn(&office, kAda, 1, 1.0);
+  ServeIn(&office, kBob, 2, 7.0);
+  office.EndIteration();
+  office.OpenIteration(2);
+  // Bob's trial is void when ada has served both, and he has dropped it.
+  Grants grants = office.Grant(absl::Seconds(18));
+  ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
+  ServeIn(&office, kAda, 3, 19.0);
+  ASSERT_THAT(CountByActor(office.Grant(absl::Seconds(19))), ElementsAre(Pair("ada", 1)));
+  ServeIn(&office, kAda, 4, 20.0);
+  office.EndIteration();
+  office.OpenIteration(3);
+  ASSERT_THAT(CountByActor(office.Grant(absl::Seconds(31.9))), ElementsAre(Pair("ada", 1)));
+  EXPECT_THAT(office.Grant(absl::Seconds(32.1)), IsEmpty());  // 2 x 7 s; he is told to wait for a second.
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(34))), ElementsAre(Pair("bob", 1)));
+}
+
 // What is void because the iteration ended without it stays in its holder's hand until that answers, or until the next
 // iteration ends.
 TEST(TicketOffice, AnEndedIterationsTicketsStayInHand) {
