@@ -38,8 +38,8 @@ void TicketOffice::Return(const ActorKey& actor, uint64_t ticket_id, std::option
   auto it = actors_.find(actor);
   if (it == actors_.end()) return;
   Actor& a = it->second;
-  const bool in_time = a.held.count(ticket_id) > 0;
-  std::map<uint64_t, absl::Duration>& with_it = in_time ? a.held : a.overdue;
+  const bool dropped = a.dropped.count(ticket_id) > 0, in_time = dropped || a.held.count(ticket_id) > 0;
+  std::map<uint64_t, absl::Duration>& with_it = dropped ? a.dropped : in_time ? a.held : a.overdue;
   const auto held = with_it.find(ticket_id);
   if (held == with_it.end()) return;
   if (now) in_time ? a.standing.Serve() : a.standing.ServeLate();
@@ -94,23 +94,26 @@ void TicketOffice::TakeBackUnserved(absl::Duration now) {
     const double waiting = std::max(1.0, static_cast<double>(actor.held.size()) / actor.runners);
     const absl::Duration patience =
         std::clamp(usual * waiting, kLeastPatience, std::max(kMostPatience, kMostTimesBest * best));
-    // A void one it may have dropped, if the policy for it was gone: then it has nothing to do, and it may be fast
-    // again.
-    const absl::Duration dropped = std::min(usual, std::max(kLongestPause, kLate / kUnserved * usual));
-    bool unserved = false;
+    // A void one it may have dropped, if the policy for it was gone: then it has nothing to do, and it may be fast now.
+    const absl::Duration seems_dropped = std::min(usual, std::max(kLongestPause, kLate / kUnserved * usual * waiting));
+    bool unserved = std::erase_if(actor.dropped, [&](const auto& held) { return now - held.second > usual; }) > 0;
     for (auto it = actor.held.begin(); it != actor.held.end();) {
       const auto open = block_of_ticket_.find(it->first);
-      const bool is_open = open != block_of_ticket_.end();
-      if (now - it->second <= (is_open || usual == absl::ZeroDuration() ? patience : dropped)) {
+      const bool is_void = open == block_of_ticket_.end() && usual > absl::ZeroDuration();
+      if (now - it->second <= (is_void ? seems_dropped : patience)) {
         ++it;
         continue;
       }
-      if (is_open && LetGo(key, &blocks_[open->second])) blocks_[open->second].taken_back = true;
-      actor.overdue.insert(*it);
+      if (open != block_of_ticket_.end() && LetGo(key, &blocks_[open->second])) {
+        blocks_[open->second].taken_back = true;
+      }
+      const bool in_time = is_void && now - it->second <= usual;
+      (in_time ? actor.dropped : actor.overdue).insert(*it);
       it = actor.held.erase(it);
-      unserved = true;
+      unserved = unserved || !in_time;
     }
     if (unserved) actor.standing.LeaveUnserved(now);
+    while (actor.dropped.size() > actor.credits) actor.dropped.erase(actor.dropped.begin());
     while (actor.overdue.size() > actor.credits) actor.overdue.erase(actor.overdue.begin());
   }
 }

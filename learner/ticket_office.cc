@@ -120,6 +120,7 @@ std::vector<uint32_t> TicketOffice::EndIteration() {
     // What an actor should have answered before this iteration's end and has not, it dropped.
     for (auto& [key, actor] : actors_) {
       std::erase_if(actor.held, [this](const auto& held) { return block_of_ticket_.count(held.first) == 0; });
+      actor.dropped.clear();
     }
   }
   for (uint32_t b : short_of_it) {

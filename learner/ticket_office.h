@@ -128,6 +128,7 @@ class TicketOffice {
     uint32_t runners = 1;
     // Tickets it has not answered, also void ones, with when each was granted,
     std::map<uint64_t, absl::Duration> held;
+    std::map<uint64_t, absl::Duration> dropped;  // void ones that it seems to have dropped, the newest so many,
     std::map<uint64_t, absl::Duration> overdue;  // and those that nobody waits for any more, the newest so many.
     ActorStanding standing;
     uint64_t last_grant = 0;  // Of all grants and arrivals, its last was this one.

@@ -17,7 +17,10 @@ namespace {
 constexpr int64_t kRows = 96;
 // Of a hidden layer: from about here on a library's products are faster, being cut to the cache's size.
 constexpr int64_t kMaxWidth = 512;
+constexpr int64_t kTiles = 24;  // The least multiple of the heights.
 constexpr float kOne = 1;
+
+int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 }  // namespace
 
@@ -27,15 +30,14 @@ bool FusedGradient::Supports(const ActorCritic& network) {
          std::all_of(hidden.begin(), hidden.end(), [](int64_t width) { return width <= kMaxWidth; });
 }
 
-FusedGradient::FusedGradient(const ActorCritic& network, int threads) : FusedGradient(network, Gradients::kOfNetwork) {
-  for (int i = 1; i < threads; ++i) {
-    others_.push_back(std::unique_ptr<FusedGradient>(new FusedGradient(network, Gradients::kOwn)));
-  }
-  if (!others_.empty()) team_ = std::make_unique<ThreadTeam>(static_cast<int>(others_.size()));
-}
+FusedGradient::FusedGradient(const ActorCritic& network, int threads)
+    : FusedGradient(network, threads, Gradients::kOfNetwork) {}
 
-FusedGradient::FusedGradient(const ActorCritic& network, Gradients gradients)
-    : activation_(network.options().activation), obs_(network.options().obs_size) {
+FusedGradient::FusedGradient(const ActorCritic& network, int threads, Gradients gradients)
+    : network_(network),
+      activation_(network.options().activation),
+      threads_(threads),
+      obs_(network.options().obs_size) {
   if (network.options().critic_input_size > 0 && !network.options().shared_trunk) {
     critic_input_.emplace(network.options().critic_input_size);
   }
@@ -85,12 +87,19 @@ void FusedGradient::AddPaddedGradients() {
     for (Layer& layer : *stack) {
       const int64_t outputs = layer.packed.outputs(), inputs = layer.packed.inputs();
       for (int64_t i = 0; i < outputs; ++i) layer.grad_bias[i] += layer.padded_grad_bias[i];
-      std::fill(layer.padded_grad_bias.begin(), layer.padded_grad_bias.end(), 0.0f);
       if (layer.padded_grad_weight.empty()) continue;
       for (int64_t i = 0; i < outputs; ++i) {
         const float* const row = layer.padded_grad_weight.data() + i * Padded(inputs);
         for (int64_t j = 0; j < inputs; ++j) layer.grad_weight[i * inputs + j] += row[j];
       }
+    }
+  }
+}
+
+void FusedGradient::ClearPaddedGradients() {
+  for (Stack* stack : {&trunk_, &policy_, &value_}) {
+    for (Layer& layer : *stack) {
+      std::fill(layer.padded_grad_bias.begin(), layer.padded_grad_bias.end(), 0.0f);
       std::fill(layer.padded_grad_weight.begin(), layer.padded_grad_weight.end(), 0.0f);
     }
   }
@@ -144,14 +153,17 @@ FusedGradient::Input FusedGradient::Features(const Rows& rows) {
 }
 
 int FusedGradient::ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part) {
-  const int64_t blocks = std::max<int64_t>((size + kRows - 1) / kRows, 1);
-  const int64_t threads = 1 + static_cast<int64_t>(others_.size());
-  const int64_t rows = (blocks + threads - 1) / threads * kRows;  // Of each part but the last.
-  const int parts = static_cast<int>(std::max<int64_t>((size + rows - 1) / rows, 1));
+  const int64_t most = std::clamp<int64_t>(size / kRows, 1, threads_);
+  const int64_t rows = std::max(RoundUp(size, most * kTiles) / most, kTiles);  // Of each part but the last.
+  const int parts = static_cast<int>(std::max<int64_t>(RoundUp(size, rows) / rows, 1));
+  for (int i = 1 + static_cast<int>(others_.size()); i < parts; ++i) {
+    others_.push_back(std::unique_ptr<FusedGradient>(new FusedGradient(network_, 1, Gradients::kOwn)));
+  }
   const auto run = [&](int p) { part(p == 0 ? *this : *others_[p - 1], p, p * rows, std::min(rows, size - p * rows)); };
   if (parts == 1) {
     run(0);
   } else {
+    if (team_ == nullptr || team_->size() < parts) team_ = std::make_unique<ThreadTeam>(parts - 1);
     team_->Run(parts, run);
   }
   return parts;
@@ -160,8 +172,9 @@ int FusedGradient::ForParts(int64_t size, const std::function<void(FusedGradient
 LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index, int64_t size,
                                   const v1::PpoConfig& config, int64_t minibatch_size) {
   const double weight = 1.0 / static_cast<double>(minibatch_size > 0 ? minibatch_size : size);
-  std::vector<LossValues> losses(1 + others_.size());
+  std::vector<LossValues> losses(threads_);
   const int parts = ForParts(size, [&](FusedGradient& worker, int p, int64_t first, int64_t rows) {
+    worker.ClearPaddedGradients();
     if (p > 0) {
       for (const torch::Tensor& own : worker.gradients_) std::fill_n(own.data_ptr<float>(), own.numel(), 0.0f);
     }
@@ -178,7 +191,8 @@ void FusedGradient::AddGradient(const FusedGradient& other) {
   for (size_t i = 0; i < gradients_.size(); ++i) {
     float* const sum = gradients_[i].data_ptr<float>();
     const float* const more = other.gradients_[i].data_ptr<float>();
-    for (int64_t j = 0; j < gradients_[i].numel(); ++j) sum[j] += more[j];
+    const int64_t size = gradients_[i].numel();
+    for (int64_t j = 0; j < size; ++j) sum[j] += more[j];
   }
 }
 

@@ -21,7 +21,7 @@ namespace skein {
 // our own: rows go through the networks a few at a time and stay in the cache.   Minibatch -> Compute -> parameters'
 // grad() Equal to autograd up to rounding. Not thread-safe.
 // With several threads, each takes so many rows in a row, and their gradients are added up in order: the same number of
-// threads gives the same bits. Few rows use fewer threads.
+// threads gives the same bits. Less than 96 rows for each use fewer threads.
 class FusedGradient {
  public:
   // On the CPU, and no hidden layer too wide for it to pay.
@@ -44,7 +44,7 @@ class FusedGradient {
 
  private:
   enum class Gradients { kOfNetwork, kOwn };
-  FusedGradient(const ActorCritic& network, Gradients gradients);
+  FusedGradient(const ActorCritic& network, int threads, Gradients gradients);
 
   // With buffers for kRows rows of Padded(outputs).
   struct Layer {
@@ -66,6 +66,7 @@ class FusedGradient {
   };
 
   // Calls part(worker, p, first, rows) for each part p of `size` rows, in several threads at once; how many there were.
+  // Threads are started when there is work for them.
   int ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part);
   // As Compute, on the calling thread.
   LossValues ComputePart(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
@@ -74,6 +75,7 @@ class FusedGradient {
   void AddGradient(const FusedGradient& other);
   void Pack();
   void AddPaddedGradients();
+  void ClearPaddedGradients();
   // Rows that go into the networks, padded with zeros.
   struct Rows {
     explicit Rows(int64_t width);
@@ -96,7 +98,9 @@ class FusedGradient {
   // The same of rows [first, first + count), on the calling thread.
   void OutputPart(const float* input, int64_t first, int64_t count, Head which, float* out);
 
+  const ActorCritic& network_;
   const ActivationKind activation_;
+  const int threads_;
   std::vector<std::unique_ptr<FusedGradient>> others_;  // Of further threads, with gradients of their own,
   std::unique_ptr<ThreadTeam> team_;                    // and the threads; null: none.
   std::vector<torch::Tensor> gradients_;                // By parameter.

@@ -18,34 +18,44 @@ void Pause() {
 #endif
 }
 
-// Returns when `value` is not `old` any more: soon awake first, then asleep.
-uint32_t WaitForChange(const std::atomic<uint32_t>& value, uint32_t old) {
+}  // namespace
+
+uint32_t ThreadTeam::WaitForChange(const std::atomic<uint32_t>& value, uint32_t old) {
   for (const absl::Duration end = MonotonicNow() + kAwake; MonotonicNow() < end;) {
     for (int i = 0; i < kLooksBetweenClocks; ++i) {
       if (const uint32_t now = value.load(std::memory_order_acquire); now != old) return now;
       Pause();
     }
   }
-  value.wait(old, std::memory_order_acquire);
+  const auto changed = [&] { return value.load(std::memory_order_acquire) != old; };
+  const absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&changed));
   return value.load(std::memory_order_acquire);
 }
 
-}  // namespace
-
 ThreadTeam::ThreadTeam(int helpers) {
   for (int i = 0; i < helpers; ++i) helpers_.push_back(std::make_unique<Helper>());
-  for (int i = 0; i < helpers; ++i) {
-    helpers_[i]->thread = std::thread([this, i] { Serve(i); });
+  try {
+    for (int i = 0; i < helpers; ++i) {
+      helpers_[i]->thread = std::thread([this, i] { Serve(i); });
+    }
+  } catch (...) {
+    Stop();
+    throw;
   }
 }
 
-ThreadTeam::~ThreadTeam() {
+ThreadTeam::~ThreadTeam() { Stop(); }
+
+void ThreadTeam::Stop() {
   work_ = nullptr;
   for (const auto& helper : helpers_) {
     helper->orders.fetch_add(1, std::memory_order_release);
-    helper->orders.notify_one();
   }
-  for (const auto& helper : helpers_) helper->thread.join();
+  Wake();
+  for (const auto& helper : helpers_) {
+    if (helper->thread.joinable()) helper->thread.join();
+  }
 }
 
 void ThreadTeam::Run(int count, const std::function<void(int)>& work) {
@@ -53,8 +63,8 @@ void ThreadTeam::Run(int count, const std::function<void(int)>& work) {
   pending_.store(static_cast<uint32_t>(count - 1), std::memory_order_relaxed);
   for (int i = 0; i + 1 < count; ++i) {
     helpers_[i]->orders.fetch_add(1, std::memory_order_release);
-    helpers_[i]->orders.notify_one();
   }
+  Wake();
   std::exception_ptr error;
   try {
     work(0);
@@ -80,7 +90,7 @@ void ThreadTeam::Serve(int number) {
     } catch (...) {
       self.error = std::current_exception();
     }
-    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) Wake();
   }
 }
 
