@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "learner/algorithm/policy_terms.h"
 #include "model/dense_kernels.h"

@@ -27,8 +27,8 @@ class FusedGradient {
   // On the CPU, and no hidden layer too wide for it to pay.
   static bool Supports(const ActorCritic& network);
 
-  // The parameters' grad() must be defined; both must stay where they are in memory. `threads` >= 1, with the caller's.
-  // REQUIRES: Supports(network).
+  // The parameters' grad() must be defined; both must stay where they are in memory, and `network` outlives this.
+  // `threads` >= 1, with the caller's. REQUIRES: Supports(network).
   explicit FusedGradient(const ActorCritic& network, int threads = 1);
 
   // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss. Where they

@@ -18,6 +18,20 @@ void ServeIn(TicketOffice* office, const ActorKey& actor, uint64_t ticket, doubl
   office->Commit(piece->block, State(std::string(8, 'x'), 1));
 }
 
+// Both have served a ticket, so that it is known how long they take; the second iteration's two are open.
+TicketOffice AdaTookASecondAndBob(double seconds) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 1, 1);
+  office.AddActor(kBob, 1, 1);
+  office.OpenIteration(1);
+  EXPECT_EQ(office.Grant(kNow).size(), 2u);
+  ServeIn(&office, kAda, 1, 1.0);
+  ServeIn(&office, kBob, 2, seconds);
+  office.EndIteration();
+  office.OpenIteration(2);
+  return office;
+}
+
 TEST(TicketOffice, ALateTicketGoesToASecondActor) {
   TicketOffice office(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
@@ -37,15 +51,7 @@ TEST(TicketOffice, ALateTicketGoesToASecondActor) {
 }
 
 TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
-  TicketOffice office(2, 1, 1, 1);
-  office.AddActor(kAda, 1, 1);
-  office.AddActor(kBob, 1, 1);
-  office.OpenIteration(1);
-  ASSERT_EQ(office.Grant(kNow).size(), 2u);
-  ServeIn(&office, kAda, 1, 1.0);
-  ServeIn(&office, kBob, 2, 10.0);
-  office.EndIteration();
-  office.OpenIteration(2);
+  TicketOffice office = AdaTookASecondAndBob(10.0);
   // Ada alone needs 2 s for both tickets, bob 10 s for one.
   Grants grants = office.Grant(absl::Seconds(10));
   ASSERT_EQ(grants.size(), 1u);
@@ -65,15 +71,7 @@ TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
 }
 
 TEST(TicketOffice, ASlowActorIsTriedAgainAfterTenSecondsAtTheLatest) {
-  TicketOffice office(2, 1, 1, 1);
-  office.AddActor(kAda, 1, 1);
-  office.AddActor(kBob, 1, 1);
-  office.OpenIteration(1);
-  ASSERT_EQ(office.Grant(kNow).size(), 2u);
-  ServeIn(&office, kAda, 1, 1.0);
-  ServeIn(&office, kBob, 2, 10.0);  // 20 times that would be 200 s.
-  office.EndIteration();
-  office.OpenIteration(2);
+  TicketOffice office = AdaTookASecondAndBob(10.0);  // 20 times that would be 200 s.
   const Grants before = office.Grant(absl::Seconds(19.8));
   ASSERT_THAT(CountByActor(before), ElementsAre(Pair("ada", 1)));
   const Grants trial = office.Grant(absl::Seconds(20.2));
@@ -83,15 +81,7 @@ TEST(TicketOffice, ASlowActorIsTriedAgainAfterTenSecondsAtTheLatest) {
 
 // One good trial, and it gets its tickets as before, be it that another was faster with that one.
 TEST(TicketOffice, ASlowActorThatIsFastAgainIsBelievedAtOnce) {
-  TicketOffice office(2, 1, 1, 1);
-  office.AddActor(kAda, 1, 1);
-  office.AddActor(kBob, 1, 1);
-  office.OpenIteration(1);
-  ASSERT_EQ(office.Grant(kNow).size(), 2u);
-  ServeIn(&office, kAda, 1, 1.0);
-  ServeIn(&office, kBob, 2, 10.0);
-  office.EndIteration();
-  office.OpenIteration(2);
+  TicketOffice office = AdaTookASecondAndBob(10.0);
   const Grants before = office.Grant(absl::Seconds(20));
   ASSERT_EQ(before.size(), 1u);
   const Grants trial = office.Grant(absl::Seconds(20.2));
@@ -136,15 +126,7 @@ TEST(TicketOffice, AVoidTicketThatNeverComesBackIsForgotten) {
 }
 
 TEST(TicketOffice, AVoidTicketOfASlowActorIsForgottenAfterTwiceItsUsualTime) {
-  TicketOffice office(2, 1, 1, 1);
-  office.AddActor(kAda, 1, 1);
-  office.AddActor(kBob, 1, 1);
-  office.OpenIteration(1);
-  office.Grant(kNow);
-  ServeIn(&office, kAda, 1, 1.0);
-  ServeIn(&office, kBob, 2, 7.0);
-  office.EndIteration();
-  office.OpenIteration(2);
+  TicketOffice office = AdaTookASecondAndBob(7.0);
   // Bob's trial is void when ada has served both, and he has dropped it.
   Grants grants = office.Grant(absl::Seconds(18));
   ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
