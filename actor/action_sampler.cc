@@ -5,17 +5,13 @@
 #include <cmath>
 #include <vector>
 
+#include "actor/normal_noise.h"
 #include "base/philox.h"
 
 namespace skein {
 namespace {
 
 constexpr double kLogTwoPi = 1.8378770664093453;
-
-// The stream of environment e's noise at its current step; a step draws at most `words` 32-bit numbers.
-RandomStream NoiseStream(uint64_t seed, const VectorEnv& env, int e, uint32_t words) {
-  return RandomStream(seed, RandomPurpose::kAction, env.env_index(e), env.episode(e), env.step(e) * ((words + 3) / 4));
-}
 
 }  // namespace
 
@@ -28,14 +24,20 @@ void SampleGaussian(uint64_t seed, const VectorEnv& env, const float* mean, cons
     std[d] = std::exp(static_cast<double>(log_std[d]));
     log_normalizer += log_std[d];
   }
-  // A pair of normals takes four words.
-  const uint32_t words = 4 * static_cast<uint32_t>((A * D + 1) / 2);
+  // Each pair of normals is a block of the stream.
+  const int pairs = (A * D + 1) / 2;
+  thread_local NormalNoise noise;
+  noise.Begin(seed, RandomPurpose::kAction, pairs);
   for (int e = 0; e < env.num_envs(); ++e) {
-    RandomStream noise = NoiseStream(seed, env, e, words);
-    for (int a = 0; a < A; ++a) {
+    noise.AddStream(static_cast<uint32_t>(env.env_index(e)), static_cast<uint32_t>(env.episode(e)),
+                    env.step(e) * static_cast<uint32_t>(pairs));
+  }
+  noise.Draw();
+  for (int e = 0; e < env.num_envs(); ++e) {
+    for (int a = 0, i = 0; a < A; ++a) {
       double squares = 0;
-      for (int d = 0; d < D; ++d, ++mean, ++action) {
-        const double z = noise.Normal();
+      for (int d = 0; d < D; ++d, ++i, ++mean, ++action) {
+        const double z = noise.At(e, i / 2, i % 2 != 0);
         *action = static_cast<float>(*mean + std[d] * z);
         squares += z * z;
       }
@@ -46,9 +48,9 @@ void SampleGaussian(uint64_t seed, const VectorEnv& env, const float* mean, cons
 
 void SampleCategorical(uint64_t seed, const VectorEnv& env, const float* logits, int64_t* choice, float* log_prob) {
   const int A = env.spec().num_agents, C = env.spec().action_size;
-  const uint32_t words = 2 * static_cast<uint32_t>(A);
+  const uint32_t blocks = (2 * static_cast<uint32_t>(A) + 3) / 4;  // Two words for each agent.
   for (int e = 0; e < env.num_envs(); ++e) {
-    RandomStream noise = NoiseStream(seed, env, e, words);
+    RandomStream noise(seed, RandomPurpose::kAction, env.env_index(e), env.episode(e), env.step(e) * blocks);
     for (int a = 0; a < A; ++a, logits += C) {
       const double top = *std::max_element(logits, logits + C);
       double total = 0;

@@ -158,6 +158,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (spec.global_state_size > 0) env_->GlobalState(builder.state(0));
   torch::Tensor log_std;
   if (!spec.discrete) log_std = (*policy)->log_std().contiguous();
+  std::vector<float> head(E * A * (*policy)->head_size());
   std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
   watch.Lap(&build);
 
@@ -167,15 +168,14 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
       outbox_->DropTicket(ticket.id());
       return true;
     }
-    const torch::Tensor head =
-        (*policy)->Head(torch::from_blob(builder.obs(t), {E * A, spec.obs_size}, torch::kFloat32)).contiguous();
+    (*policy)->Head(builder.obs(t), E * A, head.data());
     const float* action;
     if (spec.discrete) {
-      SampleCategorical(seed_, *env_, head.data_ptr<float>(), builder.choice(t), builder.log_prob(t));
+      SampleCategorical(seed_, *env_, head.data(), builder.choice(t), builder.log_prob(t));
       for (int64_t i = 0; i < E * A; ++i) choice_as_float[i] = static_cast<float>(builder.choice(t)[i]);
       action = choice_as_float.data();
     } else {
-      SampleGaussian(seed_, *env_, head.data_ptr<float>(), log_std.data_ptr<float>(), builder.action(t),
+      SampleGaussian(seed_, *env_, head.data(), log_std.data_ptr<float>(), builder.action(t),
                      builder.log_prob(t));
       action = builder.action(t);
     }

@@ -31,10 +31,10 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config);
 // path (empty = none) -> overrides -> defaults: num_envs may be 0 still, the name empty. Errors as below.
 absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides);
 
-// The same -> num_envs (0 becomes runners x envs_per_runner) ->
+// The same -> num_envs (0 becomes blocks x envs_per_runner) ->
 // name (empty becomes <env>-s<seed>) -> validation. NotFound / InvalidArgument: as above; a file that cannot be read.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t runners);
+                                            uint32_t blocks);
 
 // The whole configuration as YAML that MergeYaml reads back to an equal message, each key once.
 std::string ToYaml(const v1::RunConfig& config);

@@ -51,6 +51,13 @@ bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
   return rollout.steps_per_iteration() % (runners * rollout.envs_per_runner()) == 0;
 }
 
+// In mode overlapped twice as many blocks as runners, so that each has the next ticket in hand while the learner answers
+// what it has just sent. Where they do not divide an iteration, one for each.
+uint32_t BlocksFor(const v1::RunConfig& config, uint32_t runners) {
+  const bool two = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED && Fits(config.rollout(), uint64_t{2} * runners);
+  return two ? 2 * runners : runners;
+}
+
 // The most runners up to `wanted` that fit, else the fewest above it, but at least `least`; 1 if there are none.
 uint32_t FittingRunners(const v1::RolloutConfig& rollout, uint32_t wanted, uint32_t least) {
   for (uint32_t runners = wanted; runners >= std::max(least, 1u); --runners) {
@@ -155,7 +162,8 @@ std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::Run
     return choice;
   }
   if (!choice || (envs_given && choice->envs_per_runner != rollout.envs_per_runner())) return std::nullopt;
-  const uint64_t envs = uint64_t{choice->runners} * choice->envs_per_runner;
+  const uint64_t envs =
+      choice->num_envs > 0 ? choice->num_envs : uint64_t{choice->runners} * choice->envs_per_runner;
   if (choice->runners > kMaxRunners || rollout.steps_per_iteration() % envs != 0) return std::nullopt;
   return choice;
 }
@@ -261,15 +269,20 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
       wanted = choice->runners;
       open->mutable_rollout()->set_envs_per_runner(choice->envs_per_runner);
       options.envs_per_runner = choice->envs_per_runner;
+      if (choice->num_envs > 0) {
+        open->mutable_rollout()->set_num_envs(choice->num_envs);
+        options.num_envs = choice->num_envs;
+      }
     }
   }
   const std::vector<std::string> overrides = AllOverrides(options);
-  uint32_t sized_for = *wanted;  // Runners that the number of environments follows from, if it is open.
+  uint32_t sized_for = *wanted;  // Blocks that the number of environments follows from, if it is open.
   if (open->rollout().num_envs() == 0) {
     if (automatic) sized_for = FittingRunners(open->rollout(), sized_for, options.learners);
     if (!Fits(open->rollout(), sized_for)) {
       return automatic ? NothingFits(*open) : DoesNotFit(*open, *wanted);
     }
+    sized_for = BlocksFor(*open, sized_for);
   }
   absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, overrides, sized_for);
   if (!config.ok()) return config.status();
@@ -316,8 +329,11 @@ TuneLookup TunedForThisNode(const LaunchOptions& options) {
       const auto before = ReadRunConfig(before_path, {});
       const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
       if (blocks > 0) {
-        return TuneChoice{.runners = blocks,
+        const uint32_t half = blocks / 2;
+        const bool two_each = half >= std::max(1u, options.learners) && BlocksFor(*before, half) == blocks;
+        return TuneChoice{.runners = two_each ? half : blocks,
                           .envs_per_runner = before->rollout().envs_per_runner(),
+                          .num_envs = before->rollout().num_envs(),
                           .source = "as in the run that this continues"};
       }
     }

@@ -147,6 +147,18 @@ SimdLevel& ActiveSimdLevel() {
 
 void Multiply(const MatrixProduct& product) { RunWidest<MultiplyBody>(&product); }
 
+void ScaleAndClip(const float* in, int64_t rows, int64_t columns, const float* mean, const float* scale, float limit,
+                  float* out) {
+  for (int64_t i = 0; i < rows; ++i, in += columns, out += columns) {
+    for (int64_t j = 0; j < columns; ++j) {
+      // Comparisons this way round let NaN through.
+      float value = (in[j] - mean[j]) * scale[j];
+      value = -limit > value ? -limit : value;
+      out[j] = limit < value ? limit : value;
+    }
+  }
+}
+
 void Transpose(const float* in, int64_t rows, int64_t columns, float* out, int64_t out_row) {
   // By blocks that stay in the cache both ways.
   constexpr int64_t kBlock = 16;

@@ -28,6 +28,10 @@ struct MatrixProduct {
 };
 void Multiply(const MatrixProduct& product);
 
+// out[i][j] = (in[i][j] - mean[j]) * scale[j], within +-limit; NaN stays NaN. in and out [rows, columns] without gaps.
+void ScaleAndClip(const float* in, int64_t rows, int64_t columns, const float* mean, const float* scale, float limit,
+                  float* out);
+
 // out[j][i] = in[i][j]: in [rows, columns] without gaps, rows of out out_row floats apart.
 void Transpose(const float* in, int64_t rows, int64_t columns, float* out, int64_t out_row);
 

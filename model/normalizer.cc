@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "model/dense_kernels.h"
+
 namespace skein {
 namespace {
 
@@ -93,20 +95,12 @@ torch::Tensor ObsScale::Apply(const torch::Tensor& obs) const {
   // One pass by hand: actors do this at every step on a few rows, where three operators cost more than the arithmetic.
   const torch::Tensor in = obs.contiguous();
   torch::Tensor out = torch::empty_like(in);
-  const float* const x = in.data_ptr<float>();
-  const float* const m = mean.data_ptr<float>();
-  const float* const s = inv_std.data_ptr<float>();
-  float* const y = out.data_ptr<float>();
-  const int64_t rows = size == 0 ? 0 : in.numel() / size;
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < size; ++j) {
-      // Comparisons this way round let NaN through.
-      float value = (x[i * size + j] - m[j]) * s[j];
-      value = -kClip > value ? -kClip : value;
-      y[i * size + j] = kClip < value ? kClip : value;
-    }
-  }
+  Apply(in.data_ptr<float>(), size == 0 ? 0 : in.numel() / size, out.data_ptr<float>());
   return out;
+}
+
+void ObsScale::Apply(const float* obs, int64_t rows, float* out) const {
+  ScaleAndClip(obs, rows, mean.size(0), mean.data_ptr<float>(), inv_std.data_ptr<float>(), kClip, out);
 }
 
 }  // namespace skein

@@ -45,6 +45,8 @@ struct ObsScale {
   static ObsScale From(const RunningMoments& moments);
   // [..., O] float32 -> the same shape, a new tensor. Not differentiable.
   torch::Tensor Apply(const torch::Tensor& obs) const;
+  // [rows, O] -> out [rows, O], for a scale on the CPU.
+  void Apply(const float* obs, int64_t rows, float* out) const;
 };
 
 }  // namespace skein

@@ -121,25 +121,31 @@ absl::StatusOr<std::shared_ptr<const Policy>> Policy::FromSnapshot(const v1::Pol
 
 torch::Tensor Policy::Head(const torch::Tensor& raw_obs) const {
   c10::InferenceMode inference;
-  // By hand: at a few rows a step, calling Torch's operators costs more than their arithmetic.
-  const torch::Tensor scaled = scale_.Apply(raw_obs);
-  const int64_t rows = scaled.size(0);
+  const torch::Tensor in = raw_obs.contiguous();
+  TORCH_CHECK(in.dim() == 2 && in.size(1) == scale_.mean.size(0) && in.scalar_type() == torch::kFloat32, "obs: got ",
+              in.scalar_type(), " of shape ", in.sizes(), ", want Float [B, ", scale_.mean.size(0), "]");
+  torch::Tensor head = torch::empty({in.size(0), head_size()});
+  Head(in.data_ptr<float>(), in.size(0), head.data_ptr<float>());
+  return head;
+}
+
+void Policy::Head(const float* raw_obs, int64_t rows, float* head) const {
   thread_local AlignedFloats input, output;
-  const float* x = scaled.data_ptr<float>();
-  int64_t stride = scaled.size(1);
+  const auto make_room = [rows](int64_t width, AlignedFloats* floats) {
+    if (static_cast<int64_t>(floats->size()) < rows * width) floats->resize(rows * width);
+  };
+  int64_t stride = scale_.mean.size(0);
+  make_room(stride, &input);
+  scale_.Apply(raw_obs, rows, input.data());
   for (size_t i = 0; i < layers_.size(); ++i) {
     const int64_t width = Padded(layers_[i].outputs());
-    if (static_cast<int64_t>(output.size()) < rows * width) output.resize(rows * width);
-    layers_[i].Forward(x, stride, rows, output.data());
+    make_room(width, &output);
+    layers_[i].Forward(input.data(), stride, rows, output.data());
     if (i + 1 < layers_.size()) Activate(network_->options().activation, output.data(), rows * width);
     input.swap(output);
-    x = input.data();
     stride = width;
   }
-  torch::Tensor head = torch::empty({rows, layers_.back().outputs()});
-  float* to = head.data_ptr<float>();
-  for (int64_t i = 0; i < rows; ++i) to = std::copy(x + i * stride, x + i * stride + head.size(1), to);
-  return head;
+  for (int64_t i = 0; i < rows; ++i) head = std::copy_n(input.data() + i * stride, head_size(), head);
 }
 
 torch::Tensor Policy::log_std() const {

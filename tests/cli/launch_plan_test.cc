@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/launch_plan.h"
 
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 
@@ -324,6 +327,51 @@ TEST(LaunchPlan, WithoutAFittingChoiceTheRuleHolds) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->notes,
               ElementsAre("runners: one for each of 1 core; `skein tune` would measure what suits this node"));
+}
+
+TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.overrides = {"sync.mode=overlapped"};
+  auto plan = PlanLaunch(options, 2, Tuned(4, 32));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 256u);  // 4 x 2 x 32.
+
+  options.overrides.push_back("rollout.steps_per_iteration=4000");  // 125 x 32: an odd number of blocks.
+  options.overrides.push_back("ppo.minibatch_size=1000");
+  plan = PlanLaunch(options, 2, Tuned(1, 32));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 32u);
+
+  options.num_envs = 160;  // What the user says is so.
+  plan = PlanLaunch(options, 2, Tuned(1, 32));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->config.rollout().num_envs(), 160u);
+}
+
+TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
+  const struct {
+    const char* sizes;
+    uint32_t learners, num_envs, runners;
+  } cases[] = {{"num_envs: 64\n  envs_per_runner: 16", 1, 64, 2},   // Two blocks for each.
+               {"num_envs: 80\n  envs_per_runner: 16", 1, 80, 5},   // As --envs said.
+               {"num_envs: 32\n  envs_per_runner: 16", 2, 32, 2}};  // A runner for each learner.
+  for (const auto& c : cases) {
+    const ScratchFolder folder;
+    folder.Write("CartPole-v1-s1/config.yaml",
+                 absl::StrCat("sync:\n  mode: overlapped\nrollout:\n  steps_per_iteration: 16000\n  ", c.sizes, "\n"));
+    LaunchOptions options;
+    options.env_id = "CartPole-v1";
+    options.runs_dir = folder.path();
+    options.learners = c.learners;
+    options.overrides = {"sync.mode=overlapped", "rollout.steps_per_iteration=16000"};
+    const auto plan = PlanLaunch(options, 8, TunedForThisNode(options));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->config.rollout().num_envs(), c.num_envs);
+    EXPECT_EQ(std::accumulate(plan->actor_runners.begin(), plan->actor_runners.end(), 0u), c.runners) << c.sizes;
+  }
 }
 
 TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {
