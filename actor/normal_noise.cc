@@ -50,9 +50,9 @@ struct Lanes {
     auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < kRounds; ++round) {
       const Bits product0 = word0 * kMultiplier0, product1 = word2 * kMultiplier1;
-      word0 = (product1 >> 32) ^ word1 ^ uint64_t{key0};
+      word0 = (product1 >> 32) ^ word1 ^ uint64_t { key0 };
       word1 = product1 & kWord;
-      word2 = (product0 >> 32) ^ word3 ^ uint64_t{key1};
+      word2 = (product0 >> 32) ^ word3 ^ uint64_t { key1 };
       word3 = product0 & kWord;
       key0 += kKeyStep0;
       key1 += kKeyStep1;
@@ -62,7 +62,8 @@ struct Lanes {
   // In [0, 1), the upper 53 bits of the two words, as RandomStream::Uniform.
   static SKEIN_INLINE void Uniform(const Bits& high, const Bits& low, Real& uniform) {
     constexpr uint64_t kExponent = std::bit_cast<uint64_t>(kWhole);
-    uniform = (reinterpret_cast<Real>(high | kExponent) - kWhole) * 0x1p-32 + (reinterpret_cast<Real>(low >> 11 | kExponent) - kWhole) * 0x1p-53;
+    uniform = (reinterpret_cast<Real>(high | kExponent) - kWhole) * 0x1p-32 +
+              (reinterpret_cast<Real>(low >> 11 | kExponent) - kWhole) * 0x1p-53;
   }
 
   // x = ln(x) for normal x > 0: x = 2^k m with m around 1, s = (m - 1) / (m + 1), ln m = 2 atanh s, of which the
@@ -76,8 +77,9 @@ struct Lanes {
     const Real f = reinterpret_cast<Real>(reinterpret_cast<Bits>(x) - (above & kExponentBits)) - 1.0;
     const Real s = f / (f + 2.0), z = s * s, w = z * z;
     const Real even = w * (w * (w * 1.531383769920937332e-01 + 2.222219843214978396e-01) + 3.999999999940941908e-01);
-    const Real odd = z * (w * (w * (w * 1.479819860511658591e-01 + 1.818357216161805012e-01) + 2.857142874366239149e-01) +
-                          6.666666666666735130e-01);
+    const Real odd =
+        z * (w * (w * (w * 1.479819860511658591e-01 + 1.818357216161805012e-01) + 2.857142874366239149e-01) +
+             6.666666666666735130e-01);
     const Real half_square = f * f * 0.5;
     x = k * kLn2High - ((half_square - (s * (half_square + (even + odd)) + k * kLn2Low)) - f);
   }
@@ -104,7 +106,8 @@ struct Lanes {
     c = rest + (((1.0 - rest) - half_square) + z * z * c);
     const Signed swap = reinterpret_cast<Signed>(quarter & uint64_t{1}) != 0;
     sine = reinterpret_cast<Real>(reinterpret_cast<Bits>(swap ? c : s) ^ (quarter & uint64_t{2}) << 62);
-    cosine = reinterpret_cast<Real>(reinterpret_cast<Bits>(swap ? s : c) ^ ((quarter + uint64_t{1}) & uint64_t{2}) << 62);
+    cosine =
+        reinterpret_cast<Real>(reinterpret_cast<Bits>(swap ? s : c) ^ ((quarter + uint64_t{1}) & uint64_t{2}) << 62);
   }
 
   static SKEIN_INLINE void Sqrt(Real& x) {
@@ -168,8 +171,9 @@ void NormalNoise::AddStream(uint32_t a, uint32_t b, uint32_t position) {
 }
 
 void NormalNoise::Draw() {
-  const Blocks blocks = {seed_,           static_cast<uint64_t>(purpose_), a_.data(),     b_.data(),
-                         position_.data(), size_,                          first_.data(), second_.data()};
+  const Blocks blocks = {
+      seed_,         static_cast<uint64_t>(purpose_), a_.data(), b_.data(), position_.data(), size_, first_.data(),
+      second_.data()};
   RunWidest<DrawBody>(&blocks);
 }
 

@@ -175,8 +175,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
       for (int64_t i = 0; i < E * A; ++i) choice_as_float[i] = static_cast<float>(builder.choice(t)[i]);
       action = choice_as_float.data();
     } else {
-      SampleGaussian(seed_, *env_, head.data(), log_std.data_ptr<float>(), builder.action(t),
-                     builder.log_prob(t));
+      SampleGaussian(seed_, *env_, head.data(), log_std.data_ptr<float>(), builder.action(t), builder.log_prob(t));
       action = builder.action(t);
     }
     watch.Lap(&inference);

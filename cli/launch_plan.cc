@@ -51,8 +51,8 @@ bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
   return rollout.steps_per_iteration() % (runners * rollout.envs_per_runner()) == 0;
 }
 
-// In mode overlapped twice as many blocks as runners, so that each has the next ticket in hand while the learner answers
-// what it has just sent. Where they do not divide an iteration, one for each.
+// In mode overlapped twice as many blocks as runners, so that each has the next ticket in hand while the learner
+// answers what it has just sent. Where they do not divide an iteration, one for each.
 uint32_t BlocksFor(const v1::RunConfig& config, uint32_t runners) {
   const bool two = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED && Fits(config.rollout(), uint64_t{2} * runners);
   return two ? 2 * runners : runners;
@@ -162,8 +162,7 @@ std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::Run
     return choice;
   }
   if (!choice || (envs_given && choice->envs_per_runner != rollout.envs_per_runner())) return std::nullopt;
-  const uint64_t envs =
-      choice->num_envs > 0 ? choice->num_envs : uint64_t{choice->runners} * choice->envs_per_runner;
+  const uint64_t envs = choice->num_envs > 0 ? choice->num_envs : uint64_t{choice->runners} * choice->envs_per_runner;
   if (choice->runners > kMaxRunners || rollout.steps_per_iteration() % envs != 0) return std::nullopt;
   return choice;
 }

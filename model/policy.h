@@ -37,8 +37,8 @@ class Policy {
   // to be read or cloned, not to be saved for a backward pass. On one processor, a row's result is the same to the bit
   // whatever the other rows are.
   torch::Tensor Head(const torch::Tensor& raw_obs) const;
-  // The same by hand: raw_obs [rows, O] -> head [rows, head_size()]. At a few rows a step, making tensors costs more than
-  // their arithmetic.
+  // The same by hand: raw_obs [rows, O] -> head [rows, head_size()]. At a few rows a step, making tensors costs more
+  // than their arithmetic.
   void Head(const float* raw_obs, int64_t rows, float* head) const;
   int64_t head_size() const { return layers_.back().outputs(); }  // D or C.
   // float32 [D]; undefined if discrete.

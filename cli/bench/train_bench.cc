@@ -256,7 +256,7 @@ void AddBenchTrain(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("train", "Training from end to end against bare mj_step plus the update");
   auto options = std::make_shared<TrainBenchOptions>();
   options->rounds = 3;
-  options->seconds = 8;
+  options->seconds = 60;  // Physics costs what the policy makes of it: less and less while it learns to run.
   AddBenchFlags(verb, options.get());
   AddParallelFlag(verb, "--runners", "Runner threads, or auto = one for each core", &options->runners);
   verb->add_option("--iterations", options->iterations,
