@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// Standard normals of many random streams at once, several in each instruction: RandomStream::Normal is a quarter of
-// what acting takes with networks of a few dozen units. Not thread-safe.
+// Standard normals of many random streams at once, several in each instruction: one by one they take a third of what
+// acting takes with networks of a few dozen units. Not thread-safe.
 class NormalNoise {
  public:
   // Forgets all streams; each of those to be added draws this many pairs of normals.
@@ -21,7 +21,7 @@ class NormalNoise {
   void Draw();
 
   // After Draw(), of the stream that was added as number `stream`: its normal number 2 * pair + `second`, what calling
-  // Normal() so often returns up to a few units in the last place of a double.
+  // Normal() so often returns, within 1e-14.
   double At(size_t stream, int pair, bool second) const {
     return (second ? second_ : first_)[stream * static_cast<size_t>(pairs_) + static_cast<size_t>(pair)];
   }

@@ -25,8 +25,10 @@ namespace {
 
 constexpr uint32_t kMaxRunners = 4096;
 constexpr uint32_t kMaxLearners = 4096;
-constexpr uint32_t kDeviceSteps = 32;  // Of each environment in an iteration, in mode on_device, if that is open.
-constexpr uint32_t kHeadRunners = 2;   // Runners of the one node that `skein head` counts on by default.
+constexpr uint32_t kDeviceSteps = 32;   // Of each environment in an iteration, in mode on_device, if that is open.
+constexpr uint32_t kMaxEnvs = 1048576;  // As config.proto has it.
+constexpr uint32_t kLeastSteps = 32;    // Of each environment in an iteration, where a runner has two blocks.
+constexpr uint32_t kHeadRunners = 2;    // Runners of the one node that `skein head` counts on by default.
 
 // JSON strings are YAML strings too.
 std::string Quoted(const std::string& text) {
@@ -52,10 +54,18 @@ bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
 }
 
 // In mode overlapped twice as many blocks as runners, so that each has the next ticket in hand while the learner
-// answers what it has just sent. Where they do not divide an iteration, one for each.
+// answers what it has just sent; one for each where they do not divide an iteration, or would make its part for each
+// environment short or no whole number of fragments.
 uint32_t BlocksFor(const v1::RunConfig& config, uint32_t runners) {
-  const bool two = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED && Fits(config.rollout(), uint64_t{2} * runners);
-  return two ? 2 * runners : runners;
+  const v1::RolloutConfig& rollout = config.rollout();
+  const uint64_t envs = uint64_t{2} * runners * rollout.envs_per_runner();
+  if (config.sync().mode() != v1::SYNC_MODE_OVERLAPPED || envs > kMaxEnvs ||
+      rollout.steps_per_iteration() % envs != 0) {
+    return runners;
+  }
+  const uint64_t steps = rollout.steps_per_iteration() / envs;
+  const bool whole = rollout.fragment_steps() == 0 || steps % rollout.fragment_steps() == 0;
+  return whole && steps >= kLeastSteps ? 2 * runners : runners;
 }
 
 // The most runners up to `wanted` that fit, else the fewest above it, but at least `least`; 1 if there are none.
@@ -152,9 +162,21 @@ bool EnvsPerRunnerIsGiven(const LaunchOptions& options) {
 
 // What of `choice` agrees with the configuration: at most as many runners as it has blocks if its environments are
 // given, otherwise all or nothing.
-std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::RunConfig& config, bool envs_given,
-                                 uint32_t learners) {
+std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::RunConfig& config,
+                                 const LaunchOptions& options, uint32_t cores) {
   const v1::RolloutConfig& rollout = config.rollout();
+  const bool envs_given = EnvsPerRunnerIsGiven(options);
+  const uint32_t learners = options.learners;
+  if (choice && choice->num_envs > 0) {  // The run goes on.
+    const uint32_t blocks = choice->num_envs / choice->envs_per_runner;
+    const bool same = !envs_given || choice->envs_per_runner == rollout.envs_per_runner();
+    if (!same || blocks < learners || rollout.steps_per_iteration() % choice->num_envs != 0) return std::nullopt;
+    // How many runners makes no difference to what it computes: as many as it may have begun with, or more for more
+    // cores.
+    const uint32_t least = std::max({choice->runners, learners, options.actors});
+    choice->runners = std::clamp(cores, std::min(least, blocks), blocks);
+    return choice;
+  }
   if (choice && choice->runners < learners) return std::nullopt;
   if (choice && rollout.num_envs() > 0) {
     choice->runners = std::min(choice->runners, std::max(1u, rollout.num_envs() / rollout.envs_per_runner()));
@@ -162,7 +184,7 @@ std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::Run
     return choice;
   }
   if (!choice || (envs_given && choice->envs_per_runner != rollout.envs_per_runner())) return std::nullopt;
-  const uint64_t envs = choice->num_envs > 0 ? choice->num_envs : uint64_t{choice->runners} * choice->envs_per_runner;
+  const uint64_t envs = uint64_t{choice->runners} * choice->envs_per_runner;
   if (choice->runners > kMaxRunners || rollout.steps_per_iteration() % envs != 0) return std::nullopt;
   return choice;
 }
@@ -260,23 +282,22 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   auto open = ReadRunConfig(options.config_path, AllOverrides(options));
   if (!open.ok()) return open.status();
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) return PlanOnDevice(options, *open, std::move(plan));
-  if (automatic && tuned && !head) {
+  uint32_t sized_for = *wanted;  // Blocks that the number of environments follows from, if it is open.
+  bool goes_on = false;          // With the environments it began with.
+  if (tuned) {
     const std::optional<TuneChoice> found = tuned(*open);
-    const std::optional<TuneChoice> choice = Usable(found, *open, EnvsPerRunnerIsGiven(options), options.learners);
-    plan.notes.push_back(AutomaticNote(found.has_value(), choice, cores, options.learners));
-    if (choice) {
-      wanted = choice->runners;
+    const std::optional<TuneChoice> choice = Usable(found, *open, options, cores);
+    goes_on = choice && choice->num_envs > 0;
+    if (automatic && !head) plan.notes.push_back(AutomaticNote(found.has_value(), choice, cores, options.learners));
+    if (goes_on || (choice && automatic && !head)) {
+      if (automatic) wanted = choice->runners;
+      sized_for = goes_on ? choice->num_envs / choice->envs_per_runner : *wanted;
       open->mutable_rollout()->set_envs_per_runner(choice->envs_per_runner);
       options.envs_per_runner = choice->envs_per_runner;
-      if (choice->num_envs > 0) {
-        open->mutable_rollout()->set_num_envs(choice->num_envs);
-        options.num_envs = choice->num_envs;
-      }
     }
   }
   const std::vector<std::string> overrides = AllOverrides(options);
-  uint32_t sized_for = *wanted;  // Blocks that the number of environments follows from, if it is open.
-  if (open->rollout().num_envs() == 0) {
+  if (open->rollout().num_envs() == 0 && !goes_on) {
     if (automatic) sized_for = FittingRunners(open->rollout(), sized_for, options.learners);
     if (!Fits(open->rollout(), sized_for)) {
       return automatic ? NothingFits(*open) : DoesNotFit(*open, *wanted);
@@ -299,7 +320,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   }
 
   const uint32_t runners = std::min(*wanted, blocks);
-  if (runners < *wanted && open->rollout().num_envs() != 0) {
+  if (runners < *wanted && (goes_on || open->rollout().num_envs() != 0)) {
     plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted, automatic ? " cores: " : " runners: ",
                                       sizes, "; more with --envs or a smaller --envs-per-runner"));
   } else if (runners < *wanted) {
@@ -328,9 +349,8 @@ TuneLookup TunedForThisNode(const LaunchOptions& options) {
       const auto before = ReadRunConfig(before_path, {});
       const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
       if (blocks > 0) {
-        const uint32_t half = blocks / 2;
-        const bool two_each = half >= std::max(1u, options.learners) && BlocksFor(*before, half) == blocks;
-        return TuneChoice{.runners = two_each ? half : blocks,
+        const uint32_t half = std::max(1u, blocks / 2);
+        return TuneChoice{.runners = BlocksFor(*before, half) == blocks ? half : blocks,
                           .envs_per_runner = before->rollout().envs_per_runner(),
                           .num_envs = before->rollout().num_envs(),
                           .source = "as in the run that this continues"};

@@ -92,7 +92,6 @@ torch::Tensor ObsScale::Apply(const torch::Tensor& obs) const {
               obs.scalar_type(), " of shape ", obs.sizes(), ", want Float [..., ", size, "]");
   if (!obs.is_cpu()) return ((obs - mean) * inv_std).clamp_(-kClip, kClip);
 
-  // One pass by hand: actors do this at every step on a few rows, where three operators cost more than the arithmetic.
   const torch::Tensor in = obs.contiguous();
   torch::Tensor out = torch::empty_like(in);
   Apply(in.data_ptr<float>(), size == 0 ? 0 : in.numel() / size, out.data_ptr<float>());

@@ -28,7 +28,7 @@ struct TuneKey {
 struct TuneChoice {
   uint32_t runners = 1;
   uint32_t envs_per_runner = 1;
-  uint32_t num_envs = 0;            // In the whole run; 0 = as many as these runners call for.
+  uint32_t num_envs = 0;            // Of the run that goes on; 0 = as many as these runners call for.
   double env_steps_per_second = 0;  // Measured.
   std::string source;               // For people: "by `skein tune` of 2026-01-31".
 };

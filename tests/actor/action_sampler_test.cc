@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "base/philox.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/actor/counting_env.h"
@@ -66,6 +67,24 @@ TEST(SampleGaussian, HasTheMomentsItIsAskedFor) {
     EXPECT_NEAR(sum / 20000, 0, 0.03);
     EXPECT_NEAR(squares / 20000, 1, 0.04);
     EXPECT_NEAR(neighbours / 20000, 0, 0.03);
+  }
+}
+
+// Which number of which stream goes where.
+TEST(SampleGaussian, NoiseIsTheStreamOfEnvironmentEpisodeAndStepInOrder) {
+  for (const int agents : {1, 2}) {
+    const auto env = MakeCountingEnvs({.num_agents = agents, .action_size = 3, .end = 2}, 5, 7);
+    const int normals = 3 * agents, pairs = (normals + 1) / 2;
+    for (int t = 0; t < 5; ++t) {
+      const Sampled sampled = Sample(9, *env, {1, 2, 3}, {0, 0, 0});
+      for (int e = 0; e < 5; ++e) {
+        RandomStream alone(9, RandomPurpose::kAction, 7 + e, t / 2, t % 2 * pairs);
+        for (int i = 0; i < normals; ++i) {
+          ASSERT_NEAR(sampled.action[e * normals + i], 1 + i % 3 + alone.Normal(), 1e-6) << t << " " << e << " " << i;
+        }
+      }
+      Step(env.get());
+    }
   }
 }
 

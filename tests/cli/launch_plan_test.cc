@@ -345,7 +345,25 @@ TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
   EXPECT_THAT(plan->actor_runners, ElementsAre(1));
   EXPECT_EQ(plan->config.rollout().num_envs(), 32u);
 
+  options.overrides = {"sync.mode=overlapped"};
+  const auto envs = [&options](const std::string& runners, const std::string& setting) {
+    LaunchOptions with = options;
+    with.runners = runners;
+    with.overrides.push_back(setting);
+    const auto one = PlanLaunch(with, 2);
+    return one.ok() ? one->config.rollout().num_envs() : 0;
+  };
+  EXPECT_EQ(envs("2", "seed=1"), 64u);
+  EXPECT_EQ(envs("2", "rollout.fragment_steps=256"), 64u);
+  EXPECT_EQ(envs("2", "rollout.fragment_steps=512"), 32u);  // All of the 512 steps that 32 environments leave.
+  EXPECT_EQ(envs("16", "seed=1"), 512u);
+  EXPECT_EQ(envs("32", "seed=1"), 512u);  // 16 steps would be few.
+  options.actors = 0;
+  EXPECT_EQ(envs("auto", "seed=1"), 64u);  // A head counts on two runners.
+  options.actors = 1;
+
   options.num_envs = 160;  // What the user says is so.
+  options.overrides = {"sync.mode=overlapped", "rollout.steps_per_iteration=4000", "ppo.minibatch_size=1000"};
   plan = PlanLaunch(options, 2, Tuned(1, 32));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->config.rollout().num_envs(), 160u);
@@ -354,24 +372,40 @@ TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
 TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
   const struct {
     const char* sizes;
-    uint32_t learners, num_envs, runners;
-  } cases[] = {{"num_envs: 64\n  envs_per_runner: 16", 1, 64, 2},   // Two blocks for each.
-               {"num_envs: 80\n  envs_per_runner: 16", 1, 80, 5},   // As --envs said.
-               {"num_envs: 32\n  envs_per_runner: 16", 2, 32, 2}};  // A runner for each learner.
+    LaunchOptions options;
+    uint32_t cores, num_envs, runners;
+  } cases[] = {{"num_envs: 128", {}, 6, 128, 6},  // Six cores begin with eight blocks, as twelve do not divide 16,384.
+               {"num_envs: 128", {}, 2, 128, 4},  // As it may have begun.
+               {"num_envs: 64", {}, 16, 64, 4},
+               {"num_envs: 64", {.actors = 4}, 1, 64, 4},
+               {"num_envs: 32", {.learners = 2}, 1, 32, 2},
+               {"num_envs: 64", {.runners = "1"}, 8, 64, 1},
+               {"num_envs: 64", {.overrides = {"rollout.num_envs=0"}}, 2, 64, 2}};
   for (const auto& c : cases) {
     const ScratchFolder folder;
-    folder.Write("CartPole-v1-s1/config.yaml",
-                 absl::StrCat("sync:\n  mode: overlapped\nrollout:\n  steps_per_iteration: 16000\n  ", c.sizes, "\n"));
-    LaunchOptions options;
+    folder.Write(
+        "CartPole-v1-s1/config.yaml",
+        absl::StrCat("sync:\n  mode: overlapped\nrollout:\n  steps_per_iteration: 16384\n  envs_per_runner: 16\n  ",
+                     c.sizes, "\n"));
+    LaunchOptions options = c.options;
     options.env_id = "CartPole-v1";
     options.runs_dir = folder.path();
-    options.learners = c.learners;
-    options.overrides = {"sync.mode=overlapped", "rollout.steps_per_iteration=16000"};
-    const auto plan = PlanLaunch(options, 8, TunedForThisNode(options));
+    options.overrides.push_back("sync.mode=overlapped");
+    const auto plan = PlanLaunch(options, c.cores, TunedForThisNode(options));
     ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_EQ(plan->config.rollout().num_envs(), c.num_envs);
+    EXPECT_EQ(plan->config.rollout().num_envs(), c.num_envs) << c.sizes;
     EXPECT_EQ(std::accumulate(plan->actor_runners.begin(), plan->actor_runners.end(), 0u), c.runners) << c.sizes;
   }
+
+  const ScratchFolder folder;  // Also at a head, whose workers bring the runners.
+  folder.Write("CartPole-v1-s1/config.yaml", "rollout:\n  num_envs: 256\n  envs_per_runner: 16\n");
+  LaunchOptions head;
+  head.env_id = "CartPole-v1";
+  head.runs_dir = folder.path();
+  head.actors = 0;
+  const auto plan = PlanLaunch(head, 2, TunedForThisNode(head));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->config.rollout().num_envs(), 256u);
 }
 
 TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {
