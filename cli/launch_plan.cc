@@ -174,7 +174,8 @@ std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::Run
     // How many runners makes no difference to what it computes: as many as it may have begun with, or more for more
     // cores.
     const uint32_t least = std::max({choice->runners, learners, options.actors});
-    choice->runners = std::clamp(cores, std::min(least, blocks), blocks);
+    const uint32_t most = std::min(blocks, kMaxRunners);
+    choice->runners = std::clamp(cores, std::min(least, most), most);
     return choice;
   }
   if (choice && choice->runners < learners) return std::nullopt;
@@ -342,10 +343,14 @@ TuneLookup TunedForThisNode(const LaunchOptions& options) {
   return [options](const v1::RunConfig& config) -> std::optional<TuneChoice> {
     const std::string name =
         config.name().empty() ? absl::StrCat(config.env().id(), "-s", config.seed()) : config.name();
-    const std::string before_path = absl::StrCat(options.runs_dir, "/", name, "/config.yaml");
+    const std::string run_path = absl::StrCat(options.runs_dir, "/", name);
+    const std::string before_path = run_path + "/config.yaml", checkpoints = run_path + "/checkpoints";
     std::error_code ignored;
-    if (options.resume != "never" && config.rollout().num_envs() == 0 &&
-        std::filesystem::exists(before_path, ignored)) {
+    // Without a checkpoint nothing goes on; where learners are elsewhere, so may theirs be.
+    const bool begun = std::filesystem::exists(before_path, ignored) &&
+                       (options.learners == 0 || std::filesystem::directory_iterator(checkpoints, ignored) !=
+                                                     std::filesystem::directory_iterator());
+    if (options.resume != "never" && config.rollout().num_envs() == 0 && begun) {
       const auto before = ReadRunConfig(before_path, {});
       const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
       if (blocks > 0) {

@@ -62,9 +62,9 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 // With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
 // environments divide steps_per_iteration; or what `tuned` (may be empty) has chosen, unless that contradicts what the
 // user says or does not divide them either. In mode overlapped there are two blocks of environments for each of those
-// runners, if that leaves each environment 32 steps of an iteration or more and divides it. A run that goes on, as
-// `tuned` says, keeps its environments whatever the runners. Each learner has a runner and a block of environments at
-// least. InvalidArgument, NotFound: one line with the field, or with the flags and what would fit.
+// runners, if that divides an iteration and leaves each environment 32 steps of it or more, in whole fragments. A run
+// that goes on, as `tuned` says, keeps its environments whatever the runners. Each learner has a runner and a block of
+// environments at least. InvalidArgument, NotFound: one line with the field, or with the flags and what would fit.
 absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores, const TuneLookup& tuned = nullptr);
 
 // What this node uses for `--runners auto`: the sizes that the run began with if `options` continue one, else what

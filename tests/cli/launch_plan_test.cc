@@ -380,13 +380,16 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
                {"num_envs: 64", {.actors = 4}, 1, 64, 4},
                {"num_envs: 32", {.learners = 2}, 1, 32, 2},
                {"num_envs: 64", {.runners = "1"}, 8, 64, 1},
-               {"num_envs: 64", {.overrides = {"rollout.num_envs=0"}}, 2, 64, 2}};
+               {"num_envs: 64", {.runners = "8"}, 8, 64, 4},
+               {"num_envs: 256", {.resume = "never"}, 2, 64, 2},
+               {"num_envs: 256", {.overrides = {"rollout.num_envs=0"}}, 2, 256, 8}};
   for (const auto& c : cases) {
     const ScratchFolder folder;
     folder.Write(
         "CartPole-v1-s1/config.yaml",
         absl::StrCat("sync:\n  mode: overlapped\nrollout:\n  steps_per_iteration: 16384\n  envs_per_runner: 16\n  ",
                      c.sizes, "\n"));
+    folder.Write("CartPole-v1-s1/checkpoints/step_000000016384/DONE", "");
     LaunchOptions options = c.options;
     options.env_id = "CartPole-v1";
     options.runs_dir = folder.path();
@@ -397,8 +400,18 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
     EXPECT_EQ(std::accumulate(plan->actor_runners.begin(), plan->actor_runners.end(), 0u), c.runners) << c.sizes;
   }
 
+  const ScratchFolder failed;  // Before its first checkpoint: nothing goes on.
+  failed.Write("CartPole-v1-s1/config.yaml", "rollout:\n  num_envs: 256\n  envs_per_runner: 16\n");
+  LaunchOptions anew;
+  anew.env_id = "CartPole-v1";
+  anew.runs_dir = failed.path();
+  const auto fresh = PlanLaunch(anew, 2, TunedForThisNode(anew));
+  ASSERT_TRUE(fresh.ok()) << fresh.status();
+  EXPECT_EQ(fresh->config.rollout().num_envs(), 32u);
+
   const ScratchFolder folder;  // Also at a head, whose workers bring the runners.
   folder.Write("CartPole-v1-s1/config.yaml", "rollout:\n  num_envs: 256\n  envs_per_runner: 16\n");
+  folder.Write("CartPole-v1-s1/checkpoints/step_000000016384/DONE", "");
   LaunchOptions head;
   head.env_id = "CartPole-v1";
   head.runs_dir = folder.path();
@@ -411,6 +424,7 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
 TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {
   const ScratchFolder folder;
   folder.Write("CartPole-v1-s1/config.yaml", "rollout:\n  num_envs: 96\n  envs_per_runner: 32\n");
+  folder.Write("CartPole-v1-s1/checkpoints/step_000000009600/DONE", "");
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.runs_dir = folder.path();
