@@ -11,10 +11,6 @@ namespace {
 
 constexpr size_t kMostLanes = sizeof(Float16) / sizeof(double);
 
-// As philox.cc has them.
-constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kKeyStep0 = 0x9E3779B9, kKeyStep1 = 0xBB67AE85;
-constexpr int kRounds = 10;
 constexpr uint64_t kWord = 0xFFFFFFFF;
 
 // A double of this exponent has whole numbers under 2^52 in its lowest bits; with half as much more, signed ones too.
@@ -48,14 +44,14 @@ struct Lanes {
 
   static SKEIN_INLINE void Philox(uint64_t seed, Bits& word0, Bits& word1, Bits& word2, Bits& word3) {
     auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-    for (int round = 0; round < kRounds; ++round) {
-      const Bits product0 = word0 * kMultiplier0, product1 = word2 * kMultiplier1;
+    for (int round = 0; round < kPhiloxRounds; ++round) {
+      const Bits product0 = word0 * uint64_t{kPhiloxMultiplier0}, product1 = word2 * uint64_t{kPhiloxMultiplier1};
       word0 = (product1 >> 32) ^ word1 ^ uint64_t { key0 };
       word1 = product1 & kWord;
       word2 = (product0 >> 32) ^ word3 ^ uint64_t { key1 };
       word3 = product0 & kWord;
-      key0 += kKeyStep0;
-      key1 += kKeyStep1;
+      key0 += kPhiloxKeyStep0;
+      key1 += kPhiloxKeyStep1;
     }
   }
 

@@ -9,10 +9,6 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kMultiplier0 = 0xD2511F53;
-constexpr int64_t kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kKeyStep0 = 0x9E3779B9;
-constexpr uint32_t kKeyStep1 = 0xBB67AE85;
 constexpr int64_t kWord = 0xFFFFFFFF;
 
 torch::Tensor Pair(int64_t first, int64_t second, torch::Device device) {
@@ -23,12 +19,13 @@ torch::Tensor Pair(int64_t first, int64_t second, torch::Device device) {
 
 TensorPhilox::TensorPhilox(uint64_t seed, RandomPurpose purpose, torch::Device device)
     : purpose_(static_cast<int64_t>(purpose)),
-      multipliers_{Pair(kMultiplier0, kMultiplier1, device), Pair(kMultiplier1, kMultiplier0, device)} {
+      multipliers_{Pair(kPhiloxMultiplier0, kPhiloxMultiplier1, device),
+                   Pair(kPhiloxMultiplier1, kPhiloxMultiplier0, device)} {
   auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     keys_[round] = round % 2 == 0 ? Pair(key1, key0, device) : Pair(key0, key1, device);
-    key0 += kKeyStep0;
-    key1 += kKeyStep1;
+    key0 += kPhiloxKeyStep0;
+    key1 += kPhiloxKeyStep1;
   }
 }
 
@@ -41,7 +38,7 @@ torch::Tensor TensorPhilox::Words(const torch::Tensor& a, const torch::Tensor& b
   // pairs, which here is left as it comes: in odd rounds all is the other way round.
   torch::Tensor factor = torch::stack({position, spread(a)});
   torch::Tensor other = torch::stack({torch::full_like(position, purpose_), spread(b)});
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
     // 64 bits of the product are all there, whatever its sign; the shift drags the sign along, which is cut off.
     const torch::Tensor product = factor * multipliers_[round % 2];
     factor = product.bitwise_right_shift(32).bitwise_xor_(other).bitwise_xor_(keys_[round]).bitwise_and_(kWord);

@@ -21,11 +21,9 @@ class TensorPhilox {
   torch::Tensor Words(const torch::Tensor& a, const torch::Tensor& b, int64_t first, int64_t blocks) const;
 
  private:
-  static constexpr int kRounds = 10;
-
   const int64_t purpose_;
-  std::array<torch::Tensor, 2> multipliers_;  // [2, 1, 1], of even and of odd rounds.
-  std::array<torch::Tensor, kRounds> keys_;   // [2, 1, 1]
+  std::array<torch::Tensor, 2> multipliers_;       // [2, 1, 1], of even and of odd rounds.
+  std::array<torch::Tensor, kPhiloxRounds> keys_;  // [2, 1, 1]
 };
 
 }  // namespace skein
