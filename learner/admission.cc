@@ -178,6 +178,28 @@ absl::Status CheckAgentFlags(const CheckedBatch& batch, int64_t agents) {
   return absl::OkStatus();
 }
 
+// How many environments' steps ended their episode, each in one way at most.
+absl::Status CountEnds(const CheckedBatch& batch, int64_t* terminations, int64_t* truncations) {
+  const uint8_t* const terminated = batch.terminated.data();
+  const uint8_t* const truncated = batch.truncated.data();
+  const size_t size = batch.terminated.size();
+  // Without branches: both are 0 for almost all steps.
+  uint8_t bits = 0, both = 0;
+  *terminations = *truncations = 0;
+  for (size_t i = 0; i < size; ++i) {
+    bits |= terminated[i] | truncated[i];
+    both |= terminated[i] & truncated[i];
+    *terminations += terminated[i];
+    *truncations += truncated[i];
+  }
+  for (size_t i = 0; bits > 1 || both != 0; ++i) {
+    if (terminated[i] + truncated[i] <= 1) continue;
+    return TensorError("terminated", absl::StrCat("element ", i, " is ", int{terminated[i]}, " and truncated is ",
+                                                  int{truncated[i]}, ", want 0 or 1 and not both 1"));
+  }
+  return absl::OkStatus();
+}
+
 // Of finished episodes; `most` 0 = no limit.
 absl::Status CheckLengths(const CheckedBatch& batch, int64_t most) {
   if (most <= 0) most = kCountLimit;
@@ -221,16 +243,9 @@ absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, Checked
   if (s.ok() && A > 1) s = finder.Copy("active", v1::DATA_TYPE_UINT8, {T, E, A}, &checked->active);
   if (s.ok() && A > 1) s = finder.Copy("agent_terminated", v1::DATA_TYPE_UINT8, {T, E, A}, &checked->agent_terminated);
   if (!s.ok()) return s;
-  int64_t truncations = 0, episodes = 0;
-  for (int64_t i = 0; i < T * E; ++i) {
-    if (checked->terminated[i] + checked->truncated[i] > 1) {
-      return TensorError("terminated",
-                         absl::StrCat("element ", i, " is ", int{checked->terminated[i]}, " and truncated is ",
-                                      int{checked->truncated[i]}, ", want 0 or 1 and not both 1"));
-    }
-    truncations += checked->truncated[i];
-    episodes += checked->terminated[i] + checked->truncated[i];
-  }
+  int64_t terminations = 0, truncations = 0;
+  if (s = CountEnds(*checked, &terminations, &truncations); !s.ok()) return s;
+  const int64_t episodes = terminations + truncations;
   s = finder.CopyFloats("final_obs", shape.obs_dtype, {truncations, A, O}, &checked->final_obs);
   if (s.ok() && G > 0) s = finder.CopyFloats("final_state", shape.obs_dtype, {truncations, G}, &checked->final_state);
   if (s.ok() && P > 0)

@@ -2,6 +2,7 @@
 #include "learner/batch_assembler.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -10,23 +11,24 @@
 namespace skein {
 namespace {
 
-// Copies rows of `width` values each to `to` and on, `stride` apart; `check(row of values)` returns the first that is
-// bad, or `width`, and `error(element, value)` what is then said.
-template <typename Reader, typename Value, typename Check, typename Error>
-absl::Status PlaceRows(Reader from, int64_t rows, int64_t width, int64_t stride, Value* to, Check check, Error error) {
-  for (int64_t t = 0; t < rows; ++t, to += stride) {
-    from.Read(to, width * sizeof(Value));
-    if (const int64_t bad = check(to); bad < width) return error(t * width + bad, to[bad]);
-  }
-  return absl::OkStatus();
+// Copies rows of `width` numbers each to `to` and on, `stride` apart, all of them within bounds.
+absl::Status PlaceFloats(const char* name, FloatReader from, int64_t rows, int64_t width, int64_t stride, float* to) {
+  const auto bad = static_cast<int64_t>(from.ReadRows(rows, width, stride, kNumberBound, to));
+  if (bad == rows * width) return absl::OkStatus();
+  return BeyondError(name, bad, to[bad / width * stride + bad % width], kNumberBound);
 }
 
-template <typename Reader>
-absl::Status PlaceFloats(const char* name, const Reader& from, int64_t rows, int64_t width, int64_t stride, float* to) {
-  return PlaceRows(
-      from, rows, width, stride, to,
-      [width](const float* row) { return static_cast<int64_t>(FindBeyond(row, width, kNumberBound)); },
-      [name](int64_t element, float value) { return BeyondError(name, element, value, kNumberBound); });
+// The same of whole numbers, each the index of one of `choices`.
+absl::Status PlaceChoices(PieceReader from, int64_t rows, int64_t width, int64_t stride, int64_t choices, int64_t* to) {
+  for (int64_t t = 0; t < rows; ++t, to += stride) {
+    from.Read(to, width * sizeof(int64_t));
+    const int64_t bad =
+        std::find_if(to, to + width, [choices](int64_t choice) { return choice < 0 || choice >= choices; }) - to;
+    if (bad < width) {
+      return TensorError("action", absl::StrCat("element ", t * width + bad, " is no choice of this environment"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Of `rows` rows of `slots` x `width` values, leaves those of `kept`.
@@ -105,17 +107,12 @@ absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatc
   const int64_t first = start * M + slot * W;  // Of the fragment's first row, in elements of width 1.
   absl::Status s = PlaceFloats("obs", batch.obs, F_ + 1, W * O_, M * O_, obs.data() + first * O_);
   if (s.ok() && discrete_) {
-    const auto out_of_range = [this, W](const int64_t* row) {
-      return std::find_if(row, row + W, [this](int64_t choice) { return choice < 0 || choice >= choices_; }) - row;
-    };
-    s = PlaceRows(batch.action, F_, W, M, action_index.data() + first, out_of_range, [](int64_t element, int64_t) {
-      return TensorError("action", absl::StrCat("element ", element, " is no choice of this environment"));
-    });
+    s = PlaceChoices(batch.action, F_, W, M, choices_, action_index.data() + first);
   } else if (s.ok()) {
-    s = PlaceFloats("action", batch.action, F_, W * D_, M * D_, action.data() + first * D_);
+    s = PlaceFloats("action", {batch.action, false}, F_, W * D_, M * D_, action.data() + first * D_);
   }
-  if (s.ok()) s = PlaceFloats("log_prob", batch.log_prob, F_, W, M, log_prob.data() + first);
-  if (s.ok()) s = PlaceFloats("reward", batch.reward, F_, W, M, reward.data() + first);
+  if (s.ok()) s = PlaceFloats("log_prob", {batch.log_prob, false}, F_, W, M, log_prob.data() + first);
+  if (s.ok()) s = PlaceFloats("reward", {batch.reward, false}, F_, W, M, reward.data() + first);
   if (s.ok() && G_ > 0) {
     const int64_t row = num_envs() * G_;
     s = PlaceFloats("state", batch.state, F_ + 1, E_ * G_, row, state.data() + start * row + slot * E_ * G_);
@@ -126,32 +123,39 @@ absl::Status StagedBatch::Place(int64_t slot, int64_t segment, const CheckedBatc
   varying = {};
   int64_t truncation = 0;
   for (int64_t t = 0; t < F_; ++t) {
+    PlaceEnds(batch, t, first + t * M);
+    const uint8_t* const cut = batch.truncated.data() + t * E_;
+    if (std::memchr(cut, 1, E_) == nullptr) continue;
     for (int64_t e = 0; e < E_; ++e) {
-      const int64_t from = t * E_ + e, to = first + t * M + e * A_;
-      for (int64_t a = 0; a < A_; ++a) {
-        if (A_ == 1) {
-          terminated[to] = batch.terminated[from];
-          truncated[to] = batch.truncated[from];
-          continue;
-        }
-        const int64_t agent = from * A_ + a;
-        active[to + a] = batch.active[agent];
-        terminated[to + a] = batch.agent_terminated[agent];
-        truncated[to + a] = batch.truncated[from] && batch.active[agent] && !batch.agent_terminated[agent];
-      }
-      if (!batch.truncated[from]) continue;
+      if (!cut[e]) continue;
       const float* const row = batch.final_obs.data() + truncation * A_ * O_;
       varying.final_obs.insert(varying.final_obs.end(), row, row + A_ * O_);
       const float* const state_row = batch.final_state.data() + truncation * G_;
       varying.final_state.insert(varying.final_state.end(), state_row, state_row + G_);
       ++truncation;
-      for (int64_t a = 0; a < A_; ++a) varying.final_index.push_back(from * A_ + a);
+      for (int64_t a = 0; a < A_; ++a) varying.final_index.push_back((t * E_ + e) * A_ + a);
     }
   }
   varying.episode_return.assign(batch.episode_return.begin(), batch.episode_return.end());
   varying.episode_length = batch.episode_length;
   varying.episode_metrics = batch.episode_metrics;
   return absl::OkStatus();
+}
+
+void StagedBatch::PlaceEnds(const CheckedBatch& batch, int64_t t, int64_t row) {
+  const uint8_t* const ended = batch.terminated.data() + t * E_;
+  const uint8_t* const cut = batch.truncated.data() + t * E_;
+  if (A_ == 1) {
+    std::memcpy(terminated.data() + row, ended, E_);
+    std::memcpy(truncated.data() + row, cut, E_);
+    return;
+  }
+  for (int64_t i = 0; i < E_ * A_; ++i) {
+    const int64_t agent = t * E_ * A_ + i;
+    active[row + i] = batch.active[agent];
+    terminated[row + i] = batch.agent_terminated[agent];
+    truncated[row + i] = cut[i / A_] && batch.active[agent] && !batch.agent_terminated[agent];
+  }
 }
 
 void StagedBatch::Seal() {

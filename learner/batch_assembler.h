@@ -63,6 +63,9 @@ class StagedBatch {
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;
   };
+  // How episodes ended in step t of a fragment, to rows that begin at element `row`.
+  void PlaceEnds(const CheckedBatch& batch, int64_t t, int64_t row);
+
   const int64_t slots_, segments_;
   const int64_t F_, T_, E_, A_, O_, D_, G_;
   const bool discrete_;

@@ -171,8 +171,8 @@ Collector::Staging* Collector::Begin() {
     // Asynchronous: an iteration that ended early took room along that open tickets counted on.
     free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, async_->fragments, 1)).get());
   }
-  Staging* staging = free_.front();
-  free_.pop_front();
+  Staging* staging = free_.back();
+  free_.pop_back();
   staging->batch.Reset();
   staging->assigned = staging->placed = 0;
   staging->vacated.clear();

@@ -200,7 +200,7 @@ class Collector {
   // Every staging is free, in the queue (synchronous: the open iterations; asynchronous: the last one is being filled)
   // or with the trainer.
   std::vector<std::unique_ptr<Staging>> stagings_ ABSL_GUARDED_BY(mu_);
-  std::deque<Staging*> free_ ABSL_GUARDED_BY(mu_);
+  std::vector<Staging*> free_ ABSL_GUARDED_BY(mu_);  // The last is used first: a cache may have it still.
   std::deque<Staging*> queue_ ABSL_GUARDED_BY(mu_);
   Staging* training_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
+#include "base/number_bounds.h"
+#include "learner/checked_copy.h"
 
 namespace skein {
 namespace {
@@ -139,40 +141,63 @@ bool ReadBatch(CodedInputStream* in, int size, const Pieces& pieces, WireBatch* 
 
 }  // namespace
 
-PieceReader::PieceReader(const Pieces& pieces, size_t offset) : piece_(pieces.data()), at_(offset) {
-  const absl::Span<const char>* end = pieces.data() + pieces.size();
-  while (piece_ != end && at_ >= piece_->size()) at_ -= piece_++->size();
+PieceReader::PieceReader(const Pieces& pieces, size_t offset)
+    : piece_(pieces.data()), end_(pieces.data() + pieces.size()) {
+  while (piece_ != end_ && offset >= piece_->size()) offset -= piece_++->size();
+  at_ = offset;
+}
+
+absl::Span<const char> PieceReader::Run() const {
+  return piece_ == end_ ? absl::Span<const char>() : piece_->subspan(at_);
+}
+
+void PieceReader::Skip(size_t size) {
+  at_ += size;
+  while (piece_ != end_ && at_ >= piece_->size()) at_ -= piece_++->size();
 }
 
 void PieceReader::Read(void* to, size_t size) {
-  char* out = static_cast<char*>(to);
-  while (size > 0) {
-    const size_t now = std::min(size, piece_->size() - at_);
-    if (now > 0) std::memcpy(out, piece_->data() + at_, now);  // An empty piece may be nowhere.
-    out += now;
-    size -= now;
-    at_ += now;
-    if (at_ == piece_->size()) {
-      ++piece_;
-      at_ = 0;
-    }
+  for (char* out = static_cast<char*>(to); size > 0;) {
+    const absl::Span<const char> now = Run().first(std::min(size, Run().size()));
+    std::memcpy(out, now.data(), now.size());
+    out += now.size();
+    size -= now.size();
+    Skip(now.size());
   }
 }
 
-void FloatReader::Read(void* to, size_t size) {
-  if (!bfloat16_) {
-    data_.Read(to, size);
-    return;
+size_t FloatReader::Read(size_t count, float bound, float* to) {
+  if (bfloat16_) {
+    uint16_t narrow[1024];
+    for (size_t done = 0; done < count;) {
+      const size_t now = std::min(count - done, std::size(narrow));
+      data_.Read(narrow, now * sizeof(uint16_t));
+      FromBfloat16(narrow, now, to + done);
+      done += now;
+    }
+  } else {
+    data_.Read(to, count * sizeof(float));
   }
-  float* out = static_cast<float*>(to);
-  uint16_t narrow[1024];
-  for (size_t left = size / sizeof(float); left > 0;) {
-    const size_t now = std::min(left, std::size(narrow));
-    data_.Read(narrow, now * sizeof(uint16_t));
-    FromBfloat16(narrow, now, out);
-    out += now;
-    left -= now;
+  return FindBeyond(to, count, bound);
+}
+
+size_t FloatReader::ReadRows(size_t rows, size_t width, size_t stride, float bound, float* to) {
+  size_t bad = rows * width;
+  for (size_t row = 0; row < rows;) {
+    // Rows that lie in one piece as they are can be looked at on their way.
+    const size_t in_piece = bfloat16_ ? 0 : data_.Run().size() / (width * sizeof(float));
+    const size_t now = std::clamp<size_t>(in_piece, 1, rows - row);
+    size_t found;
+    if (in_piece > 0) {
+      found = CopyRowsAndFindBeyond(data_.Run().data(), now, width, stride, bound, to + row * stride);
+      data_.Skip(now * width * sizeof(float));
+    } else {
+      found = Read(width, bound, to + row * stride);
+    }
+    if (found < now * width) bad = std::min(bad, row * width + found);
+    row += now;
   }
+  return bad;
 }
 
 absl::StatusOr<WireRequest> WireRequest::Parse(const Pieces& pieces) {

@@ -26,9 +26,14 @@ class PieceReader {
   PieceReader(const Pieces& pieces, size_t offset);
   // Copies the next `size` bytes. REQUIRES: there are as many.
   void Read(void* to, size_t size);
+  // The next bytes as far as they lie in one piece; empty: there are no more.
+  absl::Span<const char> Run() const;
+  // Goes on behind the next `size` bytes. REQUIRES: at most Run().size().
+  void Skip(size_t size);
 
  private:
   const absl::Span<const char>* piece_ = nullptr;
+  const absl::Span<const char>* end_ = nullptr;
   size_t at_ = 0;  // Within *piece_.
 };
 
@@ -37,10 +42,14 @@ class FloatReader {
  public:
   FloatReader() = default;
   FloatReader(PieceReader data, bool bfloat16) : data_(data), bfloat16_(bfloat16) {}
-  // Copies the next numbers, `size` bytes of float32. REQUIRES: there are as many; whole numbers.
-  void Read(void* to, size_t size);
+  // Copies the next `rows` x `width` numbers to rows at `to`, `stride` apart. The first of them that FindBeyond finds,
+  // or rows * width. REQUIRES: there are as many.
+  size_t ReadRows(size_t rows, size_t width, size_t stride, float bound, float* to);
 
  private:
+  // The same of the next numbers of one row.
+  size_t Read(size_t count, float bound, float* to);
+
   PieceReader data_;
   bool bfloat16_ = false;
 };

@@ -39,10 +39,17 @@ void ExpectRefused(const v1::TrajectoryBatch& batch, const std::string& message,
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
-template <typename Value, typename Reader>
-Value Element(Reader from, size_t index) {
+template <typename Value>
+Value Element(PieceReader from, size_t index) {
   std::vector<Value> values(index + 1);
   from.Read(values.data(), values.size() * sizeof(Value));
+  return values.back();
+}
+
+template <typename Value>
+Value Element(FloatReader from, size_t index) {
+  std::vector<Value> values(index + 1);
+  EXPECT_EQ(from.ReadRows(1, values.size(), 0, kNumberBound, values.data()), values.size());
   return values.back();
 }
 

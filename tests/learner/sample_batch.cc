@@ -2,7 +2,9 @@
 #include "tests/learner/sample_batch.h"
 
 #include <numeric>
+#include <type_traits>
 
+#include "base/number_bounds.h"
 #include "gtest/gtest.h"
 
 namespace skein {
@@ -118,7 +120,11 @@ BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& sha
   if (!status.ok()) return;
   const auto read = [](auto from, int64_t size, auto* values) {
     values->resize(size);
-    from.Read(values->data(), size * sizeof((*values)[0]));
+    if constexpr (std::is_same_v<decltype(from), FloatReader>) {
+      EXPECT_EQ(from.ReadRows(1, values->size(), 0, kNumberBound, values->data()), values->size());
+    } else {
+      from.Read(values->data(), size * sizeof((*values)[0]));
+    }
   };
   const int64_t rows = shape.steps * shape.num_envs * shape.spec.num_agents();
   const int64_t first_rows = shape.num_envs * shape.spec.num_agents();
