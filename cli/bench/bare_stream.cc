@@ -71,41 +71,81 @@ class DiscardService final : public grpc::CallbackGenericService {
 
 }  // namespace
 
-struct BareStream::Impl {
-  explicit Impl(int most_in_flight) : in_flight(most_in_flight) {}
+namespace {
 
+constexpr size_t kFirstMessages = 100;
+
+// One call, which sends with at most so many messages unanswered. The thread that reads answers lives as long as this.
+class Sender {
+ public:
+  Sender(grpc::Channel* channel, int in_flight) : in_flight_(static_cast<uint64_t>(in_flight)) {
+    // What generated stubs do, with bytes for messages.
+    const grpc::internal::RpcMethod method("/skein.bench/Bytes", grpc::internal::RpcMethod::BIDI_STREAMING);
+    stream_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel, method,
+                                                                                                        &context_));
+    reader_ = std::thread([this] { ReadAnswers(); });
+  }
+  ~Sender() {
+    stream_->WritesDone();
+    reader_.join();
+    stream_->Finish();
+  }
+
+  // Whether it was sent, once it may be.
+  bool Send(const grpc::ByteBuffer& message) {
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(this, &Sender::MaySend));
+      if (broken_) return false;
+      ++sent_;
+    }
+    return stream_->Write(message);
+  }
+  // Whether all was answered.
+  bool AwaitAnswers() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(this, &Sender::AllAnswered));
+    return !broken_;
+  }
+
+ private:
   void ReadAnswers() {
     grpc::ByteBuffer answer;
-    while (stream->Read(&answer)) {
-      absl::MutexLock lock(&mu);
-      ++answered;
+    while (stream_->Read(&answer)) {
+      absl::MutexLock lock(&mu_);
+      ++answered_;
     }
-    absl::MutexLock lock(&mu);
-    broken = true;
+    absl::MutexLock lock(&mu_);
+    broken_ = true;
   }
-  bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return broken || sent - answered < static_cast<uint64_t>(in_flight);
-  }
-  bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return broken || sent == answered; }
+  bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return broken_ || sent_ - answered_ < in_flight_; }
+  bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return broken_ || sent_ == answered_; }
 
-  const int in_flight;
+  const uint64_t in_flight_;
+  grpc::ClientContext context_;
+  std::unique_ptr<ByteStream> stream_;
+  std::thread reader_;
+  absl::Mutex mu_;
+  uint64_t sent_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t answered_ ABSL_GUARDED_BY(mu_) = 0;
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+struct BareStream::Impl {
+  int in_flight = 1;
   std::vector<grpc::ByteBuffer> messages;
   DiscardService service;
   std::unique_ptr<grpc::Server> server;
   std::shared_ptr<grpc::Channel> channel;
-  grpc::ClientContext context;
-  std::unique_ptr<ByteStream> stream;
-  std::thread reader;
-  absl::Mutex mu;
-  uint64_t sent ABSL_GUARDED_BY(mu) = 0;
-  uint64_t answered ABSL_GUARDED_BY(mu) = 0;
-  bool broken ABSL_GUARDED_BY(mu) = false;
 };
 
 BareStream::BareStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<BareStream>> BareStream::Make(const std::string& message, int copies, int in_flight) {
-  auto impl = std::make_unique<Impl>(in_flight);
+  auto impl = std::make_unique<Impl>();
+  impl->in_flight = in_flight;
   for (int i = 0; i < copies; ++i) {
     const grpc::Slice slice(message);
     impl->messages.emplace_back(&slice, 1);
@@ -118,40 +158,28 @@ absl::StatusOr<std::unique_ptr<BareStream>> BareStream::Make(const std::string& 
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || port == 0) return absl::UnavailableError("cannot listen on 127.0.0.1");
   impl->channel = OpenChannel(JoinHostPort("127.0.0.1", port));
-  // What generated stubs do, with bytes for messages.
-  const grpc::internal::RpcMethod method("/skein.bench/Bytes", grpc::internal::RpcMethod::BIDI_STREAMING);
-  impl->stream.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
-      impl->channel.get(), method, &impl->context));
-  impl->reader = std::thread([raw = impl.get()] { raw->ReadAnswers(); });
   return std::unique_ptr<BareStream>(new BareStream(std::move(impl)));
 }
 
 BareStream::~BareStream() {
-  impl_->stream->WritesDone();
-  impl_->reader.join();
-  impl_->stream->Finish();
-  impl_->stream.reset();
   impl_->channel.reset();
   impl_->server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
 }
 
 absl::StatusOr<BareStream::Sent> BareStream::Send(absl::Duration duration) {
+  const auto broke = [] { return absl::UnavailableError("the bare stream broke"); };
+  Sender sender(impl_->channel.get(), impl_->in_flight);
+  // The first connect, and make gRPC's window as wide as it gets.
+  for (size_t i = 0; i < kFirstMessages; ++i) {
+    if (!sender.Send(impl_->messages[i % impl_->messages.size()])) return broke();
+  }
+  if (!sender.AwaitAnswers()) return broke();
   const absl::Duration begin = MonotonicNow();
   uint64_t messages = 0;
-  bool broken = false;
   do {
-    const grpc::ByteBuffer& message = impl_->messages[messages++ % impl_->messages.size()];
-    {
-      absl::MutexLock lock(&impl_->mu);
-      impl_->mu.Await(absl::Condition(impl_.get(), &Impl::MaySend));
-      broken = impl_->broken;
-      ++impl_->sent;
-    }
-    if (broken || !impl_->stream->Write(message)) return absl::UnavailableError("the bare stream broke");
+    if (!sender.Send(impl_->messages[messages++ % impl_->messages.size()])) return broke();
   } while (MonotonicNow() - begin < duration);
-  absl::MutexLock lock(&impl_->mu);
-  impl_->mu.Await(absl::Condition(impl_.get(), &Impl::AllAnswered));
-  if (impl_->broken) return absl::UnavailableError("the bare stream broke");
+  if (!sender.AwaitAnswers()) return broke();
   return Sent{messages, MonotonicNow() - begin};
 }
 
