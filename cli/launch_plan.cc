@@ -314,16 +314,17 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t blocks = rollout.num_envs() / rollout.envs_per_runner();
   const std::string sizes = absl::StrCat(rollout.num_envs(), " environments, ", rollout.envs_per_runner(), " a runner");
+  const std::string as_begun = ", as the run began";
   if (head) {
     plan.notes.push_back(absl::StrCat("at most ", blocks, " runners, of all workers together, can work at once (",
-                                      sizes, "); more with --envs", Doubled(rollout)));
+                                      sizes, goes_on ? as_begun + ")" : "); more with --envs" + Doubled(rollout)));
     return plan;
   }
 
   const uint32_t runners = std::min(*wanted, blocks);
   if (runners < *wanted && (goes_on || open->rollout().num_envs() != 0)) {
     plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted, automatic ? " cores: " : " runners: ",
-                                      sizes, "; more with --envs or a smaller --envs-per-runner"));
+                                      sizes, goes_on ? as_begun : "; more with --envs or a smaller --envs-per-runner"));
   } else if (runners < *wanted) {
     plan.notes.push_back(absl::StrCat(
         "note: using ", runners, " of ", *wanted, " cores: ", uint64_t{*wanted} * rollout.envs_per_runner(),

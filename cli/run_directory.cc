@@ -172,7 +172,7 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
     const std::string why =
         before.num_envs() == config.rollout().num_envs()
             ? ""
-            : absl::StrCat("; --runners, --envs and --learners (of which each needs ", before.envs_per_runner(),
+            : absl::StrCat("; --envs and --learners (of which each needs ", before.envs_per_runner(),
                            " environments) decide how many there are, ", before.num_envs(), " are enough for ",
                            before.num_envs() / std::max(1u, before.envs_per_runner()), " learners");
     return absl::FailedPreconditionError(

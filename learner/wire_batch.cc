@@ -183,6 +183,7 @@ size_t FloatReader::Read(size_t count, float bound, float* to) {
 
 size_t FloatReader::ReadRows(size_t rows, size_t width, size_t stride, float bound, float* to) {
   size_t bad = rows * width;
+  if (bad == 0) return 0;
   for (size_t row = 0; row < rows;) {
     // Rows that lie in one piece as they are can be looked at on their way.
     const size_t in_piece = bfloat16_ ? 0 : data_.Run().size() / (width * sizeof(float));

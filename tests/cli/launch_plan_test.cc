@@ -419,6 +419,15 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
   const auto plan = PlanLaunch(head, 2, TunedForThisNode(head));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->config.rollout().num_envs(), 256u);
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("(256 environments, 16 a runner, as the run began)")));
+
+  LaunchOptions more;  // Which cannot have more environments.
+  more.env_id = "CartPole-v1";
+  more.runs_dir = folder.path();
+  more.runners = "20";
+  const auto all = PlanLaunch(more, 2, TunedForThisNode(more));
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(all->notes, ElementsAre("note: using 16 of 20 runners: 256 environments, 16 a runner, as the run began"));
 }
 
 TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {

@@ -67,6 +67,13 @@ TEST(FloatReader, ReadsRowsHoweverTheyAreCutAndTellsTheFirstBeyond) {
   }
 }
 
+TEST(FloatReader, ReadsNothingOfRowsThatHaveNothing) {
+  const Pieces pieces = Cut("abcdefgh", 4);
+  FloatReader reader({pieces, 0}, false);
+  EXPECT_EQ(reader.ReadRows(3, 0, 0, 1, nullptr), 0u);
+  EXPECT_EQ(reader.ReadRows(0, 3, 3, 1, nullptr), 0u);
+}
+
 TEST(FloatReader, TellsTheFirstBeyondOfNarrowOnes) {
   std::vector<float> values(3000, 1);
   values[1500] = values[2999] = 1e9f;
