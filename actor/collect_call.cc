@@ -34,35 +34,41 @@ void CollectCall::Pump() {
       sending_ = true;
       pumped_ = false;
     }
+    began_ = MonotonicNow();
     if (std::optional<Request> request = options_.next()) {
-      began_ = MonotonicNow();
       request_ = std::move(request->bytes);
+      tell_ = !request->last;
+      grpc::WriteOptions how;
       if (request->last) {
+        how.set_last_message();
         absl::MutexLock lock(&mu_);
         last_ = true;
       }
-      grpc::WriteOptions how;
-      if (request->last) how.set_last_message();
       StartWrite(&request_, how);
       return;
     }
-    absl::MutexLock lock(&mu_);
-    sending_ = false;
-    MaybeRelease();
-    if (!pumped_ || over_) return;
+    bool release;
+    {
+      absl::MutexLock lock(&mu_);
+      sending_ = false;
+      release = TakeRelease();
+      if (!release && (!pumped_ || over_)) return;
+    }
+    if (release) return RemoveHold();
   }
 }
 
 void CollectCall::OnWriteDone(bool ok) {
-  if (ok && !std::exchange(first_, false)) options_.on_sent(MonotonicNow() - began_);
+  if (ok && tell_) options_.on_sent(MonotonicNow() - began_);
   request_.Clear();
+  bool release;
   {
     absl::MutexLock lock(&mu_);
     sending_ = false;
     if (!ok) last_ = true;  // The call has broken, which the read notices too.
-    MaybeRelease();
-    if (over_) return;
+    release = TakeRelease();
   }
+  if (release) return RemoveHold();
   Pump();
 }
 
@@ -72,15 +78,16 @@ void CollectCall::OnReadDone(bool ok) {
     StartRead(&response_);
     return;
   }
-  absl::MutexLock lock(&mu_);
-  over_ = true;
-  MaybeRelease();
+  bool release;
+  {
+    absl::MutexLock lock(&mu_);
+    over_ = true;
+    release = TakeRelease();
+  }
+  if (release) RemoveHold();
 }
 
-void CollectCall::MaybeRelease() {
-  if (!over_ || sending_ || std::exchange(released_, true)) return;
-  RemoveHold();
-}
+bool CollectCall::TakeRelease() { return over_ && !sending_ && !std::exchange(released_, true); }
 
 void CollectCall::OnDone(const grpc::Status& status) {
   options_.on_done();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
@@ -31,8 +30,9 @@ class CollectCall final : private grpc::ClientBidiReactor<grpc::ByteBuffer, v1::
   struct Options {
     std::function<std::optional<Request>()> next;  // What to send now; nullopt: nothing, until the next Pump.
     std::function<void(const v1::CollectResponse&)> on_response;
-    std::function<void(absl::Duration)> on_sent;  // A request that `next` gave was taken, after so long.
-    std::function<void()> on_done;                // No other is called any more.
+    // A request that `next` gave, other than the last, was taken so long after `next` was asked for it.
+    std::function<void(absl::Duration)> on_sent;
+    std::function<void()> on_done;  // No other is called any more.
   };
   explicit CollectCall(Options options) : options_(std::move(options)) {}
 
@@ -47,15 +47,15 @@ class CollectCall final : private grpc::ClientBidiReactor<grpc::ByteBuffer, v1::
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
-  // Lets the call end once it is over and nobody is about to send.
-  void MaybeRelease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether the call may end: it is over and nobody is about to send. Once; who gets it removes the hold.
+  bool TakeRelease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   v1::CollectResponse response_;  // Of the read that is under way.
   // Of whoever made sending_ true.
   grpc::ByteBuffer request_;
   absl::Duration began_;
-  bool first_ = true;
+  bool tell_ = false;  // on_sent.
 
   absl::Mutex mu_;
   bool sending_ ABSL_GUARDED_BY(mu_) = true;  // Or about to: `next` is being asked.

@@ -133,10 +133,9 @@ absl::Status LearnerLink::ServeConnections() {
 absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay) {
   const std::shared_ptr<grpc::Channel> channel = OpenChannel(target.address);
   const auto stub = v1::Learner::NewStub(channel);
-  uint64_t epoch;
   {
     absl::MutexLock lock(&mu_);
-    epoch = ++epoch_;
+    ++epoch_;
     course_ = {};
   }
   grpc::ClientContext context;
@@ -144,7 +143,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
   CollectCall collect({
       .next = [this] { return NextRequest(); },
       .on_response = [&](const v1::CollectResponse& response) { Receive(target, response); },
-      .on_sent = [this](absl::Duration took) { options_.metrics->AddStage(ActorMetrics::Stage::kSend, took); },
+      .on_sent = [this](absl::Duration took) { NoteTaken(took); },
       .on_done = [this] { CollectIsOver(); },
   });
   collect.Start(channel.get(), &context, RequestBytes(MakeHello(target, stay)));
@@ -159,7 +158,6 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       }
       collect.Pump();
     });
-    options_.outbox->EndEpoch(epoch);
   }
   options_.outbox->Watch(nullptr);
   const absl::Status status = collect.Wait();
@@ -231,16 +229,27 @@ bool LearnerLink::AwaitWelcome() {
 }
 
 void LearnerLink::CollectIsOver() {
+  uint64_t epoch;
+  {
+    absl::MutexLock lock(&mu_);
+    epoch = epoch_;
+    course_.over = true;
+    if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
+  }
+  options_.outbox->EndEpoch(epoch);
+}
+
+void LearnerLink::NoteTaken(absl::Duration took) {
+  options_.metrics->AddStage(ActorMetrics::Stage::kSend, took);
   absl::MutexLock lock(&mu_);
-  course_.over = true;
-  if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
+  options_.metrics->CountSent(sending_bytes_, sending_saved_bytes_);
 }
 
 std::optional<CollectCall::Request> LearnerLink::NextRequest() {
   uint64_t epoch;
   {
     absl::MutexLock lock(&mu_);
-    if (!course_.may_send) return std::nullopt;
+    if (!course_.may_send || !too_large_.ok()) return std::nullopt;
     epoch = epoch_;
   }
   const Outbox::ToSend next = options_.outbox->TryNextToSend(epoch);
@@ -252,7 +261,11 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
       return std::nullopt;
     }
     NoteSent(batch.sequence());
-    options_.metrics->CountSent(bytes.Length(), SavedBytes(batch.tensors()));
+    {
+      absl::MutexLock lock(&mu_);
+      sending_bytes_ = bytes.Length();
+      sending_saved_bytes_ = SavedBytes(batch.tensors());
+    }
     return CollectCall::Request{.bytes = std::move(bytes)};
   }
   if (!next.over) return std::nullopt;

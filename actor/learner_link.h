@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -77,6 +76,7 @@ class LearnerLink {
   // Of the present connection's call of Collect.
   void Receive(const Target& target, const v1::CollectResponse& response);
   std::optional<CollectCall::Request> NextRequest();
+  void NoteTaken(absl::Duration took);
   void CollectIsOver();
   // Blocks until the welcome has come or the call is over: whether it has come.
   bool AwaitWelcome();
@@ -108,8 +108,10 @@ class LearnerLink {
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;  // Counts connections.
   grpc::ClientContext* collect_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   grpc::ClientContext* subscribe_context_ ABSL_GUARDED_BY(mu_) = nullptr;
-  Course course_ ABSL_GUARDED_BY(mu_);               // Of the present or last connection.
-  absl::Duration alone_since_ ABSL_GUARDED_BY(mu_);  // Since when, with a target, there is no connection to it.
+  Course course_ ABSL_GUARDED_BY(mu_);                     // Of the present or last connection.
+  uint64_t sending_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the batch that is being sent,
+  uint64_t sending_saved_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // and what rounding and compression saved of it.
+  absl::Duration alone_since_ ABSL_GUARDED_BY(mu_);        // Since when, with a target, there is no connection to it.
   Target connected_ ABSL_GUARDED_BY(mu_);  // Whose welcome has come, until the connection is over; else empty.
   std::map<uint64_t, absl::Duration> sent_ ABSL_GUARDED_BY(mu_);  // When, by sequence; what has no receipt yet.
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;                     // The present connection is to end in order.

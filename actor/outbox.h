@@ -24,7 +24,8 @@ struct HeldTicket {
 };
 
 // What an actor has to do and has done, between its runners and its connection to the learner.
-//   tickets: connection -> AddTicket -> TakeTicket -> runner;  batches: runner -> PutBatch -> NextToSend -> connection
+//   tickets: connection -> AddTicket -> TakeTicket -> runner
+//   batches: runner -> PutBatch -> (Watch) -> TryNextToSend -> connection
 // Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not
 // receipted. Holds no more batches than tickets were granted, and `most` at most: a connection that breaks again and
 // again before anything is receipted brings tickets each time. Then the oldest is dropped. Thread-safe.
@@ -77,16 +78,18 @@ class Outbox {
     bool over = false;
   };
   ToSend TryNextToSend(uint64_t epoch);
-  // Blocks for it; nullptr: it is over.
+  // Blocks for it; nullptr: it is over. REQUIRES: one caller at a time.
   std::shared_ptr<const v1::CollectRequest> NextToSend(uint64_t epoch);
-  // From now on `changed`, if any, is called whenever TryNextToSend may say something else than before, on the thread
-  // that made it so; on several at once, if need be. When Watch returns, what watched before is not called any more.
+  // From now on `changed`, if any, is called whenever there may be more to send within an epoch or sending may be over
+  // (but for BeginLife, BeginEpoch and EndEpoch), on the thread that made it so; on several at once, if need be. It
+  // must not block, nor call Watch or what brings it about. When Watch returns, what watched before is not called any
+  // more.
   void Watch(std::function<void()> changed);
   void Acknowledge(const v1::Receipt& receipt);
 
   // No more tickets. TakeTicket returns nullopt from now on.
   void Stop();
-  // The writer may end when everything is sent.
+  // Sending is over once everything is sent.
   void StopSending();
   // Waits until every batch is receipted. False: the timeout was over first, or GiveUp() was called.
   bool WaitUntilReceipted(absl::Duration timeout);

@@ -15,6 +15,8 @@
 namespace skein {
 namespace {
 
+constexpr size_t kFirstMessages = 100;
+
 using ByteStream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 // Reads and forgets; one answer for each message.
@@ -68,12 +70,6 @@ class DiscardService final : public grpc::CallbackGenericService {
  public:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new Discard; }
 };
-
-}  // namespace
-
-namespace {
-
-constexpr size_t kFirstMessages = 100;
 
 // One call, which sends with at most so many messages unanswered. The thread that reads answers lives as long as this.
 class Sender {

@@ -313,20 +313,20 @@ TEST_F(OutboxTest, LeavingFinishesWhatWasBegunAndNothingElse) {
   outbox_.AddTicket(1, MakeTicket(8));
   outbox_.PutBatch(MakeBatch(5));
   EXPECT_EQ(NextSequence(1), 1u);
-  std::thread writer([&] {
+  std::thread sender([&] {
     EXPECT_EQ(outbox_.NextToSend(1), nullptr);
     EXPECT_EQ(outbox_.unreceipted(), 0u);
   });
   outbox_.Acknowledge(MakeReceipt(1));
   outbox_.DropTicket(6);
-  writer.join();
+  sender.join();
   outbox_.EndEpoch(1);
   outbox_.BeginEpoch(2, 0);
   epoch_ = 2;
   EXPECT_TRUE(HasNoTicket());
 }
 
-TEST_F(OutboxTest, StopEndsRunnersAndStopSendingTheWriterOnceAllIsSent) {
+TEST_F(OutboxTest, StopEndsRunnersAndStopSendingEndsSendingOnceAllIsSent) {
   outbox_.AddTicket(1, MakeTicket(5));
   outbox_.AddTicket(1, MakeTicket(6));
   Work(5);
@@ -387,9 +387,9 @@ TEST_F(OutboxTest, WhoWaitsIsWoken) {
   std::thread stopped([&] { EXPECT_FALSE(outbox_.TakeTicket()); });
   outbox_.Stop();
   stopped.join();
-  std::thread writer([&] { EXPECT_EQ(NextSequence(1), 1u); });
+  std::thread sender([&] { EXPECT_EQ(NextSequence(1), 1u); });
   outbox_.PutBatch(MakeBatch(5));
-  writer.join();
+  sender.join();
   std::thread broken([&] { EXPECT_EQ(outbox_.NextToSend(1), nullptr); });
   outbox_.EndEpoch(1);
   broken.join();
