@@ -46,7 +46,8 @@ __attribute__((target("avx2,fma"))) void RunAvx2(Args... args) {
 }
 #endif
 
-// Body::Run<V>(args...) with the widest V. Run must be SKEIN_INLINE, and so must all that it calls and that is to be as wide.
+// Body::Run<V>(args...) with the widest V. Run must be SKEIN_INLINE, and so must all that it calls and that is to be as
+// wide.
 template <typename Body, typename... Args>
 void RunWidest(Args... args) {
 #if defined(__x86_64__)
