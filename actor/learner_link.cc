@@ -2,10 +2,10 @@
 #include "actor/learner_link.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "actor/policy_call.h"
 #include "actor/request_bytes.h"
 #include "base/backoff.h"
 #include "base/clock.h"
@@ -17,8 +17,6 @@
 
 namespace skein {
 namespace {
-
-constexpr char kCollect[] = "/skein.v1.Learner/Collect";
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(2);
@@ -38,19 +36,23 @@ bool SameMember(const LearnerLink::Target& a, const LearnerLink::Target& b) {
 }  // namespace
 
 void LearnerLink::SetTarget(const Target& target) {
-  absl::MutexLock lock(&mu_);
-  if (target == target_) return;
-  if (target_.address.empty()) alone_since_ = MonotonicNow();
-  target_ = target;
-  if (collect_context_ == nullptr) return;
-  if (!connected_.address.empty() && !target.address.empty() && SameMember(connected_, target)) {
+  uint64_t left_epoch = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    if (target == target_) return;
+    if (target_.address.empty()) alone_since_ = MonotonicNow();
+    target_ = target;
+    if (collect_context_ == nullptr) return;
+    if (connected_.address.empty() || target.address.empty() || !SameMember(connected_, target)) {
+      collect_context_->TryCancel();
+      return;
+    }
     if (!std::exchange(leaving_, true)) {
       spdlog::info("leaving the learner at {} for the one at {}", connected_.address, target.address);
     }
-    options_.outbox->LeaveEpoch(epoch_);
-  } else {
-    collect_context_->TryCancel();
+    left_epoch = epoch_;
   }
+  options_.outbox->LeaveEpoch(left_epoch);  // May send, which looks at what this mutex guards.
 }
 
 void LearnerLink::Stop() {
@@ -99,7 +101,6 @@ absl::Status LearnerLink::ServeConnections() {
   Backoff backoff(kFirstBackoff, kLongestBackoff);
   Target target;
   uint64_t stay = 0;
-  Course course;
   while (true) {
     {
       absl::MutexLock lock(&mu_);
@@ -107,19 +108,18 @@ absl::Status LearnerLink::ServeConnections() {
       if (StopWaiting()) return absl::OkStatus();
       if (!SameMember(target, target_)) {
         stay = 0;
-      } else if (course.left || target.address != target_.address) {
+      } else if (course_.left || target.address != target_.address) {
         ++stay;
       }
       target = target_;
     }
-    course = {};
-    const absl::Status status = ServeOneConnection(target, stay, &course);
+    const absl::Status status = ServeOneConnection(target, stay);
     absl::MutexLock lock(&mu_);
     if (finished_ || StopWaiting()) return absl::OkStatus();
     if (!too_large_.ok()) return too_large_;
-    if (!(target == target_) || course.left) continue;
+    if (!(target == target_) || course_.left) continue;
     if (IsFinal(status)) return status;
-    if (course.welcomed) {
+    if (course_.welcomed) {
       spdlog::warn("connection to the learner at {} broke: {}; connecting again", target.address, status.ToString());
       options_.metrics->CountReconnection();
       backoff.Reset();
@@ -130,22 +130,48 @@ absl::Status LearnerLink::ServeConnections() {
   }
 }
 
-absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay, Course* course) {
+absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay) {
   const std::shared_ptr<grpc::Channel> channel = OpenChannel(target.address);
   const auto stub = v1::Learner::NewStub(channel);
-  uint64_t epoch;
   {
     absl::MutexLock lock(&mu_);
-    epoch = ++epoch_;
+    ++epoch_;
+    course_ = {};
   }
   grpc::ClientContext context;
   SetContext(target, &context);
-  // As stub->Collect, with requests as bytes.
-  const grpc::internal::RpcMethod collect(kCollect, grpc::internal::RpcMethod::BIDI_STREAMING, channel);
-  const std::unique_ptr<CollectStream> stream(
-      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(channel.get(), collect,
-                                                                                               &context));
+  CollectCall collect({
+      .next = [this] { return NextRequest(); },
+      .on_response = [&](const v1::CollectResponse& response) { Receive(target, response); },
+      .on_sent = [this](absl::Duration took) { NoteTaken(took); },
+      .on_done = [this] { CollectIsOver(); },
+  });
+  collect.Start(channel.get(), &context, RequestBytes(MakeHello(target, stay)));
+  options_.outbox->Watch([&] { collect.Pump(); });
+  if (AwaitWelcome()) {
+    spdlog::info("connected to the learner at {}", target.address);
+    // First: behind a backlog on a slow link the request for policies, without which no ticket is begun, would wait.
+    Subscribe(target, stub.get(), [&] {
+      {
+        absl::MutexLock lock(&mu_);
+        course_.may_send = true;
+      }
+      collect.Pump();
+    });
+  }
+  options_.outbox->Watch(nullptr);
+  const absl::Status status = collect.Wait();
+  {
+    absl::MutexLock lock(&mu_);
+    if (course_.welcomed) alone_since_ = MonotonicNow();
+    leaving_ = false;
+    connected_ = {};
+  }
+  SetContext(target, nullptr);
+  return status;
+}
 
+v1::CollectRequest LearnerLink::MakeHello(const Target& target, uint64_t stay) {
   const uint64_t generation = target.generation + stay;
   const Outbox::Life before = options_.outbox->BeginLife(
       target.actor_id, generation, stay > 0 ? Outbox::Undelivered::kSentAgain : Outbox::Undelivered::kGivenUp);
@@ -162,55 +188,95 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
   hello.set_previous_actor_id(before.actor_id);
   hello.set_previous_generation(before.generation);
   hello.set_previous_env_steps_collected(before.env_steps_collected);
+  return request;
+}
 
-  v1::CollectResponse response;
-  absl::Status status;
-  if (stream->Write(RequestBytes(request)) && stream->Read(&response)) {
-    if (!response.has_welcome()) context.TryCancel();
-    course->welcomed = response.has_welcome();
+void LearnerLink::Receive(const Target& target, const v1::CollectResponse& response) {
+  uint64_t epoch;
+  bool welcomed;
+  {
+    absl::MutexLock lock(&mu_);
+    epoch = epoch_;
+    welcomed = course_.welcomed;
+    if (!welcomed && !response.has_welcome()) {
+      collect_context_->TryCancel();
+      return;
+    }
+    if (response.has_finished()) finished_ = true;
   }
-  if (course->welcomed) {
-    spdlog::info("connected to the learner at {}", target.address);
+  if (!welcomed) {
     options_.policies->BeginEpoch(epoch);
     options_.outbox->BeginEpoch(epoch, response.welcome().last_sequence());
-    {
-      absl::MutexLock lock(&mu_);
-      subscribing_ = true;
-      connected_ = target;
-      sent_.clear();
-    }
-    // First: behind a backlog on a slow link the request for policies, without which no ticket is begun, would wait.
-    std::thread subscriber(&LearnerLink::Subscribe, this, epoch, target, stub.get());
-    std::thread writer(&LearnerLink::Write, this, epoch, stream.get(), &course->left);
-    do {
-      if (response.has_receipt()) {
-        options_.outbox->Acknowledge(response.receipt());
-        NoteReceipt(response.receipt());
-        if (!response.receipt().message().empty()) {
-          spdlog::debug("batch {}: {}", response.receipt().sequence(), response.receipt().message());
-        }
-      } else if (response.has_finished()) {
-        absl::MutexLock lock(&mu_);
-        finished_ = true;
-      }
-      if (response.has_ticket()) options_.outbox->AddTicket(epoch, response.ticket());
-    } while (stream->Read(&response));
-    options_.outbox->EndEpoch(epoch);
-    status = FromGrpc(stream->Finish());  // A writer that waits for the peer to read gives up.
-    writer.join();
-    {
-      absl::MutexLock lock(&mu_);
-      subscribing_ = leaving_ = false;
-      connected_ = {};
-      alone_since_ = MonotonicNow();
-      if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
-    }
-    subscriber.join();
-  } else {
-    status = FromGrpc(stream->Finish());
+    absl::MutexLock lock(&mu_);
+    course_.welcomed = true;
+    connected_ = target;
+    sent_.clear();
   }
-  SetContext(target, nullptr);
-  return status;
+  if (response.has_receipt()) {
+    options_.outbox->Acknowledge(response.receipt());
+    NoteReceipt(response.receipt());
+    if (!response.receipt().message().empty()) {
+      spdlog::debug("batch {}: {}", response.receipt().sequence(), response.receipt().message());
+    }
+  }
+  if (response.has_ticket()) options_.outbox->AddTicket(epoch, response.ticket());
+}
+
+bool LearnerLink::AwaitWelcome() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(this, &LearnerLink::WelcomedOrOver));
+  return course_.welcomed;
+}
+
+void LearnerLink::CollectIsOver() {
+  uint64_t epoch;
+  {
+    absl::MutexLock lock(&mu_);
+    epoch = epoch_;
+    course_.over = true;
+    if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
+  }
+  options_.outbox->EndEpoch(epoch);
+}
+
+void LearnerLink::NoteTaken(absl::Duration took) {
+  options_.metrics->AddStage(ActorMetrics::Stage::kSend, took);
+  absl::MutexLock lock(&mu_);
+  options_.metrics->CountSent(sending_bytes_, sending_saved_bytes_);
+}
+
+std::optional<CollectCall::Request> LearnerLink::NextRequest() {
+  uint64_t epoch;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!course_.may_send || !too_large_.ok()) return std::nullopt;
+    epoch = epoch_;
+  }
+  const Outbox::ToSend next = options_.outbox->TryNextToSend(epoch);
+  if (next.request != nullptr) {
+    const v1::TrajectoryBatch& batch = next.request->batch();
+    grpc::ByteBuffer bytes = BatchBytes(next.request);
+    if (bytes.Length() > static_cast<size_t>(kMaxMessageBytes)) {
+      GiveUpOn(batch, bytes.Length());
+      return std::nullopt;
+    }
+    NoteSent(batch.sequence());
+    {
+      absl::MutexLock lock(&mu_);
+      sending_bytes_ = bytes.Length();
+      sending_saved_bytes_ = SavedBytes(batch.tensors());
+    }
+    return CollectCall::Request{.bytes = std::move(bytes)};
+  }
+  if (!next.over) return std::nullopt;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!stopping_ && !leaving_) return std::nullopt;
+    course_.left = true;
+  }
+  v1::CollectRequest request;
+  request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
+  return CollectCall::Request{.bytes = RequestBytes(request), .last = true};
 }
 
 void LearnerLink::GiveUpOn(const v1::TrajectoryBatch& batch, size_t bytes) {
@@ -236,38 +302,18 @@ void LearnerLink::NoteReceipt(const v1::Receipt& receipt) {
   sent_.erase(sent);
 }
 
-void LearnerLink::Write(uint64_t epoch, CollectStream* stream, bool* left) {
-  while (auto request = options_.outbox->NextToSend(epoch)) {
-    const absl::Duration begin = MonotonicNow();
-    // A write fails only when the call is over, which the reader notices too; its status must not be overwritten.
-    const grpc::ByteBuffer bytes = BatchBytes(request);
-    if (bytes.Length() > static_cast<size_t>(kMaxMessageBytes)) {
-      GiveUpOn(request->batch(), bytes.Length());
-      return;
-    }
-    NoteSent(request->batch().sequence());
-    if (!stream->Write(bytes)) return;
-    options_.metrics->AddStage(ActorMetrics::Stage::kSend, MonotonicNow() - begin);
-    options_.metrics->CountSent(bytes.Length(), SavedBytes(request->batch().tensors()));
-  }
+void LearnerLink::Subscribe(const Target& target, v1::Learner::Stub* stub, const std::function<void()>& subscribed) {
+  Backoff backoff(kFirstBackoff, kLongestBackoff);
+  uint64_t epoch;
   {
     absl::MutexLock lock(&mu_);
-    if (!stopping_ && !leaving_) return;
+    epoch = epoch_;
   }
-  *left = true;
-  v1::CollectRequest request;
-  request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
-  if (stream->Write(RequestBytes(request))) stream->WritesDone();
-}
-
-void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::Stub* stub) {
-  Backoff backoff(kFirstBackoff, kLongestBackoff);
-  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !subscribing_; };
-  while (true) {
+  for (bool first = true;; first = false) {
     grpc::ClientContext context;
     {
       absl::MutexLock lock(&mu_);
-      if (!subscribing_) return;
+      if (course_.over) return;
       subscribe_context_ = &context;
     }
     v1::SubscribePolicyRequest request;
@@ -275,9 +321,7 @@ void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::S
     request.set_actor_id(target.actor_id);
     request.set_generation(target.generation);
     request.set_newest_version(options_.policies->newest_version());
-    const auto reader = stub->SubscribePolicy(&context, request);
-    v1::PolicySnapshot snapshot;
-    while (reader->Read(&snapshot)) {
+    PolicyCall call([&](const v1::PolicySnapshot& snapshot) {
       RecordHistory("policy", {{"actor", target.actor_id},
                                {"generation", target.generation},
                                {"learner", target.address},
@@ -286,16 +330,17 @@ void LearnerLink::Subscribe(uint64_t epoch, const Target& target, v1::Learner::S
       if (absl::Status s = options_.on_policy(epoch, snapshot); !s.ok()) {
         spdlog::error("policy {} refused: {}", snapshot.version(), s.ToString());
         context.TryCancel();
-        continue;
+        return;
       }
       backoff.Reset();
       options_.metrics->SetPolicyVersion(snapshot.version());
-    }
-    reader->Finish();
+    });
+    call.Start(stub, &context, request);
+    if (first) subscribed();
+    call.Wait();
     absl::MutexLock lock(&mu_);
     subscribe_context_ = nullptr;
-    AwaitFor(&mu_, absl::Condition(&ended), backoff.Next());
-    if (!subscribing_) return;
+    AwaitFor(&mu_, absl::Condition(&course_.over), backoff.Next());
   }
 }
 

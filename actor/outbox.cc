@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/outbox.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -71,11 +72,24 @@ void Outbox::EndEpoch(uint64_t epoch) {
 }
 
 void Outbox::LeaveEpoch(uint64_t epoch) {
-  absl::MutexLock lock(&mu_);
-  if (epoch != epoch_) return;
-  leaving_ = true;
-  tickets_.clear();
-  granted_anew_.clear();
+  {
+    absl::MutexLock lock(&mu_);
+    if (epoch != epoch_) return;
+    leaving_ = true;
+    tickets_.clear();
+    granted_anew_.clear();
+  }
+  TellWatcher();
+}
+
+void Outbox::Watch(std::function<void()> changed) {
+  absl::MutexLock lock(&watch_mu_);
+  changed_ = std::move(changed);
+}
+
+void Outbox::TellWatcher() {
+  absl::ReaderMutexLock lock(&watch_mu_);
+  if (changed_) changed_();
 }
 
 void Outbox::AddTicket(uint64_t epoch, const v1::Ticket& ticket) {
@@ -113,8 +127,11 @@ bool Outbox::HasWork() const {
 }
 
 void Outbox::DropTicket(uint64_t ticket_id) {
-  absl::MutexLock lock(&mu_);
-  Release(ticket_id);
+  {
+    absl::MutexLock lock(&mu_);
+    Release(ticket_id);
+  }
+  TellWatcher();
 }
 
 void Outbox::Release(uint64_t ticket_id) {
@@ -126,6 +143,12 @@ void Outbox::Release(uint64_t ticket_id) {
 }
 
 bool Outbox::PutBatch(v1::TrajectoryBatch batch) {
+  const bool dropped = PutBatchQuietly(std::move(batch));
+  TellWatcher();
+  return dropped;
+}
+
+bool Outbox::PutBatchQuietly(v1::TrajectoryBatch batch) {
   Pending dropped;  // Freed after the lock is.
   absl::MutexLock lock(&mu_);
   const bool full = pending_.size() >= most_;
@@ -142,26 +165,44 @@ bool Outbox::PutBatch(v1::TrajectoryBatch batch) {
   return full;
 }
 
-std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
+Outbox::ToSend Outbox::TryNextToSend(uint64_t epoch) {
   absl::MutexLock lock(&mu_);
-  const auto unsent = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !pending_.empty() && pending_.back().sequence > sent_sequence_;
-  };
-  const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const bool left = leaving_ && in_hand_.empty() && pending_.empty();
-    return !connected_ || epoch != epoch_ || unsent() || stop_sending_ || left;
-  };
-  mu_.Await(absl::Condition(&ready));
-  if (!connected_ || epoch != epoch_ || !unsent()) return nullptr;
-  for (const Pending& pending : pending_) {
-    if (pending.sequence <= sent_sequence_) continue;
-    sent_sequence_ = pending.sequence;
-    return pending.request;
+  if (SendingIsOver(epoch)) return {.over = true};
+  const auto unsent = FindUnsent();
+  if (unsent == pending_.end()) return {};
+  sent_sequence_ = unsent->sequence;
+  return {.request = unsent->request};
+}
+
+std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
+  {
+    absl::MutexLock lock(&mu_);
+    const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return SendingIsOver(epoch) || FindUnsent() != pending_.end();
+    };
+    mu_.Await(absl::Condition(&decided));
   }
-  return nullptr;
+  return TryNextToSend(epoch).request;
+}
+
+std::deque<Outbox::Pending>::const_iterator Outbox::FindUnsent() const {
+  return std::find_if(pending_.begin(), pending_.end(),
+                      [this](const Pending& pending)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pending.sequence > sent_sequence_; });
+}
+
+bool Outbox::SendingIsOver(uint64_t epoch) const {
+  if (!connected_ || epoch != epoch_) return true;
+  if (FindUnsent() != pending_.end()) return false;
+  return stop_sending_ || (leaving_ && in_hand_.empty() && pending_.empty());
 }
 
 void Outbox::Acknowledge(const v1::Receipt& receipt) {
+  AcknowledgeQuietly(receipt);
+  TellWatcher();
+}
+
+void Outbox::AcknowledgeQuietly(const v1::Receipt& receipt) {
   Pending receipted;  // Freed after the lock is.
   absl::MutexLock lock(&mu_);
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
@@ -187,8 +228,11 @@ void Outbox::Stop() {
 }
 
 void Outbox::StopSending() {
-  absl::MutexLock lock(&mu_);
-  stop_sending_ = true;
+  {
+    absl::MutexLock lock(&mu_);
+    stop_sending_ = true;
+  }
+  TellWatcher();
 }
 
 bool Outbox::WaitUntilReceipted(absl::Duration timeout) {

@@ -24,7 +24,8 @@ struct HeldTicket {
 };
 
 // What an actor has to do and has done, between its runners and its connection to the learner.
-//   tickets: connection -> AddTicket -> TakeTicket -> runner;  batches: runner -> PutBatch -> NextToSend -> connection
+//   tickets: connection -> AddTicket -> TakeTicket -> runner
+//   batches: runner -> PutBatch -> (Watch) -> TryNextToSend -> connection
 // Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not
 // receipted. Holds no more batches than tickets were granted, and `most` at most: a connection that breaks again and
 // again before anything is receipted brings tickets each time. Then the oldest is dropped. Thread-safe.
@@ -48,10 +49,10 @@ class Outbox {
   // A new connection is up and the learner has receipted everything up to `last_sequence`; tickets of earlier
   // connections that no runner has begun are void.
   void BeginEpoch(uint64_t epoch, uint64_t last_sequence);
-  // The connection broke: NextToSend returns nullptr for this epoch.
+  // The connection broke: there is nothing to send in this epoch any more.
   void EndEpoch(uint64_t epoch);
-  // The connection is to end in order: no runner begins another of its tickets, and NextToSend returns nullptr once all
-  // that was begun is done and receipted.
+  // The connection is to end in order: no runner begins another of its tickets, and sending is over once all that was
+  // begun is done and receipted.
   void LeaveEpoch(uint64_t epoch);
 
   // A ticket that this actor is working on already, or has an unreceipted batch for, is not worked on twice: it is
@@ -70,14 +71,25 @@ class Outbox {
   // A finished fragment. Fills in actor, generation, sequence and env_steps_collected. Whether the oldest batch was
   // dropped for it: its steps were collected and are lost.
   bool PutBatch(v1::TrajectoryBatch batch);
-  // Blocks for the next batch to send in `epoch`; nullptr: the epoch has ended, all is sent after StopSending() or
-  // receipted after LeaveEpoch().
+  // The next batch to send in `epoch`, if there is one. over: there will be none, as the epoch has ended, all is sent
+  // after StopSending() or receipted after LeaveEpoch().
+  struct ToSend {
+    std::shared_ptr<const v1::CollectRequest> request;
+    bool over = false;
+  };
+  ToSend TryNextToSend(uint64_t epoch);
+  // Blocks for it; nullptr: it is over. REQUIRES: one caller at a time.
   std::shared_ptr<const v1::CollectRequest> NextToSend(uint64_t epoch);
+  // From now on `changed`, if any, is called whenever there may be more to send within an epoch or sending may be over
+  // (but for BeginLife, BeginEpoch and EndEpoch), on the thread that made it so; on several at once, if need be. It
+  // must not block, nor call Watch or what brings it about. When Watch returns, what watched before is not called any
+  // more.
+  void Watch(std::function<void()> changed);
   void Acknowledge(const v1::Receipt& receipt);
 
   // No more tickets. TakeTicket returns nullopt from now on.
   void Stop();
-  // The writer may end when everything is sent.
+  // Sending is over once everything is sent.
   void StopSending();
   // Waits until every batch is receipted. False: the timeout was over first, or GiveUp() was called.
   bool WaitUntilReceipted(absl::Duration timeout);
@@ -101,8 +113,17 @@ class Outbox {
   void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Counts a batch to the present life, as its next one.
   void Sign(v1::TrajectoryBatch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The first that was not sent in this epoch, or end().
+  std::deque<Pending>::const_iterator FindUnsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool SendingIsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellWatcher() ABSL_LOCKS_EXCLUDED(mu_);
+  bool PutBatchQuietly(v1::TrajectoryBatch batch);
+  void AcknowledgeQuietly(const v1::Receipt& receipt);
+
   const size_t most_;
+  absl::Mutex watch_mu_ ABSL_ACQUIRED_BEFORE(mu_);
+  std::function<void()> changed_ ABSL_GUARDED_BY(watch_mu_);
   mutable absl::Mutex mu_;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   bool connected_ ABSL_GUARDED_BY(mu_) = false;

@@ -13,7 +13,7 @@ namespace skein {
 
 class Policy;
 
-// The policies this actor has, newest last.   policy subscriber -> Put -> WaitFor -> runner
+// The policies this actor has, newest last.   PolicyCall -> Put -> WaitFor -> runner
 // Keeps as many versions as open tickets can ask for. Belongs to one connection at a time: `epoch` counts connections
 // to a learner, and what came over an older one is forgotten. Thread-safe.
 class PolicyStore {

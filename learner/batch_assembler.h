@@ -63,7 +63,7 @@ class StagedBatch {
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;
   };
-  // How episodes ended in step t of a fragment, to rows that begin at element `row`.
+  // How episodes ended in step t of a fragment, and who took part, to a row that begins at element `row`.
   void PlaceEnds(const CheckedBatch& batch, int64_t t, int64_t row);
 
   const int64_t slots_, segments_;

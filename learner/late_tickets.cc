@@ -17,6 +17,7 @@ constexpr absl::Duration kWorthwhile = absl::Milliseconds(20);
 constexpr double kLate = 2;
 // A ticket that has not come back after this many times the usual time is left unserved: one that is open after the
 // least patience at the earliest, and the most at the latest or, if that is longer, so many times the fastest's time.
+// While nothing is known of anybody's speed it is after the most, and nobody is blamed for it.
 constexpr double kUnserved = 10;
 constexpr absl::Duration kLeastPatience = absl::Seconds(5);
 constexpr absl::Duration kMostPatience = absl::Seconds(60);
@@ -91,26 +92,28 @@ void TicketOffice::TakeBackUnserved(absl::Duration now) {
   const absl::Duration best = BestService();
   for (auto& [key, actor] : actors_) {
     const absl::Duration usual = kUnserved * std::max(actor.service, best);
+    const bool unknown = usual == absl::ZeroDuration();  // Nobody is blamed then.
     const double waiting = std::max(1.0, static_cast<double>(actor.held.size()) / actor.runners);
     const absl::Duration patience =
-        std::clamp(usual * waiting, kLeastPatience, std::max(kMostPatience, kMostTimesBest * best));
+        unknown ? kMostPatience
+                : std::clamp(usual * waiting, kLeastPatience, std::max(kMostPatience, kMostTimesBest * best));
     // A void one it may have dropped, if the policy for it was gone: then it has nothing to do, and it may be fast now.
-    const absl::Duration seems_dropped = std::min(usual, std::max(kLongestPause, kLate / kUnserved * usual * waiting));
-    bool unserved = std::erase_if(actor.dropped, [&](const auto& held) { return now - held.second > usual; }) > 0;
+    const absl::Duration seems_dropped =
+        unknown ? kLongestPause : std::min(usual, std::max(kLongestPause, kLate / kUnserved * usual * waiting));
+    bool unserved =
+        !unknown && std::erase_if(actor.dropped, [&](const auto& held) { return now - held.second > usual; }) > 0;
     for (auto it = actor.held.begin(); it != actor.held.end();) {
       const auto open = block_of_ticket_.find(it->first);
-      const bool is_void = open == block_of_ticket_.end() && usual > absl::ZeroDuration();
+      const bool is_void = open == block_of_ticket_.end();
       if (now - it->second <= (is_void ? seems_dropped : patience)) {
         ++it;
         continue;
       }
-      if (open != block_of_ticket_.end() && LetGo(key, &blocks_[open->second])) {
-        blocks_[open->second].taken_back = true;
-      }
-      const bool in_time = is_void && now - it->second <= usual;
+      if (!is_void && LetGo(key, &blocks_[open->second])) blocks_[open->second].taken_back = true;
+      const bool in_time = is_void && (unknown || now - it->second <= usual);
       (in_time ? actor.dropped : actor.overdue).insert(*it);
       it = actor.held.erase(it);
-      unserved = unserved || !in_time;
+      unserved = unserved || !(in_time || unknown);
     }
     if (unserved) actor.standing.LeaveUnserved(now);
     while (actor.dropped.size() > actor.credits) actor.dropped.erase(actor.dropped.begin());
@@ -118,9 +121,10 @@ void TicketOffice::TakeBackUnserved(absl::Duration now) {
   }
 }
 
-// How long until the block's only holder answers, by what is known of it.
+// How long until the block's newest holder answers, by what is known of it; how long it has had the ticket, if nothing
+// is.
 absl::Duration TicketOffice::ExpectedRemaining(const Block& block, absl::Duration now) const {
-  auto it = actors_.find(block.holders[0]);
+  auto it = actors_.find(block.holders.back());
   if (it == actors_.end()) return absl::InfiniteDuration();
   const Actor& holder = it->second;
   const absl::Duration usual = holder.service == absl::ZeroDuration() ? BestService() : holder.service;
@@ -132,13 +136,13 @@ absl::Duration TicketOffice::ExpectedRemaining(const Block& block, absl::Duratio
   return elapsed > kLate * waiting * usual ? elapsed : absl::ZeroDuration();
 }
 
-bool TicketOffice::GrantSecond(absl::Duration worth, ActorEntry* entry, absl::Duration now,
-                               std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
+bool TicketOffice::GrantAnother(absl::Duration worth, size_t most_holders, ActorEntry* entry, absl::Duration now,
+                                std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
   const Block* latest = nullptr;
   absl::Duration longest = worth;
   for (const Block& block : blocks_) {
-    if (block.ticket_id == 0 || block.holders.size() != 1 || block.holders[0] == entry->first) continue;
-    if (entry->second.overdue.count(block.ticket_id) > 0) continue;
+    if (block.ticket_id == 0 || block.holders.empty() || block.holders.size() > most_holders) continue;
+    if (entry->second.held.count(block.ticket_id) > 0 || entry->second.overdue.count(block.ticket_id) > 0) continue;
     const absl::Duration remaining = ExpectedRemaining(block, now);
     if (remaining <= longest) continue;
     longest = remaining;
@@ -149,19 +153,34 @@ bool TicketOffice::GrantSecond(absl::Duration worth, ActorEntry* entry, absl::Du
   return true;
 }
 
+void TicketOffice::GrantUnanswered(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
+  std::vector<ActorEntry*> idle;
+  for (auto& entry : actors_) {
+    if (entry.second.Idle(now)) idle.push_back(&entry);
+  }
+  // One each in turn: nobody who takes all keeps the others from their first.
+  while (!idle.empty()) {
+    const auto next = std::min_element(idle.begin(), idle.end(), [](const ActorEntry* a, const ActorEntry* b) {
+      return a->second.GoesBefore(b->second);
+    });
+    if (!GrantAnother(kLeastPatience, actors_.size(), *next, now, grants) || !(*next)->second.Idle(now)) {
+      idle.erase(next);
+    }
+  }
+}
+
 void TicketOffice::GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants) {
   const absl::Duration best = BestService();
-  if (best == absl::ZeroDuration()) return;
   for (auto& entry : actors_) {
     const Actor& actor = entry.second;
     const absl::Duration service = actor.service == absl::ZeroDuration() ? best : actor.service;
-    while (actor.Idle(now) && GrantSecond(std::max(service, kWorthwhile), &entry, now, grants)) continue;
+    while (actor.Idle(now) && GrantAnother(std::max(service, kWorthwhile), 1, &entry, now, grants)) continue;
   }
   // Now and then a slow actor is given a ticket to see whether it still is: one that nobody else would take over now.
   for (auto& entry : actors_) {
     const Actor& actor = entry.second;
     if (actor.held.empty() && actor.Idle(now) && TrialIsDue(actor, now)) {
-      GrantSecond(absl::ZeroDuration(), &entry, now, grants);
+      GrantAnother(absl::ZeroDuration(), 1, &entry, now, grants);
     }
   }
 }

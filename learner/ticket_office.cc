@@ -194,7 +194,11 @@ std::vector<std::pair<ActorKey, v1::Ticket>> TicketOffice::Grant(absl::Duration 
   std::vector<std::pair<ActorKey, v1::Ticket>> grants;
   TakeBackUnserved(now);
   GrantOpen(now, &grants);
-  if (!versions_.empty()) GrantLate(now, &grants);
+  if (BestService() == absl::ZeroDuration()) {
+    GrantUnanswered(now, &grants);
+  } else if (!versions_.empty()) {
+    GrantLate(now, &grants);
+  }
   return grants;
 }
 

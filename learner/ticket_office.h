@@ -21,10 +21,11 @@ namespace skein {
 // one block; a block has at most one open ticket, and the next continues from the state the last one brought back. A
 // ticket carries that state, so any actor can serve it with the same result: fast actors are granted more, the tickets
 // of an actor that went away are granted again, and a ticket that its holder is late with is granted to a second actor
-// as well; the first to answer redeems it. What an actor leaves unserved for long is taken back, in all modes, and it
-// gets less from then on (ActorStanding); it can redeem it still, if nobody has been faster. In synchronous modes two
-// iterations may be open: the front, and one behind it, in which a block goes on as soon as its part of the front is
-// done. Pure: no I/O, no clock (`now` counts from any fixed moment). Not thread-safe.
+// as well; the first to answer redeems it. While nobody who is here has answered, all who are idle get what is 5 s old
+// in turn. What an actor leaves unserved for long is taken back, in all modes, and it gets less from then on
+// (ActorStanding); it can redeem it still, if nobody has been faster. In synchronous modes two iterations may be open:
+// the front, and one behind it, in which a block goes on as soon as its part of the front is done. Pure: no I/O, no
+// clock (`now` counts from any fixed moment). Not thread-safe.
 class TicketOffice {
  public:
   struct Options {
@@ -55,8 +56,8 @@ class TicketOffice {
   // REQUIRES: one iteration is open at most.
   void OpenIteration(uint64_t policy_version);
   // Asynchronous mode: opens up to `count` tickets, one for each block that has none, those first that were served
-  // least; whoever serves one takes its newest policy. No second actor is asked while the first is not long overdue.
-  // Returns how many were opened.
+  // least; whoever serves one takes its newest policy. No second actor is asked while the first is not long overdue,
+  // once anybody who is here has answered. Returns how many were opened.
   uint32_t OpenTickets(uint32_t count);
   // Neither redeemed nor void.
   uint32_t open_tickets() const { return static_cast<uint32_t>(block_of_ticket_.size()); }
@@ -158,10 +159,12 @@ class TicketOffice {
   bool TooSlow(const Actor& actor, const Block& block, absl::Duration now) const;
   absl::Duration ExpectedRemaining(const Block& block, absl::Duration now) const;
   void GrantOpen(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
-  // To `entry`, of the tickets that one other holds, the one that will take its holder longest and longer than `worth`;
-  // false: there is none.
-  bool GrantSecond(absl::Duration worth, ActorEntry* entry, absl::Duration now,
-                   std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
+  // To `entry`, of the tickets that others hold, `most_holders` at most, the one that will take its newest holder
+  // longest and longer than `worth`; false: there is none.
+  bool GrantAnother(absl::Duration worth, size_t most_holders, ActorEntry* entry, absl::Duration now,
+                    std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
+  // Nobody who is here has answered yet: those who are idle get what others have had for long, one each in turn.
+  void GrantUnanswered(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   void GrantLate(absl::Duration now, std::vector<std::pair<ActorKey, v1::Ticket>>* grants);
   v1::Ticket Give(uint32_t block, ActorEntry* actor, absl::Duration now);
 

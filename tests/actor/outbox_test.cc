@@ -313,20 +313,20 @@ TEST_F(OutboxTest, LeavingFinishesWhatWasBegunAndNothingElse) {
   outbox_.AddTicket(1, MakeTicket(8));
   outbox_.PutBatch(MakeBatch(5));
   EXPECT_EQ(NextSequence(1), 1u);
-  std::thread writer([&] {
+  std::thread sender([&] {
     EXPECT_EQ(outbox_.NextToSend(1), nullptr);
     EXPECT_EQ(outbox_.unreceipted(), 0u);
   });
   outbox_.Acknowledge(MakeReceipt(1));
   outbox_.DropTicket(6);
-  writer.join();
+  sender.join();
   outbox_.EndEpoch(1);
   outbox_.BeginEpoch(2, 0);
   epoch_ = 2;
   EXPECT_TRUE(HasNoTicket());
 }
 
-TEST_F(OutboxTest, StopEndsRunnersAndStopSendingTheWriterOnceAllIsSent) {
+TEST_F(OutboxTest, StopEndsRunnersAndStopSendingEndsSendingOnceAllIsSent) {
   outbox_.AddTicket(1, MakeTicket(5));
   outbox_.AddTicket(1, MakeTicket(6));
   Work(5);
@@ -339,6 +339,47 @@ TEST_F(OutboxTest, StopEndsRunnersAndStopSendingTheWriterOnceAllIsSent) {
   EXPECT_EQ(outbox_.NextToSend(1), nullptr);
 }
 
+TEST_F(OutboxTest, TellsWhoWatchesWheneverThereMayBeSomethingToSend) {
+  int told = 0;
+  uint64_t sequence = 0;
+  bool over = false;
+  outbox_.Watch([&] {
+    ++told;
+    const Outbox::ToSend next = outbox_.TryNextToSend(1);  // May be asked from there.
+    if (next.request != nullptr) sequence = next.request->batch().sequence();
+    over = next.over;
+  });
+  for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
+  EXPECT_EQ(told, 0);
+  Work(5);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(sequence, 1u);
+  ASSERT_TRUE(outbox_.TakeTicket());
+  outbox_.LeaveEpoch(1);
+  outbox_.Acknowledge(MakeReceipt(1));
+  EXPECT_FALSE(over);
+  outbox_.DropTicket(6);
+  EXPECT_TRUE(over);
+  EXPECT_EQ(told, 4);
+  outbox_.Watch(nullptr);
+  outbox_.StopSending();
+  EXPECT_EQ(told, 4);
+}
+
+TEST_F(OutboxTest, TriesWithoutWaiting) {
+  outbox_.AddTicket(1, MakeTicket(5));
+  Outbox::ToSend next = outbox_.TryNextToSend(1);
+  EXPECT_EQ(next.request, nullptr);
+  EXPECT_FALSE(next.over);
+  EXPECT_TRUE(outbox_.TryNextToSend(2).over);  // Another epoch.
+  Work(5);
+  outbox_.StopSending();
+  next = outbox_.TryNextToSend(1);
+  ASSERT_NE(next.request, nullptr);
+  EXPECT_EQ(next.request->batch().ticket_id(), 5u);
+  EXPECT_TRUE(outbox_.TryNextToSend(1).over);
+}
+
 TEST_F(OutboxTest, WhoWaitsIsWoken) {
   std::thread runner([&] { EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u); });
   outbox_.AddTicket(1, MakeTicket(5));
@@ -346,9 +387,9 @@ TEST_F(OutboxTest, WhoWaitsIsWoken) {
   std::thread stopped([&] { EXPECT_FALSE(outbox_.TakeTicket()); });
   outbox_.Stop();
   stopped.join();
-  std::thread writer([&] { EXPECT_EQ(NextSequence(1), 1u); });
+  std::thread sender([&] { EXPECT_EQ(NextSequence(1), 1u); });
   outbox_.PutBatch(MakeBatch(5));
-  writer.join();
+  sender.join();
   std::thread broken([&] { EXPECT_EQ(outbox_.NextToSend(1), nullptr); });
   outbox_.EndEpoch(1);
   broken.join();

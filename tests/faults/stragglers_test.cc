@@ -12,6 +12,10 @@
 namespace skein {
 namespace {
 
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
 // 16 environments in blocks of one, steps of 10 ms that need no processor.
 std::vector<std::string> SixteenEnvironments(const std::string& mode, int slow) {
   return {kEndless,
@@ -71,6 +75,21 @@ TEST(FaultRow20, OnPolicyTheOthersTakeOverTheTicketsOfASlowActor) {
       absl::Minutes(2), absl::Milliseconds(300)));
   // All 16 step 1,600 env steps a second, the fast 12 runners 1,200 at most. Waiting for the slow one would leave 160.
   EXPECT_GE(BestRate(cluster, absl::Seconds(5), 500, absl::Seconds(60)), 500);
+}
+
+TEST(FaultRow20, FirstFragmentsThatTakeLongAreHeldAgainstNobody) {
+  // 256 steps of 25 ms: 6.4 s, and nobody knows beforehand.
+  Cluster cluster({kEndless, "env.id=Latency-v0", "env.latency.step_ms=25", "rollout.num_envs=8",
+                   "rollout.envs_per_runner=1", "rollout.steps_per_iteration=2048", "ppo.epochs=1",
+                   "sync.mode=on_policy"});
+  cluster.StartCoordinator();
+  cluster.StartLearner();
+  const auto actor = cluster.StartActor("", {}, 8);
+  EXPECT_TRUE(
+      cluster.WaitForStatus([](const v1::StatusResponse& status) { return status.progress().iteration() >= 2; }));
+  // After 5 s it says who holds how much: each runner has a ticket in the second iteration, too.
+  EXPECT_THAT(cluster.learner().Output(), HasSubstr("waiting for trajectories from actor-1 (8)"));
+  EXPECT_THAT(cluster.learner().Output(), Not(ContainsRegex("waiting for trajectories from actor-1 .[1-7]")));
 }
 
 TEST(FaultRow20, AsynchronouslyNoMoreThanTheShareOfASlowEnvironmentIsLost) {

@@ -38,6 +38,13 @@ TicketOffice AllInAdasHands(bool async) {
   return office;
 }
 
+// After 5 s, in no time: now ada's tickets are overdue.
+void LetBobServeOne(TicketOffice* office) {
+  const Grants grants = office->Grant(absl::Seconds(5.05));
+  ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("bob", 1)));
+  ServeAt(office, kBob, grants[0].second.id(), 5.06);
+}
+
 TEST(UnservedTickets, AHelloIsTakenWithinLimits) {
   // 3 x 1,024 tickets: one for each of 1,024 runners, and another while more are left than runners, so 2 x 1,024.
   TicketOffice office(3 * TicketOffice::kMostRunners, 1, 1, 1);
@@ -56,12 +63,17 @@ TEST(UnservedTickets, AHelloIsTakenWithinLimits) {
 TEST(UnservedTickets, GoToOthersInEveryMode) {
   for (const bool async : {false, true}) {
     TicketOffice office = AllInAdasHands(async);
-    // While nothing is known of anybody's speed, 5 s are allowed.
+    // While nothing is known of anybody's speed, who is idle gets one as well after 5 s.
     EXPECT_THAT(office.Grant(absl::Seconds(5)), IsEmpty());
     Grants grants = office.Grant(absl::Seconds(5.1));
+    ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("bob", 1)));
+    EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 4u), Pair(kBob, 1u)));
+    ServeAt(&office, kBob, grants[0].second.id(), 5.2);
+    // Now it is known how long one takes, and ada's are overdue.
+    grants = office.Grant(absl::Seconds(5.2));
     ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("bob", 2)));
-    // For people it is ada still who owes those that bob has not got.
-    EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 2u), Pair(kBob, 2u)));
+    // For people it is ada still who owes the one that bob has not got.
+    EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 1u), Pair(kBob, 2u)));
     for (; !grants.empty(); grants = office.Grant(absl::Seconds(5.2))) {
       for (const auto& [actor, ticket] : grants) {
         ASSERT_EQ(actor, kBob);
@@ -72,8 +84,96 @@ TEST(UnservedTickets, GoToOthersInEveryMode) {
   }
 }
 
+// Fragments of an environment that is slow, or long ones.
+TEST(UnservedTickets, NobodyIsBlamedForTheFirstOnesWhileNothingIsKnown) {
+  TicketOffice office(4, 1, 1, 1);
+  office.AddActor(kAda, 3, 2);
+  office.AddActor(kBob, 3, 2);
+  office.OpenIteration(1);
+  std::map<uint64_t, ActorKey> granted;
+  for (const auto& [actor, ticket] : office.Grant(kNow)) granted[ticket.id()] = actor;
+  ASSERT_THAT(granted, SizeIs(4));
+  for (const double now : {5.1, 30.0, 59.0}) EXPECT_THAT(office.Grant(absl::Seconds(now)), IsEmpty()) << now;
+  for (const auto& [ticket, actor] : granted) {
+    ServeAt(&office, actor, ticket, 59);
+    EXPECT_THAT(office.Grant(absl::Seconds(59)), IsEmpty());
+  }
+  office.OpenIteration(2);
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(59))), ElementsAre(Pair("ada", 2), Pair("bob", 2)));
+}
+
+TEST(UnservedTickets, NobodyIsBlamedHoweverLongTheFirstOnesTake) {
+  TicketOffice office(4, 1, 1, 1);
+  office.AddActor(kAda, 5, 4);
+  office.OpenIteration(1);
+  const Grants grants = office.Grant(kNow);
+  ASSERT_THAT(grants, SizeIs(4));
+  for (int now = 1; now <= 100; ++now) EXPECT_THAT(office.Grant(absl::Seconds(now)), IsEmpty()) << now;
+  for (const auto& [actor, ticket] : grants) ServeAt(&office, kAda, ticket.id(), 100);
+  office.OpenIteration(2);
+  EXPECT_THAT(office.Grant(absl::Seconds(100)), SizeIs(4));
+}
+
+// Alf has a place for all, and a name that comes before bob's.
+TEST(UnservedTickets, WhoTakesAllAndNeverAnswersKeepsNobodyFromItsFirst) {
+  for (const bool async : {false, true}) {
+    TicketOffice office = AllInAdasHands(async);
+    const ActorKey alf{"alf", 1};
+    office.AddActor(alf, kManyCredits, kManyRunners);
+    EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5.1))), ElementsAre(Pair("alf", 3), Pair("bob", 1)));
+  }
+  // Of a single ticket it is who came first.
+  TicketOffice office(1, 1, 1, 1);
+  const ActorKey alf{"alf", 1};
+  office.AddActor(alf, kManyCredits, kManyRunners);
+  office.OpenTickets(1);
+  ASSERT_THAT(office.Grant(kNow), SizeIs(1));
+  office.AddActor(kAda, kManyCredits, kManyRunners);
+  office.AddActor(kBob, 1, 1);
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5.1))), ElementsAre(Pair("ada", 1)));
+  office.AddActor(alf, kManyCredits, kManyRunners);
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(10.2))), ElementsAre(Pair("bob", 1)));
+}
+
+// Her first iteration ended without her, and she has dropped what she had of it.
+TEST(UnservedTickets, AVoidOneOccupiesARunnerForTenSecondsWhileNothingIsKnown) {
+  TicketOffice office(2, 1, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(1);
+  ASSERT_THAT(office.Grant(kNow), SizeIs(2));
+  office.EndIteration();
+  office.OpenIteration(2);
+  EXPECT_THAT(office.Grant(absl::Seconds(10)), IsEmpty());
+  EXPECT_THAT(office.Grant(absl::Seconds(10.1)), SizeIs(2));
+}
+
+TEST(UnservedTickets, WhileNobodyHasAnsweredEachWhoIsIdleGetsThemInTurn) {
+  for (const bool async : {false, true}) {
+    TicketOffice office = AllInAdasHands(async);
+    const ActorKey eve{"eve", 1}, joe{"joe", 1};
+    const Grants bobs = office.Grant(absl::Seconds(5.1));
+    ASSERT_THAT(CountByActor(bobs), ElementsAre(Pair("bob", 1)));
+    office.AddActor(eve, 3, 3);
+    // Those that ada alone has.
+    ASSERT_THAT(CountByActor(office.Grant(absl::Seconds(5.2))), ElementsAre(Pair("eve", 3)));
+    office.AddActor(joe, 1, 1);
+    EXPECT_THAT(office.Grant(absl::Seconds(10)), IsEmpty());
+    const Grants joes = office.Grant(absl::Seconds(10.15));
+    ASSERT_THAT(CountByActor(joes), ElementsAre(Pair("joe", 1)));
+    EXPECT_EQ(joes[0].second.id(), bobs[0].second.id());
+    ServeAt(&office, joe, joes[0].second.id(), 10.2);
+    EXPECT_FALSE(office.Redeem(kBob, bobs[0].second.id(), absl::Seconds(10.3)));
+    // What is a minute old nobody waits for any more: bob has a place for the next one.
+    TicketOffice silent = AllInAdasHands(async);
+    ASSERT_THAT(silent.Grant(absl::Seconds(5.1)), SizeIs(1));
+    EXPECT_THAT(silent.Grant(absl::Seconds(65)), IsEmpty());
+    EXPECT_THAT(CountByActor(silent.Grant(absl::Seconds(65.2))), ElementsAre(Pair("bob", 1)));
+  }
+}
+
 TEST(UnservedTickets, AreRedeemedOnceWhoeverComesFirst) {
   TicketOffice office = AllInAdasHands(true);
+  LetBobServeOne(&office);
   const Grants grants = office.Grant(absl::Seconds(5.1));
   ASSERT_THAT(grants, SizeIs(2));
   const uint64_t first = grants[0].second.id(), second = grants[1].second.id();
@@ -132,6 +232,7 @@ TEST(UnservedTickets, ASlowActorIsGivenTimeOnceItIsKnown) {
 
 TEST(UnservedTickets, AreRememberedWhenTheActorConnectsAgain) {
   TicketOffice office = AllInAdasHands(true);
+  LetBobServeOne(&office);
   office.Grant(absl::Seconds(5.1));
   const ActorKey later_stay{"ada", 2}, another{"ada", 1, "another's"};
   office.AddActor(kAda, kManyCredits, kManyRunners);
@@ -141,6 +242,7 @@ TEST(UnservedTickets, AreRememberedWhenTheActorConnectsAgain) {
   EXPECT_THAT(office.Grant(absl::Seconds(5.1)), IsEmpty());
   EXPECT_THAT(office.Grant(absl::Seconds(6.2)), SizeIs(1));
   // Somebody else's good name is not hers to spoil.
+  office.OpenTickets(1);
   office.AddActor(another, 1, 1);
   EXPECT_THAT(office.Grant(absl::Seconds(6.2)), ElementsAre(Pair(another, testing::_)));
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/collect_call.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/grpc_transport.h"
+
+namespace skein {
+namespace {
+
+constexpr char kCollect[] = "/skein.v1.Learner/Collect";
+
+}  // namespace
+
+void CollectCall::Start(grpc::Channel* channel, grpc::ClientContext* context, grpc::ByteBuffer first) {
+  // As stub->async()->Collect, with requests as bytes.
+  const grpc::internal::RpcMethod method(kCollect, grpc::internal::RpcMethod::BIDI_STREAMING);
+  grpc::internal::ClientCallbackReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(channel, method,
+                                                                                                   context, this);
+  AddHold();  // Pump starts writes from outside of reactions.
+  request_ = std::move(first);
+  StartWrite(&request_);
+  StartRead(&response_);
+  StartCall();
+}
+
+void CollectCall::Pump() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      pumped_ = true;
+      if (sending_ || over_ || last_) return;
+      sending_ = true;
+      pumped_ = false;
+    }
+    began_ = MonotonicNow();
+    if (std::optional<Request> request = options_.next()) {
+      request_ = std::move(request->bytes);
+      tell_ = !request->last;
+      grpc::WriteOptions how;
+      if (request->last) {
+        how.set_last_message();
+        absl::MutexLock lock(&mu_);
+        last_ = true;
+      }
+      StartWrite(&request_, how);
+      return;
+    }
+    bool release;
+    {
+      absl::MutexLock lock(&mu_);
+      sending_ = false;
+      release = TakeRelease();
+      if (!release && (!pumped_ || over_)) return;
+    }
+    if (release) return RemoveHold();
+  }
+}
+
+void CollectCall::OnWriteDone(bool ok) {
+  if (ok && tell_) options_.on_sent(MonotonicNow() - began_);
+  request_.Clear();
+  bool release;
+  {
+    absl::MutexLock lock(&mu_);
+    sending_ = false;
+    if (!ok) last_ = true;  // The call has broken, which the read notices too.
+    release = TakeRelease();
+  }
+  if (release) return RemoveHold();
+  Pump();
+}
+
+void CollectCall::OnReadDone(bool ok) {
+  if (ok) {
+    options_.on_response(response_);
+    StartRead(&response_);
+    return;
+  }
+  bool release;
+  {
+    absl::MutexLock lock(&mu_);
+    over_ = true;
+    release = TakeRelease();
+  }
+  if (release) RemoveHold();
+}
+
+bool CollectCall::TakeRelease() { return over_ && !sending_ && !std::exchange(released_, true); }
+
+void CollectCall::OnDone(const grpc::Status& status) {
+  options_.on_done();
+  absl::MutexLock lock(&mu_);
+  status_ = FromGrpc(status);
+  done_ = true;
+}
+
+absl::Status CollectCall::Wait() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&done_));
+  return status_;
+}
+
+}  // namespace skein
