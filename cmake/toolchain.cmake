@@ -14,8 +14,10 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Precompiled headers are only cached when ccache may trust their timestamps.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  # Below CCACHE_BASEDIR paths are hashed as seen from the build folder: another checkout, and another preset where it
+  # compiles the same, finds what this one compiled. Precompiled headers are only cached when ccache may trust their
+  # timestamps.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 
