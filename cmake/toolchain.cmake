@@ -12,6 +12,9 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 
+# Everywhere, not only where a library asks for it, so that what is compiled with and without gRPC is compiled alike.
+add_compile_options(-pthread)
+
 find_program(CCACHE ccache)
 if(CCACHE)
   # Below CCACHE_BASEDIR paths are hashed as seen from the build folder: another checkout, and another preset where it
@@ -41,6 +44,7 @@ endif()
 if(SKEIN_SANITIZE)  # Names and lines are enough of debug information; with all of it programs with Torch take long to link.
   add_compile_options(-O1 -g1 -fno-omit-frame-pointer -fsanitize=${SKEIN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SKEIN_SANITIZE})
+  add_compile_definitions(SKEIN_SANITIZED)  # The compiler's own macros say so of some sanitizers only.
   # Protobuf's headers lay map fields out differently where they see this, and Debian's library was built without.
   if(SKEIN_SANITIZE STREQUAL thread)
     add_compile_options(-U__SANITIZE_THREAD__)

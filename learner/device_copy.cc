@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/device_copy.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #ifdef SKEIN_CUDA
 #include <ATen/cuda/CUDAEvent.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/trainer.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/training_device.h"
 
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/algorithm/across_ranks.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

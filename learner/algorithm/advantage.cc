@@ -2,7 +2,7 @@
 #include "learner/algorithm/advantage.h"
 
 #include <c10/util/Exception.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace skein {
 namespace {

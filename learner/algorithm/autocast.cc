@@ -2,7 +2,7 @@
 #include "learner/algorithm/autocast.h"
 
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <torch/version.h>
 
 namespace skein {

@@ -2,7 +2,7 @@
 #include "learner/algorithm/fused_gradient.h"
 
 #include <absl/strings/match.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/algorithm/posthumous_reward.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace skein {
 

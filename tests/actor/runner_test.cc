@@ -2,7 +2,7 @@
 #include "actor/runner.h"
 
 #include <sys/resource.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,9 @@
 #include "learner/algorithm/flat_adam.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 #include "learner/distributed/gradient_reducer.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <stdexcept>

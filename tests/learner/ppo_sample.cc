@@ -2,7 +2,8 @@
 #include "tests/learner/ppo_sample.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 

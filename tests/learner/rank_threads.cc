@@ -2,7 +2,7 @@
 #include "tests/learner/rank_threads.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <thread>
 #include <vector>

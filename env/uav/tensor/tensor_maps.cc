@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How episodes begin.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <limits>
 

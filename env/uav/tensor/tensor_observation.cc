@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a UAV and a critic see.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/uav/tensor/tensor_philox.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <utility>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Beginning, saving and loading.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>
