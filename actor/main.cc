@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   absl::Status status = options.Validate();
   bool drained = false;
   if (status.ok()) status = skein::RunActor(options, &shutdown, &drained);
-  if (!status.ok() || !drained) return skein::ReportAndExitCode(kProgram, status);
+  if (!status.ok() || !drained) skein::EndProcess(skein::ReportAndExitCode(kProgram, status));
   std::printf("drained: this actor has delivered all that it had begun and stays away\n");
-  return options.drained_exit_code;
+  skein::EndProcess(options.drained_exit_code);
 }

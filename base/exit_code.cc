@@ -2,6 +2,7 @@
 #include "base/exit_code.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_replace.h"
@@ -43,6 +44,15 @@ int ReportAndExitCode(const char* program, const absl::Status& status) {
     std::fprintf(stderr, "%s: %s\n", program, message.c_str());
   }
   return ExitCodeOf(status);
+}
+
+void EndProcess(int code) {
+#ifdef SKEIN_SANITIZED  // Sanitizers look for what is left when the last destructors have run.
+  std::exit(code);
+#else
+  std::fflush(nullptr);
+  std::_Exit(code);
+#endif
 }
 
 }  // namespace skein

@@ -32,8 +32,6 @@ constexpr absl::Duration kActorStop = absl::Milliseconds(1500);
 constexpr absl::Duration kCoordinatorStop = absl::Seconds(1);
 // After the learner has ended by itself: time for actors to hear of it.
 constexpr absl::Duration kActorGrace = absl::Seconds(3);
-// An actor that left in order may have heard of the end before we have.
-constexpr absl::Duration kRestartAfterLeave = absl::Seconds(5);
 constexpr absl::Duration kRestartWindow = absl::Minutes(1);
 constexpr size_t kRestartLimit = 3;
 // How an actor ends that was asked to leave the run.
@@ -52,6 +50,14 @@ bool HaveLeft(const v1::StatusResponse& status) {
 
 bool FinishedElsewhere(const std::optional<v1::StatusResponse>& status) {
   return status && status->state() == v1::RUN_STATE_FINISHED && HaveLeft(*status);
+}
+
+// Whether there is nothing left to collect, though learners may still write the last checkpoint.
+bool IsTrained(const std::optional<v1::StatusResponse>& status) {
+  if (!status) return false;
+  const v1::RunProgress& progress = status->progress();
+  return status->state() == v1::RUN_STATE_FINISHED ||
+         (progress.target_env_steps() > 0 && progress.env_steps() >= progress.target_env_steps());
 }
 
 }  // namespace
@@ -233,7 +239,8 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   const absl::Duration now = MonotonicNow();
   if (slot->drained) return true;
   if (slot->child == nullptr) {
-    if (now < slot->restart_at) return true;
+    // Learners may take longer to end than their actors.
+    if (now < slot->restart_at || IsTrained(last_status_)) return true;
     ++notes_.actor_restarts;
     const absl::Status status = StartActor(slot);
     if (status.ok()) return true;
@@ -249,11 +256,15 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     slot->child = nullptr;
     return true;
   }
+  if (IsTrained(last_status_)) {
+    slot->child = nullptr;
+    return true;
+  }
   if (IsUsersMistake(*code) || !slot->budget.Take(now)) {
     Fail(*code, slot->child->DescribeExit(*code), outcome);
     return false;
   }
-  const absl::Duration delay = *code == 0 ? kRestartAfterLeave : slot->backoff.Next();
+  const absl::Duration delay = *code == 0 ? options_.restart_after_leave : slot->backoff.Next();
   if (*code != 0) display_->Say(absl::StrCat("starting again: ", slot->child->DescribeExit(*code)));
   slot->restart_at = now + delay;
   slot->child = nullptr;

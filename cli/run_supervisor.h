@@ -24,7 +24,8 @@ namespace skein {
 // Runs one session of a run on this machine: coordinator, learner ranks and actors as child processes.
 //   start coordinator -> read its addresses -> learners, actors -> watch, once a second ask for status -> stop all
 // An actor that dies, or one of several learner ranks, is restarted after a back-off, at most three times a minute; an
-// actor that was drained stays away; any other death ends the session.
+// actor that was drained stays away, and so does any that ends when all is trained; any other death ends the
+// session.
 // Without learners of its own it tells people how to start them and goes on until they have finished the run.
 // Not thread-safe. All children have ended when Run() returns.
 class RunSupervisor {
@@ -43,6 +44,8 @@ class RunSupervisor {
     absl::Duration learner_stop = absl::Seconds(60);  // For the last checkpoint; they are killed after that.
     absl::Duration orphan_stop = absl::Seconds(5);    // Of the other ranks if one has failed: they cannot go on.
     absl::Duration notice_after = absl::Seconds(5);   // Of that time: then the user is told what is waited for.
+    // An actor that left in order may have heard of the end before we have.
+    absl::Duration restart_after_leave = absl::Seconds(5);
     std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: tell people how to add workers,
     bool takes_workers = true;            // if the run has any use for them.
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/exit_code.h"
 
+#include <cstdio>
+
 #include "gtest/gtest.h"
 
 namespace skein {
@@ -40,6 +42,17 @@ TEST(ExitCode, IsSilentOnSuccess) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(ReportAndExitCode("skein", absl::OkStatus()), 0);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(ExitCode, EndProcessWritesWhatWasPrinted) {
+  EXPECT_EXIT(
+      {
+        char buffer[4096];
+        std::setvbuf(stderr, buffer, _IOFBF, sizeof buffer);
+        std::fputs("not written yet", stderr);
+        EndProcess(kExitTryAgain);
+      },
+      testing::ExitedWithCode(75), "not written yet");
 }
 
 }  // namespace

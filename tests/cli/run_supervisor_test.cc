@@ -167,6 +167,24 @@ TEST(RunSupervisor, LeavesADrainedActorAlone) {
   EXPECT_THAT(session.Said(), HasSubstr("an actor was drained and stays away (log: "));
 }
 
+TEST(RunSupervisor, LeavesAnActorAloneThatLeftWhenAllIsTrained) {
+  Session session;
+  v1::StatusResponse status;
+  status.set_state(v1::RUN_STATE_TRAINING);  // The learner writes the last checkpoint.
+  status.mutable_progress()->set_env_steps(7);
+  status.mutable_progress()->set_target_env_steps(7);
+  const StatusServer coordinator(status);
+  session.folder.WriteScript("skein-coordinator",
+                             absl::StrCat("echo 'coordinator listening grpc=", coordinator.address(),
+                                          " http=http://127.0.0.1:2/'\n", kRunUntilTerm));
+  session.options.restart_after_leave = absl::Milliseconds(1500);  // The status is asked for each second.
+  session.folder.WriteScript("skein-actor", "exit 0");
+  session.folder.WriteScript("skein-learner", "sleep 2.5");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_EQ(outcome.actor_restarts, 0u);
+}
+
 TEST(RunSupervisor, StopsTheLearnerFirstAndTheCoordinatorLast) {
   Session session;
   session.folder.WriteScript("skein-learner", absl::StrCat("echo up > $(dirname $0)/up\n", kRunUntilTerm));
