@@ -59,11 +59,13 @@ std::string Setup(const ScalingResults& results) {
                          " env steps (a multiple of the environments)")
           : absl::StrCat(FormatCount(config["steps_per_env"].get<uint64_t>()), " env steps of each environment");
   return absl::StrFormat(
-      "Each configuration is a real training of %s with seed %d: %d iterations of %s, after %d to warm up. Settings "
+      "Each configuration is a real training of %s with seed %d: %d iterations of %s, after %d to warm up%s. Settings "
       "that "
       "differ from the defaults: %s.",
       config.value("env", "?"), config.value("seed", uint64_t{0}), config.value("iterations", 0), steps,
-      config.value("warmup", 0), settings.empty() ? "none" : absl::StrCat("`", absl::StrJoin(settings, "`, `"), "`"));
+      config.value("warmup", 0),
+      config.value("actors", 1) > 1 ? ", which begin two after the last actor process has joined" : "",
+      settings.empty() ? "none" : absl::StrCat("`", absl::StrJoin(settings, "`, `"), "`"));
 }
 
 std::string MainTable(const ScalingResults& results, const ScalingAnalysis& analysis) {

@@ -217,8 +217,9 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
     metrics.Poll();
     const absl::Duration now = MonotonicNow();
     if (!warm_lines && !metrics.lines().empty() && joining.Complete(now)) {
-      // What was granted before the last of several actors came is not done yet: in mode overlapped two iterations.
-      warm_lines = options->actors > 1 ? metrics.lines().size() + 1 + setup.warmup : setup.warmup;
+      // What was granted before the last of several actors came is not done yet: in mode overlapped two iterations, and
+      // in the one after them those who came early still have more tickets than the others.
+      warm_lines = options->actors > 1 ? metrics.lines().size() + 2 + setup.warmup : setup.warmup;
     }
     if (first) {
       usage.Tick(now);

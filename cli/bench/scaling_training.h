@@ -26,7 +26,7 @@ struct TrainingSetup {
   uint64_t steps_per_iteration = 16384;  // Rounded to a multiple of the environments.
   uint64_t steps_per_env = 0;            // If not 0: steps_per_iteration is this times the environments instead.
   uint32_t iterations = 5;               // Measured ones.
-  uint32_t warmup = 1;                   // Before them. At least 1.
+  uint32_t warmup = 1;                   // Before them, and after the actors' joining. At least 1.
   uint32_t actors = 1;                   // Actor processes, if there are as many runners.
 };
 

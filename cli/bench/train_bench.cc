@@ -19,6 +19,7 @@
 #include "cli/bench/verb.h"
 #include "cli/bench/verbs.h"
 #include "cli/child.h"
+#include "cli/visible_gpus.h"
 
 namespace skein {
 namespace {
@@ -237,12 +238,21 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
     return Json{{kLimit, expected}};
   };
   run.contest.reference = kRoofline;
-  run.contest.derive = [](Json* row) {
+  // Whether the update takes its time from the cores that step environments.
+  const bool shares_cores = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED &&
+                            (config.learner().device() == "cpu" || CountVisibleGpus() == 0);
+  const double update_threads = config.learner().torch_threads();
+  run.contest.derive = [shares_cores, update_threads, runners](Json* row) {
     const double limit_rate = row->at(kLimit).get<double>(), update = row->at(kUpdate).get<double>();
     (*row)[kRoofline] = 1 / (1 / limit_rate + update);
     (*row)["ratio_to_physics"] = row->at(kRate).get<double>() / limit_rate;
+    if (!shares_cores) return;
+    const double cores = Cores(), physics = std::min<double>(runners, cores) / limit_rate;
+    const double most = std::min({limit_rate, 1 / update, cores / (physics + update_threads * update)});
+    (*row)["ratio_at_most"] = most * (1 / limit_rate + update);
   };
   run.columns = {{kRoofline, "roofline"}, {"ratio_to_physics", "to physics"}};
+  if (shares_cores) run.columns.push_back({"ratio_at_most", "at most"});
   run.finish = [](Json* summary) {
     (*summary)["ratio_to_physics"] = summary->at(kRate).get<double>() / summary->at(kLimit).get<double>();
   };

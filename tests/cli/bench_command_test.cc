@@ -149,6 +149,10 @@ TEST(BenchCommand, TrainComparesWithTheRoofline) {
   EXPECT_EQ(row["iterations"], 2);
   EXPECT_DOUBLE_EQ(row["roofline_env_steps_per_second"], 1 / (1 / row["limit_env_steps_per_second"].get<double>() +
                                                               row["update_seconds_per_env_step"].get<double>()));
+  EXPECT_GT(row["ratio_at_most"], 0.5);
+  EXPECT_LE(
+      row["ratio_at_most"],
+      row["limit_env_steps_per_second"].get<double>() / row["roofline_env_steps_per_second"].get<double>() + 1e-9);
   const Json& summary = report["summary"];
   EXPECT_DOUBLE_EQ(summary["ratio_to_physics"],
                    summary["env_steps_per_second"].get<double>() / summary["limit_env_steps_per_second"].get<double>());

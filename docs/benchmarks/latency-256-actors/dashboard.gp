@@ -23,7 +23,7 @@ set logscale y 2
 set yrange [0.8:256*1.3]
 set title "Speed-up against one environment"
 plot [0.9:256*2.2] (x <= 256 ? x : NaN) with lines dt 2 lc rgb ideal title "ideal", \
-     x/(1+0.00016624047*(x-1)+0*x*(x-1)) with lines lw 2 lc rgb law title "Amdahl, serial 0 %", \
+     x/(1+6.7277475e-05*(x-1)+0*x*(x-1)) with lines lw 2 lc rgb law title "Amdahl, serial 0 %", \
      data using "environments":"speed_up" with points pt 7 ps 1.4 lc rgb ours title "measured", \
      data using "environments":"speed_up":"speed_up_label" \
        with labels left offset 1,-0.2 font ",9" tc rgb "#444444" notitle
