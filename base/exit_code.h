@@ -22,8 +22,8 @@ ExitCode ExitCodeOf(const absl::Status& status);
 int ReportAndExitCode(const char* program, const absl::Status& status);
 
 // Ends the process: what was printed is written, but destructors of static objects do not run. LibTorch's take a fifth
-// of what its loading takes (docs/benchmarks/two-cores/many-actors.txt), which all actors of a node would spend in the same
-// moment.
+// of what its loading takes (docs/benchmarks/two-cores/many-actors.txt), which all actors of a node would spend in the
+// same moment.
 [[noreturn]] void EndProcess(int code);
 
 }  // namespace skein
