@@ -36,6 +36,8 @@ add_library(skein_warnings INTERFACE)
 target_compile_options(skein_warnings INTERFACE -Wall -Wextra $<$<BOOL:${SKEIN_WERROR}>:-Werror> -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(skein_warnings INTERFACE -Wthread-safety -Wthread-safety-beta)
+  # A precompiled header without times in it, so that what was compiled with its like is found again by ccache.
+  target_compile_options(skein_warnings INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 else()
   # GCC 12 reports false positives of these inside the standard library and Torch at -O2.
   target_compile_options(skein_warnings INTERFACE -fpch-preprocess -Wno-maybe-uninitialized -Wno-dangling-pointer)
