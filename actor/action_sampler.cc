@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actor/normal_noise.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace skein {
 namespace {

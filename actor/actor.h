@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "base/shutdown.h"
+#include "base/process/shutdown.h"
 
 namespace skein {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/tensor_packing.h"
+#include "base/number/tensor_packing.h"
 
 namespace skein {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "base/clock.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
 
 namespace skein {
 namespace {

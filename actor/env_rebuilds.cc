@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/steady_wait.h"
+#include "base/process/clock.h"
+#include "base/process/steady_wait.h"
+#include "base/telemetry/log.h"
 
 namespace skein {
 

@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "actor/metrics.h"
-#include "base/restart_budget.h"
+#include "base/process/restart_budget.h"
 #include "env/vector_env.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/fault_hook.h"
+#include "base/process/fault_hook.h"
 
 namespace skein {
 namespace {

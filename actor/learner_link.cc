@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "actor/policy_call.h"
 #include "actor/request_bytes.h"
-#include "base/backoff.h"
-#include "base/clock.h"
-#include "base/grpc_transport.h"
-#include "base/history_recorder.h"
-#include "base/log.h"
-#include "base/steady_wait.h"
-#include "base/tensor_packing.h"
+#include "base/net/backoff.h"
+#include "base/net/grpc_transport.h"
+#include "base/number/tensor_packing.h"
+#include "base/process/clock.h"
+#include "base/process/steady_wait.h"
+#include "base/telemetry/history_recorder.h"
+#include "base/telemetry/log.h"
 
 namespace skein {
 namespace {

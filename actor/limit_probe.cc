@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "base/clock.h"
-#include "base/give_way.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
+#include "base/process/clock.h"
+#include "base/process/give_way.h"
 #include "env/synthetic/latency.h"
 
 namespace skein {

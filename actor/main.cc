@@ -4,9 +4,9 @@
 
 #include "CLI/CLI.hpp"
 #include "actor/actor.h"
-#include "base/exit_code.h"
-#include "base/member_flags.h"
-#include "base/shutdown.h"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "member/member_flags.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "base/stage_names.h"
+#include "base/telemetry/stage_names.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "model/simd.h"
+#include "policy/simd.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace skein {
 
@@ -31,7 +31,7 @@ class NormalNoise {
   RandomPurpose purpose_ = RandomPurpose::kAction;
   int pairs_ = 0;
   size_t size_ = 0;  // Pairs of all streams. The vectors are longer: whole instructions.
-  // A pair each: its block of four words (base/philox.h) and what came of it.
+  // A pair each: its block of four words (base/number/philox.h) and what came of it.
   std::vector<uint64_t> a_, b_, position_;
   std::vector<double> first_, second_;
 };

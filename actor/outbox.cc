@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/steady_wait.h"
+#include "base/process/clock.h"
+#include "base/process/steady_wait.h"
 
 namespace skein {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/policy.h"
+#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/reachable_address.h"
 
-#include "base/host_port.h"
+#include "base/net/host_port.h"
 
 namespace skein {
 

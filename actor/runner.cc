@@ -10,10 +10,10 @@
 #include "actor/action_sampler.h"
 #include "actor/batch_packing.h"
 #include "actor/rollout_builder.h"
-#include "base/bfloat16.h"
-#include "base/clock.h"
-#include "base/give_way.h"
-#include "model/policy.h"
+#include "base/number/bfloat16.h"
+#include "base/process/clock.h"
+#include "base/process/give_way.h"
+#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -12,7 +12,7 @@
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
 #include "actor/step_sharing.h"
-#include "base/backoff.h"
+#include "base/net/backoff.h"
 #include "env/env_activity.h"
 #include "env/vector_env.h"
 #include "skein/v1/config.pb.h"
@@ -22,7 +22,7 @@ namespace skein {
 // One runner thread's work.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
 // When an environment fails, the fragment is abandoned, and begun again with new environments, from where its ticket
 // begins: whoever trains on it cannot tell. Without a ticket it steps environments of runners that have one.
-// Run() is called on a thread of its own, which gives way to others (base/give_way.h); the constructor may run
+// Run() is called on a thread of its own, which gives way to others (base/process/give_way.h); the constructor may run
 // elsewhere.
 class Runner {
  public:

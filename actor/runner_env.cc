@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "actor/faulty_env.h"
+#include "env/env_config.h"
 #include "env/registry.h"
-#include "model/env_config.h"
 
 namespace skein {
 VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config) {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/steady_wait.h"
+#include "base/process/steady_wait.h"
 
 namespace skein {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "base/exit_code.h"
-#include "base/subprocess.h"
+#include "base/process/exit_code.h"
+#include "base/process/subprocess.h"
 #include "cli/replace_process.h"
 #include "cli/verbs.h"
 

@@ -5,7 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
-#include "base/exit_code.h"
+#include "base/process/exit_code.h"
 #include "cli/certificate_authority.h"
 #include "cli/verbs.h"
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/exit_code.h"
-#include "base/format_count.h"
+#include "base/process/exit_code.h"
+#include "base/telemetry/format_count.h"
 #include "cli/history_check.h"
 #include "cli/verbs.h"
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/clock.h"
-#include "base/exit_code.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
+#include "base/process/exit_code.h"
 #include "cli/status_client.h"
 #include "cli/verbs.h"
 

@@ -7,7 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/exit_code.h"
+#include "base/process/exit_code.h"
 #include "cli/verbs.h"
 #include "env/registry.h"
 #include "nlohmann/json.hpp"

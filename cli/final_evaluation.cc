@@ -2,7 +2,7 @@
 #include "cli/final_evaluation.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "cli/child.h"
 
 namespace skein {

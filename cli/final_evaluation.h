@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
-#include "cli/evaluation_result.h"
 #include "cli/run_directory.h"
+#include "eval/evaluation_result.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {

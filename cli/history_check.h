@@ -12,7 +12,8 @@
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 
-// What processes recorded with SKEIN_HISTORY (base/history_recorder.h), and what must hold of it whatever befell them.
+// What processes recorded with SKEIN_HISTORY (base/telemetry/history_recorder.h), and what must hold of it whatever
+// befell them.
 namespace skein {
 
 struct HistoryEvent {

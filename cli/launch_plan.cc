@@ -12,12 +12,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/config.h"
-#include "base/file.h"
-#include "base/host_port.h"
+#include "base/config/config.h"
+#include "base/net/host_port.h"
+#include "base/process/file.h"
+#include "env/env_config.h"
 #include "env/registry.h"
 #include "env/uav/tensor_form.h"
-#include "model/env_config.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/resume_mode.h"
-#include "cli/bench/tune_cache.h"
+#include "base/config/resume_mode.h"
+#include "bench/tune_cache.h"
 #include "skein/v1/config.pb.h"
 
 // From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor

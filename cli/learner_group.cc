@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
-#include "base/exit_code.h"
+#include "base/process/clock.h"
+#include "base/process/exit_code.h"
 
 namespace skein {
 namespace {

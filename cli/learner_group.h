@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/backoff.h"
-#include "base/restart_budget.h"
+#include "base/net/backoff.h"
+#include "base/process/restart_budget.h"
 #include "cli/child.h"
 #include "cli/run_directory.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "base/credential_flags.h"
-#include "base/exit_code.h"
-#include "base/log.h"
+#include "base/net/credential_flags.h"
+#include "base/process/exit_code.h"
+#include "base/telemetry/log.h"
 #include "cli/usage.h"
 #include "cli/verbs.h"
 #include "env/registry.h"

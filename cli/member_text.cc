@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/format_count.h"
-#include "base/printable.h"
+#include "base/telemetry/format_count.h"
+#include "base/telemetry/printable.h"
 #include "cli/progress_text.h"
 
 namespace skein {

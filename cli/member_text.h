@@ -9,7 +9,7 @@
 #include "skein/v1/status.pb.h"
 
 // A run's members as text for people: what does not fit its column is cut, and no control character that a member says
-// (base/printable.h) reaches the terminal. Pure functions.
+// (base/telemetry/printable.h) reaches the terminal. Pure functions.
 namespace skein {
 
 // "draining", "silent" (for 3 s and more), "no learner", "degraded" (actor: its data have not passed for longer than a

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "base/format_count.h"
-#include "base/printable.h"
-#include "base/run_state_name.h"
+#include "base/config/run_state_name.h"
+#include "base/telemetry/format_count.h"
+#include "base/telemetry/printable.h"
 #include "cli/member_text.h"
 
 namespace skein {

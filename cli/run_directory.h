@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/resume_mode.h"
+#include "base/config/resume_mode.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {

@@ -11,12 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "base/backoff.h"
-#include "base/clock.h"
-#include "base/exit_code.h"
-#include "base/grpc_transport.h"
-#include "base/restart_budget.h"
-#include "base/run_state_name.h"
+#include "base/config/run_state_name.h"
+#include "base/net/backoff.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
+#include "base/process/exit_code.h"
+#include "base/process/restart_budget.h"
 
 namespace skein {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/call_deadline.h"
-#include "base/clock.h"
-#include "base/grpc_transport.h"
+#include "base/net/call_deadline.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
 #include "grpcpp/client_context.h"
 
 namespace skein {

@@ -6,8 +6,8 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "base/exit_code.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/exit_code.h"
 #include "cli/progress_text.h"
 #include "cli/status_client.h"
 #include "cli/verbs.h"

@@ -9,15 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "base/exit_code.h"
-#include "base/format_count.h"
-#include "base/printable.h"
-#include "base/shutdown.h"
-#include "cli/evaluation_result.h"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "base/telemetry/format_count.h"
+#include "base/telemetry/printable.h"
 #include "cli/final_evaluation.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
 #include "cli/run_supervisor.h"
+#include "eval/evaluation_result.h"
 
 namespace skein {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/exit_code.h"
+#include "base/process/exit_code.h"
 
 namespace skein {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "base/clock.h"
-#include "base/gpu_monitor.h"
+#include "base/process/clock.h"
+#include "base/telemetry/gpu_monitor.h"
 
 namespace skein {
 namespace {

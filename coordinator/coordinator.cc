@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "base/config.h"
-#include "base/credentials.h"
-#include "base/grpc_transport.h"
-#include "base/host_port.h"
+#include "base/config/config.h"
+#include "base/net/credentials.h"
+#include "base/net/grpc_transport.h"
+#include "base/net/host_port.h"
 #include "coordinator/etcd_client.h"
 #include "coordinator/http.h"
 #include "spdlog/spdlog.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/cancellation.h"
-#include "base/http_server.h"
-#include "base/resource_sampler.h"
+#include "base/net/http_server.h"
+#include "base/process/cancellation.h"
+#include "base/telemetry/resource_sampler.h"
 #include "coordinator/external_scaler.h"
 #include "coordinator/metrics.h"
 #include "coordinator/saved_run.h"

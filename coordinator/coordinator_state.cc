@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/grpc_transport.h"
-#include "base/printable.h"
+#include "base/net/grpc_transport.h"
+#include "base/telemetry/printable.h"
 
 namespace skein {
 namespace {

@@ -6,10 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/call_deadline.h"
-#include "base/credentials.h"
-#include "base/grpc_transport.h"
-#include "base/host_port.h"
+#include "base/net/call_deadline.h"
+#include "base/net/credentials.h"
+#include "base/net/grpc_transport.h"
+#include "base/net/host_port.h"
 
 namespace skein {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
-#include "base/steady_wait.h"
+#include "base/process/clock.h"
+#include "base/process/steady_wait.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/cancellation.h"
+#include "base/process/cancellation.h"
 #include "coordinator/etcd_client.h"
 #include "coordinator/state_store.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/http_server.h"
+#include "base/net/http_server.h"
 #include "prometheus/collectable.h"
 #include "skein/v1/status.pb.h"
 

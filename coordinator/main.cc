@@ -9,11 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "base/cancellation.h"
-#include "base/credential_flags.h"
-#include "base/exit_code.h"
-#include "base/log.h"
-#include "base/shutdown.h"
+#include "base/net/credential_flags.h"
+#include "base/process/cancellation.h"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "base/telemetry/log.h"
 #include "coordinator/coordinator.h"
 
 namespace skein {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/printable.h"
+#include "base/telemetry/printable.h"
 
 namespace skein {
 

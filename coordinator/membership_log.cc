@@ -2,8 +2,8 @@
 #include "coordinator/membership_log.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/history_recorder.h"
-#include "base/printable.h"
+#include "base/telemetry/history_recorder.h"
+#include "base/telemetry/printable.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/call_quota.h"
+#include "base/net/call_quota.h"
 #include "coordinator/coordinator_state.h"
 #include "spdlog/common.h"
 
@@ -25,7 +25,7 @@ class MembershipLog {
   std::atomic<uint64_t> left_out_ = 0;
 };
 
-// An event of the history for tests (base/history_recorder.h), if there is one.
+// An event of the history for tests (base/telemetry/history_recorder.h), if there is one.
 void RecordChange(const MembershipChange& change);
 
 }  // namespace skein

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/printable.h"
-#include "base/stage_names.h"
+#include "base/telemetry/printable.h"
+#include "base/telemetry/stage_names.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
-#include "base/run_state_name.h"
+#include "base/config/run_state_name.h"
 
 namespace skein {
 namespace {

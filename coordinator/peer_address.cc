@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "base/host_port.h"
+#include "base/net/host_port.h"
 
 namespace skein {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/credentials.h"
+#include "base/net/credentials.h"
 #include "coordinator/etcd_store.h"
 #include "coordinator/state_log.h"
 #include "coordinator/state_records.h"

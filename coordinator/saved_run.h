@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/cancellation.h"
+#include "base/process/cancellation.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/state_store.h"
 

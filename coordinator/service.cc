@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/call_authorization.h"
-#include "base/grpc_credentials.h"
-#include "base/grpc_transport.h"
-#include "base/history_recorder.h"
-#include "base/printable.h"
-#include "base/steady_wait.h"
+#include "base/net/call_authorization.h"
+#include "base/net/grpc_credentials.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/steady_wait.h"
+#include "base/telemetry/history_recorder.h"
+#include "base/telemetry/printable.h"
 #include "coordinator/peer_address.h"
 #include "spdlog/spdlog.h"
 

@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/event_file.h"
-#include "base/file.h"
-#include "base/system_error.h"
+#include "base/process/file.h"
+#include "base/process/system_error.h"
+#include "base/telemetry/event_file.h"
 #include "spdlog/spdlog.h"
 #include "store/record.pb.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/steady_wait.h"
+#include "base/process/steady_wait.h"
 
 namespace skein {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 // The environment interface.   Env -> VectorEnv -> Runner
 namespace skein {

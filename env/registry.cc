@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/edit_distance.h"
+#include "base/config/edit_distance.h"
 #include "env/classic/cartpole.h"
 #include "env/classic/mountain_car_continuous.h"
 #include "env/classic/pendulum.h"

@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "base/clock.h"
-#include "base/number_bounds.h"
+#include "base/number/number_bounds.h"
+#include "base/process/clock.h"
 #include "env/registry.h"
 
 namespace skein {

@@ -20,7 +20,7 @@ namespace skein {
 // thread-safe: one per runner thread; other threads may Help with a Step. No allocation after construction. No I/O.
 // An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, or if
 // anything but a reward is not finite (for that see Env::Step) or a first observation, global state or metric is beyond
-// its bound (base/number_bounds.h). failure() then says which one and why, and the
+// its bound (base/number/number_bounds.h). failure() then says which one and why, and the
 // VectorEnv is of no more use: what it has made since the last ResetAll or LoadState must not be trained on, though
 // observations, rewards and flags are finite.
 class VectorEnv {

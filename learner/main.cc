@@ -3,12 +3,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "base/exit_code.h"
-#include "base/host_port.h"
-#include "base/member_flags.h"
-#include "base/shutdown.h"
-#include "learner/distributed/rank_environment.h"
-#include "learner/learner.h"
+#include "base/net/host_port.h"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "learner/ranks/rank_environment.h"
+#include "learner/run/learner.h"
+#include "member/member_flags.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "env/env.h"
 #include "env/uav/shortest_path.h"
 #include "env/uav/uav_layout.h"

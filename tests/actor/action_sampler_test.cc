@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/actor/counting_env.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "actor/request_bytes.h"
-#include "base/bfloat16.h"
-#include "base/tensor_packing.h"
+#include "base/number/bfloat16.h"
+#include "base/number/tensor_packing.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "tests/learner/sample_batch.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actor/request_bytes.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
 #include "tests/actor/fake_learner.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
 #include "skein/v1/learner_service.grpc.pb.h"
 #include "tests/testing/wait_until.h"

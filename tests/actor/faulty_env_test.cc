@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "base/fault_hook.h"
+#include "base/process/fault_hook.h"
 #include "gtest/gtest.h"
 #include "tests/actor/counting_env.h"
 

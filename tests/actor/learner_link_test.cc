@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/actor/fake_learner.h"

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "actor/learner_link.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
-#include "learner/collector.h"
-#include "learner/policy_publisher.h"
-#include "learner/service.h"
+#include "learner/collect/collector.h"
+#include "learner/collect/policy_publisher.h"
+#include "learner/collect/service.h"
 #include "prometheus/registry.h"
 #include "tests/learner/sample_batch.h"
 #include "tests/testing/wait_until.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "model/simd.h"
+#include "policy/simd.h"
 
 namespace skein {
 namespace {

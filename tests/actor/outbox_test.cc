@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "model/policy.h"
+#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/admission.h"
+#include "learner/collect/admission.h"
 #include "tests/actor/counting_env.h"
 #include "tests/env/departing_team.h"
 #include "tests/learner/sample_batch.h"

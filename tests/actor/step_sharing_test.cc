@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gtest/gtest.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -45,37 +45,37 @@ TEST(IncludeRules, ThisTreeKeepsThem) {
 TEST(IncludeRules, TheTableForbidsWhatTheArchitectureForbids) {
   const IncludeRules rules = RulesOfThisTree();
   const std::vector<std::pair<std::string, std::string>> forbidden = {
-      {"base/log.cc", "env/env.h"},
-      {"base/log.cc", "model/policy.h"},
-      {"base/log.cc", "torch/types.h"},
-      {"env/env.h", "model/policy.h"},
+      {"base/telemetry/log.cc", "env/env.h"},
+      {"base/telemetry/log.cc", "policy/policy.h"},
+      {"base/telemetry/log.cc", "torch/types.h"},
+      {"env/env.h", "policy/policy.h"},
       {"env/vector_env.cc", "skein/v1/config.pb.h"},
       {"env/vector_env.cc", "mujoco/mujoco.h"},
       {"env/classic/cartpole.cc", "mujoco/mujoco.h"},
-      {"model/policy.cc", "env/vector_env.h"},
-      {"model/policy.cc", "actor/runner.h"},
-      {"model/policy.cc", "grpcpp/channel.h"},
-      {"actor/runner.cc", "learner/ticket_office.h"},
+      {"policy/policy.cc", "env/vector_env.h"},
+      {"policy/policy.cc", "actor/runner.h"},
+      {"policy/policy.cc", "grpcpp/channel.h"},
+      {"actor/runner.cc", "learner/collect/ticket_office.h"},
       {"actor/runner.cc", "coordinator/membership.h"},
       {"actor/runner.cc", "cli/verbs.h"},
       {"actor/runner.cc", "torch/csrc/distributed/c10d/ProcessGroup.hpp"},
-      {"learner/learner.cc", "actor/outbox.h"},
-      {"learner/learner.cc", "coordinator/coordinator.h"},
-      {"learner/algorithm/ppo.cc", "grpcpp/server_context.h"},
-      {"learner/trainer.cc", "torch/csrc/distributed/c10d/ProcessGroup.hpp"},
-      {"learner/trainer.cc", "nccl.h"},
-      {"learner/trainer.cc", "c10/cuda/CUDAStream.h"},
+      {"learner/run/learner.cc", "actor/outbox.h"},
+      {"learner/run/learner.cc", "coordinator/coordinator.h"},
+      {"learner/algorithm/ppo/ppo.cc", "grpcpp/server_context.h"},
+      {"learner/run/trainer.cc", "torch/csrc/distributed/c10d/ProcessGroup.hpp"},
+      {"learner/run/trainer.cc", "nccl.h"},
+      {"learner/run/trainer.cc", "c10/cuda/CUDAStream.h"},
       {"coordinator/service.cc", "env/env.h"},
-      {"coordinator/service.cc", "model/policy.h"},
-      {"coordinator/service.cc", "learner/metrics.h"},
+      {"coordinator/service.cc", "policy/policy.h"},
+      {"coordinator/service.cc", "learner/report/metrics.h"},
       {"coordinator/service.cc", "actor/metrics.h"},
       {"coordinator/service.cc", "torch/torch.h"},
       {"coordinator/service.cc", "ATen/ATen.h"},
       {"cli/launch_plan.cc", "torch/torch.h"},
-      {"cli/launch_plan.cc", "learner/checkpoint.h"},
-      {"cli/launch_plan.cc", "model/policy.h"},
-      {"cli/evaluation.cc", "learner/trainer.h"},
-      {"learner/learner.cc", "tests/learner/sample_batch.h"},
+      {"cli/launch_plan.cc", "learner/run/checkpoint.h"},
+      {"cli/launch_plan.cc", "policy/policy.h"},
+      {"eval/evaluation.cc", "learner/run/trainer.h"},
+      {"learner/run/learner.cc", "tests/learner/sample_batch.h"},
   };
   for (const auto& [path, header] : forbidden) {
     EXPECT_THAT(CheckIncludes(rules, path, Quoted(header)), ElementsAre(HasSubstr("may not include")))
@@ -87,19 +87,19 @@ TEST(IncludeRules, TheTableForbidsWhatTheArchitectureForbids) {
 TEST(IncludeRules, TheTableAllowsWhatTheArchitectureAllows) {
   const IncludeRules rules = RulesOfThisTree();
   const std::vector<std::pair<std::string, std::string>> allowed = {
-      {"base/config.h", "skein/v1/config.pb.h"},
-      {"env/env.h", "base/philox.h"},
+      {"base/config/config.h", "skein/v1/config.pb.h"},
+      {"env/env.h", "base/number/philox.h"},
       {"env/mujoco/model.cc", "mujoco/mujoco.h"},
-      {"model/policy.h", "env/env.h"},
-      {"model/policy.cc", "torch/torch.h"},
+      {"policy/policy.h", "env/env.h"},
+      {"policy/policy.cc", "torch/torch.h"},
       {"actor/runner.cc", "env/vector_env.h"},
-      {"actor/runner.cc", "model/policy.h"},
-      {"learner/algorithm/ppo.cc", "model/distribution.h"},
-      {"learner/distributed/collective.cc", "nccl.h"},
+      {"actor/runner.cc", "policy/policy.h"},
+      {"learner/algorithm/ppo/ppo.cc", "learner/network/distribution.h"},
+      {"learner/ranks/collective.cc", "nccl.h"},
       {"coordinator/service.h", "grpcpp/support/server_callback.h"},
-      {"cli/checkpoint_policy.cc", "learner/checkpoint.h"},
+      {"eval/checkpoint_policy.cc", "learner/run/checkpoint.h"},
       {"cli/envs_verb.cc", "env/registry.h"},
-      {"coordinator/coordinator.cc", "base/config.h"}};
+      {"coordinator/coordinator.cc", "base/config/config.h"}};
   for (const auto& [path, header] : allowed) {
     EXPECT_THAT(CheckIncludes(rules, path, Quoted(header)), IsEmpty()) << path << " includes " << header;
   }
@@ -114,12 +114,12 @@ TEST(IncludeRules, ABadFileInATreeIsFound) {
   const auto write = [&](const std::string& path, const std::string& text) {
     ASSERT_TRUE(WriteFileSynced(root / path, text).ok());
   };
-  write("coordinator/good.cc", Quoted("base/config.h"));
+  write("coordinator/good.cc", Quoted("base/config/config.h"));
   write("coordinator/planted.cc", absl::StrCat("// Comment.\n\n", Quoted("env/env.h")));
-  write("plugins/deep/unknown.h", Quoted("base/config.h"));
-  write("tests/env/any.cc", Quoted("learner/trainer.h"));
-  write("build/env/any.cc", Quoted("learner/trainer.h"));
-  write(".cache/any.cc", Quoted("learner/trainer.h"));
+  write("plugins/deep/unknown.h", Quoted("base/config/config.h"));
+  write("tests/env/any.cc", Quoted("learner/run/trainer.h"));
+  write("build/env/any.cc", Quoted("learner/run/trainer.h"));
+  write(".cache/any.cc", Quoted("learner/run/trainer.h"));
   write("coordinator/notes.txt", Quoted("env/env.h"));
   const TreeCheck check = CheckTree(RulesOfThisTree(), root);
   EXPECT_EQ(check.files, 3);

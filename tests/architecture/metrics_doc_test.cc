@@ -12,12 +12,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "actor/metrics.h"
-#include "base/file.h"
-#include "base/resource_sampler.h"
+#include "base/process/file.h"
+#include "base/telemetry/resource_sampler.h"
 #include "coordinator/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/metrics.h"
+#include "learner/report/metrics.h"
 #include "prometheus/registry.h"
 
 namespace skein {
@@ -135,8 +135,8 @@ TEST(MetricsDocument, ListsTheNamesInTheSourcesAndNoOthers) {
 }
 
 TEST(MetricsDocument, NamesStandInTheMetricsFilesOnly) {
-  EXPECT_THAT(Keys(NamesBySource()), ElementsAre("actor/metrics.cc", "base/resource_sampler.cc",
-                                                 "coordinator/metrics.cc", "learner/metrics.cc"));
+  EXPECT_THAT(Keys(NamesBySource()), ElementsAre("actor/metrics.cc", "base/telemetry/resource_sampler.cc",
+                                                 "coordinator/metrics.cc", "learner/report/metrics.cc"));
 }
 
 TEST(MetricsDocument, TypesAndLabelsAreThoseExported) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/backoff.h"
+#include "base/net/backoff.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/bfloat16.h"
+#include "base/number/bfloat16.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/call_authorization.h"
+#include "base/net/call_authorization.h"
 
 #include <string>
 

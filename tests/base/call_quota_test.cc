@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/call_quota.h"
+#include "base/net/call_quota.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/cancellation.h"
+#include "base/process/cancellation.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/coordinator_client.h"
+#include "member/coordinator_client.h"
 
 #include <thread>
 #include <utility>
@@ -9,8 +9,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "base/clock.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/fake_coordinator.h"

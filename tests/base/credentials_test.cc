@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/credentials.h"
+#include "base/net/credentials.h"
 
 #include <sys/stat.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "base/credential_flags.h"
+#include "base/net/credential_flags.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/scratch_folder.h"

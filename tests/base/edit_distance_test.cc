@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/edit_distance.h"
+#include "base/config/edit_distance.h"
 
 #include "gtest/gtest.h"
 

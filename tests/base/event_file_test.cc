@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/event_file.h"
+#include "base/telemetry/event_file.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

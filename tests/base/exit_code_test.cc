@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/exit_code.h"
+#include "base/process/exit_code.h"
 
 #include <cstdio>
 

@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 

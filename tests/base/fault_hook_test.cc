@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/fault_hook.h"
+#include "base/process/fault_hook.h"
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/first_bytes.h"
+#include "base/net/first_bytes.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

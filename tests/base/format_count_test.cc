@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/format_count.h"
+#include "base/telemetry/format_count.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/gpu_monitor.h"
+#include "base/telemetry/gpu_monitor.h"
 
 #include "gmock/gmock.h"
 #include "tests/base/scripted_nvml.h"

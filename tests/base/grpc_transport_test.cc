@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 
 #include <sys/resource.h>
 

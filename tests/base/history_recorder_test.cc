@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/history_recorder.h"
+#include "base/telemetry/history_recorder.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/host_port.h"
+#include "base/net/host_port.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/http_server.h"
+#include "base/net/http_server.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

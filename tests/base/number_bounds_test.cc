@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/number_bounds.h"
+#include "base/number/number_bounds.h"
 
 #include <cmath>
 #include <limits>

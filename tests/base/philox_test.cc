@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 #include <cmath>
 #include <numbers>

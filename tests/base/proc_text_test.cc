@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/proc_text.h"
+#include "base/telemetry/proc_text.h"
 
 #include "gtest/gtest.h"
 

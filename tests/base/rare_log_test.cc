@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/rare_log.h"
+#include "base/telemetry/rare_log.h"
 
 #include "gtest/gtest.h"
 

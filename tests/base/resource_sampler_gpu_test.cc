@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "base/resource_sampler.h"
+#include "base/telemetry/resource_sampler.h"
 #include "gmock/gmock.h"
 #include "prometheus/text_serializer.h"
 #include "tests/base/scripted_nvml.h"

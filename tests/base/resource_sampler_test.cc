@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/resource_sampler.h"
+#include "base/telemetry/resource_sampler.h"
 
 #include <fcntl.h>
 #include <unistd.h>

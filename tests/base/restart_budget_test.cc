@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/restart_budget.h"
+#include "base/process/restart_budget.h"
 
 #include "gtest/gtest.h"
 

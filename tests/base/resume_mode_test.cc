@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/resume_mode.h"
+#include "base/config/resume_mode.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/run_state_name.h"
+#include "base/config/run_state_name.h"
 
 #include "gtest/gtest.h"
 

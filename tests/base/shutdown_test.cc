@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/shutdown.h"
+#include "base/process/shutdown.h"
 
 #include <pthread.h>
 #include <unistd.h>

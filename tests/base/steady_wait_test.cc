@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/steady_wait.h"
+#include "base/process/steady_wait.h"
 
 #include <memory>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/system_error.h"
+#include "base/process/system_error.h"
 
 #include <cerrno>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/tensor_packing.h"
+#include "base/number/tensor_packing.h"
 
 #include <zstd.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "base/bfloat16.h"
+#include "base/number/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/timed_socket.h"
+#include "base/net/timed_socket.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gtest/gtest.h"
 
 namespace skein {

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "tests/browser/browser.h"

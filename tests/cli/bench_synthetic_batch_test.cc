@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/config.h"
-#include "cli/bench/synthetic_batch.h"
-#include "model/actor_critic.h"
-#include "model/distribution.h"
-#include "model/policy.h"
+#include "base/config/config.h"
+#include "bench/synthetic_batch.h"
+#include "learner/network/actor_critic.h"
+#include "learner/network/distribution.h"
+#include "policy/policy.h"
 
 namespace skein {
 namespace {

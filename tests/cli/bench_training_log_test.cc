@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
-#include "cli/bench/training_log.h"
+#include "bench/training_log.h"
 #include "gmock/gmock.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/credentials.h"
+#include "base/net/credentials.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/scratch_folder.h"

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "base/exit_code.h"
+#include "base/process/exit_code.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 

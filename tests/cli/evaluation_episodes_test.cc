@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/evaluation_episodes.h"
+#include "eval/evaluation_episodes.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "cli/episode_policy.h"
 #include "env/registry.h"
 #include "env/uav/uav_layout.h"
+#include "eval/episode_policy.h"
 #include "gmock/gmock.h"
 #include "tests/cli/recorded_flight.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/evaluation_result.h"
+#include "eval/evaluation_result.h"
 
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"

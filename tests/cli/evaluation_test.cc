@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/evaluation.h"
+#include "eval/evaluation.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "base/config.h"
+#include "base/config/config.h"
+#include "env/env_config.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
-#include "learner/checkpoint.h"
-#include "model/env_config.h"
-#include "model/policy.h"
+#include "learner/run/checkpoint.h"
+#include "policy/policy.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/final_evaluation.h"
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 

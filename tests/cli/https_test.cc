@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/call_authorization.h"
-#include "base/http_server.h"
+#include "base/net/call_authorization.h"
+#include "base/net/http_server.h"
 #include "cli/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `skein bench learner --learners` makes of what its ranks say, and how large its networks are.
-#include "cli/bench/rank_report.h"
+#include "bench/rank_report.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/bench/network_size.h"
+#include "bench/network_size.h"
 #include "gmock/gmock.h"
 
 namespace skein {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/recorded_flight.h"
 
-#include "cli/evaluation_episodes.h"
 #include "env/registry.h"
+#include "eval/evaluation_episodes.h"
 #include "gtest/gtest.h"
 
 namespace skein {

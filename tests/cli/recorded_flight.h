@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/evaluation_result.h"
-#include "cli/recorded_episode.h"
+#include "eval/evaluation_result.h"
+#include "eval/recorded_episode.h"
 
 namespace skein {
 

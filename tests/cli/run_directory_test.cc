@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/config.h"
+#include "base/config/config.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 

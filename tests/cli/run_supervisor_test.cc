@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "base/config.h"
-#include "base/exit_code.h"
+#include "base/config/config.h"
+#include "base/process/exit_code.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/cli/status_server.h"

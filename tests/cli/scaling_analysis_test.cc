@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench/scaling_analysis.h"
+#include "bench/scaling_analysis.h"
 
 #include "gmock/gmock.h"
 #include "tests/cli/scaling_fixture.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cli/bench/scaling_result.h"
+#include "bench/scaling_result.h"
 
 namespace skein {
 

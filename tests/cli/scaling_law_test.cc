@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench/scaling_law.h"
+#include "bench/scaling_law.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench/scaling_report.h"
+#include "bench/scaling_report.h"
 
-#include "cli/bench/scaling_dashboard.h"
+#include "bench/scaling_dashboard.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scaling_fixture.h"
 

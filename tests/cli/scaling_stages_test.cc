@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench/scaling_stages.h"
+#include "bench/scaling_stages.h"
 
 #include "gmock/gmock.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench/scaling_study.h"
+#include "bench/scaling_study.h"
 
-#include "base/config.h"
-#include "cli/bench/scaling_limit.h"
+#include "base/config/config.h"
+#include "bench/scaling_limit.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scaling_fixture.h"
 #include "tests/cli/scratch_folder.h"

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "base/call_authorization.h"
-#include "base/grpc_credentials.h"
-#include "base/grpc_transport.h"
+#include "base/net/call_authorization.h"
+#include "base/net/grpc_credentials.h"
+#include "base/net/grpc_transport.h"
 #include "cli/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "cli/evaluation_result.h"
+#include "eval/evaluation_result.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/cli/status_server.h"

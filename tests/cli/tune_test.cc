@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/bench/tune.h"
+#include "bench/tune.h"
 
 #include <algorithm>
 
-#include "cli/bench/tune_cache.h"
+#include "bench/tune_cache.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 

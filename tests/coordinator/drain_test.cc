@@ -2,7 +2,7 @@
 // An actor that is asked to leave, in the state machine.
 #include <string>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "coordinator/coordinator_state.h"
 #include "gmock/gmock.h"
 

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "etcd/etcd.grpc.pb.h"
 #include "grpcpp/client_context.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "coordinator/coordinator.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"

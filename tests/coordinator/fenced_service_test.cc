@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "coordinator/service.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "base/resource_sampler.h"
+#include "base/telemetry/resource_sampler.h"
 #include "coordinator/metrics.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"

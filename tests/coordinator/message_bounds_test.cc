@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/grpc_transport.h"
-#include "base/stage_names.h"
+#include "base/net/grpc_transport.h"
+#include "base/telemetry/stage_names.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/history.h"
 #include "gmock/gmock.h"

@@ -10,8 +10,8 @@
 #include <regex>
 #include <utility>
 
-#include "base/grpc_transport.h"
-#include "base/subprocess.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"

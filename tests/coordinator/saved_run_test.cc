@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/process/file.h"
 #include "coordinator/state_records.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

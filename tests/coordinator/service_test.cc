@@ -6,7 +6,7 @@
 #include <sstream>
 #include <thread>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"

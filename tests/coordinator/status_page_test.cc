@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "tests/env/golden.h"
 
 namespace skein {

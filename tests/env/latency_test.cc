@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "env/vector_env.h"
 
 namespace skein {

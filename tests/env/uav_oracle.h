@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "env/uav/uav_layout.h"
 #include "env/uav/uav_options.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "env/uav/tensor/tensor_philox.h"
 #include "env/uav/tensor/tensor_world.h"
 #include "env/vector_env.h"

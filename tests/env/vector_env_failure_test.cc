@@ -4,7 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "base/number_bounds.h"
+#include "base/number/number_bounds.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

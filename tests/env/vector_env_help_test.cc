@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/clock.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
+#include "base/process/clock.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/live_members.h"

@@ -13,9 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
-#include "base/clock.h"
-#include "base/coordinator_client.h"
-#include "base/shutdown.h"
+#include "base/process/clock.h"
+#include "base/process/shutdown.h"
+#include "member/coordinator_client.h"
 
 namespace skein {
 namespace {

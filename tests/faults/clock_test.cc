@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/live_members.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/http_get.h"

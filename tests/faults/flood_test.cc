@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "base/grpc_transport.h"
-#include "base/host_port.h"
+#include "base/net/grpc_transport.h"
+#include "base/net/host_port.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"

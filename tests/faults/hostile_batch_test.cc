@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "base/clock.h"
-#include "base/host_port.h"
+#include "base/net/host_port.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/live_members.h"

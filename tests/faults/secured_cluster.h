@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/credential_flags.h"
-#include "base/credentials.h"
+#include "base/net/credential_flags.h"
+#include "base/net/credentials.h"
 #include "cli/certificate_authority.h"
 #include "gtest/gtest.h"
 #include "tests/integration/cluster.h"

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/call_authorization.h"
-#include "base/file.h"
-#include "base/grpc_transport.h"
+#include "base/net/call_authorization.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"

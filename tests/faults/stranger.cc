@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/impl/codegen/rpc_method.h"
 #include "grpcpp/security/credentials.h"

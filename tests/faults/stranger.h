@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include "base/coordinator_client.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
 #include "grpcpp/support/sync_stream.h"
+#include "member/coordinator_client.h"
 #include "skein/v1/learner_service.pb.h"
 #include "tests/integration/cluster.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
-#include "base/config.h"
+#include "base/config/config.h"
 #include "tests/fuzz/seeds.h"
 
 namespace skein::fuzz {

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/config.h"
+#include "base/config/config.h"
 #include "tests/fuzz/targets.h"
 
 namespace skein::fuzz {

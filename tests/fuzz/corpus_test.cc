@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gtest/gtest.h"
 #include "tests/fuzz/allocation_watch.h"
 #include "tests/fuzz/mutation.h"

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
-#include "model/policy.h"
+#include "base/process/file.h"
+#include "policy/policy.h"
 #include "tests/fuzz/samples.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/fuzz/targets.h"

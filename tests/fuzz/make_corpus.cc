@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/file.h"
+#include "base/process/file.h"
 #include "tests/fuzz/seeds.h"
 
 int main(int argc, char** argv) {

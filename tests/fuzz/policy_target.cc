@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/types.h>
 
-#include "model/policy.h"
+#include "policy/policy.h"
 #include "tests/fuzz/samples.h"
 #include "tests/fuzz/targets.h"
 

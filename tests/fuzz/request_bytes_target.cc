@@ -5,7 +5,7 @@
 
 #include "actor/request_bytes.h"
 #include "grpcpp/support/slice.h"
-#include "learner/wire_batch.h"
+#include "learner/collect/wire_batch.h"
 #include "tests/fuzz/targets.h"
 
 namespace skein::fuzz {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/types.h>
 
-#include "model/safetensors.h"
+#include "policy/safetensors.h"
 #include "tests/fuzz/targets.h"
 
 namespace skein::fuzz {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "learner/checkpoint.h"
-#include "model/actor_critic.h"
+#include "learner/network/actor_critic.h"
+#include "learner/run/checkpoint.h"
 
 namespace skein::fuzz {
 

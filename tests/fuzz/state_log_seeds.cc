@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/file.h"
+#include "base/process/file.h"
 #include "coordinator/state_log.h"
 #include "coordinator/state_records.h"
 #include "tests/fuzz/scratch.h"

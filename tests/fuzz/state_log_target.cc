@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/event_file.h"
+#include "base/telemetry/event_file.h"
 #include "coordinator/state_log.h"
 #include "coordinator/state_records.h"
 #include "tests/fuzz/scratch.h"

@@ -2,7 +2,7 @@
 #include <iterator>
 #include <string>
 
-#include "base/tensor_packing.h"
+#include "base/number/tensor_packing.h"
 #include "tests/fuzz/targets.h"
 
 namespace skein::fuzz {

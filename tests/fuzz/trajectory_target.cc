@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/number_bounds.h"
-#include "learner/batch_assembler.h"
-#include "learner/wire_batch.h"
+#include "base/number/number_bounds.h"
+#include "learner/collect/batch_assembler.h"
+#include "learner/collect/wire_batch.h"
 #include "tests/fuzz/shapes.h"
 #include "tests/fuzz/targets.h"
 

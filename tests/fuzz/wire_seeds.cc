@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/tensor_packing.h"
+#include "base/number/tensor_packing.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/fuzz/shapes.h"
 

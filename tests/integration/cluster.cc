@@ -2,8 +2,8 @@
 #include "tests/integration/cluster.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/config.h"
-#include "base/grpc_transport.h"
+#include "base/config/config.h"
+#include "base/net/grpc_transport.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "tests/integration/run_files.h"

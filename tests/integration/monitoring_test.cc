@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/coordinator/http_get.h"

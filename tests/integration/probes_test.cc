@@ -2,7 +2,7 @@
 // What Kubernetes asks the processes of a run (deploy/kubernetes), and how they live under what starts them again.
 #include <csignal>
 
-#include "base/host_port.h"
+#include "base/net/host_port.h"
 #include "gtest/gtest.h"
 #include "tests/base/health_check.h"
 #include "tests/coordinator/http_get.h"

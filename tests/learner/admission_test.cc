@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/admission.h"
+#include "learner/collect/admission.h"
 
 #include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "base/number_bounds.h"
+#include "base/number/number_bounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/batch_assembler.h"
+#include "learner/collect/batch_assembler.h"
 #include "tests/learner/sample_batch.h"
 
 namespace skein {

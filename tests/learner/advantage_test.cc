@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/advantage.h"
+#include "learner/algorithm/returns/advantage.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/batch_assembler.h"
+#include "learner/collect/batch_assembler.h"
 
 #include <memory>
 

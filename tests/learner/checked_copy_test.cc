@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/checked_copy.h"
+#include "learner/collect/checked_copy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/checkpoint.h"
+#include "learner/run/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/distributed/collective.h"
+#include "learner/ranks/collective.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <cstring>
 #include <thread>
 
-#include "base/subprocess.h"
-#include "learner/distributed/direct_sum.h"
+#include "base/process/subprocess.h"
+#include "learner/ranks/direct_sum.h"
 #include "tests/learner/rank_threads.h"
 
 namespace skein {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
-#include "learner/collector.h"
+#include "learner/collect/collector.h"
 #include "prometheus/registry.h"
 #include "tests/learner/sample_batch.h"
 #include "tests/learner/sample_metrics.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/collector.h"
+#include "learner/collect/collector.h"
 
 #include <limits>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/device_rollout.h"
+#include "learner/run/device_rollout.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "base/config.h"
+#include "base/config/config.h"
+#include "env/env_config.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/trainer.h"
-#include "model/env_config.h"
-#include "model/policy.h"
+#include "learner/run/trainer.h"
+#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/flat_adam.h"
+#include "learner/optimize/flat_adam.h"
 
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/fragment_shape.h"
+#include "learner/collect/fragment_shape.h"
 
 #include <string>
 #include <vector>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/fused_gradient.h"
+#include "learner/algorithm/ppo/fused_gradient.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "learner/algorithm/flat_adam.h"
-#include "model/distribution.h"
+#include "learner/network/distribution.h"
+#include "learner/optimize/flat_adam.h"
 
 namespace skein {
 namespace {

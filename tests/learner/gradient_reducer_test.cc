@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/distributed/gradient_reducer.h"
+#include "learner/ranks/gradient_reducer.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -7,7 +7,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "learner/distributed/direct_sum.h"
+#include "learner/ranks/direct_sum.h"
 #include "tests/learner/rank_threads.h"
 
 namespace skein {

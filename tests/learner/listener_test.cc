@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/distributed/listener.h"
+#include "learner/ranks/listener.h"
 
 #include <unistd.h>
 

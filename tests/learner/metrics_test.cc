@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/metrics.h"
+#include "learner/report/metrics.h"
 
 #include <cmath>
 #include <limits>

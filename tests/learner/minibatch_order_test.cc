@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/minibatch_order.h"
+#include "learner/optimize/minibatch_order.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

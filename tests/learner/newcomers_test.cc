@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/newcomers.h"
+#include "learner/collect/newcomers.h"
 
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "tests/learner/service_fixture.h"
 #include "tests/testing/wait_until.h"

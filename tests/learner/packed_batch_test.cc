@@ -6,10 +6,10 @@
 #include <random>
 #include <string>
 
-#include "base/bfloat16.h"
-#include "base/tensor_packing.h"
+#include "base/number/bfloat16.h"
+#include "base/number/tensor_packing.h"
 #include "gmock/gmock.h"
-#include "learner/batch_assembler.h"
+#include "learner/collect/batch_assembler.h"
 #include "tests/learner/collector_fixture.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/distributed/peer_mesh.h"
+#include "learner/ranks/peer_mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "base/steady_wait.h"
-#include "learner/distributed/route.h"
+#include "base/process/steady_wait.h"
+#include "learner/ranks/route.h"
 #include "tests/testing/loopback.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/policy_publisher.h"
+#include "learner/collect/policy_publisher.h"
 
 #include <memory>
 #include <vector>

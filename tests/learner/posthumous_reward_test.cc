@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/posthumous_reward.h"
+#include "learner/algorithm/returns/posthumous_reward.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <numeric>
 
-#include "learner/algorithm/across_ranks.h"
-#include "learner/algorithm/ppo.h"
+#include "learner/algorithm/ppo/ppo.h"
+#include "learner/optimize/across_ranks.h"
 #include "tests/learner/ppo_sample.h"
 #include "tests/learner/rank_threads.h"
 

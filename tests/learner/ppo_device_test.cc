@@ -8,10 +8,10 @@
 
 #include <limits>
 
-#include "learner/algorithm/autocast.h"
-#include "learner/algorithm/flat_adam.h"
-#include "learner/algorithm/ppo.h"
-#include "learner/training_device.h"
+#include "learner/algorithm/ppo/ppo.h"
+#include "learner/optimize/autocast.h"
+#include "learner/optimize/flat_adam.h"
+#include "learner/optimize/training_device.h"
 #include "tests/learner/ppo_sample.h"
 
 // What updates do differently on a GPU, as far as the CPU can show it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/ppo_loss.h"
+#include "learner/algorithm/ppo/ppo_loss.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

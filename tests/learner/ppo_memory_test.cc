@@ -6,8 +6,8 @@
 #include <new>
 #include <stdexcept>
 
-#include "learner/algorithm/memory_limit.h"
-#include "learner/algorithm/ppo.h"
+#include "learner/algorithm/ppo/ppo.h"
+#include "learner/optimize/memory_limit.h"
 #include "tests/learner/ppo_sample.h"
 #include "tests/learner/rank_threads.h"
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "model/distribution.h"
+#include "learner/network/distribution.h"
 
 namespace skein {
 

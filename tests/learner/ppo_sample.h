@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "learner/algorithm/ppo.h"
+#include "learner/algorithm/ppo/ppo.h"
 
 // A small run for tests of Ppo: three observations, two actions, eight hidden units, minibatches of 8, two epochs.
 namespace skein {

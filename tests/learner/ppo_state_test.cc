@@ -3,7 +3,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "learner/algorithm/ppo.h"
+#include "learner/algorithm/ppo/ppo.h"
 #include "tests/learner/ppo_sample.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/ppo.h"
+#include "learner/algorithm/ppo/ppo.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
@@ -11,10 +11,10 @@
 #include <cmath>
 #include <limits>
 
-#include "base/number_bounds.h"
-#include "learner/algorithm/advantage.h"
-#include "learner/algorithm/vtrace.h"
-#include "model/distribution.h"
+#include "base/number/number_bounds.h"
+#include "learner/algorithm/returns/advantage.h"
+#include "learner/algorithm/returns/vtrace.h"
+#include "learner/network/distribution.h"
 #include "tests/learner/ppo_sample.h"
 
 namespace skein {

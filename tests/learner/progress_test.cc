@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/progress.h"
+#include "learner/report/progress.h"
 
 #include <cmath>
 

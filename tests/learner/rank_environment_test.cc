@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/distributed/rank_environment.h"
+#include "learner/ranks/rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

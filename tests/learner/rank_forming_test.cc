@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/rank_forming.h"
+#include "learner/ranks/rank_forming.h"
 
 #include <deque>
 #include <utility>

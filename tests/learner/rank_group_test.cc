@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/rank_group.h"
+#include "learner/ranks/rank_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/rank_roll.h"
+#include "learner/ranks/rank_roll.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

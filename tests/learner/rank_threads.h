@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "learner/distributed/collective.h"
+#include "learner/ranks/collective.h"
 
 namespace skein {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "base/number_bounds.h"
+#include "base/number/number_bounds.h"
 #include "gtest/gtest.h"
 
 namespace skein {

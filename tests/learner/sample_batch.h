@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "learner/admission.h"
+#include "learner/collect/admission.h"
 
 namespace skein {
 

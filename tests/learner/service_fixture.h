@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
-#include "learner/service.h"
+#include "learner/collect/service.h"
 #include "prometheus/registry.h"
 #include "tests/learner/sample_batch.h"
 

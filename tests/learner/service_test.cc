@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/service.h"
+#include "learner/collect/service.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/step_account.h"
+#include "learner/collect/step_account.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/step_graph.h"
+#include "learner/optimize/step_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "learner/algorithm/memory_limit.h"
-#include "learner/algorithm/ppo.h"
+#include "learner/algorithm/ppo/ppo.h"
+#include "learner/optimize/memory_limit.h"
 #include "tests/learner/ppo_sample.h"
 
 namespace skein {

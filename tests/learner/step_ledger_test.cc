@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/step_ledger.h"
+#include "learner/collect/step_ledger.h"
 
 #include <map>
 #include <random>

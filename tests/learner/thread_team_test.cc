@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/thread_team.h"
+#include "learner/optimize/thread_team.h"
 
 #include <chrono>
 #include <numeric>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "learner/ticket_office.h"
+#include "learner/collect/ticket_office.h"
 
 namespace skein {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <random>
 
-#include "base/config.h"
-#include "learner/trainer.h"
+#include "base/config/config.h"
+#include "learner/run/trainer.h"
 #include "tests/learner/rank_threads.h"
 #include "tests/learner/sample_batch.h"
 

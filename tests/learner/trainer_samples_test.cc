@@ -3,10 +3,10 @@
 #include <cmath>
 #include <memory>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/trainer.h"
+#include "learner/run/trainer.h"
 #include "tests/learner/sample_batch.h"
 
 namespace skein {

@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/actor_standing.h"
+#include "learner/collect/actor_standing.h"
 #include "tests/learner/ticket_office_grants.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/vtrace.h"
+#include "learner/algorithm/returns/vtrace.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/distributed/watchdog.h"
+#include "learner/ranks/watchdog.h"
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"

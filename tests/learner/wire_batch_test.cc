@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/wire_batch.h"
+#include "learner/collect/wire_batch.h"
 
 #include <random>
 
-#include "base/bfloat16.h"
-#include "base/number_bounds.h"
+#include "base/number/bfloat16.h"
+#include "base/number/number_bounds.h"
 #include "gtest/gtest.h"
 #include "tests/learner/sample_batch.h"
 

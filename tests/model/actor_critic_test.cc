@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/actor_critic.h"
+#include "learner/network/actor_critic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/dense_kernels.h"
+#include "policy/dense_kernels.h"
 
 #include <gtest/gtest.h>
 

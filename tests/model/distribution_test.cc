@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/distribution.h"
+#include "learner/network/distribution.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

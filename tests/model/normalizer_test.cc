@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/normalizer.h"
+#include "learner/network/normalizer.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

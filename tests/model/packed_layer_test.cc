@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/packed_layer.h"
+#include "policy/packed_layer.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "model/dense_kernels.h"
+#include "policy/dense_kernels.h"
 
 namespace skein {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/policy.h"
+#include "policy/policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "model/tensor_codec.h"
+#include "learner/network/tensor_codec.h"
 
 namespace skein {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/simd.h"
+#include "policy/simd.h"
 
 namespace skein {
 

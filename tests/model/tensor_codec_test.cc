@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/tensor_codec.h"
+#include "learner/network/tensor_codec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/tensor_packing.h"
+#include "base/number/tensor_packing.h"
 
 namespace skein {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gtest/gtest.h"
 
 namespace skein {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/match.h"
-#include "base/file.h"
+#include "base/process/file.h"
 #include "gtest/gtest.h"
 #include "tests/monitoring/monitoring_files.h"
 

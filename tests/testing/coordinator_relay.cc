@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/grpc_transport.h"
+#include "base/net/grpc_transport.h"
 #include "grpcpp/client_context.h"
 
 namespace skein {

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
-#include "base/host_port.h"
+#include "base/net/host_port.h"
+#include "base/process/clock.h"
 
 namespace skein {
 namespace {

@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "base/host_port.h"
+#include "base/net/host_port.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/testing/loopback.h"

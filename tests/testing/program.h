@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "tests/cli/scratch_folder.h"
 
 // Real programs under test. A name without a slash is one of ours, in the folder that SKEIN_BIN names.

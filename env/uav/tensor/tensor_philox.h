@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace skein {
 

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "env/env.h"
 #include "env/uav/tensor/tensor_philox.h"
 #include "env/uav/uav_layout.h"

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config/config_reflection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/config/edit_distance.h"
+
+namespace skein::config_reflection {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::Reflection;
+
+void CollectPaths(const Descriptor* descriptor, const std::string& path, std::vector<std::string>* paths) {
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor* field = descriptor->field(i);
+    const std::string field_path = JoinPath(path, field->name());
+    paths->push_back(field_path);
+    if (field->message_type() != nullptr) CollectPaths(field->message_type(), field_path, paths);
+  }
+}
+
+std::string LastKey(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+// With the dot at its end; empty for what is in no section.
+std::string Section(const std::string& path) { return path.substr(0, path.rfind('.') + 1); }
+
+int LengthDifference(const std::string& a, const std::string& b) {
+  return static_cast<int>(std::max(a.size(), b.size()) - std::min(a.size(), b.size()));
+}
+
+// As the user wrote it, for messages.
+std::string Written(const YAML::Node& node) {
+  if (node.IsNull()) return "nothing";
+  if (node.IsMap()) return "a mapping";
+  if (node.IsSequence()) return "a list";
+  const bool quoted = node.Tag() == "!";
+  std::string text = node.Scalar().substr(0, 80);
+  return quoted ? absl::StrCat("the text \"", text, "\"") : absl::StrCat("'", text, "'");
+}
+
+bool IsPlain(const YAML::Node& node) { return node.IsScalar() && node.Tag() != "!"; }
+
+// What is wrong with `value` of `field`, or empty.
+std::string RangeProblem(const FieldDescriptor* field, double value) {
+  const v1::Setting& setting = field->options().GetExtension(v1::setting);
+  const auto got = [&] { return absl::StrCat(", got ", NumberText(value)); };
+  if (!std::isfinite(value)) return absl::StrCat("must be a finite number", got());
+  if (setting.has_min() && setting.above_min() && value <= setting.min()) {
+    return absl::StrCat("must be greater than ", NumberText(setting.min()), got());
+  }
+  if (setting.has_min() && value < setting.min())
+    return absl::StrCat("must be at least ", NumberText(setting.min()), got());
+  if (setting.has_max() && value > setting.max())
+    return absl::StrCat("must be at most ", NumberText(setting.max()), got());
+  return "";
+}
+
+// Reads a number for `field`; returns what is wrong, or empty.
+std::string ReadDouble(const YAML::Node& node, const FieldDescriptor* field, double* value) {
+  static const auto* const kNotFinite = new std::set<std::string>{".inf", "+.inf", "-.inf", ".nan"};
+  if (IsPlain(node) && kNotFinite->count(absl::AsciiStrToLower(node.Scalar())) > 0) {
+    return absl::StrCat("must be a finite number, got ", Written(node));
+  }
+  if (!IsPlain(node) || !absl::SimpleAtod(node.Scalar(), value)) {
+    return absl::StrCat("expected a number, got ", Written(node));
+  }
+  return RangeProblem(field, *value);
+}
+
+// Whole numbers may also be written like 1e6.
+std::string ReadUnsigned(const YAML::Node& node, const FieldDescriptor* field, uint64_t largest, uint64_t* value) {
+  constexpr double kExactUpTo = 9007199254740992.0;  // 2^53.
+  if (!IsPlain(node) || !absl::SimpleAtoi(node.Scalar(), value)) {
+    double number = 0;
+    if (!IsPlain(node) || !absl::SimpleAtod(node.Scalar(), &number) || std::isnan(number)) {
+      return absl::StrCat("expected a whole number, got ", Written(node));
+    }
+    if (number < 0) return absl::StrCat("must be at least 0, got ", Written(node));
+    if (number > kExactUpTo) return absl::StrCat("must be at most ", largest, ", got ", Written(node));
+    if (number != std::floor(number)) return absl::StrCat("expected a whole number, got ", Written(node));
+    *value = static_cast<uint64_t>(number);
+  }
+  if (*value > largest) return absl::StrCat("must be at most ", largest, ", got ", Written(node));
+  return RangeProblem(field, static_cast<double>(*value));
+}
+
+std::string ReadEnum(const YAML::Node& node, const FieldDescriptor* field, const EnumValueDescriptor** value) {
+  const EnumDescriptor* type = field->enum_type();
+  std::vector<std::string> names;
+  for (int i = 0; i < type->value_count(); ++i) {
+    if (type->value(i)->number() == 0) continue;  // Unspecified.
+    names.push_back(EnumName(type->value(i)));
+    if (node.IsScalar() && node.Scalar() == names.back()) {
+      *value = type->value(i);
+      return "";
+    }
+  }
+  return absl::StrCat("expected one of ", absl::StrJoin(names, ", "), "; got ", Written(node));
+}
+
+// Sets a scalar field, or adds to a list; returns what is wrong, or empty.
+std::string SetScalar(const YAML::Node& node, const FieldDescriptor* field, Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  std::string problem;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double value = 0;
+      problem = ReadDouble(node, field, &value);
+      if (problem.empty()) reflection->SetDouble(message, field, value);
+      return problem;
+    }
+    case FieldDescriptor::CPPTYPE_UINT32: {
+      uint64_t value = 0;
+      problem = ReadUnsigned(node, field, std::numeric_limits<uint32_t>::max(), &value);
+      if (!problem.empty()) return problem;
+      if (field->is_repeated()) {
+        reflection->AddUInt32(message, field, static_cast<uint32_t>(value));
+      } else {
+        reflection->SetUInt32(message, field, static_cast<uint32_t>(value));
+      }
+      return "";
+    }
+    case FieldDescriptor::CPPTYPE_UINT64: {
+      uint64_t value = 0;
+      problem = ReadUnsigned(node, field, std::numeric_limits<uint64_t>::max(), &value);
+      if (problem.empty()) reflection->SetUInt64(message, field, value);
+      return problem;
+    }
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      if (!IsPlain(node) || (node.Scalar() != "true" && node.Scalar() != "false")) {
+        return absl::StrCat("expected true or false, got ", Written(node));
+      }
+      reflection->SetBool(message, field, node.Scalar() == "true");
+      return "";
+    }
+    case FieldDescriptor::CPPTYPE_STRING: {
+      if (!node.IsScalar()) return absl::StrCat("expected a text, got ", Written(node));
+      reflection->SetString(message, field, node.Scalar());
+      return "";
+    }
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const EnumValueDescriptor* value = nullptr;
+      problem = ReadEnum(node, field, &value);
+      if (problem.empty()) reflection->SetEnum(message, field, value);
+      return problem;
+    }
+    default:
+      return absl::StrCat("settings of type ", field->cpp_type_name(), " cannot be read");
+  }
+}
+
+// What is wrong with the stored value of `field`, or empty.
+std::string StoredProblem(const Message& message, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  if (field->is_repeated()) {
+    if (reflection->FieldSize(message, field) == 0) return "is not set";
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+      const std::string problem = RangeProblem(field, reflection->GetRepeatedUInt32(message, field, i));
+      if (!problem.empty()) return problem;
+    }
+    return "";
+  }
+  if (!reflection->HasField(message, field)) return "is not set";
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return RangeProblem(field, reflection->GetDouble(message, field));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return RangeProblem(field, reflection->GetUInt32(message, field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return RangeProblem(field, static_cast<double>(reflection->GetUInt64(message, field)));
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const int number = reflection->GetEnumValue(message, field);
+      const bool known = number != 0 && field->enum_type()->FindValueByNumber(number) != nullptr;
+      return known ? "" : absl::StrCat("has no meaning: value ", number);
+    }
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string NumberText(double value) {
+  constexpr double kPlainUpTo = 1e15;
+  if (value == std::floor(value) && std::abs(value) < kPlainUpTo && !std::signbit(value)) {
+    return absl::StrCat(static_cast<int64_t>(value));
+  }
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof(text), value);
+  return std::string(text, end.ptr);
+}
+
+std::string EnumName(const EnumValueDescriptor* value) {
+  // Value 0 is PREFIX_UNSPECIFIED.
+  constexpr char kUnspecified[] = "UNSPECIFIED";
+  const size_t prefix = value->type()->FindValueByNumber(0)->name().size() - (sizeof(kUnspecified) - 1);
+  return absl::AsciiStrToLower(value->name().substr(prefix));
+}
+
+std::string UnknownKey(const std::string& whole_path) {
+  // No longer one is near any; a hostile one may be as long as the text.
+  constexpr size_t kCompared = 100;
+  const std::string path = whole_path.substr(0, kCompared);
+  static const auto* const paths = [] {
+    auto* collected = new std::vector<std::string>;
+    CollectPaths(v1::RunConfig::descriptor(), "", collected);
+    return collected;
+  }();
+  const std::string section = Section(path), key = LastKey(path);
+  const std::string* nearest = nullptr;
+  int fewest = std::numeric_limits<int>::max();
+  for (const std::string& other : *paths) {
+    // By the whole path or by the last key, where being in another section counts as one edit.
+    const std::string other_key = LastKey(other);
+    const int other_section = Section(other) == section ? 0 : 1;
+    // Edits are at least as many as the lengths differ by: most settings need not be compared.
+    if (std::min(LengthDifference(path, other), LengthDifference(key, other_key) + other_section) >= fewest) continue;
+    const int edits = std::min(EditDistance(path, other), EditDistance(key, other_key) + other_section);
+    if (edits >= fewest) continue;
+    fewest = edits;
+    nearest = &other;
+  }
+  const char* const cut = path.size() < whole_path.size() ? "..." : "";
+  return absl::StrCat("unknown key '", path, cut, "'; the nearest is '", *nearest, "'");
+}
+
+absl::Status SetField(const YAML::Node& node, const Source& source, const std::string& path,
+                      const FieldDescriptor* field, Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  if (field->message_type() != nullptr) {
+    return SetMessage(node, source, path, reflection->MutableMessage(message, field));
+  }
+  const auto error = [&](const YAML::Node& at, const std::string& problem) {
+    return source.Error(at.Mark(), absl::StrCat(path, ": ", problem));
+  };
+  if (!field->is_repeated()) {
+    const std::string problem = SetScalar(node, field, message);
+    return problem.empty() ? absl::OkStatus() : error(node, problem);
+  }
+  if (!node.IsSequence()) return error(node, absl::StrCat("expected a list such as [64, 64], got ", Written(node)));
+  if (node.size() == 0) return error(node, "expected at least one value in the list");
+  reflection->ClearField(message, field);
+  for (const YAML::Node& element : node) {
+    const std::string problem = SetScalar(element, field, message);
+    if (!problem.empty()) return error(element, problem);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetMessage(const YAML::Node& node, const Source& source, const std::string& path, Message* message) {
+  if (node.IsNull()) return absl::OkStatus();  // A section in which all is commented out.
+  if (!node.IsMap()) {
+    const std::string place = path.empty() ? "the configuration" : path;
+    return source.Error(node.Mark(), absl::StrCat(place, ": expected keys and values, got ", Written(node)));
+  }
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const YAML::Node& key = entry.first;
+    if (!key.IsScalar()) return source.Error(key.Mark(), absl::StrCat("expected a key, got ", Written(key)));
+    const std::string key_path = JoinPath(path, key.Scalar());
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key.Scalar());
+    if (field == nullptr) return source.Error(key.Mark(), UnknownKey(key_path));
+    if (!seen.insert(key.Scalar()).second) {
+      return source.Error(key.Mark(), absl::StrCat("key '", key_path, "' is given twice"));
+    }
+    if (absl::Status status = SetField(entry.second, source, key_path, field, message); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSettings(const Message& message, const std::string& path) {
+  const Descriptor* descriptor = message.GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor* field = descriptor->field(i);
+    const std::string field_path = JoinPath(path, field->name());
+    if (field->message_type() != nullptr) {
+      const Message& section = message.GetReflection()->GetMessage(message, field);
+      if (absl::Status status = CheckSettings(section, field_path); !status.ok()) return status;
+      continue;
+    }
+    const std::string problem = StoredProblem(message, field);
+    if (!problem.empty()) return absl::InvalidArgumentError(absl::StrCat(field_path, " ", problem));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace skein::config_reflection

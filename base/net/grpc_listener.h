@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/net/first_bytes.h"
+#include "base/net/host_port.h"
+#include "base/telemetry/rare_log.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace skein {
+
+// Listens for a gRPC server and hands it its connections, once they have said something that it may understand
+// (FirstBytes), so many at a time and no more: those beyond are closed at once.
+//   Listen -> AddTo(builder) -> BuildAndStart -> Start
+// gRPC 1.51 listens by itself too, but never accepts another connection after the process has run out of files once.
+// Start() makes one thread, which ends with the server.
+class GrpcListener {
+ public:
+  // An empty host is every interface. `tls`: what connections begin with. Unavailable: "port P is in use", or it cannot
+  // listen there.
+  static absl::StatusOr<std::shared_ptr<GrpcListener>> Listen(const HostPort& address, bool tls = false);
+  ~GrpcListener();
+
+  int port() const { return port_; }
+  // The server that `builder` makes keeps `listener` until it is destroyed.
+  static void AddTo(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials,
+                    std::shared_ptr<GrpcListener> listener);
+  // REQUIRES: the server has been started.
+  void Start();
+
+ private:
+  GrpcListener() = default;
+  void AcceptAll();
+  // False: no more can be accepted now.
+  bool AcceptOne(int listener, FirstBytes* newcomers);
+  // False: the server is shutting down and has not taken the connection.
+  bool HandToServer(int listener, int connection);
+
+  std::vector<int> sockets_;
+  int port_ = 0;
+  bool tls_ = false;
+  int stop_ = -1;  // An eventfd.
+  int most_files_ = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  RareLog too_many_;
+  std::thread thread_;
+};
+
+}  // namespace skein

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/telemetry/proc_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace skein {
+namespace {
+
+std::vector<absl::string_view> Words(absl::string_view line) {
+  return absl::StrSplit(line, absl::ByAnyChar(" \t\n"), absl::SkipEmpty());
+}
+
+uint64_t Number(const std::vector<absl::string_view>& words, size_t index) {
+  uint64_t value = 0;
+  if (index >= words.size() || !absl::SimpleAtoi(words[index], &value)) return 0;
+  return value;
+}
+
+}  // namespace
+
+NodeCpuTimes ParseCpuTimes(const std::string& proc_stat) {
+  constexpr size_t kIdle = 4;    // "cpuN user nice system idle iowait irq softirq steal guest guest_nice";
+  constexpr size_t kIoWait = 5;  // guest times are in user and nice already.
+  constexpr size_t kLast = 8;
+  constexpr size_t kMaxCores = 1 << 16;
+  NodeCpuTimes result;
+  for (const absl::string_view line : absl::StrSplit(proc_stat, '\n')) {
+    const std::vector<absl::string_view> words = Words(line);
+    absl::string_view name = words.empty() ? "" : words[0];
+    if (!absl::ConsumePrefix(&name, "cpu")) continue;
+    CpuTimes times;
+    for (size_t i = 1; i <= kLast; ++i) times.total += Number(words, i);
+    times.busy = times.total - Number(words, kIdle) - Number(words, kIoWait);
+    size_t core = 0;
+    if (name.empty()) {
+      result.all = times;
+    } else if (absl::SimpleAtoi(name, &core) && core < kMaxCores) {
+      result.core.resize(std::max(result.core.size(), core + 1));
+      result.core[core] = times;
+    }
+  }
+  return result;
+}
+
+double BusyRatio(const CpuTimes& before, const CpuTimes& after) {
+  if (after.total <= before.total || after.busy <= before.busy) return 0;
+  return std::min(1.0, static_cast<double>(after.busy - before.busy) / static_cast<double>(after.total - before.total));
+}
+
+uint64_t ParseMemInfoBytes(const std::string& meminfo, const std::string& name) {
+  for (absl::string_view line : absl::StrSplit(meminfo, '\n')) {
+    if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, ":")) return Number(Words(line), 0) * 1024;
+  }
+  return 0;
+}
+
+uint32_t ParseThreads(const std::string& self_stat) {
+  // "pid (name) state ...": the name may hold anything, the threads are the 18th word after its last parenthesis.
+  const size_t name_end = self_stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  return static_cast<uint32_t>(Number(Words(absl::string_view(self_stat).substr(name_end + 1)), 17));
+}
+
+uint64_t ParseResidentPages(const std::string& self_statm) { return Number(Words(self_statm), 1); }
+
+}  // namespace skein

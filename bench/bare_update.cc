@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/bare_update.h"
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "policy/policy.h"
+
+namespace skein {
+namespace {
+
+template <typename Value>
+torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape, torch::ScalarType dtype) {
+  return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
+}
+
+// Policy and value function; with a shared trunk both heads are single layers on top of it.
+struct NetworkImpl : torch::nn::Module {
+  explicit NetworkImpl(const ActorCriticOptions& options) {
+    int64_t inputs = options.obs_size;
+    if (options.shared_trunk) {
+      trunk = register_module("trunk", Stack(options, inputs, 0));
+      if (!options.hidden.empty()) inputs = options.hidden.back();
+    }
+    ActorCriticOptions own = options;
+    if (options.shared_trunk) own.hidden.clear();
+    policy = register_module("policy", Stack(own, inputs, options.action_size));
+    const bool central = !options.shared_trunk && options.critic_input_size > 0;
+    value = register_module("value", Stack(own, central ? options.critic_input_size : inputs, 1));
+    if (!options.discrete) {
+      log_std = register_parameter("log_std", torch::full({options.action_size}, options.init_log_std));
+    }
+  }
+
+  static torch::nn::Sequential Stack(const ActorCriticOptions& options, int64_t inputs, int64_t outputs) {
+    torch::nn::Sequential layers;
+    for (int64_t width : options.hidden) {
+      layers->push_back(torch::nn::Linear(inputs, width));
+      switch (options.activation) {
+        case ActivationKind::kTanh:
+          layers->push_back(torch::nn::Tanh());
+          break;
+        case ActivationKind::kElu:
+          layers->push_back(torch::nn::ELU());
+          break;
+        case ActivationKind::kRelu:
+          layers->push_back(torch::nn::ReLU());
+          break;
+      }
+      inputs = width;
+    }
+    if (outputs > 0) layers->push_back(torch::nn::Linear(inputs, outputs));
+    return layers;
+  }
+
+  torch::Tensor Features(const torch::Tensor& obs) { return trunk.is_empty() ? obs : trunk->forward(obs); }
+  torch::Tensor Value(const torch::Tensor& input) { return value->forward(Features(input)).squeeze(1); }
+
+  torch::nn::Sequential trunk{nullptr}, policy{nullptr}, value{nullptr};
+  torch::Tensor log_std;
+};
+TORCH_MODULE(Network);
+
+}  // namespace
+
+struct BareUpdate::Impl {
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec)
+      : config(run_config.ppo()),
+        options(MakeActorCriticOptions(run_config.model(), spec)),
+        network(options),
+        optimizer(network->parameters(), torch::optim::AdamOptions(config.lr()).eps(config.adam_epsilon())) {}
+
+  // Sets advantage and target, [T, M].
+  // Of what the value function reads.
+  void Targets(const StagedBatch& batch, const torch::Tensor& input, const torch::Tensor& final_input) {
+    const torch::NoGradGuard no_grad;
+    const int64_t T = batch.steps(), M = batch.columns();
+    const torch::Tensor values = network->Value(input.view({-1, input.size(2)})).view({T + 1, M});
+    torch::Tensor next = values.narrow(0, 1, T).clone();
+    if (final_input.size(0) > 0) {
+      const int64_t count = final_input.size(0);
+      next.view({-1}).index_copy_(0, View(batch.final_index, {count}, torch::kInt64), network->Value(final_input));
+    }
+    const torch::Tensor reward = View(batch.reward, {T, M}, torch::kFloat32);
+    const torch::Tensor terminated = View(batch.terminated, {T, M}, torch::kUInt8).to(torch::kFloat32);
+    const torch::Tensor done = terminated + View(batch.truncated, {T, M}, torch::kUInt8).to(torch::kFloat32);
+    old_value = values.narrow(0, 0, T);
+    const torch::Tensor delta = reward + config.gamma() * (1 - terminated) * next - old_value;
+    const torch::Tensor carry = config.gamma() * config.gae_lambda() * (1 - done);
+    advantage = torch::empty({T, M});
+    torch::Tensor sum = torch::zeros({M});
+    for (int64_t t = T - 1; t >= 0; --t) {
+      sum = delta[t] + carry[t] * sum;
+      advantage[t] = sum;
+    }
+    target = advantage + old_value;
+  }
+
+  torch::Tensor Loss(const torch::Tensor& obs, const torch::Tensor& value_input, const torch::Tensor& action,
+                     const torch::Tensor& old_log_prob, torch::Tensor advantages, const torch::Tensor& targets,
+                     const torch::Tensor& old_values) {
+    const torch::Tensor features = network->Features(obs);
+    const torch::Tensor head = network->policy->forward(features);
+    const bool central = !options.shared_trunk && options.critic_input_size > 0;
+    const torch::Tensor value = network->value->forward(central ? value_input : features).squeeze(1);
+    torch::Tensor log_prob, entropy;
+    if (options.discrete) {
+      const torch::Tensor all = torch::log_softmax(head, 1);
+      log_prob = all.gather(1, action.unsqueeze(1)).squeeze(1);
+      entropy = -(all.exp() * all).sum(1).mean();
+    } else {
+      const torch::Tensor z = (action - head) / network->log_std.exp();
+      const double constant = 0.5 * std::log(2 * M_PI) * static_cast<double>(options.action_size);
+      log_prob = -0.5 * z.square().sum(1) - network->log_std.sum() - constant;
+      entropy = (network->log_std + 0.5 * (1 + std::log(2 * M_PI))).sum();
+    }
+    if (config.normalize_advantages()) advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8);
+    const torch::Tensor ratio = (log_prob - old_log_prob).exp();
+    const torch::Tensor clipped = ratio.clamp(1 - config.clip(), 1 + config.clip());
+    const torch::Tensor policy_loss = -torch::min(ratio * advantages, clipped * advantages).mean();
+    torch::Tensor error = (value - targets).square();
+    if (config.value_clip() > 0) {
+      const torch::Tensor near = old_values + (value - old_values).clamp(-config.value_clip(), config.value_clip());
+      error = torch::max(error, (near - targets).square());
+    }
+    return policy_loss + config.value_coefficient() * error.mean() - config.entropy_coefficient() * entropy;
+  }
+
+  void Update(const StagedBatch& batch) {
+    const int64_t T = batch.steps(), M = batch.columns(), O = options.obs_size, size = T * M;
+    const torch::Tensor raw = View(batch.obs, {T + 1, M, O}, torch::kFloat32);
+    const std::vector<int64_t> both = {0, 1};
+    const torch::Tensor mean = raw.mean(both), deviation = raw.std(both, /*unbiased=*/false) + 1e-4;
+    const torch::Tensor obs = ((raw - mean) / deviation).clamp(-10, 10);
+    const int64_t truncations = static_cast<int64_t>(batch.final_index.size());
+    const torch::Tensor final_obs =
+        ((View(batch.final_obs, {truncations, O}, torch::kFloat32) - mean) / deviation).clamp(-10, 10);
+    const torch::Tensor rows = obs.narrow(0, 0, T).reshape({size, O});
+    torch::Tensor input = obs, final_input = final_obs;
+    if (const int64_t G = options.critic_input_size - O; !options.shared_trunk && G > 0) {
+      // Each environment's state beside each of its agents' observations.
+      const int64_t N = batch.num_envs(), A = M / N;
+      const torch::Tensor raw_state = View(batch.state, {T + 1, N, G}, torch::kFloat32);
+      const torch::Tensor state_mean = raw_state.mean(both), state_deviation = raw_state.std(both, false) + 1e-4;
+      const auto beside = [&](const torch::Tensor& of_agents, const torch::Tensor& states) {
+        const torch::Tensor scaled = ((states - state_mean) / state_deviation).clamp(-10, 10);
+        const torch::Tensor each = scaled.view({-1, 1, G}).expand({-1, A, G}).reshape({-1, G});
+        return torch::cat({of_agents.reshape({-1, O}), each}, 1);
+      };
+      input = beside(obs, raw_state).view({T + 1, M, O + G});
+      final_input = beside(final_obs, View(batch.final_state, {truncations / A, G}, torch::kFloat32));
+    }
+    const torch::Tensor value_rows = input.narrow(0, 0, T).reshape({size, input.size(2)});
+    const torch::Tensor action = options.discrete ? View(batch.action_index, {size}, torch::kInt64)
+                                                  : View(batch.action, {size, options.action_size}, torch::kFloat32);
+    const torch::Tensor log_prob = View(batch.log_prob, {size}, torch::kFloat32);
+    const int64_t minibatches = std::max<int64_t>(1, size / config.minibatch_size());
+    for (uint32_t epoch = 0; epoch < config.epochs(); ++epoch) {
+      if (epoch == 0 || config.recompute_advantages()) Targets(batch, input, final_input);
+      const torch::Tensor order = torch::randperm(size, torch::kInt64);
+      for (int64_t i = 0; i < minibatches; ++i) {
+        const int64_t first = i * config.minibatch_size();
+        const int64_t count = i + 1 < minibatches ? config.minibatch_size() : size - first;
+        const torch::Tensor index = order.narrow(0, first, count);
+        const auto pick = [&](const torch::Tensor& of) { return of.index_select(0, index); };
+        const torch::Tensor loss =
+            Loss(pick(rows), pick(value_rows), pick(action), pick(log_prob), pick(advantage.view({size})),
+                 pick(target.view({size})), pick(old_value.reshape({size})));
+        optimizer.zero_grad();
+        loss.backward();
+        if (config.max_grad_norm() > 0) {
+          torch::nn::utils::clip_grad_norm_(network->parameters(), config.max_grad_norm());
+        }
+        optimizer.step();
+      }
+    }
+  }
+
+  const v1::PpoConfig config;
+  const ActorCriticOptions options;
+  Network network;
+  torch::optim::Adam optimizer;
+  torch::Tensor advantage, target, old_value;  // [T, M]
+};
+
+std::string TorchVersion() { return TORCH_VERSION; }
+
+BareUpdate::BareUpdate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BareUpdate::~BareUpdate() = default;
+
+absl::StatusOr<std::unique_ptr<BareUpdate>> BareUpdate::Make(const v1::RunConfig& config, const EnvSpec& spec) {
+  try {
+    at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
+    torch::manual_seed(config.seed());
+    return std::unique_ptr<BareUpdate>(new BareUpdate(std::make_unique<Impl>(config, spec)));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("Torch failed while building the bare networks: ", error.what()));
+  }
+}
+
+absl::Status BareUpdate::Update(const StagedBatch& batch) {
+  try {
+    impl_->Update(batch);
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("Torch failed in the bare update: ", error.what()));
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+#include "learner/collect/batch_assembler.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// E.g. "1.13.0".
+std::string TorchVersion();
+
+// The limit of an update: PPO as one would write it in plain LibTorch, with torch::nn layers, autograd and
+// torch::optim::Adam. Same networks, epochs, minibatches, loss and recomputation of advantages as the run's; no
+// statistics, no figures, no check of what is not finite.
+// Not thread-safe: all calls from one thread, whose number of Torch threads is set as configured.
+class BareUpdate {
+ public:
+  // Internal: Torch failed.
+  static absl::StatusOr<std::unique_ptr<BareUpdate>> Make(const v1::RunConfig& config, const EnvSpec& spec);
+  ~BareUpdate();
+
+  // Trains on the batch once (all epochs). Internal: Torch failed.
+  absl::Status Update(const StagedBatch& batch);
+
+ private:
+  struct Impl;
+  explicit BareUpdate(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skein

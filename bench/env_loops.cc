@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/env_loops.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "actor/runner_env.h"
+#include "base/number/philox.h"
+#include "env/registry.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kActionFloats = 8192;  // Few enough to stay in the first-level cache.
+constexpr int64_t kBareSteps = 8;        // A job of the limit.
+
+int64_t ActionWidth(const EnvSpec& spec) { return int64_t{spec.num_agents} * (spec.discrete ? 1 : spec.action_size); }
+
+int64_t ActionRows(int64_t width) { return std::max<int64_t>(64, kActionFloats / width); }
+
+// Env::Step over and over, with resets.
+class EnvLoop {
+ public:
+  EnvLoop(std::unique_ptr<Env> env, const v1::RunConfig& config, uint64_t env_index)
+      : env_(std::move(env)),
+        seed_(config.seed()),
+        env_index_(env_index),
+        limit_(config.env().max_episode_steps() > 0 ? static_cast<int>(config.env().max_episode_steps())
+                                                    : env_->spec().max_episode_steps),
+        reward_(env_->spec().num_agents),
+        active_(env_->spec().num_agents) {
+    env_->SetEnvIndex(env_index);
+    Reset();
+  }
+
+  void Step(const float* actions, int64_t rows, int64_t width, StepTally* tally) {
+    env_->Active(active_.data());
+    ++tally->env_steps;
+    tally->agent_steps += std::accumulate(active_.begin(), active_.end(), int64_t{0});
+    const bool terminated = env_->Step(actions + row_ * width, reward_.data());
+    row_ = row_ + 1 < rows ? row_ + 1 : 0;
+    if (terminated || ++step_ == limit_) Reset();
+  }
+
+ private:
+  void Reset() {
+    RandomStream random(seed_, RandomPurpose::kEnvReset, env_index_, episode_++);
+    step_ = 0;
+    env_->Reset(random);
+  }
+
+  const std::unique_ptr<Env> env_;
+  const uint64_t seed_, env_index_;
+  const int limit_;
+  std::vector<float> reward_;
+  std::vector<uint8_t> active_;
+  uint64_t episode_ = 0;
+  int step_ = 0;
+  int64_t row_ = 0;
+};
+
+// All jobs keep their tallies.
+StepRates MeasureSteps(const std::vector<Job>& jobs, const std::vector<std::unique_ptr<StepTally>>& tallies,
+                       absl::Duration duration) {
+  for (const auto& tally : tallies) *tally = {};
+  const double rate = MeasureRate(jobs, duration);
+  StepTally all;
+  for (const auto& tally : tallies) {
+    all.env_steps += tally->env_steps;
+    all.agent_steps += tally->agent_steps;
+  }
+  return {rate, rate * static_cast<double>(all.agent_steps) / static_cast<double>(std::max<int64_t>(1, all.env_steps))};
+}
+
+}  // namespace
+
+std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed) {
+  std::vector<float> actions(rows * width);
+  RandomStream random(seed, RandomPurpose::kAction, 0, 0);
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (spec.discrete) {
+      actions[i] = static_cast<float>(random.Below(static_cast<uint32_t>(spec.action_size)));
+    } else {
+      const size_t d = i % spec.action_size;
+      actions[i] = static_cast<float>(random.Uniform(spec.action_low[d], spec.action_high[d]));
+    }
+  }
+  return actions;
+}
+
+absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& config, uint32_t threads) {
+  const VectorEnv::Options options = RunnerEnvOptions(config);
+  const auto found = FindEnvSpec(options.env_id, options.env);
+  if (!found.ok()) return found.status();
+  const EnvSpec& spec = *found;
+  std::unique_ptr<EnvLimit> limit(new EnvLimit);
+  const int64_t width = ActionWidth(spec), rows = ActionRows(width);
+  limit->actions_.push_back(RandomActions(spec, rows, width, config.seed()));
+  const float* const actions = limit->actions_[0].data();
+  limit->what_ = "mj_step";
+  for (uint32_t i = 0; i < threads; ++i) {
+    auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps);
+    if (bare.ok()) {
+      limit->AddBareLoop(*std::move(bare), actions, rows);
+      continue;
+    }
+    if (bare.status().code() != absl::StatusCode::kNotFound) return bare.status();
+    limit->what_ = "Env::Step";
+    auto env = MakeEnv(options.env_id, options.env);
+    if (!env.ok()) return env.status();
+    StepTally* const tally = limit->tallies_.emplace_back(std::make_unique<StepTally>()).get();
+    limit->jobs_.push_back(
+        [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width, tally]() -> int64_t {
+          loop->Step(actions, rows, width, tally);
+          return 1;
+        });
+  }
+  return limit;
+}
+
+absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConfig& config,
+                                                               std::vector<std::vector<float>> actions,
+                                                               uint64_t episodes) {
+  const VectorEnv::Options options = RunnerEnvOptions(config);
+  const auto spec = FindEnvSpec(options.env_id, options.env);
+  if (!spec.ok()) return spec.status();
+  std::unique_ptr<EnvLimit> limit(new EnvLimit);
+  limit->what_ = "mj_step";
+  limit->actions_ = std::move(actions);
+  for (size_t i = 0; i < limit->actions_.size(); ++i) {
+    auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps, episodes);
+    if (!bare.ok()) return bare.status();
+    const std::vector<float>& taken = limit->actions_[i];
+    limit->AddBareLoop(*std::move(bare), taken.data(), static_cast<int64_t>(taken.size()) / spec->action_size);
+  }
+  return limit;
+}
+
+void EnvLimit::AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows) {
+  StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
+  jobs_.push_back([loop = std::shared_ptr<BareLoop>(std::move(loop)), actions, rows, tally] {
+    loop->Run(actions, rows, kBareSteps);
+    tally->env_steps += kBareSteps;
+    tally->agent_steps += kBareSteps;  // All have one agent.
+    return kBareSteps;
+  });
+}
+
+StepRates EnvLimit::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }
+
+absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
+  std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
+  const VectorEnv::Options options = RunnerEnvOptions(config);
+  for (uint32_t i = 0; i < threads; ++i) {
+    auto made = VectorEnv::Make(options);
+    if (!made.ok()) return made.status();
+    const std::shared_ptr<VectorEnv> envs = *std::move(made);
+    const int64_t width = ActionWidth(envs->spec()) * envs->num_envs(), rows = ActionRows(width);
+    if (i == 0) loops->actions_ = RandomActions(envs->spec(), rows, width, config.seed());
+    envs->ResetAll(uint64_t{i} * options.num_envs);
+    StepTally* const tally = loops->tallies_.emplace_back(std::make_unique<StepTally>()).get();
+    const size_t agents = size_t(envs->num_envs()) * envs->spec().num_agents;
+    loops->jobs_.push_back(
+        [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width, tally, agents]() mutable -> int64_t {
+          const VectorEnv::StepResult result = envs->Step(actions + row * width);
+          row = row + 1 < rows ? row + 1 : 0;
+          tally->env_steps += envs->num_envs();
+          tally->agent_steps += std::accumulate(result.active, result.active + agents, int64_t{0});
+          return envs->num_envs();
+        });
+  }
+  return loops;
+}
+
+StepRates VectorEnvLoops::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }
+
+}  // namespace skein

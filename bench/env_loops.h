@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "bench/measure_rate.h"
+#include "env/env.h"
+#include "env/mujoco/bare_loop.h"
+#include "env/vector_env.h"
+#include "skein/v1/config.pb.h"
+
+// Environments stepped with ready-made random actions and nothing else.
+namespace skein {
+
+// [rows, width] random actions within the bounds of `spec`; `width` is a multiple of the floats of one agent's action.
+std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
+
+// What one thread has done since the last measurement began.
+struct StepTally {
+  int64_t env_steps = 0;
+  int64_t agent_steps = 0;  // Of agents that took part in the step.
+};
+
+struct StepRates {
+  double env_steps_per_second, agent_steps_per_second;
+};
+
+// The physical limit of a configuration: the bare physics of its environment on some threads, one simulation each.
+class EnvLimit {
+ public:
+  // Errors as MakeEnv.
+  static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
+  // Bare mj_step of actions that were taken in these very episodes: thread i repeats episodes 0 .. `episodes` - 1 of
+  // environment i with actions[i], [episodes x steps of an episode, D]. NotFound: not an environment of MuJoCo's.
+  static absl::StatusOr<std::unique_ptr<EnvLimit>> MakeReplay(const v1::RunConfig& config,
+                                                              std::vector<std::vector<float>> actions,
+                                                              uint64_t episodes);
+  // What is stepped: "mj_step" (setting controls, mj_step x frame skip, reset at the time limit), or "Env::Step" where
+  // the environment is not one of MuJoCo's: no observations and none of VectorEnv's bookkeeping.
+  const std::string& what() const { return what_; }
+  // Simulations go on where they were.
+  StepRates MeasureRates(absl::Duration duration);
+  double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
+
+ private:
+  EnvLimit() = default;
+  void AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows);
+
+  std::string what_;
+  std::vector<std::vector<float>> actions_;
+  std::vector<Job> jobs_;
+  std::vector<std::unique_ptr<StepTally>> tallies_;  // One of each job.
+};
+
+// Our vector environments, one of rollout.envs_per_runner environments on each thread.
+class VectorEnvLoops {
+ public:
+  // Errors as VectorEnv::Make.
+  static absl::StatusOr<std::unique_ptr<VectorEnvLoops>> Make(const v1::RunConfig& config, uint32_t threads);
+  // Episodes go on where they were.
+  StepRates MeasureRates(absl::Duration duration);
+  double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
+
+ private:
+  VectorEnvLoops() = default;
+  std::vector<float> actions_;
+  std::vector<Job> jobs_;
+  std::vector<std::unique_ptr<StepTally>> tallies_;  // One of each job.
+};
+
+}  // namespace skein

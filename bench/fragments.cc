@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/fragments.h"
+
+#include <torch/types.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "actor/metrics.h"
+#include "actor/outbox.h"
+#include "actor/policy_store.h"
+#include "actor/runner.h"
+#include "actor/runner_env.h"
+#include "bench/env_loops.h"
+#include "env/env_config.h"
+#include "env/registry.h"
+#include "learner/collect/wire_batch.h"
+#include "policy/policy.h"
+#include "prometheus/registry.h"
+#include "trajectory/env_spec_info.h"
+
+namespace skein {
+namespace {
+
+constexpr uint64_t kEpoch = 1;
+
+}  // namespace
+
+absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
+                                                                  const v1::PolicySnapshot& snapshot, uint32_t blocks) {
+  auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
+  if (!env.ok()) return env.status();
+  auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), (*env)->spec()));
+  if (!policy.ok()) return policy.status();
+
+  prometheus::Registry registry;
+  ActorMetrics metrics(&registry, 1);
+  Outbox outbox;
+  PolicyStore policies;
+  StepSharing sharing([&outbox] { outbox.Nudge(); });
+  std::atomic<bool> stop{false};
+  EnvRebuilds rebuilds(
+      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
+  auto runner = Runner::Make(config, &rebuilds, &outbox, &policies, &sharing, &metrics, &stop);
+  if (!runner.ok()) return runner.status();
+  policies.BeginEpoch(kEpoch);
+  policies.Put(kEpoch, *policy);
+  outbox.BeginLife("bench", 1);
+  outbox.BeginEpoch(kEpoch, 0);
+  for (uint32_t block = 0; block < blocks; ++block) {
+    v1::Ticket ticket;
+    ticket.set_id(block + 1);
+    ticket.set_policy_version(snapshot.version());
+    ticket.set_first_env(static_cast<uint32_t>(block * shape.num_envs));
+    ticket.set_num_envs(static_cast<uint32_t>(shape.num_envs));
+    ticket.set_steps(static_cast<uint32_t>(shape.steps));
+    outbox.AddTicket(kEpoch, ticket);
+  }
+  absl::Status ran;
+  std::thread thread([&] {
+    ran = (*runner)->Run();
+    outbox.EndEpoch(kEpoch);  // If it failed, nothing more comes.
+  });
+  std::vector<v1::TrajectoryBatch> fragments;
+  while (fragments.size() < blocks) {
+    const auto request = outbox.NextToSend(kEpoch);
+    if (request == nullptr) break;
+    fragments.push_back(request->batch());
+  }
+  outbox.Stop();
+  thread.join();
+  if (!ran.ok()) return ran;
+  return fragments;
+}
+
+absl::StatusOr<std::unique_ptr<StagedBatch>> StageFragments(const std::vector<v1::TrajectoryBatch>& fragments,
+                                                            const BatchShape& shape) {
+  auto staged = std::make_unique<StagedBatch>(shape, static_cast<int64_t>(fragments.size()));
+  for (size_t i = 0; i < fragments.size(); ++i) {
+    v1::CollectRequest request;
+    *request.mutable_batch() = fragments[i];
+    const std::string bytes = request.SerializeAsString();
+    const Pieces pieces = {bytes};
+    const auto parsed = WireRequest::Parse(pieces);
+    CheckedBatch checked;
+    absl::Status status = parsed.status();
+    if (status.ok()) status = CheckBatch(parsed->batch, shape, &checked);
+    if (status.ok()) status = staged->Place(static_cast<int64_t>(i), 0, checked);
+    if (!status.ok()) {
+      return absl::InternalError(absl::StrCat("a fragment of our own is refused: ", std::string(status.message())));
+    }
+  }
+  staged->Seal();
+  return staged;
+}
+
+}  // namespace skein

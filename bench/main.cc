@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein-bench: what `skein bench` runs; apart from skein because it needs Torch and MuJoCo.
+#include <cstdlib>
+
+#include "CLI/CLI.hpp"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "base/telemetry/log.h"
+#include "bench/verbs.h"
+#include "cli/usage.h"
+#ifndef SKEIN_CORE_ONLY
+#include "bench/scaling_verb.h"
+#endif
+
+int main(int argc, char** argv) {
+  skein::ShutdownSignal shutdown;
+  CLI::App app("Measures a part of Skein and that part's own limit, in turn, in one run.", "skein bench");
+  app.require_subcommand(1);
+  app.footer("Each has a --help. Example:\n  skein bench learner --env HalfCheetah-v5");
+  skein::BenchAction action;
+  skein::AddBenchLearner(&app, &action);
+  skein::AddBenchTensor(&app, &action);
+#ifndef SKEIN_CORE_ONLY
+  skein::AddBenchEnv(&app, &action);
+  skein::AddBenchRollout(&app, &action);
+  skein::AddBenchStream(&app, &action);
+  skein::AddBenchTrain(&app, &action);
+  skein::AddBenchScaling(&app, &action);
+#endif
+  if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+  skein::InitLog("skein-bench");
+  if (std::getenv("SKEIN_LOG") == nullptr) spdlog::set_level(spdlog::level::warn);
+  const std::string command = "skein bench " + app.get_subcommands()[0]->get_name();
+  return skein::ReportAndExitCode(command.c_str(), action(shutdown));
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/rank_bench.h"
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/process/clock.h"
+#include "bench/bare_update.h"
+#include "bench/machine.h"
+#include "bench/network_size.h"
+#include "bench/rank_crew.h"
+#include "bench/rank_report.h"
+#include "bench/verb.h"
+#include "env/env_config.h"
+#include "env/registry.h"
+
+namespace skein {
+namespace {
+
+using Mode = RankUpdates::Mode;
+
+std::vector<int> Crews(const RankBenchOptions& options) {
+  const std::set<int> learners(options.learners.begin(), options.learners.end());
+  return learners.empty() ? std::vector<int>{1} : std::vector<int>(learners.begin(), learners.end());
+}
+
+// All crews of one size of network, measured in turn.
+class SizeRounds {
+ public:
+  SizeRounds(const v1::RunConfig& config, int64_t parameters, std::function<bool()> stopped)
+      : config_(config), parameters_(parameters), stopped_(std::move(stopped)) {}
+
+  absl::Status Start(const std::vector<int>& learners, absl::Duration duration) {
+    for (const int ranks : learners) {
+      auto crew = RankCrew::Start(config_, ranks, stopped_);
+      if (!crew.ok()) return crew.status();
+      const auto updates = (*crew)->Rehearse(duration);
+      if (!updates.ok()) return updates.status();
+      crews_.push_back({ranks, *updates, *std::move(crew)});
+    }
+    return absl::OkStatus();
+  }
+
+  // The next round goes the other way round.
+  absl::StatusOr<std::vector<Json>> Round(int round) {
+    std::vector<Json> rows(crews_.size());
+    for (size_t i = 0; i < crews_.size(); ++i) {
+      const size_t at = round % 2 == 1 ? i : crews_.size() - 1 - i;
+      auto row = Measure(round, &crews_[at]);
+      if (!row.ok()) return row.status();
+      rows[at] = *std::move(row);
+    }
+    AddEfficiency(&rows);
+    return rows;
+  }
+
+ private:
+  struct Crew {
+    int ranks;
+    int64_t updates;  // Of each measurement.
+    std::unique_ptr<RankCrew> crew;
+  };
+
+  absl::StatusOr<Json> Measure(int round, Crew* crew) {
+    std::vector<Json> summing, alone;
+    for (const bool sums : {round % 2 == 0, round % 2 == 1}) {
+      auto ranks = crew->crew->Run(sums ? Mode::kSumming : Mode::kAlone, crew->updates);
+      if (!ranks.ok()) return ranks.status();
+      (sums ? summing : alone) = *std::move(ranks);
+    }
+    Json row = {{"round", round},
+                {"learners", crew->ranks},
+                {"parameters", parameters_},
+                {"hidden", std::vector<uint32_t>(config_.model().hidden().begin(), config_.model().hidden().end())}};
+    row.update(CombineRanks(summing, alone));
+    return row;
+  }
+
+  const v1::RunConfig config_;
+  const int64_t parameters_;
+  const std::function<bool()> stopped_;
+  std::vector<Crew> crews_;
+};
+
+}  // namespace
+
+absl::StatusOr<v1::RunConfig> PlanRankBench(const RankBenchOptions& options) {
+  BenchOptions bench = options.bench;
+  // An epoch is like the other.
+  bench.overrides.insert(bench.overrides.begin(), "ppo.epochs=1");
+  const auto whole = PlanBenchRun(bench, "auto");
+  if (!whole.ok()) return whole.status();
+  const uint32_t most = static_cast<uint32_t>(Crews(options).back()), envs = whole->config.rollout().num_envs();
+  const uint32_t share = whole->config.rollout().steps_per_iteration() / most;
+  const uint32_t batch = options.batch.value_or(std::max(envs, share / envs * envs));
+  const uint32_t minibatch =
+      options.minibatch.value_or(std::clamp(whole->config.ppo().minibatch_size() / most, 1u, batch));
+  bench.overrides.push_back(absl::StrCat("rollout.steps_per_iteration=", batch));
+  bench.overrides.push_back(absl::StrCat("ppo.minibatch_size=", minibatch));
+  auto plan = PlanBenchRun(bench, "auto");
+  if (!plan.ok()) return plan.status();
+  return plan->config;
+}
+
+absl::Status RunRankBench(const RankBenchOptions& options, const ShutdownSignal& shutdown) {
+  const auto config = PlanRankBench(options);
+  if (!config.ok()) return config.status();
+  if (absl::Status s = CheckWritable(options.bench.json_path); !s.ok()) return s;
+  const auto spec = FindEnvSpec(config->env().id(), MakeEnvOptions(config->env()));
+  if (!spec.ok()) return spec.status();
+  const std::vector<int> learners = Crews(options);
+  const absl::Duration duration = absl::Seconds(options.bench.seconds);
+
+  std::vector<v1::RunConfig> sizes;
+  for (const int64_t parameters : options.parameters) {
+    sizes.push_back(*config);
+    FitHiddenLayers(parameters, *spec, sizes.back().mutable_model());
+  }
+  if (sizes.empty()) sizes.push_back(*config);
+
+  Report report;
+  report.machine = DescribeMachine(TorchVersion());
+  report.config = DescribeConfig("learner", options.bench, *config);
+  report.config["learners"] = learners;
+  report.config["parameters"] = options.parameters;
+  ProgressLine progress = StderrProgress();
+  const absl::Duration begin = MonotonicNow();
+  int measured = 0;
+  const int all = static_cast<int>(sizes.size()) * options.bench.rounds;
+  for (const v1::RunConfig& size : sizes) {
+    const int64_t parameters = CountParameters(size.model(), *spec);
+    const auto show = [&](const std::string& what) {
+      const absl::Duration left =
+          measured > 0 ? (MonotonicNow() - begin) / measured * (all - measured) : -absl::Seconds(1);
+      progress.Show(absl::StrCat(parameters, " parameters: ", what), left);
+    };
+    show("starting the ranks");
+    SizeRounds rounds(size, parameters, [&] { return shutdown.signalled(); });
+    if (absl::Status s = rounds.Start(learners, duration); !s.ok()) return s;
+    for (int round = 1; round <= options.bench.rounds; ++round, ++measured) {
+      show(absl::StrCat("round ", round, "/", options.bench.rounds));
+      auto rows = rounds.Round(round);
+      if (!rows.ok()) return rows.status();
+      report.rows.insert(report.rows.end(), rows->begin(), rows->end());
+    }
+  }
+  progress.Clear();
+  report.summary = SummarizeRanks(report.rows);
+  std::cout << FormatRankReport(report, absl::StrCat(config->env().id(), ": updates of ", absl::StrJoin(learners, ", "),
+                                                     " learners, each with ", config->rollout().steps_per_iteration(),
+                                                     " samples in minibatches of ", config->ppo().minibatch_size(),
+                                                     ", on ", report.rows[0].value("device", "?"), ", ",
+                                                     config->learner().torch_threads(), " Torch threads"))
+            << std::flush;
+  return options.bench.json_path.empty() ? absl::OkStatus() : WriteReport(report, options.bench.json_path);
+}
+
+}  // namespace skein

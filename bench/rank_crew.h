@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "bench/rank_updates.h"
+#include "bench/statistics.h"
+#include "bench/temporary_folder.h"
+#include "cli/child.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// The ranks of one learner as processes of this program's own, ready for updates.   RankCrew::Start -> Run -> figures
+// of each rank
+// Not thread-safe. They end with this object. Start and Run: Cancelled: `stopped()`. A rank's error if it ended.
+class RankCrew {
+ public:
+  // `config` as for RankUpdates::Make. They wait for each other, not for those of another crew.
+  static absl::StatusOr<std::unique_ptr<RankCrew>> Start(const v1::RunConfig& config, int ranks,
+                                                         std::function<bool()> stopped);
+  ~RankCrew();
+
+  // What RankUpdates::Run says on each rank, by rank.
+  absl::StatusOr<std::vector<Json>> Run(RankUpdates::Mode mode, int64_t updates);
+
+  // Makes a first update of each kind, which allocates what later ones use again, and finds out how many take about
+  // `duration`.
+  absl::StatusOr<int64_t> Rehearse(absl::Duration duration);
+
+ private:
+  struct Rank {
+    std::unique_ptr<Child> process;
+    int commands = -1;  // The pipe's descriptor.
+  };
+
+  RankCrew(TemporaryFolder folder, std::function<bool()> stopped)
+      : folder_(std::move(folder)), stopped_(std::move(stopped)) {}
+  absl::Status StartRank(int rank, int ranks, int store_port);
+  absl::StatusOr<std::string> Line(Rank* rank);
+  // Why the crew is of no more use, one having closed its output.
+  absl::Status Failure();
+
+  const TemporaryFolder folder_;
+  const std::function<bool()> stopped_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace skein

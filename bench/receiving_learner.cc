@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/receiving_learner.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
+
+namespace skein {
+namespace {
+
+constexpr uint64_t kPolicyVersion = 1;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+void AddTo(v1::StageSeconds* sum, const v1::StageSeconds& more) {
+  sum->set_env_step(sum->env_step() + more.env_step());
+  sum->set_inference(sum->inference() + more.inference());
+  sum->set_build(sum->build() + more.build());
+  sum->set_wait(sum->wait() + more.wait());
+}
+
+}  // namespace
+
+ReceivingLearner::ReceivingLearner(const Options& options)
+    : options_(options),
+      iteration_batches_(options.async ? options.async->fragments
+                                       : uint64_t{options.num_envs} / static_cast<uint64_t>(options.shape.num_envs) *
+                                             options.fragments_per_block),
+      iteration_steps_(iteration_batches_ * static_cast<uint64_t>(options.shape.steps * options.shape.num_envs)) {}
+
+absl::StatusOr<std::unique_ptr<ReceivingLearner>> ReceivingLearner::Start(const Options& options) {
+  std::unique_ptr<ReceivingLearner> learner(new ReceivingLearner(options));
+  auto server = StartGrpcServer("127.0.0.1:0", &learner->service_, &learner->port_);
+  if (!server.ok()) return server.status();
+  learner->server_ = *std::move(server);
+  return learner;
+}
+
+ReceivingLearner::~ReceivingLearner() {
+  if (server_ == nullptr) return;
+  if (collector_ != nullptr) {
+    collector_->Stop();
+    service_.Finish();
+    publisher_.Finish();
+    service_.WaitUntilIdle(absl::Seconds(2));
+  }
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+  server_.reset();
+}
+
+void ReceivingLearner::Serve(const std::string& run_id) {
+  Collector::Options collect;
+  collect.run_id = run_id;
+  collect.shape = options_.shape;
+  collect.num_envs = options_.num_envs;
+  collect.fragments_per_block = options_.fragments_per_block;
+  collect.async = options_.async;
+  collector_ = std::make_unique<Collector>(collect, &metrics_);
+  if (options_.policy != nullptr) publisher_.Publish(options_.policy);
+  service_.Serve(run_id, collector_.get(), &publisher_);
+}
+
+absl::StatusOr<Collector::Iteration> ReceivingLearner::NextIteration(const std::function<absl::Status()>& healthy) {
+  collector_->OpenIteration(kPolicyVersion);
+  service_.SendGrants();
+  const absl::Duration since = MonotonicNow();
+  while (true) {
+    auto iteration = collector_->WaitForIteration(absl::Milliseconds(200));
+    if (iteration) {
+      collector_->Trained(iteration_steps_);
+      return *std::move(iteration);
+    }
+    if (absl::Status s = healthy(); !s.ok()) return s;
+    const bool slow_environment = collector_->actors() > 0 && MonotonicNow() - since < 20 * kPatience;
+    if (MonotonicNow() - since > kPatience && !slow_environment) {
+      return absl::UnavailableError(absl::StrCat("no trajectories for ", absl::FormatDuration(kPatience), "; ",
+                                                 collector_->actors(), " actors are connected"));
+    }
+  }
+}
+
+absl::StatusOr<ReceivingLearner::Received> ReceivingLearner::Receive(const std::function<bool(const Received&)>& enough,
+                                                                     const std::function<absl::Status()>& healthy) {
+  const std::map<std::string, double> before = metrics_.StageSeconds();
+  const absl::Duration started = MonotonicNow();
+  Received received;
+  do {
+    auto iteration = NextIteration(healthy);
+    if (!iteration.ok()) return iteration.status();
+    received.elapsed = MonotonicNow() - started;
+    ++received.iterations;
+    received.batches += iteration_batches_;
+    received.env_steps += iteration_steps_;
+    AddTo(&received.actor_seconds, iteration->stage_seconds);
+  } while (!enough(received));
+  const std::map<std::string, double> after = metrics_.StageSeconds();
+  for (const char* stage : {"receive", "admit"}) {
+    received.learner_seconds[stage] = after.at(stage) - before.at(stage);
+  }
+  return received;
+}
+
+}  // namespace skein

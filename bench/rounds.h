@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "bench/progress_line.h"
+#include "bench/statistics.h"
+
+namespace skein {
+
+// A figure and its limit, measured in turn so that what else happens on the machine meets both.
+struct Contest {
+  std::string rate;                     // Key of the figure; the limit's is "limit_" + rate.
+  std::string ours_title, limit_title;  // For people.
+  // Each measures for about so long and returns its key and whatever else it has to say.
+  std::function<absl::StatusOr<Json>(absl::Duration)> ours, limit;
+  // What the ratio is to: "limit_" + rate if empty, else a key that `derive` adds.
+  std::string reference;
+  std::function<void(Json* row)> derive;  // Adds to a row what follows from both; may be empty.
+
+  std::string limit_rate() const { return "limit_" + rate; }
+  std::string reference_rate() const { return reference.empty() ? limit_rate() : reference; }
+};
+
+// One row a round: "round", everything both returned or `derive` added, and "ratio". The limit is first in the first
+// round, last in the second, and so on, so that a drift favours neither. Cancelled: `stopped()` between two
+// measurements. Errors as the measurements'. Internal: a rate is not a positive number.
+absl::StatusOr<std::vector<Json>> RunRounds(const Contest& contest, int rounds, absl::Duration seconds,
+                                            const std::function<bool()>& stopped, ProgressLine* progress);
+
+}  // namespace skein

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/scaling_law.h"
+#include "bench/scaling_result.h"
+
+// What follows from a study's measurements. Pure functions.   ScalingResults -> ScalingAnalysis -> report, dashboard
+namespace skein {
+
+// One configuration. Shares are 0-1.
+struct ScalingRow {
+  ScalingPoint point;
+  double seconds_mean = 0;       // Of an iteration.
+  double seconds_deviation = 0;  // Standard deviation (n - 1) of the iterations; 0 for a single one.
+  double env_steps_per_second = 0;
+  double speed_up = 1;          // Env-steps/s against 1x1: of equal iterations that is the ratio of their times.
+  double efficiency = 1;        // Speed-up over environments.
+  std::optional<double> limit;  // Env-steps/s of the bare environments with that many threads.
+  std::optional<double> limit_ratio;
+  UsageSummary cpu;
+  std::vector<double> cores;
+  std::optional<UsageSummary> gpu;
+  StageShares shares;
+};
+
+// Why a row is recommended, or why none is.
+struct Recommendation {
+  std::optional<size_t> row;
+  std::string why;
+};
+
+struct ScalingAnalysis {
+  std::vector<ScalingRow> rows;
+  std::optional<ScalingLaw> amdahl, universal;
+  Recommendation fastest, balanced, most_efficient;
+};
+
+// The study's rule for a balanced configuration.
+inline constexpr double kBalancedEfficiency = 0.6;
+inline constexpr double kBalancedCpu = 0.7;
+
+// REQUIRES: the first row is 1x1.
+ScalingAnalysis Analyze(const ScalingResults& results);
+
+// Fastest: the most env-steps/s. Balanced: the fastest of those above kBalancedEfficiency and below kBalancedCpu, a
+// single environment aside. Most efficient: the highest efficiency, a single environment aside.
+void Recommend(ScalingAnalysis* analysis);
+
+// {"machine", "config", "summary", "rows", "limits"}: results.json, and what --json writes.
+nlohmann::ordered_json ToJson(const ScalingResults& results, const ScalingAnalysis& analysis);
+
+}  // namespace skein

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "bench/scaling_analysis.h"
+
+namespace skein {
+
+// A study in words and tables: report.md. A pure function. REQUIRES: the first row is 1x1.
+std::string FormatScalingReport(const ScalingResults& results, const ScalingAnalysis& analysis);
+
+// The table of configurations alone, for a terminal.
+std::string FormatScalingTable(const ScalingAnalysis& analysis);
+
+}  // namespace skein

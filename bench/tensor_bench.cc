@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein bench tensor: UAV worlds as tensors against VectorEnv; or, with --train, training on them against stepping
+// them.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "base/number/philox.h"
+#include "base/process/clock.h"
+#include "base/telemetry/gpu_monitor.h"
+#include "bench/measure_rate.h"
+#include "bench/tensor_env_loop.h"
+#include "bench/thread_environment.h"
+#include "bench/verb.h"
+#include "bench/verbs.h"
+#include "env/env_config.h"
+#include "env/registry.h"
+#include "env/vector_env.h"
+#include "learner/run/trainer.h"
+
+namespace skein {
+namespace {
+
+constexpr char kRate[] = "env_steps_per_second";
+constexpr char kLimit[] = "limit_env_steps_per_second";
+constexpr int64_t kActionRows = 64;
+
+struct TensorBenchOptions : BenchOptions {
+  int64_t worlds = 1024;
+  int64_t steps = 32;  // Of each world in an iteration.
+  std::string device;
+  bool train = false;
+};
+
+// Whole iterations of sync.mode on_device, without the processes around them.
+class Training {
+ public:
+  static absl::StatusOr<std::unique_ptr<Training>> Make(const v1::RunConfig& config, const EnvSpec& spec) {
+    auto trainer = Trainer::Make(config, spec);
+    if (!trainer.ok()) return trainer.status();
+    const uint32_t worlds = config.rollout().num_envs();
+    if (absl::Status s = (*trainer)->BeginOnDevice(0, worlds, std::nullopt); !s.ok()) return s;
+    std::unique_ptr<Training> training(new Training(*std::move(trainer)));
+    // The first ones allocate what later ones use again.
+    if (const auto s = training->Measure(absl::ZeroDuration()); !s.ok()) return s.status();
+    return training;
+  }
+
+  absl::StatusOr<Json> Measure(absl::Duration duration) {
+    double steps = 0, samples = 0, iterations = 0, utilization = 0, readings = 0;
+    absl::Duration collecting, updating;
+    const absl::Duration begin = MonotonicNow();
+    do {
+      const absl::Duration from = MonotonicNow();
+      const auto collected = trainer_->CollectOnDevice(iteration_);
+      if (!collected.ok()) return collected.status();
+      const absl::Duration between = MonotonicNow();
+      const auto figures = trainer_->UpdateOnDevice(0, iteration_++, 0, 0);
+      if (!figures.ok()) return figures.status();
+      collecting += between - from;
+      updating += MonotonicNow() - between;
+      steps += static_cast<double>(collected->steps * collected->num_envs);
+      samples += static_cast<double>(collected->samples);
+      ++iterations;
+      if (gpus_ == nullptr) continue;
+      for (const GpuSample& gpu : gpus_->Sample(MonotonicNow())) {
+        if (!gpu.utilization_ratio) continue;
+        utilization += *gpu.utilization_ratio;
+        ++readings;
+      }
+    } while (MonotonicNow() - begin < duration);
+    const double seconds = absl::ToDoubleSeconds(MonotonicNow() - begin);
+    Json row = {{kRate, steps / seconds},
+                {"agent_steps_per_second", samples / seconds},
+                {"seconds_per_iteration", seconds / iterations},
+                {"collecting_share", absl::ToDoubleSeconds(collecting) / seconds},
+                {"update_share", absl::ToDoubleSeconds(updating) / seconds}};
+    if (readings > 0) row["gpu_utilization"] = utilization / readings;
+    return row;
+  }
+
+ private:
+  explicit Training(std::unique_ptr<Trainer> trainer)
+      : trainer_(std::move(trainer)), gpus_(GpuMonitor::Open(MonotonicNow()).value_or(nullptr)) {}
+
+  const std::unique_ptr<Trainer> trainer_;
+  const std::unique_ptr<GpuMonitor> gpus_;  // Of the whole node; null: none.
+  uint64_t iteration_ = 0;
+};
+
+// VectorEnv on some threads, as a limit or, where it is the slower one, what there was before.
+absl::StatusOr<std::vector<Job>> NativeJobs(const v1::RunConfig& config) {
+  std::vector<Job> jobs;
+  for (uint32_t thread = 0; thread < config.learner().torch_threads(); ++thread) {
+    VectorEnv::Options options;
+    options.env_id = config.env().id();
+    options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
+    options.seed = config.seed();
+    options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
+    options.env = MakeEnvOptions(config.env());
+    auto made = VectorEnv::Make(options);
+    if (!made.ok()) return made.status();
+    const std::shared_ptr<VectorEnv> envs = *std::move(made);
+    const EnvSpec& spec = envs->spec();
+    const int64_t width = int64_t{options.num_envs} * spec.num_agents * (spec.discrete ? 1 : spec.action_size);
+    auto actions = std::make_shared<std::vector<float>>(kActionRows * width);
+    RandomStream random(options.seed, RandomPurpose::kAction, thread, 0);
+    for (float& action : *actions) {
+      action = spec.discrete ? static_cast<float>(random.Below(static_cast<uint32_t>(spec.action_size)))
+                             : static_cast<float>(random.Uniform(-1, 1));
+    }
+    envs->ResetAll(uint64_t{thread} * options.num_envs);
+    jobs.push_back([envs, actions, width, row = int64_t{0}]() mutable -> int64_t {
+      envs->Step(actions->data() + row * width);
+      row = (row + 1) % kActionRows;
+      return envs->num_envs();
+    });
+  }
+  return jobs;
+}
+
+absl::StatusOr<Json> MeasureSteps(const std::string& prefix, TensorEnvLoop* loop, absl::Duration duration) {
+  const auto rates = loop->Measure(duration);
+  if (!rates.ok()) return rates.status();
+  return Json{{prefix + kRate, rates->env_steps_per_second},
+              {prefix + "agent_steps_per_second", rates->agent_steps_per_second}};
+}
+
+absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSignal& shutdown) {
+  TensorBenchOptions options = given;
+  if (options.env_id.empty() && options.config_path.empty()) options.env_id = "UavNavigate-v0";
+  std::vector<std::string> first = {"sync.mode=on_device", absl::StrCat("rollout.num_envs=", options.worlds),
+                                    absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps)};
+  first.push_back(absl::StrCat("ppo.minibatch_size=", std::min<int64_t>(4096, options.worlds * options.steps)));
+  if (options.worlds % 16 != 0) first.push_back("rollout.envs_per_runner=1");
+  if (!options.device.empty()) {
+    first.push_back(absl::StrCat("learner.device=", nlohmann::json(options.device).dump(-1, ' ', true)));
+  }
+  options.overrides.insert(options.overrides.begin(), first.begin(), first.end());
+  const auto plan = PlanBenchRun(options, "auto");
+  if (!plan.ok()) return plan.status();
+  const v1::RunConfig& config = plan->config;
+  if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
+  if (absl::Status s = EnsureTorchThreads(config.learner().torch_threads()); !s.ok()) return s;
+  const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
+  if (!spec.ok()) return spec.status();
+  const auto loop = TensorEnvLoop::Make(config);
+  if (!loop.ok()) return loop.status();
+
+  VerbRun run;
+  run.config = DescribeConfig("tensor", options, config);
+  run.config["device"] = (*loop)->device();
+  run.config["worlds"] = config.rollout().num_envs();
+  run.contest.rate = kRate;
+  run.columns = {{"agent_steps_per_second", "agent-steps/s"}};
+  const std::string worlds =
+      absl::StrCat(config.env().id(), ": ", config.rollout().num_envs(), " worlds as tensors on ", (*loop)->device());
+  ProgressLine progress = StderrProgress();
+  if (options.train) {
+    progress.Show("the first iteration", -absl::Seconds(1));
+    const auto training = Training::Make(config, *spec);
+    if (!training.ok()) return training.status();
+    run.heading =
+        absl::StrCat(worlds, ", ", options.steps, " steps an iteration: training against stepping alone with ",
+                     "random actions, env-steps/s");
+    run.contest.ours_title = "training";
+    run.contest.limit_title = "stepping";
+    run.contest.ours = [&](absl::Duration duration) { return (*training)->Measure(duration); };
+    run.contest.limit = [&](absl::Duration duration) { return MeasureSteps("limit_", loop->get(), duration); };
+    run.columns.push_back({"collecting_share", "collecting"});
+    run.columns.push_back({"update_share", "update"});
+    return MeasureAndReport(run, options, shutdown, &progress);
+  }
+  const auto native = NativeJobs(config);
+  if (!native.ok()) return native.status();
+  run.heading = absl::StrCat(worlds, " against VectorEnv of ", config.rollout().envs_per_runner(), ", ",
+                             config.learner().torch_threads(), " threads, env-steps/s");
+  run.contest.ours_title = "tensors";
+  run.contest.limit_title = "VectorEnv";
+  run.contest.ours = [&](absl::Duration duration) { return MeasureSteps("", loop->get(), duration); };
+  run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
+    return Json{{kLimit, MeasureRate(*native, duration)}};
+  };
+  return MeasureAndReport(run, options, shutdown, &progress);
+}
+
+}  // namespace
+
+void AddBenchTensor(CLI::App* app, BenchAction* action) {
+  CLI::App* verb = app->add_subcommand("tensor", "UAV worlds as tensors: stepping them, or training on them");
+  auto options = std::make_shared<TensorBenchOptions>();
+  AddBenchFlags(verb, options.get());
+  verb->add_option("--worlds", options->worlds, "How many at once; rollout.num_envs")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--steps", options->steps, "Of each world in an iteration of training")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  verb->add_option("--device", options->device, "auto, cpu or cuda:N; learner.device");
+  verb->add_flag("--train", options->train, "Whole iterations of sync.mode on_device: stepping, inference and update");
+  verb->footer(
+      "Agent-steps are those of agents that take part. learner.torch_threads threads, for either form.\n"
+      "Examples:\n  skein bench tensor --env UavNavigate-v0 --worlds 4096 --device cpu\n"
+      "  skein bench tensor --env UavNavigate-v0 --worlds 65536 --train --set ppo.minibatch_size=262144");
+  verb->callback([options, action] {
+    *action = [options](const ShutdownSignal& shutdown) { return RunTensorBench(*options, shutdown); };
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/process/shutdown.h"
+#include "bench/report.h"
+#include "bench/rounds.h"
+
+namespace skein {
+
+// What is left of a verb once its contestants stand ready.
+struct VerbRun {
+  std::string heading;  // For people: what is compared.
+  Json config;          // As DescribeConfig.
+  Contest contest;
+  std::vector<Column> columns;                // Of the table, after rate, limit and ratio.
+  std::function<void(Json* summary)> finish;  // Sees the summary last; may be empty.
+};
+
+// Measures all rounds, summarises, prints the table and writes --json. Errors as RunRounds and WriteReport.
+absl::Status MeasureAndReport(const VerbRun& run, const BenchOptions& options, const ShutdownSignal& shutdown,
+                              ProgressLine* progress);
+
+// On standard error.
+ProgressLine StderrProgress();
+
+}  // namespace skein

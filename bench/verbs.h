@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+#include "base/process/shutdown.h"
+
+// The verbs of `skein bench`. Each function adds one to `app`; parsing it sets *action to what it does.
+namespace skein {
+
+using BenchAction = std::function<absl::Status(const ShutdownSignal& shutdown)>;
+
+void AddBenchEnv(CLI::App* app, BenchAction* action);
+void AddBenchRollout(CLI::App* app, BenchAction* action);
+void AddBenchStream(CLI::App* app, BenchAction* action);
+void AddBenchLearner(CLI::App* app, BenchAction* action);
+void AddBenchTensor(CLI::App* app, BenchAction* action);
+void AddBenchTrain(CLI::App* app, BenchAction* action);
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+#include "policy/policy.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// The policy of a checkpoint, ready to act, with what it acts in.
+struct CheckpointPolicy {
+  std::string path;      // Of the checkpoint's folder.
+  v1::RunConfig config;  // Resolved.
+  EnvSpec spec;
+  std::shared_ptr<const Policy> policy;
+  std::string digest;  // CheckpointDigest.
+  uint64_t env_steps = 0;
+  std::vector<std::string> warnings;  // Newer checkpoints that were damaged.
+};
+
+// `path`: a checkpoint's folder, or a run's or its checkpoints folder: the newest one there. May throw c10::Error.
+// NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
+// InvalidArgument: of an environment that is not registered.
+absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path);
+
+}  // namespace skein

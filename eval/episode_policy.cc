@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/episode_policy.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/number/philox.h"
+#include "env/uav/uav_baselines.h"
+
+namespace skein {
+namespace {
+
+class RandomActions : public EpisodePolicy {
+ public:
+  RandomActions(EnvSpec spec, uint64_t seed) : spec_(std::move(spec)), seed_(seed) {}
+
+  void Begin(uint32_t first, uint32_t count) override {
+    streams_.clear();
+    for (uint32_t e = 0; e < count; ++e) streams_.emplace_back(seed_, RandomPurpose::kAction, first + e, 0);
+  }
+
+  void Act(const float*, float* action) override {
+    for (RandomStream& stream : streams_) {
+      for (int agent = 0; agent < spec_.num_agents; ++agent) {
+        if (spec_.discrete) {
+          *action++ = static_cast<float>(stream.Below(spec_.action_size));
+          continue;
+        }
+        for (int d = 0; d < spec_.action_size; ++d) {
+          *action++ = static_cast<float>(stream.Uniform(double{spec_.action_low[d]}, double{spec_.action_high[d]}));
+        }
+      }
+    }
+  }
+
+ private:
+  const EnvSpec spec_;
+  const uint64_t seed_;
+  std::vector<RandomStream> streams_;
+};
+
+class GreedyFlight : public EpisodePolicy {
+ public:
+  explicit GreedyFlight(const UavOptions& options) : options_(options) {}
+
+  void Begin(uint32_t, uint32_t count) override { agents_ = static_cast<int>(count) * options_.uavs; }
+  void Act(const float* obs, float* action) override { FlyToTargets(options_, agents_, obs, action); }
+
+ private:
+  const UavOptions options_;
+  int agents_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& name, const EnvSpec& spec,
+                                                            const EnvOptions& options, uint64_t seed) {
+  if (name == "random") return std::make_unique<RandomActions>(spec, seed);
+  if (name != "greedy") {
+    return absl::InvalidArgumentError(absl::StrCat("--baseline: got '", name, "', want random or greedy"));
+  }
+  if (spec.id != "UavNavigate-v0") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--baseline greedy flies to targets, which only UavNavigate-v0 has; got ", spec.id));
+  }
+  return std::make_unique<GreedyFlight>(options.uav);
+}
+
+}  // namespace skein

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein-eval: what `skein eval` runs; apart from skein because it needs Torch.
+#include <cstdio>
+#include <iostream>
+
+#include "CLI/CLI.hpp"
+#include "base/process/exit_code.h"
+#include "cli/usage.h"
+#include "eval/evaluation.h"
+
+int main(int argc, char** argv) {
+  skein::EvaluationOptions options;
+  bool json = false;
+  CLI::App app("Evaluates a checkpoint's policy with deterministic actions, or a baseline.", "skein eval");
+  app.add_option("--checkpoint", options.checkpoint, "Checkpoint folder, or a run's folder for its newest one");
+  app.add_option("--baseline", options.baseline, "random, or greedy (UavNavigate-v0): instead of a checkpoint");
+  app.add_option("--env", options.env_id, "Environment of a baseline");
+  app.add_option("--set", options.overrides, "Setting of a baseline's environment, env.a.b=value; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--episodes", options.episodes, "Episodes to run")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of the episodes' starting states")
+      ->transform(skein::WholeNumber())
+      ->capture_default_str();
+  app.add_flag("--json", json, "Print one JSON object");
+  app.add_option("--render", options.render_path,
+                 "Draw one episode: FILE.svg (UAV environments) or FILE.mp4 (also HalfCheetah-v5)");
+  app.add_option("--render-episode", options.render_episode, "Which one, from 0")
+      ->transform(skein::WholeNumber())
+      ->capture_default_str();
+  app.footer(
+      "Example:\n  skein eval --checkpoint runs/HalfCheetah-v5-s1 --episodes 10\n"
+      "  skein eval --env UavNavigate-v0 --baseline greedy --episodes 200 --set env.uav.uavs=20 --render map.svg");
+  if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+
+  const auto result = skein::Evaluate(options);
+  if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
+  for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
+  std::cout << (json ? ToJson(*result) : FormatEvaluation(*result)) << std::endl;
+  if (json) return skein::kExitOk;
+  if (result->checkpoint.empty()) {
+    std::cout << "baseline " << result->policy << std::endl;
+  } else {
+    std::cout << "checkpoint " << result->checkpoint << " (digest " << result->digest << ")" << std::endl;
+  }
+  return skein::kExitOk;
+}

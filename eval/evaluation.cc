@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eval/evaluation.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/config/config.h"
+#include "env/env_config.h"
+#include "env/registry.h"
+#include "env/vector_env.h"
+#include "eval/checkpoint_policy.h"
+#include "eval/episode_policy.h"
+#include "eval/evaluation_episodes.h"
+#include "eval/recorded_episode.h"
+#include "eval/render_episode.h"
+#include "policy/policy.h"
+
+namespace skein {
+namespace {
+
+class CheckpointActor : public EpisodePolicy {
+ public:
+  CheckpointActor(std::shared_ptr<const Policy> policy, EnvSpec spec)
+      : policy_(std::move(policy)), spec_(std::move(spec)) {}
+
+  void Begin(uint32_t, uint32_t count) override { rows_ = int64_t{count} * spec_.num_agents; }
+
+  void Act(const float* obs, float* action) override {
+    const torch::Tensor input = torch::from_blob(const_cast<float*>(obs), {rows_, spec_.obs_size}, torch::kFloat32);
+    const torch::Tensor head = policy_->Head(input);
+    const torch::Tensor chosen = (spec_.discrete ? head.argmax(1).to(torch::kFloat32) : head).contiguous();
+    std::copy_n(chosen.data_ptr<float>(), chosen.numel(), action);
+  }
+
+ private:
+  const std::shared_ptr<const Policy> policy_;
+  const EnvSpec spec_;
+  int64_t rows_ = 0;
+};
+
+absl::Status CheckCombination(const EvaluationOptions& options) {
+  if (options.episodes < 1) return absl::InvalidArgumentError("--episodes: got 0, want at least 1");
+  if (options.checkpoint.empty() == options.baseline.empty()) {
+    return absl::InvalidArgumentError(options.checkpoint.empty()
+                                          ? "nothing to evaluate: want --checkpoint or --baseline"
+                                          : "--checkpoint and --baseline: want one of them, got both");
+  }
+  if (options.baseline.empty() && !options.overrides.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", options.overrides[0], ": a checkpoint brings its own configuration"));
+  }
+  if (!options.baseline.empty() && options.env_id.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--baseline ", options.baseline, ": want --env"));
+  }
+  for (const std::string& assignment : options.overrides) {
+    if (absl::StartsWith(assignment, "env.") && !absl::StartsWith(assignment, "env.id=")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", assignment, ": a baseline has only settings of env, and --env says which it is"));
+  }
+  if (!options.render_path.empty() && options.render_episode >= options.episodes) {
+    return absl::InvalidArgumentError(absl::StrCat("--render-episode: got ", options.render_episode, ", want under ",
+                                                   options.episodes, " (--episodes)"));
+  }
+  return absl::OkStatus();
+}
+
+VectorEnv::Options MakeVectorEnvOptions(const std::string& env_id, const v1::RunConfig& config, uint64_t seed) {
+  return {.env_id = env_id,
+          .seed = seed,
+          .max_episode_steps = static_cast<int>(config.env().max_episode_steps()),
+          .reset_purpose = RandomPurpose::kEvaluation,
+          .env = MakeEnvOptions(config.env())};
+}
+
+// Who acts where. Also writes what `result` says of a checkpoint.
+struct Match {
+  VectorEnv::Options env;
+  EnvSpec spec;
+  std::unique_ptr<EpisodePolicy> policy;
+};
+
+absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, EvaluationResult* result) {
+  const auto loaded = LoadCheckpointPolicy(options.checkpoint);
+  if (!loaded.ok()) return loaded.status();
+  if (!options.env_id.empty() && options.env_id != loaded->spec.id) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--env: got ", options.env_id, ", but ", loaded->path, " is of ", loaded->spec.id));
+  }
+  Match match;
+  match.env = MakeVectorEnvOptions(loaded->spec.id, loaded->config, options.seed);
+  match.spec = loaded->spec;
+  match.policy = std::make_unique<CheckpointActor>(loaded->policy, loaded->spec);
+  result->policy = "checkpoint";
+  result->checkpoint = loaded->path;
+  result->digest = loaded->digest;
+  result->env_steps = loaded->env_steps;
+  result->warnings = loaded->warnings;
+  return match;
+}
+
+absl::StatusOr<Match> MatchOfBaseline(const EvaluationOptions& options, EvaluationResult* result) {
+  const auto config = ReadRunConfig("", options.overrides);
+  if (!config.ok()) return config.status();
+  Match match;
+  match.env = MakeVectorEnvOptions(options.env_id, *config, options.seed);
+  const auto spec = FindEnvSpec(options.env_id, match.env.env);
+  if (!spec.ok()) return spec.status();
+  match.spec = *spec;
+  auto policy = MakeBaseline(options.baseline, *spec, match.env.env, options.seed);
+  if (!policy.ok()) return policy.status();
+  match.policy = *std::move(policy);
+  result->policy = options.baseline;
+  return match;
+}
+
+absl::StatusOr<EvaluationResult> EvaluateOrThrow(const EvaluationOptions& options) {
+  if (absl::Status status = CheckCombination(options); !status.ok()) return status;
+  torch::set_num_threads(1);
+  const torch::InferenceMode no_gradients;
+  EvaluationResult result;
+  const auto match = options.baseline.empty() ? MatchOfCheckpoint(options, &result) : MatchOfBaseline(options, &result);
+  if (!match.ok()) return match.status();
+  result.env_id = match->env.env_id;
+  result.seed = options.seed;
+  result.mujoco_version = MujocoVersion();
+  const bool render = !options.render_path.empty();
+  if (render) {
+    if (absl::Status status = CheckRender(options.render_path, result.env_id); !status.ok()) return status;
+  }
+  RecordedEpisode recording = {.spec = match->spec,
+                               .options = match->env.env,
+                               .policy = result.policy,
+                               .seed = options.seed,
+                               .episode = options.render_episode};
+  if (absl::Status status =
+          RunEpisodes(*match->policy, match->env, options.episodes, render ? &recording : nullptr, &result);
+      !status.ok()) {
+    return status;
+  }
+  if (render) {
+    if (absl::Status status = RenderEpisode(options.render_path, recording); !status.ok()) return status;
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
+  try {
+    return EvaluateOrThrow(options);
+  } catch (const c10::Error& error) {  // Torch's exceptions end here.
+    return absl::InternalError(absl::StrCat("evaluation: ", error.what_without_backtrace()));
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "learner/algorithm/ppo/ppo_loss.h"
+
+// PpoLoss and its derivatives row by row, for FusedGradient. PpoLoss is the definition.
+namespace skein {
+
+// Some rows of a set of samples.
+struct LossRows {
+  LossRows(const Minibatch& samples, const int64_t* index, int64_t size, double weight);
+
+  const int64_t* index;  // Of each row in the samples.
+  int64_t size;
+  double weight;  // Of one row in the means over the whole minibatch.
+  const float* log_prob;
+  const float* advantage;
+  const float* old_value;
+  const float* value_target;
+};
+
+// Each of these adds its part of the loss, not yet weighted, to `sum`. Row i of `head`, `delta` and `value` stands
+// `stride` floats after row i - 1, and belongs to sample index[i].
+
+// head: means. Writes d(loss)/d(mean) to delta; adds d(loss)/d(log_std) to grad_log_std [actions].
+void GaussianTerms(const LossRows& rows, const float* head, int64_t stride, const float* log_std, const float* action,
+                   int64_t actions, const v1::PpoConfig& config, float* delta, float* grad_log_std, LossValues& sum);
+// head: logits. Writes d(loss)/d(logits) to delta.
+void CategoricalTerms(const LossRows& rows, const float* head, int64_t stride, const int64_t* action, int64_t choices,
+                      const v1::PpoConfig& config, float* delta, LossValues& sum);
+// Writes d(loss)/d(value) to delta.
+void ValueTerms(const LossRows& rows, const float* value, int64_t stride, const v1::PpoConfig& config, float* delta,
+                LossValues& sum);
+
+}  // namespace skein

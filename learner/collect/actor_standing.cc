@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/collect/actor_standing.h"
+
+#include <algorithm>
+
+namespace skein {
+namespace {
+
+// How long an actor waits after it has left tickets unserved, once and at most; twice as long each time in a row.
+constexpr absl::Duration kFirstWait = absl::Seconds(1);
+constexpr absl::Duration kLongestWait = absl::Seconds(60);
+
+}  // namespace
+
+void ActorStanding::Serve() {
+  most_ = std::min(most_ + 1, kAll);
+  wait_ = absl::ZeroDuration();
+  waits_until_ = -absl::InfiniteDuration();
+}
+
+void ActorStanding::LeaveUnserved(absl::Duration now) {
+  most_ = 1;
+  wait_ = std::clamp(2 * wait_, kFirstWait, kLongestWait);
+  waits_until_ = now + wait_;
+}
+
+void AbsentStandings::Keep(const ActorKey& actor, const ActorStanding& standing) {
+  if (standing.good()) return;
+  Take(actor);
+  const Member member{actor.actor_id, actor.certificate};
+  kept_[member] = {standing, next_};
+  order_[next_++] = member;
+  if (kept_.size() <= kMost) return;
+  kept_.erase(order_.begin()->second);
+  order_.erase(order_.begin());
+}
+
+ActorStanding AbsentStandings::Take(const ActorKey& actor) {
+  const auto kept = kept_.extract(Member{actor.actor_id, actor.certificate});
+  if (kept.empty()) return {};
+  order_.erase(kept.mapped().number);
+  return kept.mapped().standing;
+}
+
+}  // namespace skein

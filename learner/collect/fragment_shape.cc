@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/collect/fragment_shape.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/net/grpc_transport.h"
+#include "env/env_config.h"
+#include "env/vector_env.h"
+#include "trajectory/env_spec_info.h"
+
+namespace skein {
+namespace {
+
+constexpr uint32_t kAsyncSteps = 32;
+
+// Upper bound of a trajectory batch's size on the wire, were every step the end of an episode.
+int64_t FragmentBytes(const BatchShape& shape) {
+  const v1::EnvSpecInfo& spec = shape.spec;
+  const int64_t action_bytes = spec.discrete() ? sizeof(int64_t) : sizeof(float) * spec.action_size();
+  const int64_t agent_bytes = 2 * sizeof(float) * spec.obs_size() + action_bytes + 2 * sizeof(float);
+  // Observations, states and flags; return, length and metrics of an episode.
+  const int64_t env_bytes = spec.num_agents() * (agent_bytes + 2) + 2 * sizeof(float) * spec.global_state_size() + 2 +
+                            sizeof(float) + sizeof(int64_t) + sizeof(float) * spec.episode_metrics_size();
+  return (shape.steps + 1) * shape.num_envs * env_bytes +
+         static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size + 4096;
+}
+
+// Were messages of any size.
+int64_t FragmentSteps(const v1::RunConfig& config) {
+  const v1::RolloutConfig& rollout = config.rollout();
+  if (rollout.fragment_steps() > 0) return rollout.fragment_steps();
+  const uint32_t whole = rollout.steps_per_iteration() / rollout.num_envs();
+  if (config.sync().mode() != v1::SYNC_MODE_ASYNC) return whole;
+  uint32_t steps = std::min(whole, kAsyncSteps);
+  while (whole % steps != 0) --steps;
+  return steps;
+}
+
+}  // namespace
+
+absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
+  VectorEnv::Options options;
+  options.env_id = config.env().id();
+  options.env = MakeEnvOptions(config.env());
+  options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
+  auto env = VectorEnv::Make(options);
+  if (!env.ok()) return env.status();
+  BatchShape shape;
+  shape.steps = FragmentSteps(config);
+  shape.num_envs = config.rollout().envs_per_runner();
+  shape.env_state_size = (*env)->state_size();
+  shape.max_episode_steps = (*env)->spec().max_episode_steps;
+  shape.spec = MakeEnvSpecInfo((*env)->spec());
+  if (config.transport().trajectory_precision() == v1::PRECISION_BF16) shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
+  if (config.rollout().fragment_steps() == 0) {
+    const int64_t whole = config.rollout().steps_per_iteration() / config.rollout().num_envs();
+    while (shape.steps > 1 && (whole % shape.steps != 0 || FragmentBytes(shape) > kMaxMessageBytes)) --shape.steps;
+  }
+  if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
+                                                   shape.num_envs, " environments takes ", bytes,
+                                                   " bytes, messages are limited to ", kMaxMessageBytes,
+                                                   "; lower rollout.fragment_steps or rollout.envs_per_runner"));
+  }
+  return shape;
+}
+
+}  // namespace skein

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/activation.h"
+
+namespace skein {
+
+// Shape of the networks; both sides build the same from the run's configuration and the environment's spec.
+struct ActorCriticOptions {
+  int64_t obs_size = 0;
+  int64_t action_size = 0;
+  bool discrete = false;
+  int64_t critic_input_size = 0;  // 0 = obs_size; more for a central critic. Unused with shared_trunk.
+  std::vector<int64_t> hidden = {64, 64};
+  ActivationKind activation = ActivationKind::kTanh;
+  bool shared_trunk = false;
+  double init_gain = 1.4142135623730951;
+  double policy_head_scale = 0.01;
+  double init_log_std = -0.5;
+};
+
+// Policy and value networks. Parameters in a fixed order with fixed names:
+// "policy.<i>.weight|bias", "policy.head.weight|bias", "log_std" (continuous only), "value.<i>...", "value.head...";
+// with shared_trunk "trunk.<i>..." instead of the two hidden stacks.
+// Forward calls are const in effect; several threads may run them at once if none writes parameters.
+class ActorCritic : public torch::nn::Module {
+ public:
+  // Initial weights are orthogonal (Saxe et al. 2014) from counter-based streams keyed by `seed`; biases are zero.
+  ActorCritic(const ActorCriticOptions& options, uint64_t seed);
+  // Every parameter zero, to be filled from a snapshot or a checkpoint.
+  explicit ActorCritic(const ActorCriticOptions& options);
+
+  // obs [B, O] -> mean [B, D] (continuous) or logits [B, choices] (discrete).
+  torch::Tensor PolicyHead(const torch::Tensor& obs) const;
+  // input [B, critic_input] -> [B]. With a shared trunk, input is obs [B, O].
+  torch::Tensor Value(const torch::Tensor& input) const;
+  // Both; with a shared trunk it is computed once, from obs. Without one, critic_input may differ from obs.
+  std::pair<torch::Tensor, torch::Tensor> PolicyHeadAndValue(const torch::Tensor& obs,
+                                                             const torch::Tensor& critic_input) const;
+
+  const torch::Tensor& log_std() const { return log_std_; }  // [D]; undefined if discrete.
+  const ActorCriticOptions& options() const { return options_; }
+  // Parameters an actor needs: everything but the value function's. The tensors are the parameters themselves.
+  std::vector<std::pair<std::string, torch::Tensor>> PolicyParameters() const;
+  std::vector<std::pair<std::string, torch::Tensor>> AllParameters() const;
+
+ private:
+  // Weight [outputs, inputs] and bias [outputs] of each layer.
+  using Layers = std::vector<std::pair<torch::Tensor, torch::Tensor>>;
+
+  torch::Tensor AddParameter(const std::string& name, std::vector<int64_t> shape);
+  void AddLayer(const std::string& name, int64_t inputs, int64_t outputs, Layers* layers);
+  // Appends the hidden layers "<name>.<i>"; returns the number of their outputs.
+  int64_t AddHidden(const std::string& name, int64_t inputs, Layers* layers);
+  // The first `activated` layers are followed by the activation function.
+  torch::Tensor Forward(const Layers& layers, size_t activated, torch::Tensor x) const;
+
+  ActorCriticOptions options_;
+  Layers trunk_;           // Hidden layers only; empty unless shared.
+  Layers policy_, value_;  // Head last.
+  torch::Tensor log_std_;
+  std::vector<std::pair<std::string, torch::Tensor>> parameters_;  // In the documented order.
+  size_t num_policy_parameters_ = 0;                               // These come first.
+};
+
+}  // namespace skein

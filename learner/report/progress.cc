@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/report/progress.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace skein {
+namespace {
+
+constexpr size_t kEpisodesAveraged = 100;
+
+}  // namespace
+
+ProgressTracker::ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes,
+                                 std::vector<std::string> metrics)
+    : metrics_(std::move(metrics)) {
+  progress_.set_state(v1::RUN_STATE_WAITING_FOR_DATA);
+  progress_.set_target_env_steps(target_env_steps);
+  progress_.set_env_steps(env_steps);
+  progress_.set_start_env_steps(env_steps);
+  progress_.set_iteration(iteration);
+  progress_.set_policy_version(iteration + 1);
+  progress_.set_episodes(episodes);
+  progress_.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
+  progress_.set_mean_episode_length(std::numeric_limits<double>::quiet_NaN());
+  progress_.set_eta_seconds(-1);
+}
+
+void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iteration) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_state(v1::RUN_STATE_TRAINING);
+  progress_.set_env_steps(progress_.env_steps() + iteration.env_steps);
+  progress_.set_iteration(progress_.iteration() + 1);
+  progress_.set_policy_version(iteration.policy_version);
+  progress_.set_mean_policy_lag(static_cast<double>(iteration.policy_lag));
+  rate_.Add(now, progress_.env_steps());
+  progress_.mutable_losses()->clear();
+  for (const auto& [name, value] : iteration.figures) (*progress_.mutable_losses())[name] = value;
+  for (size_t i = 0; i < iteration.episode_returns->size(); ++i) {
+    Episode episode{(*iteration.episode_returns)[i], (*iteration.episode_lengths)[i], {}};
+    if (!metrics_.empty()) {
+      const auto first = iteration.episode_metrics->begin() + static_cast<int64_t>(i * metrics_.size());
+      episode.metrics.assign(first, first + static_cast<int64_t>(metrics_.size()));
+    }
+    last_episodes_.push_back(std::move(episode));
+    if (last_episodes_.size() > kEpisodesAveraged) last_episodes_.pop_front();
+  }
+  progress_.set_episodes(progress_.episodes() + iteration.episode_returns->size());
+  if (last_episodes_.empty()) return;
+  double returns = 0, lengths = 0;
+  std::vector<double> metrics(metrics_.size());
+  for (const Episode& episode : last_episodes_) {
+    returns += episode.episode_return;
+    lengths += static_cast<double>(episode.length);
+    for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += episode.metrics[i];
+  }
+  const double count = static_cast<double>(last_episodes_.size());
+  progress_.set_mean_episode_return(returns / count);
+  progress_.set_mean_episode_length(lengths / count);
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    (*progress_.mutable_episode_metrics())[metrics_[i]] = metrics[i] / count;
+  }
+}
+
+void ProgressTracker::GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t episodes) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_env_steps(env_steps);
+  progress_.set_iteration(iteration);
+  progress_.set_policy_version(iteration + 1);
+  progress_.set_episodes(episodes);
+}
+
+void ProgressTracker::SetState(v1::RunState state) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_state(state);
+}
+
+void ProgressTracker::SetCheckpoint(const std::string& path, const std::string& digest) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_checkpoint(path);
+  progress_.set_checkpoint_digest(digest);
+}
+
+void ProgressTracker::SetError(const std::string& error) {
+  absl::MutexLock lock(&mu_);
+  if (progress_.last_error().empty()) progress_.set_last_error(error);
+}
+
+void ProgressTracker::SetPolicyVersion(uint64_t version) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_policy_version(version);
+}
+
+v1::RunProgress ProgressTracker::Snapshot(absl::Duration now) const {
+  absl::MutexLock lock(&mu_);
+  v1::RunProgress progress = progress_;
+  progress.set_env_steps_per_second_10s(rate_.Rate(now, absl::Seconds(10)));
+  progress.set_env_steps_per_second_60s(rate_.Rate(now, absl::Seconds(60)));
+  progress.set_env_steps_per_second_300s(rate_.Rate(now, absl::Seconds(300)));
+  const double rate = progress.env_steps_per_second_60s();
+  const double left = progress.target_env_steps() > progress.env_steps()
+                          ? static_cast<double>(progress.target_env_steps() - progress.env_steps())
+                          : 0;
+  progress.set_eta_seconds(left == 0 ? 0 : rate > 0 ? left / rate : -1);
+  return progress;
+}
+
+uint64_t ProgressTracker::env_steps() const {
+  absl::MutexLock lock(&mu_);
+  return progress_.env_steps();
+}
+
+}  // namespace skein

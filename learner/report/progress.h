@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/telemetry/rate_window.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// The learner's figures for people: kept by the training loop, read by heartbeats. Thread-safe.
+class ProgressTracker {
+ public:
+  // `metrics`: names of the environment's episode metrics, P of them.
+  ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes,
+                  std::vector<std::string> metrics = {});
+
+  struct Iteration {
+    uint64_t env_steps = 0;  // Of this iteration.
+    int64_t samples = 0;     // Steps of agents that took part, as far as this rank knows of them.
+    uint64_t policy_lag = 0;
+    uint64_t policy_version = 0;  // Published after it.
+    std::map<std::string, double> figures;
+    const std::vector<double>* episode_returns = nullptr;
+    const std::vector<int64_t>* episode_lengths = nullptr;
+    const std::vector<float>* episode_metrics = nullptr;  // [episodes, P]; null if P = 0
+  };
+  void CountIteration(absl::Duration now, const Iteration& iteration);
+  // The run goes on from here: another rank's state, or what an iteration came to that was not counted.
+  void GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t episodes);
+  void SetState(v1::RunState state);
+  void SetCheckpoint(const std::string& path, const std::string& digest);
+  void SetError(const std::string& error);
+  void SetPolicyVersion(uint64_t version);
+
+  // Everything but account, queue and stages, which the caller adds.
+  v1::RunProgress Snapshot(absl::Duration now) const;
+  uint64_t env_steps() const;
+
+ private:
+  struct Episode {
+    double episode_return;
+    int64_t length;
+    std::vector<float> metrics;  // [P]
+  };
+
+  const std::vector<std::string> metrics_;
+  mutable absl::Mutex mu_;
+  v1::RunProgress progress_ ABSL_GUARDED_BY(mu_);
+  RateWindow rate_ ABSL_GUARDED_BY(mu_);
+  std::deque<Episode> last_episodes_ ABSL_GUARDED_BY(mu_);  // At most 100.
+};
+
+}  // namespace skein

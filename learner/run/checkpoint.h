@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "policy/safetensors.h"
+
+// Checkpoints: runs/<name>/checkpoints/step_000000012345/{manifest.json, model.safetensors, optimizer.safetensors,
+// state.safetensors, DONE} and the symlink checkpoints/latest.
+// Written aside, fsynced, checksummed in the manifest, renamed; DONE is last.
+namespace skein {
+
+struct Checkpoint {
+  uint64_t env_steps = 0;  // Trained so far.
+  uint64_t iteration = 0;  // Finished ones.
+  uint64_t episodes = 0;
+  std::string env_id;
+  std::string config_yaml;                                 // Resolved configuration, so that a checkpoint stands alone.
+  NamedTensors model;                                      // Ppo::ModelState
+  NamedTensors optimizer;                                  // Ppo::OptimizerState
+  NamedTensors state;                                      // "env_state" [N, S], where the environments go on.
+  std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
+};
+
+// 16 hex digits: XXH3-64 over steps, iteration and the three tensor files. Equal runs give equal digests.
+std::string CheckpointDigest(const Checkpoint& checkpoint);
+
+// Writes a new checkpoint under `folder` (".../checkpoints"), moves `latest`, removes all but the newest `keep`.
+// Returns its path. ResourceExhausted, PermissionDenied: what failed, with the path; older checkpoints are intact.
+absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder, const Checkpoint& checkpoint, uint32_t keep);
+
+// Reads one checkpoint folder and verifies every checksum. NotFound: no such checkpoint. DataLoss: names the file.
+absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path);
+
+struct FoundCheckpoint {
+  std::string path;
+  Checkpoint checkpoint;
+  std::vector<std::string> warnings;  // Newer ones that were skipped, and why.
+};
+// What becomes of a newest checkpoint that is damaged: the one before is taken, or there is none that will do.
+enum class Damage { kSkip, kRefuse };
+// The newest complete checkpoint under ".../checkpoints". Leftovers of interrupted writes are removed. Links are
+// damage: nothing outside the folder is read. NotFound: there is none (or no folder). DataLoss: there are some, but all
+// are damaged, or kRefuse and the newest is.
+absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage = Damage::kSkip);
+
+}  // namespace skein

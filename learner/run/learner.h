@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/config/resume_mode.h"
+#include "base/process/shutdown.h"
+
+namespace skein {
+
+struct LearnerOptions {
+  std::string coordinator;              // host:port
+  std::string run_directory;            // Checkpoints, metrics.jsonl and TensorBoard's events go here.
+  std::string listen = "127.0.0.1:0";   // Data plane.
+  std::string metrics = "127.0.0.1:0";  // /metrics
+  std::string announce_host;            // Host under which others reach this one; empty = as the coordinator sees it.
+  ResumeMode resume = ResumeMode::kAuto;
+  absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
+  uint32_t rank = 0;                           // 0 <= rank < ranks. Rank 0 reports progress and writes checkpoints.
+  uint32_t ranks = 1;                          // Learner processes of the run.
+  uint32_t local_rank = 0;                     // Among the ranks on this machine: the number of its GPU.
+  bool stay = false;                           // When the run has reached its target, wait for a signal before ending.
+  std::string device;  // Instead of the configuration's learner.device, for this rank; empty = that.
+
+  // InvalidArgument names the flag.
+  absl::Status Validate() const;
+};
+
+// Runs one learner process until its target is reached or `shutdown` is signalled; writes a last checkpoint either way.
+//   collector (waits for the whole iteration) -> trainer -> publisher
+absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown);
+
+}  // namespace skein

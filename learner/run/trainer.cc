@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/run/trainer.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/config/config.h"
+#include "learner/algorithm/ppo/ppo.h"
+#include "learner/network/tensor_codec.h"
+#include "learner/optimize/training_device.h"
+#include "learner/run/checkpoint.h"
+#include "learner/run/device_rollout.h"
+#include "policy/policy.h"
+
+namespace skein {
+namespace {
+
+constexpr char kEnvState[] = "env_state";
+
+// A tensor over memory that somebody else owns and keeps alive.
+template <typename Value>
+torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape, torch::ScalarType dtype) {
+  return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
+}
+
+Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network, int64_t global_state_size) {
+  const int64_t T = staged.steps(), M = staged.columns(), O = network.obs_size;
+  Batch batch;
+  batch.obs = View(staged.obs, {T + 1, M, O}, torch::kFloat32);
+  batch.action = network.discrete ? View(staged.action_index, {T, M}, torch::kInt64)
+                                  : View(staged.action, {T, M, network.action_size}, torch::kFloat32);
+  batch.log_prob = View(staged.log_prob, {T, M}, torch::kFloat32);
+  batch.reward = View(staged.reward, {T, M}, torch::kFloat32);
+  batch.terminated = View(staged.terminated, {T, M}, torch::kUInt8).to(torch::kBool);
+  batch.truncated = View(staged.truncated, {T, M}, torch::kUInt8).to(torch::kBool);
+  const int64_t truncations = static_cast<int64_t>(staged.final_index.size());
+  batch.final_obs = View(staged.final_obs, {truncations, O}, torch::kFloat32);
+  batch.final_index = View(staged.final_index, {truncations}, torch::kInt64);
+  if (!staged.active.empty()) batch.active = View(staged.active, {T, M}, torch::kUInt8).to(torch::kBool);
+  if (const int64_t G = global_state_size; G > 0) {
+    batch.state = View(staged.state, {T + 1, staged.num_envs(), G}, torch::kFloat32);
+    batch.final_state =
+        View(staged.final_state, {static_cast<int64_t>(staged.final_state.size()) / G, G}, torch::kFloat32);
+  }
+  return batch;
+}
+
+absl::Status TorchError(const std::string& doing, const std::exception& error) {
+  std::string what = error.what();
+  what.resize(std::min(what.find('\n'), what.size()));  // The rest is a stack trace.
+  return absl::InternalError(absl::StrCat("Torch failed while ", doing, ": ", what));
+}
+
+// What rank 0 has resumed, or why it has not, to all ranks. Warnings stay where they are.
+absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Trainer::Resumed> mine) {
+  Trainer::Resumed resumed = mine.ok() ? *mine : Trainer::Resumed{};
+  RunRecord& record = resumed.record;
+  std::vector<std::string> parts = {std::to_string(static_cast<int>(mine.status().code())),
+                                    std::string(mine.status().message()),
+                                    std::to_string(record.env_steps),
+                                    std::to_string(record.iteration),
+                                    std::to_string(record.episodes),
+                                    record.account.SerializeAsString(),
+                                    record.env_state ? record.env_state->SerializeAsString() : "",
+                                    resumed.checkpoint.path,
+                                    resumed.checkpoint.digest};
+  for (std::string& part : parts) {
+    auto all = collective->GatherBytes(collective->rank() == 0 ? part : "");
+    if (!all.ok()) return all.status();
+    part = std::move(all->front());
+  }
+  int code = 0;
+  bool read = absl::SimpleAtoi(parts[0], &code);
+  if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), parts[1]);
+  read = read && absl::SimpleAtoi(parts[2], &record.env_steps) && absl::SimpleAtoi(parts[3], &record.iteration) &&
+         absl::SimpleAtoi(parts[4], &record.episodes) && record.account.ParseFromString(parts[5]);
+  if (!parts[6].empty()) {
+    record.env_state.emplace();
+    read = read && record.env_state->ParseFromString(parts[6]);
+  }
+  resumed.checkpoint = {parts[7], parts[8]};
+  if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
+  return resumed;
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  v1::RunConfig config;
+  ActorCriticOptions network;
+  int64_t global_state_size;
+  Collective* collective;
+  torch::Device device;
+  Ppo ppo;
+  // Mode on_device.
+  std::unique_ptr<DeviceRollout> rollout;
+  Batch collected;
+
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where)
+      : config(run_config),
+        network(MakeActorCriticOptions(run_config.model(), spec)),
+        global_state_size(spec.global_state_size),
+        collective(ranks),
+        device(where),
+        ppo(run_config, network, run_config.seed(), ranks, where) {}
+};
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
+                                                       Collective* collective, int local_rank) {
+  try {
+    at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
+    const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
+    if (!device.ok()) return device.status();
+    auto impl = std::make_unique<Impl>(config, spec, collective, *device);
+    if (absl::Status s = impl->ppo.Synchronize(); !s.ok()) return s;
+    return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
+  } catch (const std::exception& error) {
+    return TorchError("building the networks", error);
+  }
+}
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::~Trainer() = default;
+
+absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration,
+                                                              int64_t column_offset, int64_t total_columns) {
+  try {
+    Batch columns = MakeBatch(*batch, impl_->network, impl_->global_state_size);
+    columns.column_offset = column_offset;
+    columns.total_columns = total_columns;
+    return impl_->ppo.Update(columns, progress, iteration);
+  } catch (const std::exception& error) {
+    return TorchError("updating", error);
+  }
+}
+
+absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state) {
+  try {
+    auto rollout = DeviceRollout::Make(impl_->config, first_env, num_envs, impl_->device);
+    if (!rollout.ok()) return rollout.status();
+    impl_->rollout = *std::move(rollout);
+    if (!env_state) {
+      impl_->rollout->Begin();
+      return absl::OkStatus();
+    }
+    const auto state = DecodeTensor(*env_state, kEnvState);
+    return state.ok() ? impl_->rollout->Begin(*state) : state.status();
+  } catch (const std::exception& error) {
+    return TorchError("making the environments", error);
+  }
+}
+
+absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) {
+  try {
+    const Ppo& ppo = impl_->ppo;
+    DeviceRollout::Iteration rolled =
+        impl_->rollout->Collect({&ppo.network(), ppo.obs_scale(), ppo.state_scale()}, iteration);
+    impl_->collected = rolled.batch;
+    Collected collected;
+    collected.steps = rolled.batch.reward.size(0);
+    collected.columns = rolled.batch.reward.size(1);
+    collected.num_envs = impl_->rollout->num_envs();
+    collected.samples = rolled.samples;
+    collected.episode_return = std::move(rolled.episode_return);
+    collected.episode_length = std::move(rolled.episode_length);
+    collected.episode_metrics = std::move(rolled.episode_metrics);
+    collected.stage_seconds = rolled.stage_seconds;
+    return collected;
+  } catch (const std::exception& error) {
+    return TorchError("stepping environments", error);
+  }
+}
+
+absl::StatusOr<std::map<std::string, double>> Trainer::UpdateOnDevice(double progress, uint64_t iteration,
+                                                                      int64_t column_offset, int64_t total_columns) {
+  try {
+    impl_->collected.column_offset = column_offset;
+    impl_->collected.total_columns = total_columns;
+    return impl_->ppo.Update(impl_->collected, progress, iteration);
+  } catch (const std::exception& error) {
+    return TorchError("updating", error);
+  }
+}
+
+absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
+  try {
+    v1::Tensor state;
+    EncodeTensor(kEnvState, impl_->rollout->SaveState(), &state);
+    return state;
+  } catch (const std::exception& error) {
+    return TorchError("reading the environments' state", error);
+  }
+}
+
+absl::StatusOr<Trainer::Samples> Trainer::LastSamples(StagedBatch* staged) const {
+  try {
+    const torch::NoGradGuard no_grad;
+    const Batch batch =
+        staged != nullptr ? MakeBatch(*staged, impl_->network, impl_->global_state_size) : impl_->collected;
+    const int64_t rows = batch.reward.numel();
+    Samples samples;
+    samples.discrete = impl_->network.discrete;
+    samples.action_size = samples.discrete ? 1 : impl_->network.action_size;
+    if (rows == 0) return samples;
+    torch::Tensor index = batch.active.defined() ? batch.active.reshape({rows}).nonzero().view({-1})
+                                                 : torch::arange(rows, batch.reward.device());
+    index = index.slice(0, 0, index.numel(), 1 + (index.numel() - 1) / kMaxSampled);
+    const auto floats = [&](const torch::Tensor& all) {
+      const torch::Tensor some =
+          all.index_select(0, index.to(all.device())).to(torch::kCPU, torch::kFloat32).contiguous();
+      return std::vector<float>(some.data_ptr<float>(), some.data_ptr<float>() + some.numel());
+    };
+    samples.action = floats(batch.action.reshape({rows, samples.action_size}));
+    samples.advantage = floats(impl_->ppo.advantage());
+    return samples;
+  } catch (const std::exception& error) {
+    return TorchError("reading samples", error);
+  }
+}
+
+uint64_t Trainer::ParametersDigest() const { return impl_->ppo.ParametersDigest(); }
+
+Trainer::Reduction Trainer::reduction() const {
+  const GradientReducer* const reducer = impl_->ppo.reducer();
+  if (reducer == nullptr) return {};
+  const GradientReducer::Figures& figures = reducer->figures();
+  return {figures.all_reduces, figures.bytes_sent, figures.exposed, figures.all_reducing};
+}
+
+absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
+  try {
+    return std::make_shared<const v1::PolicySnapshot>(
+        MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale(), impl_->config.transport()));
+  } catch (const std::exception& error) {
+    return TorchError("publishing", error);
+  }
+}
+
+absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const RunRecord& record) const {
+  Checkpoint checkpoint;
+  checkpoint.env_steps = record.env_steps;
+  checkpoint.iteration = record.iteration;
+  checkpoint.episodes = record.episodes;
+  checkpoint.env_id = impl_->config.env().id();
+  checkpoint.config_yaml = ToYaml(impl_->config);
+  try {
+    checkpoint.model = impl_->ppo.ModelState();
+    checkpoint.optimizer = impl_->ppo.OptimizerState();
+  } catch (const std::exception& error) {
+    return TorchError("saving", error);
+  }
+  if (record.env_state) {
+    auto state = DecodeTensor(*record.env_state, kEnvState);
+    if (!state.ok()) return state.status();
+    checkpoint.state.emplace_back(kEnvState, *state);
+  }
+  const v1::StepAccount& account = record.account;
+  checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()},
+                         {"stale", account.stale()},         {"rejected", account.rejected()},
+                         {"lost", account.lost()},           {"pending", account.pending()}};
+  auto path = SaveCheckpoint(folder, checkpoint, impl_->config.checkpoint().keep());
+  if (!path.ok()) return path.status();
+  return Saved{*path, CheckpointDigest(checkpoint)};
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder, bool newest_only) {
+  Collective* const collective = impl_->collective;
+  if (collective == nullptr) return ResumeHere(folder, newest_only);
+  absl::StatusOr<Resumed> resumed = Resumed{};
+  if (collective->rank() == 0) resumed = ResumeHere(folder, newest_only);
+  auto told = Tell(collective, std::move(resumed));
+  if (!told.ok()) return told.status();
+  try {
+    if (absl::Status s = impl_->ppo.Synchronize(); !s.ok()) return s;
+  } catch (const std::exception& error) {
+    return TorchError("restoring " + told->checkpoint.path, error);
+  }
+  return told;
+}
+
+struct Trainer::State {
+  std::vector<std::pair<std::string, torch::Tensor>> model, optimizer;
+};
+
+absl::StatusOr<std::shared_ptr<const Trainer::State>> Trainer::Keep() const {
+  try {
+    return std::make_shared<const State>(State{impl_->ppo.ModelState(), impl_->ppo.OptimizerState()});
+  } catch (const std::exception& error) {
+    return TorchError("keeping the state", error);
+  }
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::TakeOver(const State* state, const Resumed& record) {
+  Collective* const collective = impl_->collective;
+  absl::StatusOr<Resumed> taken = record;
+  try {
+    if (collective == nullptr || collective->rank() == 0) {
+      if (absl::Status s = impl_->ppo.Restore(state->model, state->optimizer); !s.ok()) {
+        taken = absl::FailedPreconditionError(s.message());
+      }
+    }
+    if (collective == nullptr) return taken;
+    taken = Tell(collective, std::move(taken));
+    if (!taken.ok()) return taken;
+    if (absl::Status s = impl_->ppo.Synchronize(); !s.ok()) return s;
+  } catch (const std::exception& error) {
+    return TorchError("taking over the state", error);
+  }
+  return taken;
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, bool newest_only) {
+  auto found = LoadNewestCheckpoint(folder, newest_only ? Damage::kRefuse : Damage::kSkip);
+  if (!found.ok()) return found.status();
+  const Checkpoint& checkpoint = found->checkpoint;
+  if (checkpoint.env_id != impl_->config.env().id()) {
+    return absl::FailedPreconditionError(absl::StrCat(found->path, ": is of environment ", checkpoint.env_id,
+                                                      ", this run has ", impl_->config.env().id(),
+                                                      "; give the run another --name"));
+  }
+  Resumed resumed;
+  resumed.checkpoint = {found->path, CheckpointDigest(checkpoint)};
+  resumed.warnings = found->warnings;
+  RunRecord& record = resumed.record;
+  record.env_steps = checkpoint.env_steps;
+  record.iteration = checkpoint.iteration;
+  record.episodes = checkpoint.episodes;
+  for (const auto& [name, value] : checkpoint.counters) {
+    if (name == "collected") record.account.set_collected(value);
+    if (name == "trained") record.account.set_trained(value);
+    if (name == "stale") record.account.set_stale(value);
+    if (name == "rejected") record.account.set_rejected(value);
+    if (name == "lost") record.account.set_lost(value);
+    if (name == "pending") record.account.set_pending(value);
+  }
+  for (const auto& [name, tensor] : checkpoint.state) {
+    if (name != kEnvState) continue;
+    if (tensor.dim() != 2 || tensor.size(0) != impl_->config.rollout().num_envs()) {
+      return absl::FailedPreconditionError(absl::StrCat(found->path, ": has ", tensor.dim() == 2 ? tensor.size(0) : 0,
+                                                        " environments, rollout.num_envs is ",
+                                                        impl_->config.rollout().num_envs()));
+    }
+    record.env_state.emplace();
+    EncodeTensor(kEnvState, tensor, &*record.env_state);
+  }
+  try {
+    if (absl::Status s = impl_->ppo.Restore(checkpoint.model, checkpoint.optimizer); !s.ok()) {
+      return absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(s.message())));
+    }
+  } catch (const std::exception& error) {
+    return TorchError("restoring " + found->path, error);
+  }
+  return resumed;
+}
+
+}  // namespace skein

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "policy/aligned_floats.h"
+
+namespace skein {
+
+// A fully connected layer y = W x + b with W transposed and padded as the products want it (dense_kernels.h).
+// The parameters must outlive it. Const calls may run in several threads at once.
+class PackedLayer {
+ public:
+  // weight [outputs, inputs], bias [outputs]. Packs.
+  PackedLayer(const float* weight, const float* bias, int64_t inputs, int64_t outputs);
+
+  // Takes the parameters as they are now.
+  void Pack();
+  // x: rows of `inputs` floats, x_row apart -> y: rows of Padded(outputs) floats, those beyond `outputs` zero.
+  void Forward(const float* x, int64_t x_row, int64_t rows, float* y) const;
+
+  int64_t inputs() const { return inputs_; }
+  int64_t outputs() const { return outputs_; }
+  const float* weight() const { return weight_; }
+
+ private:
+  const float* const weight_;
+  const float* const bias_;
+  const int64_t inputs_, outputs_;
+  AlignedFloats packed_weight_;  // [inputs, Padded(outputs)]
+  AlignedFloats packed_bias_;    // [Padded(outputs)]
+};
+
+}  // namespace skein
