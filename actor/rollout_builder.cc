@@ -50,6 +50,10 @@ void RolloutBuilder::Begin(const v1::Ticket& ticket, uint64_t policy_version, in
     agent_terminated_ = NewTensor<uint8_t>("agent_terminated", v1::DATA_TYPE_UINT8, {T_, E_, A_});
   }
   env_state_ = NewTensor<double>("env_state", v1::DATA_TYPE_FLOAT64, {E_, state_size});
+  policy_state_ = nullptr;
+  if (policy_state_size_ > 0) {
+    policy_state_ = NewTensor<float>("policy_state", v1::DATA_TYPE_FLOAT32, {E_, A_, policy_state_size_});
+  }
   final_obs_.clear();
   final_state_.clear();
   episode_metrics_.clear();
@@ -63,6 +67,7 @@ float* RolloutBuilder::action(int64_t t) { return action_ + t * E_ * A_ * D_; }
 int64_t* RolloutBuilder::choice(int64_t t) { return choice_ + t * E_ * A_; }
 float* RolloutBuilder::state(int64_t t) { return state_ + t * E_ * G_; }
 double* RolloutBuilder::env_state() { return env_state_; }
+float* RolloutBuilder::policy_state() { return policy_state_; }
 
 void RolloutBuilder::Add(int64_t t, const VectorEnv::StepResult& result) {
   std::copy_n(result.reward, E_ * A_, reward_ + t * E_ * A_);

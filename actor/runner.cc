@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/runner.h"
 
-#include <torch/types.h>
-
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -83,7 +82,6 @@ void Runner::Use(std::unique_ptr<VectorEnv> env) {
 }
 
 absl::Status Runner::Run() {
-  at::set_num_threads(1);
   GiveWay();
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
@@ -93,11 +91,7 @@ absl::Status Runner::Run() {
     metrics_->AddStage(ActorMetrics::Stage::kWait, idle);
     idle_ += idle;
     if (!held) return absl::OkStatus();
-    try {
-      if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
-    } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
-    }
+    if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
   }
 }
 
@@ -130,6 +124,26 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   }
 }
 
+absl::Status Runner::LoadPolicyState(const v1::Ticket& ticket, int64_t size) {
+  policy_state_.assign(static_cast<size_t>(size), 0);
+  if (!ticket.has_policy_state()) return absl::OkStatus();
+  const v1::Tensor& state = ticket.policy_state();
+  const size_t want = policy_state_.size() * sizeof(float);
+  if (state.dtype() != v1::DATA_TYPE_FLOAT32 || state.data().size() != want) {
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": policy_state has ", state.data().size(),
+                                                   " bytes, want ", want, " of float32"));
+  }
+  std::copy_n(state.data().data(), want, reinterpret_cast<char*>(policy_state_.data()));
+  return absl::OkStatus();
+}
+
+void Runner::ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t width) {
+  if (width == 0) return;
+  for (int e = 0; e < env_->num_envs(); ++e) {
+    if (result.terminated[e] != 0 || result.truncated[e] != 0) std::fill_n(policy_state_.begin() + e * width, width, 0);
+  }
+}
+
 absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   const v1::Ticket& ticket = held.ticket;
   if (absl::Status s = CheckTicket(ticket, *env_); !s.ok()) return s;
@@ -152,13 +166,13 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
 
   const EnvSpec& spec = env_->spec();
   const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
-  RolloutBuilder builder(spec);
+  const int64_t S = (*policy)->spec().state_size();
+  if (absl::Status s = LoadPolicyState(ticket, E * A * S); !s.ok()) return s;
+  RolloutBuilder builder(spec, S);
   builder.Begin(ticket, (*policy)->version(), env_->state_size());
   Observe(builder.obs(0));
   if (spec.global_state_size > 0) env_->GlobalState(builder.state(0));
-  torch::Tensor log_std;
-  if (!spec.discrete) log_std = (*policy)->log_std().contiguous();
-  std::vector<float> head(E * A * (*policy)->head_size());
+  std::vector<float> head(static_cast<size_t>(E * A * (*policy)->spec().head_size()));
   std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
   watch.Lap(&build);
 
@@ -168,20 +182,21 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
       outbox_->DropTicket(ticket.id());
       return true;
     }
-    (*policy)->Head(builder.obs(t), E * A, head.data());
+    (*policy)->Act(builder.obs(t), policy_state_.data(), E * A, head.data(), policy_state_.data());
     const float* action;
     if (spec.discrete) {
       SampleCategorical(seed_, *env_, head.data(), builder.choice(t), builder.log_prob(t));
       for (int64_t i = 0; i < E * A; ++i) choice_as_float[i] = static_cast<float>(builder.choice(t)[i]);
       action = choice_as_float.data();
     } else {
-      SampleGaussian(seed_, *env_, head.data(), log_std.data_ptr<float>(), builder.action(t), builder.log_prob(t));
+      SampleGaussian(seed_, *env_, head.data(), (*policy)->log_std().data(), builder.action(t), builder.log_prob(t));
       action = builder.action(t);
     }
     watch.Lap(&inference);
     const VectorEnv::StepResult result = env_->Step(action);
     watch.Lap(&env_step);
     builder.Add(t, result);
+    ForgetEndedEpisodes(result, A * S);
     Observe(builder.obs(t + 1));
     if (spec.global_state_size > 0) env_->GlobalState(builder.state(t + 1));
     if (!env_->failure().ok()) return false;
@@ -191,6 +206,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   shared.reset();
   env_step += env_->TakeHelped();
   env_->SaveState(builder.env_state());
+  std::copy(policy_state_.begin(), policy_state_.end(), builder.policy_state());
   if (!env_->failure().ok()) return false;
 
   v1::StageSeconds seconds;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "actor/env_rebuilds.h"
@@ -31,7 +32,7 @@ class Runner {
                                                       Outbox* outbox, PolicyStore* policies, StepSharing* sharing,
                                                       ActorMetrics* metrics, const std::atomic<bool>* stop);
 
-  // Serves tickets until the outbox is stopped. Internal: Torch failed, or environments too often; InvalidArgument: a
+  // Serves tickets until the outbox is stopped. Internal: environments failed too often; InvalidArgument: a
   // ticket was malformed.
   absl::Status Run();
 
@@ -50,6 +51,11 @@ class Runner {
   // False: an environment failed, and nothing has come of it.
   absl::StatusOr<bool> Serve(const HeldTicket& held);
 
+  // What the policy remembers, from the ticket: `size` floats, zeros if it has none. InvalidArgument: of another size.
+  absl::Status LoadPolicyState(const v1::Ticket& ticket, int64_t size);
+  // Zeros for all agents of each environment whose episode has ended; `width` floats each.
+  void ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t width);
+
   // The environments' observations [E, A, O] as they travel: the policy is to see what the learner trains on.
   void Observe(float* obs) const;
 
@@ -58,7 +64,8 @@ class Runner {
   EnvRebuilds* const rebuilds_;
   EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;
-  absl::Duration idle_;  // What it waited for tickets since its last fragment.
+  std::vector<float> policy_state_;  // [E, A, S]; empty if the policy has no memory.
+  absl::Duration idle_;              // What it waited for tickets since its last fragment.
   Outbox* const outbox_;
   PolicyStore* const policies_;
   StepSharing* const sharing_;

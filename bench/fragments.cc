@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/fragments.h"
 
-#include <torch/types.h>
-
 #include <atomic>
 #include <string>
 #include <thread>
@@ -18,7 +16,7 @@
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "learner/collect/wire_batch.h"
-#include "policy/policy.h"
+#include "policy/snapshot.h"
 #include "prometheus/registry.h"
 #include "trajectory/env_spec_info.h"
 
@@ -33,7 +31,7 @@ absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunC
                                                                   const v1::PolicySnapshot& snapshot, uint32_t blocks) {
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
-  auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), (*env)->spec()));
+  auto policy = ReadSnapshot(snapshot, MakePolicySpec(config.model(), (*env)->spec()));
   if (!policy.ok()) return policy.status();
 
   prometheus::Registry registry;

@@ -16,7 +16,7 @@
 namespace skein {
 
 // One fragment of each of the first `blocks` blocks of environments, collected by a real runner with the policy of
-// `snapshot`. Internal: Torch failed.
+// `snapshot`.
 absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
                                                                   const v1::PolicySnapshot& snapshot, uint32_t blocks);
 

@@ -2,7 +2,6 @@
 #include "actor/runner.h"
 
 #include <sys/resource.h>
-#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +11,14 @@
 #include "absl/time/clock.h"
 #include "actor/runner_env.h"
 #include "base/config/config.h"
+#include "base/number/bfloat16.h"
 #include "base/process/fault_hook.h"
 #include "env/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/collect/admission.h"
-#include "learner/network/distribution.h"
-#include "policy/policy.h"
 #include "tests/learner/sample_batch.h"
+#include "tests/policy/make_policy.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
@@ -43,9 +42,41 @@ std::string AllTensors(const v1::TrajectoryBatch& batch) {
   return bytes;
 }
 
-torch::Tensor AsTensor(const v1::Tensor& tensor, torch::Dtype dtype) {
-  const std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
-  return torch::from_blob(const_cast<char*>(tensor.data().data()), shape, dtype).clone();
+template <typename Value>
+std::vector<Value> Values(const v1::Tensor& tensor) {
+  std::vector<Value> values(tensor.data().size() / sizeof(Value));
+  std::copy_n(tensor.data().data(), tensor.data().size(), reinterpret_cast<char*>(values.data()));
+  return values;
+}
+
+// What a policy without memory makes of these observations.
+std::vector<float> Head(const Policy& policy, const std::vector<float>& obs) {
+  const int64_t rows = static_cast<int64_t>(obs.size()) / policy.spec().obs_size;
+  std::vector<float> head(static_cast<size_t>(rows * policy.spec().head_size()));
+  policy.Act(obs.data(), nullptr, rows, head.data(), nullptr);
+  return head;
+}
+
+// log N(action; mean, exp(log_std)) of each row: sum_d -((a_d - m_d) / s_d)^2 / 2 - log s_d - log(2 pi) / 2.
+std::vector<double> GaussianLogProbs(const Policy& policy, const std::vector<float>& obs,
+                                     const std::vector<float>& action) {
+  const std::vector<float> mean = Head(policy, obs);
+  const size_t D = policy.log_std().size();
+  std::vector<double> log_prob(action.size() / D);
+  for (size_t i = 0; i < action.size(); ++i) {
+    const double log_std = policy.log_std()[i % D], z = (action[i] - mean[i]) / std::exp(log_std);
+    log_prob[i / D] -= z * z / 2 + log_std + std::log(2 * M_PI) / 2;
+  }
+  return log_prob;
+}
+
+// The largest difference.
+template <typename A, typename B>
+double Distance(const std::vector<A>& a, const std::vector<B>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double distance = 0;
+  for (size_t i = 0; i < a.size(); ++i) distance = std::max(distance, std::abs(double{a[i]} - double{b[i]}));
+  return distance;
 }
 
 // Runners of one actor at work on threads of their own, with policy 4 at hand.
@@ -63,8 +94,7 @@ class WorkingRunner {
     config_.mutable_rollout()->set_envs_per_runner(kE);
     config_.mutable_rollout()->set_num_envs(4 * kE);
     spec_ = MakeEnv(env_id).value()->spec();
-    options_ = MakeActorCriticOptions(config_.model(), spec_);
-    options_.policy_head_scale = 1;
+    policy_spec_ = MakePolicySpec(config_.model(), spec_);
     outbox_.BeginLife("ada", 1);
     outbox_.BeginEpoch(1, 0);
     policies_.BeginEpoch(1);
@@ -80,8 +110,7 @@ class WorkingRunner {
 
   void PutPolicy(uint64_t version = 4) { policies_.Put(1, Snapshot(version)); }
   std::shared_ptr<const Policy> Snapshot(uint64_t version) const {
-    return std::make_shared<const Policy>(version, std::make_shared<ActorCritic>(options_, 17),
-                                          ObsScale::Identity(spec_.obs_size));
+    return RandomPolicy(version, policy_spec_, 17, /*bound=*/0.3);
   }
   v1::Ticket MakeTicket(uint32_t first_env, uint32_t steps) {
     v1::Ticket ticket;
@@ -134,7 +163,7 @@ class WorkingRunner {
  private:
   v1::RunConfig config_;
   EnvSpec spec_;
-  ActorCriticOptions options_;
+  PolicySpec policy_spec_;
   prometheus::Registry registry_;
   ActorMetrics metrics_;
   EnvRebuilds rebuilds_;
@@ -205,18 +234,20 @@ TEST(Runner, LogProbsAreThoseOfThePolicyAtWhatItSaw) {
     runner->PutPolicy();
     const v1::TrajectoryBatch batch = runner->Serve(runner->MakeTicket(0, 10));
     const auto policy = runner->Snapshot(4);
-    const torch::Tensor obs = AsTensor(Find(batch, "obs"), torch::kFloat32);
-    const torch::Tensor head = policy->Head(obs.slice(0, 0, 10).reshape({10 * kE, -1})).clone();
-    const torch::Tensor log_prob = AsTensor(Find(batch, "log_prob"), torch::kFloat32).flatten();
-    torch::Tensor want;
+    std::vector<float> obs = Values<float>(Find(batch, "obs"));
+    obs.resize(obs.size() / 11 * 10);  // Without the row after the last step.
+    std::vector<double> want;
     if (runner == &discrete) {
-      const torch::Tensor action = AsTensor(Find(batch, "action"), torch::kInt64).flatten();
-      want = torch::log_softmax(head, 1).gather(1, action.unsqueeze(1)).squeeze(1);
+      const std::vector<float> logits = Head(*policy, obs);
+      const std::vector<int64_t> choice = Values<int64_t>(Find(batch, "action"));
+      for (size_t i = 0; i < choice.size(); ++i) {
+        const float* const row = logits.data() + 2 * i;
+        want.push_back(row[choice[i]] - std::log(std::exp(double{row[0]}) + std::exp(double{row[1]})));
+      }
     } else {
-      const torch::Tensor action = AsTensor(Find(batch, "action"), torch::kFloat32).reshape({10 * kE, -1});
-      want = GaussianLogProb(head, policy->log_std(), action);
+      want = GaussianLogProbs(*policy, obs, Values<float>(Find(batch, "action")));
     }
-    EXPECT_TRUE(torch::allclose(log_prob, want, 1e-4, 1e-5)) << log_prob << want;
+    EXPECT_LT(Distance(Values<float>(Find(batch, "log_prob")), want), 1e-4);
   }
 }
 
@@ -228,28 +259,31 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
   transport.set_trajectory_compression(v1::COMPRESSION_ZSTD);
   constexpr int64_t T = 200;
   WorkingRunner runner("Pendulum-v1", 0, transport), exact("Pendulum-v1");
-  const auto ratio = [](WorkingRunner* made_by, const torch::Tensor& obs, const BatchValues& values) {
-    const auto policy = made_by->Snapshot(4);
-    const torch::Tensor head = policy->Head(obs.reshape({T * kE, -1})).clone();
-    const torch::Tensor action = torch::tensor(values.action).view({T * kE, -1});
-    return (GaussianLogProb(head, policy->log_std(), action) - torch::tensor(values.log_prob)).exp();
+  // How far the logarithm of the ratio is from 0 at most.
+  const auto distance = [](WorkingRunner* made_by, const std::vector<float>& obs, const BatchValues& values) {
+    return Distance(GaussianLogProbs(*made_by->Snapshot(4), obs, values.action), values.log_prob);
+  };
+  const auto of_steps = [](std::vector<float> obs) {
+    obs.resize(obs.size() / (T + 1) * T);  // Without the row after the last step.
+    return obs;
   };
   runner.PutPolicy();
   BatchShape shape = runner.Shape(T);
   shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   const BatchValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
   EXPECT_GT(values.saved_bytes, 0u);
-  const torch::Tensor obs = torch::tensor(values.obs).view({T + 1, kE, -1}).slice(0, 0, T);
-  EXPECT_TRUE(torch::allclose(ratio(&runner, obs, values), torch::ones({T * kE}), 1e-4, 1e-4));
+  const std::vector<float> obs = of_steps(values.obs);
+  EXPECT_LT(distance(&runner, obs, values), 1e-4);
 
   exact.PutPolicy();
   const BatchValues plain(exact.Serve(exact.MakeTicket(0, T)), exact.Shape(T));
-  const torch::Tensor raw = torch::tensor(plain.obs).view({T + 1, kE, -1}).slice(0, 0, T);
-  const torch::Tensor rounded = raw.to(torch::kBFloat16).to(torch::kFloat32);
-  EXPECT_TRUE(torch::allclose(ratio(&exact, raw, plain), torch::ones({T * kE}), 1e-4, 1e-4));
-  EXPECT_FALSE(torch::allclose(ratio(&exact, rounded, plain), torch::ones({T * kE}), 1e-4, 1e-4));
+  const std::vector<float> raw = of_steps(plain.obs);
+  std::vector<float> rounded = raw;
+  RoundToBfloat16(rounded.data(), rounded.size());
+  EXPECT_LT(distance(&exact, raw, plain), 1e-4);
+  EXPECT_GT(distance(&exact, rounded, plain), 1e-3);
   // The episodes begin alike, and are others for the first rounded action.
-  EXPECT_TRUE(obs[0].equal(rounded[0]));
+  EXPECT_TRUE(std::equal(obs.begin(), obs.begin() + 3 * kE, rounded.begin()));
 }
 
 TEST(Runner, APackedFragmentIsTheSameEachTimeAndInPieces) {

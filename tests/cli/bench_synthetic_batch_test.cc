@@ -11,7 +11,7 @@
 #include "bench/synthetic_batch.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/distribution.h"
-#include "policy/policy.h"
+#include "learner/network/policy_snapshot.h"
 
 namespace skein {
 namespace {

@@ -19,7 +19,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/run/trainer.h"
-#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tests/model/finite_difference.h"
+#include "tests/learner/finite_difference.h"
 
 namespace skein {
 namespace {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "policy/normalization.h"
+
 namespace skein {
 namespace {
 
@@ -178,6 +180,22 @@ TEST(ObsScale, TakesNoRowsAndRefusesAnotherSizeOrType) {
   EXPECT_EQ(scale.Apply(torch::zeros({0, 3})).sizes(), at::IntArrayRef({0, 3}));
   EXPECT_THROW(scale.Apply(torch::zeros({2, 4})), c10::Error);
   EXPECT_THROW(scale.Apply(torch::zeros({2, 3}, torch::kFloat64)), c10::Error);
+}
+
+// A policy read from a checkpoint makes its scale without Torch.
+TEST(Normalization, IsTheObsScaleToTheBit) {
+  const torch::Tensor mean = torch::randn({300}, torch::kFloat64) * 3;
+  const torch::Tensor variance = torch::rand({300}, torch::kFloat64) * torch::logspace(-9, 9, 300, 10, torch::kFloat64);
+  RunningMoments moments(300);
+  moments.Restore(7, mean, variance);
+  const ObsScale want = ObsScale::From(moments);
+  const Normalization got = Normalization::From({mean.data_ptr<double>(), 300}, {variance.data_ptr<double>(), 300});
+  EXPECT_TRUE(torch::tensor(got.mean).equal(want.mean));
+  EXPECT_TRUE(torch::tensor(got.inv_std).equal(want.inv_std));
+  const torch::Tensor obs = torch::randn({5, 300}) * 10;
+  torch::Tensor out = torch::empty_like(obs);
+  got.Apply(obs.data_ptr<float>(), 5, out.data_ptr<float>());
+  EXPECT_TRUE(out.equal(want.Apply(obs)));
 }
 
 }  // namespace

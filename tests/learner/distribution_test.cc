@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tests/model/finite_difference.h"
+#include "tests/learner/finite_difference.h"
 
 namespace skein {
 namespace {
