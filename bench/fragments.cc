@@ -29,7 +29,7 @@ constexpr uint64_t kEpoch = 1;
 
 }  // namespace
 
-absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
+absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
                                                                   const v1::PolicySnapshot& snapshot, uint32_t blocks) {
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunC
 }
 
 absl::StatusOr<std::unique_ptr<StagedBatch>> StageFragments(const std::vector<v1::TrajectoryBatch>& fragments,
-                                                            const BatchShape& shape) {
+                                                            const FragmentShape& shape) {
   auto staged = std::make_unique<StagedBatch>(shape, static_cast<int64_t>(fragments.size()));
   for (size_t i = 0; i < fragments.size(); ++i) {
     v1::CollectRequest request;

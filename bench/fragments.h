@@ -17,11 +17,11 @@ namespace skein {
 
 // One fragment of each of the first `blocks` blocks of environments, collected by a real runner with the policy of
 // `snapshot`. Internal: Torch failed.
-absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
+absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
                                                                   const v1::PolicySnapshot& snapshot, uint32_t blocks);
 
 // Fragments, each in place of its block, as the trainer gets them. Internal: one is not of that shape.
 absl::StatusOr<std::unique_ptr<StagedBatch>> StageFragments(const std::vector<v1::TrajectoryBatch>& fragments,
-                                                            const BatchShape& shape);
+                                                            const FragmentShape& shape);
 
 }  // namespace skein

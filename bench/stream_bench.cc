@@ -42,7 +42,7 @@ struct StreamBenchOptions : BenchOptions {
 class StreamUnderTest {
  public:
   // `batch` is what every message is a copy of; `in_flight` >= 1.
-  static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const BatchShape& shape, v1::TrajectoryBatch batch,
+  static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const FragmentShape& shape, v1::TrajectoryBatch batch,
                                                                 uint32_t in_flight, int burst);
   ~StreamUnderTest();
 
@@ -69,7 +69,7 @@ class StreamUnderTest {
   std::thread link_thread_, runner_thread_;
 };
 
-absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const BatchShape& shape,
+absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const FragmentShape& shape,
                                                                         v1::TrajectoryBatch batch, uint32_t in_flight,
                                                                         int burst) {
   std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), burst));

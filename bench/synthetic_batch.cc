@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<StagedBatch>> MakeSyntheticBatch(const v1::RunCon
                                                                 const v1::PolicySnapshot& snapshot) {
   const auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), spec));
   if (!policy.ok()) return policy.status();
-  BatchShape shape;
+  FragmentShape shape;
   shape.num_envs = config.rollout().num_envs();
   shape.steps = config.rollout().steps_per_iteration() / shape.num_envs;
   shape.spec = MakeEnvSpecInfo(spec);

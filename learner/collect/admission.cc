@@ -214,7 +214,7 @@ absl::Status CheckLengths(const CheckedBatch& batch, int64_t most) {
 
 }  // namespace
 
-absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked) {
+absl::Status CheckBatch(const WireBatch& batch, const FragmentShape& shape, CheckedBatch* checked) {
   const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents(), O = shape.spec.obs_size();
   const int64_t G = shape.spec.global_state_size(), P = shape.spec.episode_metrics_size();
   if (batch.header.steps() != T || batch.header.num_envs() != E) {

@@ -11,18 +11,9 @@
 #include "learner/collect/wire_batch.h"
 #include "skein/v1/learner_service.pb.h"
 #include "skein/v1/trajectory.pb.h"
+#include "trajectory/schema.h"
 
 namespace skein {
-
-// What every trajectory batch of this run must look like.
-struct BatchShape {
-  int64_t steps = 0;              // T
-  int64_t num_envs = 0;           // E, environments in one block
-  int64_t env_state_size = 0;     // S
-  int64_t max_episode_steps = 0;  // 0 = no limit.
-  v1::EnvSpecInfo spec;
-  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Of obs, final_obs, state and final_state; or bfloat16.
-};
 
 // The bytes of a tensor that came compressed.
 struct Decompressed {
@@ -56,7 +47,7 @@ struct CheckedBatch {
 // bound (base/number/number_bounds.h); decompresses what is compressed. Allocates nothing from a declared size that
 // `shape` does not ask for. Pure, thread-safe; `checked` reads from what `batch` was parsed from. InvalidArgument:
 // "tensors.<name>: ..." with what it got and what it wants.
-absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked);
+absl::Status CheckBatch(const WireBatch& batch, const FragmentShape& shape, CheckedBatch* checked);
 
 // InvalidArgument "tensors.<name>: <what>".
 absl::Status TensorError(const std::string& name, const std::string& what);

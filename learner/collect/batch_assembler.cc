@@ -49,7 +49,7 @@ void KeepColumns(const std::vector<int64_t>& kept, int64_t rows, int64_t slots, 
 
 }  // namespace
 
-StagedBatch::StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_t segments)
+StagedBatch::StagedBatch(const FragmentShape& fragment_shape, int64_t slots, int64_t segments)
     : slots_(slots),
       segments_(segments),
       F_(fragment_shape.steps),

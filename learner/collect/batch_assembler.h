@@ -16,7 +16,7 @@ namespace skein {
 class StagedBatch {
  public:
   // `fragment_shape` is that of one trajectory batch.
-  StagedBatch(const BatchShape& fragment_shape, int64_t slots, int64_t segments = 1);
+  StagedBatch(const FragmentShape& fragment_shape, int64_t slots, int64_t segments = 1);
 
   // Copies a checked batch to its place (no lock needed against other slots). What a slot's segments say about the
   // observation where they meet is the same. InvalidArgument: a real number is beyond kNumberBound, or a choice out of

@@ -40,7 +40,7 @@ class Collector {
   };
   struct Options {
     std::string run_id;
-    BatchShape shape;                  // Of one fragment.
+    FragmentShape shape;                  // Of one fragment.
     uint32_t first_env = 0;            // Run-wide index of the first environment of this learner's share.
     uint32_t num_envs = 1;             // N, of this learner's share.
     uint32_t fragments_per_block = 1;  // Of one iteration, if synchronous.
@@ -128,7 +128,7 @@ class Collector {
 
  private:
   struct Staging {
-    explicit Staging(const BatchShape& shape, int64_t slots, int64_t segments) : batch(shape, slots, segments) {}
+    explicit Staging(const FragmentShape& shape, int64_t slots, int64_t segments) : batch(shape, slots, segments) {}
     StagedBatch batch;
     uint32_t assigned = 0;          // Fragments that have a place.
     std::vector<uint32_t> vacated;  // Asynchronous places whose fragments turned out to be unusable.
@@ -187,7 +187,7 @@ class Collector {
   void ExportAccount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string run_id_;
-  const BatchShape shape_;
+  const FragmentShape shape_;
   const uint64_t fragment_steps_;  // Of all its environments.
   const uint32_t fragments_per_block_;
   LearnerMetrics* const metrics_;
