@@ -10,11 +10,10 @@ namespace skein {
 grpc::ByteBuffer FrameBytes(const Fragment& fragment) {
   using Owner = std::shared_ptr<const std::string>;
   const std::string& block = *fragment.block;
-  const grpc::Slice slices[] = {
-      grpc::Slice(FrameHead(fragment.header)),
-      grpc::Slice(
-          const_cast<char*>(block.data()), block.size(), [](void* owner) { delete static_cast<Owner*>(owner); },
-          new Owner(fragment.block))};
+  const grpc::Slice slices[] = {grpc::Slice(FrameHead(fragment.header)),
+                                grpc::Slice(
+                                    const_cast<char*>(block.data()), block.size(),
+                                    [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(fragment.block))};
   return {slices, block.empty() ? size_t{1} : size_t{2}};
 }
 

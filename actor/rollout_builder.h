@@ -32,12 +32,12 @@ class RolloutBuilder {
     return i < 0 ? nullptr : reinterpret_cast<Value*>(block_.data() + offsets_[static_cast<size_t>(i)]);
   }
   // Rows of such fields, all written by the caller.
-  float* obs(int64_t t) { return Row(obs_, t); }            // [E, A, O] of row t, 0 <= t <= T.
-  float* log_prob(int64_t t) { return Row(log_prob_, t); }  // [E, A]
-  float* action(int64_t t) { return Row(action_, t); }      // [E, A, D]; continuous only.
-  int64_t* choice(int64_t t) { return Row(choice_, t); }    // [E, A]; discrete only.
-  float* state(int64_t t) { return Row(state_, t); }        // [E, G] of row t, 0 <= t <= T; only if G > 0.
-  double* env_state() { return values<double>("env_state"); }  // [E, S], after the last step.
+  float* obs(int64_t t) { return Row(obs_, t); }                   // [E, A, O] of row t, 0 <= t <= T.
+  float* log_prob(int64_t t) { return Row(log_prob_, t); }         // [E, A]
+  float* action(int64_t t) { return Row(action_, t); }             // [E, A, D]; continuous only.
+  int64_t* choice(int64_t t) { return Row(choice_, t); }           // [E, A]; discrete only.
+  float* state(int64_t t) { return Row(state_, t); }               // [E, G] of row t, 0 <= t <= T; only if G > 0.
+  double* env_state() { return values<double>("env_state"); }      // [E, S], after the last step.
   float* policy_state() { return values<float>("policy_state"); }  // [E, A, S] after the last step; null: no memory.
   // What the environments did in step t.
   void Add(int64_t t, const VectorEnv::StepResult& result);
@@ -68,8 +68,8 @@ class RolloutBuilder {
   FragmentShape shape_;
   Schema schema_;
   v1::TrajectoryBatch header_;
-  std::string block_;             // Fields of fixed extent.
-  std::vector<size_t> offsets_;   // Of those fields in the block.
+  std::string block_;                 // Fields of fixed extent.
+  std::vector<size_t> offsets_;       // Of those fields in the block.
   std::vector<std::string> varying_;  // Of each field, its rows; empty for those of fixed extent.
   Rows<float> obs_, action_, log_prob_, reward_, state_;
   Rows<int64_t> choice_;

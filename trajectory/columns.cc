@@ -18,8 +18,7 @@ std::vector<Columns::Column> MakeColumns(const Schema& fragment) {
     if (field.name == "terminated" || field.name == "truncated") field.per_agent = true;
     columns.push_back({std::move(field), {}});
   }
-  columns.push_back(
-      {{"final_index", v1::DATA_TYPE_INT64, Extent::kTruncation, true, 0, Bound::kLength, false}, {}});
+  columns.push_back({{"final_index", v1::DATA_TYPE_INT64, Extent::kTruncation, true, 0, Bound::kLength, false}, {}});
   return columns;
 }
 

@@ -57,8 +57,7 @@ class Locator {
       offset += AlignField(static_cast<int64_t>(heads[static_cast<int>(i)].bytes()));
     }
     if (heads.size() != static_cast<int>(schema_.fields.size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("fields: got ", heads.size(), ", want ", schema_.fields.size()));
+      return absl::InvalidArgumentError(absl::StrCat("fields: got ", heads.size(), ", want ", schema_.fields.size()));
     }
     if (static_cast<int64_t>(frame_.block_bytes) == offset) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -99,8 +98,8 @@ class Locator {
         }
         break;
       default:
-        return FieldError(
-            field, absl::StrCat("compression is ", static_cast<int>(head.compression()), ", want none or zstd"));
+        return FieldError(field,
+                          absl::StrCat("compression is ", static_cast<int>(head.compression()), ", want none or zstd"));
     }
     const uint64_t plain = dtype == v1::DATA_TYPE_BFLOAT16 ? 2 * want : want;
     checked_->saved_bytes += plain - head.bytes();
@@ -188,13 +187,12 @@ absl::Status CheckAgentFlags(const CheckedFragment& checked) {
   const auto agents = static_cast<size_t>(checked.schema->num_agents());
   for (size_t i = 0; i < active.size(); ++i) {
     if (ended[i] > active[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("fields.agent_terminated: element ", i,
-                                                     " is 1 and active is 0, want 1 only of active ones"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("fields.agent_terminated: element ", i, " is 1 and active is 0, want 1 only of active ones"));
     }
     if (terminated[i / agents] && ended[i] != active[i]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("fields.agent_terminated: element ", i,
-                       " is 0 of an active agent whose episode terminated, want 1"));
+      return absl::InvalidArgumentError(absl::StrCat("fields.agent_terminated: element ", i,
+                                                     " is 0 of an active agent whose episode terminated, want 1"));
     }
   }
   return absl::OkStatus();
@@ -208,9 +206,9 @@ absl::Status CheckEnvState(const CheckedFragment& checked) {
     const double* row = state.data() + e * shape.env_state_size;
     if (!IsCount(row[0], kCountLimit) ||
         !IsCount(row[1], shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "fields.env_state: environment ", e, " is at episode ", row[0], ", step ", row[1],
-          ", want whole numbers >= 0 and a step below ", shape.max_episode_steps, " (0 = no limit)"));
+      return absl::InvalidArgumentError(absl::StrCat("fields.env_state: environment ", e, " is at episode ", row[0],
+                                                     ", step ", row[1], ", want whole numbers >= 0 and a step below ",
+                                                     shape.max_episode_steps, " (0 = no limit)"));
     }
   }
   return absl::OkStatus();
@@ -259,9 +257,8 @@ absl::Status CheckValues(const Field& field, const FragmentShape& shape, const c
       return FieldError(field, absl::StrCat("element ", first + bad, " is ",
                                             int{static_cast<unsigned char>(values[bad])}, ", want 0 or 1"));
     case Bound::kChoice:
-      bad = FindBad<int64_t>(values, count, [most = shape.spec.action_size()](int64_t choice) {
-        return choice >= 0 && choice < most;
-      });
+      bad = FindBad<int64_t>(
+          values, count, [most = shape.spec.action_size()](int64_t choice) { return choice >= 0 && choice < most; });
       if (bad == count) break;
       return FieldError(field, absl::StrCat("element ", first + bad, " is no choice of this environment"));
     case Bound::kLength: {
@@ -291,8 +288,8 @@ absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFrag
   const v1::TrajectoryBatch& batch = frame.header.batch();
   const int64_t T = schema.shape.steps, E = schema.shape.num_envs;
   if (batch.steps() != T || batch.num_envs() != E) {
-    return absl::InvalidArgumentError(absl::StrCat("steps x num_envs is ", batch.steps(), " x ", batch.num_envs(),
-                                                   ", want ", T, " x ", E));
+    return absl::InvalidArgumentError(
+        absl::StrCat("steps x num_envs is ", batch.steps(), " x ", batch.num_envs(), ", want ", T, " x ", E));
   }
   if (batch.episodes() > T * E || batch.truncations() > batch.episodes()) {
     return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", batch.truncations(), ", ",

@@ -40,7 +40,7 @@ class Collector {
   };
   struct Options {
     std::string run_id;
-    FragmentShape shape;                  // Of one fragment.
+    FragmentShape shape;               // Of one fragment.
     uint32_t first_env = 0;            // Run-wide index of the first environment of this learner's share.
     uint32_t num_envs = 1;             // N, of this learner's share.
     uint32_t fragments_per_block = 1;  // Of one iteration, if synchronous.
@@ -83,7 +83,7 @@ class Collector {
   void Published(uint64_t policy_version);
 
   struct Iteration {
-    StagedColumns* batch = nullptr;         // Sealed; the trainer's until it asks for the next one or opens one behind
+    StagedColumns* batch = nullptr;       // Sealed; the trainer's until it asks for the next one or opens one behind
                                           // the open one. Synchronous: its slots are the blocks of the share.
     uint64_t policy_version = 0;          // The oldest that its fragments were made with.
     std::optional<v1::Tensor> env_state;  // [N, S], where the next one begins; asynchronous: where tickets continue.
@@ -128,7 +128,7 @@ class Collector {
 
  private:
   struct Staging {
-    explicit Staging(const FragmentShape& shape, int64_t slots, int64_t segments) : batch(shape, slots, segments) {}
+    Staging(const Schema& schema, int64_t slots, int64_t segments) : batch(schema, slots, segments) {}
     StagedColumns batch;
     uint32_t assigned = 0;          // Fragments that have a place.
     std::vector<uint32_t> vacated;  // Asynchronous places whose fragments turned out to be unusable.

@@ -38,7 +38,8 @@ absl::Status StagedColumns::PlaceRows(int64_t slot, int64_t segment, const Field
   const int64_t row_bytes = SlotBytes(field), stride = slots_ * row_bytes;
   char* to = column->bytes.data() + segment * fragment_steps_ * stride + slot * row_bytes;
   if (field.dtype == v1::DATA_TYPE_FLOAT32) {
-    const auto width = static_cast<int64_t>(row_bytes / sizeof(float)), step = static_cast<int64_t>(stride / sizeof(float));
+    const auto width = static_cast<int64_t>(row_bytes / sizeof(float)),
+               step = static_cast<int64_t>(stride / sizeof(float));
     float* const floats = reinterpret_cast<float*>(to);
     FloatReader reader(from.data, schema_.WireType(field) == v1::DATA_TYPE_BFLOAT16);
     const auto bad = static_cast<int64_t>(reader.ReadRows(rows, width, step, BoundOf(field), floats));
