@@ -7,10 +7,12 @@ namespace skein {
 
 // One line for each file of env/mujoco/tasks.
 const MujocoTask& HalfCheetahTask();
+const MujocoTask& Walker2dTask();
 
 std::vector<const MujocoTask*> MujocoTasks() {
   return {
       &HalfCheetahTask(),
+      &Walker2dTask(),
   };
 }
 

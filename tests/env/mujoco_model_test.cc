@@ -87,6 +87,10 @@ TEST(PublishedHalfCheetahModel, HasTheNumbersOfGymnasiumsModel) {
   ExpectNumbersOf("half_cheetah_model.json", PublishedHalfCheetahModel());
 }
 
+TEST(PublishedWalker2dModel, HasTheNumbersOfGymnasiumsModel) {
+  ExpectNumbersOf("walker2d_model.json", ModelOf(*FindMujocoTask("Walker2d-v5"), ModelForm::kPublished));
+}
+
 TEST(HalfCheetahModel, DiffersFromThePublishedOneInHowContactsAreFoundOnly) {
   ASSERT_TRUE(HalfCheetahModel().ok()) << HalfCheetahModel().status();
   auto got = Describe(**HalfCheetahModel());
@@ -152,6 +156,13 @@ TEST(HalfCheetahModel, MovesAsThePublishedOneToTheBit) {
   const auto [contacts, most] = ContactsOfTheSameMoves(*FindMujocoTask("HalfCheetah-v5"));
   EXPECT_GT(contacts, 20000);
   EXPECT_GT(most, 5);
+}
+
+TEST(Walker2dModel, MovesAsThePublishedOneToTheBit) {
+  EXPECT_EQ((*ModelOf(*FindMujocoTask("Walker2d-v5"), ModelForm::kStepped))->npair, 7);
+  const auto [contacts, most] = ContactsOfTheSameMoves(*FindMujocoTask("Walker2d-v5"));
+  EXPECT_GT(contacts, 20000);
+  EXPECT_GT(most, 3);
 }
 
 TEST(HalfCheetahModel, IsCompiledOnceForAllThreads) {

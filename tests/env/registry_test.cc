@@ -11,7 +11,7 @@ TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
   std::vector<std::string> ids;
   for (const EnvInfo& info : ListEnvs()) ids.push_back(info.id);
   EXPECT_THAT(ids, testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "Latency-v0", "MountainCarContinuous-v0",
-                                        "Pendulum-v1", "UavCover-v0", "UavNavigate-v0"));
+                                        "Pendulum-v1", "UavCover-v0", "UavNavigate-v0", "Walker2d-v5"));
 }
 
 TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {
