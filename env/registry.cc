@@ -14,6 +14,7 @@
 #include "env/classic/pendulum.h"
 #include "env/mujoco/library.h"
 #include "env/mujoco/mujoco_env.h"
+#include "env/synthetic/sticky_cartpole.h"
 #include "env/uav/uav_env.h"
 
 namespace skein {
@@ -57,6 +58,8 @@ std::vector<Entry> MakeEntries() {
       {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.",
        Spec<MountainCarContinuousSpec>, Make<MakeMountainCarContinuous>},
       {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
+      {"StickyCartPole-v0", "CartPole-v1 whose state cannot be saved, for studies of environments that cannot move.",
+       Spec<StickyCartPoleSpec>, Make<MakeStickyCartPole>},
       {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
        MakeUav<UavTask::kCover>},
       {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
