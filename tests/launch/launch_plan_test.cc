@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/launch_plan.h"
+#include "launch/launch_plan.h"
 
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/status_client.h"
+#include "launch/status_client.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "tests/cli/status_server.h"
+#include "tests/launch/status_server.h"
 
 namespace skein {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/launch_plan.h"
+#include "launch/launch_plan.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -160,45 +160,30 @@ bool EnvsPerRunnerIsGiven(const LaunchOptions& options) {
   return given.rollout().has_envs_per_runner();
 }
 
-// What of `choice` agrees with the configuration: at most as many runners as it has blocks if its environments are
-// given, otherwise all or nothing.
-std::optional<TuneChoice> Usable(std::optional<TuneChoice> choice, const v1::RunConfig& config,
-                                 const LaunchOptions& options, uint32_t cores) {
+// The sizes of the run before, unless they contradict the configuration.
+std::optional<RunSizes> Usable(std::optional<RunSizes> before, const v1::RunConfig& config,
+                               const LaunchOptions& options, uint32_t cores) {
+  if (!before) return std::nullopt;
   const v1::RolloutConfig& rollout = config.rollout();
-  const bool envs_given = EnvsPerRunnerIsGiven(options);
-  const uint32_t learners = options.learners;
-  if (choice && choice->num_envs > 0) {  // The run goes on.
-    const uint32_t blocks = choice->num_envs / choice->envs_per_runner;
-    const bool same = !envs_given || choice->envs_per_runner == rollout.envs_per_runner();
-    if (!same || blocks < learners || rollout.steps_per_iteration() % choice->num_envs != 0) return std::nullopt;
-    // How many runners makes no difference to what it computes: as many as it may have begun with, or more for more
-    // cores.
-    const uint32_t least = std::max({choice->runners, learners, options.actors});
-    const uint32_t most = std::min(blocks, kMaxRunners);
-    choice->runners = std::clamp(cores, std::min(least, most), most);
-    return choice;
-  }
-  if (choice && choice->runners < learners) return std::nullopt;
-  if (choice && rollout.num_envs() > 0) {
-    choice->runners = std::min(choice->runners, std::max(1u, rollout.num_envs() / rollout.envs_per_runner()));
-    choice->envs_per_runner = rollout.envs_per_runner();
-    return choice;
-  }
-  if (!choice || (envs_given && choice->envs_per_runner != rollout.envs_per_runner())) return std::nullopt;
-  const uint64_t envs = uint64_t{choice->runners} * choice->envs_per_runner;
-  if (choice->runners > kMaxRunners || rollout.steps_per_iteration() % envs != 0) return std::nullopt;
-  return choice;
+  const uint32_t blocks = before->num_envs / before->envs_per_runner;
+  const bool same = !EnvsPerRunnerIsGiven(options) || before->envs_per_runner == rollout.envs_per_runner();
+  if (!same || blocks < options.learners || rollout.steps_per_iteration() % before->num_envs != 0) return std::nullopt;
+  // How many runners makes no difference to what it computes: as many as it may have begun with, or more for more
+  // cores.
+  const uint32_t least = std::max({before->runners, options.learners, options.actors});
+  const uint32_t most = std::min(blocks, kMaxRunners);
+  before->runners = std::clamp(cores, std::min(least, most), most);
+  return before;
 }
 
-std::string AutomaticNote(bool found, const std::optional<TuneChoice>& used, uint32_t cores, uint32_t learners) {
-  if (used) {
-    return absl::StrCat("runners: ", used->runners, " with ", used->envs_per_runner, " environments each, ",
-                        used->source);
+std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners) {
+  if (before) {
+    return absl::StrCat("runners: ", before->runners, " with ", before->envs_per_runner,
+                        " environments each, as in the run that this continues");
   }
   if (learners > cores) return absl::StrCat("runners: one for each of ", learners, " learners");
   return absl::StrCat("runners: one for each of ", cores, cores == 1 ? " core" : " cores",
-                      found ? "; what `skein tune` has found does not fit this configuration"
-                            : "; `skein tune` would measure what suits this node");
+                      "; `skein tune` would measure what suits this node");
 }
 
 // What every plan needs of a resolved configuration.
@@ -211,7 +196,7 @@ absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
   return absl::OkStatus();
 }
 
-// Environments are tensors on the learner's device: nobody runs them. `open` is the configuration before it is
+// Environments are tensors on the learner's device: there are no runners. `open` is the configuration before it is
 // resolved.
 absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& open, LaunchPlan plan) {
   if (absl::Status status = FindTensorForm(open.env().id()).status(); !status.ok()) return status;
@@ -264,7 +249,7 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts) {
   return split;
 }
 
-absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t cores, const TuneLookup& tuned) {
+absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t cores, const SizesBefore& before) {
   LaunchOptions options = original;
   LaunchPlan plan;
   const auto resume = ParseResumeMode(options.resume);
@@ -285,16 +270,15 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) return PlanOnDevice(options, *open, std::move(plan));
   uint32_t sized_for = *wanted;  // Blocks that the number of environments follows from, if it is open.
   bool goes_on = false;          // With the environments it began with.
-  if (tuned) {
-    const std::optional<TuneChoice> found = tuned(*open);
-    const std::optional<TuneChoice> choice = Usable(found, *open, options, cores);
-    goes_on = choice && choice->num_envs > 0;
-    if (automatic && !head) plan.notes.push_back(AutomaticNote(found.has_value(), choice, cores, options.learners));
-    if (goes_on || (choice && automatic && !head)) {
-      if (automatic) wanted = choice->runners;
-      sized_for = goes_on ? choice->num_envs / choice->envs_per_runner : *wanted;
-      open->mutable_rollout()->set_envs_per_runner(choice->envs_per_runner);
-      options.envs_per_runner = choice->envs_per_runner;
+  if (before) {
+    const std::optional<RunSizes> sizes = Usable(before(*open), *open, options, cores);
+    goes_on = sizes.has_value();
+    if (automatic && !head) plan.notes.push_back(AutomaticNote(sizes, cores, options.learners));
+    if (goes_on) {
+      if (automatic) wanted = sizes->runners;
+      sized_for = sizes->num_envs / sizes->envs_per_runner;
+      open->mutable_rollout()->set_envs_per_runner(sizes->envs_per_runner);
+      options.envs_per_runner = sizes->envs_per_runner;
     }
   }
   const std::vector<std::string> overrides = AllOverrides(options);
@@ -340,29 +324,26 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   return plan;
 }
 
-TuneLookup TunedForThisNode(const LaunchOptions& options) {
-  return [options](const v1::RunConfig& config) -> std::optional<TuneChoice> {
+SizesBefore SizesInRunFolder(const LaunchOptions& options) {
+  return [options](const v1::RunConfig& config) -> std::optional<RunSizes> {
+    if (options.resume == "never" || config.rollout().num_envs() > 0) return std::nullopt;
     const std::string name =
         config.name().empty() ? absl::StrCat(config.env().id(), "-s", config.seed()) : config.name();
     const std::string run_path = absl::StrCat(options.runs_dir, "/", name);
-    const std::string before_path = run_path + "/config.yaml", checkpoints = run_path + "/checkpoints";
+    const std::string config_path = run_path + "/config.yaml", checkpoints = run_path + "/checkpoints";
     std::error_code ignored;
     // Without a checkpoint nothing goes on; where learners are elsewhere, so may theirs be.
-    const bool begun = std::filesystem::exists(before_path, ignored) &&
+    const bool begun = std::filesystem::exists(config_path, ignored) &&
                        (options.learners == 0 || std::filesystem::directory_iterator(checkpoints, ignored) !=
                                                      std::filesystem::directory_iterator());
-    if (options.resume != "never" && config.rollout().num_envs() == 0 && begun) {
-      const auto before = ReadRunConfig(before_path, {});
-      const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
-      if (blocks > 0) {
-        const uint32_t half = std::max(1u, blocks / 2);
-        return TuneChoice{.runners = BlocksFor(*before, half) == blocks ? half : blocks,
-                          .envs_per_runner = before->rollout().envs_per_runner(),
-                          .num_envs = before->rollout().num_envs(),
-                          .source = "as in the run that this continues"};
-      }
-    }
-    return FindTuned(TuneCachePath(), MakeTuneKey(config));
+    if (!begun) return std::nullopt;
+    const auto before = ReadRunConfig(config_path, {});
+    const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
+    if (blocks == 0) return std::nullopt;
+    const uint32_t half = std::max(1u, blocks / 2);
+    return RunSizes{.runners = BlocksFor(*before, half) == blocks ? half : blocks,
+                    .envs_per_runner = before->rollout().envs_per_runner(),
+                    .num_envs = before->rollout().num_envs()};
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/visible_gpus.h"
+#include "launch/visible_gpus.h"
 
 #include <cstdlib>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that follow what `skein tune` found, or the run that they go on with.
+// Plans of runs that go on, and how many blocks of environments a run has that begins.
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "cli/launch_plan.h"
 #include "gmock/gmock.h"
+#include "launch/launch_plan.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {
@@ -12,67 +12,59 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
-TuneLookup Tuned(uint32_t runners, uint32_t envs_per_runner) {
+SizesBefore Before(uint32_t runners, uint32_t envs_per_runner) {
   return [=](const v1::RunConfig&) {
-    return TuneChoice{.runners = runners, .envs_per_runner = envs_per_runner, .source = "by somebody"};
+    return RunSizes{.runners = runners, .envs_per_runner = envs_per_runner, .num_envs = runners * envs_per_runner};
   };
 }
 
-TEST(LaunchPlan, WhatWasTunedWithFewerRunnersThanLearnersIsNotUsed) {
+TEST(LaunchPlan, SizesOfFewerBlocksThanLearnersAreNotUsed) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.learners = 2;
-  const auto one = [](const v1::RunConfig&) { return TuneChoice{.runners = 1, .envs_per_runner = 64}; };
-  const auto plan = PlanLaunch(options, 1, one);
+  const auto plan = PlanLaunch(options, 1, Before(1, 64));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1));
   EXPECT_THAT(plan->notes, ElementsAre("runners: one for each of 2 learners"));
 }
 
-TEST(LaunchPlan, AutomaticRunnersAreWhatWasTuned) {
+TEST(LaunchPlan, ARunThatGoesOnKeepsItsSizes) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
-  const auto plan = PlanLaunch(options, 2, Tuned(4, 64));
+  const auto plan = PlanLaunch(options, 2, Before(4, 64));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(4));
   EXPECT_EQ(plan->config.rollout().envs_per_runner(), 64u);
   EXPECT_EQ(plan->config.rollout().num_envs(), 256u);  // 4 x 64.
-  EXPECT_THAT(plan->notes, ElementsAre("runners: 4 with 64 environments each, by somebody"));
+  EXPECT_THAT(plan->notes, ElementsAre("runners: 4 with 64 environments each, as in the run that this continues"));
 }
 
-TEST(LaunchPlan, WhatTheUserSaysWinsOverWhatWasTuned) {
+TEST(LaunchPlan, WhatTheUserSaysWinsOverTheSizesBefore) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.runners = "1";
-  auto plan = PlanLaunch(options, 2, Tuned(4, 64));
+  auto plan = PlanLaunch(options, 2, Before(4, 64));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(1));
-  EXPECT_THAT(plan->notes, IsEmpty());
+  EXPECT_EQ(plan->config.rollout().num_envs(), 256u);  // Which runners do not change.
 
   options.runners = "auto";
   options.overrides = {"rollout.envs_per_runner=8"};
-  plan = PlanLaunch(options, 2, Tuned(4, 64));
+  plan = PlanLaunch(options, 2, Before(4, 64));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(2));
-  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("one for each of 2 cores; what `skein tune` has found does not fit")));
-  plan = PlanLaunch(options, 2, Tuned(4, 8));  // The same environments: the runners count.
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("one for each of 2 cores")));
+  plan = PlanLaunch(options, 2, Before(4, 8));  // The same environments.
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(4));
-
-  options.overrides = {"rollout.num_envs=32"};
-  plan = PlanLaunch(options, 1, Tuned(8, 64));
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_THAT(plan->actor_runners, ElementsAre(2));  // 32 / 16 blocks.
-  EXPECT_EQ(plan->config.rollout().envs_per_runner(), 16u);
 }
 
-TEST(LaunchPlan, WithoutAFittingChoiceTheRuleHolds) {
+TEST(LaunchPlan, WithoutFittingSizesTheRuleHolds) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.overrides = {"rollout.steps_per_iteration=8000"};
-  auto plan = PlanLaunch(options, 2, Tuned(4, 64));  // 8000 / 256 = 31.25.
+  auto plan = PlanLaunch(options, 2, Before(4, 64));  // 8000 / 256 = 31.25.
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(2));
   plan = PlanLaunch(options, 1, [](const v1::RunConfig&) { return std::nullopt; });
@@ -85,18 +77,22 @@ TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.overrides = {"sync.mode=overlapped"};
-  auto plan = PlanLaunch(options, 2, Tuned(4, 32));
+  options.envs_per_runner = 32;
+  options.runners = "4";
+  auto plan = PlanLaunch(options, 2);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(4));
   EXPECT_EQ(plan->config.rollout().num_envs(), 256u);  // 4 x 2 x 32.
 
   options.overrides.push_back("rollout.steps_per_iteration=4000");  // 125 x 32: an odd number of blocks.
   options.overrides.push_back("ppo.minibatch_size=1000");
-  plan = PlanLaunch(options, 2, Tuned(1, 32));
+  options.runners = "1";
+  plan = PlanLaunch(options, 2);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(1));
   EXPECT_EQ(plan->config.rollout().num_envs(), 32u);
 
+  options.envs_per_runner = std::nullopt;
   options.overrides = {"sync.mode=overlapped"};
   const auto envs = [&options](const std::string& runners, const std::string& setting) {
     LaunchOptions with = options;
@@ -115,13 +111,15 @@ TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
   options.actors = 1;
 
   options.num_envs = 160;  // What the user says is so.
+  options.envs_per_runner = 32;
+  options.runners = "1";
   options.overrides = {"sync.mode=overlapped", "rollout.steps_per_iteration=4000", "ppo.minibatch_size=1000"};
-  plan = PlanLaunch(options, 2, Tuned(1, 32));
+  plan = PlanLaunch(options, 2);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->config.rollout().num_envs(), 160u);
 }
 
-TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
+TEST(SizesInRunFolder, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
   const struct {
     const char* sizes;
     LaunchOptions options;
@@ -146,7 +144,7 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
     options.env_id = "CartPole-v1";
     options.runs_dir = folder.path();
     options.overrides.push_back("sync.mode=overlapped");
-    const auto plan = PlanLaunch(options, c.cores, TunedForThisNode(options));
+    const auto plan = PlanLaunch(options, c.cores, SizesInRunFolder(options));
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->config.rollout().num_envs(), c.num_envs) << c.sizes;
     EXPECT_EQ(std::accumulate(plan->actor_runners.begin(), plan->actor_runners.end(), 0u), c.runners) << c.sizes;
@@ -157,7 +155,7 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
   LaunchOptions anew;
   anew.env_id = "CartPole-v1";
   anew.runs_dir = failed.path();
-  const auto fresh = PlanLaunch(anew, 2, TunedForThisNode(anew));
+  const auto fresh = PlanLaunch(anew, 2, SizesInRunFolder(anew));
   ASSERT_TRUE(fresh.ok()) << fresh.status();
   EXPECT_EQ(fresh->config.rollout().num_envs(), 32u);
 
@@ -168,7 +166,7 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
   head.env_id = "CartPole-v1";
   head.runs_dir = folder.path();
   head.actors = 0;
-  const auto plan = PlanLaunch(head, 2, TunedForThisNode(head));
+  const auto plan = PlanLaunch(head, 2, SizesInRunFolder(head));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->config.rollout().num_envs(), 256u);
   EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("(256 environments, 16 a runner, as the run began)")));
@@ -177,12 +175,12 @@ TEST(TunedForThisNode, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
   more.env_id = "CartPole-v1";
   more.runs_dir = folder.path();
   more.runners = "20";
-  const auto all = PlanLaunch(more, 2, TunedForThisNode(more));
+  const auto all = PlanLaunch(more, 2, SizesInRunFolder(more));
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_THAT(all->notes, ElementsAre("note: using 16 of 20 runners: 256 environments, 16 a runner, as the run began"));
 }
 
-TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {
+TEST(SizesInRunFolder, ARunGoesOnWithTheSizesItBeganWith) {
   const ScratchFolder folder;
   folder.Write("CartPole-v1-s1/config.yaml", "rollout:\n  num_envs: 96\n  envs_per_runner: 32\n");
   folder.Write("CartPole-v1-s1/checkpoints/step_000000009600/DONE", "");
@@ -190,7 +188,7 @@ TEST(TunedForThisNode, ARunGoesOnWithTheSizesItBeganWith) {
   options.env_id = "CartPole-v1";
   options.runs_dir = folder.path();
   options.overrides = {"rollout.steps_per_iteration=9600"};
-  const auto plan = PlanLaunch(options, 2, TunedForThisNode(options));
+  const auto plan = PlanLaunch(options, 2, SizesInRunFolder(options));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(3));
   EXPECT_EQ(plan->config.rollout().num_envs(), 96u);

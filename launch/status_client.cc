@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/status_client.h"
+#include "launch/status_client.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein tune: measures which runners and environments suit this node.
+// skein tune, which is `skein bench tune`: measures which runners and environments suit this node.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "base/config/config.h"
-#include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
 #include "base/process/subprocess.h"
 #include "base/telemetry/format_count.h"
+#include "bench/machine.h"
+#include "bench/options.h"
 #include "bench/scaling_training.h"
 #include "bench/temporary_folder.h"
+#include "bench/thread_environment.h"
 #include "bench/tune.h"
-#include "bench/tune_cache.h"
-#include "cli/usage.h"
-#include "cli/verbs.h"
+#include "bench/verbs.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
 namespace {
+
+constexpr char kCommand[] = "skein bench tune";
 
 struct TuneOptions {
   TrainingSetup setup;
@@ -35,7 +35,6 @@ struct TuneOptions {
   uint64_t steps_per_iteration = 0;  // 0 = the configuration's.
   bool batch = false;
   bool json = false;
-  bool no_save = false;
 };
 
 // A change of what is learned, too, and so for people to decide.
@@ -54,15 +53,14 @@ class TuneRun {
     const auto measured = MeasureTraining(setup, point, folder_, nullptr, stop_);
     if (!measured.ok()) return measured.status();
     const TuneTrial trial = MakeTrial(*measured);
-    std::cerr << "skein tune: " << point.name() << (with.empty() ? "" : " with ") << with << ": " << Rate(trial)
+    std::cerr << kCommand << ": " << point.name() << (with.empty() ? "" : " with ") << with << ": " << Rate(trial)
               << " env-steps/s" << std::endl;
     return trial;
   }
 
   absl::StatusOr<TuneSearch> Search() {
     const auto& rollout = config_.rollout();
-    return SearchFastest(std::thread::hardware_concurrency(), rollout.envs_per_runner(),
-                         options_.setup.steps_per_iteration,
+    return SearchFastest(Cores(), rollout.envs_per_runner(), options_.setup.steps_per_iteration,
                          [this](const ScalingPoint& point) { return Measure(options_.setup, point, ""); });
   }
 
@@ -88,7 +86,7 @@ class TuneRun {
     for (const char* setting : {"learner.tf32=true", "learner.precision=bf16", "learner.cuda_graph=true"}) {
       const absl::Status measured = measure(setting, steps);
       if (absl::IsCancelled(measured)) return measured;
-      if (!measured.ok()) std::cerr << "skein tune: left out: " << setting << ": " << measured.message() << std::endl;
+      if (!measured.ok()) std::cerr << kCommand << ": left out: " << setting << ": " << measured.message() << std::endl;
     }
     return trials;
   }
@@ -131,7 +129,7 @@ void PrintResult(const TuneSearch& search, const std::vector<BatchTrial>& batche
       best.runners, best.environments(), best.envs_per_runner, best.environments(), best.envs_per_runner);
 }
 
-void PrintJson(const TuneKey& key, const TuneSearch& search, const std::vector<BatchTrial>& batches) {
+void PrintJson(const v1::RunConfig& config, const TuneSearch& search, const std::vector<BatchTrial>& batches) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const auto row = [](const TuneTrial& trial) -> nlohmann::ordered_json {
     return {{"runners", trial.point.runners},
@@ -145,8 +143,9 @@ void PrintJson(const TuneKey& key, const TuneSearch& search, const std::vector<B
     rows.back()["setting"] = batch.setting;
   }
   nlohmann::ordered_json json;
-  json["machine"] = {{"cpu", key.processor}, {"cores", key.cores}};
-  json["config"] = {{"env", key.env}, {"hidden", key.hidden}, {"device", key.device}};
+  const std::vector<uint32_t> hidden(config.model().hidden().begin(), config.model().hidden().end());
+  json["machine"] = DescribeMachine("");
+  json["config"] = {{"env", config.env().id()}, {"hidden", hidden}, {"device", config.learner().device()}};
   json["summary"] = row(search.best);
   json["rows"] = std::move(rows);
   std::cout << json.dump(2) << std::endl;
@@ -179,33 +178,18 @@ absl::Status Tune(TuneOptions options, const StopRequested& stop) {
     if (!tried.ok()) return tried.status();
     batches = *std::move(tried);
   }
-  const TuneKey key = MakeTuneKey(*config);
   if (options.json) {
-    PrintJson(key, *search, batches);
+    PrintJson(*config, *search, batches);
   } else {
     PrintResult(*search, batches);
     if (!options.device.empty()) PrintProfile(options.device, *search, batches);
   }
-  const std::string path = TuneCachePath();
-  if (options.no_save || path.empty()) return absl::OkStatus();
-  TuneChoice choice;
-  choice.runners = search->best.point.runners;
-  choice.envs_per_runner = search->best.point.envs_per_runner;
-  choice.env_steps_per_second = search->best.env_steps_per_second;
-  const std::string today = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone());
-  if (absl::Status s = StoreTuned(path, key, choice, today); !s.ok()) return s;
-  std::cerr << "skein tune: kept in " << path << "; --runners auto uses it for " << key.env << std::endl;
   return absl::OkStatus();
-}
-
-int TuneUntilSignal(const TuneOptions& options) {
-  ShutdownSignal shutdown;
-  return ReportAndExitCode("skein tune", Tune(options, [&shutdown] { return shutdown.signalled(); }));
 }
 
 }  // namespace
 
-void AddTune(CLI::App* app, Action* action) {
+void AddBenchTune(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("tune", "Measure how many runners and environments suit this node");
   auto options = std::make_shared<TuneOptions>();
   options->setup.iterations = 3;
@@ -225,13 +209,13 @@ void AddTune(CLI::App* app, Action* action) {
           "--device", options->device,
           "Measure with the learner on auto, cpu or cuda:N, as with --batch; on a GPU tf32, bf16 and graphs, too")
       ->type_name("DEVICE");
-  verb->add_flag("--no-save", options->no_save, "Do not keep the choice for --runners auto");
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->footer("Example:\n  skein tune --env HalfCheetah-v5");
   verb->callback([options, action] {
-    *action = [options] {
+    *action = [options](const ShutdownSignal& shutdown) {
+      LetChildrenChooseThreads();
       options->setup.program_folder = ProgramFolder();
-      return TuneUntilSignal(*options);
+      return Tune(*options, [&shutdown] { return shutdown.signalled(); });
     };
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of sync.mode on_device.
-#include "cli/launch_plan.h"
 #include "gmock/gmock.h"
+#include "launch/launch_plan.h"
 
 namespace skein {
 namespace {

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// How many GPUs CUDA would show to a process here, of `installed` ones (0 = none, or nobody knows).
+// How many GPUs CUDA would show to a process here, of `installed` ones (0 = none, or not known).
 // `visible_devices` is CUDA_VISIBLE_DEVICES (nullopt: not set), a list of numbers, GPU-... or MIG-...; as for CUDA the
 // first entry that is none of these, or a number that is too large, ends it.
 uint32_t CountVisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed);

@@ -17,7 +17,7 @@ class StatusClient {
  public:
   explicit StatusClient(const std::string& address);
 
-  // Unavailable: nobody answered within `deadline`; other codes as GetStatus.
+  // Unavailable: no coordinator answered within `deadline`; other codes as GetStatus.
   absl::StatusOr<v1::StatusResponse> Get(absl::Duration deadline) const;
 
   // Asks an actor to finish what it has begun and leave; does not wait for that. Unavailable: as above. NotFound: there
@@ -25,9 +25,9 @@ class StatusClient {
   absl::Status Drain(const std::string& member, absl::Duration deadline) const;
 
  private:
-  // A status that says where nobody answered.
+  // A status that names the addresses without an answer.
   absl::Status Explain(const absl::Status& status) const;
-  // The first answer that is not that nobody is there.
+  // The first answer other than that no coordinator is there.
   template <typename Call>
   absl::Status Ask(absl::Duration deadline, Call call) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/usage.h"
+#include "launch/arguments.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/config/resume_mode.h"
-#include "bench/tune_cache.h"
 #include "skein/v1/config.pb.h"
 
 // From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
@@ -48,6 +48,16 @@ struct LaunchPlan {
   std::vector<std::string> notes;       // For the user, before anything starts.
 };
 
+// The sizes that a run began with.
+struct RunSizes {
+  uint32_t runners = 1;
+  uint32_t envs_per_runner = 1;
+  uint32_t num_envs = 1;
+};
+
+// Asks whether a run of this configuration goes on, and with which sizes; nullopt = it begins anew.
+using SizesBefore = std::function<std::optional<RunSizes>(const v1::RunConfig& config)>;
+
 // A count of runners: a positive number, or "auto" = `automatic`. InvalidArgument otherwise.
 absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic);
 
@@ -60,16 +70,16 @@ std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 
 // Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
 // With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
-// environments divide steps_per_iteration; or what `tuned` (may be empty) has chosen, unless that contradicts what the
-// user says or does not divide them either. In mode overlapped there are two blocks of environments for each of those
+// environments divide steps_per_iteration. In mode overlapped there are two blocks of environments for each of those
 // runners, if that divides an iteration and leaves each environment 32 steps of it or more, in whole fragments. A run
-// that goes on, as `tuned` says, keeps its environments whatever the runners. Each learner has a runner and a block of
-// environments at least. InvalidArgument, NotFound: one line with the field, or with the flags and what would fit.
-absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores, const TuneLookup& tuned = nullptr);
+// that goes on, as `before` (may be empty) says, keeps its environments whatever the runners. Each learner has a runner
+// and a block of environments at least. InvalidArgument, NotFound: one line with the field, or with the flags and what
+// would fit.
+absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores,
+                                      const SizesBefore& before = nullptr);
 
-// What this node uses for `--runners auto`: the sizes that the run began with if `options` continue one, else what
-// `skein tune` has found.
-TuneLookup TunedForThisNode(const LaunchOptions& options);
+// Reads the sizes of the run that `options` continue from its folder.
+SizesBefore SizesInRunFolder(const LaunchOptions& options);
 
 // An address of this machine that others can reach: `host` itself unless it is a wildcard, then the first address
 // of an interface that is up and not the loopback, else 127.0.0.1.

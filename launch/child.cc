@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/child.h"
+#include "launch/child.h"
 
 #include <unistd.h>
 
