@@ -335,6 +335,7 @@ std::vector<std::pair<ActorKey, v1::Ticket>> Collector::TakeGrants() {
   if (stopped_) return {};
   auto grants = office_.Grant(MonotonicNow());
   for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
+  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes());
   return grants;
 }
 

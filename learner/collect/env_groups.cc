@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace skein {
+namespace {
+
+// Episodes of one environment between two restarts at most; those after a restart have indices, and so random numbers,
+// of their own.
+constexpr uint32_t kEpisodesOfOneStart = 1 << 20;
+
+}  // namespace
 
 EnvGroups::EnvGroups(const Options& options)
     : first_env_(options.first_env),
@@ -165,7 +172,10 @@ v1::Ticket EnvGroups::Give(uint32_t g, const ActorKey& actor) {
   if (!relocatable_) {
     group.owner = actor;
     if (group.episodes_since == 0) group.episodes_since = group.ticket_id;
-    if (std::exchange(group.abandoned, false)) restarted_episodes_ += envs_per_group_;
+    if (std::exchange(group.abandoned, false)) {
+      ++group.restarts;
+      restarted_episodes_ += envs_per_group_;
+    }
   }
   v1::Ticket ticket;
   ticket.set_id(group.ticket_id);
@@ -174,6 +184,7 @@ v1::Ticket EnvGroups::Give(uint32_t g, const ActorKey& actor) {
   ticket.set_num_envs(envs_per_group_);
   ticket.set_steps(steps_);
   ticket.set_episodes_since(group.episodes_since);
+  ticket.set_first_episode(group.restarts * kEpisodesOfOneStart);
   if (group.state.env_state) *ticket.mutable_env_state() = *group.state.env_state;
   if (group.state.policy_state) *ticket.mutable_policy_state() = *group.state.policy_state;
   return ticket;

@@ -37,6 +37,7 @@ struct EnvGroup {
   std::optional<ActorKey> owner;
   uint64_t episodes_since = 0;
   bool abandoned = false;  // Episodes of it were given up and not begun anew yet.
+  uint32_t restarts = 0;
 };
 
 // What may be ordered: the env groups of a learner's share, their open tickets and where each group continues.

@@ -83,6 +83,7 @@ TEST(StickyGroups, BeginNewEpisodesWithAnotherActorWhenTheirsIsGone) {
     const v1::Ticket& ticket = grants[0].second;
     EXPECT_EQ(ticket.first_env(), 0u);
     EXPECT_EQ(ticket.episodes_since(), ticket.id());
+    EXPECT_EQ(ticket.first_episode(), 1u << 20);  // Others than ada's.
     EXPECT_EQ(office.groups().restarted_episodes(), 2u);
     // What ada still brings is of other episodes.
     EXPECT_FALSE(office.Accept(kAda, 3, absl::Seconds(2)));
