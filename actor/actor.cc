@@ -228,11 +228,12 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
 
   EnvRebuilds rebuilds(
       config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, metrics_);
+  HeldEnvs held_envs;
   StepSharing sharing([this] { outbox_.Nudge(); });
   std::vector<std::unique_ptr<Runner>> runners;
   std::vector<const EnvActivity*> watched;
   for (uint32_t i = 0; i < options_.runners; ++i) {
-    auto runner = Runner::Make(config, &rebuilds, &outbox_, &policies_, &sharing, metrics_, &stop_);
+    auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox_, &policies_, &sharing, metrics_, &stop_);
     if (!runner.ok()) return runner.status();
     watched.push_back(&(*runner)->activity());
     runners.push_back(*std::move(runner));

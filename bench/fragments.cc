@@ -35,11 +35,12 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
   ActorMetrics metrics(&registry, 1);
   Outbox outbox;
   PolicyStore policies;
+  HeldEnvs held_envs;
   StepSharing sharing([&outbox] { outbox.Nudge(); });
   std::atomic<bool> stop{false};
   EnvRebuilds rebuilds(
       config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
-  auto runner = Runner::Make(config, &rebuilds, &outbox, &policies, &sharing, &metrics, &stop);
+  auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox, &policies, &sharing, &metrics, &stop);
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);
   policies.Put(kEpoch, *policy);

@@ -9,45 +9,18 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "actor/runner_env.h"
-#include "base/config/config.h"
 #include "base/number/bfloat16.h"
 #include "base/process/fault_hook.h"
-#include "env/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/collect/admission.h"
+#include "tests/actor/working_runner.h"
 #include "tests/learner/sample_batch.h"
-#include "tests/policy/make_policy.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr uint32_t kE = 3;
-
-const v1::Tensor& Find(const v1::TrajectoryBatch& batch, const std::string& name) {
-  for (const v1::Tensor& tensor : batch.tensors()) {
-    if (tensor.name() == name) return tensor;
-  }
-  ADD_FAILURE() << "no tensor " << name;
-  return v1::Tensor::default_instance();
-}
-
-std::string AllTensors(const v1::TrajectoryBatch& batch) {
-  std::string bytes;
-  for (const v1::Tensor& tensor : batch.tensors()) bytes += tensor.SerializeAsString();
-  return bytes;
-}
-
-template <typename Value>
-std::vector<Value> Values(const v1::Tensor& tensor) {
-  std::vector<Value> values(tensor.data().size() / sizeof(Value));
-  std::copy_n(tensor.data().data(), tensor.data().size(), reinterpret_cast<char*>(values.data()));
-  return values;
-}
 
 // What a policy without memory makes of these observations.
 std::vector<float> Head(const Policy& policy, const std::vector<float>& obs) {
@@ -70,6 +43,8 @@ std::vector<double> GaussianLogProbs(const Policy& policy, const std::vector<flo
   return log_prob;
 }
 
+std::vector<float> Vector(absl::Span<const float> values) { return {values.begin(), values.end()}; }
+
 // The largest difference.
 template <typename A, typename B>
 double Distance(const std::vector<A>& a, const std::vector<B>& b) {
@@ -79,114 +54,17 @@ double Distance(const std::vector<A>& a, const std::vector<B>& b) {
   return distance;
 }
 
-// Runners of one actor at work on threads of their own, with policy 4 at hand.
-class WorkingRunner {
- public:
-  explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0,
-                         const v1::TransportConfig& transport = {}, int runners = 1)
-      : metrics_(&registry_, 1),
-        rebuilds_(
-            2, [this] { return MakeRunnerEnv(config_); }, &metrics_) {
-    *config_.mutable_transport() = transport;
-    ApplyDefaults(&config_);
-    config_.mutable_env()->set_id(env_id);
-    config_.mutable_env()->set_max_episode_steps(max_episode_steps);
-    config_.mutable_rollout()->set_envs_per_runner(kE);
-    config_.mutable_rollout()->set_num_envs(4 * kE);
-    spec_ = MakeEnv(env_id).value()->spec();
-    policy_spec_ = MakePolicySpec(config_.model(), spec_);
-    outbox_.BeginLife("ada", 1);
-    outbox_.BeginEpoch(1, 0);
-    policies_.BeginEpoch(1);
-    for (int i = 0; i < runners; ++i) {
-      runners_.push_back(Runner::Make(config_, &rebuilds_, &outbox_, &policies_, &sharing_, &metrics_, &stop_).value());
-    }
-    status_.resize(runners);
-    for (int i = 0; i < runners; ++i) threads_.emplace_back([this, i] { status_[i] = runners_[i]->Run(); });
-  }
-  ~WorkingRunner() {
-    if (!threads_.empty()) End().IgnoreError();
-  }
-
-  void PutPolicy(uint64_t version = 4) { policies_.Put(1, Snapshot(version)); }
-  std::shared_ptr<const Policy> Snapshot(uint64_t version) const {
-    return RandomPolicy(version, policy_spec_, 17, /*bound=*/0.3);
-  }
-  v1::Ticket MakeTicket(uint32_t first_env, uint32_t steps) {
-    v1::Ticket ticket;
-    ticket.set_id(++tickets_);
-    ticket.set_policy_version(4);
-    ticket.set_first_env(first_env);
-    ticket.set_num_envs(kE);
-    ticket.set_steps(steps);
-    return ticket;
-  }
-  // Hands out a ticket and waits for its batch.
-  v1::TrajectoryBatch Serve(v1::Ticket ticket) {
-    outbox_.AddTicket(1, ticket);
-    const auto request = outbox_.NextToSend(1);
-    EXPECT_EQ(request->batch().ticket_id(), ticket.id());
-    return request->batch();
-  }
-  absl::Status End() {
-    stop_ = true;
-    outbox_.Stop();
-    policies_.Stop();
-    return Join();
-  }
-  // What Run returns by itself.
-  absl::Status Join() {
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-    for (const absl::Status& status : status_) {
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-  FragmentShape Shape(uint32_t steps) const {
-    FragmentShape shape;
-    shape.steps = steps;
-    shape.num_envs = kE;
-    shape.env_state_size = VectorEnv::Make({.env_id = spec_.id, .num_envs = 1}).value()->state_size();
-    shape.spec.set_obs_size(spec_.obs_size);
-    shape.spec.set_action_size(spec_.action_size);
-    shape.spec.set_discrete(spec_.discrete);
-    shape.spec.set_num_agents(spec_.num_agents);
-    return shape;
-  }
-
-  Outbox& outbox() { return outbox_; }
-  ActorMetrics& metrics() { return metrics_; }
-  const Runner& runner(int i) const { return *runners_.at(i); }
-  std::atomic<bool>& stop() { return stop_; }
-
- private:
-  v1::RunConfig config_;
-  EnvSpec spec_;
-  PolicySpec policy_spec_;
-  prometheus::Registry registry_;
-  ActorMetrics metrics_;
-  EnvRebuilds rebuilds_;
-  Outbox outbox_;
-  PolicyStore policies_;
-  StepSharing sharing_{[this] { outbox_.Nudge(); }};
-  std::atomic<bool> stop_{false};
-  uint64_t tickets_ = 0;
-  std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<absl::Status> status_;
-  std::vector<std::thread> threads_;
-};
-
 TEST(Runner, WhatItMakesIsAdmitted) {
   for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
     WorkingRunner runner(env_id, 7);  // Truncated often.
     runner.PutPolicy();
-    const v1::TrajectoryBatch batch = runner.Serve(runner.MakeTicket(3, 20));
+    const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
     const BatchValues checked(batch, runner.Shape(20));
-    EXPECT_EQ(std::count(checked.truncated.begin(), checked.truncated.end(), 1), 2 * kE);  // 20 steps of episodes of 7.
-    EXPECT_EQ(batch.policy_version(), 4u);
-    EXPECT_EQ(batch.first_env(), 3u);
-    EXPECT_EQ(batch.env_steps_collected(), 20 * kE);
+    const auto truncated = checked.flags("truncated");
+    EXPECT_EQ(std::count(truncated.begin(), truncated.end(), 1), 2 * kE);  // 20 steps of episodes of 7.
+    EXPECT_EQ(batch.header.policy_version(), 4u);
+    EXPECT_EQ(batch.header.first_env(), 3u);
+    EXPECT_EQ(batch.header.env_steps_collected(), 20 * kE);
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
 }
@@ -196,11 +74,11 @@ TEST(Runner, TheSameTicketGivesTheSameBytes) {
     WorkingRunner runner(env_id), other(env_id);
     runner.PutPolicy();
     other.PutPolicy();
-    const std::string once = AllTensors(runner.Serve(runner.MakeTicket(6, 60)));
+    const std::string once = AllFields(runner.Serve(runner.MakeTicket(6, 60)));
     runner.Serve(runner.MakeTicket(0, 5));  // Something else in between leaves no trace.
-    EXPECT_EQ(AllTensors(runner.Serve(runner.MakeTicket(6, 60))), once);
-    EXPECT_EQ(AllTensors(other.Serve(other.MakeTicket(6, 60))), once);
-    EXPECT_NE(AllTensors(runner.Serve(runner.MakeTicket(3, 60))), once);
+    EXPECT_EQ(AllFields(runner.Serve(runner.MakeTicket(6, 60))), once);
+    EXPECT_EQ(AllFields(other.Serve(other.MakeTicket(6, 60))), once);
+    EXPECT_NE(AllFields(runner.Serve(runner.MakeTicket(3, 60))), once);
   }
 }
 
@@ -208,23 +86,23 @@ TEST(Runner, TicketsThatContinueOneAnotherGiveTheFragmentInOnePiece) {
   for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
     WorkingRunner whole_runner(env_id, 25), first_runner(env_id, 25), second_runner(env_id, 25);
     for (WorkingRunner* runner : {&whole_runner, &first_runner, &second_runner}) runner->PutPolicy();
-    const v1::TrajectoryBatch whole = whole_runner.Serve(whole_runner.MakeTicket(3, 40));
-    const v1::TrajectoryBatch first = first_runner.Serve(first_runner.MakeTicket(3, 15));
+    const Fragment whole = whole_runner.Serve(whole_runner.MakeTicket(3, 40));
+    const Fragment first = first_runner.Serve(first_runner.MakeTicket(3, 15));
     v1::Ticket rest = second_runner.MakeTicket(3, 25);  // Another actor goes on.
-    *rest.mutable_env_state() = Find(first, "env_state");
-    const v1::TrajectoryBatch second = second_runner.Serve(rest);
+    Continue(first, &rest);
+    const Fragment second = second_runner.Serve(rest);
 
     for (const char* name :
          {"action", "log_prob", "reward", "terminated", "truncated", "final_obs", "episode_return", "episode_length"}) {
-      EXPECT_EQ(Find(first, name).data() + Find(second, name).data(), Find(whole, name).data()) << name;
+      EXPECT_EQ(FieldBytes(first, name) + FieldBytes(second, name), FieldBytes(whole, name)) << name;
     }
-    EXPECT_GT(Find(whole, "episode_length").shape(0), 0);
-    EXPECT_EQ(Find(second, "env_state").data(), Find(whole, "env_state").data());
+    EXPECT_GT(whole.header.episodes(), 0);
+    EXPECT_EQ(FieldBytes(second, "env_state"), FieldBytes(whole, "env_state"));
     // The last row of the first fragment is the first row of the second.
-    const std::string& before = Find(first, "obs").data();
+    const std::string before = FieldBytes(first, "obs");
     const size_t row = before.size() / 16;
-    EXPECT_EQ(before.substr(0, 15 * row) + Find(second, "obs").data(), Find(whole, "obs").data());
-    EXPECT_EQ(before.substr(15 * row), Find(second, "obs").data().substr(0, row));
+    EXPECT_EQ(before.substr(0, 15 * row) + FieldBytes(second, "obs"), FieldBytes(whole, "obs"));
+    EXPECT_EQ(before.substr(15 * row), FieldBytes(second, "obs").substr(0, row));
   }
 }
 
@@ -232,22 +110,22 @@ TEST(Runner, LogProbsAreThoseOfThePolicyAtWhatItSaw) {
   WorkingRunner discrete("CartPole-v1"), continuous("Pendulum-v1");
   for (WorkingRunner* runner : {&discrete, &continuous}) {
     runner->PutPolicy();
-    const v1::TrajectoryBatch batch = runner->Serve(runner->MakeTicket(0, 10));
+    const Fragment batch = runner->Serve(runner->MakeTicket(0, 10));
     const auto policy = runner->Snapshot(4);
-    std::vector<float> obs = Values<float>(Find(batch, "obs"));
+    std::vector<float> obs = Values<float>(batch, "obs");
     obs.resize(obs.size() / 11 * 10);  // Without the row after the last step.
     std::vector<double> want;
     if (runner == &discrete) {
       const std::vector<float> logits = Head(*policy, obs);
-      const std::vector<int64_t> choice = Values<int64_t>(Find(batch, "action"));
+      const std::vector<int64_t> choice = Values<int64_t>(batch, "action");
       for (size_t i = 0; i < choice.size(); ++i) {
         const float* const row = logits.data() + 2 * i;
         want.push_back(row[choice[i]] - std::log(std::exp(double{row[0]}) + std::exp(double{row[1]})));
       }
     } else {
-      want = GaussianLogProbs(*policy, obs, Values<float>(Find(batch, "action")));
+      want = GaussianLogProbs(*policy, obs, Values<float>(batch, "action"));
     }
-    EXPECT_LT(Distance(Values<float>(Find(batch, "log_prob")), want), 1e-4);
+    EXPECT_LT(Distance(Values<float>(batch, "log_prob"), want), 1e-4);
   }
 }
 
@@ -261,7 +139,8 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
   WorkingRunner runner("Pendulum-v1", 0, transport), exact("Pendulum-v1");
   // How far the logarithm of the ratio is from 0 at most.
   const auto distance = [](WorkingRunner* made_by, const std::vector<float>& obs, const BatchValues& values) {
-    return Distance(GaussianLogProbs(*made_by->Snapshot(4), obs, values.action), values.log_prob);
+    return Distance(GaussianLogProbs(*made_by->Snapshot(4), obs, Vector(values.floats("action"))),
+                    Vector(values.floats("log_prob")));
   };
   const auto of_steps = [](std::vector<float> obs) {
     obs.resize(obs.size() / (T + 1) * T);  // Without the row after the last step.
@@ -271,13 +150,13 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
   FragmentShape shape = runner.Shape(T);
   shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   const BatchValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
-  EXPECT_GT(values.saved_bytes, 0u);
-  const std::vector<float> obs = of_steps(values.obs);
+  EXPECT_GT(values.saved_bytes(), 0u);
+  const std::vector<float> obs = of_steps(Vector(values.floats("obs")));
   EXPECT_LT(distance(&runner, obs, values), 1e-4);
 
   exact.PutPolicy();
   const BatchValues plain(exact.Serve(exact.MakeTicket(0, T)), exact.Shape(T));
-  const std::vector<float> raw = of_steps(plain.obs);
+  const std::vector<float> raw = of_steps(Vector(plain.floats("obs")));
   std::vector<float> rounded = raw;
   RoundToBfloat16(rounded.data(), rounded.size());
   EXPECT_LT(distance(&exact, raw, plain), 1e-4);
@@ -293,27 +172,32 @@ TEST(Runner, APackedFragmentIsTheSameEachTimeAndInPieces) {
   WorkingRunner whole("CartPole-v1", 25, transport), first("CartPole-v1", 25, transport);
   WorkingRunner second("CartPole-v1", 25, transport);
   for (WorkingRunner* runner : {&whole, &first, &second}) runner->PutPolicy();
-  const v1::TrajectoryBatch all = whole.Serve(whole.MakeTicket(3, 80));
-  EXPECT_EQ(AllTensors(whole.Serve(whole.MakeTicket(3, 80))), AllTensors(all));
+  const Fragment all = whole.Serve(whole.MakeTicket(3, 80));
+  EXPECT_EQ(AllFields(whole.Serve(whole.MakeTicket(3, 80))), AllFields(all));
 
-  const auto values = [](WorkingRunner& runner, const v1::TrajectoryBatch& batch) {
-    FragmentShape shape = runner.Shape(batch.steps());
+  const auto values = [](WorkingRunner& runner, const Fragment& batch) {
+    FragmentShape shape = runner.Shape(batch.header.steps());
     shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
     return std::make_unique<BatchValues>(batch, shape);
   };
   const auto begun = values(first, first.Serve(first.MakeTicket(3, 30)));
   v1::Ticket rest = second.MakeTicket(3, 50);
-  *rest.mutable_env_state() = begun->env_state;
+  const auto state = begun->values<double>("env_state");
+  rest.mutable_env_state()->set_dtype(v1::DATA_TYPE_FLOAT64);
+  rest.mutable_env_state()->set_data(state.data(), state.size() * sizeof(double));
   const auto ended = values(second, second.Serve(rest)), want = values(whole, all);
   // The row where they meet is in both.
-  const auto row = static_cast<std::ptrdiff_t>(begun->obs.size() / 31);
-  std::vector<float> obs(begun->obs.begin(), begun->obs.end() - row);
-  EXPECT_TRUE(std::equal(begun->obs.end() - row, begun->obs.end(), ended->obs.begin()));
-  obs.insert(obs.end(), ended->obs.begin(), ended->obs.end());
-  EXPECT_EQ(obs, want->obs);
-  std::vector<float> log_prob = begun->log_prob;
-  log_prob.insert(log_prob.end(), ended->log_prob.begin(), ended->log_prob.end());
-  EXPECT_EQ(log_prob, want->log_prob);
+  std::vector<float> obs = Vector(begun->floats("obs"));
+  const std::vector<float> rest_of_obs = Vector(ended->floats("obs"));
+  const auto row = static_cast<std::ptrdiff_t>(obs.size() / 31);
+  EXPECT_TRUE(std::equal(obs.end() - row, obs.end(), rest_of_obs.begin()));
+  obs.erase(obs.end() - row, obs.end());
+  obs.insert(obs.end(), rest_of_obs.begin(), rest_of_obs.end());
+  EXPECT_EQ(obs, Vector(want->floats("obs")));
+  std::vector<float> log_prob = Vector(begun->floats("log_prob"));
+  const std::vector<float> rest_of_log_prob = Vector(ended->floats("log_prob"));
+  log_prob.insert(log_prob.end(), rest_of_log_prob.begin(), rest_of_log_prob.end());
+  EXPECT_EQ(log_prob, Vector(want->floats("log_prob")));
 }
 
 TEST(Runner, WaitsForThePolicyOfItsTicket) {
@@ -321,11 +205,11 @@ TEST(Runner, WaitsForThePolicyOfItsTicket) {
   runner.PutPolicy(3);
   runner.outbox().AddTicket(1, runner.MakeTicket(0, 4));
   runner.PutPolicy(4);
-  EXPECT_EQ(runner.outbox().NextToSend(1)->batch().policy_version(), 4u);
+  EXPECT_EQ(runner.outbox().NextToSend(1)->header.policy_version(), 4u);
   v1::Ticket newest = runner.MakeTicket(0, 4);
   newest.set_policy_version(0);
   runner.PutPolicy(5);
-  EXPECT_EQ(runner.Serve(newest).policy_version(), 5u);
+  EXPECT_EQ(runner.Serve(newest).header.policy_version(), 5u);
 }
 
 // The learner's update, and what moves messages, go first on a core that they share with a runner.
@@ -348,9 +232,9 @@ TEST(Runner, GivesUpATicketWhosePolicyIsGoneAndGoesOn) {
   v1::Ticket gone = runner.MakeTicket(0, 4);
   gone.set_policy_version(2);
   runner.outbox().AddTicket(1, gone);
-  EXPECT_EQ(runner.Serve(runner.MakeTicket(0, 4)).sequence(), 1u);
+  EXPECT_EQ(runner.Serve(runner.MakeTicket(0, 4)).header.sequence(), 1u);
   gone.set_policy_version(5);
-  EXPECT_EQ(runner.Serve(gone).sequence(), 2u);  // It may come again.
+  EXPECT_EQ(runner.Serve(gone).header.sequence(), 2u);  // It may come again.
 }
 
 TEST(Runner, AMalformedTicketEndsIt) {
@@ -386,17 +270,17 @@ TEST(Runner, WithoutATicketItHelpsThoseThatHaveOne) {
   const v1::Ticket brief = two.MakeTicket(0, 1), lengthy = two.MakeTicket(kE, 20);
   two.outbox().AddTicket(1, brief);
   two.outbox().AddTicket(1, lengthy);
-  EXPECT_EQ(two.outbox().NextToSend(1)->batch().ticket_id(), brief.id());
-  const v1::TrajectoryBatch batch = two.outbox().NextToSend(1)->batch();
-  ASSERT_EQ(batch.ticket_id(), lengthy.id());
-  EXPECT_EQ(AllTensors(batch), AllTensors(alone.Serve(lengthy)));
+  EXPECT_EQ(two.outbox().NextToSend(1)->header.ticket_id(), brief.id());
+  const Fragment batch = *two.outbox().NextToSend(1);
+  ASSERT_EQ(batch.header.ticket_id(), lengthy.id());
+  EXPECT_EQ(AllFields(batch), AllFields(alone.Serve(lengthy)));
 
   // A fragment begins by a call into each environment, and a step is another.
   const auto entries = [&two](int i) { return two.runner(i).activity().Read().entries; };
   EXPECT_EQ(entries(0) + entries(1), kE * (2 + 1 + 20));
   EXPECT_GT(std::min(entries(0), entries(1)), kE * 2) << "nobody helped";
   // What was done by two threads is work of both.
-  EXPECT_GE(batch.stage_seconds().env_step(), 20 * kE * 0.010);
+  EXPECT_GE(batch.header.stage_seconds().env_step(), 20 * kE * 0.010);
 }
 
 TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
@@ -410,7 +294,7 @@ TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
   absl::SleepFor(absl::Milliseconds(300));
   working.PutPolicy(5);
   // More than either alone.
-  EXPECT_GT(working.outbox().NextToSend(1)->batch().stage_seconds().wait(), 0.35);
+  EXPECT_GT(working.outbox().NextToSend(1)->header.stage_seconds().wait(), 0.35);
 }
 
 TEST(Runner, StopsInTheMiddleOfAFragment) {
@@ -436,16 +320,16 @@ TEST(Runner, AFailureOfAnEnvironmentLeavesNoTrace) {
   {
     WorkingRunner runner("Pendulum-v1", 7);
     runner.PutPolicy();
-    undisturbed = AllTensors(runner.Serve(runner.MakeTicket(3, 20)));
+    undisturbed = AllFields(runner.Serve(runner.MakeTicket(3, 20)));
   }
   // 3 environments x 20 steps = 60 passages without a fault.
   for (const char* spec : {"env:throw@at=31", "env:nan@at=31", "env:shape@at=1;env:throw@at=60"}) {
     const Faults faults(spec);
     WorkingRunner runner("Pendulum-v1", 7);
     runner.PutPolicy();
-    const v1::TrajectoryBatch batch = runner.Serve(runner.MakeTicket(3, 20));
-    EXPECT_EQ(AllTensors(batch), undisturbed) << spec;
-    EXPECT_EQ(batch.env_steps_collected(), 60u) << spec;
+    const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
+    EXPECT_EQ(AllFields(batch), undisturbed) << spec;
+    EXPECT_EQ(batch.header.env_steps_collected(), 60u) << spec;
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
 }
@@ -466,7 +350,7 @@ TEST(Runner, RefusesAnEnvironmentNobodyKnows) {
   config.mutable_env()->set_id("Nonesuch-v0");
   EnvRebuilds rebuilds(
       1, [&config] { return MakeRunnerEnv(config); }, nullptr);
-  EXPECT_FALSE(Runner::Make(config, &rebuilds, nullptr, nullptr, nullptr, nullptr, nullptr).ok());
+  EXPECT_FALSE(Runner::Make(config, &rebuilds, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr).ok());
 }
 
 }  // namespace
