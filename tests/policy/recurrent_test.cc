@@ -75,7 +75,7 @@ struct Oracle {
 };
 
 // T steps of `rows` agents from zeros, `chunk` rows to a call. The heads, then the last states.
-std::vector<float> Run(const Policy& policy, int64_t steps, int64_t rows, int64_t chunk) {
+std::vector<float> RunSteps(const Policy& policy, int64_t steps, int64_t rows, int64_t chunk) {
   const int64_t S = policy.spec().state_size(), D = policy.spec().head_size(), O = policy.spec().obs_size;
   std::vector<float> state(static_cast<size_t>(rows * S)), heads(static_cast<size_t>(steps * rows * D));
   const std::vector<float> obs = SomeObs(steps * rows, O);
@@ -129,8 +129,9 @@ TEST(Recurrent, NormalisesWhatItReads) {
 TEST(Recurrent, ARowDoesNotDependOnTheOthers) {
   for (const MemoryKind memory : {MemoryKind::kGru, MemoryKind::kLstm}) {
     const auto policy = RandomPolicy(3, Spec(memory, 19));
-    const std::vector<float> all = Run(*policy, 9, 32, 32);
-    for (const int64_t chunk : {1, 7, 13}) EXPECT_EQ(Run(*policy, 9, 32, chunk), all) << chunk << " rows to a call";
+    const std::vector<float> all = RunSteps(*policy, 9, 32, 32);
+    for (const int64_t chunk : {1, 7, 13})
+      EXPECT_EQ(RunSteps(*policy, 9, 32, chunk), all) << chunk << " rows to a call";
   }
 }
 
@@ -162,7 +163,7 @@ TEST(Recurrent, TheNextStateMayTakeTheStatesPlace) {
 TEST(Recurrent, ManyUnitsInSaturationStayFinite) {
   for (const MemoryKind memory : {MemoryKind::kGru, MemoryKind::kLstm}) {
     const auto policy = RandomPolicy(3, Spec(memory, 40), 1, /*bound=*/1000);
-    for (const float value : Run(*policy, 50, 3, 3)) EXPECT_TRUE(std::isfinite(value));
+    for (const float value : RunSteps(*policy, 50, 3, 3)) EXPECT_TRUE(std::isfinite(value));
   }
 }
 
