@@ -12,7 +12,7 @@
 #include "actor/rollout_builder.h"
 #include "base/number/bfloat16.h"
 #include "base/process/clock.h"
-#include "base/process/give_way.h"
+#include "base/process/thread_priority.h"
 #include "policy/policy.h"
 
 namespace skein {
@@ -84,7 +84,7 @@ void Runner::Use(std::unique_ptr<VectorEnv> env) {
 
 absl::Status Runner::Run() {
   at::set_num_threads(1);
-  GiveWay();
+  LowerThreadPriority();
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
     absl::Duration helped;
