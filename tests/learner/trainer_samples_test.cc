@@ -18,7 +18,7 @@ using testing::SizeIs;
 // T steps of one environment with that many agents, of 3 numbers seen and 2 done. Action i of all is i.
 struct Trained {
   std::unique_ptr<Trainer> trainer;
-  std::unique_ptr<StagedBatch> batch;
+  std::unique_ptr<Columns> batch;
 
   Trained(int64_t steps, int64_t agents, const std::vector<uint8_t>& active) {
     EnvSpec spec;
@@ -42,12 +42,12 @@ struct Trained {
     sizes.T = steps;
     sizes.E = 1;
     sizes.A = agents;
-    batch = std::make_unique<StagedBatch>(MakeSampleShape(sizes), 1);
-    batch->Seal();
-    for (size_t i = 0; i < batch->action.size(); ++i) batch->action[i] = static_cast<float>(i);
-    for (size_t i = 0; i < batch->reward.size(); ++i) batch->reward[i] = i % 2 == 0 ? 1.0f : -1.0f;
-    for (float& log_prob : batch->log_prob) log_prob = -2.5f;
-    if (!active.empty()) batch->active = active;
+    batch = std::make_unique<Columns>(MakeSchema(MakeSampleShape(sizes)), 1, 1);
+    const absl::Span<float> action = batch->values<float>("action"), reward = batch->values<float>("reward");
+    for (size_t i = 0; i < action.size(); ++i) action[i] = static_cast<float>(i);
+    for (size_t i = 0; i < reward.size(); ++i) reward[i] = i % 2 == 0 ? 1.0f : -1.0f;
+    for (float& log_prob : batch->values<float>("log_prob")) log_prob = -2.5f;
+    std::copy(active.begin(), active.end(), batch->values<uint8_t>("active").begin());
     EXPECT_TRUE(trainer->Update(batch.get(), 0, 0).ok());
   }
 };
