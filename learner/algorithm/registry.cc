@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/algorithm/registry.h"
+
+#include <torch/types.h>
+
+#include "learner/algorithm/ppo/ppo.h"
+#include "policy/policy.h"
+
+namespace skein {
+
+std::unique_ptr<Algorithm> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec, Collective* collective,
+                                         torch::Device device) {
+  const ActorCriticOptions network = MakeActorCriticOptions(config.model(), spec);
+  return std::make_unique<Ppo>(config, network, config.seed(), collective, device);
+}
+
+}  // namespace skein
