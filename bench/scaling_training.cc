@@ -23,8 +23,8 @@
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
 #include "base/process/subprocess.h"
-#include "cli/child.h"
-#include "cli/status_client.h"
+#include "launch/child.h"
+#include "launch/status_client.h"
 
 namespace skein {
 namespace {
@@ -219,7 +219,7 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
     const absl::Duration now = MonotonicNow();
     if (!warm_lines && !metrics.lines().empty() && joining.Complete(now)) {
       // What was granted before the last of several actors came is not done yet: in mode overlapped two iterations, and
-      // in the one after them those who came early still have more tickets than the others.
+      // in the one after them those that came early still have more tickets than the others.
       warm_lines = options->actors > 1 ? metrics.lines().size() + 2 + setup.warmup : setup.warmup;
     }
     if (first) {

@@ -324,8 +324,8 @@ void CoordinatorState::NoteError(const Member& member, const std::string& before
   progress_changed_ = true;
 }
 
-// Whether an error of it is the run's: nobody has had one, or only actors have and this is a learner. All begin with
-// the id of who had them.
+// Whether an error of it is the run's: there was none, or only actors had one and this is a learner. All begin with
+// the id of the member that had them.
 bool CoordinatorState::Counts(const Member& member) const {
   if (last_error_.empty()) return true;
   return member.role == v1::ROLE_LEARNER && !absl::StartsWith(last_error_, RoleName(v1::ROLE_LEARNER));

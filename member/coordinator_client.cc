@@ -74,7 +74,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   absl::Status JoinAndStart() {
     const absl::Duration deadline = MonotonicNow() + options_.timeout;
     Backoff backoff(kRetryBase, kJoinRetryCap);
-    absl::Status away;  // Why nobody answers, as far as the transport knows.
+    absl::Status away;  // Why there is no answer, as far as the transport knows.
     while (true) {
       absl::StatusOr<v1::JoinResponse> response = CallJoin(std::min(deadline - MonotonicNow(), kJoinAttemptTimeout));
       if (response.ok()) {
@@ -189,7 +189,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
     return connection_;
   }
 
-  // Nobody answers through `tried`: the next call goes to the next address. A new channel also if that is the same one,
+  // No answer came through `tried`: the next call goes to the next address. A new channel also if that is the same one,
   // since gRPC's own back-off would refuse calls for longer than ours.
   void TryAnother(const std::shared_ptr<Connection>& tried) ABSL_LOCKS_EXCLUDED(mu_) {
     std::shared_ptr<Connection> next = Connect((tried->address + 1) % addresses_.size());
@@ -214,8 +214,8 @@ class CoordinatorClientImpl : public CoordinatorClient {
                         absl::StrCat("the coordinator at ", options_.address, " refused: ", status.message()));
   }
 
-  // Runs one call that Stop() cancels. `waits_long`: that there is no answer in time does not mean that nobody is
-  // there.
+  // Runs one call that Stop() cancels. `waits_long`: that there is no answer in time does not mean that no coordinator
+  // is there.
   template <typename Function>
   absl::Status Call(absl::Duration timeout, Function call, bool waits_long = false) ABSL_LOCKS_EXCLUDED(mu_) {
     grpc::ClientContext context;
@@ -312,8 +312,8 @@ class CoordinatorClientImpl : public CoordinatorClient {
     return absl::OkStatus();
   }
 
-  // One that does not come now is asked for after the next heartbeat, which must not be too late for that: who waits
-  // here does not beat. The connection is kept, as the heartbeat before was answered.
+  // One that does not come now is asked for after the next heartbeat, which must not be too late for that: a member
+  // that waits here does not beat. The connection is kept, as the heartbeat before was answered.
   void AskForStatus() {
     const absl::Duration asked = MonotonicNow();
     v1::StatusResponse response;

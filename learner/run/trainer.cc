@@ -63,7 +63,6 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
 struct Trainer::Impl {
   v1::RunConfig config;
   ActorCriticOptions network;
-  int64_t global_state_size;
   Collective* collective;
   torch::Device device;
   std::unique_ptr<Algorithm> algorithm;
@@ -74,7 +73,6 @@ struct Trainer::Impl {
   Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where)
       : config(run_config),
         network(MakeActorCriticOptions(run_config.model(), spec)),
-        global_state_size(spec.global_state_size),
         collective(ranks),
         device(where),
         algorithm(MakeAlgorithm(run_config, spec, ranks, where)) {}
@@ -97,10 +95,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
-absl::StatusOr<UpdateStats> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration,
-                                            int64_t column_offset, int64_t total_columns) {
+absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset,
+                                            int64_t total_columns) {
   try {
-    Batch columns = MakeBatch(*batch, impl_->network, impl_->global_state_size);
+    Batch columns = MakeBatch(*batch);
     columns.column_offset = column_offset;
     columns.total_columns = total_columns;
     return impl_->algorithm->Update(columns, progress, iteration);
@@ -167,11 +165,10 @@ absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
   }
 }
 
-absl::StatusOr<UpdateSamples> Trainer::LastSamples(StagedBatch* staged) const {
+absl::StatusOr<UpdateSamples> Trainer::LastSamples(Columns* staged) const {
   try {
     const torch::NoGradGuard no_grad;
-    const Batch batch =
-        staged != nullptr ? MakeBatch(*staged, impl_->network, impl_->global_state_size) : impl_->collected;
+    const Batch batch = staged != nullptr ? MakeBatch(*staged) : impl_->collected;
     const int64_t rows = batch["reward"].numel();
     UpdateSamples samples;
     samples.discrete = impl_->network.discrete;

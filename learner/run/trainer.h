@@ -12,13 +12,13 @@
 #include "absl/time/time.h"
 #include "env/env.h"
 #include "learner/algorithm/update_stats.h"
-#include "learner/collect/batch_assembler.h"
 #include "learner/report/update_samples.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
 #include "skein/v1/status.pb.h"
 #include "skein/v1/tensor.pb.h"
 #include "skein/v1/trajectory.pb.h"
+#include "trajectory/columns.h"
 
 namespace skein {
 
@@ -33,7 +33,7 @@ struct RunRecord {
   v1::StepAccount account;
 };
 
-// The run's algorithm with Torch hidden behind it: StagedBatch in, PolicySnapshot out, checkpoints both ways.
+// The run's algorithm with Torch hidden behind it: Columns in, PolicySnapshot out, checkpoints both ways.
 // Not thread-safe; all calls from the thread that constructed it, whose Torch threads are set as configured.
 // Torch's exceptions end here: they become Internal.
 // Of several ranks, all call Make, Update and Resume alike; these fail as Collective's calls do, too.
@@ -47,7 +47,7 @@ class Trainer {
 
   // One iteration (see Algorithm::Update). `batch` is read in place. Of several ranks, each gives its own columns, in
   // order of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
-  absl::StatusOr<UpdateStats> Update(StagedBatch* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
+  absl::StatusOr<UpdateStats> Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
                                      int64_t total_columns = 0);
 
   // Mode on_device: what there is to train on is made here, by environments first_env .. first_env + num_envs - 1 of
@@ -73,7 +73,7 @@ class Trainer {
   // What the last update was given, at most kMaxSampled steps of agents that took part, evenly spread; of this rank.
   static constexpr int64_t kMaxSampled = 16384;
   // `batch`: the one of that update, null if it was on the device. REQUIRES: there was an update.
-  absl::StatusOr<UpdateSamples> LastSamples(StagedBatch* batch) const;
+  absl::StatusOr<UpdateSamples> LastSamples(Columns* batch) const;
 
   // See Algorithm::ParametersDigest.
   uint64_t ParametersDigest() const;

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "bench/tune_cache.h"
 #include "gmock/gmock.h"
-#include "tests/cli/scratch_folder.h"
 
 namespace skein {
 namespace {
@@ -84,73 +82,6 @@ TEST(Tune, TableMarksTheChoice) {
                    {.point = {4, 16}, .env_steps_per_second = 60000, .cpu = 0.95}};
   search.best = search.trials[1];
   EXPECT_THAT(FormatTuneTable(search), HasSubstr("60,000    95 %  <- chosen"));
-}
-
-TuneKey SampleKey() {
-  return {.processor = "A processor", .cores = 2, .env = "HalfCheetah-v5", .hidden = {64, 64}, .version = "0.1.0"};
-}
-
-TuneChoice SampleChoice(uint32_t runners) {
-  return {.runners = runners, .envs_per_runner = 16, .env_steps_per_second = 5e4};
-}
-
-TEST(TuneCache, KeepsOneChoiceForEachKey) {
-  const ScratchFolder folder;
-  const std::string path = folder.path() + "/deep/tune.json";
-  EXPECT_FALSE(FindTuned(path, SampleKey()));
-  ASSERT_TRUE(StoreTuned(path, SampleKey(), SampleChoice(2), "2026-01-30").ok());
-  TuneKey wider = SampleKey();
-  wider.hidden = {256, 256};
-  EXPECT_FALSE(FindTuned(path, wider));
-  ASSERT_TRUE(StoreTuned(path, wider, SampleChoice(8), "2026-01-30").ok());
-  ASSERT_TRUE(StoreTuned(path, SampleKey(), SampleChoice(4), "2026-01-31").ok());
-  const auto found = FindTuned(path, SampleKey());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->runners, 4u);
-  EXPECT_EQ(found->envs_per_runner, 16u);
-  EXPECT_EQ(found->source, "by `skein tune` of 2026-01-31");
-  EXPECT_EQ(FindTuned(path, wider)->runners, 8u);
-}
-
-TEST(TuneCache, AnotherMachineEnvironmentOrVersionIsAnotherKey) {
-  const ScratchFolder folder;
-  const std::string path = folder.path() + "/tune.json";
-  ASSERT_TRUE(StoreTuned(path, SampleKey(), SampleChoice(2), "2026-01-31").ok());
-  TuneKey key = SampleKey();
-  key.cores = 4;
-  EXPECT_FALSE(FindTuned(path, key));
-  key = SampleKey();
-  key.env = "CartPole-v1";
-  EXPECT_FALSE(FindTuned(path, key));
-  EXPECT_FALSE(FindTunedForEnv(path, key));
-  key = SampleKey();
-  key.version = "0.2.0";
-  EXPECT_FALSE(FindTuned(path, key));
-  key = SampleKey();
-  key.device = "cuda:0";
-  EXPECT_FALSE(FindTuned(path, key));
-  EXPECT_TRUE(FindTunedForEnv(path, key));
-  key = SampleKey();
-  key.hidden = {};
-  EXPECT_TRUE(FindTunedForEnv(path, key));  // A worker does not know the network.
-}
-
-TEST(TuneCache, ADamagedFileIsBegunAnew) {
-  const ScratchFolder folder;
-  for (const char* text : {"", "[]", "{\"entries\": 3}", "{\"entries\": [1, {\"key\": 2}]}", "not json"}) {
-    const std::string path = folder.Write("tune.json", text);
-    EXPECT_FALSE(FindTuned(path, SampleKey())) << text;
-    ASSERT_TRUE(StoreTuned(path, SampleKey(), SampleChoice(2), "2026-01-31").ok()) << text;
-    EXPECT_TRUE(FindTuned(path, SampleKey())) << text;
-  }
-  EXPECT_FALSE(FindTuned("", SampleKey()));
-}
-
-TEST(TuneCache, CannotBeWrittenWhereThereIsNoFolder) {
-  const ScratchFolder folder;
-  folder.Write("file", "");
-  EXPECT_TRUE(absl::IsPermissionDenied(
-      StoreTuned(folder.path() + "/file/tune.json", SampleKey(), SampleChoice(2), "2026-01-31")));
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
-#include "cli/status_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launch/status_client.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/faults/live_members.h"
 #include "tests/testing/etcd_server.h"

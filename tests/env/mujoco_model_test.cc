@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "base/number/philox.h"
+#include "env/mujoco/model.h"
+#include "tests/env/golden.h"
+
+namespace skein {
+namespace {
+
+absl::StatusOr<SharedModel> HalfCheetahModel() {
+  return ModelOf(*FindMujocoTask("HalfCheetah-v5"), ModelForm::kStepped);
+}
+absl::StatusOr<SharedModel> PublishedHalfCheetahModel() {
+  return ModelOf(*FindMujocoTask("HalfCheetah-v5"), ModelForm::kPublished);
+}
+
+template <typename T>
+std::vector<double> Numbers(const T& value, int size) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return {static_cast<double>(value)};
+  } else {
+    return std::vector<double>(&value[0], &value[0] + size);
+  }
+}
+
+// The same fields as scripts/make_env_golden.py writes.
+std::map<std::string, std::vector<double>> Describe(const mjModel& m) {
+  std::map<std::string, std::vector<double>> fields;
+#define SKEIN_SIZE(name) fields[#name] = {static_cast<double>(m.name)}
+  SKEIN_SIZE(nq), SKEIN_SIZE(nv), SKEIN_SIZE(nu), SKEIN_SIZE(na), SKEIN_SIZE(nbody), SKEIN_SIZE(njnt);
+  SKEIN_SIZE(ngeom), SKEIN_SIZE(ntendon), SKEIN_SIZE(neq), SKEIN_SIZE(npair), SKEIN_SIZE(nexclude);
+  SKEIN_SIZE(nsensor), SKEIN_SIZE(nmocap);
+#undef SKEIN_SIZE
+#define SKEIN_OPT(name, n) fields["opt_" #name] = Numbers(m.opt.name, n)
+  SKEIN_OPT(timestep, 1), SKEIN_OPT(gravity, 3), SKEIN_OPT(integrator, 1), SKEIN_OPT(cone, 1), SKEIN_OPT(jacobian, 1);
+  SKEIN_OPT(solver, 1), SKEIN_OPT(iterations, 1), SKEIN_OPT(tolerance, 1), SKEIN_OPT(noslip_iterations, 1);
+  SKEIN_OPT(impratio, 1), SKEIN_OPT(wind, 3), SKEIN_OPT(density, 1), SKEIN_OPT(viscosity, 1);
+  SKEIN_OPT(disableflags, 1), SKEIN_OPT(enableflags, 1);
+#undef SKEIN_OPT
+#define SKEIN_ARRAY(name, n) fields[#name] = Numbers(m.name, n)
+  const int nb = m.nbody, nj = m.njnt, nv = m.nv, ng = m.ngeom, nu = m.nu;
+  SKEIN_ARRAY(body_parentid, nb), SKEIN_ARRAY(body_pos, 3 * nb), SKEIN_ARRAY(body_quat, 4 * nb);
+  SKEIN_ARRAY(body_ipos, 3 * nb), SKEIN_ARRAY(body_iquat, 4 * nb), SKEIN_ARRAY(body_mass, nb);
+  SKEIN_ARRAY(body_inertia, 3 * nb), SKEIN_ARRAY(body_subtreemass, nb), SKEIN_ARRAY(body_invweight0, 2 * nb);
+  SKEIN_ARRAY(body_jntnum, nb), SKEIN_ARRAY(body_geomnum, nb);
+  SKEIN_ARRAY(jnt_type, nj), SKEIN_ARRAY(jnt_bodyid, nj), SKEIN_ARRAY(jnt_axis, 3 * nj), SKEIN_ARRAY(jnt_pos, 3 * nj);
+  SKEIN_ARRAY(jnt_stiffness, nj), SKEIN_ARRAY(jnt_range, 2 * nj), SKEIN_ARRAY(jnt_limited, nj);
+  SKEIN_ARRAY(jnt_solref, mjNREF * nj), SKEIN_ARRAY(jnt_solimp, mjNIMP * nj), SKEIN_ARRAY(jnt_margin, nj);
+  SKEIN_ARRAY(dof_armature, nv), SKEIN_ARRAY(dof_damping, nv), SKEIN_ARRAY(dof_frictionloss, nv);
+  SKEIN_ARRAY(dof_solref, mjNREF * nv), SKEIN_ARRAY(dof_solimp, mjNIMP * nv), SKEIN_ARRAY(dof_invweight0, nv);
+  SKEIN_ARRAY(geom_type, ng), SKEIN_ARRAY(geom_bodyid, ng), SKEIN_ARRAY(geom_size, 3 * ng);
+  SKEIN_ARRAY(geom_pos, 3 * ng), SKEIN_ARRAY(geom_quat, 4 * ng), SKEIN_ARRAY(geom_contype, ng);
+  SKEIN_ARRAY(geom_conaffinity, ng), SKEIN_ARRAY(geom_condim, ng), SKEIN_ARRAY(geom_friction, 3 * ng);
+  SKEIN_ARRAY(geom_solref, mjNREF * ng), SKEIN_ARRAY(geom_solimp, mjNIMP * ng), SKEIN_ARRAY(geom_solmix, ng);
+  SKEIN_ARRAY(geom_priority, ng), SKEIN_ARRAY(geom_margin, ng), SKEIN_ARRAY(geom_gap, ng);
+  SKEIN_ARRAY(actuator_trntype, nu), SKEIN_ARRAY(actuator_trnid, 2 * nu), SKEIN_ARRAY(actuator_gear, 6 * nu);
+  SKEIN_ARRAY(actuator_ctrllimited, nu), SKEIN_ARRAY(actuator_ctrlrange, 2 * nu);
+  SKEIN_ARRAY(actuator_forcelimited, nu), SKEIN_ARRAY(actuator_dyntype, nu), SKEIN_ARRAY(actuator_gaintype, nu);
+  SKEIN_ARRAY(actuator_gainprm, mjNGAIN * nu), SKEIN_ARRAY(actuator_biastype, nu);
+  SKEIN_ARRAY(actuator_biasprm, mjNBIAS * nu), SKEIN_ARRAY(qpos0, m.nq), SKEIN_ARRAY(qpos_spring, m.nq);
+#undef SKEIN_ARRAY
+  return fields;
+}
+
+void ExpectNumbersOf(const std::string& golden_name, const absl::StatusOr<SharedModel>& model) {
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto got = Describe(**model);
+  nlohmann::json golden = ReadGolden(golden_name);
+  golden.erase("made_with");
+  EXPECT_EQ(golden.size(), got.size());
+  for (const auto& [field, numbers] : golden.items()) {
+    ASSERT_TRUE(got.contains(field)) << field;
+    const std::vector<double> want = numbers;
+    EXPECT_THAT(got.at(field), testing::Pointwise(testing::DoubleNear(1e-9), want)) << field;
+  }
+}
+
+TEST(PublishedHalfCheetahModel, HasTheNumbersOfGymnasiumsModel) {
+  ExpectNumbersOf("half_cheetah_model.json", PublishedHalfCheetahModel());
+}
+
+TEST(PublishedWalker2dModel, HasTheNumbersOfGymnasiumsModel) {
+  ExpectNumbersOf("walker2d_model.json", ModelOf(*FindMujocoTask("Walker2d-v5"), ModelForm::kPublished));
+}
+
+TEST(HalfCheetahModel, DiffersFromThePublishedOneInHowContactsAreFoundOnly) {
+  ASSERT_TRUE(HalfCheetahModel().ok()) << HalfCheetahModel().status();
+  auto got = Describe(**HalfCheetahModel());
+  for (auto& [field, numbers] : Describe(**PublishedHalfCheetahModel())) {
+    if (field == "npair") {
+      EXPECT_THAT(got.at(field), testing::ElementsAre(8));
+    } else if (field == "geom_contype" || field == "geom_conaffinity") {
+      EXPECT_THAT(got.at(field), testing::Each(0));
+    } else {
+      EXPECT_EQ(got.at(field), numbers) << field;
+    }
+  }
+}
+
+struct Simulation {
+  explicit Simulation(const SharedModel& shared) : model(shared), data(mj_makeData(shared.get())) {}
+  void Reset(const std::vector<double>& position) {
+    mj_resetData(model.get(), data.get());
+    for (int i = 0; i < model->nq; ++i) data->qpos[i] += position[i];
+    mj_forward(model.get(), data.get());
+  }
+  void Step(const std::vector<double>& control) {
+    std::copy(control.begin(), control.end(), data->ctrl);
+    mj_step(model.get(), data.get());
+  }
+  std::vector<double> State() const {
+    std::vector<double> state(data->qpos, data->qpos + model->nq);
+    state.insert(state.end(), data->qvel, data->qvel + model->nv);
+    state.insert(state.end(), data->qacc_warmstart, data->qacc_warmstart + model->nv);
+    return state;
+  }
+  const SharedModel model;
+  const OwnedData data;
+};
+
+// Plays 20 episodes of 2,000 steps in both forms; they must not differ in a bit. What touched: in all, at most at once.
+std::pair<int, int> ContactsOfTheSameMoves(const MujocoTask& task) {
+  Simulation listed(*ModelOf(task, ModelForm::kStepped)), searched(*ModelOf(task, ModelForm::kPublished));
+  RandomStream random(1, RandomPurpose::kAction, 0, 0);
+  int contacts = 0, most = 0;
+  for (int episode = 0; episode < 20; ++episode) {
+    std::vector<double> position(9), control(6);
+    for (double& x : position) x = random.Uniform(-1, 1);  // Some begin on their back.
+    listed.Reset(position);
+    searched.Reset(position);
+    for (int t = 0; t < 2000; ++t) {
+      if (t % 5 == 0) {
+        for (double& u : control) u = random.Uniform(-1, 1);
+      }
+      listed.Step(control);
+      searched.Step(control);
+      EXPECT_EQ(listed.State(), searched.State()) << "episode " << episode << ", step " << t;
+      EXPECT_EQ(listed.data->ncon, searched.data->ncon);
+      if (testing::Test::HasFailure()) return {contacts, most};
+      contacts += listed.data->ncon;
+      most = std::max(most, listed.data->ncon);
+    }
+  }
+  return {contacts, most};
+}
+
+TEST(HalfCheetahModel, MovesAsThePublishedOneToTheBit) {
+  const auto [contacts, most] = ContactsOfTheSameMoves(*FindMujocoTask("HalfCheetah-v5"));
+  EXPECT_GT(contacts, 20000);
+  EXPECT_GT(most, 5);
+}
+
+TEST(Walker2dModel, MovesAsThePublishedOneToTheBit) {
+  EXPECT_EQ((*ModelOf(*FindMujocoTask("Walker2d-v5"), ModelForm::kStepped))->npair, 7);
+  const auto [contacts, most] = ContactsOfTheSameMoves(*FindMujocoTask("Walker2d-v5"));
+  EXPECT_GT(contacts, 20000);
+  EXPECT_GT(most, 3);
+}
+
+TEST(HalfCheetahModel, IsCompiledOnceForAllThreads) {
+  std::vector<const mjModel*> models(4);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < models.size(); ++i) threads.emplace_back([&, i] { models[i] = HalfCheetahModel()->get(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const mjModel* model : models) EXPECT_EQ(model, HalfCheetahModel()->get());
+}
+
+TEST(CompileModel, ReportsWhatMujocoRefuses) {
+  const absl::Status broken = CompileModel("broken", "<mujoco><worldbody></mujoco>", 1).status();
+  EXPECT_EQ(broken.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(broken.message()), testing::HasSubstr("the model of broken"));
+  const absl::Status unknown = CompileModel("odd", "<mujoco><no_such_thing/></mujoco>", 1).status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("no_such_thing"));
+}
+
+}  // namespace
+}  // namespace skein
