@@ -20,10 +20,13 @@ struct EnvSpec {
   int action_size = 0;                         // Number of choices, or D reals.
   std::vector<float> action_low, action_high;  // Bounds of each real, size D; empty if discrete.
   int global_state_size = 0;                   // G, floats for a central critic; 0 = none.
-  int state_size = 0;                          // Doubles that SaveState writes.
+  int state_size = 0;                          // Doubles that SaveState writes; 0 if not relocatable.
   int max_episode_steps = 0;                   // Truncation after this many steps; 0 = never. Enforced by VectorEnv.
-  double reward_threshold = 0;                 // Return at which the task counts as solved; 0 = none. For people.
-  std::vector<std::string> episode_metrics;    // Names of what EpisodeMetrics writes, P of them, snake_case.
+  // Its state can be saved and loaded into another instance, in another process too. Otherwise SaveState and LoadState
+  // are never called, and an episode ends where its instance does.
+  bool relocatable = true;
+  double reward_threshold = 0;               // Return at which the task counts as solved; 0 = none. For people.
+  std::vector<std::string> episode_metrics;  // Names of what EpisodeMetrics writes, P of them, snake_case.
 };
 
 // One environment of A agents. An episode is Reset, then Step until terminated or truncated.
@@ -57,9 +60,10 @@ class Env {
   // [P], of the episode so far.
   virtual void EpisodeMetrics(float* metrics) const { (void)metrics; }
 
-  // The complete physical state, state_size doubles: after LoadState the same actions give the same bits.
-  virtual void SaveState(double* state) const = 0;
-  virtual void LoadState(const double* state) = 0;
+  // The complete physical state, state_size doubles: after LoadState the same actions give the same bits. Overridden by
+  // all that are relocatable.
+  virtual void SaveState(double* state) const { (void)state; }
+  virtual void LoadState(const double* state) { (void)state; }
 };
 
 }  // namespace skein

@@ -2,6 +2,7 @@
 #include "env/registry.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,18 +12,19 @@
 #include "env/classic/cartpole.h"
 #include "env/classic/mountain_car_continuous.h"
 #include "env/classic/pendulum.h"
-#include "env/mujoco/half_cheetah.h"
 #include "env/mujoco/library.h"
+#include "env/mujoco/mujoco_env.h"
+#include "env/synthetic/sticky_cartpole.h"
 #include "env/uav/uav_env.h"
 
 namespace skein {
 namespace {
 
 struct Entry {
-  const char* id;
-  const char* summary;
-  absl::StatusOr<EnvSpec> (*spec)(const EnvOptions& options);
-  absl::StatusOr<std::unique_ptr<Env>> (*make)(const EnvOptions& options);
+  std::string id;
+  std::string summary;
+  std::function<absl::StatusOr<EnvSpec>(const EnvOptions& options)> spec;
+  std::function<absl::StatusOr<std::unique_ptr<Env>>(const EnvOptions& options)> make;
 };
 
 template <auto spec>
@@ -48,21 +50,41 @@ absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
   return MakeUavEnv(task, options.uav);
 }
 
+std::vector<Entry> MakeEntries() {
+  std::vector<Entry> entries = {
+      {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>},
+      {"Latency-v0", "Follow an oscillation; sleeps instead of computing, for studies of waiting.", Spec<LatencySpec>,
+       MakeLatencyEnv},
+      {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.",
+       Spec<MountainCarContinuousSpec>, Make<MakeMountainCarContinuous>},
+      {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
+      {"StickyCartPole-v0", "CartPole-v1 whose state cannot be saved, for studies of environments that cannot move.",
+       Spec<StickyCartPoleSpec>, Make<MakeStickyCartPole>},
+      {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
+       MakeUav<UavTask::kCover>},
+      {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
+       MakeUav<UavTask::kNavigate>},
+  };
+  for (const MujocoTask* task : MujocoTasks()) {
+    entries.push_back({task->facts().id, task->facts().summary, [task](const EnvOptions&) { return task->spec(); },
+                       [task](const EnvOptions&) { return MakeMujocoEnv(*task); }});
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
+  return entries;
+}
+
 // Ordered by id.
-constexpr Entry kEntries[] = {
-    {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>},
-    {"HalfCheetah-v5", "Run to the right with a planar two-legged animal (MuJoCo).", Spec<HalfCheetahSpec>,
-     Make<MakeHalfCheetah>},
-    {"Latency-v0", "Follow an oscillation; sleeps instead of computing, for studies of waiting.", Spec<LatencySpec>,
-     MakeLatencyEnv},
-    {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.", Spec<MountainCarContinuousSpec>,
-     Make<MakeMountainCarContinuous>},
-    {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
-    {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
-     MakeUav<UavTask::kCover>},
-    {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
-     MakeUav<UavTask::kNavigate>},
-};
+const std::vector<Entry>& Entries() {
+  static const auto* const entries = new std::vector<Entry>(MakeEntries());
+  return *entries;
+}
+
+const Entry* FindEntry(const std::string& id) {
+  for (const Entry& entry : Entries()) {
+    if (entry.id == id) return &entry;
+  }
+  return nullptr;
+}
 
 absl::Status UnknownEnv(const std::string& whole) {
   // An id is a few dozen letters: more would only make the search for the nearest one slow.
@@ -70,7 +92,7 @@ absl::Status UnknownEnv(const std::string& whole) {
   const auto distance = [lower = absl::AsciiStrToLower(id)](const Entry& entry) {
     return EditDistance(lower, absl::AsciiStrToLower(entry.id));
   };
-  const Entry& nearest = *std::min_element(std::begin(kEntries), std::end(kEntries),
+  const Entry& nearest = *std::min_element(Entries().begin(), Entries().end(),
                                            [&](const Entry& a, const Entry& b) { return distance(a) < distance(b); });
   return absl::InvalidArgumentError(
       absl::StrCat("unknown environment '", id, "'; did you mean '", nearest.id, "'? `skein envs` lists all"));
@@ -80,22 +102,18 @@ absl::Status UnknownEnv(const std::string& whole) {
 
 std::vector<EnvInfo> ListEnvs() {
   std::vector<EnvInfo> envs;
-  for (const Entry& entry : kEntries) envs.push_back({entry.id, entry.summary, entry.spec({}).value()});
+  for (const Entry& entry : Entries()) envs.push_back({entry.id, entry.summary, entry.spec({}).value()});
   return envs;
 }
 
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options) {
-  for (const Entry& entry : kEntries) {
-    if (entry.id == id) return entry.spec(options);
-  }
-  return UnknownEnv(id);
+  const Entry* const entry = FindEntry(id);
+  return entry != nullptr ? entry->spec(options) : UnknownEnv(id);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
-  for (const Entry& entry : kEntries) {
-    if (entry.id == id) return entry.make(options);
-  }
-  return UnknownEnv(id);
+  const Entry* const entry = FindEntry(id);
+  return entry != nullptr ? entry->make(options) : UnknownEnv(id);
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,

@@ -47,7 +47,8 @@ const char* WrongSize(const std::vector<float>& row) {
 bool SameSizes(const EnvSpec& one, const EnvSpec& other) {
   return one.num_agents == other.num_agents && one.obs_size == other.obs_size && one.discrete == other.discrete &&
          one.action_size == other.action_size && one.global_state_size == other.global_state_size &&
-         one.state_size == other.state_size && one.episode_metrics.size() == other.episode_metrics.size();
+         one.state_size == other.state_size && one.relocatable == other.relocatable &&
+         one.episode_metrics.size() == other.episode_metrics.size();
 }
 
 // Whether `value` is a whole number in [0, bound).
@@ -349,18 +350,18 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
 
 const EnvSpec& VectorEnv::spec() const { return impl_->spec; }
 int VectorEnv::num_envs() const { return static_cast<int>(impl_->envs.size()); }
-int VectorEnv::state_size() const { return kBookkeeping + impl_->spec.state_size; }
+int VectorEnv::state_size() const { return impl_->spec.relocatable ? kBookkeeping + impl_->spec.state_size : 0; }
 
 const absl::Status& VectorEnv::failure() const { return impl_->failure; }
 void VectorEnv::SetActivity(EnvActivity* activity) { impl_->own.activity = activity; }
 
-void VectorEnv::ResetAll(uint64_t first_env) {
+void VectorEnv::ResetAll(uint64_t first_env, uint64_t first_episode) {
   Impl& impl = *impl_;
   impl.first_env = first_env;
   for (size_t e = 0; e < impl.envs.size(); ++e) {
-    const bool good = impl.Guard(e, [&impl, first_env, e] {
+    const bool good = impl.Guard(e, [&impl, first_env, first_episode, e] {
       impl.envs[e]->SetEnvIndex(first_env + e);
-      impl.BeginEpisode(e, 0, &impl.own);
+      impl.BeginEpisode(e, first_episode, &impl.own);
     });
     if (!good) break;
   }
@@ -370,6 +371,10 @@ void VectorEnv::ResetAll(uint64_t first_env) {
 absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
   Impl& impl = *impl_;
   const size_t num_envs = impl.envs.size();
+  if (!impl.spec.relocatable) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the state of ", impl.spec.id, " cannot be loaded: it is not relocatable"));
+  }
   if (first_env > kStreams - num_envs) {
     return absl::InvalidArgumentError(
         absl::StrCat("first_env: got ", first_env, ", want at most ", kStreams - num_envs));
@@ -400,6 +405,7 @@ absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
 }
 
 void VectorEnv::SaveState(double* state) const {
+  if (!impl_->spec.relocatable) return;
   for (size_t e = 0; e < impl_->envs.size(); ++e, state += state_size()) {
     state[0] = static_cast<double>(impl_->episode[e]);
     state[1] = impl_->step[e];

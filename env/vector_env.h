@@ -61,7 +61,7 @@ class VectorEnv {
   const EnvSpec& spec() const;  // max_episode_steps is the limit in force.
   int num_envs() const;
   // Doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping
-  // (episode, step, return so far), S.
+  // (episode, step, return so far), S. 0 if the environments are not relocatable.
   int state_size() const;
 
   // OK, or Internal for good: "environment 12 of CartPole-v1, episode 3, step 17: ...".
@@ -69,15 +69,16 @@ class VectorEnv {
   // Tells `activity` from now on which environment is being called. It must outlive this; null: nobody.
   void SetActivity(EnvActivity* activity);
 
-  // Begins episode 0 of environments first_env .. first_env + E - 1. Step, Observe and SaveState need this or
-  // LoadState first. REQUIRES: first_env + E <= 2^32.
-  void ResetAll(uint64_t first_env);
+  // Begins episode `first_episode` of environments first_env .. first_env + E - 1. Step, Observe and SaveState need
+  // this or LoadState first. REQUIRES: first_env + E <= 2^32, first_episode < 2^32.
+  void ResetAll(uint64_t first_env, uint64_t first_episode = 0);
   // Continues environments first_env .. from `state` [E, S]; row e is episode, step, return so far, then what the
   // environment saved; where what it then observes is not finite or beyond its bound, the next episode begins.
   // InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
+  // FailedPrecondition: the environments are not relocatable; nothing has changed.
   // Internal: failure().
   absl::Status LoadState(uint64_t first_env, const double* state);
-  void SaveState(double* state) const;  // [E, S]
+  void SaveState(double* state) const;  // [E, S]; nothing if the environments are not relocatable.
 
   // action [E, A, D] or [E, A, 1]; continuous ones are clipped to the bounds here, NaN becomes the lower bound.
   // Environments whose episode ended are reset before this returns: Observe then shows the new episode.

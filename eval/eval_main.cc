@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
   app.add_option("--render", options.render_path,
-                 "Draw one episode: FILE.svg (UAV environments) or FILE.mp4 (also HalfCheetah-v5)");
+                 "Draw one episode: FILE.svg (UAV environments) or FILE.mp4 (also MuJoCo's)");
   app.add_option("--render-episode", options.render_episode, "Which one, from 0")
       ->transform(skein::WholeNumber())
       ->capture_default_str();

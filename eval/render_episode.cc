@@ -13,6 +13,7 @@
 #include "base/process/file.h"
 #include "base/process/system_error.h"
 #include "env/mujoco/offscreen_renderer.h"
+#include "env/mujoco/task.h"
 #include "eval/render_raster.h"
 #include "eval/render_svg.h"
 #include "eval/render_uav.h"
@@ -23,11 +24,10 @@ namespace {
 
 constexpr int kUavFramesPerSecond = 12;
 constexpr int kUavLastFrames = 18;  // The end is shown for so long.
-constexpr int kHalfCheetahWidth = 640, kHalfCheetahHeight = 480;
-constexpr int kHalfCheetahFramesPerSecond = 20;  // As fast as it is.
+constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
 
 bool IsUav(const std::string& env_id) { return absl::StartsWith(env_id, "Uav"); }
-bool IsHalfCheetah(const std::string& env_id) { return env_id == "HalfCheetah-v5"; }
+bool IsMujoco(const std::string& env_id) { return FindMujocoTask(env_id) != nullptr; }
 
 absl::Status DrawUavPicture(const std::string& path, const RecordedEpisode& episode) {
   const UavPictureSize size = SizeOfUavPicture(episode);
@@ -51,12 +51,12 @@ absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode) {
   return (*video)->Finish();
 }
 
-absl::Status FilmHalfCheetah(const std::string& path, const RecordedEpisode& episode) {
-  auto renderer = OffscreenRenderer::MakeForHalfCheetah(kHalfCheetahWidth, kHalfCheetahHeight);
+absl::Status FilmMujoco(const std::string& path, const RecordedEpisode& episode) {
+  auto renderer = OffscreenRenderer::Make(episode.spec.id, kMujocoWidth, kMujocoHeight);
   if (!renderer.ok()) return renderer.status();
-  auto video = VideoWriter::Start(path, kHalfCheetahWidth, kHalfCheetahHeight, kHalfCheetahFramesPerSecond);
+  auto video = VideoWriter::Start(path, kMujocoWidth, kMujocoHeight, (*renderer)->frames_per_second());
   if (!video.ok()) return video.status();
-  std::vector<uint8_t> rgb(size_t{kHalfCheetahWidth} * kHalfCheetahHeight * 3);
+  std::vector<uint8_t> rgb(size_t{kMujocoWidth} * kMujocoHeight * 3);
   for (const std::vector<double>& state : episode.states) {
     (*renderer)->Render(state.data(), rgb.data());
     if (absl::Status status = (*video)->Write(rgb.data()); !status.ok()) return status;
@@ -71,9 +71,9 @@ absl::Status CheckRender(const std::string& path, const std::string& env_id) {
   if (!film && !absl::EndsWith(path, ".svg")) {
     return absl::InvalidArgumentError(absl::StrCat("--render: got ", path, ", want a name that ends in .svg or .mp4"));
   }
-  if (!IsUav(env_id) && !(film && IsHalfCheetah(env_id))) {
+  if (!IsUav(env_id) && !(film && IsMujoco(env_id))) {
     return absl::InvalidArgumentError(absl::StrCat("--render ", path, ": there is no such picture of ", env_id,
-                                                   "; .svg is for the UAV environments, .mp4 for HalfCheetah-v5 too"));
+                                                   "; .svg is for the UAV environments, .mp4 for those of MuJoCo too"));
   }
   const std::string parent = std::filesystem::path(path).parent_path().string();
   if (access(parent.empty() ? "." : parent.c_str(), W_OK) != 0) {
@@ -82,14 +82,13 @@ absl::Status CheckRender(const std::string& path, const std::string& env_id) {
   if (film) {
     if (const auto ffmpeg = FindFfmpeg(); !ffmpeg.ok()) return ffmpeg.status();
   }
-  if (IsHalfCheetah(env_id))
-    return OffscreenRenderer::MakeForHalfCheetah(kHalfCheetahWidth, kHalfCheetahHeight).status();
+  if (IsMujoco(env_id)) return OffscreenRenderer::Make(env_id, kMujocoWidth, kMujocoHeight).status();
   return absl::OkStatus();
 }
 
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode) {
   if (absl::EndsWith(path, ".svg")) return DrawUavPicture(path, episode);
-  return IsUav(episode.spec.id) ? FilmUavs(path, episode) : FilmHalfCheetah(path, episode);
+  return IsUav(episode.spec.id) ? FilmUavs(path, episode) : FilmMujoco(path, episode);
 }
 
 }  // namespace skein

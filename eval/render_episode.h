@@ -13,7 +13,7 @@ namespace skein {
 // NotFound, PermissionDenied: its folder. Unavailable: a program or library is missing; says what to install.
 absl::Status CheckRender(const std::string& path, const std::string& env_id);
 
-// Draws a picture (.svg) or a film (.mp4) of UavNavigate-v0 or UavCover-v0, a film of HalfCheetah-v5. The file is
+// Draws a picture (.svg) or a film (.mp4) of UavNavigate-v0 or UavCover-v0, a film of a MuJoCo environment. The file is
 // there as a whole or not at all. Errors as CheckRender, WriteFileAtomically, VideoWriter, OffscreenRenderer.
 // REQUIRES: CheckRender said ok; the episode has states.
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode);

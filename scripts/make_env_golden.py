@@ -8,10 +8,10 @@ Run in the repository root, with Gymnasium and the MuJoCo release whose physics 
     /tmp/golden/bin/pip install 'gymnasium==1.2.*' 'mujoco==2.3.7' imageio packaging
     /tmp/golden/bin/python scripts/make_env_golden.py
 
-Three files: classic.json (trajectories of the classic environments), half_cheetah_model.json (the numbers of
-Gymnasium's compiled HalfCheetah-v5 model) and half_cheetah.json (a trajectory of it). The same versions write the
-same bytes. With 'mujoco==3.17.0' instead, whose physics round differently, it writes only half_cheetah_mujoco3.json:
-the same start and actions.
+It writes classic.json (trajectories of the classic environments) and, of each MuJoCo task, TASK_model.json (the numbers
+of Gymnasium's compiled model) and TASK.json (a trajectory, or a list of them). The same versions write the same bytes.
+With 'mujoco==3.17.0' instead, whose physics round differently, it writes only half_cheetah_mujoco3.json: the same start
+and actions.
 """
 
 import json
@@ -107,7 +107,7 @@ def classic():
     }
 
 
-def half_cheetah_model(model):
+def model_numbers(model):
     content = {}
     for group, names in MODEL_FIELDS.items():
         for name in names.split():
@@ -131,6 +131,28 @@ def half_cheetah(env):
     return {"start": numbers(start), "steps": rows}
 
 
+def walker2d(env):
+    """Until it falls, over and over. Its saved state ends with the sums of three reward terms."""
+    random = np.random.default_rng(3)
+    trajectories = []
+    for _ in range(6):
+        env.reset(seed=0)
+        mujoco.mj_resetData(env.model, env.data)
+        noise = random.uniform(-5e-3, 5e-3, 18)
+        env.set_state(env.init_qpos + noise[:9], env.init_qvel + noise[9:])
+        start = [env.data.time, *env.data.qpos, *env.data.qvel, *env.data.qacc_warmstart, 0, 0, 0]
+        rows = []
+        terminated = False
+        while not terminated:
+            action = random.uniform(-1, 1, 6).astype(np.float32)
+            obs, reward, terminated, _, _ = env.step(action)
+            rows.append(
+                {"action": float32s(action), "obs": float32s(obs), "reward": float(reward), "terminated": bool(terminated)}
+            )
+        trajectories.append({"start": numbers(start), "steps": rows})
+    return {"trajectories": trajectories}
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     cheetah = gymnasium.make("HalfCheetah-v5").unwrapped
@@ -138,8 +160,11 @@ def main():
         write("half_cheetah_mujoco3.json", "},{", half_cheetah(cheetah))
         return
     write("classic.json", "},{", classic())
-    write("half_cheetah_model.json", '],"', half_cheetah_model(cheetah.model))
+    write("half_cheetah_model.json", '],"', model_numbers(cheetah.model))
     write("half_cheetah.json", "},{", half_cheetah(cheetah))
+    walker = gymnasium.make("Walker2d-v5").unwrapped
+    write("walker2d_model.json", '],"', model_numbers(walker.model))
+    write("walker2d.json", "},{", walker2d(walker))
 
 
 main()

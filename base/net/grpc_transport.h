@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/net/credentials.h"
 #include "base/net/host_port.h"
+#include "base/net/protocol.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "grpcpp/support/status.h"
@@ -18,8 +19,6 @@
 namespace skein {
 
 inline constexpr int kMaxMessageBytes = 32 << 20;
-inline constexpr unsigned kProtocolMajor = 1;
-inline constexpr unsigned kProtocolMinor = 0;
 
 // Limits of a server. Beyond them: a larger message is RESOURCE_EXHAUSTED, whatever has come of it
 // is dropped; where memory for what is received runs short, idle connections are closed and reads wait, in the end the

@@ -2,10 +2,13 @@
 #include "env/mujoco/model.h"
 
 #include <cstring>
+#include <map>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "env/mujoco/contacts.h"
 #include "env/mujoco/library.h"
 
 namespace skein {
@@ -37,22 +40,32 @@ class VirtualFile {
   bool added_ = false;
 };
 
-// Where nothing touches but listed pairs, MuJoCo 2 need not look for anything else; MuJoCo 3 finds that out by itself.
-void SearchOnlyPairs(mjModel* model) {
-#if mjVERSION_HEADER < 300
-  if (model->npair == 0) return;
-  for (int geom = 0; geom < model->ngeom; ++geom) {
-    if (model->geom_contype[geom] != 0 || model->geom_conaffinity[geom] != 0) return;
+struct Models {
+  absl::StatusOr<SharedModel> stepped, published;
+};
+
+Models CompileModels(const MujocoTask& task) {
+  const MujocoTask::Facts& facts = task.facts();
+  const std::string mjcf(facts.mjcf);
+  absl::StatusOr<SharedModel> published = CompileModel(facts.id, mjcf, facts.total_mass);
+  if (!published.ok()) return {published, published};
+  const mjModel& model = **published;
+  if (model.nq != facts.positions || model.nv != facts.velocities || model.nu != facts.controls || model.na != 0) {
+    const absl::Status other = absl::InternalError(
+        absl::StrCat("the model of ", facts.id, " has ", model.nq, " positions, ", model.nv, " velocities, ", model.nu,
+                     " controls and ", model.na, " activations; its task says ", facts.positions, ", ",
+                     facts.velocities, ", ", facts.controls, " and 0"));
+    return {other, other};
   }
-  model->opt.collision = mjCOL_PAIR;
-#else
-  static_cast<void>(model);
-#endif
+  const std::string listed = ListContacts(mjcf, model);
+  if (listed.empty()) return {published, published};
+  return {CompileModel(facts.id, listed, facts.total_mass, true), published};
 }
 
 }  // namespace
 
-absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::string& mjcf, double total_mass) {
+absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::string& mjcf, double total_mass,
+                                         bool only_pairs) {
   InstallMujocoHandlers();
   // MuJoCo's compiler keeps the last model read in a global. Nothing else ever waits for this lock.
   static absl::Mutex compiler(absl::kConstInit);
@@ -67,12 +80,22 @@ absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::str
         absl::StrCat("MuJoCo ", MujocoLibraryVersion(), " does not accept the model of ", name, ": ", message));
   }
   if (message[0] != '\0') mju_user_warning(message);  // Our handler.
-  SearchOnlyPairs(model);
+  if (only_pairs) CollideOnlyPairs(model);
+  if (total_mass == 0) return owned;
   // Not the attribute settotalmass, which MuJoCo 4 warns about; the arithmetic is the same to the bit.
   mj_setTotalmass(model, total_mass);
   const OwnedData data(mj_makeData(model));
   mj_setConst(model, data.get());
   return owned;
+}
+
+absl::StatusOr<SharedModel> ModelOf(const MujocoTask& task, ModelForm form) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* const compiled = new std::map<const MujocoTask*, Models>;
+  absl::MutexLock lock(&mu);
+  auto found = compiled->find(&task);
+  if (found == compiled->end()) found = compiled->emplace(&task, CompileModels(task)).first;
+  return form == ModelForm::kStepped ? found->second.stepped : found->second.published;
 }
 
 }  // namespace skein

@@ -147,9 +147,10 @@ absl::StatusOr<std::unique_ptr<OffscreenContext>> MakeOffscreenContext() {
   if (egl.ok()) return egl;
   auto mesa = MakeOsMesaContext();
   if (mesa.ok()) return mesa;
-  return absl::UnavailableError(absl::StrCat(
-      "drawing HalfCheetah-v5 needs OpenGL without a screen (Debian: libegl1 and libgl1-mesa-dri, or libosmesa6): ",
-      egl.status().message(), "; ", mesa.status().message()));
+  return absl::UnavailableError(
+      absl::StrCat("drawing MuJoCo environments needs OpenGL without a screen (Debian: libegl1 and libgl1-mesa-dri, or "
+                   "libosmesa6): ",
+                   egl.status().message(), "; ", mesa.status().message()));
 }
 
 }  // namespace skein

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "env/mujoco/half_cheetah_model.h"
+#include "absl/strings/str_cat.h"
+#include "env/mujoco/model.h"
 #include "env/mujoco/offscreen_context.h"
+#include "env/mujoco/task.h"
 
 namespace skein {
 namespace {
@@ -18,18 +20,14 @@ namespace {
 constexpr int kSceneGeoms = 200;
 constexpr int kLinesAhead = 14;  // Metres.
 constexpr float kGround[4] = {0.86f, 0.88f, 0.91f, 1}, kLine[4] = {0.70f, 0.74f, 0.79f, 1};
-constexpr float kFifthLine[4] = {0.42f, 0.48f, 0.56f, 1}, kTrunk[4] = {0.93f, 0.56f, 0.16f, 1};
-constexpr float kBackLeg[4] = {0.80f, 0.38f, 0.16f, 1}, kFrontLeg[4] = {0.98f, 0.70f, 0.30f, 1};
+constexpr float kFifthLine[4] = {0.42f, 0.48f, 0.56f, 1};
 
-void Paint(mjModel* model, int geom, const float* rgba) { std::copy_n(rgba, 4, model->geom_rgba + 4 * geom); }
-
-// Of bodies: 0 is the world, then trunk, three of the back leg, three of the front leg.
-void PaintHalfCheetah(mjModel* model) {
+// Limbs have the colours of their model.
+void PrepareScene(mjModel* model) {
   for (int geom = 0; geom < model->ngeom; ++geom) {
-    const int body = model->geom_bodyid[geom];
-    Paint(model, geom, body == 0 ? kGround : body == 1 ? kTrunk : body <= 4 ? kBackLeg : kFrontLeg);
-    // A plane without a size goes on for ever.
-    if (body == 0) std::fill_n(model->geom_size + 3 * geom, 2, mjtNum{0});
+    if (model->geom_type[geom] != mjGEOM_PLANE) continue;
+    std::copy_n(kGround, 4, model->geom_rgba + 4 * geom);
+    std::fill_n(model->geom_size + 3 * geom, 2, mjtNum{0});  // A plane without a size goes on for ever.
   }
   auto& light = model->vis.headlight;
   std::fill_n(light.ambient, 3, 0.45f);
@@ -40,20 +38,24 @@ void PaintHalfCheetah(mjModel* model) {
 }  // namespace
 
 struct OffscreenRenderer::Impl {
-  Impl(std::unique_ptr<OffscreenContext> gl_context, const SharedModel& shared, int picture_width, int picture_height)
+  Impl(std::unique_ptr<OffscreenContext> gl_context, const MujocoTask& shown, const SharedModel& shared,
+       int picture_width, int picture_height)
       : gl(std::move(gl_context)),
+        task(shown),
         width(picture_width),
         height(picture_height),
         model(mj_copyModel(nullptr, shared.get())),
-        data(mj_makeData(model)) {
-    PaintHalfCheetah(model);
+        data(mj_makeData(model)),
+        body(mj_name2id(model, mjOBJ_BODY, task.facts().camera.track_body.c_str())) {
+    PrepareScene(model);
     model->vis.global.offwidth = width;
     model->vis.global.offheight = height;
     mjv_defaultOption(&option);
     mjv_defaultCamera(&camera);
-    camera.distance = 4;
-    camera.elevation = -24;  // So low that the horizon, and what is behind it, is not seen.
+    camera.distance = task.facts().camera.distance;
+    camera.elevation = task.facts().camera.elevation;
     camera.azimuth = 90;
+    camera.lookat[2] = task.facts().camera.height;
     mjv_defaultScene(&scene);
     mjv_makeScene(model, &scene, kSceneGeoms);
     mjr_defaultContext(&context);
@@ -78,9 +80,11 @@ struct OffscreenRenderer::Impl {
   }
 
   const std::unique_ptr<OffscreenContext> gl;
+  const MujocoTask& task;
   const int width, height;
-  mjModel* const model;  // A copy with colours.
+  mjModel* const model;  // A copy with a ground that goes on.
   mjData* const data;
+  const int body;  // That the camera follows; -1 = it is not there.
   mjvOption option;
   mjvCamera camera;
   mjvScene scene;
@@ -90,16 +94,27 @@ struct OffscreenRenderer::Impl {
 OffscreenRenderer::OffscreenRenderer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 OffscreenRenderer::~OffscreenRenderer() = default;
 
-absl::StatusOr<std::unique_ptr<OffscreenRenderer>> OffscreenRenderer::MakeForHalfCheetah(int width, int height) {
-  const absl::StatusOr<SharedModel>& model = HalfCheetahModel();
+absl::StatusOr<std::unique_ptr<OffscreenRenderer>> OffscreenRenderer::Make(const std::string& env_id, int width,
+                                                                           int height) {
+  const MujocoTask* const task = FindMujocoTask(env_id);
+  if (task == nullptr) return absl::NotFoundError(absl::StrCat(env_id, " is not a MuJoCo environment"));
+  const absl::StatusOr<SharedModel> model = ModelOf(*task, ModelForm::kStepped);
   if (!model.ok()) return model.status();
   auto gl = MakeOffscreenContext();
   if (!gl.ok()) return gl.status();
-  auto impl = std::make_unique<Impl>(*std::move(gl), *model, width, height);
+  auto impl = std::make_unique<Impl>(*std::move(gl), *task, *model, width, height);
   if (impl->context.currentBuffer != mjFB_OFFSCREEN) {
-    return absl::UnavailableError("drawing HalfCheetah-v5: OpenGL has no buffer that is not on a screen");
+    return absl::UnavailableError(absl::StrCat("drawing ", env_id, ": OpenGL has no buffer that is not on a screen"));
+  }
+  if (impl->body < 0) {
+    return absl::InternalError(
+        absl::StrCat("the model of ", env_id, " has no body '", task->facts().camera.track_body, "' to follow"));
   }
   return std::unique_ptr<OffscreenRenderer>(new OffscreenRenderer(std::move(impl)));
+}
+
+int OffscreenRenderer::frames_per_second() const {
+  return static_cast<int>(std::lround(1 / (impl_->task.facts().frame_skip * impl_->model->opt.timestep)));
 }
 
 void OffscreenRenderer::Render(const double* state, uint8_t* rgb) {
@@ -108,16 +123,17 @@ void OffscreenRenderer::Render(const double* state, uint8_t* rgb) {
   std::copy_n(state + 1, impl.model->nq, impl.data->qpos);
   std::copy_n(state + 1 + impl.model->nq, impl.model->nv, impl.data->qvel);
   mj_forward(impl.model, impl.data);
-  const double x = state[1];
-  impl.camera.lookat[0] = x;
-  impl.camera.lookat[2] = 0.5;
+  const mjtNum* const place = impl.data->xpos + 3 * impl.body;
+  mjtNum velocity[6];  // Of rotation, then of the body in the world's directions.
+  mj_objectVelocity(impl.model, impl.data, mjOBJ_BODY, impl.body, velocity, 0);
+  std::copy_n(place, 2, impl.camera.lookat);
   mjv_updateScene(impl.model, impl.data, &impl.option, nullptr, &impl.camera, mjCAT_ALL, &impl.scene);
-  const int metre = static_cast<int>(std::floor(x));
+  const int metre = static_cast<int>(std::floor(place[0]));
   for (int line = metre - kLinesAhead; line <= metre + kLinesAhead; ++line) impl.AddLine(line);
   const mjrRect view = {0, 0, impl.width, impl.height};
   mjr_render(view, &impl.scene, &impl.context);
   char text[80];
-  std::snprintf(text, sizeof(text), "%.2f s   %.1f m   %.1f m/s", state[0], x, state[1 + impl.model->nq]);
+  std::snprintf(text, sizeof(text), "%.2f s   %.1f m   %.1f m/s", state[0], place[0], velocity[3]);
   mjr_overlay(mjFONT_NORMAL, mjGRID_BOTTOMLEFT, view, text, nullptr, &impl.context);
   mjr_readPixels(rgb, nullptr, view, &impl.context);
   const size_t row = size_t(impl.width) * 3;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -13,13 +14,16 @@ namespace skein {
 // All calls from one thread, and at most one object at a time in a process.
 class OffscreenRenderer {
  public:
-  // A camera that runs beside the cheetah; lines on the ground are a metre apart.
-  // Unavailable: neither EGL nor OSMesa makes a context; says why, and what to install. Internal: as HalfCheetahModel.
-  static absl::StatusOr<std::unique_ptr<OffscreenRenderer>> MakeForHalfCheetah(int width, int height);
+  // A camera that follows the task's body; lines on the ground are a metre apart.
+  // NotFound: no MuJoCo environment has this id. Unavailable: neither EGL nor OSMesa makes a context; says why, and
+  // what to install. Internal: as ModelOf, or the body that the camera is to follow is not there.
+  static absl::StatusOr<std::unique_ptr<OffscreenRenderer>> Make(const std::string& env_id, int width, int height);
   ~OffscreenRenderer();
 
-  // state: as HalfCheetah-v5 saves it. rgb: [height, width, 3], written, the upper row first.
+  // state: as the environment saves it. rgb: [height, width, 3], written, the upper row first.
   void Render(const double* state, uint8_t* rgb);
+  // At which a film is as fast as the simulation.
+  int frames_per_second() const;
 
  private:
   struct Impl;

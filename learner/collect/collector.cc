@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
 #include "base/process/steady_wait.h"
 #include "base/telemetry/history_recorder.h"
@@ -57,8 +56,8 @@ absl::Status CheckIdentity(const v1::Hello& hello) {
 
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
     : run_id_(options.run_id),
-      shape_(options.shape),
-      fragment_steps_(static_cast<uint64_t>(shape_.steps * shape_.num_envs)),
+      schema_(MakeSchema(options.shape)),
+      fragment_steps_(static_cast<uint64_t>(schema_.shape.steps * schema_.shape.num_envs)),
       fragments_per_block_(options.fragments_per_block),
       metrics_(metrics),
       async_(options.async),
@@ -81,17 +80,13 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
 }
 
 absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello, const std::string& certificate) {
-  if (hello.protocol_major() != kProtocolMajor) {
-    return absl::FailedPreconditionError(absl::StrCat("protocol ", hello.protocol_major(), ".", hello.protocol_minor(),
-                                                      " of the actor and ", kProtocolMajor, ".", kProtocolMinor,
-                                                      " of the learner differ in their major version"));
-  }
+  if (absl::Status s = CheckProtocol(hello); !s.ok()) return s;
   if (hello.run_id() != run_id_) {
     return absl::FailedPreconditionError(
         absl::StrCat("the actor belongs to run ", Excerpt(hello.run_id()), ", this learner to run ", run_id_));
   }
   if (absl::Status s = CheckIdentity(hello); !s.ok()) return s;
-  if (absl::Status s = CheckEnvSpec(hello.env_spec(), shape_.spec); !s.ok()) return s;
+  if (absl::Status s = CheckEnvSpec(hello.env_spec(), schema_.shape.spec); !s.ok()) return s;
   const ActorKey key{hello.actor_id(), hello.generation(), certificate};
   absl::MutexLock lock(&mu_);
   if (!ledger_.HasRoomFor(key)) {
@@ -169,7 +164,7 @@ Collector::Staging* Collector::Begin() {
   if (!async_ && free_.empty()) ReleaseTraining();
   if (free_.empty()) {
     // Asynchronous: an iteration that ended early took room along that open tickets counted on.
-    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, async_->fragments, 1)).get());
+    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(schema_, async_->fragments, 1)).get());
   }
   Staging* staging = free_.back();
   free_.pop_back();
@@ -225,7 +220,7 @@ void Collector::ReleaseTraining() {
 }
 
 std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v1::TrajectoryBatch& header,
-                                                  const absl::Status& valid, const CheckedBatch& checked,
+                                                  const absl::Status& valid, const CheckedFragment& checked,
                                                   v1::Receipt* receipt) {
   const absl::Duration now = MonotonicNow();
   const auto stale = [&](const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -237,7 +232,7 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
   if (const absl::Status status = valid.ok() ? CheckHeader(actor, header) : valid; !status.ok()) {
     office_.Refuse(actor, header.ticket_id());
     // A malformed size must not enter the books: only a batch of the right shape counts its steps.
-    const bool sized = header.steps() == shape_.steps && header.num_envs() == shape_.num_envs;
+    const bool sized = header.steps() == schema_.shape.steps && header.num_envs() == schema_.shape.num_envs;
     ledger_.Arrive(actor, header.sequence(), sized ? fragment_steps_ : 0, 0, StepLedger::Fate::kRejected);
     receipt->set_result(v1::RECEIPT_RESULT_REJECTED);
     receipt->set_message(std::string(status.message()));
@@ -279,12 +274,13 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
   return place;
 }
 
-v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes) {
+v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64_t bytes) {
+  const v1::TrajectoryBatch& header = frame.header.batch();
   v1::Receipt receipt;
-  receipt.set_sequence(batch.header.sequence());
+  receipt.set_sequence(header.sequence());
   const absl::Duration begin = MonotonicNow();
-  CheckedBatch checked;
-  const absl::Status valid = CheckBatch(batch, shape_, &checked);
+  CheckedFragment checked;
+  const absl::Status valid = CheckFragment(frame, schema_, &checked);
   const absl::Duration received = MonotonicNow();
 
   std::optional<Place> place;
@@ -293,11 +289,11 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     if (ledger_.closed(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_STALE);
       receipt.set_message("the books of this life are closed; its steps count as lost already");
-    } else if (batch.header.sequence() <= ledger_.last_sequence(actor)) {
+    } else if (header.sequence() <= ledger_.last_sequence(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_DUPLICATE);
       receipt.set_message("this sequence was received before");
     } else {
-      place = Decide(actor, batch.header, valid, checked, &receipt);
+      place = Decide(actor, header, valid, checked, &receipt);
     }
     ExportAccount();
   }
@@ -322,9 +318,9 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
   }
   metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
-  Record(actor, batch.header, receipt);
+  Record(actor, header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
-    spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), Printable(actor.actor_id),
+    spdlog::warn("batch {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
                  Printable(receipt.message()));
   }
   return receipt;

@@ -38,7 +38,7 @@ void Collector::MakeStagings() {
   const int64_t segments = async_ ? 1 : fragments_per_block_;
   room_ = static_cast<uint64_t>(stagings * slots * segments);
   for (int64_t i = 0; i < stagings; ++i) {
-    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, slots, segments)).get());
+    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(schema_, slots, segments)).get());
   }
 }
 

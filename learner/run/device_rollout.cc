@@ -75,13 +75,13 @@ DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<Tensor
     return torch::zeros(shape, torch::TensorOptions(type).device(device));
   };
   env_index_ = torch::arange(E_, torch::TensorOptions(torch::kInt64).device(device)) + int64_t{first_env};
-  batch_.obs = make({T_ + 1, M, spec.obs_size}, torch::kFloat32);
-  if (central_) batch_.state = make({T_ + 1, E_, spec.global_state_size}, torch::kFloat32);
-  batch_.action = spec.discrete ? make({T_, M}, torch::kInt64) : make({T_, M, spec.action_size}, torch::kFloat32);
-  for (torch::Tensor* tensor : {&batch_.log_prob, &batch_.reward, &batch_.final_value}) {
+  batch_["obs"] = make({T_ + 1, M, spec.obs_size}, torch::kFloat32);
+  if (central_) batch_["state"] = make({T_ + 1, E_, spec.global_state_size}, torch::kFloat32);
+  batch_["action"] = spec.discrete ? make({T_, M}, torch::kInt64) : make({T_, M, spec.action_size}, torch::kFloat32);
+  for (torch::Tensor* tensor : {&batch_["log_prob"], &batch_["reward"], &batch_["final_value"]}) {
     *tensor = make({T_, M}, torch::kFloat32);
   }
-  for (torch::Tensor* tensor : {&batch_.terminated, &batch_.truncated, &batch_.active}) {
+  for (torch::Tensor* tensor : {&batch_["terminated"], &batch_["truncated"], &batch_["active"]}) {
     *tensor = make({T_, M}, torch::kBool);
   }
   episodes_ = {make({T_, E_}, torch::kBool),       make({T_, E_}, torch::kFloat64), make({T_, E_}, torch::kInt64),
@@ -129,8 +129,8 @@ void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Te
     const torch::Tensor log_prob = head.log_softmax(1);
     const torch::Tensor below = log_prob.exp().cumsum(1) <= noise.unsqueeze(1);
     const torch::Tensor choice = below.sum(1).clamp_max_(spec.action_size - 1);
-    batch_.action[t].copy_(choice);
-    batch_.log_prob[t].copy_(log_prob.gather(1, choice.unsqueeze(1)).squeeze(1));
+    batch_["action"][t].copy_(choice);
+    batch_["log_prob"][t].copy_(log_prob.gather(1, choice.unsqueeze(1)).squeeze(1));
     return;
   }
   // Box-Muller: each pair of uniforms makes a pair of normals.
@@ -141,13 +141,13 @@ void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Te
                                    .view({E_ * A_, words_})
                                    .narrow(1, 0, spec.action_size);
   const torch::Tensor action = head + log_std.exp() * normal;
-  batch_.action[t].copy_(action);
-  batch_.log_prob[t].copy_(GaussianLogProb(head, log_std, action));
+  batch_["action"][t].copy_(action);
+  batch_["log_prob"][t].copy_(GaussianLogProb(head, log_std, action));
 }
 
 void DeviceRollout::Observe(int64_t t) {
-  world_->Observe(batch_.obs[t].view({E_, A_, -1}));
-  if (central_) world_->GlobalState(batch_.state[t]);
+  world_->Observe(batch_["obs"][t].view({E_, A_, -1}));
+  if (central_) world_->GlobalState(batch_["state"][t]);
 }
 
 void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, int64_t t) {
@@ -155,7 +155,7 @@ void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, 
   const EnvSpec& spec = world_->spec();
   const torch::Tensor worlds = candidates.all ? torch::Tensor() : candidates.worlds;
   const int64_t count = candidates.all ? E_ : candidates.count, G = spec.global_state_size;
-  const auto floats = batch_.obs.options();
+  const auto floats = batch_["obs"].options();
   torch::Tensor obs = torch::empty({count, A_, spec.obs_size}, floats);
   world_->Observe(obs, worlds);
   torch::Tensor input = judge.obs_scale.Apply(obs.view({count * A_, spec.obs_size}));
@@ -166,7 +166,7 @@ void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, 
     input = torch::cat({input, state}, 1);
   }
   const torch::Tensor value = judge.network->Value(input).view({count, A_});
-  torch::Tensor row = batch_.final_value[t].view({E_, A_});
+  torch::Tensor row = batch_["final_value"][t].view({E_, A_});
   if (candidates.all) {
     row.copy_(value);
   } else {
@@ -190,16 +190,16 @@ void DeviceRollout::Roll(const Judge& judge, uint64_t iteration, v1::StageSecond
   lap(&env_step);
   for (int64_t t = 0; t < T_; ++t) {
     if (t % at_once == 0) noise = Noise(iteration, t, std::min(at_once, T_ - t));
-    Sample(t, judge.network->PolicyHead(judge.obs_scale.Apply(batch_.obs[t])), log_std, noise[t % at_once]);
+    Sample(t, judge.network->PolicyHead(judge.obs_scale.Apply(batch_["obs"][t])), log_std, noise[t % at_once]);
     lap(&inference);
-    const TensorWorld::StepResult result = world_->Advance(batch_.action[t]);
+    const TensorWorld::StepResult result = world_->Advance(batch_["action"][t]);
     lap(&env_step);
     const torch::Tensor cut =
         result.active.logical_and(result.agent_terminated.logical_not()).logical_and_(result.truncated.unsqueeze(1));
-    batch_.reward[t].copy_(result.reward.view(-1));
-    batch_.terminated[t].copy_(result.agent_terminated.view(-1));
-    batch_.truncated[t].copy_(cut.view(-1));
-    batch_.active[t].copy_(result.active.view(-1));
+    batch_["reward"][t].copy_(result.reward.view(-1));
+    batch_["terminated"][t].copy_(result.agent_terminated.view(-1));
+    batch_["truncated"][t].copy_(cut.view(-1));
+    batch_["active"][t].copy_(result.active.view(-1));
     episodes_.ended[t].copy_(result.ended);
     episodes_.episode_return[t].copy_(result.episode_return);
     episodes_.episode_length[t].copy_(result.episode_length);
@@ -262,7 +262,7 @@ DeviceRollout::Iteration DeviceRollout::Collect(const Judge& judge, uint64_t ite
     world_->PrepareAtOnce(2 * prepared);
   }
   collected.batch = batch_;
-  collected.samples = batch_.active.sum().item<int64_t>();
+  collected.samples = batch_["active"].sum().item<int64_t>();
   ReadEpisodes(&collected);
   collected.stage_seconds.set_wait(absl::ToDoubleSeconds(MonotonicNow() - rolled));
   return collected;

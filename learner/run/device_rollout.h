@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "env/uav/tensor/tensor_world.h"
-#include "learner/algorithm/ppo/ppo.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
+#include "learner/optimize/batch.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/trajectory.pb.h"
 

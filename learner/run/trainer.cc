@@ -12,40 +12,13 @@
 #include "learner/optimize/training_device.h"
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
+#include "learner/run/staged_tensors.h"
 #include "policy/policy.h"
 
 namespace skein {
 namespace {
 
 constexpr char kEnvState[] = "env_state";
-
-// A tensor over memory that somebody else owns and keeps alive.
-template <typename Value>
-torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape, torch::ScalarType dtype) {
-  return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
-}
-
-Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network, int64_t global_state_size) {
-  const int64_t T = staged.steps(), M = staged.columns(), O = network.obs_size;
-  Batch batch;
-  batch.obs = View(staged.obs, {T + 1, M, O}, torch::kFloat32);
-  batch.action = network.discrete ? View(staged.action_index, {T, M}, torch::kInt64)
-                                  : View(staged.action, {T, M, network.action_size}, torch::kFloat32);
-  batch.log_prob = View(staged.log_prob, {T, M}, torch::kFloat32);
-  batch.reward = View(staged.reward, {T, M}, torch::kFloat32);
-  batch.terminated = View(staged.terminated, {T, M}, torch::kUInt8).to(torch::kBool);
-  batch.truncated = View(staged.truncated, {T, M}, torch::kUInt8).to(torch::kBool);
-  const int64_t truncations = static_cast<int64_t>(staged.final_index.size());
-  batch.final_obs = View(staged.final_obs, {truncations, O}, torch::kFloat32);
-  batch.final_index = View(staged.final_index, {truncations}, torch::kInt64);
-  if (!staged.active.empty()) batch.active = View(staged.active, {T, M}, torch::kUInt8).to(torch::kBool);
-  if (const int64_t G = global_state_size; G > 0) {
-    batch.state = View(staged.state, {T + 1, staged.num_envs(), G}, torch::kFloat32);
-    batch.final_state =
-        View(staged.final_state, {static_cast<int64_t>(staged.final_state.size()) / G, G}, torch::kFloat32);
-  }
-  return batch;
-}
 
 absl::Status TorchError(const std::string& doing, const std::exception& error) {
   std::string what = error.what();
@@ -90,7 +63,6 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
 struct Trainer::Impl {
   v1::RunConfig config;
   ActorCriticOptions network;
-  int64_t global_state_size;
   Collective* collective;
   torch::Device device;
   Ppo ppo;
@@ -101,7 +73,6 @@ struct Trainer::Impl {
   Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where)
       : config(run_config),
         network(MakeActorCriticOptions(run_config.model(), spec)),
-        global_state_size(spec.global_state_size),
         collective(ranks),
         device(where),
         ppo(run_config, network, run_config.seed(), ranks, where) {}
@@ -124,10 +95,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
-absl::StatusOr<std::map<std::string, double>> Trainer::Update(StagedBatch* batch, double progress, uint64_t iteration,
+absl::StatusOr<std::map<std::string, double>> Trainer::Update(Columns* batch, double progress, uint64_t iteration,
                                                               int64_t column_offset, int64_t total_columns) {
   try {
-    Batch columns = MakeBatch(*batch, impl_->network, impl_->global_state_size);
+    Batch columns = MakeBatch(*batch);
     columns.column_offset = column_offset;
     columns.total_columns = total_columns;
     return impl_->ppo.Update(columns, progress, iteration);
@@ -159,8 +130,8 @@ absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) 
         impl_->rollout->Collect({&ppo.network(), ppo.obs_scale(), ppo.state_scale()}, iteration);
     impl_->collected = rolled.batch;
     Collected collected;
-    collected.steps = rolled.batch.reward.size(0);
-    collected.columns = rolled.batch.reward.size(1);
+    collected.steps = rolled.batch["reward"].size(0);
+    collected.columns = rolled.batch["reward"].size(1);
     collected.num_envs = impl_->rollout->num_envs();
     collected.samples = rolled.samples;
     collected.episode_return = std::move(rolled.episode_return);
@@ -194,25 +165,24 @@ absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
   }
 }
 
-absl::StatusOr<Trainer::Samples> Trainer::LastSamples(StagedBatch* staged) const {
+absl::StatusOr<Trainer::Samples> Trainer::LastSamples(Columns* staged) const {
   try {
     const torch::NoGradGuard no_grad;
-    const Batch batch =
-        staged != nullptr ? MakeBatch(*staged, impl_->network, impl_->global_state_size) : impl_->collected;
-    const int64_t rows = batch.reward.numel();
+    const Batch batch = staged != nullptr ? MakeBatch(*staged) : impl_->collected;
+    const int64_t rows = batch["reward"].numel();
     Samples samples;
     samples.discrete = impl_->network.discrete;
     samples.action_size = samples.discrete ? 1 : impl_->network.action_size;
     if (rows == 0) return samples;
-    torch::Tensor index = batch.active.defined() ? batch.active.reshape({rows}).nonzero().view({-1})
-                                                 : torch::arange(rows, batch.reward.device());
+    torch::Tensor index = batch["active"].defined() ? batch["active"].reshape({rows}).nonzero().view({-1})
+                                                    : torch::arange(rows, batch["reward"].device());
     index = index.slice(0, 0, index.numel(), 1 + (index.numel() - 1) / kMaxSampled);
     const auto floats = [&](const torch::Tensor& all) {
       const torch::Tensor some =
           all.index_select(0, index.to(all.device())).to(torch::kCPU, torch::kFloat32).contiguous();
       return std::vector<float>(some.data_ptr<float>(), some.data_ptr<float>() + some.numel());
     };
-    samples.action = floats(batch.action.reshape({rows, samples.action_size}));
+    samples.action = floats(batch["action"].reshape({rows, samples.action_size}));
     samples.advantage = floats(impl_->ppo.advantage());
     return samples;
   } catch (const std::exception& error) {

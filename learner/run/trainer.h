@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "env/env.h"
-#include "learner/collect/batch_assembler.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
 #include "skein/v1/status.pb.h"
 #include "skein/v1/tensor.pb.h"
 #include "skein/v1/trajectory.pb.h"
+#include "trajectory/columns.h"
 
 namespace skein {
 
@@ -31,7 +31,7 @@ struct RunRecord {
   v1::StepAccount account;
 };
 
-// The learning algorithm with Torch hidden behind it: StagedBatch in, PolicySnapshot out, checkpoints both ways.
+// The learning algorithm with Torch hidden behind it: Columns in, PolicySnapshot out, checkpoints both ways.
 // Not thread-safe; all calls from the thread that constructed it, whose Torch threads are set as configured.
 // Torch's exceptions end here: they become Internal.
 // Of several ranks, all call Make, Update and Resume alike; these fail as Collective's calls do, too.
@@ -45,7 +45,7 @@ class Trainer {
 
   // One iteration (see Ppo::Update). `batch` is read in place. Of several ranks, each gives its own columns, in order
   // of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
-  absl::StatusOr<std::map<std::string, double>> Update(StagedBatch* batch, double progress, uint64_t iteration,
+  absl::StatusOr<std::map<std::string, double>> Update(Columns* batch, double progress, uint64_t iteration,
                                                        int64_t column_offset = 0, int64_t total_columns = 0);
 
   // Mode on_device: what there is to train on is made here, by environments first_env .. first_env + num_envs - 1 of
@@ -77,7 +77,7 @@ class Trainer {
     bool discrete = false;
   };
   // `batch`: the one of that update, null if it was on the device. REQUIRES: there was an update.
-  absl::StatusOr<Samples> LastSamples(StagedBatch* batch) const;
+  absl::StatusOr<Samples> LastSamples(Columns* batch) const;
 
   // See Ppo::ParametersDigest.
   uint64_t ParametersDigest() const;

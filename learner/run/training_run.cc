@@ -194,10 +194,15 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
     auto iteration = NextIteration(service);
     if (!iteration.ok()) return iteration.status();
     if (!*iteration) return absl::OkStatus();
-    const StagedBatch& batch = *(*iteration)->batch;
-    const Trainer::Collected data{batch.steps(),         batch.num_envs(),           batch.columns(),
-                                  batch.samples(),       batch.episode_return,       batch.episode_length,
-                                  batch.episode_metrics, (*iteration)->stage_seconds};
+    const Columns& batch = *(*iteration)->batch;
+    Trainer::Collected data{.steps = batch.steps(), .num_envs = batch.num_envs(), .columns = batch.columns()};
+    data.samples = batch.samples();
+    data.stage_seconds = (*iteration)->stage_seconds;
+    const auto returns = batch.values<float>("episode_return"), metrics = batch.values<float>("episode_metrics");
+    const auto lengths = batch.values<int64_t>("episode_length");
+    data.episode_return.assign(returns.begin(), returns.end());
+    data.episode_length.assign(lengths.begin(), lengths.end());
+    data.episode_metrics.assign(metrics.begin(), metrics.end());
     if (absl::Status s =
             TrainIteration((*iteration)->batch, data, (*iteration)->policy_version, (*iteration)->env_state);
         !s.ok()) {
@@ -270,7 +275,7 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
   }
 }
 
-absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Collected& data, uint64_t policy_version,
+absl::Status TrainingRun::TrainIteration(Columns* batch, const Trainer::Collected& data, uint64_t policy_version,
                                          std::optional<v1::Tensor> env_state) {
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());

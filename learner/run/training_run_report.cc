@@ -75,7 +75,7 @@ absl::Status TrainingRun::AddUpForLastCheckpoint() {
 }
 
 void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted,
-                               StagedBatch* batch) {
+                               Columns* batch) {
   v1::RunProgress progress;
   FillReport(nullptr, &progress);
   metrics_->SetProgress(progress);
@@ -102,7 +102,7 @@ void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTra
   LogEvents(progress, batch);
 }
 
-void TrainingRun::LogEvents(const v1::RunProgress& progress, StagedBatch* batch) {
+void TrainingRun::LogEvents(const v1::RunProgress& progress, Columns* batch) {
   if (event_log_ == nullptr) return;
   const absl::Time now = absl::Now();
   event_log_->LogIteration(progress, now);

@@ -27,8 +27,8 @@ v1::Ticket MakeTicket() {
   return ticket;
 }
 
-BatchShape ShapeOf(const VectorEnv& env) {
-  BatchShape shape;
+FragmentShape ShapeOf(const VectorEnv& env) {
+  FragmentShape shape;
   shape.steps = kT;
   shape.num_envs = kE;
   shape.env_state_size = env.state_size();

@@ -114,8 +114,8 @@ class WorkingRunner {
     }
     return absl::OkStatus();
   }
-  BatchShape Shape(uint32_t steps) const {
-    BatchShape shape;
+  FragmentShape Shape(uint32_t steps) const {
+    FragmentShape shape;
     shape.steps = steps;
     shape.num_envs = kE;
     shape.env_state_size = VectorEnv::Make({.env_id = spec_.id, .num_envs = 1}).value()->state_size();
@@ -235,7 +235,7 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
     return (GaussianLogProb(head, policy->log_std(), action) - torch::tensor(values.log_prob)).exp();
   };
   runner.PutPolicy();
-  BatchShape shape = runner.Shape(T);
+  FragmentShape shape = runner.Shape(T);
   shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   const BatchValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
   EXPECT_GT(values.saved_bytes, 0u);
@@ -263,7 +263,7 @@ TEST(Runner, APackedFragmentIsTheSameEachTimeAndInPieces) {
   EXPECT_EQ(AllTensors(whole.Serve(whole.MakeTicket(3, 80))), AllTensors(all));
 
   const auto values = [](WorkingRunner& runner, const v1::TrajectoryBatch& batch) {
-    BatchShape shape = runner.Shape(batch.steps());
+    FragmentShape shape = runner.Shape(batch.steps());
     shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
     return std::make_unique<BatchValues>(batch, shape);
   };

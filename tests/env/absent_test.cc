@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A build without MuJoCo, whose place env/mujoco/absent.cc takes.
-#include "env/mujoco/half_cheetah.h"
 #include "env/mujoco/library.h"
+#include "env/mujoco/mujoco_env.h"
 #include "gtest/gtest.h"
 
 namespace skein {
 namespace {
 
-TEST(WithoutMujoco, HalfCheetahHasItsSpecAndCannotBeMade) {
+TEST(WithoutMujoco, TasksHaveTheirSpecsAndCannotBeMade) {
   EXPECT_EQ(MujocoLibraryVersion(), "none");
-  EXPECT_EQ(HalfCheetahSpec().obs_size, 17);  // 8 positions, 9 velocities.
-  EXPECT_EQ(HalfCheetahSpec().action_size, 6);
-  EXPECT_EQ(MakeHalfCheetah().status().code(), absl::StatusCode::kFailedPrecondition);
+  const MujocoTask* const cheetah = FindMujocoTask("HalfCheetah-v5");
+  ASSERT_NE(cheetah, nullptr);
+  EXPECT_EQ(cheetah->spec().obs_size, 17);  // 8 positions, 9 velocities.
+  EXPECT_EQ(cheetah->spec().action_size, 6);
+  for (const MujocoTask* task : MujocoTasks()) {
+    EXPECT_EQ(MakeMujocoEnv(*task).status().code(), absl::StatusCode::kFailedPrecondition);
+  }
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "env/mujoco/half_cheetah.h"
 #include "env/mujoco/offscreen_context.h"
+#include "env/registry.h"
 #include "gmock/gmock.h"
 
 namespace skein {
@@ -13,7 +13,7 @@ namespace {
 constexpr int kWidth = 160, kHeight = 120;
 
 std::vector<double> StateAt(double x) {
-  const auto env = MakeHalfCheetah().value();
+  const auto env = MakeEnv("HalfCheetah-v5").value();
   RandomStream random(1, RandomPurpose::kEvaluation, 0, 0);
   env->Reset(random);
   std::vector<double> state(env->spec().state_size);
@@ -31,13 +31,14 @@ int OrangePixels(const std::vector<uint8_t>& rgb, int first_row, int last_row) {
 }
 
 TEST(OffscreenRenderer, FollowsTheCheetahOrSaysWhatIsMissing) {
-  auto renderer = OffscreenRenderer::MakeForHalfCheetah(kWidth, kHeight);
+  auto renderer = OffscreenRenderer::Make("HalfCheetah-v5", kWidth, kHeight);
   if (!renderer.ok()) {
     EXPECT_TRUE(absl::IsUnavailable(renderer.status())) << renderer.status();
     EXPECT_THAT(renderer.status().message(), testing::AllOf(testing::HasSubstr("libegl1"), testing::HasSubstr("EGL: "),
                                                             testing::HasSubstr("OSMesa: ")));
     GTEST_SKIP() << renderer.status();
   }
+  EXPECT_EQ((*renderer)->frames_per_second(), 20);
   std::vector<uint8_t> here(kWidth * kHeight * 3), there(here.size());
   (*renderer)->Render(StateAt(0.25).data(), here.data());
   // A metre and a half is some 40 pixels of 160: upright, it is in the middle rows of the picture.
@@ -51,6 +52,10 @@ TEST(OffscreenRenderer, FollowsTheCheetahOrSaysWhatIsMissing) {
   };
   (*renderer)->Render(StateAt(0.75).data(), there.data());
   EXPECT_NE(middle(here), middle(there));
+}
+
+TEST(OffscreenRenderer, DrawsOnlyMujocosEnvironments) {
+  EXPECT_TRUE(absl::IsNotFound(OffscreenRenderer::Make("CartPole-v1", kWidth, kHeight).status()));
 }
 
 TEST(OffscreenContext, OfEitherLibraryIsThereOrUnavailable) {

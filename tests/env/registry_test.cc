@@ -10,8 +10,9 @@ namespace {
 TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
   std::vector<std::string> ids;
   for (const EnvInfo& info : ListEnvs()) ids.push_back(info.id);
-  EXPECT_THAT(ids, testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "Latency-v0", "MountainCarContinuous-v0",
-                                        "Pendulum-v1", "UavCover-v0", "UavNavigate-v0"));
+  EXPECT_THAT(ids,
+              testing::ElementsAre("CartPole-v1", "HalfCheetah-v5", "Latency-v0", "MountainCarContinuous-v0",
+                                   "Pendulum-v1", "StickyCartPole-v0", "UavCover-v0", "UavNavigate-v0", "Walker2d-v5"));
 }
 
 TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {

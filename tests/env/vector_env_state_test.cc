@@ -34,6 +34,7 @@ void StepRandomly(VectorEnv& env, RandomStream& random, int steps) {
 
 TEST(VectorEnvState, ContinuesBitForBitAcrossEpisodes) {
   for (const EnvInfo& info : ListEnvs()) {
+    if (!info.spec.relocatable) continue;
     const std::unique_ptr<VectorEnv> whole = Make(info.id, 30), resumed = Make(info.id, 30);
     whole->ResetAll(4);
     RandomStream actions(1, RandomPurpose::kAction, 0, 0);
@@ -54,6 +55,35 @@ TEST(VectorEnvState, ContinuesBitForBitAcrossEpisodes) {
     StepRandomly(*resumed, same_actions, 60);
     EXPECT_EQ(State(*whole), State(*resumed)) << info.id;
   }
+}
+
+TEST(VectorEnvState, OfWhatIsNotRelocatableIsEmptyAndNotLoaded) {
+  const std::unique_ptr<VectorEnv> env = Make("StickyCartPole-v0");
+  env->ResetAll(4);
+  EXPECT_EQ(env->state_size(), 0);
+  env->SaveState(nullptr);
+  EXPECT_EQ(env->LoadState(4, nullptr).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(env->failure().ok());
+}
+
+TEST(VectorEnvState, WhatIsNotRelocatablePlaysTheSameEpisodesAndBeginsWithAnyOfThem) {
+  const std::unique_ptr<VectorEnv> sticky = Make("StickyCartPole-v0", 10), begun = Make("StickyCartPole-v0", 10);
+  const std::unique_ptr<VectorEnv> cartpole = Make("CartPole-v1", 10);
+  sticky->ResetAll(4);
+  cartpole->ResetAll(4);
+  const std::vector<float> action(kEnvs, 1);
+  std::vector<float> obs(kEnvs * 4), want(kEnvs * 4);
+  while (sticky->episode(0) < 2) {
+    sticky->Step(action.data());
+    cartpole->Step(action.data());
+    sticky->Observe(obs.data());
+    cartpole->Observe(want.data());
+    ASSERT_EQ(obs, want);
+  }
+  begun->ResetAll(4, 2);
+  begun->Observe(obs.data());
+  EXPECT_EQ(begun->episode(0), 2u);
+  EXPECT_EQ(std::vector<float>(obs.begin(), obs.begin() + 4), std::vector<float>(want.begin(), want.begin() + 4));
 }
 
 TEST(VectorEnvState, ARowIsEpisodeStepReturnThenTheEnvironmentsOwn) {

@@ -21,7 +21,7 @@ class FaultRow26Greed : public testing::TestWithParam<std::string> {};
 
 // What serves `ticket`, for all that admission can tell.
 v1::CollectRequest Serve(const v1::Ticket& ticket) {
-  BatchShape shape = MakeSampleShape({.T = ticket.steps(), .E = ticket.num_envs(), .O = 4, .D = 2, .discrete = true});
+  FragmentShape shape = MakeSampleShape({.T = ticket.steps(), .E = ticket.num_envs(), .O = 4, .D = 2, .discrete = true});
   shape.env_state_size = VectorEnv::Make({.env_id = "CartPole-v1"}).value()->state_size();
   v1::CollectRequest request;
   v1::TrajectoryBatch& batch = *request.mutable_batch();

@@ -24,8 +24,8 @@ constexpr char kRejected[] = "skein_learner_batches_total{result=\"rejected\"}";
 constexpr char kMalformed[] = "skein_learner_malformed_messages_total";
 
 // What a fragment of configs/cartpole_ppo.yaml looks like: 1024 / 8 steps of 4 environments.
-BatchShape CartPoleShape() {
-  BatchShape shape = MakeSampleShape({.T = 128, .E = 4, .O = 4, .D = 2, .discrete = true});
+FragmentShape CartPoleShape() {
+  FragmentShape shape = MakeSampleShape({.T = 128, .E = 4, .O = 4, .D = 2, .discrete = true});
   shape.env_state_size = VectorEnv::Make({.env_id = "CartPole-v1"}).value()->state_size();
   return shape;
 }

@@ -9,9 +9,9 @@ namespace skein::fuzz {
 
 // Runs whose batches are decoded: one agent; choices; a team with global state and metrics; bfloat16 observations;
 // arrays that are large enough to be compressed.
-inline const std::vector<BatchShape>& Shapes() {
+inline const std::vector<FragmentShape>& Shapes() {
   static const auto* const shapes = [] {
-    auto* all = new std::vector<BatchShape>(5);
+    auto* all = new std::vector<FragmentShape>(5);
     SampleSizes sizes;
     (*all)[0] = MakeSampleShape(sizes);
     sizes.discrete = true;
@@ -28,7 +28,7 @@ inline const std::vector<BatchShape>& Shapes() {
     sizes.E = 1;
     sizes.O = 4;
     (*all)[4] = MakeSampleShape(sizes);
-    for (BatchShape& shape : *all) shape.max_episode_steps = 1000;
+    for (FragmentShape& shape : *all) shape.max_episode_steps = 1000;
     return all;
   }();
   return *shapes;

@@ -29,7 +29,7 @@ struct Received {
 std::vector<StagedBatch>& Stagings() {
   static auto* const stagings = [] {
     auto* all = new std::vector<StagedBatch>;
-    for (const BatchShape& shape : Shapes()) all->emplace_back(shape, 1);
+    for (const FragmentShape& shape : Shapes()) all->emplace_back(shape, 1);
     return all;
   }();
   return *stagings;

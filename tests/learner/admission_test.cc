@@ -20,12 +20,12 @@ using testing::StartsWith;
 const std::vector<SampleEnd> kEnds = {{0, 1, true}, {1, 0, false}};  // One truncation, two episodes.
 
 // T=2 E=2 A=2 O=3 D=2 S=4.
-BatchShape Shape(bool discrete = false) {
+FragmentShape Shape(bool discrete = false) {
   return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .discrete = discrete});
 }
 
 // What admission says of a batch that arrives in small pieces: of its form, then of its values.
-absl::Status Check(const v1::TrajectoryBatch& batch, const BatchShape& shape) {
+absl::Status Check(const v1::TrajectoryBatch& batch, const FragmentShape& shape) {
   const ReceivedBatch received(batch, 7);
   CheckedBatch checked;
   if (absl::Status s = CheckBatch(received.wire(), shape, &checked); !s.ok()) return s;
@@ -91,7 +91,7 @@ TEST(Admission, RefusesOtherStepsOrEnvironments) {
 }
 
 TEST(Admission, RefusesAnEpisodeOrStepThatNoEnvironmentCanBeAt) {
-  BatchShape shape = Shape();
+  FragmentShape shape = Shape();
   shape.max_episode_steps = 10;
   for (const auto& [column, value] : {std::pair{0, 0.5}, {0, -1.0}, {0, 1e12}, {1, 2.5}, {1, 10.0}, {1, -3.0}}) {
     v1::TrajectoryBatch batch = MakeSampleBatch(shape);
@@ -249,7 +249,7 @@ TEST(Admission, RefusesChoicesOutOfRange) {
 }
 
 TEST(Admission, RefusesLengthsThatNoEpisodeHas) {
-  BatchShape shape = Shape();
+  FragmentShape shape = Shape();
   shape.max_episode_steps = 20;
   for (const int64_t length : {1, 20}) {
     v1::TrajectoryBatch batch = MakeSampleBatch(shape, 0, kEnds);
@@ -313,7 +313,7 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
 }
 
 // Teams of two with a global state of three floats and one metric.
-BatchShape TeamShape() { return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .G = 3, .P = 1}); }
+FragmentShape TeamShape() { return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .G = 3, .P = 1}); }
 
 void ExpectTeamRefused(const v1::TrajectoryBatch& batch, const std::string& message) {
   EXPECT_THAT(std::string(Check(batch, TeamShape()).message()), HasSubstr(message));

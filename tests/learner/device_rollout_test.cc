@@ -99,22 +99,22 @@ TEST_P(DeviceRollouts, BatchesAreWhatVectorEnvSays) {
   for (uint64_t round = 0; round < 2; ++round) {
     const DeviceRollout::Iteration got = rollout->Collect(networks.judge, round);
     const Batch& batch = got.batch;
-    const bool central = batch.state.defined();
+    const bool central = batch["state"].defined();
     size_t episodes = 0;
     for (int64_t t = 0; t < T; ++t) {
       native->Observe(obs.data_ptr<float>());
       native->GlobalState(state.data_ptr<float>());
-      ASSERT_TRUE(torch::allclose(batch.obs[t], obs, 1e-5, 1e-5));
+      ASSERT_TRUE(torch::allclose(batch["obs"][t], obs, 1e-5, 1e-5));
       if (central) {
-        ASSERT_TRUE(torch::allclose(batch.state[t], state, 1e-5, 1e-5));
+        ASSERT_TRUE(torch::allclose(batch["state"][t], state, 1e-5, 1e-5));
       }
-      const torch::Tensor action = batch.action[t].to(torch::kFloat32).contiguous();
+      const torch::Tensor action = batch["action"][t].to(torch::kFloat32).contiguous();
       const VectorEnv::StepResult want = native->Step(action.data_ptr<float>());
-      EXPECT_TRUE(torch::allclose(batch.reward[t], Copied(want.reward, {M}, torch::kFloat32), 1e-5, 1e-5));
+      EXPECT_TRUE(torch::allclose(batch["reward"][t], Copied(want.reward, {M}, torch::kFloat32), 1e-5, 1e-5));
       const torch::Tensor ended = Copied(want.agent_terminated, {M}, torch::kUInt8).to(torch::kBool);
       const torch::Tensor active = Copied(want.active, {M}, torch::kUInt8).to(torch::kBool);
-      EXPECT_TRUE(torch::equal(batch.terminated[t], ended));
-      EXPECT_TRUE(torch::equal(batch.active[t], active));
+      EXPECT_TRUE(torch::equal(batch["terminated"][t], ended));
+      EXPECT_TRUE(torch::equal(batch["active"][t], active));
       torch::Tensor input = Copied(want.final_obs, {M, O}, torch::kFloat32);
       if (central) {
         const torch::Tensor last = Copied(want.final_state, {E, G}, torch::kFloat32);
@@ -135,15 +135,15 @@ TEST_P(DeviceRollouts, BatchesAreWhatVectorEnvSays) {
         }
         for (int64_t m = e * A; m < (e + 1) * A; ++m) {
           const bool cut = truncated && active[m].item<bool>() && !ended[m].item<bool>();
-          EXPECT_EQ(batch.truncated[t][m].item<bool>(), cut);
+          EXPECT_EQ(batch["truncated"][t][m].item<bool>(), cut);
           if (!cut) continue;
           any_truncated = true;
-          EXPECT_NEAR(batch.final_value[t][m].item<float>(), value[m].item<float>(), 1e-5);
+          EXPECT_NEAR(batch["final_value"][t][m].item<float>(), value[m].item<float>(), 1e-5);
         }
       }
     }
     EXPECT_EQ(got.episode_length.size(), episodes);
-    EXPECT_EQ(got.samples, batch.active.sum().item<int64_t>());
+    EXPECT_EQ(got.samples, batch["active"].sum().item<int64_t>());
   }
   EXPECT_TRUE(any_truncated);
 }
@@ -163,9 +163,9 @@ TEST(DeviceRollout, ChoicesAreAsFrequentAsTheirProbabilitiesAndKnowThem) {
   for (uint64_t iteration = 0; iteration < 20; ++iteration) {
     const Batch batch = rollout->Collect(networks.judge, iteration).batch;
     const torch::Tensor log_prob =
-        networks.network.PolicyHead(batch.obs.narrow(0, 0, 20).reshape({720, -1})).log_softmax(1);
-    const torch::Tensor action = batch.action.view({720, 1});
-    EXPECT_TRUE(torch::allclose(log_prob.gather(1, action).view({-1}), batch.log_prob.view({-1}), 1e-5, 1e-5));
+        networks.network.PolicyHead(batch["obs"].narrow(0, 0, 20).reshape({720, -1})).log_softmax(1);
+    const torch::Tensor action = batch["action"].view({720, 1});
+    EXPECT_TRUE(torch::allclose(log_prob.gather(1, action).view({-1}), batch["log_prob"].view({-1}), 1e-5, 1e-5));
     expected += log_prob.exp().sum(0);
     seen += torch::one_hot(action.view({-1}), 9).sum(0).to(torch::kFloat32);
   }
@@ -183,10 +183,10 @@ TEST(DeviceRollout, NoiseIsStandardNormalAndRepeatsItself) {
   for (uint64_t iteration = 0; iteration < 10; ++iteration) {
     const Batch batch = one->Collect(networks.judge, iteration).batch;
     const Batch again = other->Collect(networks.judge, iteration).batch;
-    EXPECT_TRUE(torch::equal(batch.action, again.action));
-    EXPECT_TRUE(torch::equal(batch.obs, again.obs));
-    const torch::Tensor mean = networks.network.PolicyHead(batch.obs.narrow(0, 0, 20).reshape({720, -1}));
-    noise.push_back(((batch.action.view({720, 2}) - mean) / networks.network.log_std().exp()).view({-1}));
+    EXPECT_TRUE(torch::equal(batch["action"], again["action"]));
+    EXPECT_TRUE(torch::equal(batch["obs"], again["obs"]));
+    const torch::Tensor mean = networks.network.PolicyHead(batch["obs"].narrow(0, 0, 20).reshape({720, -1}));
+    noise.push_back(((batch["action"].view({720, 2}) - mean) / networks.network.log_std().exp()).view({-1}));
   }
   const torch::Tensor all = torch::cat(noise);          // 14,400 numbers.
   EXPECT_NEAR(all.mean().item<float>(), 0, 4 / 120.0);  // 4 / sqrt(14400)
@@ -206,8 +206,8 @@ TEST(DeviceRollout, WhatMissedMapsIsRolledAgain) {
   const Batch want = all->Collect(networks.judge, 0).batch;
   const Batch got = few->Collect(networks.judge, 0).batch;
   EXPECT_EQ(few->world().prepared_per_step(), 128);  // It was too few.
-  EXPECT_TRUE(torch::equal(got.obs, want.obs));
-  EXPECT_TRUE(torch::equal(got.reward, want.reward));
+  EXPECT_TRUE(torch::equal(got["obs"], want["obs"]));
+  EXPECT_TRUE(torch::equal(got["reward"], want["reward"]));
   EXPECT_TRUE(torch::equal(few->SaveState(), all->SaveState()));
 }
 

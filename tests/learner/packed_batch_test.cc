@@ -21,20 +21,20 @@ const std::vector<SampleEnd> kEnds = {{0, 1, true}, {1, 0, false}};
 
 constexpr float kOffset = 1000;  // From 256 on, bfloat16 has no odd numbers.
 
-BatchShape Shape(int64_t T = 100, v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32) {
-  BatchShape shape = MakeSampleShape({.T = T, .E = 2, .A = 2, .O = 3, .D = 2});
+FragmentShape Shape(int64_t T = 100, v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32) {
+  FragmentShape shape = MakeSampleShape({.T = T, .E = 2, .A = 2, .O = 3, .D = 2});
   shape.obs_dtype = obs_dtype;
   return shape;
 }
 
-v1::TrajectoryBatch NarrowBatch(const BatchShape& shape) {
+v1::TrajectoryBatch NarrowBatch(const FragmentShape& shape) {
   v1::TrajectoryBatch batch = MakeSampleBatch(shape, kOffset, kEnds);
   Narrow(FindTensor(&batch, "obs"));
   Narrow(FindTensor(&batch, "final_obs"));
   return batch;
 }
 
-absl::Status Check(const v1::TrajectoryBatch& batch, const BatchShape& shape) {
+absl::Status Check(const v1::TrajectoryBatch& batch, const FragmentShape& shape) {
   const ReceivedBatch received(batch, 7);
   CheckedBatch checked;
   if (absl::Status s = CheckBatch(received.wire(), shape, &checked); !s.ok()) return s;
@@ -42,7 +42,7 @@ absl::Status Check(const v1::TrajectoryBatch& batch, const BatchShape& shape) {
   return staged.Place(0, 0, checked);
 }
 
-void ExpectRefused(const v1::TrajectoryBatch& batch, const BatchShape& shape, const std::string& message) {
+void ExpectRefused(const v1::TrajectoryBatch& batch, const FragmentShape& shape, const std::string& message) {
   const absl::Status status = Check(batch, shape);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
@@ -59,7 +59,7 @@ std::string FrameOfZeros(size_t size) {
 TEST(PackedBatch, IsPlacedAsItsValuesAre) {
   // Rows of 12 and, so that a row is read in parts, of 4,800 numbers.
   for (const int64_t O : {3, 1200}) {
-    BatchShape shape = MakeSampleShape({.T = 5, .E = 2, .A = 2, .O = O, .D = 2});
+    FragmentShape shape = MakeSampleShape({.T = 5, .E = 2, .A = 2, .O = O, .D = 2});
     const v1::TrajectoryBatch plain = MakeSampleBatch(shape, kOffset, kEnds);
     StagedBatch want(shape, 1);
     const ReceivedBatch received(plain, 50);
@@ -95,7 +95,7 @@ TEST(PackedBatch, IsPlacedAsItsValuesAre) {
 }
 
 TEST(PackedBatch, OtherPrecisionThanTheRunsIsRefused) {
-  const BatchShape narrow = Shape(100, v1::DATA_TYPE_BFLOAT16);
+  const FragmentShape narrow = Shape(100, v1::DATA_TYPE_BFLOAT16);
   ExpectRefused(NarrowBatch(Shape()), Shape(), "tensors.obs: dtype is DATA_TYPE_BFLOAT16, want DATA_TYPE_FLOAT32");
   ExpectRefused(MakeSampleBatch(narrow), narrow, "tensors.obs: dtype is DATA_TYPE_FLOAT32, want DATA_TYPE_BFLOAT16");
   v1::TrajectoryBatch batch = NarrowBatch(narrow);
@@ -104,7 +104,7 @@ TEST(PackedBatch, OtherPrecisionThanTheRunsIsRefused) {
 }
 
 TEST(PackedBatch, NotFiniteIsRefusedAfterWidening) {
-  const BatchShape shape = Shape(100, v1::DATA_TYPE_BFLOAT16);
+  const FragmentShape shape = Shape(100, v1::DATA_TYPE_BFLOAT16);
   for (const char* name : {"obs", "final_obs"}) {
     for (const uint16_t bad : {0x7f80, 0xff80, 0x7fc0}) {  // Infinity, its negative, NaN.
       v1::TrajectoryBatch batch = NarrowBatch(shape);
@@ -115,7 +115,7 @@ TEST(PackedBatch, NotFiniteIsRefusedAfterWidening) {
 }
 
 TEST(PackedBatch, OtherByteCountIsRefused) {
-  const BatchShape shape = Shape(100, v1::DATA_TYPE_BFLOAT16);
+  const FragmentShape shape = Shape(100, v1::DATA_TYPE_BFLOAT16);
   v1::TrajectoryBatch batch = NarrowBatch(shape);
   FindTensor(&batch, "obs")->mutable_data()->push_back('\0');
   // 101 * 2 * 2 * 3 numbers of two bytes.
@@ -173,7 +173,7 @@ TEST(PackedBatch, EveryTruncationIsRefused) {
 
 // Whatever bytes are changed, a batch is refused or holds what it held (sanitizers watch).
 TEST(PackedBatch, DamagedDataAreRefused) {
-  const BatchShape shape = Shape(100, v1::DATA_TYPE_BFLOAT16);
+  const FragmentShape shape = Shape(100, v1::DATA_TYPE_BFLOAT16);
   v1::TrajectoryBatch good = NarrowBatch(shape);
   for (v1::Tensor& tensor : *good.mutable_tensors()) Compress(&tensor);
   const BatchValues want(good, shape);

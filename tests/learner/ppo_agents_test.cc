@@ -28,14 +28,14 @@ TEST(PpoAgents, WhoTakesNoPartIsNotTrainedOn) {
     torch::manual_seed(7);
     for (uint64_t iteration = 0; iteration < 3; ++iteration) {
       const Batch batch = CollectTeams(ppo, 12, 3, 2);
-      const torch::Tensor absent = batch.active.logical_not();
+      const torch::Tensor absent = batch["active"].logical_not();
       ASSERT_TRUE(absent.any().item<bool>());
       Batch changed = batch;
       // Row T of obs belongs to no sample.
-      changed.obs = batch.obs.clone();
-      changed.obs.narrow(0, 0, 12).masked_fill_(absent.unsqueeze(2), 7.5);
-      changed.action = batch.action.masked_fill(absent.unsqueeze(2), -3.0);
-      changed.log_prob = batch.log_prob.masked_fill(absent, -9.0);
+      changed["obs"] = batch["obs"].clone();
+      changed["obs"].narrow(0, 0, 12).masked_fill_(absent.unsqueeze(2), 7.5);
+      changed["action"] = batch["action"].masked_fill(absent.unsqueeze(2), -3.0);
+      changed["log_prob"] = batch["log_prob"].masked_fill(absent, -9.0);
       const Ppo::Figures figures = Train(ppo, batch, 0, iteration);
       const Ppo::Figures changed_figures = Train(other, changed, 0, iteration);
       EXPECT_EQ(figures, changed_figures);
@@ -55,23 +55,23 @@ TEST(PpoAgents, TheTeamsLaterRewardsBelongToTheLastAction) {
     Ppo ppo(config, CentralNetwork(), kSeed), other(config, CentralNetwork(), kSeed);
     torch::manual_seed(12);
     Batch batch = CollectTeams(ppo, 12, 3, 2);
-    batch.active.fill_(true);
-    batch.terminated.zero_();
-    batch.truncated.zero_();
-    for (const int64_t t : {5, 6}) batch.active[t][2] = false;
-    batch.terminated[4][2] = true;
+    batch["active"].fill_(true);
+    batch["terminated"].zero_();
+    batch["truncated"].zero_();
+    for (const int64_t t : {5, 6}) batch["active"][t][2] = false;
+    batch["terminated"][4][2] = true;
     Batch late = batch;
-    late.reward = batch.reward.clone();
+    late["reward"] = batch["reward"].clone();
     const double gamma = config.ppo().gamma();
-    late.reward[4][2] -= 1;
-    late.reward[6][2] += 1 / (gamma * gamma);
+    late["reward"][4][2] -= 1;
+    late["reward"][6][2] += 1 / (gamma * gamma);
     Train(ppo, batch, 0, 0);
     Train(other, late, 0, 0);
-    const torch::Tensor counts = batch.active.flatten();
+    const torch::Tensor counts = batch["active"].flatten();
     const auto of_samples = [&counts](const Ppo& trained) { return trained.advantage().masked_select(counts); };
     EXPECT_TRUE(torch::allclose(of_samples(ppo), of_samples(other), 1e-4, 1e-5));
     // It does count: more of it is more.
-    late.reward[6][2] += 10;
+    late["reward"][6][2] += 10;
     Ppo richer(config, CentralNetwork(), kSeed);
     Train(richer, late, 0, 0);
     EXPECT_FALSE(torch::allclose(of_samples(ppo), of_samples(richer), 1e-4, 1e-5));
@@ -83,13 +83,13 @@ TEST(PpoAgents, StatisticsAreOfThoseThatTakePart) {
   torch::manual_seed(8);
   const Batch batch = CollectTeams(ppo, 12, 3, 2);
   Train(ppo, batch, 0, 0);
-  const torch::Tensor rows = batch.obs.narrow(0, 0, 12).reshape({-1, 3}).to(torch::kFloat64);
-  const torch::Tensor present = rows.index_select(0, batch.active.flatten().nonzero().squeeze(1));
+  const torch::Tensor rows = batch["obs"].narrow(0, 0, 12).reshape({-1, 3}).to(torch::kFloat64);
+  const torch::Tensor present = rows.index_select(0, batch["active"].flatten().nonzero().squeeze(1));
   EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), static_cast<double>(present.size(0)));
   EXPECT_TRUE(torch::allclose(Find(ppo.ModelState(), "obs_normalizer.mean"), present.mean(0)));
   // Three environments, twelve steps.
   EXPECT_EQ(Find(ppo.ModelState(), "state_normalizer.count").item<double>(), 36);
-  const torch::Tensor states = batch.state.narrow(0, 0, 12).reshape({-1, 2}).to(torch::kFloat64);
+  const torch::Tensor states = batch["state"].narrow(0, 0, 12).reshape({-1, 2}).to(torch::kFloat64);
   EXPECT_TRUE(torch::allclose(Find(ppo.ModelState(), "state_normalizer.mean"), states.mean(0)));
 }
 
@@ -100,9 +100,9 @@ TEST(PpoAgents, AMinibatchOfNobodyIsNoStep) {
   Ppo ppo(config, CentralNetwork(), kSeed);
   torch::manual_seed(9);
   Batch batch = CollectTeams(ppo, 4, 3, 2);
-  batch.active.zero_();
-  batch.active[0][0] = true;
-  batch.active[2][3] = true;
+  batch["active"].zero_();
+  batch["active"][0][0] = true;
+  batch["active"][2][3] = true;
   const Ppo::Figures figures = Train(ppo, batch, 0, 0);
   EXPECT_GE(figures.at("gradient_steps"), 1);
   EXPECT_LE(figures.at("gradient_steps"), 2);
@@ -116,7 +116,7 @@ TEST(PpoAgents, OnlyACentralCriticReadsTheState) {
     torch::manual_seed(10);
     const Batch batch = CollectTeams(ppo, 12, 3, 2);
     Batch changed = batch;
-    changed.state = batch.state.flip(1);
+    changed["state"] = batch["state"].flip(1);
     Train(ppo, batch, 0, 0);
     Train(other, changed, 0, 0);
     EXPECT_EQ(ppo.ParametersDigest() == other.ParametersDigest(), !central);
@@ -134,7 +134,7 @@ TEST(PpoAgents, ACentralCriticExplainsWhatObservationsDoNot) {
     double last = 0;
     for (uint64_t iteration = 0; iteration < 30; ++iteration) {
       Batch batch = CollectTeams(ppo, 16, 4, 2);
-      batch.reward = batch.state.narrow(0, 0, 16).select(2, 0).repeat_interleave(2, 1);
+      batch["reward"] = batch["state"].narrow(0, 0, 16).select(2, 0).repeat_interleave(2, 1);
       last = Train(ppo, batch, 0, iteration).at("explained_variance");
     }
     return last;

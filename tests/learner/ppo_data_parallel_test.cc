@@ -40,13 +40,13 @@ Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& netw
     Batch batch = network.critic_input_size > 0 ? CollectTeams(ppo, 16, columns / kAgents, kAgents)
                                                 : CollectEpisodes(ppo, 16, columns);
     // Something to learn, so that gradients are not all noise.
-    if (!network.discrete) batch.reward -= (batch.action - 0.5).square().sum(2);
-    batch.reward *= 3;
+    if (!network.discrete) batch["reward"] -= (batch["action"] - 0.5).square().sum(2);
+    batch["reward"] *= 3;
     if (absurd && i == 2) {
-      batch.obs[3][columns - 1][1] = 1e6;
-      batch.reward[5][0] = -1e4;
+      batch["obs"][3][columns - 1][1] = 1e6;
+      batch["reward"][5][0] = -1e4;
     }
-    if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch.log_prob += 0.3 * torch::randn_like(batch.log_prob);
+    if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch["log_prob"] += 0.3 * torch::randn_like(batch["log_prob"]);
     reference.batches.push_back(batch);
     reference.figures.push_back(Train(ppo, batch, i / 100.0, i));
   }
@@ -161,8 +161,8 @@ TEST(PpoDataParallel, ASampleThatIsNotFiniteSkipsItsMinibatchOnEveryRank) {
     ActorCriticOptions network = SampleNetwork();
     network.hidden = {width};
     Batch batch = TrainAlone(config, network, 8, 1).batches[0];
-    batch.log_prob[3][7] = -std::numeric_limits<float>::infinity();
-    batch.obs[0][0][0] = std::numeric_limits<float>::quiet_NaN();
+    batch["log_prob"][3][7] = -std::numeric_limits<float>::infinity();
+    batch["obs"][0][0][0] = std::numeric_limits<float>::quiet_NaN();
     Ppo alone(config, network, kSeed);
     const Ppo::Figures want = Train(alone, batch, 0, 0);
     EXPECT_GT(want.at("skipped_steps"), 0);

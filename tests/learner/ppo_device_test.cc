@@ -44,7 +44,8 @@ TEST(PpoOnADevice, EnqueuedStepsEqualThoseThatAreWaitedFor) {
     enqueues.EnqueueSteps();
     for (int i = 0; i < 3; ++i) {
       Batch batch = CollectEpisodes(waits, 16, 8);
-      if (i == 1) batch.log_prob[3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
+      if (i == 1)
+        batch["log_prob"][3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
       const Ppo::Figures want = Train(waits, batch, 0, i), got = Train(enqueues, batch, 0, i);
       for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-4 + 1e-4 * std::abs(figure)) << name;
       EXPECT_EQ(got.at("skipped_steps"), want.at("skipped_steps"));

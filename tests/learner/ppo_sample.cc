@@ -51,29 +51,29 @@ Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns) {
   ActorCritic network = ppo.network();
   const ActorCriticOptions& options = network.options();
   Batch batch;
-  batch.obs = 1 + 2 * torch::randn({steps + 1, columns, options.obs_size});
+  batch["obs"] = 1 + 2 * torch::randn({steps + 1, columns, options.obs_size});
   const torch::Tensor head =
-      network.PolicyHead(ppo.obs_scale().Apply(batch.obs.narrow(0, 0, steps)).view({-1, options.obs_size}));
+      network.PolicyHead(ppo.obs_scale().Apply(batch["obs"].narrow(0, 0, steps)).view({-1, options.obs_size}));
   const torch::Tensor action =
       options.discrete ? head.softmax(1).multinomial(1).squeeze(1)
                        : head + network.log_std().exp() * torch::randn({steps * columns, options.action_size});
-  batch.log_prob = LogProb(network, head, action).view({steps, columns});
-  batch.action = options.discrete ? action.view({steps, columns}) : action.view({steps, columns, -1});
-  batch.reward = torch::randn({steps, columns});
-  batch.terminated = torch::zeros({steps, columns}, torch::kBool);
-  batch.truncated = torch::zeros({steps, columns}, torch::kBool);
-  batch.final_obs = torch::empty({0, options.obs_size});
-  batch.final_index = torch::empty({0}, torch::kInt64);
+  batch["log_prob"] = LogProb(network, head, action).view({steps, columns});
+  batch["action"] = options.discrete ? action.view({steps, columns}) : action.view({steps, columns, -1});
+  batch["reward"] = torch::randn({steps, columns});
+  batch["terminated"] = torch::zeros({steps, columns}, torch::kBool);
+  batch["truncated"] = torch::zeros({steps, columns}, torch::kBool);
+  batch["final_obs"] = torch::empty({0, options.obs_size});
+  batch["final_index"] = torch::empty({0}, torch::kInt64);
   return batch;
 }
 
 Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns) {
   Batch batch = CollectFrom(ppo, steps, columns);
   const torch::Tensor draw = torch::rand({steps, columns});
-  batch.terminated = draw < 0.1;
-  batch.truncated = torch::logical_and(draw >= 0.1, draw < 0.3);
-  batch.final_index = batch.truncated.flatten().nonzero().squeeze(1);
-  batch.final_obs = torch::randn({batch.final_index.size(0), batch.obs.size(2)});
+  batch["terminated"] = draw < 0.1;
+  batch["truncated"] = torch::logical_and(draw >= 0.1, draw < 0.3);
+  batch["final_index"] = batch["truncated"].flatten().nonzero().squeeze(1);
+  batch["final_obs"] = torch::randn({batch["final_index"].size(0), batch["obs"].size(2)});
   return batch;
 }
 
@@ -89,50 +89,50 @@ Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents) 
   const torch::Tensor team_terminated = draw < 0.1;
   const torch::Tensor team_truncated = torch::logical_and(draw >= 0.1, draw < 0.3);
   const torch::Tensor leaves = torch::rand({steps, envs, agents}) < 0.2;
-  batch.active = torch::ones({steps, envs, agents}, torch::kBool);
-  batch.terminated = torch::zeros_like(batch.active);
-  batch.truncated = torch::zeros_like(batch.active);
+  batch["active"] = torch::ones({steps, envs, agents}, torch::kBool);
+  batch["terminated"] = torch::zeros_like(batch["active"]);
+  batch["truncated"] = torch::zeros_like(batch["active"]);
   torch::Tensor active = torch::ones({envs, agents}, torch::kBool);
   for (int64_t t = 0; t < steps; ++t) {
     const torch::Tensor over = team_terminated[t].unsqueeze(1), cut = team_truncated[t].unsqueeze(1);
-    batch.active[t].copy_(active);
+    batch["active"][t].copy_(active);
     const torch::Tensor ended = torch::logical_and(active, torch::logical_or(over, leaves[t]));
-    batch.terminated[t].copy_(ended);
-    batch.truncated[t].copy_(torch::logical_and(torch::logical_and(active, cut), ended.logical_not()));
+    batch["terminated"][t].copy_(ended);
+    batch["truncated"][t].copy_(torch::logical_and(torch::logical_and(active, cut), ended.logical_not()));
     active = torch::logical_or(torch::logical_and(active, ended.logical_not()), torch::logical_or(over, cut));
   }
   const auto flat = [&](const torch::Tensor& tensor) { return tensor.reshape({steps, envs * agents}); };
-  batch.active = flat(batch.active);
-  batch.terminated = flat(batch.terminated);
-  batch.truncated = flat(batch.truncated);
-  batch.final_index = flat(team_truncated.unsqueeze(2).expand({steps, envs, agents})).flatten().nonzero().squeeze(1);
-  batch.final_obs = torch::randn({batch.final_index.size(0), batch.obs.size(2)});
-  batch.state = 1 + 2 * torch::randn({steps + 1, envs, 2});
-  batch.final_state = torch::randn({batch.final_index.size(0) / agents, 2});
+  batch["active"] = flat(batch["active"]);
+  batch["terminated"] = flat(batch["terminated"]);
+  batch["truncated"] = flat(batch["truncated"]);
+  batch["final_index"] = flat(team_truncated.unsqueeze(2).expand({steps, envs, agents})).flatten().nonzero().squeeze(1);
+  batch["final_obs"] = torch::randn({batch["final_index"].size(0), batch["obs"].size(2)});
+  batch["state"] = 1 + 2 * torch::randn({steps + 1, envs, 2});
+  batch["final_state"] = torch::randn({batch["final_index"].size(0) / agents, 2});
   return batch;
 }
 
 Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
-  const int64_t total = batch.reward.size(1);
+  const int64_t total = batch["reward"].size(1);
   Batch part;
-  part.obs = batch.obs.narrow(1, offset, columns).contiguous();
-  part.action = batch.action.narrow(1, offset, columns).contiguous();
-  part.log_prob = batch.log_prob.narrow(1, offset, columns).contiguous();
-  part.reward = batch.reward.narrow(1, offset, columns).contiguous();
-  part.terminated = batch.terminated.narrow(1, offset, columns).contiguous();
-  part.truncated = batch.truncated.narrow(1, offset, columns).contiguous();
-  const torch::Tensor column = batch.final_index.remainder(total) - offset;
+  part["obs"] = batch["obs"].narrow(1, offset, columns).contiguous();
+  part["action"] = batch["action"].narrow(1, offset, columns).contiguous();
+  part["log_prob"] = batch["log_prob"].narrow(1, offset, columns).contiguous();
+  part["reward"] = batch["reward"].narrow(1, offset, columns).contiguous();
+  part["terminated"] = batch["terminated"].narrow(1, offset, columns).contiguous();
+  part["truncated"] = batch["truncated"].narrow(1, offset, columns).contiguous();
+  const torch::Tensor column = batch["final_index"].remainder(total) - offset;
   const torch::Tensor mine = torch::logical_and(column >= 0, column < columns).nonzero().squeeze(1);
-  part.final_obs = batch.final_obs.index_select(0, mine);
-  part.final_index =
-      batch.final_index.index_select(0, mine).div(total, "floor") * columns + column.index_select(0, mine);
-  if (batch.active.defined()) part.active = batch.active.narrow(1, offset, columns).contiguous();
-  if (batch.state.defined()) {
-    const int64_t agents = total / batch.state.size(1);
-    part.state = batch.state.narrow(1, offset / agents, columns / agents).contiguous();
+  part["final_obs"] = batch["final_obs"].index_select(0, mine);
+  part["final_index"] =
+      batch["final_index"].index_select(0, mine).div(total, "floor") * columns + column.index_select(0, mine);
+  if (batch["active"].defined()) part["active"] = batch["active"].narrow(1, offset, columns).contiguous();
+  if (batch["state"].defined()) {
+    const int64_t agents = total / batch["state"].size(1);
+    part["state"] = batch["state"].narrow(1, offset / agents, columns / agents).contiguous();
     // The first of each team's rows.
     const torch::Tensor teams = mine.masked_select(mine.remainder(agents) == 0).div(agents, "floor");
-    part.final_state = batch.final_state.index_select(0, teams);
+    part["final_state"] = batch["final_state"].index_select(0, teams);
   }
   part.column_offset = offset;
   part.total_columns = total;

@@ -24,11 +24,11 @@ namespace {
 void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, ActorCritic& network,
                    torch::optim::Adam& adam, RunningMoments& return_moments) {
   const v1::PpoConfig& ppo = config.ppo();
-  const int64_t steps = batch.reward.size(0), columns = batch.reward.size(1), size = steps * columns;
-  const torch::Tensor obs = batch.obs.narrow(0, 0, steps).reshape({size, -1}),
-                      next = batch.obs.narrow(0, 1, steps).reshape({size, -1});
+  const int64_t steps = batch["reward"].size(0), columns = batch["reward"].size(1), size = steps * columns;
+  const torch::Tensor obs = batch["obs"].narrow(0, 0, steps).reshape({size, -1}),
+                      next = batch["obs"].narrow(0, 1, steps).reshape({size, -1});
   const bool discrete = network.options().discrete;
-  const torch::Tensor action = discrete ? batch.action.flatten() : batch.action.reshape({size, -1});
+  const torch::Tensor action = discrete ? batch["action"].flatten() : batch["action"].reshape({size, -1});
   for (int epoch = 0; epoch < epochs; ++epoch) {
     torch::Tensor advantage, target;
     {
@@ -36,15 +36,16 @@ void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, 
       const double scale = std::sqrt(return_moments.variance().item<double>() + 1e-8);
       const torch::Tensor value = network.Value(obs) * scale;
       torch::Tensor next_value = network.Value(next) * scale;
-      for (int64_t k = 0; k < batch.final_index.size(0); ++k) {
-        next_value[batch.final_index[k].item<int64_t>()] = network.Value(batch.final_obs.narrow(0, k, 1))[0] * scale;
+      for (int64_t k = 0; k < batch["final_index"].size(0); ++k) {
+        next_value[batch["final_index"][k].item<int64_t>()] =
+            network.Value(batch["final_obs"].narrow(0, k, 1))[0] * scale;
       }
-      const AdvantageInput input{batch.reward, value.view({steps, columns}), next_value.view({steps, columns}),
-                                 batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
+      const AdvantageInput input{batch["reward"], value.view({steps, columns}), next_value.view({steps, columns}),
+                                 batch["terminated"], torch::logical_or(batch["terminated"], batch["truncated"])};
       torch::Tensor returns;
       if (config.sync().mode() == v1::SYNC_MODE_ASYNC) {
         const torch::Tensor log_ratio =
-            LogProb(network, network.PolicyHead(obs), action).view({steps, columns}) - batch.log_prob;
+            LogProb(network, network.PolicyHead(obs), action).view({steps, columns}) - batch["log_prob"];
         const VtraceTargets targets = Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), 0.9, 0.8});
         advantage = targets.advantage.flatten();
         returns = targets.target.flatten();
@@ -58,7 +59,7 @@ void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, int epochs, 
     adam.zero_grad();
     const auto [head, value] = network.PolicyHeadAndValue(obs, obs);
     const torch::Tensor entropy = discrete ? CategoricalEntropy(head) : GaussianEntropy(network.log_std());
-    PpoLoss(LogProb(network, head, action), batch.log_prob.flatten(), advantage, value, value, target, entropy, ppo)
+    PpoLoss(LogProb(network, head, action), batch["log_prob"].flatten(), advantage, value, value, target, entropy, ppo)
         .total.backward();
     torch::nn::utils::clip_grad_norm_(network.parameters(), ppo.max_grad_norm());
     adam.step();
@@ -79,8 +80,8 @@ void ExpectLiteralUpdates(v1::RunConfig config, const ActorCriticOptions& option
   RunningMoments return_moments(1);
   for (int iteration = 0; iteration < 3; ++iteration) {
     Batch batch = CollectEpisodes(ppo, 12, 4);
-    ASSERT_GT(batch.final_index.size(0), 0);
-    if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch.log_prob += 0.5 * torch::randn({12, 4});
+    ASSERT_GT(batch["final_index"].size(0), 0);
+    if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch["log_prob"] += 0.5 * torch::randn({12, 4});
     Train(ppo, batch, 0, iteration);
     LiteralUpdate(config, batch, 3, network, adam, return_moments);
   }
@@ -127,7 +128,7 @@ TEST(Ppo, AsyncTellsHowFarTheDataAreFromThePolicy) {
   Batch batch = CollectFrom(ppo, 8, 4);
   Ppo other(config, SampleNetwork(), 1);
   EXPECT_NEAR(Train(other, batch, 0, 0).at("vtrace_rho"), 1, 1e-5);
-  batch.log_prob += std::log(4.0f);  // Every ratio is 1/4.
+  batch["log_prob"] += std::log(4.0f);  // Every ratio is 1/4.
   EXPECT_NEAR(Train(ppo, batch, 0, 0).at("vtrace_rho"), 0.25, 1e-5);
 }
 
@@ -142,10 +143,10 @@ TEST(Ppo, NormalisesAdvantagesInEachMinibatch) {
   config.mutable_ppo()->set_minibatch_size(32);
   Ppo a(config, SampleNetwork(), 1), b(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(a, 8, 4);
-  batch.terminated.fill_(true);  // An advantage is reward - value; no value is larger than a few.
-  batch.reward *= 1000;
+  batch["terminated"].fill_(true);  // An advantage is reward - value; no value is larger than a few.
+  batch["reward"] *= 1000;
   Train(a, batch, 0, 0);
-  batch.reward = batch.reward * 2 + 500;
+  batch["reward"] = batch["reward"] * 2 + 500;
   Train(b, batch, 0, 0);
   EXPECT_TRUE(torch::allclose(a.ModelState()[0].second, b.ModelState()[0].second, 1e-3, 1e-4));
 }
@@ -162,9 +163,9 @@ TEST(Ppo, ImprovesContinuousBandit) {
     double first = 0, last = 0;
     for (int iteration = 0; iteration < 40; ++iteration) {
       Batch batch = CollectFrom(ppo, 8, 16);
-      batch.reward = -(batch.action - torch::tensor({1.0f, -1.0f})).square().sum(2);
-      batch.terminated.fill_(true);
-      last = batch.reward.mean().item<double>();
+      batch["reward"] = -(batch["action"] - torch::tensor({1.0f, -1.0f})).square().sum(2);
+      batch["terminated"].fill_(true);
+      last = batch["reward"].mean().item<double>();
       if (iteration == 0) first = last;
       EXPECT_EQ(Train(ppo, batch, 0, iteration).at("skipped_steps"), 0);
     }
@@ -187,10 +188,10 @@ TEST(Ppo, ImprovesDiscreteContextualBandit) {
   double last = 0;
   for (int iteration = 0; iteration < 40; ++iteration) {
     Batch batch = CollectFrom(ppo, 8, 16);
-    const torch::Tensor want = (batch.obs.narrow(0, 0, 8).select(2, 0) > 1).to(torch::kInt64);
-    batch.reward = batch.action.eq(want).to(torch::kFloat32);
-    batch.terminated.fill_(true);
-    last = batch.reward.mean().item<double>();
+    const torch::Tensor want = (batch["obs"].narrow(0, 0, 8).select(2, 0) > 1).to(torch::kInt64);
+    batch["reward"] = batch["action"].eq(want).to(torch::kFloat32);
+    batch["terminated"].fill_(true);
+    last = batch["reward"].mean().item<double>();
     Train(ppo, batch, 0, iteration);
   }
   EXPECT_GT(last, 0.85);  // 0.5 at first.
@@ -203,12 +204,12 @@ TEST(Ppo, ReturnOfATruncatedEpisodeHasTheFinalObservationsValue) {
   for (const bool truncated : {true, false}) {
     Ppo ppo(config, SampleNetwork(), 1);
     Batch batch = CollectFrom(ppo, 1, 1);
-    batch.reward.fill_(2);
-    batch.terminated.fill_(!truncated);
-    batch.truncated.fill_(truncated);
+    batch["reward"].fill_(2);
+    batch["terminated"].fill_(!truncated);
+    batch["truncated"].fill_(truncated);
     if (truncated) {
-      batch.final_obs = torch::tensor({{0.5f, -0.5f, 1.0f}});
-      batch.final_index = torch::zeros({1}, torch::kInt64);
+      batch["final_obs"] = torch::tensor({{0.5f, -0.5f, 1.0f}});
+      batch["final_index"] = torch::zeros({1}, torch::kInt64);
     }
     const double final_value = ActorCritic(ppo.network()).Value(torch::tensor({{0.5f, -0.5f, 1.0f}})).item<double>();
     ASSERT_GT(std::abs(final_value), 1e-3);
@@ -248,7 +249,7 @@ TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
   EXPECT_EQ(ppo.obs_scale().mean.abs().sum().item<float>(), 0);
   Train(ppo, batch, 0, 0);
   // Of obs[0..T-1]: the last row comes again as the first of the next batch.
-  const torch::Tensor rows = batch.obs.narrow(0, 0, 8).reshape({32, 3});
+  const torch::Tensor rows = batch["obs"].narrow(0, 0, 8).reshape({32, 3});
   EXPECT_TRUE(torch::allclose(ppo.obs_scale().mean, rows.mean(0), 1e-4, 1e-5));
   EXPECT_TRUE(torch::allclose(ppo.obs_scale().inv_std, 1 / rows.std(0, false), 1e-4, 1e-5));
   EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 32);
@@ -285,26 +286,26 @@ TEST(Ppo, StatisticsTakeInAbsurdRowsForNoMoreThanTheirShare) {
   Ppo ppo(config, CentralNetwork(), 1);
   const auto batch = [&ppo] {
     Batch teams = CollectTeams(ppo, 16, 4, 2);
-    teams.active.fill_(true);
-    teams.terminated.fill_(false);
-    teams.obs.select(2, 2).fill_(0.25);  // Has never varied,
+    teams["active"].fill_(true);
+    teams["terminated"].fill_(false);
+    teams["obs"].select(2, 2).fill_(0.25);  // Has never varied,
     return teams;
   };
   const Batch first = batch();
   Train(ppo, first, 0, 0);
   Batch second = batch();
   // One fragment of eight is a lie.
-  second.obs.select(1, 5).fill_(kNumberBound);
-  second.state.select(1, 1).fill_(-kNumberBound);
-  second.reward.select(1, 5).fill_(-kNumberBound);
-  second.obs.select(1, 0).select(1, 2).fill_(1);  // and now does.
+  second["obs"].select(1, 5).fill_(kNumberBound);
+  second["state"].select(1, 1).fill_(-kNumberBound);
+  second["reward"].select(1, 5).fill_(-kNumberBound);
+  second["obs"].select(1, 0).select(1, 2).fill_(1);  // and now does.
   Train(ppo, second, 0, 1);
   const auto rows = [](const torch::Tensor& numbers) {
     return numbers.narrow(0, 0, 16).reshape({-1, numbers.dim() == 3 ? numbers.size(2) : 1});
   };
-  ExpectClippedMoments(ppo, "obs_normalizer", rows(first.obs), rows(second.obs));
-  ExpectClippedMoments(ppo, "state_normalizer", rows(first.state), rows(second.state));
-  ExpectClippedMoments(ppo, "return_normalizer", rows(first.reward), rows(second.reward));
+  ExpectClippedMoments(ppo, "obs_normalizer", rows(first["obs"]), rows(second["obs"]));
+  ExpectClippedMoments(ppo, "state_normalizer", rows(first["state"]), rows(second["state"]));
+  ExpectClippedMoments(ppo, "return_normalizer", rows(first["reward"]), rows(second["reward"]));
 }
 
 TEST(Ppo, NormalisersCanBeOff) {
@@ -336,7 +337,7 @@ TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
   torch::manual_seed(21);
   Ppo ppo(SampleConfig(), SampleNetwork(), 1), untouched(SampleConfig(), SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
-  batch.reward.fill_(std::numeric_limits<float>::quiet_NaN());
+  batch["reward"].fill_(std::numeric_limits<float>::quiet_NaN());
   const Ppo::Figures figures = Train(ppo, batch, 0, 0);
   // 32 samples in minibatches of 8, 2 epochs.
   EXPECT_EQ(figures.at("skipped_steps"), 8);
@@ -355,7 +356,7 @@ TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
   config.mutable_ppo()->set_epochs(1);
   Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
-  batch.log_prob[3][2] = std::numeric_limits<float>::quiet_NaN();
+  batch["log_prob"][3][2] = std::numeric_limits<float>::quiet_NaN();
   const Ppo::Figures figures = Train(ppo, batch, 0, 0);
   EXPECT_EQ(figures.at("skipped_steps"), 1);
   EXPECT_EQ(figures.at("gradient_steps"), 3);

@@ -33,8 +33,8 @@ void AddFloats(v1::TrajectoryBatch* batch, const char* name, const std::vector<i
 
 }  // namespace
 
-BatchShape MakeSampleShape(const SampleSizes& sizes) {
-  BatchShape shape;
+FragmentShape MakeSampleShape(const SampleSizes& sizes) {
+  FragmentShape shape;
   shape.steps = sizes.T;
   shape.num_envs = sizes.E;
   shape.env_state_size = sizes.S;
@@ -48,7 +48,7 @@ BatchShape MakeSampleShape(const SampleSizes& sizes) {
   return shape;
 }
 
-v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset, const std::vector<SampleEnd>& ends) {
+v1::TrajectoryBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends) {
   const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents();
   const int64_t O = shape.spec.obs_size(), D = shape.spec.action_size();
   v1::TrajectoryBatch batch;
@@ -113,7 +113,7 @@ ReceivedBatch::ReceivedBatch(const v1::TrajectoryBatch& batch, size_t piece_byte
   if (parsed.ok()) request_ = *std::move(parsed);
 }
 
-BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& shape) {
+BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const FragmentShape& shape) {
   const ReceivedBatch received(batch, 1000);
   const absl::Status status = CheckBatch(received.wire(), shape, this);
   EXPECT_TRUE(status.ok()) << status;

@@ -17,7 +17,7 @@ struct SampleSizes {
   int64_t G = 0;  // Floats of the global state.
   int64_t P = 0;  // Episode metrics.
 };
-BatchShape MakeSampleShape(const SampleSizes& sizes);
+FragmentShape MakeSampleShape(const SampleSizes& sizes);
 
 // Environment e of the batch ended in step t.
 struct SampleEnd {
@@ -28,7 +28,7 @@ struct SampleEnd {
 // A batch that admission accepts, of ticket 1, policy 1 and sequence 1. Element i of each real tensor is
 // offset + i, except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e). Of
 // several agents all take part.
-v1::TrajectoryBatch MakeSampleBatch(const BatchShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
+v1::TrajectoryBatch MakeSampleBatch(const FragmentShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
 
 // A batch as the learner receives it: written to bytes, cut into pieces and read from them. Not movable.
 class ReceivedBatch {
@@ -46,7 +46,7 @@ class ReceivedBatch {
 
 // A batch's tensors after admission, all in vectors. Fails the test if admission refuses it.
 struct BatchValues : CheckedBatch {
-  BatchValues(const v1::TrajectoryBatch& batch, const BatchShape& shape);
+  BatchValues(const v1::TrajectoryBatch& batch, const FragmentShape& shape);
   std::vector<float> obs, action, log_prob, reward, state;
   std::vector<int64_t> action_index;
 };

@@ -97,7 +97,8 @@ v1::RunConfig Config() {
 void ExpectEqualTraining(Ppo& plain, Ppo& graph, const std::vector<int64_t>& columns) {
   for (size_t i = 0; i < columns.size(); ++i) {
     Batch batch = CollectEpisodes(plain, 16, columns[i]);
-    if (i == 1) batch.log_prob[3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
+    if (i == 1)
+      batch["log_prob"][3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
     const double progress = 0.3 * static_cast<double>(i);
     const Ppo::Figures want = Train(plain, batch, progress, i), got = Train(graph, batch, progress, i);
     for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-5 + 1e-5 * std::abs(figure)) << name;

@@ -91,29 +91,29 @@ void Ppo::SetSchedules(double progress) {
 Ppo::Data Ppo::Prepare(const Batch& batch) {
   const torch::NoGradGuard no_grad;
   const ActorCriticOptions& options = network_->options();
-  const int64_t columns = batch.reward.size(1), size = batch.reward.numel();
+  const int64_t columns = batch["reward"].size(1), size = batch["reward"].numel();
   Data data{
       batch,
-      {batch.reward.size(0), columns, batch.column_offset, batch.total_columns > 0 ? batch.total_columns : columns}};
-  if (batch.active.defined()) data.active = batch.active.reshape({size}).contiguous();
+      {batch["reward"].size(0), columns, batch.column_offset, batch.total_columns > 0 ? batch.total_columns : columns}};
+  if (batch["active"].defined()) data.active = batch["active"].reshape({size}).contiguous();
   // Where they are trained on: observations first, then what else is read.
   const ObsScale scale = obs_scale();
   std::vector<torch::Tensor> tensors = {
-      batch.obs.reshape({-1, options.obs_size}),
-      batch.final_obs.defined() ? batch.final_obs : torch::empty({0, options.obs_size}),
-      options.discrete ? batch.action.contiguous().view({size})
-                       : batch.action.contiguous().view({size, options.action_size}),
-      batch.log_prob.contiguous().view({size}),
+      batch["obs"].reshape({-1, options.obs_size}),
+      batch["final_obs"].defined() ? batch["final_obs"] : torch::empty({0, options.obs_size}),
+      options.discrete ? batch["action"].contiguous().view({size})
+                       : batch["action"].contiguous().view({size, options.action_size}),
+      batch["log_prob"].contiguous().view({size}),
       scale.mean,
       scale.inv_std};
   const int64_t G = state_moments_.mean().numel();
   if (central_) {
     const ObsScale of_state = state_scale();
-    tensors.insert(tensors.end(), {batch.state.reshape({-1, G}),
-                                   batch.final_state.defined() ? batch.final_state : torch::empty({0, G}),
+    tensors.insert(tensors.end(), {batch["state"].reshape({-1, G}),
+                                   batch["final_state"].defined() ? batch["final_state"] : torch::empty({0, G}),
                                    of_state.mean, of_state.inv_std});
   }
-  if (!batch.obs.is_cpu()) {
+  if (!batch["obs"].is_cpu()) {
     for (torch::Tensor& tensor : tensors) tensor = tensor.to(device_);
   } else if (!device_.is_cpu() && !prefetches()) {
     tensors = copier_.Finish(copier_.Start(tensors));
@@ -167,7 +167,7 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
   const v1::PpoConfig& ppo = config_.ppo();
   const Batch& batch = data.batch;
   const int64_t columns = data.share.columns, size = data.share.size();
-  const torch::Device device = batch.reward.device();
+  const torch::Device device = batch["reward"].device();
   const auto values = gradient_.Values(data.critic, device);
   if (!values.ok()) return values.status();
   Targets targets;
@@ -176,20 +176,21 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
   if (data.final_critic.size(0) > 0) {
     const auto final_values = gradient_.Values(data.final_critic, device);
     if (!final_values.ok()) return final_values.status();
-    next_value.index_copy_(0, batch.final_index, *final_values);
+    next_value.index_copy_(0, batch["final_index"], *final_values);
   }
 
-  if (batch.final_value.defined()) {
-    next_value = torch::where(batch.truncated, batch.final_value, next_value.view_as(batch.reward)).view({size});
+  if (batch["final_value"].defined()) {
+    next_value =
+        torch::where(batch["truncated"], batch["final_value"], next_value.view_as(batch["reward"])).view({size});
   }
 
   const double scale =
       config_.model().normalize_returns() ? std::sqrt(return_moments_.variance().item<double>() + kEpsilon) : 1.0;
   const torch::Tensor value = targets.old_value * scale;
   const torch::Tensor reward =
-      batch.active.defined() ? CreditPosthumously(batch.reward, batch.active, ppo.gamma()) : batch.reward;
-  const AdvantageInput input{reward, value.view_as(batch.reward), (next_value * scale).view_as(batch.reward),
-                             batch.terminated, torch::logical_or(batch.terminated, batch.truncated)};
+      batch["active"].defined() ? CreditPosthumously(batch["reward"], batch["active"], ppo.gamma()) : batch["reward"];
+  const AdvantageInput input{reward, value.view_as(batch["reward"]), (next_value * scale).view_as(batch["reward"]),
+                             batch["terminated"], torch::logical_or(batch["terminated"], batch["truncated"])};
   torch::Tensor returns;
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
     const auto head = gradient_.PolicyHead(data.samples.obs);
@@ -198,8 +199,8 @@ absl::StatusOr<Ppo::Targets> Ppo::ComputeTargets(const Data& data) {
     const torch::Tensor log_prob = network_->options().discrete
                                        ? CategoricalLogProb(*head, action)
                                        : GaussianLogProb(*head, network_->log_std().cpu(), action);
-    torch::Tensor log_ratio = (log_prob - data.samples.log_prob.cpu()).view_as(batch.reward);
-    if (batch.active.defined()) log_ratio = log_ratio.masked_fill(batch.active.logical_not(), 0);
+    torch::Tensor log_ratio = (log_prob - data.samples.log_prob.cpu()).view_as(batch["reward"]);
+    if (batch["active"].defined()) log_ratio = log_ratio.masked_fill(batch["active"].logical_not(), 0);
     const VtraceTargets vtrace =
         Vtrace(input, log_ratio, {ppo.gamma(), ppo.gae_lambda(), ppo.vtrace_rho_max(), ppo.vtrace_c_max()});
     targets.advantage = vtrace.advantage.view({size});
@@ -241,12 +242,13 @@ absl::Status Ppo::CountRows(const torch::Tensor& rows, const torch::Tensor& all,
 absl::Status Ppo::CountObservations(const Data& data) {
   if (!config_.model().normalize_observations()) return absl::OkStatus();
   const Batch& batch = data.batch;
-  const int64_t steps = batch.reward.size(0);
-  torch::Tensor rows = batch.obs.narrow(0, 0, steps).reshape({-1, batch.obs.size(2)});
+  const int64_t steps = batch["reward"].size(0);
+  torch::Tensor rows = batch["obs"].narrow(0, 0, steps).reshape({-1, batch["obs"].size(2)});
   if (data.active.defined()) rows = rows.index_select(0, data.active.nonzero().view({-1}));
-  absl::Status status = CountRows(rows, batch.obs, &obs_moments_);
+  absl::Status status = CountRows(rows, batch["obs"], &obs_moments_);
   if (!status.ok() || !central_) return status;
-  return CountRows(batch.state.narrow(0, 0, steps).reshape({-1, batch.state.size(2)}), batch.state, &state_moments_);
+  return CountRows(batch["state"].narrow(0, 0, steps).reshape({-1, batch["state"].size(2)}), batch["state"],
+                   &state_moments_);
 }
 
 absl::StatusOr<MinibatchOrder> Ppo::Shuffle(const Data& data, uint64_t iteration, uint32_t epoch) {

@@ -16,6 +16,7 @@
 #include "learner/algorithm/ppo/ppo_loss.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
+#include "learner/optimize/batch.h"
 #include "learner/optimize/device_copy.h"
 #include "learner/optimize/flat_adam.h"
 #include "learner/optimize/minibatch_gradient.h"
@@ -27,28 +28,6 @@
 // Proximal policy optimisation, Schulman et al. 2017, with the usual refinements.   Batch -> Ppo::Update -> new weights
 // docs/algorithms.md says exactly what is computed.
 namespace skein {
-
-// One iteration's data in env-index order, time-major, raw observations. N environments, A agents, flattened to M = N*A
-// columns, an environment's agents beside each other. Of several ranks each has some of the columns, by rank and maybe
-// none; T is the same for all. On the CPU, or all of it on the device that it is trained on.
-struct Batch {
-  torch::Tensor obs;          // float32 [T+1, M, O]
-  torch::Tensor action;       // float32 [T, M, D], or int64 [T, M] if discrete
-  torch::Tensor log_prob;     // float32 [T, M], of the behaviour policy
-  torch::Tensor reward;       // float32 [T, M]; of an agent that took no part, for its last action before
-  torch::Tensor terminated;   // bool [T, M], of the agent's part of the episode
-  torch::Tensor truncated;    // bool [T, M]
-  torch::Tensor final_obs;    // float32 [K, O], true last observations of truncated episodes
-  torch::Tensor final_index;  // int64 [K], position t * M + m of each, among these columns
-  torch::Tensor active;       // bool [T, M], the agent took part: the others are no samples; undefined = all did
-  // For a central critic, else not looked at:
-  torch::Tensor state;        // float32 [T+1, N, G]
-  torch::Tensor final_state;  // float32 [K / A, G]
-  torch::Tensor final_value;  // float32 [T, M], in place of final_obs: V of the last observation where truncated, in
-                              // the value net's units
-  int64_t column_offset = 0;  // Of these columns among those of all ranks.
-  int64_t total_columns = 0;  // Of all ranks; 0 = only these.
-};
 
 // The schedule kl_adaptive: lr times or over 1.5 when kl is under target / 2 or over 2 target; within [1e-6, 1e-2].
 double AdaptLearningRate(double lr, double kl, double kl_target);

@@ -168,7 +168,7 @@ TEST(WireRequest, IgnoresFieldsOfAVersionToComeAndRefusesWhatNoneHas) {
 
 // Whatever bytes are changed, what is read lies within what was received (sanitizers watch).
 TEST(WireRequest, StaysWithinWhatItWasGiven) {
-  const BatchShape shape = MakeSampleShape({});
+  const FragmentShape shape = MakeSampleShape({});
   const std::string good = SampleRequest().SerializeAsString();
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {

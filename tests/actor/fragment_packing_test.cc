@@ -18,8 +18,8 @@ const std::vector<SampleEnd> kEnds = {{0, 1, true}, {1, 0, false}, {7, 0, true}}
 
 constexpr float kOffset = 1000;  // From 256 on, bfloat16 has no odd numbers.
 
-BatchShape Shape(v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32) {
-  BatchShape shape = MakeSampleShape({.T = 300, .E = 2, .A = 2, .O = 3, .D = 2});
+FragmentShape Shape(v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32) {
+  FragmentShape shape = MakeSampleShape({.T = 300, .E = 2, .A = 2, .O = 3, .D = 2});
   shape.obs_dtype = obs_dtype;
   return shape;
 }
@@ -75,7 +75,7 @@ TEST(PackBatch, CompressionChangesNoValue) {
     EXPECT_EQ(FindTensor(&batch, "truncated")->compression(), v1::COMPRESSION_UNSPECIFIED);  // 600 bytes.
     EXPECT_LT(batch.ByteSizeLong(), plain.ByteSizeLong());
     const bool narrow = precision == v1::PRECISION_BF16;
-    const BatchShape shape = Shape(narrow ? v1::DATA_TYPE_BFLOAT16 : v1::DATA_TYPE_FLOAT32);
+    const FragmentShape shape = Shape(narrow ? v1::DATA_TYPE_BFLOAT16 : v1::DATA_TYPE_FLOAT32);
     const BatchValues want(plain, shape), got(batch, shape);
     EXPECT_EQ(got.obs, want.obs);
     EXPECT_EQ(got.action, want.action);

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct Block {
-  Block(const BatchShape& shape, float offset, const std::vector<SampleEnd>& ends)
+  Block(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends)
       : batch(MakeSampleBatch(shape, offset, ends)), received(batch, 50), values(batch, shape) {
     EXPECT_TRUE(CheckBatch(received.wire(), shape, &checked).ok());
   }
@@ -25,7 +25,7 @@ struct Block {
 };
 using Blocks = std::vector<std::unique_ptr<Block>>;
 
-Blocks MakeBlocks(const BatchShape& shape, const std::vector<std::vector<SampleEnd>>& ends) {
+Blocks MakeBlocks(const FragmentShape& shape, const std::vector<std::vector<SampleEnd>>& ends) {
   Blocks blocks;
   for (size_t b = 0; b < ends.size(); ++b) {
     blocks.push_back(std::make_unique<Block>(shape, 1000.0f * static_cast<float>(b + 1), ends[b]));
@@ -97,7 +97,7 @@ TEST(BatchAssembler, PlacesWhatALiteralLoopPlaces) {
   for (const bool discrete : {false, true}) {
     for (const int64_t agents : {1, 3}) {
       const SampleSizes sizes = {.T = 4, .E = 2, .A = agents, .O = 3, .D = 2, .discrete = discrete};
-      const BatchShape shape = MakeSampleShape(sizes);
+      const FragmentShape shape = MakeSampleShape(sizes);
       const Blocks blocks = MakeBlocks(shape, ends);
       StagedBatch staged(shape, 3);
       EXPECT_EQ(staged.steps(), 4);
@@ -115,7 +115,7 @@ TEST(BatchAssembler, PlacesWhatALiteralLoopPlaces) {
 
 TEST(BatchAssembler, ReusedBuffersForgetTheIterationBefore) {
   const SampleSizes sizes = {.T = 2, .E = 1};
-  const BatchShape shape = MakeSampleShape(sizes);
+  const FragmentShape shape = MakeSampleShape(sizes);
   StagedBatch staged(shape, 2);
   const Blocks before = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
   for (int64_t b : {0, 1}) ASSERT_TRUE(staged.Place(b, 0, before[b]->checked).ok());
@@ -133,7 +133,7 @@ TEST(BatchAssembler, ReusedBuffersForgetTheIterationBefore) {
 
 // Two segments of one slot, then compared with one fragment of twice the steps, row by row.
 TEST(StagedBatch, SegmentsFollowEachOther) {
-  const BatchShape shape = MakeSampleShape({});
+  const FragmentShape shape = MakeSampleShape({});
   // The first fragment's second step truncates environment 1; the second fragment's first terminates environment 0.
   const Blocks segments = MakeBlocks(shape, {{{1, 1, true}}, {{0, 0, false}}});
   StagedBatch staged(shape, 1, 2);
@@ -163,7 +163,7 @@ TEST(StagedBatch, SegmentsFollowEachOther) {
 TEST(StagedBatch, KeepsSomeSlots) {
   for (const bool discrete : {false, true}) {
     const SampleSizes sizes = {.T = 2, .E = 2, .A = 3, .O = 3, .D = 2, .discrete = discrete, .G = 5, .P = 2};
-    const BatchShape shape = MakeSampleShape(sizes);
+    const FragmentShape shape = MakeSampleShape(sizes);
     const Blocks of_first = MakeBlocks(shape, {{{0, 1, true}}, {{1, 0, true}}});
     const Blocks of_second = MakeBlocks(shape, {{{0, 0, true}}, {{1, 1, true}}});
     const Blocks of_third = MakeBlocks(shape, {{{1, 1, false}}, {{0, 0, true}, {1, 1, true}}});
@@ -205,7 +205,7 @@ TEST(StagedBatch, KeepsWhoTookPartAndWhatTheyShare) {
   // One step of two teams of two, each with a state of two floats: agent 1 of the first has left before; agent 0 of the
   // second leaves in this step, which is also the last one of the time limit.
   const SampleSizes sizes = {.T = 1, .E = 2, .A = 2, .O = 1, .D = 1, .G = 2, .P = 1};
-  const BatchShape shape = MakeSampleShape(sizes);
+  const FragmentShape shape = MakeSampleShape(sizes);
   v1::TrajectoryBatch batch = MakeSampleBatch(shape, 10, {{0, 1, true}});
   SetElement<uint8_t>(FindTensor(&batch, "active"), 1, 0);
   SetElement<uint8_t>(FindTensor(&batch, "agent_terminated"), 2, 1);
@@ -227,7 +227,7 @@ TEST(StagedBatch, KeepsWhoTookPartAndWhatTheyShare) {
 
 TEST(StagedBatch, KeepsNothingAndHasRoomForAllAgain) {
   const SampleSizes sizes = {.T = 2, .E = 1};
-  const BatchShape shape = MakeSampleShape(sizes);
+  const FragmentShape shape = MakeSampleShape(sizes);
   const Blocks blocks = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
   StagedBatch staged(shape, 2);
   ASSERT_TRUE(staged.Place(1, 0, blocks[1]->checked).ok());

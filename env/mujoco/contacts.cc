@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/mujoco/contacts.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+
+namespace skein {
+namespace {
+
+// Whether a search looks at two geoms, as MuJoCo's documentation has it ("Computation", "Collision detection").
+bool MayTouch(const mjModel& m, int one, int other) {
+  if (((m.geom_contype[one] & m.geom_conaffinity[other]) | (m.geom_contype[other] & m.geom_conaffinity[one])) == 0) {
+    return false;
+  }
+  const int first = m.body_weldid[m.geom_bodyid[one]], second = m.body_weldid[m.geom_bodyid[other]];
+  if (first == second) return false;
+  if (first == 0 || second == 0) return true;  // The world is not a parent in this respect.
+  return m.body_weldid[m.body_parentid[first]] != second && m.body_weldid[m.body_parentid[second]] != first;
+}
+
+bool Mixable(const mjModel& m, int one, int other) {
+  const auto same = [one, other](const mjtNum* values, int size) {
+    return std::equal(values + one * size, values + (one + 1) * size, values + other * size);
+  };
+  return same(m.geom_solref, mjNREF) && same(m.geom_solimp, mjNIMP) && same(m.geom_solmix, 1) &&
+         m.geom_priority[one] == m.geom_priority[other] && m.geom_margin[one] == 0 && m.geom_margin[other] == 0 &&
+         m.geom_gap[one] == 0 && m.geom_gap[other] == 0;
+}
+
+std::string Joined(const mjtNum* values, int size) {
+  std::string text;
+  for (int i = 0; i < size; ++i) absl::StrAppendFormat(&text, "%s%.17g", i > 0 ? " " : "", values[i]);
+  return text;
+}
+
+// Empty: it has no name.
+std::string PairOf(const mjModel& m, int one, int other) {
+  const char* const first = mj_id2name(&m, mjOBJ_GEOM, one);
+  const char* const second = mj_id2name(&m, mjOBJ_GEOM, other);
+  if (first == nullptr || second == nullptr) return "";
+  mjtNum friction[3];
+  for (int i = 0; i < 3; ++i) friction[i] = std::max(m.geom_friction[3 * one + i], m.geom_friction[3 * other + i]);
+  const mjtNum five[] = {friction[0], friction[0], friction[1], friction[2], friction[2]};
+  return absl::StrFormat(R"(<pair geom1="%s" geom2="%s" condim="%d" friction="%s" solref="%s" solimp="%s"/>)", first,
+                         second, std::max(m.geom_condim[one], m.geom_condim[other]), Joined(five, 5),
+                         Joined(m.geom_solref + one * mjNREF, mjNREF), Joined(m.geom_solimp + one * mjNIMP, mjNIMP));
+}
+
+}  // namespace
+
+std::string ListContacts(const std::string& mjcf, const mjModel& searched) {
+  if (searched.npair > 0 || searched.nexclude > 0) return "";
+  std::string pairs;
+  int count = 0;
+  for (int one = 0; one < searched.ngeom; ++one) {  // Geoms are numbered body after body.
+    for (int other = one + 1; other < searched.ngeom; ++other) {
+      if (!MayTouch(searched, one, other)) continue;
+      const std::string pair = Mixable(searched, one, other) ? PairOf(searched, one, other) : "";
+      if (pair.empty() || ++count > searched.ngeom) return "";
+      pairs += pair;
+    }
+  }
+  const size_t end = mjcf.rfind("</mujoco>");
+  if (pairs.empty() || end == std::string::npos) return "";
+  return absl::StrFormat("%s<contact>%s</contact>%s", mjcf.substr(0, end), pairs, mjcf.substr(end));
+}
+
+void CollideOnlyPairs(mjModel* model) {
+  std::fill_n(model->geom_contype, model->ngeom, 0);
+  std::fill_n(model->geom_conaffinity, model->ngeom, 0);
+  // What differs between MuJoCo's versions: 2 can be told, 3 sees it by itself, its later releases for each body.
+#if mjVERSION_HEADER < 300
+  model->opt.collision = mjCOL_PAIR;
+#else
+  const auto clear_bodies = [](auto* m) {
+    if constexpr (requires { m->body_contype; }) {
+      std::fill_n(m->body_contype, m->nbody, 0);
+      std::fill_n(m->body_conaffinity, m->nbody, 0);
+    }
+  };
+  clear_bodies(model);
+#endif
+}
+
+}  // namespace skein

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "learner/algorithm/update_stats.h"
+#include "learner/network/actor_critic.h"
+#include "learner/network/normalizer.h"
+#include "learner/optimize/batch.h"
+#include "learner/ranks/gradient_reducer.h"
+#include "skein/v1/policy.pb.h"
+
+namespace skein {
+
+// What is learned and how: the learning state of one run and its update.   Batch -> Update -> Snapshot
+// Several ranks make the same calls with their shares of the same batches. Each ends up with the same state, to the
+// bit. Not thread-safe. Torch's exceptions pass.
+class Algorithm {
+ public:
+  using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+  virtual ~Algorithm() = default;
+
+  // Trains on one iteration's data. `progress` in [0, 1], of the run, drives schedules. `iteration` keys random
+  // streams. ResourceExhausted: memory does not suffice for a single sample. FailedPrecondition: there is no sample, or
+  // the ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as Collective's.
+  // After an error the state is undefined.
+  virtual absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) = 0;
+
+  // What actors act with from now on.
+  virtual v1::PolicySnapshot Snapshot(uint64_t version) const = 0;
+  // The networks as they act and judge; valid until the next call that is not const.
+  struct Acting {
+    const ActorCritic* network;
+    ObsScale obs_scale;
+    ObsScale state_scale;  // Of the global state, if the critic is central.
+  };
+  virtual Acting acting() const = 0;
+  // Of the last update's samples, float32 [R] each, by name, for histograms; R = T * M of its batch. Empty before.
+  virtual NamedTensors SampleStats() const { return {}; }
+
+  // Everything that learning depends on, for checkpoints; names are stable. Tensors are copies.
+  virtual NamedTensors ModelState() const = 0;      // Weights and normalisers.
+  virtual NamedTensors OptimizerState() const = 0;  // Moments, step counts, learning rate.
+  // InvalidArgument: names or shapes differ from this run's (names the first that does); then nothing has changed.
+  virtual absl::Status Restore(const NamedTensors& model, const NamedTensors& optimizer) = 0;
+  // Rank 0's state to all. Each rank calls it, once after construction and after Restore. Errors as Update.
+  virtual absl::Status Synchronize() = 0;
+  // XXH3-64 of the parameters' bytes.
+  virtual uint64_t ParametersDigest() const = 0;
+  // What summing gradients has cost so far; null: a single rank.
+  virtual const GradientReducer* reducer() const = 0;
+};
+
+}  // namespace skein
