@@ -63,7 +63,7 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
       async_(options.async),
       ledger_(options.account, options.ranks > 1),
       office_({.num_envs = options.num_envs,
-               .envs_per_block = static_cast<uint32_t>(options.shape.num_envs),
+               .envs_per_group = static_cast<uint32_t>(options.shape.num_envs),
                .steps = static_cast<uint32_t>(options.shape.steps),
                .first_ticket_id = options.first_ticket_id,
                .rank = options.rank,
@@ -74,7 +74,7 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
     absl::MutexLock lock(&mu_);
     MakeStagings();
   }
-  if (options.env_state) office_.RestoreEnvState(*options.env_state);
+  if (options.env_state) office_.Restore({.env_state = options.env_state});
   ExportAccount();
   RecordHistory("learner", {{"rank", uint64_t{options.rank}}, {"trained", options.account.trained()}});
 }
@@ -149,9 +149,9 @@ absl::Status Collector::CheckHeader(const ActorKey& actor, const v1::TrajectoryB
                                                    fragment_steps_, " for each"));
   }
   const auto piece = office_.PieceOf(header.ticket_id());
-  if (piece && office_.FirstEnv(piece->block) != header.first_env()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ", office_.FirstEnv(piece->block)));
+  if (piece && office_.groups().FirstEnv(piece->group) != header.first_env()) {
+    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ",
+                                                   office_.groups().FirstEnv(piece->group)));
   }
   if (piece && !office_.GrantedTo(actor, header.ticket_id())) {
     return absl::InvalidArgumentError(
@@ -208,7 +208,7 @@ void Collector::TakeBack(const Place& place) {
 
 void Collector::OpenTickets() {
   if (stopped_) return;
-  int64_t room = static_cast<int64_t>(free_.size()) * async_->fragments - office_.open_tickets();
+  int64_t room = static_cast<int64_t>(free_.size()) * async_->fragments - office_.groups().open_tickets();
   if (!queue_.empty()) room += queue_.back()->batch.fragments() - queue_.back()->assigned;
   for (const Staging* staging : queue_) room += static_cast<int64_t>(staging->vacated.size());
   if (room > 0) office_.OpenTickets(static_cast<uint32_t>(room));
@@ -244,23 +244,23 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
     office_.Refuse(actor, header.ticket_id());
     return stale(kVoid);
   }
-  piece = office_.Redeem(actor, header.ticket_id(), now);
+  piece = office_.Accept(actor, header.ticket_id(), now);
   if (!piece) return stale(kVoid);
   Place place;
   if (async_) {
     uint64_t lag = 0;
     const auto assigned = AssignAsync(version, &lag);
     if (!assigned) {
-      office_.Commit(piece->block, checked.env_state);
+      office_.Commit(piece->group, {.env_state = checked.env_state});
       OpenTickets();
       return stale(
           absl::StrCat("its policy would be ", lag, " versions old, sync.max_policy_lag is ", async_->max_policy_lag));
     }
     place = *assigned;
   } else {
-    place = {queue_[piece->iteration], piece->block, piece->block, piece->fragment};
+    place = {queue_[piece->iteration], piece->group, piece->group, piece->fragment};
   }
-  place.block = piece->block;
+  place.block = piece->group;
   ++queued_batches_;
   ++place.staging->placing;
   v1::StageSeconds& seconds = place.staging->stage_seconds;
@@ -306,7 +306,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64
       --place->staging->placing;
       ++place->staging->placed;
       if (Complete()) owed_since_.reset();
-      office_.Commit(place->block, std::move(checked.env_state));
+      office_.Commit(place->block, {.env_state = std::move(checked.env_state)});
     } else {
       TakeBack(*place);
       ExportAccount();
@@ -331,6 +331,7 @@ std::vector<std::pair<ActorKey, v1::Ticket>> Collector::TakeGrants() {
   if (stopped_) return {};
   auto grants = office_.Grant(MonotonicNow());
   for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
+  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes());
   return grants;
 }
 
@@ -400,7 +401,7 @@ std::pair<Collector::Iteration, std::vector<int64_t>> Collector::TakeFront() {
   Iteration iteration;
   iteration.batch = &training_->batch;
   iteration.policy_version = training_->policy_version;
-  iteration.env_state = office_.EnvState();
+  if (auto state = office_.groups().State()) iteration.env_state = std::move(state->env_state);
   iteration.stage_seconds = training_->stage_seconds;
   return {std::move(iteration), std::move(slots)};
 }

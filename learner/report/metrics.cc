@@ -99,6 +99,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
       Histogram(registry, "skein_learner_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
   shortfalls_ = Counter(registry, "skein_learner_shortfalls_total",
                         "Iterations that went on without data of all environments of this rank");
+  restarted_episodes_ = Counter(registry, "skein_learner_restarted_episodes_total",
+                                "Episodes begun anew because the actor that had their environments was lost");
   reformations_ = Counter(registry, "skein_learner_reformations_total",
                           "How often this rank formed a group again, because a rank was lost or came");
   ranks_ = Gauge(registry, "skein_learner_ranks", "Ranks that train together, this one included; 0 of a single rank");

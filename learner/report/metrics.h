@@ -61,6 +61,8 @@ class LearnerMetrics {
   void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that went on without data of all environments.
   void CountShortfall();
+  // Episodes begun anew because their environments could not be moved, ever.
+  void SetRestartedEpisodes(uint64_t episodes) { RaiseTo(restarted_episodes_, static_cast<double>(episodes)); }
   // Of several ranks: how many this one is in a group with, and that they formed it anew.
   void SetRanks(int ranks) { ranks_->Set(ranks); }
   void CountReformation() { reformations_->Increment(); }
@@ -79,7 +81,7 @@ class LearnerMetrics {
   prometheus::Gauge *pending_, *imbalance_;
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
   prometheus::Histogram *policy_lag_;
-  prometheus::Counter *episodes_, *episode_steps_;
+  prometheus::Counter *episodes_, *episode_steps_, *restarted_episodes_;
   prometheus::Counter *checkpoints_, *checkpoint_failures_, *damaged_checkpoints_, *shortfalls_;
   prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
   prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;
