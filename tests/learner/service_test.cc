@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/base/health_check.h"
+#include "tests/learner/sample_metrics.h"
 #include "tests/learner/service_fixture.h"
 #include "tests/testing/old_hello.h"
 #include "tests/testing/wait_until.h"
