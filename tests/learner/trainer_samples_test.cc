@@ -59,9 +59,11 @@ TEST(TrainerSamples, AreTheActionsAndAdvantagesOfTheUpdate) {
   EXPECT_EQ(samples->action_size, 2);
   EXPECT_FALSE(samples->discrete);
   EXPECT_THAT(samples->action, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
-  ASSERT_THAT(samples->advantage, SizeIs(4));
-  EXPECT_TRUE(
-      std::all_of(samples->advantage.begin(), samples->advantage.end(), [](float a) { return std::isfinite(a); }));
+  ASSERT_THAT(samples->stats, SizeIs(1));
+  EXPECT_EQ(samples->stats[0].first, "advantage");
+  const std::vector<float>& advantage = samples->stats[0].second;
+  ASSERT_THAT(advantage, SizeIs(4));
+  EXPECT_TRUE(std::all_of(advantage.begin(), advantage.end(), [](float a) { return std::isfinite(a); }));
 }
 
 TEST(TrainerSamples, AgentsThatTookNoPartAreNone) {
@@ -69,14 +71,14 @@ TEST(TrainerSamples, AgentsThatTookNoPartAreNone) {
   const auto samples = trained.trainer->LastSamples(trained.batch.get());
   ASSERT_TRUE(samples.ok()) << samples.status();
   EXPECT_THAT(samples->action, ElementsAre(0, 1, 4, 5, 6, 7));
-  EXPECT_THAT(samples->advantage, SizeIs(3));
+  EXPECT_THAT(samples->stats[0].second, SizeIs(3));
 }
 
 TEST(TrainerSamples, ManyAreThinnedOut) {
   const Trained trained(Trainer::kMaxSampled + 2, 1, {});  // Every second one: half of 16386.
   const auto samples = trained.trainer->LastSamples(trained.batch.get());
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_THAT(samples->advantage, SizeIs(8193));
+  EXPECT_THAT(samples->stats[0].second, SizeIs(8193));
   ASSERT_THAT(samples->action, SizeIs(2 * 8193));
   EXPECT_EQ(samples->action[2], 4);  // Row 2.
 }

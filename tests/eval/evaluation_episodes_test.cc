@@ -8,7 +8,7 @@
 #include "env/uav/uav_layout.h"
 #include "eval/episode_policy.h"
 #include "gmock/gmock.h"
-#include "tests/cli/recorded_flight.h"
+#include "tests/eval/recorded_flight.h"
 
 namespace skein {
 namespace {

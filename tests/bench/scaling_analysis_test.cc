@@ -2,7 +2,7 @@
 #include "bench/scaling_analysis.h"
 
 #include "gmock/gmock.h"
-#include "tests/cli/scaling_fixture.h"
+#include "tests/bench/scaling_fixture.h"
 
 namespace skein {
 namespace {

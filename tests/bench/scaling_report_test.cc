@@ -3,7 +3,7 @@
 
 #include "bench/scaling_dashboard.h"
 #include "gmock/gmock.h"
-#include "tests/cli/scaling_fixture.h"
+#include "tests/bench/scaling_fixture.h"
 
 namespace skein {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/base/fake_coordinator.h"
+#include "tests/member/fake_coordinator.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/synthetic_batch.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -8,7 +10,6 @@
 #include <cmath>
 
 #include "base/config/config.h"
-#include "bench/synthetic_batch.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/distribution.h"
 #include "policy/policy.h"

@@ -4,7 +4,7 @@
 #include "base/config/config.h"
 #include "bench/scaling_limit.h"
 #include "gmock/gmock.h"
-#include "tests/cli/scaling_fixture.h"
+#include "tests/bench/scaling_fixture.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {

@@ -16,8 +16,8 @@
 #include "eval/render_uav.h"
 #include "eval/render_video.h"
 #include "gmock/gmock.h"
-#include "tests/cli/recorded_flight.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/eval/recorded_flight.h"
 
 namespace skein {
 namespace {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What reports of `skein bench` are made of.
+#include "bench/report.h"
+
 #include <unistd.h>
 
 #include <atomic>
@@ -13,7 +15,6 @@
 #include "bench/options.h"
 #include "bench/process_cpu.h"
 #include "bench/progress_line.h"
-#include "bench/report.h"
 #include "bench/rounds.h"
 #include "bench/statistics.h"
 #include "bench/temporary_folder.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/strings/str_cat.h"
 #include "bench/training_log.h"
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
 namespace skein {

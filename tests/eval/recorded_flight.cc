@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/cli/recorded_flight.h"
+#include "tests/eval/recorded_flight.h"
 
 #include "env/registry.h"
 #include "eval/evaluation_episodes.h"
