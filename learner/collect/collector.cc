@@ -251,7 +251,7 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
     uint64_t lag = 0;
     const auto assigned = AssignAsync(version, &lag);
     if (!assigned) {
-      office_.Commit(piece->group, {.env_state = checked.env_state});
+      office_.Commit(piece->group, checked.state);
       OpenTickets();
       return stale(
           absl::StrCat("its policy would be ", lag, " versions old, sync.max_policy_lag is ", async_->max_policy_lag));
@@ -306,7 +306,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64
       --place->staging->placing;
       ++place->staging->placed;
       if (Complete()) owed_since_.reset();
-      office_.Commit(place->block, {.env_state = std::move(checked.env_state)});
+      office_.Commit(place->block, std::move(checked.state));
     } else {
       TakeBack(*place);
       ExportAccount();
