@@ -91,3 +91,22 @@ def DeadLinks(path, text, root="."):
             elif anchor and page.suffix == ".md" and anchor not in Anchors(page.read_text() if file else text):
                 problems.append((number, target))
     return problems
+
+
+def DeadPaths(text, files):
+    """(line number, path) of `paths` into the tree that name no file, folder or pair of files of it.
+
+    `files`: all paths of the tree. A path with a capital letter or "my_" stands for one that a reader chooses.
+    """
+    known = set(files)
+    for file in files:
+        known.add(file.rpartition(".")[0])
+        known.update(str(folder) for folder in pathlib.PurePosixPath(file).parents)
+    top = {file.split("/")[0] for file in files if "/" in file}
+    problems = []
+    for number, line in enumerate(Prose(text), 1):
+        for path in re.findall(r"`([a-z0-9_./-]+)`", line):
+            path = path.rstrip("/")
+            if "/" in path and "my_" not in path and path.split("/")[0] in top and path not in known:
+                problems.append((number, path))
+    return problems

@@ -34,6 +34,14 @@ class TreeTest(unittest.TestCase):
                  for line, what in markdown_check.DeadLinks(path, text)]
         self.assertEqual(found, [])
 
+    def test_paths(self):
+        # Folders of the tree alone: what a build or a run makes is not there.
+        folders = [path for path in pathlib.Path(".").iterdir() if path.is_dir() and not path.name.startswith(APART)]
+        files = [str(path) for folder in folders for path in folder.rglob("*") if path.is_file()]
+        found = [f"{path}:{line}: {what}" for path, text in self.pages.items()
+                 for line, what in markdown_check.DeadPaths(text, files)]
+        self.assertEqual(found, [])
+
 
 class TableTest(unittest.TestCase):
     def test_a_row_with_another_number_of_cells_is_found(self):
@@ -70,6 +78,12 @@ class LinkTest(unittest.TestCase):
             self.assertEqual(Dead("[c](c.md) ![p](p.png) [b](b.md#three) [up](#there)\n"),
                              ["c.md", "p.png", "b.md#three", "#there"])
             self.assertEqual(Dead("Code: `[c](c.md)`\n\n    [c](c.md)\n"), [])
+
+    def test_paths_are_files_pairs_or_folders(self):
+        files = ["a/b/c.h", "a/b/c.cc", "d/e.py"]
+        good = "`a/b/c.h` `a/b/c` `a/b` `a/b/` `d/e.py` `elsewhere/x.h` `c.h` `a/NAME.cc` `a/my_b.cc`\n"
+        self.assertEqual(markdown_check.DeadPaths(good, files), [])
+        self.assertEqual(markdown_check.DeadPaths("`a/c.h` and\n`d/e.cc`\n", files), [(1, "a/c.h"), (2, "d/e.cc")])
 
 
 if __name__ == "__main__":
