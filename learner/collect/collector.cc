@@ -36,13 +36,6 @@ std::unique_ptr<CollectMode> MakeMode(const Collector::Options& options, TicketO
   return std::make_unique<SynchronousCollect>(options.fragments_per_group, office, pool);
 }
 
-TicketState StateOf(CheckedFragment* checked) {
-  TicketState state;
-  if (checked->env_state.shape_size() > 0) state.env_state = std::move(checked->env_state);
-  if (checked->policy_state.shape_size() > 0) state.policy_state = std::move(checked->policy_state);
-  return state;
-}
-
 }  // namespace
 
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
@@ -119,11 +112,10 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64
   const absl::Duration received = MonotonicNow();
 
   const bool sized = header.steps() == schema_.shape.steps && header.num_envs() == schema_.shape.num_envs;
-  TicketState state = StateOf(&checked);
   std::optional<Place> place;
   {
     absl::MutexLock lock(&mu_);
-    place = intake_.Decide(actor, header, valid, sized, state, &receipt);
+    place = intake_.Decide(actor, header, valid, sized, checked.state, &receipt);
     ExportAccount();
   }
   metrics_->AddStage(LearnerMetrics::Stage::kReceive, received - begin);
@@ -131,7 +123,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64
     // The place is this call's alone until it is finished, so the copy needs no lock.
     const absl::Status placed = place->staging->columns.Place(place->slot, place->segment, checked);
     absl::MutexLock lock(&mu_);
-    intake_.Finish(*place, placed, std::move(state), &receipt);
+    intake_.Finish(*place, placed, std::move(checked.state), &receipt);
     if (placed.ok() && Complete()) owed_since_.reset();
     if (!placed.ok()) {
       ExportAccount();
