@@ -130,12 +130,12 @@ absl::Status TrainingRun::MakeCollector() {
   if (config_.sync().mode() == v1::SYNC_MODE_ASYNC) {
     collect.async = Collector::Async{AsyncFragments(), config_.sync().max_policy_lag()};
   } else {
-    collect.fragments_per_block = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
+    collect.fragments_per_group = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
   }
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
   collect.account = OwnAccount();
-  collect.env_state = own_env_state_;
+  collect.state.env_state = own_env_state_;
   collector_ = std::make_unique<Collector>(collect, metrics_);
   return absl::OkStatus();
 }
@@ -203,8 +203,8 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
     data.episode_return.assign(returns.begin(), returns.end());
     data.episode_length.assign(lengths.begin(), lengths.end());
     data.episode_metrics.assign(metrics.begin(), metrics.end());
-    if (absl::Status s =
-            TrainIteration((*iteration)->batch, data, (*iteration)->policy_version, (*iteration)->env_state);
+    if (absl::Status s = TrainIteration((*iteration)->batch, data, (*iteration)->policy_version,
+                                        (*iteration)->state ? (*iteration)->state->env_state : std::nullopt);
         !s.ok()) {
       return s;
     }

@@ -219,7 +219,7 @@ absl::Status TrainingRun::TakeUpShare() {
     }
     return BeginOnDevice();
   }
-  collector_->TakeShare({share_.first_env, share_.num_envs, AsyncFragments(), own_env_state_});
+  collector_->TakeShare({share_.first_env, share_.num_envs, AsyncFragments(), {.env_state = own_env_state_}});
   return absl::OkStatus();
 }
 
