@@ -13,78 +13,43 @@
 #include "absl/status/statusor.h"
 #include "base/number/philox.h"
 #include "env/env.h"
-#include "env/uav/tensor/tensor_philox.h"
+#include "env/tensor/tensor_env.h"
+#include "env/tensor/tensor_philox.h"
 #include "env/uav/uav_layout.h"
 #include "env/uav/uav_options.h"
 #include "env/uav/uav_world.h"
 
 namespace skein {
 
-// E UAV worlds as tensors on one device: what VectorEnv over UavWorld does, with the same discrete outcomes and, up to
-// rounding of sums, the same numbers, for the same (seed, env index, episode, actions). docs/environments.md has the
-// formulas, docs/decisions/maps-ahead-of-need.md how episodes begin.
-//   ResetAll -> { Observe, Advance, BeginEpisodes } over and over; Step is the last two at once
-// Nothing in a step waits for the device or depends on data on the host. Not thread-safe. Torch's exceptions pass.
-class TensorWorld {
+// UavNavigate-v0 and UavCover-v0 as tensors: what VectorEnv over UavWorld does, with the same discrete outcomes and, up
+// to rounding of sums, the same numbers. docs/environments.md has the formulas, docs/decisions/maps-ahead-of-need.md
+// how episodes begin.
+class TensorWorld final : public TensorEnv {
  public:
-  struct Options {
+  struct Options : TensorEnv::Options {
     UavTask task = UavTask::kNavigate;
     UavOptions uav;
-    int64_t num_envs = 1;  // E
-    uint64_t seed = 1;
-    uint64_t first_env = 0;  // Run-wide index of the first world.
-    RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
-    int max_episode_steps = 0;  // 0 = the environment's own limit.
-    torch::Device device = torch::kCPU;
     int64_t prepared_per_step = 0;  // See PrepareAtOnce; 0 = all.
-  };
-  // What one step did, as VectorEnv::StepResult; all tensors are new ones on the device.
-  struct StepResult {
-    torch::Tensor reward;            // float32 [E, A]
-    torch::Tensor terminated;        // bool [E]
-    torch::Tensor truncated;         // bool [E]
-    torch::Tensor active;            // bool [E, A], took part in the step
-    torch::Tensor agent_terminated;  // bool [E, A]
-    torch::Tensor ended;            // bool [E], terminated or truncated; what follows is valid where it is set, else of
-                                    // the episode so far.
-    torch::Tensor episode_return;   // float64 [E]
-    torch::Tensor episode_length;   // int64 [E]
-    torch::Tensor episode_metrics;  // float32 [E, P]; path_ratio is 0, see PathRatio
-    torch::Tensor episode;          // int64 [E], its number
-    torch::Tensor status;           // uint8 [E, A], UavStatus
-    torch::Tensor flown;            // float32 [E, A]
-    // Only of Step: before the next episode begins.
-    torch::Tensor final_obs;    // float32 [E, A, O]
-    torch::Tensor final_state;  // float32 [E, G]
   };
 
   // InvalidArgument: as CheckUavOptions; num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
   static absl::StatusOr<std::unique_ptr<TensorWorld>> Make(const Options& options);
 
-  const EnvSpec& spec() const { return spec_; }  // max_episode_steps is the limit in force.
-  int64_t num_envs() const { return envs_; }
-  // Doubles for each world in SaveState; rows are VectorEnv's.
-  int64_t state_size() const { return kBookkeeping + layout_.saved_size; }
+  const EnvSpec& spec() const override { return spec_; }
+  int64_t num_envs() const override { return envs_; }
+  int64_t state_size() const override { return kBookkeeping + layout_.saved_size; }
 
-  // Begins episode 0 everywhere. All else needs this or LoadState first.
-  void ResetAll();
-  StepResult Step(const torch::Tensor& action);
-  // action: int64 [E, A] choices or float32 [E, A, 2], on the device; brought into range as VectorEnv does. Worlds
-  // whose episode ended stay as they are until BeginEpisodes, which must come before the next step; until then Observe
-  // and GlobalState show the end.
-  StepResult Advance(const torch::Tensor& action);
-  void BeginEpisodes();
-
-  // Into float32 [E, A, O] and [E, G], contiguous. With int64 [K] `worlds`: of these, into [K, A, O] and [K, G].
-  void Observe(torch::Tensor obs, const torch::Tensor& worlds = {}) const;
-  void GlobalState(torch::Tensor state, const torch::Tensor& worlds = {}) const;
-
-  // Waits for the device. float64 [E, S] on the CPU, rows as VectorEnv::SaveState writes them.
-  torch::Tensor SaveState() const;
-  // InvalidArgument: as VectorEnv::LoadState; nothing has changed.
-  absl::Status LoadState(const torch::Tensor& state);
-  // Steps done in the current episodes, on the CPU. Waits for the device.
-  std::vector<int64_t> Steps() const;
+  void ResetAll() override;
+  StepResult Advance(const torch::Tensor& action) override;
+  void BeginEpisodes() override;
+  torch::Tensor SaveState() const override;
+  absl::Status LoadState(const torch::Tensor& state) override;
+  std::vector<int64_t> Steps() const override;
+  void BeginRollout() override;
+  bool EndRollout() override;
+  // The metric path_ratio, on the host, by the search that UavWorld uses. Notes are the episode's number int64 [],
+  // status uint8 [A] (UavStatus) and flown float32 [A]; the episode began by Reset.
+  void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const override;
 
   // How many next episodes' maps are made in each step, at most E; results do not depend on it, unless missed() is
   // true.
@@ -100,10 +65,6 @@ class TensorWorld {
   };
   Snapshot Save() const;
   void Restore(const Snapshot& snapshot);
-
-  // The metric path_ratio of a finished episode of run-wide environment `env_index` that began by Reset; status and
-  // flown [A] as StepResult has them. On the host, by the search that UavWorld uses. 0 for UavCover.
-  float PathRatio(uint64_t env_index, uint64_t episode, const uint8_t* status, const float* flown) const;
 
  private:
   static constexpr int kBookkeeping = 3;  // Episode, step, return so far.
@@ -197,7 +158,8 @@ class TensorWorld {
   // Global states of UavNavigate and UavCover, in parts. `whole`: the view is of all worlds.
   std::vector<torch::Tensor> DescribeTeam(const View& view, bool whole) const;
   std::vector<torch::Tensor> DescribeSearch(const View& view) const;
-  absl::Status CheckRows(const torch::Tensor& state) const;
+  void WriteObs(torch::Tensor obs, const torch::Tensor& worlds) const override;
+  void WriteState(torch::Tensor state, const torch::Tensor& worlds) const override;
 
   // Constant after construction.
   const Options options_;
@@ -223,7 +185,18 @@ class TensorWorld {
   torch::Tensor ended_;                       // bool [E], by the last Advance.
   torch::Tensor missed_;                      // bool []
   torch::Tensor squares_;                     // PairSquares of all as they are now; undefined = not known.
-  mutable std::unique_ptr<UavWorld> native_;  // Of PathRatio, made when it is first asked.
+  mutable std::unique_ptr<UavWorld> native_;  // Of FinishMetrics, made when it is first asked.
+  Snapshot before_;                           // Of BeginRollout, unless all maps are made in each step.
+  int64_t prepared_before_ = 0;               // Not 0: steps that missed a map are taken again, with all of them.
 };
+
+// For MakeTensorEnv: worlds that make some of the next maps in each step.
+absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(UavTask task, const TensorEnv::Options& options,
+                                                          const UavOptions& uav);
+template <UavTask task>
+absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(const TensorEnv::Options& options,
+                                                          const EnvOptions& env_options) {
+  return MakeTensorUavs(task, options, env_options.uav);
+}
 
 }  // namespace skein

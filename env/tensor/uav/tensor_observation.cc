@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/uav/tensor_world.h"
 
 namespace skein {
 namespace {
@@ -84,7 +84,7 @@ torch::Tensor TensorWorld::Neighbours(const View& view, bool whole) const {
   return torch::cat({seen, torch::zeros({worlds, uavs_, (most - found) * kUavNeighbourFloats}, floats)}, 2);
 }
 
-void TensorWorld::Observe(torch::Tensor obs, const torch::Tensor& worlds) const {
+void TensorWorld::WriteObs(torch::Tensor obs, const torch::Tensor& worlds) const {
   const torch::NoGradGuard no_grad;
   const View view = Look(worlds);
   const torch::Tensor i = view.x.floor(), j = view.y.floor();
@@ -116,7 +116,7 @@ void TensorWorld::Observe(torch::Tensor obs, const torch::Tensor& worlds) const 
   obs.mul_(view.active.to(torch::kFloat32).unsqueeze(2));
 }
 
-void TensorWorld::GlobalState(torch::Tensor global, const torch::Tensor& worlds) const {
+void TensorWorld::WriteState(torch::Tensor global, const torch::Tensor& worlds) const {
   const torch::NoGradGuard no_grad;
   const View view = Look(worlds);
   torch::cat_out(global,

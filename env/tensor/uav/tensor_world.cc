@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/uav/tensor_world.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <limits>
 
-#include "absl/strings/str_cat.h"
-
 namespace skein {
 namespace {
 
 constexpr float kFar = std::numeric_limits<float>::max();
-constexpr uint64_t kIndices = uint64_t{1} << 32;
+// Next episodes' maps made in each step: one for so many worlds, but at least kLeastMaps.
+constexpr int64_t kWorldsForAMap = 32;
+constexpr int64_t kLeastMaps = 64;
 constexpr auto kTakesPart = static_cast<int64_t>(UavStatus::kTakesPart);
 constexpr auto kArrived = static_cast<int64_t>(UavStatus::kArrived);
 constexpr auto kCrashed = static_cast<int64_t>(UavStatus::kCrashed);
@@ -22,18 +22,20 @@ constexpr int kAroundCentre = 4;  // Bit of a cell itself.
 
 absl::StatusOr<std::unique_ptr<TensorWorld>> TensorWorld::Make(const Options& options) {
   if (absl::Status status = CheckUavOptions(options.uav); !status.ok()) return status;
-  if (options.num_envs < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("num_envs: got ", options.num_envs, ", want at least 1"));
-  }
-  if (options.max_episode_steps < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_episode_steps: got ", options.max_episode_steps, ", want 0 (the environment's own) or more"));
-  }
-  if (options.first_env > kIndices - static_cast<uint64_t>(options.num_envs)) {
-    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", options.first_env, ", want at most ",
-                                                   kIndices - static_cast<uint64_t>(options.num_envs)));
-  }
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   return std::unique_ptr<TensorWorld>(new TensorWorld(options));
+}
+
+absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(UavTask task, const TensorEnv::Options& options,
+                                                          const UavOptions& uav) {
+  TensorWorld::Options all;
+  static_cast<TensorEnv::Options&>(all) = options;
+  all.task = task;
+  all.uav = uav;
+  all.prepared_per_step = std::max(kLeastMaps, options.num_envs / kWorldsForAMap);
+  auto world = TensorWorld::Make(all);
+  if (!world.ok()) return world.status();
+  return std::unique_ptr<TensorEnv>(*std::move(world));
 }
 
 TensorWorld::TensorWorld(const Options& options)
@@ -160,7 +162,7 @@ torch::Tensor TensorWorld::Visit(const torch::Tensor& cell, const torch::Tensor&
   return reward.masked_fill_(fresh.logical_not(), 0);
 }
 
-TensorWorld::StepResult TensorWorld::Advance(const torch::Tensor& action) {
+TensorEnv::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   const torch::NoGradGuard no_grad;
   squares_ = torch::Tensor();
   const bool navigate = options_.task == UavTask::kNavigate;
@@ -214,21 +216,8 @@ TensorWorld::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   result.episode_return = state.episode_return;
   result.episode_length = state.step;
   result.episode_metrics = Metrics();
-  result.episode = state.episode;
-  result.status = status;
-  result.flown = state.flown;
+  result.notes = {state.episode, status, state.flown};
   ended_ = result.ended;
-  return result;
-}
-
-TensorWorld::StepResult TensorWorld::Step(const torch::Tensor& action) {
-  StepResult result = Advance(action);
-  const auto floats = torch::TensorOptions(torch::kFloat32).device(device_);
-  result.final_obs = torch::empty({envs_, uavs_, layout_.obs_size}, floats);
-  result.final_state = torch::empty({envs_, layout_.global_size}, floats);
-  Observe(result.final_obs);
-  GlobalState(result.final_state);
-  BeginEpisodes();
   return result;
 }
 

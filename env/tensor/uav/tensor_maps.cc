@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/uav/tensor_world.h"
 
 namespace skein {
 namespace {

@@ -4,21 +4,16 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/uav/tensor_world.h"
 
 namespace skein {
 namespace {
 
 constexpr double kFar = std::numeric_limits<float>::max();
 constexpr double kMaxWord = 4294967295.0;
-constexpr double kIndices = 4294967296.0;
 constexpr int kPathRatio = 3;  // Among the metrics of UavNavigate.
-
-bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
 
 // Bits [K, words * 32] as numbers [K, words], and back.
 torch::Tensor Powers() {
@@ -91,29 +86,6 @@ torch::Tensor TensorWorld::SaveState() const {
                      column(state_.separation_squared), Pack(occupied, layout_.words), Pack(visited, layout_.words),
                      torch::stack(uavs, 2).view({envs_, uavs_ * layout_.saved_uav})},
                     1);
-}
-
-absl::Status TensorWorld::CheckRows(const torch::Tensor& state) const {
-  if (state.dim() != 2 || state.size(0) != envs_ || state.size(1) != state_size() ||
-      state.scalar_type() != torch::kFloat64) {
-    return absl::InvalidArgumentError(absl::StrCat("the state has ", state.dim(), " dimensions and ", state.numel(),
-                                                   " numbers, want float64 [", envs_, ", ", state_size(), "]"));
-  }
-  const torch::Tensor rows = state.contiguous();
-  const double* row = rows.data_ptr<double>();
-  const double limit = spec_.max_episode_steps;
-  for (int64_t e = 0; e < envs_; ++e, row += state_size()) {
-    for (int64_t i = 0; i < state_size(); ++i) {
-      if (std::isfinite(row[i])) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("environment ", e, " of the state: number ", i, " is ", row[i], ", want a finite one"));
-    }
-    if (!IsIndex(row[0], kIndices) || !IsIndex(row[1], limit)) {
-      return absl::InvalidArgumentError(absl::StrCat("environment ", e, " of the state: episode ", row[0], ", step ",
-                                                     row[1], "; want whole numbers under ", kIndices, " and ", limit));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status TensorWorld::LoadState(const torch::Tensor& saved) {
@@ -193,22 +165,42 @@ void TensorWorld::Restore(const Snapshot& snapshot) {
   squares_ = torch::Tensor();
 }
 
-float TensorWorld::PathRatio(uint64_t env_index, uint64_t episode, const uint8_t* status, const float* flown) const {
-  if (options_.task == UavTask::kCover) return 0;
+void TensorWorld::BeginRollout() {
+  if (prepared_before_ == 0 && prepared_per_step_ < envs_) before_ = Save();
+}
+
+bool TensorWorld::EndRollout() {
+  if (prepared_before_ > 0) {
+    PrepareAtOnce(2 * prepared_before_);  // More from now on.
+    prepared_before_ = 0;
+  } else if (prepared_per_step_ < envs_ && missed()) {
+    Restore(before_);
+    prepared_before_ = prepared_per_step_;
+    PrepareAtOnce(envs_);
+    return false;
+  }
+  before_ = {};
+  return true;
+}
+
+void TensorWorld::FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const {
+  if (options_.task == UavTask::kCover) return;
   if (native_ == nullptr) native_ = std::make_unique<UavWorld>(options_.task, options_.uav, 1);
-  RandomStream random(options_.seed, options_.reset_purpose, env_index, episode);
+  RandomStream random(options_.seed, options_.reset_purpose, env_index, notes[0].item<int64_t>());
   native_->Reset(0, random);
   std::vector<double> state(layout_.saved_size);
   native_->SaveState(0, state.data());
+  const auto* const status = notes[1].data_ptr<uint8_t>();
+  const auto* const flown = notes[2].data_ptr<float>();
   for (int64_t n = 0; n < uavs_; ++n) {
     double* const own = state.data() + layout_.saved_uavs + n * layout_.saved_uav;
     own[4] = status[n];
     own[5] = double{flown[n]};
   }
   native_->LoadState(0, state.data());
-  std::vector<float> metrics(spec_.episode_metrics.size());
-  native_->EpisodeMetrics(0, metrics.data());
-  return metrics[kPathRatio];
+  std::vector<float> native_metrics(spec_.episode_metrics.size());
+  native_->EpisodeMetrics(0, native_metrics.data());
+  metrics[kPathRatio] = native_metrics[kPathRatio];
 }
 
 }  // namespace skein
