@@ -51,6 +51,16 @@ struct Workspace {
   }
 };
 
+// Behind VectorEnv::StepResult.
+struct Results {
+  std::vector<float> reward, final_obs;
+  std::vector<uint8_t> terminated, truncated;
+  std::vector<double> episode_return;
+  std::vector<int64_t> episode_length;
+  std::vector<uint8_t> active, agent_terminated;
+  std::vector<float> final_state, episode_metrics;
+};
+
 }  // namespace
 
 struct VectorEnv::Impl {
@@ -75,13 +85,7 @@ struct VectorEnv::Impl {
   const float* wanted = nullptr;  // What the Step under way was called with.
   std::optional<SharedSteps> steps;
 
-  // Behind StepResult.
-  std::vector<float> reward, final_obs;
-  std::vector<uint8_t> terminated, truncated;
-  std::vector<double> episode_return;
-  std::vector<int64_t> episode_length;
-  std::vector<uint8_t> active, agent_terminated;
-  std::vector<float> final_state, episode_metrics;
+  Results results;
 
   float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
 
@@ -138,20 +142,20 @@ struct VectorEnv::Impl {
   // A step of an environment that has failed: nothing happens, and the episode is over.
   void StepNothing(size_t e) {
     const size_t agents = e * spec.num_agents;
-    std::fill_n(reward.data() + agents, spec.num_agents, 0.0f);
-    std::fill_n(active.data() + agents, spec.num_agents, uint8_t{0});
-    std::fill_n(agent_terminated.data() + agents, spec.num_agents, uint8_t{0});
-    terminated[e] = false;
-    truncated[e] = true;
-    std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
-    std::fill_n(final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
-    std::fill_n(episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
+    std::fill_n(results.reward.data() + agents, spec.num_agents, 0.0f);
+    std::fill_n(results.active.data() + agents, spec.num_agents, uint8_t{0});
+    std::fill_n(results.agent_terminated.data() + agents, spec.num_agents, uint8_t{0});
+    results.terminated[e] = false;
+    results.truncated[e] = true;
+    std::copy_n(ObsRow(e), obs_row, results.final_obs.data() + e * obs_row);
+    std::fill_n(results.final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
+    std::fill_n(results.episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
     CountEpisode(e);
   }
 
   void CountEpisode(size_t e) {
-    episode_return[e] = std::clamp(return_so_far[e], -double{kEpisodeBound}, double{kEpisodeBound});
-    episode_length[e] = step[e];
+    results.episode_return[e] = std::clamp(return_so_far[e], -double{kEpisodeBound}, double{kEpisodeBound});
+    results.episode_length[e] = step[e];
   }
 
   void StepOne(size_t e, Workspace* work) {
@@ -161,9 +165,9 @@ struct VectorEnv::Impl {
       work->action[i] = row[i] >= action_low[i] ? std::min(row[i], action_high[i]) : action_low[i];
     }
     const size_t agents = e * spec.num_agents;
-    float* const rewards = reward.data() + agents;
-    uint8_t* const took_part = active.data() + agents;
-    uint8_t* const agent_ended = agent_terminated.data() + agents;
+    float* const rewards = results.reward.data() + agents;
+    uint8_t* const took_part = results.active.data() + agents;
+    uint8_t* const agent_ended = results.agent_terminated.data() + agents;
     ++step[e];
     Enter(e, work);
     envs[e]->Active(took_part);
@@ -171,28 +175,30 @@ struct VectorEnv::Impl {
     if (const char* wrong = work->next_reward.WrongSize(); wrong != nullptr) Fail(e, absl::StrCat("rewarded ", wrong));
     if (!ReadObs(e, work)) return;
     std::copy_n(work->next_reward.data(), spec.num_agents, rewards);
-    terminated[e] = ended;
-    truncated[e] = !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
+    results.terminated[e] = ended;
+    results.truncated[e] =
+        !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
     const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
     if (!good_rewards || !TakeObs(e, *work)) {
       if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
         return Fail(e, "observed a number that is not finite");
       // Came apart: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
-      terminated[e] = false;
-      truncated[e] = true;
+      results.terminated[e] = false;
+      results.truncated[e] = true;
     }
     for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
     envs[e]->Active(agent_ended);
-    for (int a = 0; a < spec.num_agents; ++a) agent_ended[a] = took_part[a] && (terminated[e] || !agent_ended[a]);
-    if (terminated[e] || truncated[e]) {
-      std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
-      envs[e]->GlobalState(final_state.data() + e * spec.global_state_size);
-      envs[e]->EpisodeMetrics(episode_metrics.data() + e * spec.episode_metrics.size());
+    for (int a = 0; a < spec.num_agents; ++a)
+      agent_ended[a] = took_part[a] && (results.terminated[e] || !agent_ended[a]);
+    if (results.terminated[e] || results.truncated[e]) {
+      std::copy_n(ObsRow(e), obs_row, results.final_obs.data() + e * obs_row);
+      envs[e]->GlobalState(results.final_state.data() + e * spec.global_state_size);
+      envs[e]->EpisodeMetrics(results.episode_metrics.data() + e * spec.episode_metrics.size());
       CountEpisode(e);
       const size_t G = spec.global_state_size, P = spec.episode_metrics.size();
-      if (!AllWithin(final_state.data() + e * G, G, kNumberBound) ||
-          !AllWithin(episode_metrics.data() + e * P, P, kEpisodeBound)) {
+      if (!AllWithin(results.final_state.data() + e * G, G, kNumberBound) ||
+          !AllWithin(results.episode_metrics.data() + e * P, P, kEpisodeBound)) {
         return Fail(e, absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
       }
       BeginEpisode(e, episode[e] + 1, work);
@@ -270,16 +276,16 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.return_so_far.resize(num_envs);
   impl.obs.resize(num_envs * impl.obs_row);
   impl.own = Workspace(spec, impl.action_row, impl.obs_row, nullptr);
-  impl.reward.resize(num_envs * spec.num_agents);
-  impl.final_obs.resize(num_envs * impl.obs_row);
-  impl.terminated.resize(num_envs);
-  impl.truncated.resize(num_envs);
-  impl.episode_return.resize(num_envs);
-  impl.episode_length.resize(num_envs);
-  impl.active.resize(num_envs * spec.num_agents);
-  impl.agent_terminated.resize(num_envs * spec.num_agents);
-  impl.final_state.resize(num_envs * spec.global_state_size);
-  impl.episode_metrics.resize(num_envs * spec.episode_metrics.size());
+  impl.results.reward.resize(num_envs * spec.num_agents);
+  impl.results.final_obs.resize(num_envs * impl.obs_row);
+  impl.results.terminated.resize(num_envs);
+  impl.results.truncated.resize(num_envs);
+  impl.results.episode_return.resize(num_envs);
+  impl.results.episode_length.resize(num_envs);
+  impl.results.active.resize(num_envs * spec.num_agents);
+  impl.results.agent_terminated.resize(num_envs * spec.num_agents);
+  impl.results.final_state.resize(num_envs * spec.global_state_size);
+  impl.results.episode_metrics.resize(num_envs * spec.episode_metrics.size());
   return vector_env;
 }
 
@@ -355,9 +361,10 @@ VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
   impl.wanted = action;
   impl.steps->StepAll([&impl](uint32_t e) { impl.StepGuarded(e, &impl.own); }, [&impl] { impl.own.Leave(); });
-  return {impl.reward.data(),         impl.terminated.data(),     impl.truncated.data(), impl.final_obs.data(),
-          impl.episode_return.data(), impl.episode_length.data(), impl.active.data(),    impl.agent_terminated.data(),
-          impl.final_state.data(),    impl.episode_metrics.data()};
+  return {impl.results.reward.data(),         impl.results.terminated.data(),       impl.results.truncated.data(),
+          impl.results.final_obs.data(),      impl.results.episode_return.data(),   impl.results.episode_length.data(),
+          impl.results.active.data(),         impl.results.agent_terminated.data(), impl.results.final_state.data(),
+          impl.results.episode_metrics.data()};
 }
 
 absl::Duration VectorEnv::Help(EnvActivity* activity, const std::function<bool()>& leave) {

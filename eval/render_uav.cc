@@ -46,7 +46,7 @@ class UavState {
   bool Bit(int begin, int cell) const {
     return (static_cast<uint32_t>(saved_[begin + cell / kUavCellsInWord]) >> (cell % kUavCellsInWord) & 1) != 0;
   }
-  double Of(int uav, int number) const { return saved_[layout_.saved_uavs + uav * layout_.saved_uav + number]; }
+  double Of(int uav, int number) const { return saved_[layout_.saved_uavs + uav * kUavSavedDoubles + number]; }
 
   const UavLayout& layout_;
   const std::vector<double>& saved_;

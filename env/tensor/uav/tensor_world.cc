@@ -16,7 +16,6 @@ constexpr int64_t kLeastMaps = 64;
 constexpr auto kTakesPart = static_cast<int64_t>(UavStatus::kTakesPart);
 constexpr auto kArrived = static_cast<int64_t>(UavStatus::kArrived);
 constexpr auto kCrashed = static_cast<int64_t>(UavStatus::kCrashed);
-constexpr int kAroundCentre = 4;  // Bit of a cell itself.
 
 }  // namespace
 
@@ -44,121 +43,46 @@ TensorWorld::TensorWorld(const Options& options)
       spec_(MakeUavSpec(options.task, options.uav)),
       envs_(options.num_envs),
       uavs_(options.uav.uavs),
-      size_(options.uav.size),
-      pad_(options.uav.sensing_radius + 2),
-      stride_(size_ + 2 * pad_),
-      grid_size_(stride_ * stride_),
-      radius_(static_cast<float>(options.uav.radius)),
-      speed_(static_cast<float>(options.uav.speed)),
       device_(options.device),
       philox_(options.seed, options.reset_purpose, options.device),
+      arena_(options.uav, layout_, options.device),
+      sight_(options.task, options.uav, layout_, &arena_),
+      worlds_(torch::arange(envs_, torch::TensorOptions(torch::kInt64).device(device_))),
+      env_index_(worlds_ + static_cast<int64_t>(options.first_env)),
+      team_(arena_.Scalar(static_cast<double>(uavs_))),
       prepared_per_step_(envs_) {
   if (options.max_episode_steps > 0) spec_.max_episode_steps = options.max_episode_steps;
   if (options.prepared_per_step > 0) PrepareAtOnce(options.prepared_per_step);
-  const torch::NoGradGuard no_grad;
-  MakeConstants();
-}
-
-torch::Tensor TensorWorld::Scalar(double value) const {
-  return torch::full({}, value, torch::TensorOptions(torch::kFloat32).device(device_));
-}
-
-void TensorWorld::MakeConstants() {
-  side_ = Scalar(static_cast<double>(size_));
-  speed_divisor_ = Scalar(speed_);
-  reach_divisor_ = Scalar(options_.uav.sensing_radius);
-  step_limit_ = Scalar(kUavStepLimit);
-  team_ = Scalar(static_cast<double>(uavs_));
-  std::vector<float> step_x, step_y;
-  for (int choice = 0; choice < kUavChoices; ++choice) {
-    step_x.push_back(speed_ * kUavDirectionX[choice]);
-    step_y.push_back(speed_ * kUavDirectionY[choice]);
-  }
-  step_x_ = torch::tensor(step_x, torch::kFloat32).to(device_);
-  step_y_ = torch::tensor(step_y, torch::kFloat32).to(device_);
-
-  const int64_t side = layout_.map_side;
-  const torch::Tensor cell = torch::arange(layout_.cells, torch::kInt64);
-  const torch::Tensor i = cell.remainder(size_), j = cell.floor_divide(size_);
-  const torch::Tensor padded = (j + pad_) * stride_ + i + pad_;
-  const torch::Tensor block = (j * side).floor_divide(size_) * side + (i * side).floor_divide(size_);
-  const torch::Tensor open = torch::zeros({grid_size_}, torch::kUInt8).index_fill_(0, padded, 1);
-  cells_ = cell.to(device_);
-  padded_index_ = padded.to(device_);
-  open_ = open.to(device_);
-  walls_ = (1 - open).to(device_);
-  block_ = torch::zeros({grid_size_}, torch::kInt64).index_copy_(0, padded, block).to(device_);
-  block_cells_ = torch::zeros({side * side}).index_add_(0, block, torch::ones({layout_.cells})).to(device_);
-  worlds_ = torch::arange(envs_, torch::TensorOptions(torch::kInt64).device(device_));
-  env_index_ = worlds_ + static_cast<int64_t>(options_.first_env);
-  const torch::Tensor number = torch::arange(uavs_, torch::TensorOptions(torch::kInt64).device(device_));
-  number_ = number.view({uavs_, 1, 1});
-  self_ = (number_ == number).to(torch::kFloat32) * kFar;
-  earlier_ = number_ < number;
-}
-
-torch::Tensor TensorWorld::Row() const { return worlds_ * 2 + state_.episode.bitwise_and(1); }
-
-TensorWorld::Contact TensorWorld::Touch(const torch::Tensor& x, const torch::Tensor& y,
-                                        const torch::Tensor& row) const {
-  const torch::Tensor i = x.floor(), j = y.floor();
-  Contact contact;
-  contact.cell = (j.to(torch::kInt64) + pad_) * stride_ + (i.to(torch::kInt64) + pad_) + row * grid_size_;
-  // -1, 0 or 1: the side that is nearer than the radius; and the gap to it.
-  const auto nearest = [this](const torch::Tensor& place) {
-    const torch::Tensor low = place < radius_, gap = 1 - place;
-    return std::make_pair((gap < radius_).to(torch::kInt32).masked_fill_(low, -1), torch::where(low, place, gap));
-  };
-  const auto [hx, ex] = nearest(x - i);
-  const auto [hy, ey] = nearest(y - j);
-  const torch::Tensor corner = (ex * ex + ey * ey < radius_ * radius_).to(torch::kInt32);
-  const torch::Tensor around = state_.around.view(-1).take(contact.cell).to(torch::kInt32);
-  const torch::Tensor to_side = hx + kAroundCentre, to_row = hy * 3;
-  torch::Tensor occupied = around.bitwise_right_shift(to_side + to_row).bitwise_and_(corner);
-  occupied.bitwise_or_(around.bitwise_right_shift(kAroundCentre));
-  occupied.bitwise_or_(around.bitwise_right_shift(to_side));
-  occupied.bitwise_or_(around.bitwise_right_shift(to_row + kAroundCentre));
-  contact.hit = occupied.bitwise_and_(1).to(torch::kBool);
-  return contact;
-}
-
-torch::Tensor TensorWorld::PairSquares(const torch::Tensor& x, const torch::Tensor& y,
-                                       const torch::Tensor& active) const {
-  // Others first: what is reduced over them reads along worlds. Those that do not count are raised to kFar, which is
-  // much cheaper on a CPU than choosing.
-  const auto first = [](const torch::Tensor& tensor) { return tensor.t().contiguous().unsqueeze(2); };
-  const torch::Tensor dx = first(x) - x, dy = first(y) - y;
-  const torch::Tensor absent = active.logical_not().to(torch::kFloat32) * kFar;
-  const torch::Tensor squared = dx * dx + dy * dy;
-  return torch::maximum(torch::maximum(squared, first(absent)), torch::maximum(absent, self_));
 }
 
 std::pair<torch::Tensor, torch::Tensor> TensorWorld::Velocity(const torch::Tensor& action) const {
   if (!options_.uav.continuous) {
     const torch::Tensor choice = action.view({envs_, uavs_}).to(torch::kInt64).clamp(0, kUavChoices - 1);
-    return {step_x_.take(choice), step_y_.take(choice)};
+    return {arena_.step_x.take(choice), arena_.step_y.take(choice)};
   }
   const torch::Tensor wanted = action.view({envs_, uavs_, 2});
+  const float speed = static_cast<float>(options_.uav.speed);
   // NaN fails the comparison.
   const torch::Tensor a = wanted.clamp_max(1).masked_fill((wanted >= -1).logical_not(), -1);
   const torch::Tensor ax = a.select(2, 0), ay = a.select(2, 1);
   const torch::Tensor squared = ax * ax + ay * ay;
   const torch::Tensor length = squared.sqrt().masked_fill_(squared <= 1, 1);
-  return {ax / length * speed_, ay / length * speed_};
+  return {ax / length * speed, ay / length * speed};
 }
 
 torch::Tensor TensorWorld::Visit(const torch::Tensor& cell, const torch::Tensor& row, const torch::Tensor& visits) {
   const torch::Tensor flat = state_.unvisited.view(-1);
   const torch::Tensor fresh = flat.take(cell).to(torch::kBool).logical_and_(visits);
   const torch::Tensor same = (cell.t().contiguous().unsqueeze(2) == cell).logical_and_(fresh.t().unsqueeze(2));
-  const torch::Tensor first = torch::logical_and(same, earlier_).any(0).logical_not_().logical_and_(fresh);
+  const torch::Tensor first = torch::logical_and(same, arena_.earlier).any(0).logical_not_().logical_and_(fresh);
   state_.left_to_visit = state_.left_to_visit - first.sum(1);
   // All others mark a corner of the first map, which is wall.
   flat.index_fill_(0, cell.masked_fill(fresh.logical_not(), 0).view(-1), 0);
   if (options_.task == UavTask::kNavigate) return {};
-  state_.unvisited_cells.scatter_add_(1, block_.take(cell - row * grid_size_), first.to(torch::kFloat32).neg_());
+  state_.unvisited_cells.scatter_add_(1, arena_.block.take(cell - row * arena_.grid_size),
+                                      first.to(torch::kFloat32).neg_());
   const torch::Tensor sharing = same.sum(0).clamp_min_(1).to(torch::kFloat32);
-  const torch::Tensor reward = Scalar(static_cast<float>(options_.uav.cover_reward)) / sharing;
+  const torch::Tensor reward = arena_.Scalar(static_cast<float>(options_.uav.cover_reward)) / sharing;
   return reward.masked_fill_(fresh.logical_not(), 0);
 }
 
@@ -167,10 +91,10 @@ TensorEnv::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   squares_ = torch::Tensor();
   const bool navigate = options_.task == UavTask::kNavigate;
   const auto real = [](double value) { return static_cast<float>(value); };
-  State& state = state_;
+  TensorUavState& state = state_;
   StepResult result;
   const torch::Tensor took = state.status == kTakesPart;
-  const torch::Tensor row = Row().unsqueeze(1);
+  const torch::Tensor row = state_.Row().unsqueeze(1);
 
   const auto [vx, vy] = Velocity(action);
   state.vx = torch::where(took, vx, state.vx);
@@ -179,10 +103,10 @@ TensorEnv::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   state.y = torch::where(took, state.y + vy, state.y);
   state.flown = torch::where(took, state.flown + (vx * vx + vy * vy).sqrt(), state.flown);
 
-  const Contact contact = Touch(state.x, state.y, row);
-  const torch::Tensor nearest = PairSquares(state.x, state.y, took).amin(0);
+  const TensorArena::Contact contact = arena_.Touch(state_.around, state.x, state.y, row);
+  const torch::Tensor nearest = arena_.PairSquares(state.x, state.y, took).amin(0);
   state.separation_squared = torch::minimum(state.separation_squared, nearest.amin(1));
-  const float diameter = 2 * radius_;
+  const float diameter = 2 * arena_.radius;
   const torch::Tensor crashed = (nearest < diameter * diameter).logical_or_(contact.hit).logical_and_(took);
   const torch::Tensor goes_on = torch::logical_and(took, crashed.logical_not());
 
