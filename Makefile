@@ -12,7 +12,7 @@ FLAGS  ?=
 # More flags for scripts/test_faults.py.
 FAULT_FLAGS ?=
 
-FORMATTED = find actor base bench cli coordinator env eval learner member policy tests trajectory -name '*.h' -o -name '*.cc'
+FORMATTED = find actor base bench cli coordinator env eval launch learner member policy tests trajectory -name '*.h' -o -name '*.cc'
 
 .PHONY: train test test-core test-faults test-cluster build dependencies format check-format tsa fuzz test-asan test-tsan clean
 

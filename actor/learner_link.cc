@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "actor/frame_bytes.h"
 #include "actor/policy_call.h"
-#include "actor/request_bytes.h"
 #include "base/net/backoff.h"
 #include "base/net/grpc_transport.h"
-#include "base/number/tensor_packing.h"
 #include "base/process/clock.h"
 #include "base/process/steady_wait.h"
 #include "base/telemetry/history_recorder.h"
@@ -146,7 +145,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       .on_sent = [this](absl::Duration took) { NoteTaken(took); },
       .on_done = [this] { CollectIsOver(); },
   });
-  collect.Start(channel.get(), &context, RequestBytes(MakeHello(target, stay)));
+  collect.Start(channel.get(), &context, FrameBytes(MakeHello(target, stay)));
   options_.outbox->Watch([&] { collect.Pump(); });
   if (AwaitWelcome()) {
     spdlog::info("connected to the learner at {}", target.address);
@@ -253,18 +252,18 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
     epoch = epoch_;
   }
   const Outbox::ToSend next = options_.outbox->TryNextToSend(epoch);
-  if (next.request != nullptr) {
-    const v1::TrajectoryBatch& batch = next.request->batch();
-    grpc::ByteBuffer bytes = BatchBytes(next.request);
+  if (next.batch != nullptr) {
+    const v1::TrajectoryBatch& header = next.batch->header;
+    grpc::ByteBuffer bytes = FrameBytes(*next.batch);
     if (bytes.Length() > static_cast<size_t>(kMaxMessageBytes)) {
-      GiveUpOn(batch, bytes.Length());
+      GiveUpOn(header, bytes.Length());
       return std::nullopt;
     }
-    NoteSent(batch.sequence());
+    NoteSent(header.sequence());
     {
       absl::MutexLock lock(&mu_);
       sending_bytes_ = bytes.Length();
-      sending_saved_bytes_ = SavedBytes(batch.tensors());
+      sending_saved_bytes_ = next.batch->saved_bytes;
     }
     return CollectCall::Request{.bytes = std::move(bytes)};
   }
@@ -276,7 +275,7 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
   }
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
-  return CollectCall::Request{.bytes = RequestBytes(request), .last = true};
+  return CollectCall::Request{.bytes = FrameBytes(request), .last = true};
 }
 
 void LearnerLink::GiveUpOn(const v1::TrajectoryBatch& batch, size_t bytes) {

@@ -11,7 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
-#include "base/process/give_way.h"
+#include "base/process/thread_priority.h"
 #include "env/synthetic/latency.h"
 
 namespace skein {
@@ -71,7 +71,7 @@ absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t thre
   std::vector<std::thread> steppers;
   for (uint32_t i = 0; i < threads; ++i) {
     steppers.emplace_back([&, i] {
-      GiveWay();  // As runners do: the limit is what they can reach.
+      LowerThreadPriority();  // As runners do: the limit is what they can reach.
       start.WaitForNotification();
       rates[i] = StepsPerSecond(envs[i].get(), actions, duration);
     });

@@ -11,7 +11,7 @@ namespace skein {
 
 namespace {
 
-uint64_t EnvSteps(const v1::TrajectoryBatch& batch) { return uint64_t{batch.steps()} * batch.num_envs(); }
+uint64_t EnvSteps(const v1::TrajectoryBatch& header) { return uint64_t{header.steps()} * header.num_envs(); }
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Outbox::Life Outbox::BeginLife(const std::string& actor_id, uint64_t generation,
     for (const Pending& pending : pending_) in_hand_.erase(pending.ticket_id);
     pending_.clear();
   }
-  for (const Pending& pending : pending_) life_.env_steps_collected -= EnvSteps(pending.request->batch());
+  for (const Pending& pending : pending_) life_.env_steps_collected -= EnvSteps(pending.batch->header);
   before_ = life_;
   earlier_env_steps_ += life_.env_steps_collected;
   life_ = {actor_id, generation, 0};
@@ -34,19 +34,19 @@ Outbox::Life Outbox::BeginLife(const std::string& actor_id, uint64_t generation,
 
 void Outbox::RenumberPending() {
   for (Pending& pending : pending_) {
-    auto request = std::make_shared<v1::CollectRequest>(*pending.request);
-    Sign(request->mutable_batch());
+    auto batch = std::make_shared<Fragment>(*pending.batch);
+    Sign(&batch->header);
     pending.sequence = last_sequence_;
-    pending.request = std::move(request);
+    pending.batch = std::move(batch);
   }
 }
 
-void Outbox::Sign(v1::TrajectoryBatch* batch) {
-  life_.env_steps_collected += EnvSteps(*batch);
-  batch->set_actor_id(life_.actor_id);
-  batch->set_generation(life_.generation);
-  batch->set_sequence(++last_sequence_);
-  batch->set_env_steps_collected(life_.env_steps_collected);
+void Outbox::Sign(v1::TrajectoryBatch* header) {
+  life_.env_steps_collected += EnvSteps(*header);
+  header->set_actor_id(life_.actor_id);
+  header->set_generation(life_.generation);
+  header->set_sequence(++last_sequence_);
+  header->set_env_steps_collected(life_.env_steps_collected);
 }
 
 void Outbox::BeginEpoch(uint64_t epoch, uint64_t last_sequence) {
@@ -142,13 +142,13 @@ void Outbox::Release(uint64_t ticket_id) {
   granted_anew_.erase(anew);
 }
 
-bool Outbox::PutBatch(v1::TrajectoryBatch batch) {
+bool Outbox::PutBatch(Fragment batch) {
   const bool dropped = PutBatchQuietly(std::move(batch));
   TellWatcher();
   return dropped;
 }
 
-bool Outbox::PutBatchQuietly(v1::TrajectoryBatch batch) {
+bool Outbox::PutBatchQuietly(Fragment batch) {
   Pending dropped;  // Freed after the lock is.
   absl::MutexLock lock(&mu_);
   const bool full = pending_.size() >= most_;
@@ -157,11 +157,9 @@ bool Outbox::PutBatchQuietly(v1::TrajectoryBatch batch) {
     pending_.pop_front();
     Release(dropped.ticket_id);
   }
-  Sign(&batch);
-  const uint64_t ticket_id = batch.ticket_id();
-  auto request = std::make_shared<v1::CollectRequest>();
-  *request->mutable_batch() = std::move(batch);
-  pending_.push_back({last_sequence_, ticket_id, MonotonicNow(), std::move(request)});
+  Sign(&batch.header);
+  const uint64_t ticket_id = batch.header.ticket_id();
+  pending_.push_back({last_sequence_, ticket_id, MonotonicNow(), std::make_shared<const Fragment>(std::move(batch))});
   return full;
 }
 
@@ -171,10 +169,10 @@ Outbox::ToSend Outbox::TryNextToSend(uint64_t epoch) {
   const auto unsent = FindUnsent();
   if (unsent == pending_.end()) return {};
   sent_sequence_ = unsent->sequence;
-  return {.request = unsent->request};
+  return {.batch = unsent->batch};
 }
 
-std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
+std::shared_ptr<const Fragment> Outbox::NextToSend(uint64_t epoch) {
   {
     absl::MutexLock lock(&mu_);
     const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -182,7 +180,7 @@ std::shared_ptr<const v1::CollectRequest> Outbox::NextToSend(uint64_t epoch) {
     };
     mu_.Await(absl::Condition(&decided));
   }
-  return TryNextToSend(epoch).request;
+  return TryNextToSend(epoch).batch;
 }
 
 std::deque<Outbox::Pending>::const_iterator Outbox::FindUnsent() const {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "skein/v1/learner_service.pb.h"
+#include "trajectory/frame.h"
 
 namespace skein {
 
@@ -70,16 +71,16 @@ class Outbox {
 
   // A finished fragment. Fills in actor, generation, sequence and env_steps_collected. Whether the oldest batch was
   // dropped for it: its steps were collected and are lost.
-  bool PutBatch(v1::TrajectoryBatch batch);
+  bool PutBatch(Fragment batch);
   // The next batch to send in `epoch`, if there is one. over: there will be none, as the epoch has ended, all is sent
   // after StopSending() or receipted after LeaveEpoch().
   struct ToSend {
-    std::shared_ptr<const v1::CollectRequest> request;
+    std::shared_ptr<const Fragment> batch;
     bool over = false;
   };
   ToSend TryNextToSend(uint64_t epoch);
   // Blocks for it; nullptr: it is over. REQUIRES: one caller at a time.
-  std::shared_ptr<const v1::CollectRequest> NextToSend(uint64_t epoch);
+  std::shared_ptr<const Fragment> NextToSend(uint64_t epoch);
   // From now on `changed`, if any, is called whenever there may be more to send within an epoch or sending may be over
   // (but for BeginLife, BeginEpoch and EndEpoch), on the thread that made it so; on several at once, if need be. It
   // must not block, nor call Watch or what brings it about. When Watch returns, what watched before is not called any
@@ -107,18 +108,18 @@ class Outbox {
     uint64_t sequence = 0;
     uint64_t ticket_id = 0;
     absl::Duration finished;  // When, on the monotonic clock.
-    std::shared_ptr<const v1::CollectRequest> request;
+    std::shared_ptr<const Fragment> batch;
   };
   // The work on a ticket was for nothing. If the present connection granted it anew meanwhile, it is next.
   void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Counts a batch to the present life, as its next one.
-  void Sign(v1::TrajectoryBatch* batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Sign(v1::TrajectoryBatch* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The first that was not sent in this epoch, or end().
   std::deque<Pending>::const_iterator FindUnsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool SendingIsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellWatcher() ABSL_LOCKS_EXCLUDED(mu_);
-  bool PutBatchQuietly(v1::TrajectoryBatch batch);
+  bool PutBatchQuietly(Fragment batch);
   void AcknowledgeQuietly(const v1::Receipt& receipt);
 
   const size_t most_;

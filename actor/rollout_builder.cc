@@ -2,110 +2,116 @@
 #include "actor/rollout_builder.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "trajectory/env_spec_info.h"
+
 namespace skein {
+namespace {
+
+bool Varies(const Field& field) { return field.extent == Extent::kTruncation || field.extent == Extent::kEpisode; }
+
+}  // namespace
+
+RolloutBuilder::RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size, std::vector<Field> extra_fields) {
+  shape_.spec = MakeEnvSpecInfo(spec);
+  shape_.policy_state_size = policy_state_size;
+  shape_.extra_fields = std::move(extra_fields);
+}
 
 template <typename Value>
-Value* RolloutBuilder::NewTensor(const char* name, v1::DataType dtype, const std::vector<int64_t>& shape) {
-  v1::Tensor* tensor = batch_.add_tensors();
-  tensor->set_name(name);
-  tensor->set_dtype(dtype);
-  size_t bytes = sizeof(Value);
-  for (int64_t extent : shape) {
-    tensor->add_shape(extent);
-    bytes *= static_cast<size_t>(extent);
-  }
-  tensor->mutable_data()->resize(bytes);
-  return reinterpret_cast<Value*>(tensor->mutable_data()->data());
+RolloutBuilder::Rows<Value> RolloutBuilder::Find(absl::string_view field) {
+  const int i = schema_.Find(field);
+  if (i < 0) return {};
+  return {values<Value>(field), schema_.RowElements(schema_.fields[static_cast<size_t>(i)])};
 }
 
-void RolloutBuilder::Begin(const v1::Ticket& ticket, uint64_t policy_version, int state_size) {
-  batch_.Clear();
-  batch_.set_ticket_id(ticket.id());
-  batch_.set_policy_version(policy_version);
-  batch_.set_first_env(ticket.first_env());
-  batch_.set_num_envs(ticket.num_envs());
-  batch_.set_steps(ticket.steps());
-  T_ = ticket.steps();
-  E_ = ticket.num_envs();
-  A_ = spec_.num_agents;
-  O_ = spec_.obs_size;
-  D_ = spec_.discrete ? 1 : spec_.action_size;
-  G_ = spec_.global_state_size;
-  P_ = static_cast<int64_t>(spec_.episode_metrics.size());
-  obs_ = NewTensor<float>("obs", v1::DATA_TYPE_FLOAT32, {T_ + 1, E_, A_, O_});
-  if (spec_.discrete) {
-    choice_ = NewTensor<int64_t>("action", v1::DATA_TYPE_INT64, {T_, E_, A_, 1});
-  } else {
-    action_ = NewTensor<float>("action", v1::DATA_TYPE_FLOAT32, {T_, E_, A_, D_});
+void RolloutBuilder::Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size) {
+  shape_.steps = ticket.steps();
+  shape_.num_envs = ticket.num_envs();
+  shape_.env_state_size = env_state_size;
+  schema_ = MakeSchema(shape_);
+  header_.Clear();
+  header_.set_ticket_id(ticket.id());
+  header_.set_policy_version(policy_version);
+  header_.set_first_env(ticket.first_env());
+  header_.set_num_envs(ticket.num_envs());
+  header_.set_steps(ticket.steps());
+  offsets_.clear();
+  int64_t size = 0;
+  for (const Field& field : schema_.fields) {
+    if (Varies(field)) break;  // They come last.
+    offsets_.push_back(static_cast<size_t>(size));
+    size += AlignField(schema_.WireBytes(field, {}));
   }
-  log_prob_ = NewTensor<float>("log_prob", v1::DATA_TYPE_FLOAT32, {T_, E_, A_});
-  reward_ = NewTensor<float>("reward", v1::DATA_TYPE_FLOAT32, {T_, E_, A_});
-  terminated_ = NewTensor<uint8_t>("terminated", v1::DATA_TYPE_UINT8, {T_, E_});
-  truncated_ = NewTensor<uint8_t>("truncated", v1::DATA_TYPE_UINT8, {T_, E_});
-  if (G_ > 0) state_ = NewTensor<float>("state", v1::DATA_TYPE_FLOAT32, {T_ + 1, E_, G_});
-  if (A_ > 1) {
-    active_ = NewTensor<uint8_t>("active", v1::DATA_TYPE_UINT8, {T_, E_, A_});
-    agent_terminated_ = NewTensor<uint8_t>("agent_terminated", v1::DATA_TYPE_UINT8, {T_, E_, A_});
-  }
-  env_state_ = NewTensor<double>("env_state", v1::DATA_TYPE_FLOAT64, {E_, state_size});
-  final_obs_.clear();
-  final_state_.clear();
-  episode_metrics_.clear();
-  episode_return_.clear();
-  episode_length_.clear();
+  block_.clear();
+  block_.reserve(static_cast<size_t>(size + size / 16));  // With room for a few episodes.
+  block_.resize(static_cast<size_t>(size));
+  varying_.assign(schema_.fields.size(), {});
+  obs_ = Find<float>("obs");
+  action_ = shape_.spec.discrete() ? Rows<float>() : Find<float>("action");
+  choice_ = shape_.spec.discrete() ? Find<int64_t>("action") : Rows<int64_t>();
+  log_prob_ = Find<float>("log_prob");
+  reward_ = Find<float>("reward");
+  state_ = Find<float>("state");
+  terminated_ = Find<uint8_t>("terminated");
+  truncated_ = Find<uint8_t>("truncated");
+  active_ = Find<uint8_t>("active");
+  agent_terminated_ = Find<uint8_t>("agent_terminated");
 }
 
-float* RolloutBuilder::obs(int64_t t) { return obs_ + t * E_ * A_ * O_; }
-float* RolloutBuilder::log_prob(int64_t t) { return log_prob_ + t * E_ * A_; }
-float* RolloutBuilder::action(int64_t t) { return action_ + t * E_ * A_ * D_; }
-int64_t* RolloutBuilder::choice(int64_t t) { return choice_ + t * E_ * A_; }
-float* RolloutBuilder::state(int64_t t) { return state_ + t * E_ * G_; }
-double* RolloutBuilder::env_state() { return env_state_; }
+template <typename Value>
+void RolloutBuilder::AddRow(const Value* from, int64_t t, const Rows<Value>& rows) {
+  if (rows.first != nullptr) std::copy_n(from, rows.elements, Row(rows, t));
+}
+
+template <typename Value>
+void RolloutBuilder::AddVarying(absl::string_view field, const Value* rows, int64_t env) {
+  const int i = schema_.Find(field);
+  if (i < 0) return;
+  const int64_t elements = schema_.RowElements(schema_.fields[static_cast<size_t>(i)]);
+  varying_[static_cast<size_t>(i)].append(reinterpret_cast<const char*>(rows + env * elements),
+                                          static_cast<size_t>(elements) * sizeof(Value));
+}
 
 void RolloutBuilder::Add(int64_t t, const VectorEnv::StepResult& result) {
-  std::copy_n(result.reward, E_ * A_, reward_ + t * E_ * A_);
-  std::copy_n(result.terminated, E_, terminated_ + t * E_);
-  std::copy_n(result.truncated, E_, truncated_ + t * E_);
-  if (A_ > 1) {
-    std::copy_n(result.active, E_ * A_, active_ + t * E_ * A_);
-    std::copy_n(result.agent_terminated, E_ * A_, agent_terminated_ + t * E_ * A_);
-  }
-  for (int64_t e = 0; e < E_; ++e) {
+  AddRow(result.reward, t, reward_);
+  AddRow(result.terminated, t, terminated_);
+  AddRow(result.truncated, t, truncated_);
+  AddRow(result.active, t, active_);
+  AddRow(result.agent_terminated, t, agent_terminated_);
+  for (int64_t e = 0; e < shape_.num_envs; ++e) {
     if (!result.terminated[e] && !result.truncated[e]) continue;
-    episode_return_.push_back(static_cast<float>(result.episode_return[e]));
-    episode_length_.push_back(result.episode_length[e]);
-    const float* const metrics = result.episode_metrics + e * P_;
-    episode_metrics_.insert(episode_metrics_.end(), metrics, metrics + P_);
-    if (result.truncated[e]) {
-      const float* const row = result.final_obs + e * A_ * O_;
-      final_obs_.insert(final_obs_.end(), row, row + A_ * O_);
-      const float* const state = result.final_state + e * G_;
-      final_state_.insert(final_state_.end(), state, state + G_);
-    }
+    header_.set_episodes(header_.episodes() + 1);
+    const auto episode_return = static_cast<float>(result.episode_return[e]);
+    AddVarying("episode_return", &episode_return, 0);
+    AddVarying("episode_length", result.episode_length, e);
+    AddVarying("episode_metrics", result.episode_metrics, e);
+    if (!result.truncated[e]) continue;
+    header_.set_truncations(header_.truncations() + 1);
+    AddVarying("final_obs", result.final_obs, e);
+    AddVarying("final_state", result.final_state, e);
   }
 }
 
-v1::TrajectoryBatch RolloutBuilder::Finish(const v1::StageSeconds& stage_seconds) {
-  *batch_.mutable_stage_seconds() = stage_seconds;
-  const int64_t truncations = static_cast<int64_t>(final_obs_.size()) / (A_ * O_);
-  const int64_t episodes = static_cast<int64_t>(episode_return_.size());
-  std::copy(final_obs_.begin(), final_obs_.end(),
-            NewTensor<float>("final_obs", v1::DATA_TYPE_FLOAT32, {truncations, A_, O_}));
-  if (G_ > 0) {
-    std::copy(final_state_.begin(), final_state_.end(),
-              NewTensor<float>("final_state", v1::DATA_TYPE_FLOAT32, {truncations, G_}));
+Fragment RolloutBuilder::Finish(const v1::StageSeconds& stage_seconds) {
+  *header_.mutable_stage_seconds() = stage_seconds;
+  const FragmentCounts counts{.truncations = header_.truncations(), .episodes = header_.episodes()};
+  for (size_t i = 0; i < schema_.fields.size(); ++i) {
+    const Field& field = schema_.fields[i];
+    v1::FieldHead& head = *header_.add_fields();
+    head.set_name(field.name);
+    head.set_dtype(field.dtype);
+    head.set_bytes(static_cast<uint64_t>(schema_.WireBytes(field, counts)));
+    if (!Varies(field)) continue;
+    block_ += varying_[i];
+    block_.resize(static_cast<size_t>(AlignField(static_cast<int64_t>(block_.size()))));
   }
-  if (P_ > 0) {
-    std::copy(episode_metrics_.begin(), episode_metrics_.end(),
-              NewTensor<float>("episode_metrics", v1::DATA_TYPE_FLOAT32, {episodes, P_}));
-  }
-  std::copy(episode_return_.begin(), episode_return_.end(),
-            NewTensor<float>("episode_return", v1::DATA_TYPE_FLOAT32, {episodes}));
-  std::copy(episode_length_.begin(), episode_length_.end(),
-            NewTensor<int64_t>("episode_length", v1::DATA_TYPE_INT64, {episodes}));
-  return std::exchange(batch_, {});
+  Fragment fragment;
+  fragment.header = std::exchange(header_, {});
+  fragment.block = std::make_shared<const std::string>(std::exchange(block_, {}));
+  return fragment;
 }
 
 }  // namespace skein

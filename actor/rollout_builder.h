@@ -2,48 +2,78 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "env/env.h"
 #include "env/vector_env.h"
 #include "skein/v1/trajectory.pb.h"
+#include "trajectory/frame.h"
+#include "trajectory/schema.h"
 
 namespace skein {
 
-// Writes the steps of one fragment straight into the tensors of the message that will be sent, so that nothing is
-// copied a second time.   VectorEnv step -> Add -> Finish -> TrajectoryBatch
-// T steps, E environments, A agents; layouts as in trajectory.proto. Not thread-safe: one per runner.
+// Writes the steps of one fragment straight into the block that will be sent, so that nothing is copied a second time.
+//   VectorEnv step -> Add -> Finish -> Fragment
+// T steps, E environments, A agents; layouts as in trajectory/schema.h. Not thread-safe: one per runner.
 class RolloutBuilder {
  public:
-  explicit RolloutBuilder(const EnvSpec& spec) : spec_(spec) {}
+  // `policy_state_size` and `extra_fields` as in FragmentShape.
+  explicit RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size = 0, std::vector<Field> extra_fields = {});
 
   // Starts a fragment. Pointers handed out below are valid until Finish.
-  void Begin(const v1::Ticket& ticket, uint64_t policy_version, int state_size);
-  float* obs(int64_t t);       // [E, A, O] of row t, 0 <= t <= T; the caller writes it.
-  float* log_prob(int64_t t);  // [E, A]
-  float* action(int64_t t);    // [E, A, D]; continuous only
-  int64_t* choice(int64_t t);  // [E, A]; discrete only
-  float* state(int64_t t);     // [E, G] of row t, 0 <= t <= T; the caller writes it; nothing to write if G = 0.
+  void Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size);
+  // The first element of a field whose extent does not vary, which the caller writes; null: the run has no such field.
+  // REQUIRES: Value is the field's type.
+  template <typename Value>
+  Value* values(absl::string_view field) {
+    const int i = schema_.Find(field);
+    return i < 0 ? nullptr : reinterpret_cast<Value*>(block_.data() + offsets_[static_cast<size_t>(i)]);
+  }
+  // Rows of such fields, all written by the caller.
+  float* obs(int64_t t) { return Row(obs_, t); }                   // [E, A, O] of row t, 0 <= t <= T.
+  float* log_prob(int64_t t) { return Row(log_prob_, t); }         // [E, A]
+  float* action(int64_t t) { return Row(action_, t); }             // [E, A, D]; continuous only.
+  int64_t* choice(int64_t t) { return Row(choice_, t); }           // [E, A]; discrete only.
+  float* state(int64_t t) { return Row(state_, t); }               // [E, G] of row t, 0 <= t <= T; only if G > 0.
+  double* env_state() { return values<double>("env_state"); }      // [E, S], after the last step.
+  float* policy_state() { return values<float>("policy_state"); }  // [E, A, S] after the last step; null: no memory.
   // What the environments did in step t.
   void Add(int64_t t, const VectorEnv::StepResult& result);
-  double* env_state();  // [E, S], to be filled after the last step.
-  v1::TrajectoryBatch Finish(const v1::StageSeconds& stage_seconds);
+  Fragment Finish(const v1::StageSeconds& stage_seconds);
+
+  // Of the fragment that was begun last.
+  const Schema& schema() const { return schema_; }
 
  private:
+  // Rows of one field.
   template <typename Value>
-  Value* NewTensor(const char* name, v1::DataType dtype, const std::vector<int64_t>& shape);
+  struct Rows {
+    Value* first = nullptr;  // Null: the run has no such field.
+    int64_t elements = 0;    // Of one row.
+  };
+  template <typename Value>
+  static Value* Row(const Rows<Value>& rows, int64_t t) {
+    return rows.first + t * rows.elements;
+  }
+  template <typename Value>
+  Rows<Value> Find(absl::string_view field);
+  template <typename Value>
+  static void AddRow(const Value* from, int64_t t, const Rows<Value>& rows);
+  // Adds a row to a field of varying extent, if the run has it; `row`: that of environment 0.
+  template <typename Value>
+  void AddVarying(absl::string_view field, const Value* rows, int64_t env);
 
-  const EnvSpec spec_;
-  v1::TrajectoryBatch batch_;
-  int64_t T_ = 0, E_ = 0, A_ = 0, O_ = 0, D_ = 0, G_ = 0, P_ = 0;
-  float *obs_ = nullptr, *action_ = nullptr, *log_prob_ = nullptr, *reward_ = nullptr;
-  float* state_ = nullptr;  // Null if G = 0.
-  int64_t* choice_ = nullptr;
-  uint8_t *terminated_ = nullptr, *truncated_ = nullptr;
-  uint8_t *active_ = nullptr, *agent_terminated_ = nullptr;  // Null if A = 1.
-  double* env_state_ = nullptr;
-  std::vector<float> final_obs_, final_state_, episode_return_, episode_metrics_;
-  std::vector<int64_t> episode_length_;
+  FragmentShape shape_;
+  Schema schema_;
+  v1::TrajectoryBatch header_;
+  std::string block_;                 // Fields of fixed extent.
+  std::vector<size_t> offsets_;       // Of those fields in the block.
+  std::vector<std::string> varying_;  // Of each field, its rows; empty for those of fixed extent.
+  Rows<float> obs_, action_, log_prob_, reward_, state_;
+  Rows<int64_t> choice_;
+  Rows<uint8_t> terminated_, truncated_, active_, agent_terminated_;
 };
 
 }  // namespace skein

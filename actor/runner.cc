@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "actor/action_sampler.h"
-#include "actor/batch_packing.h"
+#include "actor/fragment_packing.h"
 #include "actor/rollout_builder.h"
 #include "base/number/bfloat16.h"
 #include "base/process/clock.h"
-#include "base/process/give_way.h"
+#include "base/process/thread_priority.h"
 #include "policy/policy.h"
 
 namespace skein {
@@ -84,7 +84,7 @@ void Runner::Use(std::unique_ptr<VectorEnv> env) {
 
 absl::Status Runner::Run() {
   at::set_num_threads(1);
-  GiveWay();
+  LowerThreadPriority();
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
     absl::Duration helped;
@@ -198,11 +198,11 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   seconds.set_build(absl::ToDoubleSeconds(build));
   seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
-  v1::TrajectoryBatch batch = builder.Finish(seconds);
-  PackBatch(transport_, &batch);
+  Fragment fragment = builder.Finish(seconds);
+  PackFragment(builder.schema(), transport_, &fragment);
   watch.Lap(&build);
-  batch.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));
-  if (outbox_->PutBatch(std::move(batch))) metrics_->CountDroppedBatch();
+  fragment.header.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));
+  if (outbox_->PutBatch(std::move(fragment))) metrics_->CountDroppedBatch();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
   metrics_->AddStage(ActorMetrics::Stage::kInference, inference);

@@ -22,8 +22,8 @@ namespace skein {
 // One runner thread's work.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
 // When an environment fails, the fragment is abandoned, and begun again with new environments, from where its ticket
 // begins: whoever trains on it cannot tell. Without a ticket it steps environments of runners that have one.
-// Run() is called on a thread of its own, which gives way to others (base/process/give_way.h); the constructor may run
-// elsewhere.
+// Run() is called on a thread of its own, whose priority is lowered (base/process/thread_priority.h); the constructor
+// may run elsewhere.
 class Runner {
  public:
   // All that is pointed to must outlive the runner. `stop` makes Run return before its fragment is finished.

@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// The limit of the trajectory stream: gRPC carrying bytes that nobody looks at. One bidirectional stream over the
+// The limit of the trajectory stream: gRPC carrying bytes that are not read. One bidirectional stream over the
 // loopback to a server in this process, which throws each message away and answers with a byte; at most `in_flight`
 // messages are unanswered. Between calls of Send nothing of it runs: a thread that waits for this stream's answers
 // would otherwise carry the data of others, as all of gRPC's threads in a process wait for all of its sockets. Not

@@ -23,7 +23,7 @@ namespace skein {
 namespace {
 
 template <typename Value>
-torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape, torch::ScalarType dtype) {
+torch::Tensor View(absl::Span<const Value> values, std::vector<int64_t> shape, torch::ScalarType dtype) {
   return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
 }
 
@@ -85,18 +85,21 @@ struct BareUpdate::Impl {
 
   // Sets advantage and target, [T, M].
   // Of what the value function reads.
-  void Targets(const StagedBatch& batch, const torch::Tensor& input, const torch::Tensor& final_input) {
+  void Targets(const Columns& batch, const torch::Tensor& input, const torch::Tensor& final_input) {
     const torch::NoGradGuard no_grad;
     const int64_t T = batch.steps(), M = batch.columns();
     const torch::Tensor values = network->Value(input.view({-1, input.size(2)})).view({T + 1, M});
     torch::Tensor next = values.narrow(0, 1, T).clone();
     if (final_input.size(0) > 0) {
       const int64_t count = final_input.size(0);
-      next.view({-1}).index_copy_(0, View(batch.final_index, {count}, torch::kInt64), network->Value(final_input));
+      next.view({-1}).index_copy_(0, View(batch.values<int64_t>("final_index"), {count}, torch::kInt64),
+                                  network->Value(final_input));
     }
-    const torch::Tensor reward = View(batch.reward, {T, M}, torch::kFloat32);
-    const torch::Tensor terminated = View(batch.terminated, {T, M}, torch::kUInt8).to(torch::kFloat32);
-    const torch::Tensor done = terminated + View(batch.truncated, {T, M}, torch::kUInt8).to(torch::kFloat32);
+    const torch::Tensor reward = View(batch.values<float>("reward"), {T, M}, torch::kFloat32);
+    const torch::Tensor terminated =
+        View(batch.values<uint8_t>("terminated"), {T, M}, torch::kUInt8).to(torch::kFloat32);
+    const torch::Tensor done =
+        terminated + View(batch.values<uint8_t>("truncated"), {T, M}, torch::kUInt8).to(torch::kFloat32);
     old_value = values.narrow(0, 0, T);
     const torch::Tensor delta = reward + config.gamma() * (1 - terminated) * next - old_value;
     const torch::Tensor carry = config.gamma() * config.gae_lambda() * (1 - done);
@@ -139,21 +142,21 @@ struct BareUpdate::Impl {
     return policy_loss + config.value_coefficient() * error.mean() - config.entropy_coefficient() * entropy;
   }
 
-  void Update(const StagedBatch& batch) {
+  void Update(const Columns& batch) {
     const int64_t T = batch.steps(), M = batch.columns(), O = options.obs_size, size = T * M;
-    const torch::Tensor raw = View(batch.obs, {T + 1, M, O}, torch::kFloat32);
+    const torch::Tensor raw = View(batch.values<float>("obs"), {T + 1, M, O}, torch::kFloat32);
     const std::vector<int64_t> both = {0, 1};
     const torch::Tensor mean = raw.mean(both), deviation = raw.std(both, /*unbiased=*/false) + 1e-4;
     const torch::Tensor obs = ((raw - mean) / deviation).clamp(-10, 10);
-    const int64_t truncations = static_cast<int64_t>(batch.final_index.size());
+    const int64_t truncations = static_cast<int64_t>(batch.values<int64_t>("final_index").size());
     const torch::Tensor final_obs =
-        ((View(batch.final_obs, {truncations, O}, torch::kFloat32) - mean) / deviation).clamp(-10, 10);
+        ((View(batch.values<float>("final_obs"), {truncations, O}, torch::kFloat32) - mean) / deviation).clamp(-10, 10);
     const torch::Tensor rows = obs.narrow(0, 0, T).reshape({size, O});
     torch::Tensor input = obs, final_input = final_obs;
     if (const int64_t G = options.critic_input_size - O; !options.shared_trunk && G > 0) {
       // Each environment's state beside each of its agents' observations.
       const int64_t N = batch.num_envs(), A = M / N;
-      const torch::Tensor raw_state = View(batch.state, {T + 1, N, G}, torch::kFloat32);
+      const torch::Tensor raw_state = View(batch.values<float>("state"), {T + 1, N, G}, torch::kFloat32);
       const torch::Tensor state_mean = raw_state.mean(both), state_deviation = raw_state.std(both, false) + 1e-4;
       const auto beside = [&](const torch::Tensor& of_agents, const torch::Tensor& states) {
         const torch::Tensor scaled = ((states - state_mean) / state_deviation).clamp(-10, 10);
@@ -161,12 +164,13 @@ struct BareUpdate::Impl {
         return torch::cat({of_agents.reshape({-1, O}), each}, 1);
       };
       input = beside(obs, raw_state).view({T + 1, M, O + G});
-      final_input = beside(final_obs, View(batch.final_state, {truncations / A, G}, torch::kFloat32));
+      final_input = beside(final_obs, View(batch.values<float>("final_state"), {truncations / A, G}, torch::kFloat32));
     }
     const torch::Tensor value_rows = input.narrow(0, 0, T).reshape({size, input.size(2)});
-    const torch::Tensor action = options.discrete ? View(batch.action_index, {size}, torch::kInt64)
-                                                  : View(batch.action, {size, options.action_size}, torch::kFloat32);
-    const torch::Tensor log_prob = View(batch.log_prob, {size}, torch::kFloat32);
+    const torch::Tensor action =
+        options.discrete ? View(batch.values<int64_t>("action"), {size}, torch::kInt64)
+                         : View(batch.values<float>("action"), {size, options.action_size}, torch::kFloat32);
+    const torch::Tensor log_prob = View(batch.values<float>("log_prob"), {size}, torch::kFloat32);
     const int64_t minibatches = std::max<int64_t>(1, size / config.minibatch_size());
     for (uint32_t epoch = 0; epoch < config.epochs(); ++epoch) {
       if (epoch == 0 || config.recompute_advantages()) Targets(batch, input, final_input);
@@ -202,6 +206,7 @@ BareUpdate::BareUpdate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BareUpdate::~BareUpdate() = default;
 
 absl::StatusOr<std::unique_ptr<BareUpdate>> BareUpdate::Make(const v1::RunConfig& config, const EnvSpec& spec) {
+  if (!config.has_ppo()) return absl::InvalidArgumentError("the bare update is one of PPO: give a ppo configuration");
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     torch::manual_seed(config.seed());
@@ -211,7 +216,7 @@ absl::StatusOr<std::unique_ptr<BareUpdate>> BareUpdate::Make(const v1::RunConfig
   }
 }
 
-absl::Status BareUpdate::Update(const StagedBatch& batch) {
+absl::Status BareUpdate::Update(const Columns& batch) {
   try {
     impl_->Update(batch);
     return absl::OkStatus();

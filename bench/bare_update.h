@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
-#include "learner/collect/batch_assembler.h"
 #include "skein/v1/config.pb.h"
+#include "trajectory/columns.h"
 
 namespace skein {
 
@@ -26,7 +26,7 @@ class BareUpdate {
   ~BareUpdate();
 
   // Trains on the batch once (all epochs). Internal: Torch failed.
-  absl::Status Update(const StagedBatch& batch);
+  absl::Status Update(const Columns& batch);
 
  private:
   struct Impl;

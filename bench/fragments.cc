@@ -4,11 +4,9 @@
 #include <torch/types.h>
 
 #include <atomic>
-#include <string>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "actor/metrics.h"
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
@@ -17,7 +15,6 @@
 #include "bench/env_loops.h"
 #include "env/env_config.h"
 #include "env/registry.h"
-#include "learner/collect/wire_batch.h"
 #include "policy/policy.h"
 #include "prometheus/registry.h"
 #include "trajectory/env_spec_info.h"
@@ -29,8 +26,8 @@ constexpr uint64_t kEpoch = 1;
 
 }  // namespace
 
-absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunConfig& config, const BatchShape& shape,
-                                                                  const v1::PolicySnapshot& snapshot, uint32_t blocks) {
+absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
+                                                       const v1::PolicySnapshot& snapshot, uint32_t blocks) {
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), (*env)->spec()));
@@ -64,37 +61,16 @@ absl::StatusOr<std::vector<v1::TrajectoryBatch>> CollectFragments(const v1::RunC
     ran = (*runner)->Run();
     outbox.EndEpoch(kEpoch);  // If it failed, nothing more comes.
   });
-  std::vector<v1::TrajectoryBatch> fragments;
+  std::vector<Fragment> fragments;
   while (fragments.size() < blocks) {
-    const auto request = outbox.NextToSend(kEpoch);
-    if (request == nullptr) break;
-    fragments.push_back(request->batch());
+    const auto fragment = outbox.NextToSend(kEpoch);
+    if (fragment == nullptr) break;
+    fragments.push_back(*fragment);
   }
   outbox.Stop();
   thread.join();
   if (!ran.ok()) return ran;
   return fragments;
-}
-
-absl::StatusOr<std::unique_ptr<StagedBatch>> StageFragments(const std::vector<v1::TrajectoryBatch>& fragments,
-                                                            const BatchShape& shape) {
-  auto staged = std::make_unique<StagedBatch>(shape, static_cast<int64_t>(fragments.size()));
-  for (size_t i = 0; i < fragments.size(); ++i) {
-    v1::CollectRequest request;
-    *request.mutable_batch() = fragments[i];
-    const std::string bytes = request.SerializeAsString();
-    const Pieces pieces = {bytes};
-    const auto parsed = WireRequest::Parse(pieces);
-    CheckedBatch checked;
-    absl::Status status = parsed.status();
-    if (status.ok()) status = CheckBatch(parsed->batch, shape, &checked);
-    if (status.ok()) status = staged->Place(static_cast<int64_t>(i), 0, checked);
-    if (!status.ok()) {
-      return absl::InternalError(absl::StrCat("a fragment of our own is refused: ", std::string(status.message())));
-    }
-  }
-  staged->Seal();
-  return staged;
 }
 
 }  // namespace skein

@@ -67,16 +67,18 @@ std::string ValueOfLine(const std::string& text, const std::string& key) {
 
 Json DescribeMachine(const std::string& torch_version) {
   const std::string cpu = ValueOfLine(ReadFile("/proc/cpuinfo").value_or(""), "model name");
-  return {{"cpu", cpu.empty() ? "unknown" : cpu},
-          {"cores", Cores()},
-          {"memory_bytes", ParseMemInfoBytes(ReadFile("/proc/meminfo").value_or(""), "MemTotal")},
-          {"os", OperatingSystem()},
-          {"compiler", Compiler()},
-          {"build_type", SKEIN_BUILD_TYPE},
-          {"mujoco", MujocoVersion()},
-          {"libtorch", torch_version},
-          {"grpc", GrpcVersion()},
-          {"load_average", LoadAverage()}};
+  Json machine = {{"cpu", cpu.empty() ? "unknown" : cpu},
+                  {"cores", Cores()},
+                  {"memory_bytes", ParseMemInfoBytes(ReadFile("/proc/meminfo").value_or(""), "MemTotal")},
+                  {"os", OperatingSystem()},
+                  {"compiler", Compiler()},
+                  {"build_type", SKEIN_BUILD_TYPE},
+                  {"mujoco", MujocoVersion()},
+                  {"libtorch", torch_version},
+                  {"grpc", GrpcVersion()},
+                  {"load_average", LoadAverage()}};
+  if (torch_version.empty()) machine.erase("libtorch");
+  return machine;
 }
 
 }  // namespace skein

@@ -8,7 +8,7 @@
 namespace skein {
 
 // What a figure was measured on: processor, cores, memory, operating system, compiler, build type, versions of the
-// libraries that matter, and the load average now.
+// libraries that matter, and the load average now. An empty `torch_version` leaves LibTorch out.
 Json DescribeMachine(const std::string& torch_version);
 
 // The value of the first line "KEY <separators> VALUE" of such a text as /proc/cpuinfo; "" if there is none.

@@ -7,10 +7,7 @@
 #include "base/process/shutdown.h"
 #include "base/telemetry/log.h"
 #include "bench/verbs.h"
-#include "cli/usage.h"
-#ifndef SKEIN_CORE_ONLY
-#include "bench/scaling_verb.h"
-#endif
+#include "launch/arguments.h"
 
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
@@ -26,6 +23,7 @@ int main(int argc, char** argv) {
   skein::AddBenchStream(&app, &action);
   skein::AddBenchTrain(&app, &action);
   skein::AddBenchScaling(&app, &action);
+  skein::AddBenchTune(&app, &action);
 #endif
   if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
   skein::InitLog("skein-bench");

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/process/clock.h"
-#include "base/process/give_way.h"
+#include "base/process/thread_priority.h"
 
 namespace skein {
 namespace {
@@ -34,7 +34,7 @@ double MeasureRate(const std::vector<Job>& jobs, absl::Duration duration) {
   std::atomic<size_t> ready{0};
   for (size_t i = 0; i < jobs.size(); ++i) {
     threads.emplace_back([&, i] {
-      GiveWay();  // As runners do, so that a neighbour favours neither them nor their limit.
+      LowerThreadPriority();  // As runners do, so that a neighbour favours neither them nor their limit.
       ++ready;
       while (ready < jobs.size()) std::this_thread::yield();
       rates[i] = RateOf(jobs[i], duration);

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
 #include "base/process/file.h"
-#include "cli/usage.h"
 #include "env/env_config.h"
 #include "env/registry.h"
+#include "launch/arguments.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {

@@ -8,7 +8,7 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
-#include "cli/launch_plan.h"
+#include "launch/launch_plan.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {

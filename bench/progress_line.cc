@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "cli/progress_text.h"
+#include "base/telemetry/format_seconds.h"
 
 namespace skein {
 

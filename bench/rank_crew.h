@@ -12,7 +12,7 @@
 #include "bench/rank_updates.h"
 #include "bench/statistics.h"
 #include "bench/temporary_folder.h"
-#include "cli/child.h"
+#include "launch/child.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {

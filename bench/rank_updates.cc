@@ -19,7 +19,7 @@ struct RankUpdates::Impl {
   Place place;
   std::string device;
   std::unique_ptr<Collective> collective;
-  std::unique_ptr<StagedBatch> batch;
+  std::unique_ptr<Columns> batch;
   std::unique_ptr<Trainer> alone, summing;
   uint64_t iteration = 0;
 };
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConf
 }
 
 absl::StatusOr<Json> RankUpdates::Run(Mode mode, int64_t updates) {
-  StagedBatch& batch = *impl_->batch;
+  Columns& batch = *impl_->batch;
   const bool sums = mode == Mode::kSumming;
   Trainer& trainer = sums ? *impl_->summing : *impl_->alone;
   const int64_t columns = batch.columns();

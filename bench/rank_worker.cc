@@ -21,7 +21,7 @@
 namespace skein {
 namespace {
 
-// The named pipe for reading, also if whoever commands has gone already; then it is at its end.
+// The named pipe for reading, also if the commanding process has gone already; then it is at its end.
 absl::StatusOr<std::FILE*> OpenPipe(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 || fcntl(descriptor, F_SETFL, 0) != 0) return SystemError(errno, path);

@@ -27,7 +27,7 @@ namespace skein {
 class ReceivingLearner {
  public:
   struct Options {
-    BatchShape shape;  // Of one fragment.
+    FragmentShape shape;  // Of one fragment.
     uint32_t num_envs = 1;
     uint32_t fragments_per_block = 1;  // Of one iteration; with `async`, its own number counts.
     std::optional<Collector::Async> async;

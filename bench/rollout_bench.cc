@@ -17,10 +17,10 @@
 #include "bench/temporary_folder.h"
 #include "bench/verb.h"
 #include "bench/verbs.h"
-#include "cli/child.h"
-#include "cli/run_supervisor.h"
 #include "env/env_config.h"
 #include "env/registry.h"
+#include "launch/child.h"
+#include "launch/coordinator_addresses.h"
 #include "learner/run/trainer.h"
 #include "member/coordinator_client.h"
 

@@ -10,7 +10,7 @@
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/process/subprocess.h"
-#include "cli/child.h"
+#include "launch/child.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {

@@ -8,25 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/telemetry/format_count.h"
-#include "bench/scaling_findings.h"
 
 namespace skein {
 namespace {
-
-// What the study found on its own machine, with another program.
-struct StudyRow {
-  ScalingPoint point;
-  double seconds, speed_up, efficiency;
-  uint64_t rate;
-  double cpu_average, cpu_max;
-};
-constexpr StudyRow kStudy[] = {
-    {{1, 1}, 11.69, 1.00, 100.0, 1403, 7.9, 9.9}, {{2, 1}, 7.30, 1.60, 80.1, 2246, 13.3, 17.3},
-    {{4, 1}, 4.30, 2.72, 67.9, 3816, 21.3, 28.0}, {{8, 1}, 2.54, 4.61, 57.6, 6464, 34.2, 58.4},
-    {{1, 2}, 6.85, 1.71, 85.3, 2394, 13.9, 18.6}, {{1, 4}, 4.01, 2.92, 72.9, 4092, 20.8, 29.0},
-    {{1, 8}, 2.65, 4.41, 55.1, 6193, 33.1, 57.6}, {{2, 2}, 4.11, 2.85, 71.2, 3992, 20.7, 29.2},
-    {{4, 2}, 2.49, 4.70, 58.7, 6590, 33.1, 57.2}, {{8, 2}, 2.23, 5.24, 32.7, 7354, 32.9, 57.5},
-};
 
 std::string Rate(double rate) { return FormatCount(static_cast<uint64_t>(std::llround(rate))); }
 
@@ -80,52 +64,40 @@ std::string MainTable(const ScalingResults& results, const ScalingAnalysis& anal
                           Cores(row.cores),
                           row.gpu ? absl::StrFormat("%.0f / %.0f", 100 * row.gpu->average, 100 * row.gpu->max) : "-");
   }
-  absl::StrAppend(
-      &text,
-      "\nSpeed-up is against 1x1, efficiency is speed-up over environments; the limit is that of the bare "
-      "environment on as many threads as there are runners, or cores if those are fewer. A runner steps its "
-      "environments one after the other: only runners work in parallel, and no more of them than there are "
-      "cores, unless the environment itself waits. Utilisation is of "
-      "the whole machine, sampled every 0.5 s during the iterations that count.");
-  if (!results.gpu_reason.empty()) absl::StrAppend(&text, " No GPU figures: ", results.gpu_reason, ".");
-  return text + "\n";
+  if (!results.gpu_reason.empty()) absl::StrAppend(&text, "\nNo GPU figures: ", results.gpu_reason, ".\n");
+  return text;
 }
 
+// In % of the iterations' time.
 std::string StageTable(const ScalingAnalysis& analysis) {
   std::string text =
-      "| | runners: physics | contention | inference | build | waiting | learner: update | publish | collecting | "
-      "other | transport |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "| % of time | runners: physics | contention | inference | build | waiting | of that not for the learner | "
+      "learner: update | publish | collecting | other | transport "
+      "|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const ScalingRow& row : analysis.rows) {
     const StageShares& s = row.shares;
-    absl::StrAppendFormat(&text, "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.2f |\n",
-                          row.point.name(), 100 * s.physics, 100 * s.contention, 100 * s.inference, 100 * s.build,
-                          100 * s.waiting, 100 * s.update, 100 * s.publish, 100 * s.collecting, 100 * s.other,
-                          100 * s.transport);
+    absl::StrAppendFormat(
+        &text, "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.2f |\n",
+        row.point.name(), 100 * s.physics, 100 * s.contention, 100 * s.inference, 100 * s.build, 100 * s.waiting,
+        100 * s.coordination(), 100 * s.update, 100 * s.publish, 100 * s.collecting, 100 * s.other, 100 * s.transport);
   }
-  return text +
-         "\nIn % of the iterations' time, from the clocks of runners and learner. The runners' five sum to 100, and so "
-         "do "
-         "the learner's four; both go on at the same time. Contention is what stepping an environment takes longer "
-         "than at 1x1. Transport is what the learner's other threads spend on receiving, checking and placing "
-         "fragments.\n";
+  return text;
 }
 
-std::string Beside(const ScalingAnalysis& analysis) {
+std::string LawTable(const ScalingAnalysis& analysis) {
   std::string text =
-      "| runners x envs | study: s/iter | speed-up | efficiency % | steps/s | CPU % avg/max | here: s/iter | speed-up "
-      "| efficiency % | steps/s | CPU % avg/max |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
-  bool any = false;
-  for (const StudyRow& study : kStudy) {
-    const auto row = std::find_if(analysis.rows.begin(), analysis.rows.end(),
-                                  [&](const ScalingRow& one) { return one.point == study.point; });
-    if (row == analysis.rows.end()) continue;
-    any |= study.point.environments() > 1;
-    absl::StrAppendFormat(&text, "| %s | %.2f | %.2f | %.1f | %s | %.1f/%.1f | %.3f | %.2f | %.1f | %s | %.1f/%.1f |\n",
-                          study.point.name(), study.seconds, study.speed_up, study.efficiency, FormatCount(study.rate),
-                          study.cpu_average, study.cpu_max, row->seconds_mean, row->speed_up, 100 * row->efficiency,
-                          Rate(row->env_steps_per_second), 100 * row->cpu.average, 100 * row->cpu.max);
-  }
-  return any ? text : "";
+      "| law | serial share % | crosstalk | R^2 | most speed-up at environments |\n|---|---|---|---|---|\n";
+  const auto add = [&text](const char* name, const std::optional<ScalingLaw>& law) {
+    if (!law) return;
+    const auto peak = PeakWorkers(*law);
+    absl::StrAppendFormat(&text, "| %s | %.1f | %.2g | %.3f | %s |\n", name, 100 * law->sigma, law->kappa,
+                          law->r_squared, peak ? absl::StrFormat("%.0f", *peak) : "-");
+  };
+  add("Amdahl", analysis.amdahl);
+  add("universal scalability", analysis.universal);
+  absl::StrAppendFormat(&text, "| the learner, measured at 1x1 | %.1f | - | - | - |\n",
+                        100 * analysis.rows[0].shares.serial());
+  return text;
 }
 
 std::string RecommendationLine(const ScalingAnalysis& analysis, const std::string& purpose,
@@ -150,31 +122,15 @@ std::string HowToRun(const ScalingResults& results, const ScalingAnalysis& analy
 }  // namespace
 
 std::string FormatScalingReport(const ScalingResults& results, const ScalingAnalysis& analysis) {
-  const std::string env = results.config.value("env", "?");
-  std::string text = absl::StrCat("# How training of ", env, " scales on this machine\n\n");
-  absl::StrAppend(&text,
-                  "Question: how much faster does training get with more runners (threads that collect) and more "
-                  "environments of each, what eats the rest, and which configuration should one take?\n\n## Setup\n\n",
-                  MachineLine(results.machine), "\n\n", Setup(results),
-                  "\n\n## Result\n\n![dashboard](dashboard.png)\n\n", MainTable(results, analysis), "\n## Findings\n\n",
-                  absl::StrJoin(ScalingFindings(results, analysis), "\n\n"), "\n\n## Where the time goes\n\n",
-                  StageTable(analysis), "\n## Recommendation\n\n| purpose | runners x envs | why |\n|---|---|---|\n",
-                  RecommendationLine(analysis, "fastest", analysis.fastest),
-                  RecommendationLine(analysis, "balanced", analysis.balanced),
-                  RecommendationLine(analysis, "most efficient", analysis.most_efficient),
-                  "\nThe fastest, as a command:\n\n", HowToRun(results, analysis));
-  if (const std::string beside = Beside(analysis); !beside.empty() && env == "HalfCheetah-v5") {
-    absl::StrAppend(
-        &text,
-        "\n## Beside the study that this repeats\n\nIts figures are from **another machine** (16 logical "
-        "cores and a GPU) and another program (RLlib's PPO, HalfCheetah-v5, networks [64, 64], 5 epochs, about "
-        "16.4k steps an iteration): compare how they scale, not how fast they are.\n\n",
-        beside);
-  }
-  absl::StrAppend(&text,
-                  "\n## Files\n\n`results.json` has every figure above, each iteration and each sample of utilisation; "
-                  "`dashboard.gp` draws the picture again from `dashboard.dat`.\n");
-  return text;
+  return absl::StrCat("# How training of ", results.config.value("env", "?"), " scales on this machine\n\n",
+                      MachineLine(results.machine), "\n\n", Setup(results), "\n\n![dashboard](dashboard.png)\n\n",
+                      MainTable(results, analysis), "\n## Where the time goes\n\n", StageTable(analysis),
+                      "\n## Laws\n\n", LawTable(analysis),
+                      "\n## Recommendation\n\n| purpose | runners x envs | why |\n|---|---|---|\n",
+                      RecommendationLine(analysis, "fastest", analysis.fastest),
+                      RecommendationLine(analysis, "balanced", analysis.balanced),
+                      RecommendationLine(analysis, "most efficient", analysis.most_efficient),
+                      "\nThe fastest, as a command:\n\n", HowToRun(results, analysis));
 }
 
 std::string FormatScalingTable(const ScalingAnalysis& analysis) {

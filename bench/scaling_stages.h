@@ -48,7 +48,7 @@ struct StageShares {
   double coordination() const;
 };
 
-// `baseline_step_seconds` is what one env step takes where nobody competes for the machine; 0 = not known, then
+// `baseline_step_seconds` is what one env step takes on an idle machine; 0 = not known, then
 // contention is 0. REQUIRES: times hold an iteration, runners > 0.
 StageShares ComputeShares(const IterationTimes& times, uint32_t runners, double baseline_step_seconds);
 

@@ -14,12 +14,12 @@
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/telemetry/format_count.h"
+#include "base/telemetry/format_seconds.h"
 #include "bench/machine.h"
 #include "bench/options.h"
 #include "bench/scaling_dashboard.h"
 #include "bench/scaling_limit.h"
 #include "bench/scaling_report.h"
-#include "cli/progress_text.h"
 
 namespace skein {
 namespace {
@@ -68,14 +68,12 @@ absl::Status PrepareFolder(const ScalingOptions& options, ScalingResults* result
   return LoadResults(path, results);
 }
 
-// Without what this program does not know: it is not linked with LibTorch.
 Json StudyMachine(const GpuMonitor* monitor) {
   std::vector<std::string> gpus;
   if (monitor != nullptr) {
     for (const GpuInfo& gpu : monitor->gpus()) gpus.push_back(gpu.name);
   }
   Json machine = DescribeMachine("");
-  machine.erase("libtorch");
   machine["gpus"] = gpus;
   return machine;
 }

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/telemetry/gpu_monitor.h"
 #include "bench/scaling_result.h"
-#include "cli/launch_plan.h"
+#include "launch/launch_plan.h"
 
 // Measures one configuration by training with it.   skein train -> metrics.jsonl, /proc/stat -> ScalingMeasurement
 namespace skein {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/scaling_verb.h"
-
-#include <stdlib.h>
-
-#include <cstdlib>
+// skein bench scaling: the parallel-efficiency study.
 #include <iostream>
 #include <memory>
 
@@ -12,7 +8,9 @@
 #include "base/process/subprocess.h"
 #include "bench/scaling_report.h"
 #include "bench/scaling_study.h"
-#include "cli/usage.h"
+#include "bench/thread_environment.h"
+#include "bench/verbs.h"
+#include "launch/arguments.h"
 
 namespace skein {
 namespace {
@@ -96,11 +94,7 @@ void AddBenchScaling(CLI::App* app, BenchAction* action) {
   AddFlags(verb, flags.get());
   verb->callback([flags, action] {
     *action = [flags](const ShutdownSignal& shutdown) {
-      // Of `skein bench`, for the verbs that run Torch in this process; trainings are to find what people have set.
-      for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) {
-        const char* value = std::getenv(name);
-        if (value != nullptr && std::string(value) == "1") unsetenv(name);
-      }
+      LetChildrenChooseThreads();
       flags->options.setup.program_folder = ProgramFolder();
       return Run(*flags, shutdown);
     };

@@ -42,7 +42,7 @@ struct StreamBenchOptions : BenchOptions {
 class StreamUnderTest {
  public:
   // `batch` is what every message is a copy of; `in_flight` >= 1.
-  static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const BatchShape& shape, v1::TrajectoryBatch batch,
+  static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const FragmentShape& shape, Fragment batch,
                                                                 uint32_t in_flight, int burst);
   ~StreamUnderTest();
 
@@ -50,11 +50,11 @@ class StreamUnderTest {
   absl::StatusOr<Json> Measure(absl::Duration duration, size_t message_bytes, const ShutdownSignal& shutdown);
 
  private:
-  StreamUnderTest(v1::TrajectoryBatch batch, int burst) : batch_(std::move(batch)), burst_(burst) {}
+  StreamUnderTest(Fragment batch, int burst) : batch_(std::move(batch)), burst_(burst) {}
   // Answers tickets with what is ready until the outbox is stopped.
   void AnswerTickets();
 
-  const v1::TrajectoryBatch batch_;
+  const Fragment batch_;
   const int burst_;  // Batches, a multiple of kIterationFragments.
   prometheus::Registry registry_;
   std::unique_ptr<ActorMetrics> metrics_;
@@ -64,14 +64,13 @@ class StreamUnderTest {
   std::unique_ptr<LearnerLink> link_;
   bool MayAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || !ready_.empty(); }
   absl::Mutex mu_;
-  std::vector<v1::TrajectoryBatch> ready_ ABSL_GUARDED_BY(mu_);
+  std::vector<Fragment> ready_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread link_thread_, runner_thread_;
 };
 
-absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const BatchShape& shape,
-                                                                        v1::TrajectoryBatch batch, uint32_t in_flight,
-                                                                        int burst) {
+absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const FragmentShape& shape, Fragment batch,
+                                                                        uint32_t in_flight, int burst) {
   std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), burst));
   // Asynchronous, so that the stream never drains, and one block for each message that may be under way.
   auto learner = ReceivingLearner::Start({.shape = shape,
@@ -109,7 +108,7 @@ StreamUnderTest::~StreamUnderTest() {
 
 void StreamUnderTest::AnswerTickets() {
   while (auto held = outbox_.TakeTicket()) {
-    v1::TrajectoryBatch batch;
+    Fragment batch;
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(this, &StreamUnderTest::MayAnswer));
@@ -117,9 +116,9 @@ void StreamUnderTest::AnswerTickets() {
       batch = std::move(ready_.back());
       ready_.pop_back();
     }
-    batch.set_ticket_id(held->ticket.id());
-    batch.set_policy_version(1);
-    batch.set_first_env(held->ticket.first_env());
+    batch.header.set_ticket_id(held->ticket.id());
+    batch.header.set_policy_version(1);
+    batch.header.set_first_env(held->ticket.first_env());
     outbox_.PutBatch(std::move(batch));
   }
 }
@@ -133,7 +132,9 @@ absl::StatusOr<Json> StreamUnderTest::Measure(absl::Duration duration, size_t me
   ReceivingLearner::Received sum;
   double cpu_seconds = 0, receive = 0, admit = 0;
   while (sum.elapsed < duration) {
-    std::vector<v1::TrajectoryBatch> ready(burst_, batch_);
+    std::vector<Fragment> ready(burst_, batch_);
+    // Each has values of its own: what is sent was not just sent.
+    for (Fragment& fragment : ready) fragment.block = std::make_shared<const std::string>(*batch_.block);
     const double cpu_before = OwnCpuSeconds();
     {
       absl::MutexLock lock(&mu_);
@@ -174,9 +175,7 @@ absl::Status RunStreamBench(const StreamBenchOptions& options, const ShutdownSig
   if (!shape.ok()) return shape.status();
   const auto fragments = CollectFragments(config, *shape, **snapshot, 1);
   if (!fragments.ok()) return fragments.status();
-  v1::CollectRequest request;
-  *request.mutable_batch() = fragments->at(0);
-  const std::string message = request.SerializeAsString();
+  const std::string message = FrameHead(fragments->at(0).header) + *fragments->at(0).block;
   const int burst = static_cast<int>(kIterationFragments *
                                      std::clamp<uint64_t>(kBurstBytes / message.size() / kIterationFragments, 1, 1024));
 

@@ -18,8 +18,8 @@
 #include "bench/training_log.h"
 #include "bench/verb.h"
 #include "bench/verbs.h"
-#include "cli/child.h"
-#include "cli/visible_gpus.h"
+#include "launch/child.h"
+#include "launch/visible_gpus.h"
 
 namespace skein {
 namespace {

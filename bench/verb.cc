@@ -3,9 +3,9 @@
 
 #include <iostream>
 
+#include "base/process/terminal.h"
 #include "bench/bare_update.h"
 #include "bench/machine.h"
-#include "cli/progress_display.h"
 
 namespace skein {
 

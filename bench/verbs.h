@@ -18,5 +18,8 @@ void AddBenchStream(CLI::App* app, BenchAction* action);
 void AddBenchLearner(CLI::App* app, BenchAction* action);
 void AddBenchTensor(CLI::App* app, BenchAction* action);
 void AddBenchTrain(CLI::App* app, BenchAction* action);
+// These two train with `skein train` and need neither Torch nor MuJoCo.
+void AddBenchScaling(CLI::App* app, BenchAction* action);
+void AddBenchTune(CLI::App* app, BenchAction* action);
 
 }  // namespace skein

@@ -12,8 +12,8 @@
 #include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
-#include "cli/status_client.h"
 #include "cli/verbs.h"
+#include "launch/status_client.h"
 
 namespace skein {
 namespace {
@@ -57,7 +57,7 @@ absl::Status DrainMember(const DrainOptions& options) {
   }
   const StatusClient client(options.address);
   if (absl::Status status = client.Drain(options.member, kDeadline); !status.ok()) {
-    // Who is a member is not a matter of data: another name is to be given.
+    // An unknown member is a usage error, not bad data.
     const bool wrong_name = absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
     return wrong_name ? absl::InvalidArgumentError(status.message()) : status;
   }

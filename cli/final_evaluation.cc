@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/process/file.h"
-#include "cli/child.h"
+#include "launch/child.h"
 
 namespace skein {
 namespace {

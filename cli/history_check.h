@@ -36,7 +36,7 @@ absl::Status ReadHistory(const std::string& folder, const std::function<void(con
 // What events break. They come in order of time.
 //  - exactly once: each (actor, generation, sequence) is accepted at most once, by whichever learner process;
 //  - no two live members with one rank, as each coordinator process knows them, and no generation used twice;
-//  - barriers: of each name the generations that open rise, and all who pass one are told the same members;
+//  - barriers: of each name the generations that open rise, and all that pass one are told the same members;
 //  - the policy version that an actor gets over one connection to a learner never falls, unless a learner started
 //    meanwhile;
 //  - steps: accounts balance, and a learner process trains on no more than it accepted.

@@ -10,9 +10,9 @@
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
 #include "cli/training_session.h"
-#include "cli/usage.h"
 #include "cli/verbs.h"
-#include "cli/visible_gpus.h"
+#include "launch/arguments.h"
+#include "launch/visible_gpus.h"
 
 namespace skein {
 namespace {

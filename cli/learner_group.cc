@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<std::string>> LearnerGroup::Mend(absl::Duration now) 
   std::vector<std::string> told;
   if (ending_ || slots_.size() < 2) return told;
   if (SomeFinished()) {
-    // The run is over: who was away meanwhile need not come back, and waits for nobody.
+    // The run is over: a rank that was away meanwhile need not come back.
     if (!finished_at_) finished_at_ = now;
     for (Slot& slot : slots_) {
       if (slot.started_again && slot.child != nullptr && now - *finished_at_ > kEndTogether) {

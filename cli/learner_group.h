@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "base/net/backoff.h"
 #include "base/process/restart_budget.h"
-#include "cli/child.h"
 #include "cli/run_directory.h"
+#include "launch/child.h"
 
 namespace skein {
 

@@ -7,9 +7,9 @@
 #include "base/net/credential_flags.h"
 #include "base/process/exit_code.h"
 #include "base/telemetry/log.h"
-#include "cli/usage.h"
 #include "cli/verbs.h"
 #include "env/registry.h"
+#include "launch/arguments.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Skein: distributed reinforcement learning.", "skein");

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/progress_display.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 namespace skein {
 
@@ -45,15 +39,6 @@ void ProgressDisplay::EraseBlock() {
   // Up by the block's lines, then clear to the end of the screen.
   if (block_lines_ > 0) std::fprintf(out_, "\x1b[%dA\x1b[J", block_lines_);
   block_lines_ = 0;
-}
-
-int TerminalWidth(std::FILE* out) {
-  const int fd = fileno(out);
-  const char* term = std::getenv("TERM");
-  if (fd < 0 || isatty(fd) == 0 || term == nullptr || absl::string_view(term) == "dumb") return 0;
-  winsize size{};
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
 }
 
 }  // namespace skein

@@ -36,7 +36,4 @@ class ProgressDisplay {
   absl::Duration next_line_ = -absl::InfiniteDuration();
 };
 
-// Columns of the terminal behind `out`; 0 if it is none or cannot move its cursor.
-int TerminalWidth(std::FILE* out);
-
 }  // namespace skein

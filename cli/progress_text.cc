@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/config/run_state_name.h"
 #include "base/telemetry/format_count.h"
+#include "base/telemetry/format_seconds.h"
 #include "base/telemetry/printable.h"
 #include "cli/member_text.h"
 
@@ -49,14 +50,6 @@ bool WaitsForData(const v1::StatusResponse& status) {
 }
 
 }  // namespace
-
-std::string FormatSeconds(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0) return "-";
-  const uint64_t total = std::llround(std::min(seconds, 1e12));
-  if (total < 60) return absl::StrCat(total, "s");
-  if (total < 3600) return absl::StrFormat("%dm%02ds", total / 60, total % 60);
-  return absl::StrFormat("%dh%02dm", total / 3600, total % 3600 / 60);
-}
 
 std::string FormatBar(double share, int width) {
   share = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 0.0;

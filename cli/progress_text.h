@@ -10,7 +10,6 @@
 // A run's status as text for people. Pure functions.
 namespace skein {
 
-std::string FormatSeconds(double seconds);       // 83 -> "1m23s"; negative, infinite or NaN -> "-"
 std::string FormatBar(double share, int width);  // 0.5, 8 -> "[####----]"; share is clamped to [0, 1]
 
 // What the display knows beyond the coordinator's answer.

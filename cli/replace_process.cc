@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "cli/child.h"
+#include "launch/child.h"
 
 namespace skein {
 

@@ -62,7 +62,7 @@ std::vector<pid_t> PidsIn(int fd) {
   return pids;
 }
 
-// Whether the process is there and one of ours; its number may have gone to somebody else.
+// Whether the process is there and one of ours; its number may have gone to another process.
 bool IsSkeinProcess(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
   std::string name;
@@ -167,7 +167,7 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
   }
   ApplyDefaults(&old_config);
   if (const auto difference = FirstDifference(old_config, config)) {
-    // Nobody may have said it in so many words.
+    // No flag may have asked for it.
     const v1::RolloutConfig& before = old_config.rollout();
     const std::string why =
         before.num_envs() == config.rollout().num_envs()

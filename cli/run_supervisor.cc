@@ -6,10 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/config/run_state_name.h"
 #include "base/net/backoff.h"
@@ -17,6 +14,7 @@
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/restart_budget.h"
+#include "launch/coordinator_addresses.h"
 
 namespace skein {
 namespace {
@@ -327,18 +325,6 @@ void RunSupervisor::Fail(int code, const std::string& description, Outcome* outc
   // A child that ended as if all were well, before its time, has failed us all the same.
   outcome->exit_code = code == 0 ? kExitInternal : code;
   outcome->failure = description;
-}
-
-absl::StatusOr<CoordinatorAddresses> ParseCoordinatorLine(const std::string& line) {
-  CoordinatorAddresses addresses;
-  for (absl::string_view word : absl::StrSplit(line, ' ')) {
-    if (absl::ConsumePrefix(&word, "grpc=")) addresses.grpc = std::string(word);
-    if (absl::ConsumePrefix(&word, "http=")) addresses.http_url = std::string(word);
-  }
-  if (addresses.grpc.empty() || addresses.http_url.empty()) {
-    return absl::InternalError(absl::StrCat("coordinator said '", line, "', want its addresses"));
-  }
-  return addresses;
 }
 
 }  // namespace skein

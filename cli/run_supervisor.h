@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "cli/child.h"
-#include "cli/launch_plan.h"
 #include "cli/learner_group.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
-#include "cli/status_client.h"
+#include "launch/child.h"
+#include "launch/launch_plan.h"
+#include "launch/status_client.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
@@ -50,7 +50,7 @@ class RunSupervisor {
     bool takes_workers = true;            // if the run has any use for them.
   };
   struct Outcome {
-    int exit_code = 0;     // The learners', or of whoever ended the session.
+    int exit_code = 0;     // The learners', or of the process that ended the session.
     bool stopped = false;  // By the user's signal.
     std::string failure;   // What to tell the user; empty if exit_code is 0.
     std::optional<v1::StatusResponse> last_status;
@@ -98,12 +98,5 @@ class RunSupervisor {
   bool learners_left_ = false;  // Elsewhere: people have been told that they are gone.
   std::deque<ActorSlot> actors_;
 };
-
-// The addresses in "coordinator listening grpc=HOST:PORT http=http://HOST:PORT/". Internal: it is another line.
-struct CoordinatorAddresses {
-  std::string grpc;
-  std::string http_url;
-};
-absl::StatusOr<CoordinatorAddresses> ParseCoordinatorLine(const std::string& line);
 
 }  // namespace skein

@@ -9,9 +9,9 @@
 #include "base/net/grpc_transport.h"
 #include "base/process/exit_code.h"
 #include "cli/progress_text.h"
-#include "cli/status_client.h"
 #include "cli/verbs.h"
 #include "google/protobuf/util/json_util.h"
+#include "launch/status_client.h"
 
 namespace skein {
 namespace {

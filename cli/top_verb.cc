@@ -21,11 +21,12 @@
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
+#include "base/process/terminal.h"
 #include "cli/member_text.h"
 #include "cli/progress_display.h"
-#include "cli/status_client.h"
-#include "cli/usage.h"
 #include "cli/verbs.h"
+#include "launch/arguments.h"
+#include "launch/status_client.h"
 
 namespace skein {
 namespace {

@@ -11,7 +11,9 @@
 #include "absl/synchronization/notification.h"
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
+#include "base/process/terminal.h"
 #include "base/telemetry/format_count.h"
+#include "base/telemetry/format_seconds.h"
 #include "base/telemetry/printable.h"
 #include "cli/final_evaluation.h"
 #include "cli/progress_display.h"
@@ -92,7 +94,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   ShutdownSignal shutdown;
   shutdown.OnSignal([&stop] { stop.Notify(); });
 
-  const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), TunedForThisNode(options));
+  const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), SizesInRunFolder(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/launch_plan.h"
+#include "launch/launch_plan.h"
 
 namespace skein {
 

@@ -17,6 +17,7 @@ void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddTop(CLI::App* app, Action* action);
 void AddDrain(CLI::App* app, Action* action);
+// These three hand their whole command line to skein-eval or skein-bench.
 void AddEval(CLI::App* app, Action* action);
 void AddBench(CLI::App* app, Action* action);
 void AddTune(CLI::App* app, Action* action);

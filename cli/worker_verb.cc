@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -14,11 +13,9 @@
 #include "base/net/grpc_transport.h"
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
-#include "bench/tune_cache.h"
-#include "cli/launch_plan.h"
 #include "cli/replace_process.h"
-#include "cli/status_client.h"
 #include "cli/verbs.h"
+#include "launch/launch_plan.h"
 
 namespace skein {
 namespace {
@@ -29,23 +26,6 @@ struct WorkerOptions {
   std::string timeout = "30s";
   std::string metrics = "127.0.0.1:0";
 };
-
-// One a core, unless `skein tune` has measured the run's environment on this node; says which. The head is asked once.
-uint32_t AutomaticRunners(const std::string& address, uint32_t cores) {
-  const auto status = StatusClient(address).Get(absl::Seconds(1));
-  std::optional<TuneChoice> choice;
-  if (status.ok() && !status->env_id().empty()) {
-    v1::RunConfig config;
-    config.mutable_env()->set_id(status->env_id());
-    choice = FindTunedForEnv(TuneCachePath(), MakeTuneKey(config));
-  }
-  if (choice) {
-    std::cout << "runners: " << choice->runners << " " << choice->source << " for " << status->env_id() << std::endl;
-    return choice->runners;
-  }
-  std::cout << "runners: one for each of " << cores << (cores == 1 ? " core" : " cores") << std::endl;
-  return cores;
-}
 
 absl::Status RunWorker(const WorkerOptions& options) {
   const auto address = ParseAddresses(options.address);
@@ -62,11 +42,14 @@ absl::Status RunWorker(const WorkerOptions& options) {
   if (!absl::ParseDuration(options.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat("--timeout: got '", options.timeout, "', want e.g. 30s or 2m"));
   }
-  const auto runners = ParseRunners(options.runners, std::thread::hardware_concurrency());
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const auto runners = ParseRunners(options.runners, cores);
   if (!runners.ok()) return runners.status();
-  const uint32_t chosen = options.runners == "auto" ? AutomaticRunners(options.address, *runners) : *runners;
+  if (options.runners == "auto") {
+    std::cout << "runners: one for each of " << cores << (cores == 1 ? " core" : " cores") << std::endl;
+  }
   return ReplaceProcess(ProgramFolder(), "skein-actor",
-                        {"--coordinator", options.address, "--runners", absl::StrCat(chosen), "--metrics",
+                        {"--coordinator", options.address, "--runners", absl::StrCat(*runners), "--metrics",
                          options.metrics, "--timeout", options.timeout});
 }
 

@@ -48,7 +48,7 @@ if(SKEIN_CORE_ONLY)
   if(absent)
     set(why "not found: ${absent}")
   endif()
-  message(STATUS "Core only (${why}): model, learner/algorithm, learner/distributed, checkpoints, their tests, skein-bench learner")
+  message(STATUS "Core only (${why}): policy, learner/algorithm, learner/ranks, checkpoints, their tests, skein-bench learner")
   message(STATUS "Core only: left out are actor, coordinator, skein-learner, skein, skein-eval, MuJoCo and what needs gRPC")
 endif()
 

@@ -46,10 +46,13 @@ function(skein_binary name)
   _skein_tell_tsan(${name})
 endfunction()
 
-# LABEL is unit (default), integration or slow. Each TEST() of a unit test is a ctest test of its own name;
-# the others run as one ctest test with TIMEOUT seconds.
+# Tests of one folder are one program, build/PRESET/tests/FOLDER_tests, so that few programs are linked; each skein_test()
+# is a group of its sources: one ctest test, which runs the tests that these sources define (tests/testing/main.cc).
+#   LABEL: unit (default), integration or slow.  TIMEOUT: seconds.  ENVIRONMENT: of the ctest test.
+#   ALONE: a program NAMEs for this group only, because it replaces what the others of its folder share.
+# A source without tests that several groups list is compiled for the first of them.
 function(skein_test name)
-  cmake_parse_arguments(ARG "TORCH" "LABEL;TIMEOUT" "SRCS;DEPS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;ALONE" "LABEL;TIMEOUT" "SRCS;DEPS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -63,16 +66,57 @@ function(skein_test name)
   if(ARG_TORCH)
     set(torch TORCH)
   endif()
-  add_executable(${name} ${ARG_SRCS})
-  _skein_target(${name} ${torch} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  _skein_tell_tsan(${name})
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+
+  file(RELATIVE_PATH program ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE / _ program ${program}_tests)
+  if(ARG_ALONE)
+    set(program ${name}s)
+  endif()
+  if(NOT TARGET ${program})
+    add_executable(${program} $<TARGET_OBJECTS:skein_test_main>)
+    target_link_libraries(${program} PRIVATE GTest::gmock)
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    _skein_tell_tsan(${program})
+  endif()
+
+  set(sources)
+  set(files)
+  get_target_property(shared ${program} SKEIN_SHARED_SOURCES)
+  foreach(source ${ARG_SRCS})
+    file(REAL_PATH ${source} source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    if(source MATCHES "_test\\.cc$")
+      file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR}/tests ${source})
+      list(APPEND files ${file})
+      set_property(GLOBAL APPEND PROPERTY SKEIN_TEST_SOURCES ${source})
+    elseif(source IN_LIST shared)
+      continue()
+    else()
+      set_property(TARGET ${program} APPEND PROPERTY SKEIN_SHARED_SOURCES ${source})
+    endif()
+    list(APPEND sources ${source})
+  endforeach()
+  list(JOIN files , files)
+
+  add_library(${name} OBJECT ${sources})
+  _skein_target(${name} ${torch} SRCS ${sources} DEPS ${ARG_DEPS} GTest::gmock GTest::gtest)
+  if(NOT ARG_TORCH)
+    _skein_compile_as_test(${name})
+    target_precompile_headers(${name} REUSE_FROM skein_test_pch)
+  endif()
+  target_link_libraries(${program} PRIVATE ${name})
+  add_test(NAME ${name} COMMAND ${program} --files=${files} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "SKEIN_BIN=${CMAKE_BINARY_DIR};${ARG_ENVIRONMENT}")
-  foreach(source ${ARG_SRCS})
-    set_property(GLOBAL APPEND PROPERTY SKEIN_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
+endfunction()
+
+# What tests look for does not depend on how fast they are themselves: -O1 takes a third less time to compile than -O2.
+# Of functions that come out of a precompiled header GCC 12 forgets that they are the system's, and warns falsely.
+function(_skein_compile_as_test name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${name} PRIVATE
+      -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+  endif()
 endfunction()
 
 # A *_test.cc that no target builds looks alive and is dead: refuse to configure.

@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// What whoever asks wants of the answer.
+// What the caller wants of the answer.
 struct ActorBounds {
   uint32_t min_actors = 0;
   uint32_t max_actors = std::numeric_limits<uint32_t>::max();
@@ -35,8 +35,8 @@ struct ActorEvidence {
 // How many actors make the learner wait for `wait_ratio` of its time, not rounded.
 //
 // A cycle of the learner is a wait B and work U (update, publish, checkpoint), so w = B / (B + U) was measured, and
-// t = B' / (B' + U) is wanted: B' = U t / (1 - t). An iteration costs A actors who are busy for the share b of a cycle
-// the work A b (B + U), whoever does it: half as many take twice as long.
+// t = B' / (B' + U) is wanted: B' = U t / (1 - t). An iteration costs A actors that are busy for the share b of a cycle
+// the work A b (B + U), however it is divided: half as many take twice as long.
 //   Actors work while the learner waits and only then (on_policy): b (B + U) = B, and A' actors take A B / A' = B'.
 //     A' = A B / B' = A w (1 - t) / ((1 - w) t)
 //   Actors work all the time (overlapped, async): A' actors take A b (B + U) / A' = B' + U = U / (1 - t).

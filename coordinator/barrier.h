@@ -22,7 +22,7 @@ using WaiterId = uint64_t;
 struct BarrierReply {
   WaiterId waiter = 0;
   absl::Status status;
-  std::vector<std::string> members;   // If ok: who took part, ordered by id.
+  std::vector<std::string> members;   // If ok: the participants, ordered by id.
   std::vector<std::string> payloads;  // Of each of them.
   uint64_t generation = 0;            // The one that opened.
 };
@@ -32,19 +32,19 @@ struct BarrierArrival {
   v1::Role role = v1::ROLE_UNSPECIFIED;
   std::string member_id;
   std::string name;
-  uint64_t generation = 0;  // 0 = the lowest that somebody waits at, else the one after the last that opened.
+  uint64_t generation = 0;  // 0 = the lowest that a member waits at, else the one after the last that opened.
   absl::Duration timeout;
   uint32_t participants = 0;  // How many it takes; 0 = those that are live.
   std::string payload;
 };
 
 // Named barriers of each role. The first arrival at a generation fixes its participants and its deadline. Without a
-// number the participants are the members of the role that are live then; whoever joins later takes part only if it
-// arrives, nobody waits for one that has gone, and it opens when no participant is absent. With a number it opens once
-// so many are there, and the place of one that has gone is kept for its successor. At the deadline every waiter gets
-// DEADLINE_EXCEEDED in the same step and the generation may be tried again. When a generation opens, it and all lower
-// ones have passed. Of several arrivals of one member the last payload before the opening counts.
-// Every arrival gets exactly one reply, unless it is cancelled. Pure. Not thread-safe.
+// number the participants are the members of the role that are live then; a member that joins later takes part only if
+// it arrives, one that has gone is not waited for, and it opens when no participant is absent. With a number it opens
+// once so many are there, and the place of one that has gone is kept for its successor. At the deadline every waiter
+// gets DEADLINE_EXCEEDED in the same step and the generation may be tried again. When a generation opens, it and all
+// lower ones have passed. Of several arrivals of one member the last payload before the opening counts. Every arrival
+// gets exactly one reply, unless it is cancelled. Pure. Not thread-safe.
 class Barriers {
  public:
   static constexpr size_t kMaxNameBytes = 128;
@@ -71,11 +71,11 @@ class Barriers {
   void RemoveMembers(const std::set<std::string>& ids, std::vector<BarrierReply>* replies);
 
   // Forgets which generations have passed, so that members that have started again can count from 1; barriers that
-  // somebody waits at stay.
+  // a member waits at stay.
   void ForgetRole(v1::Role role);
 
-  // What a successor must know, so that who asks again gets the same answer: barriers whose newest opening, or who may
-  // ask for it again, has changed since the last call; those that are forgotten have generation 0.
+  // What a successor must know, so that a repeated call gets the same answer: barriers whose newest opening, or which
+  // members may ask for it again, has changed since the last call; those that are forgotten have generation 0.
   std::vector<store::BarrierRecord> TakeChanged();
   void Restore(const store::BarrierRecord& record);
 
@@ -84,7 +84,7 @@ class Barriers {
 
   MonotonicTime NextDeadline() const;
 
-  // Arrivals that barriers which somebody waits at still lack.
+  // Arrivals that barriers with waiting members still lack.
   size_t absentees() const;
 
  private:
@@ -94,7 +94,7 @@ class Barriers {
   };
   struct Round {
     uint32_t number = 0;                     // How many it takes; 0 = the participants.
-    std::set<std::string> participants;      // Contains the keys of `arrived`. With a number: whom it may name.
+    std::set<std::string> participants;      // Contains the keys of `arrived`. With a number: those it may name.
     std::set<std::string> gone;              // With a number: participants that have gone and have no successor yet.
     std::map<std::string, Arrival> arrived;  // Never empty between calls.
     MonotonicTime deadline;

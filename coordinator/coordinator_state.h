@@ -48,7 +48,7 @@ class CoordinatorState {
     uint64_t start_epoch = 0;
     // What a coordinator before this one kept of the same run: its members live on, with a whole lease from now.
     std::optional<SavedState> saved;
-    bool new_session = false;          // Nobody is expected to call who was a member of a coordinator before.
+    bool new_session = false;          // Members of a coordinator before are not expected to call.
     size_t most_actors = kMostActors;  // Live ones; others are refused.
   };
   explicit CoordinatorState(Options options);

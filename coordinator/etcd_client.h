@@ -33,7 +33,7 @@ std::string EndOfPrefix(std::string prefix);
 // Thread-safe.
 class EtcdClient {
  public:
-  // Never sends the token of a run. With `tls` but without a certificate nobody answers.
+  // Never sends the token of a run. With `tls` but without a certificate no server answers.
   explicit EtcdClient(const EtcdAddress& address, absl::Duration timeout = absl::Seconds(2));
 
   // The keys that begin with `prefix`, in order.

@@ -104,10 +104,10 @@ absl::StatusOr<std::string> EtcdStore::TryToTake() {
   const auto granted = client_.Grant(seconds);
   if (!granted.ok()) return granted.status();
   etcdserverpb::TxnRequest take;
-  etcdserverpb::Compare* nobody = take.add_compare();
-  nobody->set_target(etcdserverpb::Compare::CREATE);
-  nobody->set_key(key_);
-  nobody->set_create_revision(0);
+  etcdserverpb::Compare* free = take.add_compare();
+  free->set_target(etcdserverpb::Compare::CREATE);
+  free->set_key(key_);
+  free->set_create_revision(0);
   etcdserverpb::PutRequest* put = take.add_success()->mutable_request_put();
   put->set_key(key_);
   put->set_value(options_.address);
@@ -191,8 +191,8 @@ absl::StatusOr<std::string> EtcdStore::SetAside(const std::string& name) {
   const auto records = Load();
   if (!records.ok()) return records.status();
   if (records->empty()) return aside;
-  // The records are whole where they were until they are whole elsewhere, and gone in one transaction then: whoever is
-  // primary after one that was cut off here begins anew.
+  // The records are whole where they were until they are whole elsewhere, and gone in one transaction then: a reader
+  // that is primary after one that was cut off here begins anew.
   if (absl::Status status = Do({DeleteAll(aside)}); !status.ok()) return status;
   std::vector<etcdserverpb::RequestOp> copies;
   for (const auto& [key, value] : *records) copies.push_back(Put(aside + key, value));

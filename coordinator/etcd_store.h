@@ -22,8 +22,9 @@ namespace skein {
 // A StateStore in etcd, for the one coordinator that holds the key PREFIX/primary, which is attached to a lease.
 //   Acquire: waits for the key to be free, takes it    records: PREFIX/state/...
 //   those set aside: PREFIX/aside/NAME/...
-//   a thread keeps the lease alive; each Write() is a transaction that compares the key, so that who has lost it writes
-//   nothing; Serving() ends by this process's own steady clock before etcd can have given the key to another.
+//   a thread keeps the lease alive; each Write() is a transaction that compares the key, so that a coordinator that has
+//   lost it writes nothing; Serving() ends by this process's own steady clock before etcd can have given the key to
+//   another.
 class EtcdStore final : public StateStore {
  public:
   struct Options {
@@ -32,7 +33,7 @@ class EtcdStore final : public StateStore {
     absl::Duration lease = absl::Seconds(5);             // At least 2 s; whole seconds, rounded up.
     absl::Duration patience = absl::InfiniteDuration();  // How long to wait for another primary, or for etcd.
     Cancellation* cancel = nullptr;                      // Ends the wait; not owned, not used after it.
-    // Told once who is primary instead, or why it is not known; on the caller's thread.
+    // Called once with the primary's address, or why it is not known; on the caller's thread.
     std::function<void(const std::string&)> on_wait;
     // Called once when the lease is lost, on the store's thread; must not block.
     std::function<void(const absl::Status&)> on_lost;
@@ -53,7 +54,7 @@ class EtcdStore final : public StateStore {
 
  private:
   explicit EtcdStore(Options options);
-  // Takes the key if nobody has it: the holder's address otherwise, "" if it is taken.
+  // Takes the key if it is free: the holder's address otherwise, "" if it is taken.
   absl::StatusOr<std::string> TryToTake();
   absl::Status WaitToTake();
   // Does the operations if this is still the primary.

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// The number of actors that a run can use, for KEDA and whoever else speaks its protocol.   ActorDemand -> replicas
+// The number of actors that a run can use, for KEDA and other clients of its protocol.   ActorDemand -> replicas
 // One figure, `wanted_actors`, with a target of 1: as many replicas as actors are wanted. The trigger's metadata are
 // those of ParseActorBounds(). Active until the run is over. Thread-safe. Must outlive the server it is registered
 // with. INVALID_ARGUMENT: the metadata, or another metric's name.

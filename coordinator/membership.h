@@ -38,7 +38,7 @@ struct Member {
   std::optional<uint32_t> learner;       // Actors: the rank it feeds, as kept for a successor of the coordinator.
 };
 
-// Who is in the run. A member lives until it leaves or has been silent for a whole lease.
+// The members of the run. A member lives until it leaves or has been silent for a whole lease.
 // (id, generation) is never used twice: actor ids are never used again, a learner's id is its rank's.
 // Pure: no clock, no I/O. Not thread-safe.
 class Membership {
@@ -73,10 +73,10 @@ class Membership {
   // Takes the member out. nullopt: not a live member under this generation.
   std::optional<Member> Remove(const std::string& id, uint64_t generation);
 
-  // Takes out everybody whose lease has ended.
+  // Takes out every member whose lease has ended.
   std::vector<Member> Expire(MonotonicTime now);
 
-  // When the next lease ends if nobody renews.
+  // When the next lease ends if none is renewed.
   MonotonicTime NextExpiry() const;
 
   const Member* FindLearner(uint32_t rank) const;  // nullptr: it is not alive.

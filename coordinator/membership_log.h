@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// Who joined, left, fell silent or got another learner: a line of the log each, for people. Of many at once, and of
-// those who come and go without end, only the beginning: 1,000 lines, and ten a second. Thread-safe.
+// Members that joined, left, fell silent or got another learner: a line of the log each, for people. Of many at once,
+// and of those that come and go without end, only the beginning: 1,000 lines, and ten a second. Thread-safe.
 class MembershipLog {
  public:
   void Log(const MembershipChange& change, MonotonicTime now);

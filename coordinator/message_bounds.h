@@ -32,7 +32,7 @@ absl::Status CheckBounds(const v1::BarrierRequest& request);  // Barriers has th
 absl::Status CheckBounds(const v1::DrainRequest& request);
 absl::Status CheckBounds(const v1::GetStatusRequest& request);
 
-// Whether seconds, a rate or a ratio can be what somebody measured: from 0 to kMostReported. NaN is not.
+// Whether seconds, a rate or a ratio can be a measurement: from 0 to kMostReported. NaN is not.
 bool IsSaneFigure(double figure);
 
 // What of a report is kept, as a report is never refused. Figures that are not sane become 0 (where NaN, or -1, says

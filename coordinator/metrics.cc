@@ -54,7 +54,7 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   refusals_ = &CounterFamily(registry, "skein_coordinator_refusals_total", "Calls refused, by call and status code.");
   barrier_waiters_ = OneGauge(registry, "skein_coordinator_barrier_waiters", "Calls waiting at barriers now.");
   barrier_absentees_ = OneGauge(registry, "skein_coordinator_barrier_absentees",
-                                "Arrivals that barriers with somebody waiting still lack.");
+                                "Arrivals that barriers with waiting members still lack.");
   barrier_wait_ =
       &prometheus::BuildHistogram()
            .Name("skein_coordinator_barrier_wait_seconds")

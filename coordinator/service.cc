@@ -29,8 +29,8 @@ absl::Status NotThePrimary() { return absl::UnavailableError("this coordinator i
 
 }  // namespace
 
-// One call that waits at a barrier. gRPC deletes it through OnDone(); Finish() is called by whoever has taken it out of
-// waiters_.
+// One call that waits at a barrier. gRPC deletes it through OnDone(); Finish() is called by the thread that has taken
+// it out of waiters_.
 class CoordinatorService::Waiter final : public grpc::ServerUnaryReactor {
  public:
   // gRPC keeps `request` and `response` until the call is done.
@@ -77,11 +77,11 @@ CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::s
     : announced_host_(std::move(announced_host)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
-      arrivals_(arrivals),
+      gate_(metrics, arrivals),
       state_(std::move(options)),
       store_(store) {
   if (store_ != nullptr) {
-    // Before anybody is given a generation: a successor's must be higher.
+    // Before any member gets a generation: a successor's must be higher.
     const StateChange run = state_.RunChange();
     NoteWrite(store_->Write({run}));
     writer_ = std::make_unique<StateWriter>(store_, [this](const absl::Status& status) { NoteWrite(status); });
@@ -117,24 +117,9 @@ absl::Status CoordinatorService::CheckServing() const {
 
 template <typename Request>
 absl::Status CoordinatorService::Admit(const grpc::CallbackServerContext& context, const Request& request,
-                                       const char* call, CallQuota* quota) {
+                                       const char* call) {
   if (absl::Status s = CheckServing(); !s.ok()) return s;
-  absl::Status status = quota->Take(context.peer(), Now());
-  if (!status.ok()) {
-    metrics_->CallRefused(call, status.code());
-    return status;
-  }
-  status = CheckBounds(request);
-  if (!status.ok()) {
-    metrics_->CallRefused(call, status.code());
-    refusals_.Warn(absl::StrCat("refused ", call, " from ", context.peer(), ": ", status.message()));
-  }
-  return status;
-}
-
-void CoordinatorService::NoteRefusal(const char* call, const absl::Status& status) {
-  metrics_->CallRefused(call, status.code());
-  if (absl::IsPermissionDenied(status)) refusals_.Warn(absl::StrCat("refused ", call, ": ", status.message()));
+  return gate_.Admit(context.peer(), request, call, Now());
 }
 
 v1::StatusResponse CoordinatorService::Status() {
@@ -172,7 +157,7 @@ void CoordinatorService::NoteWrite(const absl::Status& status) {
 
 void CoordinatorService::KeepAndCarry(Outcome outcome) {
   ++outcomes_;
-  // Who asks again after a barrier has opened is told without a change, but not before what it is told was written.
+  // A caller that asks again after a barrier has opened is told without a change, but not before that was written.
   const bool opens = std::any_of(outcome.ended.begin(), outcome.ended.end(),
                                  [](const auto& waiter_and_reply) { return waiter_and_reply.second.status.ok(); });
   if (writer_ == nullptr || (outcome.effects.records.empty() && !opens)) {
@@ -186,7 +171,7 @@ void CoordinatorService::KeepAndCarry(Outcome outcome) {
 
 void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
   absl::Status fenced = CheckServing();
-  // Its successor will not know what was not written. (What a disk refuses is tried again, and holds nobody up.)
+  // Its successor will not know what was not written. (What a disk refuses is tried again, and delays no call.)
   if (absl::IsAborted(written) || absl::IsUnavailable(written)) fenced = NotThePrimary();
   if (outcome.effects.state_was_lost) {
     spdlog::warn(
@@ -197,14 +182,7 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
   for (auto& [waiter, reply] : outcome.ended) {
     metrics_->BarrierWaitEnded(now - waiter->arrived());
     if (!fenced.ok()) reply.status = fenced;
-    if (!reply.status.ok()) {
-      metrics_->CallRefused("ArriveAtBarrier", reply.status.code());
-      if (absl::IsDeadlineExceeded(reply.status)) {
-        barrier_timeouts_.Warn(std::string(reply.status.message()));
-      } else {
-        refusals_.Warn(std::string(reply.status.message()));
-      }
-    }
+    if (!reply.status.ok()) gate_.ArrivalEnded(reply.status);
     waiter->Record(reply);
     waiter->End(reply);
   }
@@ -238,7 +216,7 @@ absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinReque
 
 grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                                    v1::JoinResponse* response) {
-  if (absl::Status s = Admit(*context, *request, "Join", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Join"); !s.ok()) return FinishNow(context, s);
   absl::StatusOr<v1::JoinRequest> complete = Complete(*request, context->peer());
   const std::string certificate = CertificateDigest(*context);
   absl::Status status = CheckCertificateName(
@@ -256,17 +234,14 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
     }
     KeepAndCarry(std::move(outcome));
   }
-  if (!status.ok()) {
-    metrics_->CallRefused("Join", status.code());
-    refused_joins_.Warn(absl::StrCat("refused a join from ", context->peer(), ": ", status.message()));
-  }
+  if (!status.ok()) gate_.JoinRefused(context->peer(), status);
   return FinishNow(context, status);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerContext* context,
                                                         const v1::HeartbeatRequest* request,
                                                         v1::HeartbeatResponse* response) {
-  if (absl::Status s = Admit(*context, *request, "Heartbeat", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Heartbeat"); !s.ok()) return FinishNow(context, s);
   const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
@@ -286,14 +261,14 @@ grpc::ServerUnaryReactor* CoordinatorService::Heartbeat(grpc::CallbackServerCont
     metrics_->HeartbeatTaken();
     if (request->has_progress()) Report();
   } else {
-    NoteRefusal("Heartbeat", status);
+    gate_.Refused("Heartbeat", status);
   }
   return FinishNow(context, status);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext* context,
                                                     const v1::LeaveRequest* request, v1::LeaveResponse*) {
-  if (absl::Status s = Admit(*context, *request, "Leave", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Leave"); !s.ok()) return FinishNow(context, s);
   const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
@@ -307,14 +282,14 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
     }
   }
   KeepAndCarry(std::move(outcome));
-  if (!status.ok()) NoteRefusal("Leave", status);
+  if (!status.ok()) gate_.Refused("Leave", status);
   return FinishNow(context, status);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServerContext* context,
                                                               const v1::BarrierRequest* request,
                                                               v1::BarrierResponse* response) {
-  if (absl::Status s = Admit(*context, *request, "ArriveAtBarrier", &arrivals_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "ArriveAtBarrier"); !s.ok()) return FinishNow(context, s);
   const std::string certificate = CertificateDigest(*context);
   Effects effects;
   Outcome outcome;
@@ -334,7 +309,7 @@ grpc::ServerUnaryReactor* CoordinatorService::ArriveAtBarrier(grpc::CallbackServ
     }
   }
   if (waiter == nullptr) {
-    NoteRefusal("ArriveAtBarrier", status);
+    gate_.Refused("ArriveAtBarrier", status);
     return FinishNow(context, status);
   }
   KeepAndCarry(std::move(outcome));
@@ -346,7 +321,7 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
   {
     absl::MutexLock lock(&mu_);
     auto found = waiters_.find(id);
-    if (found == waiters_.end()) return;  // Somebody else is finishing it.
+    if (found == waiters_.end()) return;  // Another thread is finishing it.
     waiter = found->second;
     waiters_.erase(found);
     state_.CancelWaiter(id);
@@ -358,7 +333,7 @@ void CoordinatorService::CancelWaiter(WaiterId id) {
 
 grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext* context,
                                                     const v1::DrainRequest* request, v1::DrainResponse*) {
-  if (absl::Status s = Admit(*context, *request, "Drain", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "Drain"); !s.ok()) return FinishNow(context, s);
   Effects effects;
   Outcome outcome;
   absl::Status status;
@@ -379,7 +354,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Drain(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest* request,
                                                         v1::StatusResponse* response) {
-  if (absl::Status s = Admit(*context, *request, "GetStatus", &quota_); !s.ok()) return FinishNow(context, s);
+  if (absl::Status s = Admit(*context, *request, "GetStatus"); !s.ok()) return FinishNow(context, s);
   *response = Status();
   return FinishNow(context, absl::OkStatus());
 }

@@ -13,8 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/net/call_quota.h"
-#include "base/telemetry/rare_log.h"
+#include "coordinator/call_gate.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/history.h"
 #include "coordinator/membership_log.h"
@@ -65,16 +64,14 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   struct Outcome;
 
   MonotonicTime Now() const;
-  // Counts a call to its client's quota. ResourceExhausted: it calls too often. InvalidArgument: CheckBounds(request).
+  // CheckServing(), then CallGate::Admit().
   template <typename Request>
-  absl::Status Admit(const grpc::CallbackServerContext& context, const Request& request, const char* call,
-                     CallQuota* quota);
-  void NoteRefusal(const char* call, const absl::Status& status);
+  absl::Status Admit(const grpc::CallbackServerContext& context, const Request& request, const char* call);
   absl::Status CheckServing() const;  // Unavailable: this is not (any more) the coordinator that may answer.
   absl::StatusOr<v1::JoinRequest> Complete(const v1::JoinRequest& request, const std::string& peer) const;
   // Takes the waiters that `effects` ends out of waiters_; Carry(...) finishes them, without the lock.
   Outcome Take(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Who waited is told that this is not the primary if `written` says so, whatever the outcome.
+  // Waiting callers are told that this is not the primary if `written` says so.
   void Carry(Outcome outcome, const absl::Status& written) ABSL_LOCKS_EXCLUDED(mu_);
   // Keeps what the outcome has for a successor, then Carry(...): here, or on the writer's thread.
   void KeepAndCarry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
@@ -89,11 +86,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   CoordinatorMetrics* const metrics_;
   const std::function<void(const v1::StatusResponse&)> on_report_;
 
-  CallQuota quota_;
-  CallQuota arrivals_;  // At barriers, apart: who arrives too often keeps its lease all the same.
-  RareLog refusals_;
-  RareLog refused_joins_;  // Apart: other refusals are not to hide why somebody does not come in.
-  RareLog barrier_timeouts_;
+  CallGate gate_;
   MembershipLog membership_log_;
 
   absl::Mutex mu_;

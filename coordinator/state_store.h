@@ -29,7 +29,7 @@ class StateStore {
   virtual absl::StatusOr<std::map<std::string, std::string>> Load() = 0;
 
   // Makes the changes, in their order, after those of earlier calls; a key is among them once at most. Aborted: this
-  // coordinator is not (any more) the one that may write, now and for ever. Unavailable: nobody answers, later again.
+  // coordinator is not (any more) the one that may write, now and for ever. Unavailable: no answer, later again.
   // Others (disk full, ...): they were not made; the next call makes them too.
   virtual absl::Status Write(const std::vector<StateChange>& changes) = 0;
 

@@ -15,7 +15,7 @@ struct StatusPageFile {
 };
 
 // The status page at "/", all that it needs (style, script, charting library) and the documentation it links to. The
-// page asks nobody but the coordinator, for /api/status and /api/history; whatever members report is shown as text.
+// page asks only the coordinator, for /api/status and /api/history; what members report is shown as text.
 const std::vector<StatusPageFile>& StatusPageFiles();
 
 }  // namespace skein

@@ -5,8 +5,8 @@
 
 #include "CLI/CLI.hpp"
 #include "base/process/exit_code.h"
-#include "cli/usage.h"
 #include "eval/evaluation.h"
+#include "launch/arguments.h"
 
 int main(int argc, char** argv) {
   skein::EvaluationOptions options;

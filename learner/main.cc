@@ -14,6 +14,26 @@ namespace {
 
 constexpr char kProgram[] = "skein-learner";
 
+void AddFlags(CLI::App* app, skein::LearnerOptions* options, std::string* resume) {
+  app->add_option("--coordinator", options->coordinator,
+                  "Address of the coordinator, host:port; with standbys all of theirs, a:1,b:2")
+      ->required();
+  app->add_option("--run-dir", options->run_directory, "Folder of the run: checkpoints and metrics.jsonl")->required();
+  app->add_option(
+         "--listen", options->listen,
+         "Address for trajectories and policies; port 0 takes a free one, any other is local rank 0's, and each "
+         "further rank of the machine takes the next")
+      ->capture_default_str();
+  app->add_option("--metrics", options->metrics, "Address for /metrics; ports as above")->capture_default_str();
+  app->add_option("--announce-host", options->announce_host, "Host under which actors reach this machine");
+  app->add_option("--device", options->device,
+                  "auto, cpu, cuda or cuda:N; default: the configuration's learner.device");
+  app->add_option("--resume", *resume, "Go on from the newest checkpoint: auto, must or never")
+      ->check(CLI::IsMember({"auto", "must", "never"}));
+  app->add_flag("--stay", options->stay,
+                "When the run is finished, wait for SIGTERM before ending: for what starts again whatever ends");
+}
+
 // Ranks of one machine are given the same address: each takes the port that is its own.
 absl::Status AddToPort(uint32_t local_rank, const char* flag, std::string* address) {
   const auto parsed = skein::ParseHostPort(*address);
@@ -49,22 +69,7 @@ int main(int argc, char** argv) {
       "Trains the policy of a run. Usually started by `skein train` or `skein head`; or by torchrun or srun, once for "
       "each rank, with RANK, WORLD_SIZE and LOCAL_RANK or Slurm's variables.",
       kProgram);
-  app.add_option("--coordinator", options.coordinator,
-                 "Address of the coordinator, host:port; with standbys all of theirs, a:1,b:2")
-      ->required();
-  app.add_option("--run-dir", options.run_directory, "Folder of the run: checkpoints and metrics.jsonl")->required();
-  app.add_option(
-         "--listen", options.listen,
-         "Address for trajectories and policies; port 0 takes a free one, any other is local rank 0's, and each "
-         "further rank of the machine takes the next")
-      ->capture_default_str();
-  app.add_option("--metrics", options.metrics, "Address for /metrics; ports as above")->capture_default_str();
-  app.add_option("--announce-host", options.announce_host, "Host under which actors reach this machine");
-  app.add_option("--device", options.device, "auto, cpu, cuda or cuda:N; default: the configuration's learner.device");
-  app.add_option("--resume", resume, "Go on from the newest checkpoint: auto, must or never")
-      ->check(CLI::IsMember({"auto", "must", "never"}));
-  app.add_flag("--stay", options.stay,
-               "When the run is finished, wait for SIGTERM before ending: for what starts again whatever ends");
+  AddFlags(&app, &options, &resume);
   skein::AddMemberFlags(&app, &flags);
   try {
     app.parse(argc, argv);

@@ -2,7 +2,6 @@
 #include "member/coordinator_client.h"
 
 #include <algorithm>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -12,12 +11,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/net/backoff.h"
-#include "base/net/call_deadline.h"
 #include "base/net/grpc_transport.h"
 #include "base/net/host_port.h"
 #include "base/process/clock.h"
 #include "base/process/steady_wait.h"
-#include "grpcpp/client_context.h"
+#include "member/coordinator_calls.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "spdlog/spdlog.h"
 
@@ -32,8 +30,6 @@ constexpr absl::Duration kRetryCap = absl::Seconds(5);  // At most half a lease.
 constexpr absl::Duration kJoinRetryCap = absl::Milliseconds(500);
 constexpr absl::Duration kShortestStatusTimeout = absl::Milliseconds(50);
 constexpr absl::Duration kBarrierSlack = absl::Seconds(2);  // For the coordinator's own answer to arrive.
-
-bool IsAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
 // Trying to join again would end the same way.
 bool IsFinalRefusal(const absl::Status& status) {
@@ -54,8 +50,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   using CoordinatorClient::ArriveAtBarrier;
 
   CoordinatorClientImpl(Options options, std::vector<std::string> addresses)
-      : options_(std::move(options)), addresses_(std::move(addresses)) {
-    connection_ = Connect(0);
+      : options_(std::move(options)), calls_(std::move(addresses)) {
     options_.join.set_protocol_major(kProtocolMajor);
     options_.join.set_protocol_minor(kProtocolMinor);
   }
@@ -74,7 +69,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
   absl::Status JoinAndStart() {
     const absl::Duration deadline = MonotonicNow() + options_.timeout;
     Backoff backoff(kRetryBase, kJoinRetryCap);
-    absl::Status away;  // Why nobody answers, as far as the transport knows.
+    absl::Status away;  // Why there is no answer, as far as the transport knows.
     while (true) {
       absl::StatusOr<v1::JoinResponse> response = CallJoin(std::min(deadline - MonotonicNow(), kJoinAttemptTimeout));
       if (response.ok()) {
@@ -86,7 +81,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
         options_.join.set_run_id(response->run_id());
         Adopt(*response);
         absl::MutexLock lock(&mu_);
-        join_cancelled_ = false;  // Too late for that.
+        if (std::exchange(join_cancelled_, false)) calls_.Resume();  // Too late for that.
         thread_ = std::thread([this] { Run(); });
         return absl::OkStatus();
       }
@@ -125,18 +120,9 @@ class CoordinatorClientImpl : public CoordinatorClient {
     request.set_generation(last.generation());
     if (last.has_report()) *request.mutable_report() = std::move(*last.mutable_report());
     if (last.has_progress()) *request.mutable_progress() = std::move(*last.mutable_progress());
-    const absl::Duration deadline = MonotonicNow() + kLeaveTimeout;
-    absl::Status status;
-    for (size_t attempt = 0; attempt < addresses_.size(); ++attempt) {
-      const std::shared_ptr<Connection> connection = CurrentConnection();
-      grpc::ClientContext context;
-      SetTimeout(&context, deadline - MonotonicNow());
-      v1::LeaveResponse response;
-      status = FromGrpc(connection->stub->Leave(&context, request, &response));
-      if (!IsAway(status)) break;
-      TryAnother(connection);
-    }
-    return status;
+    v1::LeaveResponse response;
+    return calls_.CallAny(kLeaveTimeout,
+                          [&](auto* stub, auto* context) { return stub->Leave(context, request, &response); });
   }
 
   absl::StatusOr<BarrierResult> ArriveAtBarrier(const Barrier& barrier) override ABSL_LOCKS_EXCLUDED(mu_) {
@@ -156,7 +142,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
       request.set_member_generation(member.generation);
       request.set_timeout_seconds(std::max(absl::ToDoubleSeconds(deadline - MonotonicNow()), 0.001));
       v1::BarrierResponse response;
-      const absl::Status status = Call(
+      const absl::Status status = calls_.Call(
           deadline - MonotonicNow() + kBarrierSlack,
           [&](auto* stub, auto* context) { return stub->ArriveAtBarrier(context, request, &response); }, true);
       if (status.ok()) {
@@ -171,37 +157,11 @@ class CoordinatorClientImpl : public CoordinatorClient {
   }
 
  private:
-  // To one of the addresses; immutable.
-  struct Connection {
-    size_t address = 0;  // Index into addresses_.
-    std::unique_ptr<v1::Coordinator::Stub> stub;
-  };
-
-  std::shared_ptr<Connection> Connect(size_t address) const {
-    auto connection = std::make_shared<Connection>();
-    connection->address = address;
-    connection->stub = v1::Coordinator::NewStub(OpenChannel(addresses_[address]));
-    return connection;
-  }
-
-  std::shared_ptr<Connection> CurrentConnection() const ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    return connection_;
-  }
-
-  // Nobody answers through `tried`: the next call goes to the next address. A new channel also if that is the same one,
-  // since gRPC's own back-off would refuse calls for longer than ours.
-  void TryAnother(const std::shared_ptr<Connection>& tried) ABSL_LOCKS_EXCLUDED(mu_) {
-    std::shared_ptr<Connection> next = Connect((tried->address + 1) % addresses_.size());
-    absl::MutexLock lock(&mu_);
-    if (connection_ == tried) connection_ = std::move(next);
-  }
-
   void CancelJoin() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     if (thread_.joinable()) return;  // Joined already.
     join_cancelled_ = true;
-    for (grpc::ClientContext* context : calls_) context->TryCancel();
+    calls_.Cancel();
   }
 
   bool JoinIsCancelled() const ABSL_LOCKS_EXCLUDED(mu_) {
@@ -214,32 +174,10 @@ class CoordinatorClientImpl : public CoordinatorClient {
                         absl::StrCat("the coordinator at ", options_.address, " refused: ", status.message()));
   }
 
-  // Runs one call that Stop() cancels. `waits_long`: that there is no answer in time does not mean that nobody is
-  // there.
-  template <typename Function>
-  absl::Status Call(absl::Duration timeout, Function call, bool waits_long = false) ABSL_LOCKS_EXCLUDED(mu_) {
-    grpc::ClientContext context;
-    SetTimeout(&context, timeout);
-    std::shared_ptr<Connection> connection;
-    {
-      absl::MutexLock lock(&mu_);
-      if (stop_ || join_cancelled_) return absl::CancelledError("the client has been stopped");
-      calls_.insert(&context);
-      connection = connection_;
-    }
-    const absl::Status status = FromGrpc(call(connection->stub.get(), &context));
-    {
-      absl::MutexLock lock(&mu_);
-      calls_.erase(&context);
-    }
-    if (absl::IsUnavailable(status) || (absl::IsDeadlineExceeded(status) && !waits_long)) TryAnother(connection);
-    return status;
-  }
-
   absl::StatusOr<v1::JoinResponse> CallJoin(absl::Duration timeout) {
     v1::JoinResponse response;
     const absl::Status status =
-        Call(timeout, [&](auto* stub, auto* context) { return stub->Join(context, options_.join, &response); });
+        calls_.Call(timeout, [&](auto* stub, auto* context) { return stub->Join(context, options_.join, &response); });
     if (!status.ok()) return status;
     return response;
   }
@@ -293,8 +231,8 @@ class CoordinatorClientImpl : public CoordinatorClient {
     const v1::HeartbeatRequest request = NextHeartbeat();
     v1::HeartbeatResponse response;
     const absl::Duration begin = MonotonicNow();
-    const absl::Status status =
-        Call(call_timeout_, [&](auto* stub, auto* context) { return stub->Heartbeat(context, request, &response); });
+    const absl::Status status = calls_.Call(
+        call_timeout_, [&](auto* stub, auto* context) { return stub->Heartbeat(context, request, &response); });
     if (!status.ok()) return status;
     if (options_.on_heartbeat) options_.on_heartbeat(MonotonicNow() - begin);
     bool moved = false;
@@ -312,12 +250,12 @@ class CoordinatorClientImpl : public CoordinatorClient {
     return absl::OkStatus();
   }
 
-  // One that does not come now is asked for after the next heartbeat, which must not be too late for that: who waits
-  // here does not beat. The connection is kept, as the heartbeat before was answered.
+  // One that does not come now is asked for after the next heartbeat, which must not be too late for that: a member
+  // that waits here does not beat. The connection is kept, as the heartbeat before was answered.
   void AskForStatus() {
     const absl::Duration asked = MonotonicNow();
     v1::StatusResponse response;
-    const absl::Status status = Call(
+    const absl::Status status = calls_.Call(
         status_timeout_, [&](auto* stub, auto* context) { return stub->GetStatus(context, {}, &response); }, true);
     if (status.ok()) options_.on_status(response, asked);
   }
@@ -353,7 +291,7 @@ class CoordinatorClientImpl : public CoordinatorClient {
     {
       absl::MutexLock lock(&mu_);
       stop_ = true;
-      for (grpc::ClientContext* context : calls_) context->TryCancel();
+      calls_.Cancel();
       thread = std::move(thread_);
     }
     if (thread.joinable()) thread.join();
@@ -361,7 +299,6 @@ class CoordinatorClientImpl : public CoordinatorClient {
 
   // Constant once joined.
   Options options_;
-  const std::vector<std::string> addresses_;
   v1::RunConfig config_;
   absl::Duration heartbeat_period_ = absl::Seconds(1);
   absl::Duration call_timeout_ = absl::Seconds(5);
@@ -372,13 +309,13 @@ class CoordinatorClientImpl : public CoordinatorClient {
   v1::RunState run_state_ = v1::RUN_STATE_UNSPECIFIED;
   bool drain_ = false;
 
+  CoordinatorCalls calls_;
+
   mutable absl::Mutex mu_;
   Membership membership_ ABSL_GUARDED_BY(mu_);
   bool join_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool left_ ABSL_GUARDED_BY(mu_) = false;
-  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);  // Never null.
-  std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mu_);
   std::thread thread_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -39,8 +39,8 @@ class CoordinatorClient {
     std::function<void(v1::RunState)> on_run_state;
     // Called on the client's thread after each heartbeat that was answered.
     std::function<void(absl::Duration round_trip)> on_heartbeat;
-    // Both on the client's thread, after a heartbeat that was answered: whether somebody wants the run's status; and
-    // what the coordinator says it is, if it answers within a quarter of a lease, with when it was asked
+    // Both on the client's thread, after a heartbeat that was answered: whether the coordinator wants the run's status;
+    // and what the coordinator says it is, if it answers within a quarter of a lease, with when it was asked
     // (MonotonicNow()).
     std::function<bool()> wants_status;
     std::function<void(const v1::StatusResponse&, absl::Duration asked)> on_status;
@@ -51,7 +51,7 @@ class CoordinatorClient {
     std::function<void(const absl::Status&)> on_fatal;
   };
 
-  // Blocks until joined. InvalidArgument: `address` is not host:port. Unavailable: nobody answered there within
+  // Blocks until joined. InvalidArgument: `address` is not host:port. Unavailable: no coordinator answered there within
   // `timeout`. Cancelled: `cancel_join`, within a second. Other codes as Join.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Join(Options options);
   virtual ~CoordinatorClient() = default;  // Stops heartbeats; does not leave.
@@ -70,13 +70,13 @@ class CoordinatorClient {
     std::string payload;                            // For the others; at most 4,096 bytes.
   };
   struct BarrierResult {
-    std::vector<std::string> members;   // Who took part, ordered by id.
+    std::vector<std::string> members;   // The participants, ordered by id.
     std::vector<std::string> payloads;  // Of each of them.
   };
   // Arrives at a named barrier (see ArriveAtBarrier in the proto). Codes as in the proto; Unavailable: the coordinator
   // was away until the timeout. Cancelled: Leave().
   virtual absl::StatusOr<BarrierResult> ArriveAtBarrier(const Barrier& barrier) = 0;
-  // Of the live members, with nothing to tell: returns who took part.
+  // Of the live members, with nothing to tell: returns the participants.
   absl::StatusOr<std::vector<std::string>> ArriveAtBarrier(const std::string& name, uint64_t generation,
                                                            absl::Duration timeout);
 };

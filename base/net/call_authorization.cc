@@ -21,8 +21,8 @@ struct Rule {
   std::vector<absl::string_view> names;
 };
 
-// Who needs which method; the first rule that fits counts. What is not listed is for clients: autoscalers ask the
-// coordinator, and what nobody has heard of is refused to none who could have started it.
+// Which role needs which method; the first rule that fits counts. What is not listed is for clients: autoscalers ask
+// the coordinator, and an unknown method is refused by the server anyway.
 const std::vector<Rule>& Rules() {
   static const auto* const rules = new std::vector<Rule>{
       {"/skein.v1.Coordinator/GetStatus", {kClientName, kActorName, kLearnerName, kCoordinatorName}},

@@ -16,8 +16,8 @@ inline constexpr char kCoordinatorName[] = "coordinator.skein";
 inline constexpr char kLearnerName[] = "learner.skein";
 inline constexpr char kActorName[] = "actor.skein";
 inline constexpr char kClientName[] = "client.skein";
-// Coordinators and learners have this one too; whoever calls them checks it instead of the host's name, which in a
-// cluster nobody knows when certificates are made.
+// Coordinators and learners have this one too; callers check it instead of the host's name, which in a
+// cluster is not known when certificates are made.
 inline constexpr char kServerName[] = "server.skein";
 // Of whatever serves /metrics: what Prometheus checks (server_name of its tls_config).
 inline constexpr char kMetricsName[] = "metrics.skein";

@@ -26,7 +26,7 @@ void AddCredentialFlags(App* app, CredentialFiles* files) {
        kTlsCertVariable);
   file(kTlsKeyFlag, &files->tls_key, "Its key", kTlsKeyVariable);
   file(kTlsCaFlag, &files->tls_ca, "Certificate of the CA that the other side's must be from", kTlsCaVariable);
-  file(kTokenFileFlag, &files->token_file, "File with the token that whoever calls must have", kTokenFileVariable);
+  file(kTokenFileFlag, &files->token_file, "File with the token that every caller must have", kTokenFileVariable);
   app->add_flag(kInsecureFlag, files->insecure, "Listen on public addresses without asking who calls")
       ->envname(kInsecureVariable)
       ->group("Security");

@@ -40,7 +40,7 @@ absl::StatusOr<std::string> ReadSecret(const char* flag, const std::string& path
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && (info.st_mode & S_IRWXO) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: everybody on this machine has access to %s (mode %04o): chmod 600 %s", flag, path,
+        absl::StrFormat("%s: every user of this machine has access to %s (mode %04o): chmod 600 %s", flag, path,
                         info.st_mode & 07777, path));
   }
   return ReadNonEmpty(flag, path);

@@ -7,13 +7,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// What a process proves itself by, and what it asks of those who call it. docs/security.md says who may do what.
+// Credentials of a process, and those it asks of its callers. docs/security.md says which role may do what.
 namespace skein {
 
 // Where the credentials are; empty = none. The three of TLS are given together.
 struct CredentialFiles {
   std::string tls_cert;    // PEM: this process's certificate, then any between it and the CA's.
-  std::string tls_key;     // PEM: its key; nobody else may read it.
+  std::string tls_key;     // PEM: its key; no other user may read it.
   std::string tls_ca;      // PEM: the CA whose certificates others must have.
   std::string token_file;  // A secret that all processes of a run share.
   bool insecure = false;   // Lets servers listen on public addresses without any of these.
@@ -32,7 +32,7 @@ inline constexpr size_t kMinTokenBytes = 16;
 inline constexpr size_t kMaxTokenBytes = 4096;
 
 // Reads them. InvalidArgument names the flag and what to do: one of three TLS files is missing, a file cannot be read
-// or is empty, everybody on this machine may read the key or the token, a token that is too short or not one word, PEM
+// or is empty, every user of this machine may read the key or the token, a token that is too short or not one word, PEM
 // that cannot be read, a key that is not the certificate's.
 absl::StatusOr<Credentials> LoadCredentials(const CredentialFiles& files);
 

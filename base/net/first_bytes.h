@@ -11,9 +11,10 @@
 
 namespace skein {
 
-// Connections of which nobody knows yet what they speak: looks at their first bytes and hands on those that begin as
+// Connections whose protocol is not known yet: looks at their first bytes and hands on those that begin as
 // this port's do, with HTTP/2's preface or with a TLS handshake. The others are closed, with a line of the log now and
-// then; so are, without one, those that say nothing for `patience`. gRPC by itself closes them too, but tells nobody.
+// then; so are, without one, those that say nothing for `patience`. gRPC by itself closes them too, but without a log
+// line.
 //   Add -> AppendTo(polled) -> poll -> Serve -> HandOn
 // Not thread-safe. The destructor closes those that still wait.
 class FirstBytes {
@@ -23,7 +24,7 @@ class FirstBytes {
     bool tls = false;
     absl::Duration patience = absl::Seconds(10);
   };
-  // Takes a connected socket over. False: nobody serves connections any more, close it.
+  // Takes a connected socket over. False: connections are not served any more, close it.
   using HandOn = std::function<bool(int listener, int connection)>;
 
   FirstBytes(const Options& options, HandOn hand_on);

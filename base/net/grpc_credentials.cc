@@ -71,7 +71,7 @@ void Decide(void* state, grpc_auth_context* context, const grpc_metadata* metada
        status.ok() ? nullptr : std::string(status.message()).c_str());
 }
 
-// gRPC's C++ layer lets only TLS credentials ask who calls; its core can do so in plain text too.
+// gRPC's C++ layer lets only TLS credentials identify the caller; its core can do so in plain text too.
 class DecidingCredentials final : public grpc::ServerCredentials {
  public:
   explicit DecidingCredentials(const Credentials& credentials) : core_(Make(credentials)) {

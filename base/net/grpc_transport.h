@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/net/credentials.h"
 #include "base/net/host_port.h"
+#include "base/net/protocol.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "grpcpp/support/status.h"
@@ -18,10 +19,8 @@
 namespace skein {
 
 inline constexpr int kMaxMessageBytes = 32 << 20;
-inline constexpr unsigned kProtocolMajor = 1;
-inline constexpr unsigned kProtocolMinor = 0;
 
-// What a server gives to those who call it. Beyond it: a larger message is RESOURCE_EXHAUSTED, whatever has come of it
+// Limits of a server. Beyond them: a larger message is RESOURCE_EXHAUSTED, whatever has come of it
 // is dropped; where memory for what is received runs short, idle connections are closed and reads wait, in the end the
 // largest calls are cancelled; connections beyond 32,000, or what files the system lets this process have, are closed
 // at once. A client has at most kMaxCallsPerConnection calls open, the next ones wait on its side. A connection that
@@ -52,7 +51,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address, grpc::Service* service,
                                                               int* port);
 
-// Whether the process does what it is for, as whoever asks its health service is told.
+// Whether the process does what it is for: the answer of its health service.
 void SetReady(grpc::Server* server, bool ready);
 
 // A lazily connecting channel with keepalive and message limits set, that proves itself by `credentials`. It shares no

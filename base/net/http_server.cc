@@ -135,7 +135,7 @@ class RequestStream final : public httplib::Stream {
   ssize_t write(const char* from, size_t size) override {
     return socket_->Write(from, size) ? static_cast<ssize_t>(size) : -1;
   }
-  // Nobody asks.
+  // No request waits.
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return INVALID_SOCKET; }

@@ -36,7 +36,7 @@ std::vector<Certificate> ReadCertificates(const std::string& pem) {
   return certificates;
 }
 
-// A key with a pass phrase is not asked for one: nobody may be there.
+// A key with a pass phrase is refused instead of asking on the terminal.
 Key ReadKey(const std::string& pem) {
   const auto no_phrase = [](char*, int, int, void*) { return 0; };
   Key key(PEM_read_bio_PrivateKey(Read(pem).get(), nullptr, no_phrase, nullptr));

@@ -15,7 +15,7 @@ namespace skein {
 absl::Status CheckTlsPem(const Credentials& credentials);
 
 // Makes an SSL_CTX that of a server with this certificate and key. A client's certificate is asked for, and must be of
-// the CA, if there is no token that would say who calls; a client may have none, see HasCertificate(). TLS 1.2 at
+// the CA, if there is no token that identifies the caller; a client may have none, see HasCertificate(). TLS 1.2 at
 // least. False: they cannot be used. REQUIRES: credentials.has_tls().
 bool SetUpTlsServer(const Credentials& credentials, ssl_ctx_st* context);
 

@@ -26,7 +26,7 @@ enum class RandomPurpose : uint32_t {
 
 // The stream (seed, purpose, a, b): a pure function from position to numbers, in 64 bytes of state.
 // The key is the seed, the counter is {position, b, a, purpose}. a must be under 2^32, b under 2^32.
-// `position` is the index of the first block of four 32-bit words: who draws n words a step begins step t at
+// `position` is the index of the first block of four 32-bit words: a user that draws n words a step begins step t at
 // position t * ceil(n / 4), so that no two steps share a block. Words drawn: NextUint32 1, Uniform 2, each pair of
 // Normals 4, Below 1 (rarely more). Not thread-safe; copies are independent.
 class RandomStream {

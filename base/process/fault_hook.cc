@@ -18,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/number/philox.h"
-#include "base/telemetry/log.h"
+#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {

@@ -140,7 +140,7 @@ bool ShutdownSignal::signalled() const { return impl_->signalled(); }
 
 void ExitWithParent() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  // The parent may have died before that; Subprocess tells its children whom to expect.
+  // The parent may have died before that; Subprocess tells its children its process id.
   int parent = 0;
   const char* expected = std::getenv("SKEIN_PARENT_PID");
   if (expected != nullptr && absl::SimpleAtoi(expected, &parent) && parent != getppid()) kill(getpid(), SIGTERM);

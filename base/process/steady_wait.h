@@ -6,13 +6,13 @@
 #include "absl/time/time.h"
 #include "base/process/clock.h"
 
-// Waits and deadlines that do not care when somebody sets the system's clock. Abseil's own timed waits
+// Waits and deadlines that do not change when the system's clock is set. Abseil's own timed waits
 // (AwaitWithTimeout, WaitForNotificationWithTimeout, ...) end at a time of day: an hour late, or at once, where the
 // clock is set meanwhile.
 namespace skein {
 
 // Releases `mu` until `condition` holds or `timeout` is over: whether it holds. Like Mutex::AwaitWithTimeout, the
-// condition is looked at when somebody releases `mu`. Costs one entry with a process-wide thread, which is started by
+// condition is looked at when `mu` is released. Costs one entry with a process-wide thread, which is started by
 // the first call that has to wait and never ends. Thread-safe.
 bool AwaitFor(absl::Mutex* mu, const absl::Condition& condition, absl::Duration timeout)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);

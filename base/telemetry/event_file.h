@@ -25,7 +25,7 @@ class EventFile {
   EventFile& operator=(const EventFile&) = delete;
   ~EventFile();
 
-  // Whoever reads the file sees the record at once; it is not fsynced. After an error (as WriteFileSynced) the file
+  // A reader of the file sees the record at once; it is not fsynced. After an error (as WriteFileSynced) the file
   // ends where it ended before as far as possible, and the next record may succeed.
   absl::Status Append(absl::string_view record);
 

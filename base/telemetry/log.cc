@@ -55,7 +55,7 @@ void InitLog(const std::string& program, const std::string& json_path) {
   const spdlog::level::level_enum parsed = spdlog::level::from_str(level == nullptr ? "info" : level);
   logger->set_level(parsed == spdlog::level::off ? spdlog::level::info : parsed);
   spdlog::set_default_logger(std::move(logger));
-  // Protobuf would write a line for each text that is not UTF-8, as often as somebody sends one; whoever parses it says
+  // Protobuf would write a line for each text that is not UTF-8, as often as one is received; the parser's caller says
   // so.
   google::protobuf::SetLogHandler(nullptr);
   if (!problem.empty()) spdlog::warn("logging to standard error only: {}", problem);

@@ -3,14 +3,9 @@
 
 #include <algorithm>
 
+#include "learner/collect/ticket_timing.h"
+
 namespace skein {
-namespace {
-
-// How long an actor waits after it has left tickets unserved, once and at most; twice as long each time in a row.
-constexpr absl::Duration kFirstWait = absl::Seconds(1);
-constexpr absl::Duration kLongestWait = absl::Seconds(60);
-
-}  // namespace
 
 void ActorStanding::Serve() {
   most_ = std::min(most_ + 1, kAll);

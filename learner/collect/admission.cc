@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <string>
-#include <vector>
+#include <functional>
+#include <limits>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/net/protocol.h"
 #include "base/number/bfloat16.h"
 #include "base/number/number_bounds.h"
 #include "base/number/tensor_packing.h"
@@ -19,271 +20,309 @@ namespace {
 
 constexpr int64_t kCountLimit = int64_t{1} << 32;
 
+// InvalidArgument "fields.<name>: <what>".
+absl::Status FieldError(const Field& field, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("fields.", field.name, ": ", what));
+}
+
 // Whether `value` is a whole number in [0, limit).
 bool IsCount(double value, int64_t limit) {
   return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);
 }
 
-// A hostile shape may be long: no more of it is shown than a valid one has.
-std::string ShapeText(absl::Span<const int64_t> shape) {
-  constexpr size_t kShown = 8;
-  return absl::StrCat("[", absl::StrJoin(shape.first(std::min(shape.size(), kShown)), ", "),
-                      shape.size() > kShown ? ", ..." : "", "]");
+// The first of `count` values for which `good` does not hold; `count` if it holds for all.
+template <typename Value, typename Good>
+int64_t FindBad(const char* values, int64_t count, Good good) {
+  const Value* const begin = reinterpret_cast<const Value*>(values);
+  return std::find_if_not(begin, begin + count, good) - begin;
 }
 
-// Finds tensors of one batch and checks them against what they must be.
-class Finder {
+// A value that StagedColumns::Place looks at while it copies it.
+bool IsCheckedOnTheWay(const Field& field) { return field.of_steps() && field.bound != Bound::kFlag; }
+
+// Locates the fields of one fragment in its block, in two passes: sizes, then values.
+class Locator {
  public:
-  Finder(const WireBatch& batch, CheckedBatch* checked) : batch_(batch), checked_(checked) {}
+  Locator(const Frame& frame, const Schema& schema, CheckedFragment* checked)
+      : batch_(frame.header.batch()), frame_(frame), schema_(schema), checked_(checked) {}
 
-  // Where its elements are, decompressed if need be.
-  absl::Status Locate(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                      PieceReader* data) {
-    const WireTensor* tensor = nullptr;
-    size_t bytes = 0;
-    if (absl::Status s = Find(name, dtype, want, &tensor, &bytes); !s.ok()) return s;
-    if (tensor->header.compression() != v1::COMPRESSION_ZSTD) {
-      *data = tensor->data;
-      return absl::OkStatus();
+  // That each field is there with the size it must have. Looks only at the header.
+  absl::Status CheckSizes() {
+    const auto& heads = batch_.fields();
+    int64_t offset = 0;
+    for (size_t i = 0; i < schema_.fields.size(); ++i) {
+      const Field& field = schema_.fields[i];
+      if (static_cast<int>(i) >= heads.size()) return FieldError(field, "missing");
+      if (absl::Status s = CheckHead(field, heads[static_cast<int>(i)]); !s.ok()) return s;
+      offset += AlignField(static_cast<int64_t>(heads[static_cast<int>(i)].bytes()));
     }
-    Decompressed& content = *checked_->decompressed.emplace_back(std::make_unique<Decompressed>());
-    content.bytes.resize(bytes);
-    content.pieces = {content.bytes};
-    *data = PieceReader(content.pieces, 0);
-    return Unpack(*tensor, bytes, content.bytes.data());
+    if (heads.size() != static_cast<int>(schema_.fields.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("fields: got ", heads.size(), ", want ", schema_.fields.size()));
+    }
+    if (static_cast<int64_t>(frame_.block_bytes) == offset) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("fields: their block has ", frame_.block_bytes, " bytes, want ", offset));
   }
 
-  template <typename Value>
-  absl::Status Copy(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                    std::vector<Value>* values) {
-    const WireTensor* tensor = nullptr;
-    size_t bytes = 0;
-    if (absl::Status s = Find(name, dtype, want, &tensor, &bytes); !s.ok()) return s;
-    values->resize(bytes / sizeof(Value));
-    if (tensor->header.compression() == v1::COMPRESSION_ZSTD) {
-      return Unpack(*tensor, bytes, reinterpret_cast<char*>(values->data()));
+  // Where each field's elements are, and the values of the small ones. REQUIRES: CheckSizes() is OK.
+  absl::Status Locate() {
+    checked_->fields.resize(schema_.fields.size());
+    PieceReader at = frame_.block;
+    for (size_t i = 0; i < schema_.fields.size(); ++i) {
+      const v1::FieldHead& head = batch_.fields(static_cast<int>(i));
+      if (absl::Status s = LocateField(schema_.fields[i], head, at, &checked_->fields[i]); !s.ok()) return s;
+      at.Skip(static_cast<size_t>(AlignField(static_cast<int64_t>(head.bytes()))));
     }
-    PieceReader(tensor->data).Read(values->data(), bytes);
     return absl::OkStatus();
-  }
-
-  absl::Status CopyFloats(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                          std::vector<float>* values, float bound = kNumberBound) {
-    if (dtype == v1::DATA_TYPE_BFLOAT16) {
-      std::vector<uint16_t> narrow;
-      if (absl::Status s = Copy(name, dtype, want, &narrow); !s.ok()) return s;
-      values->resize(narrow.size());
-      FromBfloat16(narrow.data(), narrow.size(), values->data());
-    } else if (absl::Status s = Copy(name, dtype, want, values); !s.ok()) {
-      return s;
-    }
-    const size_t bad = FindBeyond(values->data(), values->size(), bound);
-    return bad == values->size() ? absl::OkStatus() : BeyondError(name, bad, (*values)[bad], bound);
   }
 
  private:
-  // The one tensor of that name, and how many bytes its elements have.
-  absl::Status Find(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& want,
-                    const WireTensor** found, size_t* bytes) {
-    const WireTensor* tensor = nullptr;
-    for (const WireTensor& candidate : batch_.tensors) {
-      if (candidate.header.name() != name) continue;
-      if (tensor != nullptr) return TensorError(name, "given twice");
-      tensor = &candidate;
+  absl::Status CheckHead(const Field& field, const v1::FieldHead& head) {
+    if (head.name() != field.name) {
+      return FieldError(field, absl::StrCat("missing; in its place is \"", Excerpt(head.name()), "\""));
     }
-    if (tensor == nullptr) return TensorError(name, "missing");
-    const v1::Tensor& header = tensor->header;
-    if (header.dtype() != dtype) {
-      return TensorError(
-          name, absl::StrCat("dtype is ", v1::DataType_Name(header.dtype()), ", want ", v1::DataType_Name(dtype)));
+    const v1::DataType dtype = schema_.WireType(field);
+    if (head.dtype() != dtype) {
+      return FieldError(
+          field, absl::StrCat("dtype is ", v1::DataType_Name(head.dtype()), ", want ", v1::DataType_Name(dtype)));
     }
-    bool fits = header.shape_size() == static_cast<int>(want.size());
-    // Extents and product are kept under 2^31, so that the next product stays under 2^62.
-    uint64_t elements = 1;
-    for (int i = 0; fits && i < header.shape_size(); ++i) {
-      const int64_t extent = header.shape(i);
-      fits = extent >= 0 && extent == want[i] && static_cast<uint64_t>(extent) <= (uint64_t{1} << 31);
-      if (fits) elements *= static_cast<uint64_t>(extent);
-      fits = fits && elements <= (uint64_t{1} << 31);
+    const auto want = static_cast<uint64_t>(schema_.WireBytes(field, checked_->counts));
+    switch (head.compression()) {
+      case v1::COMPRESSION_UNSPECIFIED:
+      case v1::COMPRESSION_NONE:
+        if (head.bytes() != want) return FieldError(field, absl::StrCat("has ", head.bytes(), " bytes, want ", want));
+        break;
+      case v1::COMPRESSION_ZSTD:
+        if (head.bytes() > want) {
+          return FieldError(field, absl::StrCat("has ", head.bytes(), " bytes compressed, want at most ", want));
+        }
+        break;
+      default:
+        return FieldError(field,
+                          absl::StrCat("compression is ", static_cast<int>(head.compression()), ", want none or zstd"));
     }
-    if (!fits) {
-      return TensorError(name, absl::StrCat("shape is ", ShapeText(header.shape()), ", want ", ShapeText(want)));
-    }
-    *bytes = elements * static_cast<size_t>(ElementSize(dtype));
-    if (absl::Status s = CheckData(*tensor, *bytes); !s.ok()) return TensorError(name, std::string(s.message()));
-    const size_t plain = dtype == v1::DATA_TYPE_BFLOAT16 ? 2 * *bytes : *bytes;
-    checked_->saved_bytes += plain - std::min(plain, tensor->bytes);
-    *found = tensor;
+    const uint64_t plain = dtype == v1::DATA_TYPE_BFLOAT16 ? 2 * want : want;
+    checked_->saved_bytes += plain - head.bytes();
     return absl::OkStatus();
   }
 
-  // Whether the data are, or say that they hold, so many bytes.
-  static absl::Status CheckData(const WireTensor& tensor, size_t bytes) {
-    switch (tensor.header.compression()) {
-      case v1::COMPRESSION_UNSPECIFIED:
-      case v1::COMPRESSION_NONE:
-        if (tensor.bytes == bytes) return absl::OkStatus();
-        return absl::InvalidArgumentError(
-            absl::StrCat("has ", tensor.bytes, " bytes, its shape and dtype want ", bytes));
-      case v1::COMPRESSION_ZSTD: {
-        char head[kFrameHeadBytes];
-        const size_t size = std::min(sizeof(head), tensor.bytes);
-        PieceReader(tensor.data).Read(head, size);
-        return CheckFrame({head, size}, bytes);
-      }
-      default:
-        return absl::InvalidArgumentError(
-            absl::StrCat("compression is ", static_cast<int>(tensor.header.compression()), ", want none or zstd"));
+  absl::Status LocateField(const Field& field, const v1::FieldHead& head, PieceReader at,
+                           CheckedFragment::Located* located) {
+    const v1::DataType dtype = schema_.WireType(field);
+    const auto bytes = static_cast<size_t>(schema_.WireBytes(field, checked_->counts));
+    const bool compressed = head.compression() == v1::COMPRESSION_ZSTD;
+    located->data = at;
+    if (compressed) {
+      CheckedFragment::Decompressed& content =
+          *checked_->decompressed.emplace_back(std::make_unique<CheckedFragment::Decompressed>());
+      if (absl::Status s = Unpack(field, head, at, bytes, &content.bytes); !s.ok()) return s;
+      content.pieces = {content.bytes};
+      located->data = PieceReader(content.pieces, 0);
     }
+    if (IsCheckedOnTheWay(field)) return absl::OkStatus();
+    PieceReader data = located->data;
+    const int64_t count = static_cast<int64_t>(bytes) / ElementSize(dtype);
+    if (dtype == field.dtype) {
+      located->values.resize(bytes);
+      data.Read(located->values.data(), bytes);
+    } else {
+      std::vector<uint16_t> narrow(static_cast<size_t>(count));
+      data.Read(narrow.data(), bytes);
+      located->values.resize(narrow.size() * sizeof(float));
+      FromBfloat16(narrow.data(), narrow.size(), reinterpret_cast<float*>(located->values.data()));
+    }
+    return CheckValues(field, schema_.shape, located->values.data(), count);
   }
 
-  static absl::Status Unpack(const WireTensor& tensor, size_t bytes, char* to) {
-    std::string frame(tensor.bytes, '\0');
-    PieceReader(tensor.data).Read(frame.data(), frame.size());
-    const absl::Status s = Decompress(frame, tensor.header.dtype(), bytes, to);
-    return s.ok() ? s : TensorError(tensor.header.name(), std::string(s.message()));
+  static absl::Status Unpack(const Field& field, const v1::FieldHead& head, PieceReader at, size_t bytes,
+                             std::string* to) {
+    char begin[kFrameHeadBytes];
+    const size_t size = std::min<size_t>(sizeof(begin), head.bytes());
+    PieceReader(at).Read(begin, size);
+    absl::Status s = CheckFrame({begin, size}, bytes);
+    if (s.ok()) {
+      std::string packed(head.bytes(), '\0');
+      at.Read(packed.data(), packed.size());
+      to->resize(bytes);
+      s = Decompress(packed, head.dtype(), bytes, to->data());
+    }
+    return s.ok() ? s : FieldError(field, std::string(s.message()));
   }
 
-  const WireBatch& batch_;
-  CheckedBatch* const checked_;
+  const v1::TrajectoryBatch& batch_;
+  const Frame& frame_;
+  const Schema& schema_;
+  CheckedFragment* const checked_;
 };
 
-}  // namespace
-
-absl::Status TensorError(const std::string& name, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat("tensors.", name, ": ", what));
-}
-
-absl::Status BeyondError(const std::string& name, size_t element, float value, float bound) {
-  return TensorError(name, std::isfinite(value)
-                               ? absl::StrCat("element ", element, " is ", value, ", want magnitudes up to ", bound)
-                               : absl::StrCat("element ", element, " is not finite"));
-}
-
-namespace {
-
-// Of several agents: who ended took part, and whoever took part when the episode terminated has ended.
-absl::Status CheckAgentFlags(const CheckedBatch& batch, int64_t agents) {
-  for (size_t i = 0; i < batch.active.size(); ++i) {
-    const uint8_t active = batch.active[i], ended = batch.agent_terminated[i];
-    if (active > 1 || ended > active) {
-      return TensorError("agent_terminated", absl::StrCat("element ", i, " is ", int{ended}, " and active is ",
-                                                          int{active}, ", want 0 or 1 and 1 only of active ones"));
-    }
-    if (batch.terminated[i / agents] && ended != active) {
-      return TensorError("agent_terminated",
-                         absl::StrCat("element ", i, " is 0 of an active agent whose episode terminated, want 1"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// How many environments' steps ended their episode, each in one way at most.
-absl::Status CountEnds(const CheckedBatch& batch, int64_t* terminations, int64_t* truncations) {
-  const uint8_t* const terminated = batch.terminated.data();
-  const uint8_t* const truncated = batch.truncated.data();
-  const size_t size = batch.terminated.size();
+// That the header counts what the flags say, each episode ended in one way. REQUIRES: flags are 0 or 1.
+absl::Status CheckEnds(const CheckedFragment& checked) {
+  const auto terminated = checked.values<uint8_t>("terminated"), truncated = checked.values<uint8_t>("truncated");
   // Without branches: both are 0 for almost all steps.
-  uint8_t bits = 0, both = 0;
-  *terminations = *truncations = 0;
-  for (size_t i = 0; i < size; ++i) {
-    bits |= terminated[i] | truncated[i];
+  uint8_t both = 0;
+  int64_t terminations = 0, truncations = 0;
+  for (size_t i = 0; i < terminated.size(); ++i) {
     both |= terminated[i] & truncated[i];
-    *terminations += terminated[i];
-    *truncations += truncated[i];
+    terminations += terminated[i];
+    truncations += truncated[i];
   }
-  for (size_t i = 0; bits > 1 || both != 0; ++i) {
-    if (terminated[i] + truncated[i] <= 1) continue;
-    return TensorError("terminated", absl::StrCat("element ", i, " is ", int{terminated[i]}, " and truncated is ",
-                                                  int{truncated[i]}, ", want 0 or 1 and not both 1"));
+  for (size_t i = 0; both != 0; ++i) {
+    if ((terminated[i] & truncated[i]) == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("fields.terminated: element ", i, " is 1 and truncated is 1, want not both 1"));
+  }
+  const FragmentCounts& counts = checked.counts;
+  if (counts.truncations != truncations || counts.episodes != terminations + truncations) {
+    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", counts.truncations, ", ",
+                                                   counts.episodes, ", the flags say ", truncations, ", ",
+                                                   terminations + truncations));
   }
   return absl::OkStatus();
 }
 
-// Of finished episodes; `most` 0 = no limit.
-absl::Status CheckLengths(const CheckedBatch& batch, int64_t most) {
-  if (most <= 0) most = kCountLimit;
-  for (size_t i = 0; i < batch.episode_length.size(); ++i) {
-    const int64_t length = batch.episode_length[i];
-    if (length < 1 || length > most) {
-      return TensorError("episode_length", absl::StrCat("element ", i, " is ", length, ", want 1 to ", most));
+// Of several agents: those that ended were alive, and those alive when the episode terminated have ended.
+absl::Status CheckAgentFlags(const CheckedFragment& checked) {
+  const auto active = checked.values<uint8_t>("active"), ended = checked.values<uint8_t>("agent_terminated");
+  const auto terminated = checked.values<uint8_t>("terminated");
+  const auto agents = static_cast<size_t>(checked.schema->num_agents());
+  for (size_t i = 0; i < active.size(); ++i) {
+    if (ended[i] > active[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fields.agent_terminated: element ", i, " is 1 and active is 0, want 1 only of active ones"));
+    }
+    if (terminated[i / agents] && ended[i] != active[i]) {
+      return absl::InvalidArgumentError(absl::StrCat("fields.agent_terminated: element ", i,
+                                                     " is 0 of an active agent whose episode terminated, want 1"));
     }
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked) {
-  const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents(), O = shape.spec.obs_size();
-  const int64_t G = shape.spec.global_state_size(), P = shape.spec.episode_metrics_size();
-  if (batch.header.steps() != T || batch.header.num_envs() != E) {
-    return absl::InvalidArgumentError(absl::StrCat("steps x num_envs is ", batch.header.steps(), " x ",
-                                                   batch.header.num_envs(), ", want ", T, " x ", E));
-  }
-  Finder finder(batch, checked);
-  constexpr v1::DataType kFloat = v1::DATA_TYPE_FLOAT32;
-  PieceReader obs;
-  absl::Status s = finder.Locate("obs", shape.obs_dtype, {T + 1, E, A, O}, &obs);
-  checked->obs = FloatReader(obs, shape.obs_dtype == v1::DATA_TYPE_BFLOAT16);
-  if (s.ok() && shape.spec.discrete()) {
-    s = finder.Locate("action", v1::DATA_TYPE_INT64, {T, E, A, 1}, &checked->action);
-  } else if (s.ok()) {
-    s = finder.Locate("action", kFloat, {T, E, A, shape.spec.action_size()}, &checked->action);
-  }
-  if (s.ok()) s = finder.Locate("log_prob", kFloat, {T, E, A}, &checked->log_prob);
-  if (s.ok()) s = finder.Locate("reward", kFloat, {T, E, A}, &checked->reward);
-  if (s.ok()) s = finder.Copy("terminated", v1::DATA_TYPE_UINT8, {T, E}, &checked->terminated);
-  if (s.ok()) s = finder.Copy("truncated", v1::DATA_TYPE_UINT8, {T, E}, &checked->truncated);
-  if (s.ok() && G > 0) {
-    PieceReader state;
-    s = finder.Locate("state", shape.obs_dtype, {T + 1, E, G}, &state);
-    checked->state = FloatReader(state, shape.obs_dtype == v1::DATA_TYPE_BFLOAT16);
-  }
-  if (s.ok() && A > 1) s = finder.Copy("active", v1::DATA_TYPE_UINT8, {T, E, A}, &checked->active);
-  if (s.ok() && A > 1) s = finder.Copy("agent_terminated", v1::DATA_TYPE_UINT8, {T, E, A}, &checked->agent_terminated);
-  if (!s.ok()) return s;
-  int64_t terminations = 0, truncations = 0;
-  if (s = CountEnds(*checked, &terminations, &truncations); !s.ok()) return s;
-  const int64_t episodes = terminations + truncations;
-  s = finder.CopyFloats("final_obs", shape.obs_dtype, {truncations, A, O}, &checked->final_obs);
-  if (s.ok() && G > 0) s = finder.CopyFloats("final_state", shape.obs_dtype, {truncations, G}, &checked->final_state);
-  if (s.ok() && P > 0)
-    s = finder.CopyFloats("episode_metrics", kFloat, {episodes, P}, &checked->episode_metrics, kEpisodeBound);
-  if (s.ok()) s = finder.CopyFloats("episode_return", kFloat, {episodes}, &checked->episode_return, kEpisodeBound);
-  if (s.ok()) s = finder.Copy("episode_length", v1::DATA_TYPE_INT64, {episodes}, &checked->episode_length);
-  if (s.ok()) s = CheckLengths(*checked, shape.max_episode_steps);
-  if (s.ok()) s = CheckAgentFlags(*checked, A);
-  std::vector<double> state;
-  if (s.ok()) s = finder.Copy("env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, &state);
-  if (!s.ok()) return s;
-  for (size_t i = 0; i < state.size(); ++i) {
-    if (!std::isfinite(state[i])) return TensorError("env_state", absl::StrCat("element ", i, " is not finite"));
-  }
-  for (int64_t e = 0; e < E && shape.env_state_size >= 2; ++e) {
-    // Row: episode, step, return so far, then the environment's own (see VectorEnv::SaveState).
+// Each row: episode, step, return so far, then the environment's own (see VectorEnv::SaveState).
+absl::Status CheckEnvState(const CheckedFragment& checked) {
+  const FragmentShape& shape = checked.schema->shape;
+  const auto state = checked.values<double>("env_state");
+  for (int64_t e = 0; e < shape.num_envs && shape.env_state_size >= 2; ++e) {
     const double* row = state.data() + e * shape.env_state_size;
     if (!IsCount(row[0], kCountLimit) ||
         !IsCount(row[1], shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit)) {
-      return TensorError("env_state", absl::StrCat("environment ", e, " is at episode ", row[0], ", step ", row[1],
-                                                   ", want whole numbers >= 0 and a step below ",
-                                                   shape.max_episode_steps, " (0 = no limit)"));
+      return absl::InvalidArgumentError(absl::StrCat("fields.env_state: environment ", e, " is at episode ", row[0],
+                                                     ", step ", row[1], ", want whole numbers >= 0 and a step below ",
+                                                     shape.max_episode_steps, " (0 = no limit)"));
     }
   }
-  checked->env_state.set_name("env_state");
-  checked->env_state.set_dtype(v1::DATA_TYPE_FLOAT64);
-  checked->env_state.add_shape(E);
-  checked->env_state.add_shape(shape.env_state_size);
-  checked->env_state.set_data(state.data(), state.size() * sizeof(double));
   return absl::OkStatus();
 }
 
+// The field as a ticket carries it; nothing if the run has none.
+v1::Tensor TensorOf(const CheckedFragment& checked, absl::string_view name) {
+  v1::Tensor tensor;
+  const int i = checked.schema->Find(name);
+  if (i < 0) return tensor;
+  const Field& field = checked.schema->fields[static_cast<size_t>(i)];
+  const std::vector<char>& values = checked.fields[static_cast<size_t>(i)].values;
+  tensor.set_name(field.name);
+  tensor.set_dtype(field.dtype);
+  for (const int64_t extent : checked.schema->Dimensions(field, checked.counts)) tensor.add_shape(extent);
+  tensor.set_data(values.data(), values.size());
+  return tensor;
+}
+
+}  // namespace
+
+float BoundOf(const Field& field) {
+  switch (field.bound) {
+    case Bound::kNumber:
+      return kNumberBound;
+    case Bound::kEpisode:
+      return kEpisodeBound;
+    default:
+      return std::numeric_limits<float>::max();
+  }
+}
+
+absl::Status BeyondError(const Field& field, int64_t element, float value) {
+  return FieldError(field, std::isfinite(value) ? absl::StrCat("element ", element, " is ", value,
+                                                               ", want magnitudes up to ", BoundOf(field))
+                                                : absl::StrCat("element ", element, " is not finite"));
+}
+
+absl::Status CheckValues(const Field& field, const FragmentShape& shape, const char* values, int64_t count,
+                         int64_t first) {
+  int64_t bad = count;
+  switch (field.bound) {
+    case Bound::kFlag:
+      if (std::accumulate(values, values + count, 0, std::bit_or<>()) <= 1) break;
+      bad = FindBad<uint8_t>(values, count, [](uint8_t flag) { return flag <= 1; });
+      return FieldError(field, absl::StrCat("element ", first + bad, " is ",
+                                            int{static_cast<unsigned char>(values[bad])}, ", want 0 or 1"));
+    case Bound::kChoice:
+      bad = FindBad<int64_t>(
+          values, count, [most = shape.spec.action_size()](int64_t choice) { return choice >= 0 && choice < most; });
+      if (bad == count) break;
+      return FieldError(field, absl::StrCat("element ", first + bad, " is no choice of this environment"));
+    case Bound::kLength: {
+      const int64_t most = shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit;
+      bad = FindBad<int64_t>(values, count, [most](int64_t length) { return length >= 1 && length <= most; });
+      if (bad == count) break;
+      const int64_t got = reinterpret_cast<const int64_t*>(values)[bad];
+      return FieldError(field, absl::StrCat("element ", first + bad, " is ", got, ", want 1 to ", most));
+    }
+    case Bound::kNumber:
+    case Bound::kEpisode:
+    case Bound::kFinite:
+      if (field.dtype == v1::DATA_TYPE_FLOAT64) {
+        bad = FindBad<double>(values, count, [](double value) { return std::isfinite(value); });
+        if (bad == count) break;
+        return FieldError(field, absl::StrCat("element ", first + bad, " is not finite"));
+      }
+      const float* const floats = reinterpret_cast<const float*>(values);
+      bad = static_cast<int64_t>(FindBeyond(floats, static_cast<size_t>(count), BoundOf(field)));
+      if (bad == count) break;
+      return BeyondError(field, first + bad, floats[bad]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
+  const v1::TrajectoryBatch& batch = frame.header.batch();
+  const int64_t T = schema.shape.steps, E = schema.shape.num_envs;
+  if (batch.steps() != T || batch.num_envs() != E) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("steps x num_envs is ", batch.steps(), " x ", batch.num_envs(), ", want ", T, " x ", E));
+  }
+  if (batch.episodes() > T * E || batch.truncations() > batch.episodes()) {
+    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", batch.truncations(), ", ",
+                                                   batch.episodes(), ", want at most ", T * E,
+                                                   " episodes and no more truncations"));
+  }
+  checked->schema = &schema;
+  checked->counts = {.truncations = batch.truncations(), .episodes = batch.episodes()};
+  Locator locator(frame, schema, checked);
+  absl::Status s = locator.CheckSizes();
+  if (s.ok()) s = locator.Locate();
+  if (s.ok()) s = CheckEnds(*checked);
+  if (s.ok()) s = CheckAgentFlags(*checked);
+  if (s.ok()) s = CheckEnvState(*checked);
+  if (!s.ok()) return s;
+  checked->env_state = TensorOf(*checked, "env_state");
+  checked->policy_state = TensorOf(*checked, "policy_state");
+  return absl::OkStatus();
+}
+
+absl::Status CheckProtocol(const v1::Hello& hello) {
+  if (hello.protocol_major() == kProtocolMajor) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("protocol ", hello.protocol_major(), ".", hello.protocol_minor(),
+                                                    " of the actor and ", kProtocolMajor, ".", kProtocolMinor,
+                                                    " of the learner differ in their major version"));
+}
+
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want) {
-  // `tensor`: the first of a batch that is another one for it.
+  // `tensor`: the first field of a fragment that is another one for it.
   const auto differs = [](const std::string& field, const auto& g, const auto& w, const std::string& tensor) {
     return absl::FailedPreconditionError(absl::StrCat(
         "env_spec.", field, ": the actor has ", g, ", this run has ", w,
-        tensor.empty() ? "" : absl::StrCat(", so tensor ", tensor, " differs"), "; start it from the same release"));
+        tensor.empty() ? "" : absl::StrCat(", so field ", tensor, " differs"), "; start it from the same release"));
   };
   if (got.env_id() != want.env_id()) return differs("env_id", Excerpt(got.env_id()), want.env_id(), "");
   if (got.obs_size() != want.obs_size()) return differs("obs_size", got.obs_size(), want.obs_size(), "obs");

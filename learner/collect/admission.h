@@ -8,62 +8,70 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "learner/collect/wire_batch.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "skein/v1/learner_service.pb.h"
-#include "skein/v1/trajectory.pb.h"
+#include "trajectory/frame.h"
+#include "trajectory/schema.h"
 
 namespace skein {
 
-// What every trajectory batch of this run must look like.
-struct BatchShape {
-  int64_t steps = 0;              // T
-  int64_t num_envs = 0;           // E, environments in one block
-  int64_t env_state_size = 0;     // S
-  int64_t max_episode_steps = 0;  // 0 = no limit.
-  v1::EnvSpecInfo spec;
-  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Of obs, final_obs, state and final_state; or bfloat16.
+// What admission found out about a fragment, which stays where it was received: where each field's elements are. Values
+// of large fields (rows for steps, but for flags) are not looked at yet: StagedColumns::Place does that while it copies
+// them.   ReadFrame -> CheckFragment -> CheckedFragment -> StagedColumns::Place
+// Readers point into what was received. Not thread-safe.
+struct CheckedFragment {
+  struct Located {
+    PieceReader data;          // At its first element, decompressed if need be.
+    std::vector<char> values;  // Its elements, float32 if they came as bfloat16; only if they were looked at.
+    template <typename Value>
+    absl::Span<const Value> As() const {
+      return {reinterpret_cast<const Value*>(values.data()), values.size() / sizeof(Value)};
+    }
+  };
+  // The elements of a field that was looked at; none if there is no such field.
+  template <typename Value>
+  absl::Span<const Value> values(absl::string_view field) const {
+    const int i = schema->Find(field);
+    return i < 0 ? absl::Span<const Value>() : fields[static_cast<size_t>(i)].As<Value>();
+  }
+
+  const Schema* schema = nullptr;
+  FragmentCounts counts;
+  std::vector<Located> fields;  // In the schema's order.
+  // What the group's next ticket begins with: float64 [E, S] and float32 [E, A, S], the latter only of policies with a
+  // memory.
+  v1::Tensor env_state, policy_state;
+  uint64_t saved_bytes = 0;  // That bfloat16 and compression made the message smaller by.
+
+  // The bytes of a field that came compressed.
+  struct Decompressed {
+    std::string bytes;
+    Pieces pieces;
+  };
+  std::vector<std::unique_ptr<Decompressed>> decompressed;
 };
 
-// The bytes of a tensor that came compressed.
-struct Decompressed {
-  std::string bytes;
-  Pieces pieces;
-};
+// Checks what a batch's frame holds against the run's schema: steps and environments, names and types, the size of
+// each field and of the block, before anything is allocated or copied; then counts, flags, which must not contradict
+// each other, and that no value of the small fields is beyond its bound; decompresses what is compressed. Pure,
+// thread-safe. `schema` and what `frame` was read from must outlive `checked`. InvalidArgument: "fields.<name>: ..."
+// with what it got and what it wants. REQUIRES: frame.header.has_batch().
+absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked);
 
-// The tensors of a checked batch. The large ones are still where they were received, or decompressed, and their values
-// are not looked at yet: StagedBatch::Place does that while it copies them.
-struct CheckedBatch {
-  FloatReader obs;                                // float32 [T+1, E, A, O]
-  PieceReader action;                             // float32 [T, E, A, D], or int64 [T, E, A, 1] if discrete
-  PieceReader log_prob;                           // float32 [T, E, A]
-  PieceReader reward;                             // float32 [T, E, A]
-  FloatReader state;                              // float32 [T+1, E, G]; only if G > 0
-  std::vector<uint8_t> terminated;                // [T, E]
-  std::vector<uint8_t> truncated;                 // [T, E]
-  std::vector<uint8_t> active, agent_terminated;  // [T, E, A]; empty if A = 1
-  std::vector<float> final_obs;                   // [K, A, O], up to kNumberBound
-  std::vector<float> final_state;                 // [K, G], up to kNumberBound
-  std::vector<float> episode_metrics;             // [M, P], up to kEpisodeBound
-  std::vector<float> episode_return;              // [M], up to kEpisodeBound
-  std::vector<int64_t> episode_length;            // [M], that an episode can have
-  v1::Tensor env_state;                           // float64 [E, S], finite
-  uint64_t saved_bytes = 0;                       // That bfloat16 and compression made the message smaller by.
-  std::vector<std::unique_ptr<Decompressed>> decompressed;  // What readers above read from.
-};
+// That `count` elements at `values`, as CheckedFragment has them, are within the field's bound; `first` is the index
+// of the first of them in the field. InvalidArgument: "fields.<name>: element <i> ...".
+absl::Status CheckValues(const Field& field, const FragmentShape& shape, const char* values, int64_t count,
+                         int64_t first = 0);
+// The magnitude that a float32 field's elements have at most.
+float BoundOf(const Field& field);
+// InvalidArgument of a float32 element that is beyond its field's bound.
+absl::Status BeyondError(const Field& field, int64_t element, float value);
 
-// Checks names, dtypes, shapes, byte counts, flags that are 0 or 1 and do not contradict each other, one final
-// observation per truncation, one return per finished episode, and that no number of the small tensors is beyond its
-// bound (base/number/number_bounds.h); decompresses what is compressed. Allocates nothing from a declared size that
-// `shape` does not ask for. Pure, thread-safe; `checked` reads from what `batch` was parsed from. InvalidArgument:
-// "tensors.<name>: ..." with what it got and what it wants.
-absl::Status CheckBatch(const WireBatch& batch, const BatchShape& shape, CheckedBatch* checked);
-
-// InvalidArgument "tensors.<name>: <what>".
-absl::Status TensorError(const std::string& name, const std::string& what);
-// The same of an element that FindBeyond has found: not finite, or larger in magnitude than `bound`.
-absl::Status BeyondError(const std::string& name, size_t element, float value, float bound);
-
-// FailedPrecondition naming the first field that differs, with both values, and the tensor that it belongs to.
+// FailedPrecondition: the actor speaks another protocol; both versions are named.
+absl::Status CheckProtocol(const v1::Hello& hello);
+// FailedPrecondition naming the first field that differs, with both values, and the trajectory field that it belongs
+// to.
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want);
 
 }  // namespace skein

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
 #include "base/process/steady_wait.h"
 #include "base/telemetry/history_recorder.h"
@@ -57,14 +56,14 @@ absl::Status CheckIdentity(const v1::Hello& hello) {
 
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
     : run_id_(options.run_id),
-      shape_(options.shape),
-      fragment_steps_(static_cast<uint64_t>(shape_.steps * shape_.num_envs)),
+      schema_(MakeSchema(options.shape)),
+      fragment_steps_(static_cast<uint64_t>(schema_.shape.steps * schema_.shape.num_envs)),
       fragments_per_block_(options.fragments_per_block),
       metrics_(metrics),
       async_(options.async),
       ledger_(options.account, options.ranks > 1),
       office_({.num_envs = options.num_envs,
-               .envs_per_block = static_cast<uint32_t>(options.shape.num_envs),
+               .envs_per_group = static_cast<uint32_t>(options.shape.num_envs),
                .steps = static_cast<uint32_t>(options.shape.steps),
                .first_ticket_id = options.first_ticket_id,
                .rank = options.rank,
@@ -75,23 +74,19 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
     absl::MutexLock lock(&mu_);
     MakeStagings();
   }
-  if (options.env_state) office_.RestoreEnvState(*options.env_state);
+  if (options.env_state) office_.Restore({.env_state = options.env_state});
   ExportAccount();
   RecordHistory("learner", {{"rank", uint64_t{options.rank}}, {"trained", options.account.trained()}});
 }
 
 absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello, const std::string& certificate) {
-  if (hello.protocol_major() != kProtocolMajor) {
-    return absl::FailedPreconditionError(absl::StrCat("protocol ", hello.protocol_major(), ".", hello.protocol_minor(),
-                                                      " of the actor and ", kProtocolMajor, ".", kProtocolMinor,
-                                                      " of the learner differ in their major version"));
-  }
+  if (absl::Status s = CheckProtocol(hello); !s.ok()) return s;
   if (hello.run_id() != run_id_) {
     return absl::FailedPreconditionError(
         absl::StrCat("the actor belongs to run ", Excerpt(hello.run_id()), ", this learner to run ", run_id_));
   }
   if (absl::Status s = CheckIdentity(hello); !s.ok()) return s;
-  if (absl::Status s = CheckEnvSpec(hello.env_spec(), shape_.spec); !s.ok()) return s;
+  if (absl::Status s = CheckEnvSpec(hello.env_spec(), schema_.shape.spec); !s.ok()) return s;
   const ActorKey key{hello.actor_id(), hello.generation(), certificate};
   absl::MutexLock lock(&mu_);
   if (!ledger_.HasRoomFor(key)) {
@@ -154,9 +149,9 @@ absl::Status Collector::CheckHeader(const ActorKey& actor, const v1::TrajectoryB
                                                    fragment_steps_, " for each"));
   }
   const auto piece = office_.PieceOf(header.ticket_id());
-  if (piece && office_.FirstEnv(piece->block) != header.first_env()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ", office_.FirstEnv(piece->block)));
+  if (piece && office_.groups().FirstEnv(piece->group) != header.first_env()) {
+    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", header.first_env(), ", the ticket has ",
+                                                   office_.groups().FirstEnv(piece->group)));
   }
   if (piece && !office_.GrantedTo(actor, header.ticket_id())) {
     return absl::InvalidArgumentError(
@@ -169,7 +164,7 @@ Collector::Staging* Collector::Begin() {
   if (!async_ && free_.empty()) ReleaseTraining();
   if (free_.empty()) {
     // Asynchronous: an iteration that ended early took room along that open tickets counted on.
-    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, async_->fragments, 1)).get());
+    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(schema_, async_->fragments, 1)).get());
   }
   Staging* staging = free_.back();
   free_.pop_back();
@@ -213,7 +208,7 @@ void Collector::TakeBack(const Place& place) {
 
 void Collector::OpenTickets() {
   if (stopped_) return;
-  int64_t room = static_cast<int64_t>(free_.size()) * async_->fragments - office_.open_tickets();
+  int64_t room = static_cast<int64_t>(free_.size()) * async_->fragments - office_.groups().open_tickets();
   if (!queue_.empty()) room += queue_.back()->batch.fragments() - queue_.back()->assigned;
   for (const Staging* staging : queue_) room += static_cast<int64_t>(staging->vacated.size());
   if (room > 0) office_.OpenTickets(static_cast<uint32_t>(room));
@@ -225,7 +220,7 @@ void Collector::ReleaseTraining() {
 }
 
 std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v1::TrajectoryBatch& header,
-                                                  const absl::Status& valid, const CheckedBatch& checked,
+                                                  const absl::Status& valid, const CheckedFragment& checked,
                                                   v1::Receipt* receipt) {
   const absl::Duration now = MonotonicNow();
   const auto stale = [&](const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -237,7 +232,7 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
   if (const absl::Status status = valid.ok() ? CheckHeader(actor, header) : valid; !status.ok()) {
     office_.Refuse(actor, header.ticket_id());
     // A malformed size must not enter the books: only a batch of the right shape counts its steps.
-    const bool sized = header.steps() == shape_.steps && header.num_envs() == shape_.num_envs;
+    const bool sized = header.steps() == schema_.shape.steps && header.num_envs() == schema_.shape.num_envs;
     ledger_.Arrive(actor, header.sequence(), sized ? fragment_steps_ : 0, 0, StepLedger::Fate::kRejected);
     receipt->set_result(v1::RECEIPT_RESULT_REJECTED);
     receipt->set_message(std::string(status.message()));
@@ -249,23 +244,23 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
     office_.Refuse(actor, header.ticket_id());
     return stale(kVoid);
   }
-  piece = office_.Redeem(actor, header.ticket_id(), now);
+  piece = office_.Accept(actor, header.ticket_id(), now);
   if (!piece) return stale(kVoid);
   Place place;
   if (async_) {
     uint64_t lag = 0;
     const auto assigned = AssignAsync(version, &lag);
     if (!assigned) {
-      office_.Commit(piece->block, checked.env_state);
+      office_.Commit(piece->group, {.env_state = checked.env_state});
       OpenTickets();
       return stale(
           absl::StrCat("its policy would be ", lag, " versions old, sync.max_policy_lag is ", async_->max_policy_lag));
     }
     place = *assigned;
   } else {
-    place = {queue_[piece->iteration], piece->block, piece->block, piece->fragment};
+    place = {queue_[piece->iteration], piece->group, piece->group, piece->fragment};
   }
-  place.block = piece->block;
+  place.block = piece->group;
   ++queued_batches_;
   ++place.staging->placing;
   v1::StageSeconds& seconds = place.staging->stage_seconds;
@@ -279,12 +274,13 @@ std::optional<Collector::Place> Collector::Decide(const ActorKey& actor, const v
   return place;
 }
 
-v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes) {
+v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64_t bytes) {
+  const v1::TrajectoryBatch& header = frame.header.batch();
   v1::Receipt receipt;
-  receipt.set_sequence(batch.header.sequence());
+  receipt.set_sequence(header.sequence());
   const absl::Duration begin = MonotonicNow();
-  CheckedBatch checked;
-  const absl::Status valid = CheckBatch(batch, shape_, &checked);
+  CheckedFragment checked;
+  const absl::Status valid = CheckFragment(frame, schema_, &checked);
   const absl::Duration received = MonotonicNow();
 
   std::optional<Place> place;
@@ -293,11 +289,11 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     if (ledger_.closed(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_STALE);
       receipt.set_message("the books of this life are closed; its steps count as lost already");
-    } else if (batch.header.sequence() <= ledger_.last_sequence(actor)) {
+    } else if (header.sequence() <= ledger_.last_sequence(actor)) {
       receipt.set_result(v1::RECEIPT_RESULT_DUPLICATE);
       receipt.set_message("this sequence was received before");
     } else {
-      place = Decide(actor, batch.header, valid, checked, &receipt);
+      place = Decide(actor, header, valid, checked, &receipt);
     }
     ExportAccount();
   }
@@ -310,7 +306,7 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
       --place->staging->placing;
       ++place->staging->placed;
       if (Complete()) owed_since_.reset();
-      office_.Commit(place->block, std::move(checked.env_state));
+      office_.Commit(place->block, {.env_state = std::move(checked.env_state)});
     } else {
       TakeBack(*place);
       ExportAccount();
@@ -322,9 +318,9 @@ v1::Receipt Collector::Receive(const ActorKey& actor, const WireBatch& batch, ui
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
   }
   metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
-  Record(actor, batch.header, receipt);
+  Record(actor, header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
-    spdlog::warn("batch {} of {} rejected: {}", batch.header.sequence(), Printable(actor.actor_id),
+    spdlog::warn("batch {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
                  Printable(receipt.message()));
   }
   return receipt;
@@ -335,6 +331,7 @@ std::vector<std::pair<ActorKey, v1::Ticket>> Collector::TakeGrants() {
   if (stopped_) return {};
   auto grants = office_.Grant(MonotonicNow());
   for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
+  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes());
   return grants;
 }
 
@@ -404,7 +401,7 @@ std::pair<Collector::Iteration, std::vector<int64_t>> Collector::TakeFront() {
   Iteration iteration;
   iteration.batch = &training_->batch;
   iteration.policy_version = training_->policy_version;
-  iteration.env_state = office_.EnvState();
+  if (auto state = office_.groups().State()) iteration.env_state = std::move(state->env_state);
   iteration.stage_seconds = training_->stage_seconds;
   return {std::move(iteration), std::move(slots)};
 }

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "base/telemetry/rare_log.h"
 #include "learner/collect/admission.h"
-#include "learner/collect/batch_assembler.h"
+#include "learner/collect/staged_columns.h"
 #include "learner/collect/step_ledger.h"
 #include "learner/collect/ticket_office.h"
 #include "learner/report/metrics.h"
@@ -25,7 +25,7 @@
 namespace skein {
 
 // Collects the data of one update after the other from whatever actors there are.
-//   CollectService -> Receive -> admission -> StagedBatch -> WaitForIteration -> Trainer
+//   CollectService -> Receive -> admission -> StagedColumns -> WaitForIteration -> Trainer
 // Synchronous: an iteration is `fragments_per_block` fragments of every block, in env-index order; two may be open, the
 // front and one behind it, in which blocks go on that are done with the front. There are two batches: when one is
 // trained on and another one filled, there is none for an iteration behind. Asynchronous: an iteration is
@@ -40,7 +40,7 @@ class Collector {
   };
   struct Options {
     std::string run_id;
-    BatchShape shape;                  // Of one fragment.
+    FragmentShape shape;               // Of one fragment.
     uint32_t first_env = 0;            // Run-wide index of the first environment of this learner's share.
     uint32_t num_envs = 1;             // N, of this learner's share.
     uint32_t fragments_per_block = 1;  // Of one iteration, if synchronous.
@@ -67,8 +67,8 @@ class Collector {
   void Depart(const ActorKey& actor, const v1::Goodbye& goodbye);
 
   // Decides the fate of one batch that took `bytes` on the wire. Copies what it accepts; the caller may free what
-  // `batch` was parsed from afterwards.
-  v1::Receipt Receive(const ActorKey& actor, const WireBatch& batch, uint64_t bytes);
+  // `frame` was read from afterwards. REQUIRES: it has a batch.
+  v1::Receipt Receive(const ActorKey& actor, const Frame& frame, uint64_t bytes);
   // A message that could not be read is counted.
   void ReceiveMalformed() { metrics_->CountMalformedMessage(); }
   std::vector<std::pair<ActorKey, v1::Ticket>> TakeGrants();
@@ -83,7 +83,7 @@ class Collector {
   void Published(uint64_t policy_version);
 
   struct Iteration {
-    StagedBatch* batch = nullptr;         // Sealed; the trainer's until it asks for the next one or opens one behind
+    StagedColumns* batch = nullptr;       // Sealed; the trainer's until it asks for the next one or opens one behind
                                           // the open one. Synchronous: its slots are the blocks of the share.
     uint64_t policy_version = 0;          // The oldest that its fragments were made with.
     std::optional<v1::Tensor> env_state;  // [N, S], where the next one begins; asynchronous: where tickets continue.
@@ -128,8 +128,8 @@ class Collector {
 
  private:
   struct Staging {
-    explicit Staging(const BatchShape& shape, int64_t slots, int64_t segments) : batch(shape, slots, segments) {}
-    StagedBatch batch;
+    Staging(const Schema& schema, int64_t slots, int64_t segments) : batch(schema, slots, segments) {}
+    StagedColumns batch;
     uint32_t assigned = 0;          // Fragments that have a place.
     std::vector<uint32_t> vacated;  // Asynchronous places whose fragments turned out to be unusable.
     uint32_t placing = 0;           // Fragments that are being copied.
@@ -172,7 +172,7 @@ class Collector {
   void NoteClaim(const ActorKey& actor, uint64_t not_counted);
   // Books one batch that came once and sets the receipt's result; where it goes if it is accepted.
   std::optional<Place> Decide(const ActorKey& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
-                              const CheckedBatch& checked, v1::Receipt* receipt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+                              const CheckedFragment& checked, v1::Receipt* receipt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A place for the next asynchronous fragment; nullopt: it would be trained on too many versions after
   // `policy_version`, more than by `lag`, which is set.
   std::optional<Place> AssignAsync(uint64_t policy_version, uint64_t* lag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -187,7 +187,7 @@ class Collector {
   void ExportAccount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string run_id_;
-  const BatchShape shape_;
+  const Schema schema_;
   const uint64_t fragment_steps_;  // Of all its environments.
   const uint32_t fragments_per_block_;
   LearnerMetrics* const metrics_;

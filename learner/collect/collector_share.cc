@@ -10,7 +10,7 @@ void Collector::TakeShare(const Share& share) {
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(this, &Collector::NothingIsCopied));
   office_.TakeShare(share.first_env, share.num_envs);
-  if (share.env_state) office_.RestoreEnvState(*share.env_state);
+  if (share.env_state) office_.Restore({.env_state = share.env_state});
   if (async_) async_->fragments = share.async_fragments;
   ledger_.DropAdmitted();
   queued_batches_ = 0;
@@ -31,14 +31,14 @@ bool Collector::NothingIsCopied() const {
 }
 
 void Collector::MakeStagings() {
-  const int64_t slots = async_ ? async_->fragments : office_.num_blocks();
+  const int64_t slots = async_ ? async_->fragments : office_.groups().all().size();
   // One is trained on and one is filled, or both are filled; asynchronously there is room for what every block may
   // bring besides.
-  const int64_t stagings = async_ ? 2 + (office_.num_blocks() + slots - 1) / slots : 2;
+  const int64_t stagings = async_ ? 2 + (office_.groups().all().size() + slots - 1) / slots : 2;
   const int64_t segments = async_ ? 1 : fragments_per_block_;
   room_ = static_cast<uint64_t>(stagings * slots * segments);
   for (int64_t i = 0; i < stagings; ++i) {
-    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(shape_, slots, segments)).get());
+    free_.push_back(stagings_.emplace_back(std::make_unique<Staging>(schema_, slots, segments)).get());
   }
 }
 

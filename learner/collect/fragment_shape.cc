@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kAsyncSteps = 32;
 
 // Upper bound of a trajectory batch's size on the wire, were every step the end of an episode.
-int64_t FragmentBytes(const BatchShape& shape) {
+int64_t FragmentBytes(const FragmentShape& shape) {
   const v1::EnvSpecInfo& spec = shape.spec;
   const int64_t action_bytes = spec.discrete() ? sizeof(int64_t) : sizeof(float) * spec.action_size();
   const int64_t agent_bytes = 2 * sizeof(float) * spec.obs_size() + action_bytes + 2 * sizeof(float);
@@ -39,14 +39,14 @@ int64_t FragmentSteps(const v1::RunConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config) {
+absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
   VectorEnv::Options options;
   options.env_id = config.env().id();
   options.env = MakeEnvOptions(config.env());
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   auto env = VectorEnv::Make(options);
   if (!env.ok()) return env.status();
-  BatchShape shape;
+  FragmentShape shape;
   shape.steps = FragmentSteps(config);
   shape.num_envs = config.rollout().envs_per_runner();
   shape.env_state_size = (*env)->state_size();

@@ -13,6 +13,6 @@ namespace skein {
 // part that fits into a message; in mode async, where a long fragment is old before it arrives, at most 32.
 // REQUIRES: `config` is validated. InvalidArgument: even so it might not fit.
 // Otherwise errors as VectorEnv::Make.
-absl::StatusOr<BatchShape> MakeFragmentShape(const v1::RunConfig& config);
+absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config);
 
 }  // namespace skein

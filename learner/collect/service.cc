@@ -15,7 +15,7 @@
 #include "base/telemetry/log.h"
 #include "base/telemetry/printable.h"
 #include "grpcpp/support/slice.h"
-#include "learner/collect/wire_batch.h"
+#include "trajectory/frame.h"
 
 namespace skein {
 namespace {
@@ -136,18 +136,21 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     for (const grpc::Slice& slice : slices) {
       pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
     }
-    auto request = WireRequest::Parse(pieces);
-    if (!request.ok()) {
+    const auto frame = ReadFrame(pieces);
+    if (!frame.ok()) {
+      if (const auto hello = HelloWithoutFrame(pieces); hello && !actor_) {
+        if (absl::Status s = CheckProtocol(*hello); !s.ok()) return s;
+      }
       service_->collector_->ReceiveMalformed();
-      return request.status();
+      return frame.status();
     }
-    return request->has_batch ? HandleBatch(request->batch, received.Length()) : HandleOther(request->other);
+    return frame->header.has_batch() ? HandleBatch(*frame, received.Length()) : HandleOther(frame->header);
   }
 
-  absl::Status HandleBatch(const WireBatch& batch, uint64_t bytes) {
+  absl::Status HandleBatch(const Frame& frame, uint64_t bytes) {
     if (!actor_) return absl::InvalidArgumentError("the first message must be hello");
     v1::CollectResponse response;
-    *response.mutable_receipt() = service_->collector_->Receive(*actor_, batch, bytes);
+    *response.mutable_receipt() = service_->collector_->Receive(*actor_, frame, bytes);
     const bool rejected = response.receipt().result() == v1::RECEIPT_RESULT_REJECTED;
     rejected_in_a_row_ = rejected ? rejected_in_a_row_ + 1 : 0;
     if (response.receipt().result() == v1::RECEIPT_RESULT_ACCEPTED && FaultsInstalled()) {

@@ -99,6 +99,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
       Histogram(registry, "skein_learner_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
   shortfalls_ = Counter(registry, "skein_learner_shortfalls_total",
                         "Iterations that went on without data of all environments of this rank");
+  restarted_episodes_ = Counter(registry, "skein_learner_restarted_episodes_total",
+                                "Episodes begun anew because the actor that had their environments was lost");
   reformations_ = Counter(registry, "skein_learner_reformations_total",
                           "How often this rank formed a group again, because a rank was lost or came");
   ranks_ = Gauge(registry, "skein_learner_ranks", "Ranks that train together, this one included; 0 of a single rank");
@@ -176,11 +178,12 @@ void LearnerMetrics::SetAccount(const v1::StepAccount& account, int64_t imbalanc
   imbalance_->Set(static_cast<double>(imbalance));
 }
 
-void LearnerMetrics::CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps) {
+void LearnerMetrics::CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats& stats) {
   iterations_->Increment();
   policy_lag_->Observe(static_cast<double>(policy_lag));
-  samples_->Increment(static_cast<double>(samples));
-  gradient_steps_->Increment(static_cast<double>(gradient_steps));
+  samples_->Increment(stats.Get(UpdateStats::kEpochs, 1) * static_cast<double>(samples));
+  gradient_steps_->Increment(stats.Get(UpdateStats::kGradientSteps, 0));
+  quarantined_steps_->Increment(stats.Get(UpdateStats::kSkippedSteps, 0));
 }
 
 void LearnerMetrics::CountEpisode(int64_t length) {
@@ -193,10 +196,6 @@ void LearnerMetrics::CountCheckpoint(bool saved, absl::Duration duration, absl::
   if (!saved) return;
   checkpoint_seconds_->Observe(absl::ToDoubleSeconds(duration));
   checkpoint_time_->Set(absl::ToDoubleSeconds(unix_time - absl::UnixEpoch()));
-}
-
-void LearnerMetrics::CountQuarantinedSteps(uint64_t gradient_steps) {
-  quarantined_steps_->Increment(static_cast<double>(gradient_steps));
 }
 
 void LearnerMetrics::CountPolicySent(uint64_t bytes, uint64_t saved) {

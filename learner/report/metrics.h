@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "base/telemetry/stage_names.h"
+#include "learner/algorithm/update_stats.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
@@ -45,7 +46,8 @@ class LearnerMetrics {
   void SetEpisodeMetric(const std::string &name, double value);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
   void SetAccount(const v1::StepAccount &account, int64_t imbalance);
-  void CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps);
+  // `samples`: of this rank, each of which counts once for each of the update's epochs.
+  void CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats &stats);
   void CountEpisode(int64_t length);
   // `unix_time`: when it was done.
   void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
@@ -57,10 +59,11 @@ class LearnerMetrics {
   void CountMalformedMessage() { malformed_->Increment(); }
   // What was kept from training because it is not finite.
   void CountQuarantinedBatch() { quarantined_batches_->Increment(); }
-  void CountQuarantinedSteps(uint64_t gradient_steps);
   void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that went on without data of all environments.
   void CountShortfall();
+  // Episodes begun anew because their environments could not be moved, ever.
+  void SetRestartedEpisodes(uint64_t episodes) { RaiseTo(restarted_episodes_, static_cast<double>(episodes)); }
   // Of several ranks: how many this one is in a group with, and that they formed it anew.
   void SetRanks(int ranks) { ranks_->Set(ranks); }
   void CountReformation() { reformations_->Increment(); }
@@ -79,7 +82,7 @@ class LearnerMetrics {
   prometheus::Gauge *pending_, *imbalance_;
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
   prometheus::Histogram *policy_lag_;
-  prometheus::Counter *episodes_, *episode_steps_;
+  prometheus::Counter *episodes_, *episode_steps_, *restarted_episodes_;
   prometheus::Counter *checkpoints_, *checkpoint_failures_, *damaged_checkpoints_, *shortfalls_;
   prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
   prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;

@@ -3,37 +3,36 @@
 
 #include <torch/types.h>
 
-#include <vector>
+#include <utility>
 
 namespace skein {
 namespace {
 
-// A tensor over memory that the caller keeps alive.
-template <typename Value>
-torch::Tensor View(const std::vector<Value>& values, std::vector<int64_t> shape, torch::ScalarType dtype) {
-  return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
+torch::ScalarType TorchType(v1::DataType dtype) {
+  switch (dtype) {
+    case v1::DATA_TYPE_FLOAT64:
+      return torch::kFloat64;
+    case v1::DATA_TYPE_INT64:
+      return torch::kInt64;
+    case v1::DATA_TYPE_INT32:
+      return torch::kInt32;
+    case v1::DATA_TYPE_UINT8:
+      return torch::kUInt8;
+    default:
+      return torch::kFloat32;  // Also of what travels as bfloat16.
+  }
 }
 
 }  // namespace
 
-Batch MakeBatch(const StagedBatch& staged, const ActorCriticOptions& network, int64_t global_state_size) {
-  const int64_t T = staged.steps(), M = staged.columns(), O = network.obs_size;
+Batch MakeBatch(const Columns& columns) {
   Batch batch;
-  batch["obs"] = View(staged.obs, {T + 1, M, O}, torch::kFloat32);
-  batch["action"] = network.discrete ? View(staged.action_index, {T, M}, torch::kInt64)
-                                     : View(staged.action, {T, M, network.action_size}, torch::kFloat32);
-  batch["log_prob"] = View(staged.log_prob, {T, M}, torch::kFloat32);
-  batch["reward"] = View(staged.reward, {T, M}, torch::kFloat32);
-  batch["terminated"] = View(staged.terminated, {T, M}, torch::kUInt8).to(torch::kBool);
-  batch["truncated"] = View(staged.truncated, {T, M}, torch::kUInt8).to(torch::kBool);
-  const int64_t truncations = static_cast<int64_t>(staged.final_index.size());
-  batch["final_obs"] = View(staged.final_obs, {truncations, O}, torch::kFloat32);
-  batch["final_index"] = View(staged.final_index, {truncations}, torch::kInt64);
-  if (!staged.active.empty()) batch["active"] = View(staged.active, {T, M}, torch::kUInt8).to(torch::kBool);
-  if (const int64_t G = global_state_size; G > 0) {
-    batch["state"] = View(staged.state, {T + 1, staged.num_envs(), G}, torch::kFloat32);
-    batch["final_state"] =
-        View(staged.final_state, {static_cast<int64_t>(staged.final_state.size()) / G, G}, torch::kFloat32);
+  for (const Columns::Column& column : columns.all()) {
+    if (column.field.extent == Extent::kEpisode) continue;
+    char* const memory = const_cast<char*>(column.bytes.data());
+    torch::Tensor values = torch::from_blob(memory, columns.Dimensions(column), TorchType(column.field.dtype));
+    if (column.field.bound == Bound::kFlag) values = values.to(torch::kBool);
+    batch[column.field.name] = std::move(values);
   }
   return batch;
 }

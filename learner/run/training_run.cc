@@ -194,10 +194,15 @@ absl::Status TrainingRun::TrainUntilDone(LearnerService* service) {
     auto iteration = NextIteration(service);
     if (!iteration.ok()) return iteration.status();
     if (!*iteration) return absl::OkStatus();
-    const StagedBatch& batch = *(*iteration)->batch;
-    const Trainer::Collected data{batch.steps(),         batch.num_envs(),           batch.columns(),
-                                  batch.samples(),       batch.episode_return,       batch.episode_length,
-                                  batch.episode_metrics, (*iteration)->stage_seconds};
+    const Columns& batch = *(*iteration)->batch;
+    Trainer::Collected data{.steps = batch.steps(), .num_envs = batch.num_envs(), .columns = batch.columns()};
+    data.samples = batch.samples();
+    data.stage_seconds = (*iteration)->stage_seconds;
+    const auto returns = batch.values<float>("episode_return"), metrics = batch.values<float>("episode_metrics");
+    const auto lengths = batch.values<int64_t>("episode_length");
+    data.episode_return.assign(returns.begin(), returns.end());
+    data.episode_length.assign(lengths.begin(), lengths.end());
+    data.episode_metrics.assign(metrics.begin(), metrics.end());
     if (absl::Status s =
             TrainIteration((*iteration)->batch, data, (*iteration)->policy_version, (*iteration)->env_state);
         !s.ok()) {
@@ -270,7 +275,7 @@ absl::StatusOr<std::optional<Collector::Iteration>> TrainingRun::NextIteration(L
   }
 }
 
-absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Collected& data, uint64_t policy_version,
+absl::Status TrainingRun::TrainIteration(Columns* batch, const Trainer::Collected& data, uint64_t policy_version,
                                          std::optional<v1::Tensor> env_state) {
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(config_.total_steps());
@@ -284,9 +289,9 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
     for (int64_t columns : decision_.columns) in_flight_.push_back(steps * static_cast<uint64_t>(columns) / agents_);
     in_update_ = true;
   }
-  auto figures = batch != nullptr ? trainer_->Update(batch, progress, record_.iteration, offset, total)
-                                  : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
-  if (!figures.ok()) return AsLostRank(figures.status());
+  auto stats = batch != nullptr ? trainer_->Update(batch, progress, record_.iteration, offset, total)
+                                : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
+  if (!stats.ok()) return AsLostRank(stats.status());
   in_update_ = false;
   const absl::Duration updated = MonotonicNow();
   metrics_->AddStage(Stage::kUpdate, updated - begin);
@@ -325,16 +330,13 @@ absl::Status TrainingRun::TrainIteration(StagedBatch* batch, const Trainer::Coll
   record_.episodes += sum->episode_return.size();
   if (saves || sum->env_state) record_.env_state = sum->env_state;
   counted.policy_version = record_.iteration + 1;
-  counted.figures = *std::move(figures);
+  counted.stats = *std::move(stats);
   counted.episode_returns = &sum->episode_return;
   counted.episode_lengths = &sum->episode_length;
   counted.samples = data.samples;
   counted.episode_metrics = &sum->episode_metrics;
   progress_->CountIteration(MonotonicNow(), counted);
-  const double samples = counted.figures.at("epochs") * static_cast<double>(data.samples);
-  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(samples),
-                           static_cast<uint64_t>(counted.figures.at("gradient_steps")));
-  metrics_->CountQuarantinedSteps(static_cast<uint64_t>(counted.figures.at("skipped_steps")));
+  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(data.samples), counted.stats);
   for (int64_t length : data.episode_length) metrics_->CountEpisode(length);
   const Trainer::Reduction reduction = trainer_->reduction();
   metrics_->SetReduction(static_cast<uint64_t>(reduction.all_reduces), static_cast<uint64_t>(reduction.bytes_sent),

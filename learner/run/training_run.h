@@ -97,15 +97,15 @@ class TrainingRun {
   // Counts steps of this rank in mode on_device.
   void CountOnDevice(uint64_t collected, uint64_t trained);
   // Trains on `batch`, or on what was collected on the device if null. env_state: where its environments are.
-  absl::Status TrainIteration(StagedBatch* batch, const Trainer::Collected& data, uint64_t policy_version,
+  absl::Status TrainIteration(Columns* batch, const Trainer::Collected& data, uint64_t policy_version,
                               std::optional<v1::Tensor> env_state);
   absl::StatusOr<Sum> AddUp(v1::RankIteration mine);
   absl::Status AddUpForLastCheckpoint();
   absl::Status Publish();
   absl::Status SaveCheckpoint();
-  void LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted, StagedBatch* batch);
+  void LogIteration(const v1::StageSeconds& actors, const ProgressTracker::Iteration& counted, Columns* batch);
   // For TensorBoard. `batch`: what was trained on, null if it was on the device.
-  void LogEvents(const v1::RunProgress& progress, StagedBatch* batch);
+  void LogEvents(const v1::RunProgress& progress, Columns* batch);
   v1::RunProgress Progress() const;
   v1::StepAccount OwnAccount() const;
   v1::StepAccount Account() const;

@@ -23,6 +23,8 @@ std::vector<std::string> Lines(const std::string& text) { return absl::StrSplit(
 
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
 
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
 bool IsWithin(const std::string& path, const std::string& scope) {
   return path == scope || absl::StartsWith(path, scope + "/");
 }
@@ -86,14 +88,16 @@ std::optional<std::string> LibraryOf(const IncludeRules& rules, const std::strin
 // What is wrong with the include of `header`, or empty.
 std::string Problem(const IncludeRules& rules, const std::string& path, const std::string& header, bool quoted) {
   const auto* rule = Longest(rules.allowed, [&](const std::string& scope) { return IsWithin(path, scope); });
-  if (rule == nullptr) return absl::StrCat(TopFolder(path), " has no row in the table of docs/architecture.md");
+  if (rule == nullptr || (rule->first != path && rule->first != FolderOf(path))) {
+    return absl::StrCat(FolderOf(path), " has no row in the table of docs/architecture.md");
+  }
   const std::vector<std::string>& allowed = rule->second;
   const std::set<std::string> folders = OurFolders(rules);
   const std::string target = absl::StartsWith(header, "skein/v1/") ? "proto/" + header : header;
   if (absl::StrContains(target, ".."))
     return absl::StrCat("\"", header, "\": write the path from the root of the tree");
   if (header.find('/') != std::string::npos && folders.count(TopFolder(target)) > 0) {
-    if (TopFolder(target) == TopFolder(path)) return "";
+    if (FolderOf(target) == FolderOf(path)) return "";
     for (const std::string& name : allowed) {
       if (IsWithin(target, name)) return "";
     }

@@ -7,12 +7,14 @@
 
 #include "absl/status/statusor.h"
 
-// Who may include whom.   docs/architecture.md -> ParseIncludeRules -> CheckTree -> CheckIncludes, once per file
+// Checks which files include which.   docs/architecture.md -> ParseIncludeRules -> CheckTree -> CheckIncludes, once per
+// file
 namespace skein::architecture {
 
 struct IncludeRules {
-  // By scope, a folder or one file: our folders and files and the libraries below that it may include besides the
-  // folder it is in. The longest scope that fits a file is the one that counts.
+  // By scope, a folder or one file: our folders (with their sub-folders) and files and the libraries below that it may
+  // include besides the folder it is in. A file's own scope counts before that of its folder. A folder's scope does not
+  // hold for its sub-folders: each has one of its own.
   std::map<std::string, std::vector<std::string>> allowed;
   // By library: what its headers' paths begin with. A header that fits several belongs to the longest.
   std::map<std::string, std::vector<std::string>> libraries;

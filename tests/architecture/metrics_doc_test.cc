@@ -70,7 +70,8 @@ std::set<std::string> NamesIn(const std::string& source) {
 // Metric names that the sources spell out, by file.
 std::map<std::string, std::set<std::string>> NamesBySource() {
   std::map<std::string, std::set<std::string>> names;
-  for (const char* folder : {"actor", "base", "cli", "coordinator", "env", "learner", "model"}) {
+  for (const char* folder : {"actor", "base", "bench", "cli", "coordinator", "env", "eval", "launch", "learner",
+                             "member", "policy", "trajectory"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_split.h"
+#include "base/process/terminal.h"
 #include "gmock/gmock.h"
 
 namespace skein {

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/telemetry/format_seconds.h"
 #include "gmock/gmock.h"
 
 namespace skein {

@@ -12,8 +12,9 @@
 #include "base/config/config.h"
 #include "base/process/exit_code.h"
 #include "gmock/gmock.h"
+#include "launch/coordinator_addresses.h"
 #include "tests/cli/scratch_folder.h"
-#include "tests/cli/status_server.h"
+#include "tests/launch/status_server.h"
 
 namespace skein {
 namespace {

@@ -8,7 +8,7 @@
 #include "eval/evaluation_result.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
-#include "tests/cli/status_server.h"
+#include "tests/launch/status_server.h"
 
 namespace skein {
 namespace {

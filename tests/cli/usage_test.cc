@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/usage.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "cli/verbs.h"
 #include "gmock/gmock.h"
+#include "launch/arguments.h"
 
 namespace skein {
 namespace {

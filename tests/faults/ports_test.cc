@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/status_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launch/status_client.h"
 #include "tests/integration/cluster.h"
 #include "tests/testing/wait_until.h"
 

@@ -3,9 +3,9 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
-#include "cli/status_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launch/status_client.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/faults/live_members.h"
 #include "tests/testing/etcd_server.h"
@@ -75,9 +75,9 @@ class Standby : public testing::Test {
   std::unique_ptr<Running> learner_, one_, two_;
 };
 
-using FaultRow06 = Standby;
+using FaultRow06Standby = Standby;
 
-TEST_F(FaultRow06, AStandbyTakesOverFromAKilledPrimaryWithItsState) {
+TEST_F(FaultRow06Standby, AStandbyTakesOverFromAKilledPrimaryWithItsState) {
   const auto primary = StartCoordinator(first_);
   const int primary_port = HttpPort(primary.get());
   const auto standby = StartCoordinator(second_, {"--standby"});
@@ -126,7 +126,7 @@ TEST_F(FaultRow06, AStandbyTakesOverFromAKilledPrimaryWithItsState) {
 }
 
 // Stopped for longer than its lease, it must not answer when it goes on: another is the primary by then.
-TEST_F(FaultRow06, APrimaryThatLostItsLeaseStopsServing) {
+TEST_F(FaultRow06Standby, APrimaryThatLostItsLeaseStopsServing) {
   const auto primary = StartCoordinator(first_);
   HttpPort(primary.get());
   primary->Signal(SIGSTOP);
@@ -138,14 +138,14 @@ TEST_F(FaultRow06, APrimaryThatLostItsLeaseStopsServing) {
   EXPECT_TRUE(StatusClient(second_).Get(kAnswer).ok());
 }
 
-TEST_F(FaultRow06, WithoutEtcdAPrimaryStopsServing) {
+TEST_F(FaultRow06Standby, WithoutEtcdAPrimaryStopsServing) {
   const auto primary = StartCoordinator(first_);
   HttpPort(primary.get());
   etcd_->Kill();
   EXPECT_EQ(primary->WaitForEnd(kLimit), 75);
 }
 
-TEST_F(FaultRow06, AStandbyThatIsToldToEndDoes) {
+TEST_F(FaultRow06Standby, AStandbyThatIsToldToEndDoes) {
   const auto primary = StartCoordinator(first_);
   HttpPort(primary.get());
   const auto standby = StartCoordinator(second_, {"--standby"});

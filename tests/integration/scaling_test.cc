@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `skein bench scaling` and `skein tune` on a small scale: that they come to an end and leave what they promise.
-#include <sys/stat.h>
-
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -80,28 +77,22 @@ TEST(Scaling, SplitsRunnersOverActorProcesses) {
   EXPECT_EQ(rows[1].at("raw").at("steps_per_iteration"), 1024);  // 2 x 512.
 }
 
-TEST(Tune, KeepsAChoiceThatTrainUses) {
+TEST(Tune, FindsSizesAndARunKeepsThoseItBeganWith) {
   const ScratchFolder folder;
-  ASSERT_EQ(setenv("XDG_CACHE_HOME", folder.path().c_str(), 1), 0);
   const Ended tuned = RunToEnd("skein", With({"tune"}, {"--json"}));
   ASSERT_EQ(tuned.code, 0) << tuned.err;
-  const nlohmann::json choice = nlohmann::json::parse(tuned.out).at("summary");
-  const nlohmann::json kept = ReadJson(folder.path() + "/skein/tune.json").at("entries").at(0);
-  EXPECT_EQ(kept.at("runners"), choice.at("runners"));
-  EXPECT_EQ(kept.at("key").at("env"), "CartPole-v1");
+  const nlohmann::json report = nlohmann::json::parse(tuned.out);
+  EXPECT_GE(report.at("summary").at("runners").get<int>(), 1);
+  EXPECT_EQ(report.at("config").at("env"), "CartPole-v1");
 
   const std::vector<std::string> train = {"train",      "--env",       "CartPole-v1", "--steps", "1",
                                           "--runs-dir", folder.path(), "--name",      "run",     "--no-eval"};
   const Ended trained = RunToEnd("skein", train);
   EXPECT_EQ(trained.code, 0) << trained.err;
-  EXPECT_THAT(trained.out, HasSubstr("by `skein tune` of "));
-  // A run goes on with the sizes it began with, whatever has been measured in between.
-  ASSERT_EQ(unsetenv("XDG_CACHE_HOME"), 0);
-  ASSERT_EQ(setenv("XDG_CACHE_HOME", "/nowhere", 1), 0);
+  EXPECT_THAT(trained.out, HasSubstr("runners: one for each of "));
   const Ended resumed = RunToEnd("skein", train);
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_THAT(resumed.out, HasSubstr("as in the run that this continues"));
-  unsetenv("XDG_CACHE_HOME");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-absl::StatusOr<BatchShape> Shape(const std::vector<std::string>& overrides) {
+absl::StatusOr<FragmentShape> Shape(const std::vector<std::string>& overrides) {
   return MakeFragmentShape(LoadRunConfig("", overrides, 2).value());
 }
 

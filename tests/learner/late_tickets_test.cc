@@ -13,14 +13,14 @@ using testing::Pair;
 
 // Serves `ticket` by `actor` in `seconds`, as measured from zero.
 void ServeIn(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
-  const auto piece = office->Redeem(actor, ticket, absl::Seconds(seconds));
+  const auto piece = office->Accept(actor, ticket, absl::Seconds(seconds));
   ASSERT_TRUE(piece);
-  office->Commit(piece->block, State(std::string(8, 'x'), 1));
+  office->Commit(piece->group, State(std::string(8, 'x'), 1));
 }
 
 // Both have served a ticket, so that it is known how long they take; the second iteration's two are open.
 TicketOffice AdaTookASecondAndBob(double seconds) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(1);
@@ -33,7 +33,7 @@ TicketOffice AdaTookASecondAndBob(double seconds) {
 }
 
 TEST(TicketOffice, ALateTicketGoesToASecondActor) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(1);
@@ -46,8 +46,8 @@ TEST(TicketOffice, ALateTicketGoesToASecondActor) {
   EXPECT_EQ(late[0].second.id(), 2u);
   EXPECT_THAT(office.Grant(absl::Seconds(9)), IsEmpty());  // Nobody else is idle.
   ServeIn(&office, kAda, 2, 3.1);
-  EXPECT_TRUE(office.complete());
-  EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(10)));
+  EXPECT_TRUE(office.groups().complete());
+  EXPECT_FALSE(office.Accept(kBob, 2, absl::Seconds(10)));
 }
 
 TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
@@ -61,7 +61,7 @@ TEST(TicketOffice, AnActorKnownToBeSlowDoesNotHoldUpTheIteration) {
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].first, kAda);
   ServeIn(&office, kAda, grants[0].second.id(), 12.0);
-  EXPECT_TRUE(office.complete());
+  EXPECT_TRUE(office.groups().complete());
   // Long after bob is given what ada works on, to see how long he takes now.
   office.EndIteration();
   office.OpenIteration(3);
@@ -87,18 +87,18 @@ TEST(TicketOffice, ASlowActorThatIsFastAgainIsBelievedAtOnce) {
   const Grants trial = office.Grant(absl::Seconds(20.2));
   ASSERT_THAT(CountByActor(trial), ElementsAre(Pair("bob", 1)));
   ServeIn(&office, kAda, before[0].second.id(), 21.0);
-  EXPECT_FALSE(office.Redeem(kBob, trial[0].second.id(), absl::Seconds(21.2)));
+  EXPECT_FALSE(office.Accept(kBob, trial[0].second.id(), absl::Seconds(21.2)));
   const Grants last = office.Grant(absl::Seconds(21.2));
   ASSERT_EQ(last.size(), 1u);
   ServeIn(&office, last[0].first, last[0].second.id(), 22.2);
-  EXPECT_TRUE(office.complete());
+  EXPECT_TRUE(office.groups().complete());
   office.EndIteration();
   office.OpenIteration(3);
   EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(23))), ElementsAre(Pair("ada", 1), Pair("bob", 1)));
 }
 
 TEST(TicketOffice, ASlowActorWorksWhereTheOthersWouldNeedAsLong) {
-  TicketOffice office(40, 1, 1, 1);
+  TicketOffice office = MakeOffice(40, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(1);
@@ -110,7 +110,7 @@ TEST(TicketOffice, ASlowActorWorksWhereTheOthersWouldNeedAsLong) {
 }
 
 TEST(TicketOffice, AVoidTicketThatNeverComesBackIsForgotten) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(1);
@@ -143,7 +143,7 @@ TEST(TicketOffice, AVoidTicketOfASlowActorIsForgottenAfterTwiceItsUsualTime) {
 // It is not held against an actor that another was faster with what it is late with, unless it never comes.
 TEST(TicketOffice, WhoIsLateWithAVoidTicketKeepsItsCredits) {
   for (const bool answers : {true, false}) {
-    TicketOffice office(4, 1, 1, 1);
+    TicketOffice office = MakeOffice(4, 1, 1, 1);
     office.AddActor(kAda, 2, 2);
     office.AddActor(kBob, 2, 2);
     office.OpenIteration(1);
@@ -155,7 +155,7 @@ TEST(TicketOffice, WhoIsLateWithAVoidTicketKeepsItsCredits) {
     ServeIn(&office, kAda, 4, 21.0);
     office.EndIteration();
     if (answers) {
-      EXPECT_FALSE(office.Redeem(kBob, 4, absl::Seconds(25)));
+      EXPECT_FALSE(office.Accept(kBob, 4, absl::Seconds(25)));
     }
     // At 71 s he has had ten times as long as they need.
     office.OpenIteration(2);
@@ -168,16 +168,16 @@ TEST(TicketOffice, WhoIsLateWithAVoidTicketKeepsItsCredits) {
 // What is void because the iteration ended without it stays in its holder's hand until that answers, or until the next
 // iteration ends.
 TEST(TicketOffice, AnEndedIterationsTicketsStayInHand) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.OpenIteration(1);
   ASSERT_EQ(office.Grant(kNow).size(), 1u);
   EXPECT_THAT(office.EndIteration(), IsEmpty());
-  EXPECT_TRUE(office.complete());
+  EXPECT_TRUE(office.groups().complete());
   EXPECT_THAT(office.Holders(), IsEmpty());
   office.OpenIteration(2);
   EXPECT_THAT(office.Grant(kNow), IsEmpty());
-  EXPECT_FALSE(office.Redeem(kAda, 1, absl::Seconds(1)));
+  EXPECT_FALSE(office.Accept(kAda, 1, absl::Seconds(1)));
   EXPECT_EQ(office.Grant(absl::Seconds(1)).size(), 1u);
   // It never answers that one: the policy was gone before it got round to it.
   EXPECT_THAT(office.EndIteration(), IsEmpty());
@@ -189,24 +189,24 @@ TEST(TicketOffice, AnEndedIterationsTicketsStayInHand) {
 }
 
 TEST(TicketOffice, OpenTicketsPrefersWhoWasServedLeast) {
-  TicketOffice office(3, 1, 1, 1);
+  TicketOffice office = MakeOffice(3, 1, 1, 1);
   office.AddActor(kAda, 3, 3);
-  EXPECT_EQ(office.OpenTickets(2), 2u);  // Blocks 0 and 1.
-  EXPECT_EQ(office.open_tickets(), 2u);
+  EXPECT_EQ(office.OpenTickets(2), 2u);  // Groups 0 and 1.
+  EXPECT_EQ(office.groups().open_tickets(), 2u);
   for (const auto& [actor, ticket] : office.Grant(kNow)) {
     EXPECT_EQ(ticket.policy_version(), 0u);
     ServeIn(&office, kAda, ticket.id(), 1);
   }
-  EXPECT_TRUE(office.complete());
-  EXPECT_EQ(office.OpenTickets(2), 2u);  // Block 2, then 0.
+  EXPECT_TRUE(office.groups().complete());
+  EXPECT_EQ(office.OpenTickets(2), 2u);  // Group 2, then 0.
   const Grants grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 2u);
   EXPECT_EQ(grants[0].second.first_env() + grants[1].second.first_env(), 2u);
-  EXPECT_EQ(office.OpenTickets(9), 1u);  // Blocks with a ticket get no second one.
+  EXPECT_EQ(office.OpenTickets(9), 1u);  // Groups with a ticket get no second one.
 }
 
 TEST(TicketOffice, AsynchronousTicketsHaveOneHolderUntilItIsLongOverdue) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenTickets(2);
@@ -216,9 +216,9 @@ TEST(TicketOffice, AsynchronousTicketsHaveOneHolderUntilItIsLongOverdue) {
   EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(10.1))), ElementsAre(Pair("ada", 1)));
 }
 
-// With one runner and more blocks, each block has its turn.
-TEST(TicketOffice, NoBlockStarvesWhileOthersAreOpenedAgain) {
-  TicketOffice office(3, 1, 1, 1);
+// With one runner and more groups, each group has its turn.
+TEST(TicketOffice, NoGroupStarvesWhileOthersAreOpenedAgain) {
+  TicketOffice office = MakeOffice(3, 1, 1, 1);
   office.AddActor(kAda, 2, 1);
   std::map<uint32_t, int> served;
   for (int i = 0; i < 30; ++i) {
@@ -233,7 +233,7 @@ TEST(TicketOffice, NoBlockStarvesWhileOthersAreOpenedAgain) {
 }
 
 TEST(TicketOffice, ARefusedAnswerSaysNothingAboutSpeed) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(1);

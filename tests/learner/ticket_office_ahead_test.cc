@@ -13,56 +13,56 @@ using testing::IsEmpty;
 // Serves `ticket` by `actor`; returns the iteration that it was for.
 uint32_t Serve(TicketOffice* office, const ActorKey& actor, uint64_t ticket, absl::Duration now = kNow,
                char state = 'x') {
-  const auto piece = office->Redeem(actor, ticket, now);
+  const auto piece = office->Accept(actor, ticket, now);
   EXPECT_TRUE(piece);
   if (!piece) return 99;
-  office->Commit(piece->block, State(std::string(8, state), 1));
+  office->Commit(piece->group, State(std::string(8, state), 1));
   return piece->iteration;
 }
 
 TEST(TicketOffice, GrantsTicketsOfTheFrontFirst) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.OpenIteration(5);
   office.OpenIteration(6);
-  // Tickets 1 and 2 of the front; block 0's next, 3, waits for block 1's.
+  // Tickets 1 and 2 of the front; group 0's next, 3, waits for group 1's.
   const uint64_t want[][2] = {{1, 5}, {2, 5}, {3, 6}, {4, 6}};
   for (const auto& [id, version] : want) {
     const Grants grants = office.Grant(kNow);
     ASSERT_EQ(grants.size(), 1u);
     EXPECT_EQ(grants[0].second.id(), id);
-    EXPECT_EQ(grants[0].second.policy_version(), version);
+    EXPECT_EQ(grants[0].second.header.policy_version(), version);
     EXPECT_EQ(Serve(&office, kAda, id), version - 5);
   }
-  EXPECT_TRUE(office.complete());
+  EXPECT_TRUE(office.groups().complete());
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
   EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
-TEST(TicketOffice, ADoneBlockGoesOnWhenTheIterationBehindIsOpened) {
-  TicketOffice office(2, 1, 1, 1);
+TEST(TicketOffice, ADoneGroupGoesOnWhenTheIterationBehindIsOpened) {
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(5);
   ASSERT_EQ(office.Grant(kNow).size(), 2u);
   Serve(&office, kAda, 1, kNow, 'a');
-  const auto redeemed = office.Redeem(kAda, 2, kNow);
-  ASSERT_TRUE(redeemed);
+  const auto accepted = office.Accept(kAda, 2, kNow);
+  ASSERT_TRUE(accepted);
   office.OpenIteration(6);
   Grants grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].second.id(), 3u);
   EXPECT_EQ(grants[0].second.env_state().data(), std::string(8, 'a'));
-  // Block 1 was being copied meanwhile.
-  office.Commit(redeemed->block, State(std::string(8, 'b'), 1));
+  // Group 1 was being copied meanwhile.
+  office.Commit(accepted->group, State(std::string(8, 'b'), 1));
   grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 1u);
-  EXPECT_EQ(grants[0].second.policy_version(), 6u);
+  EXPECT_EQ(grants[0].second.header.policy_version(), 6u);
   EXPECT_EQ(grants[0].second.env_state().data(), std::string(8, 'b'));
 }
 
 TEST(TicketOffice, EnvStateIsWhereTheFrontBegins) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(5);
   office.OpenIteration(6);
@@ -71,21 +71,21 @@ TEST(TicketOffice, EnvStateIsWhereTheFrontBegins) {
   Serve(&office, kAda, 2, kNow, 'b');
   ASSERT_EQ(office.Grant(kNow).size(), 2u);
   EXPECT_EQ(Serve(&office, kAda, 3, kNow, 'c'), 1u);
-  EXPECT_FALSE(office.EnvState());
+  EXPECT_FALSE(EnvState(office));
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
-  EXPECT_EQ(office.EnvState()->data(), std::string(8, 'a') + std::string(8, 'b'));
-  // What is redeemed of the one behind is still good when the front has ended.
-  const auto piece = office.Redeem(kAda, 4, kNow);
+  EXPECT_EQ(EnvState(office)->data(), std::string(8, 'a') + std::string(8, 'b'));
+  // What is accepted of the one behind is still good when the front has ended.
+  const auto piece = office.Accept(kAda, 4, kNow);
   ASSERT_TRUE(piece);
   EXPECT_EQ(piece->iteration, 0u);
   office.OpenIteration(7);
-  office.Commit(piece->block, State(std::string(8, 'd'), 1));
+  office.Commit(piece->group, State(std::string(8, 'd'), 1));
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
-  EXPECT_EQ(office.EnvState()->data(), std::string(8, 'c') + std::string(8, 'd'));
+  EXPECT_EQ(EnvState(office)->data(), std::string(8, 'c') + std::string(8, 'd'));
 }
 
 TEST(TicketOffice, PrefetchesWhatIsOfTheIterationBehind) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 2, 1);
   office.OpenIteration(5);
   EXPECT_EQ(office.Grant(kNow).size(), 1u);  // The other ticket is not more than the runners there are.
@@ -101,7 +101,7 @@ TEST(TicketOffice, PrefetchesWhatIsOfTheIterationBehind) {
 }
 
 TEST(TicketOffice, AnIdleActorHelpsWithTheFrontAfterWhatIsBehind) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenIteration(5);
@@ -116,9 +116,9 @@ TEST(TicketOffice, AnIdleActorHelpsWithTheFrontAfterWhatIsBehind) {
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].first, kAda);
   EXPECT_EQ(grants[0].second.id(), 2u);
-  EXPECT_EQ(grants[0].second.policy_version(), 5u);
+  EXPECT_EQ(grants[0].second.header.policy_version(), 5u);
   EXPECT_EQ(Serve(&office, kAda, 2, absl::Seconds(3.5)), 0u);
-  EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(10)));
+  EXPECT_FALSE(office.Accept(kBob, 2, absl::Seconds(10)));
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));
 }
 
@@ -131,7 +131,7 @@ TEST(TicketOffice, TicketsAheadSurviveAnActorAndAShortFront) {
   Serve(&office, kAda, 1, kNow, 'a');
   ASSERT_EQ(office.Grant(kNow).size(), 1u);
   Serve(&office, kAda, 3, kNow, 'b');
-  Serve(&office, kAda, 2, kNow, 'c');  // Block 0 has ticket 4 of the one behind, block 1 has 5 of the front.
+  Serve(&office, kAda, 2, kNow, 'c');  // Group 0 has ticket 4 of the one behind, group 1 has 5 of the front.
   office.RemoveActor(kAda);
   office.AddActor(kBob, 2, 2);
   Grants grants = office.Grant(kNow);

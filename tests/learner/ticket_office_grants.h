@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,18 @@ inline const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
 
 using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
 
+// Tickets of `steps` steps for groups of `envs_per_group` environments.
+inline TicketOffice MakeOffice(uint32_t num_envs, uint32_t envs_per_group, uint32_t steps, uint64_t first_ticket_id) {
+  return TicketOffice(
+      {.num_envs = num_envs, .envs_per_group = envs_per_group, .steps = steps, .first_ticket_id = first_ticket_id});
+}
+
+// Where the front begins; nullopt: not every group has a state.
+inline std::optional<v1::Tensor> EnvState(const TicketOffice& office) {
+  const auto state = office.groups().State();
+  return state ? state->env_state : std::nullopt;
+}
+
 inline std::map<std::string, int> CountByActor(const Grants& grants) {
   std::map<std::string, int> counts;
   for (const auto& [actor, ticket] : grants) ++counts[actor.actor_id];
@@ -24,14 +37,14 @@ inline std::map<std::string, int> CountByActor(const Grants& grants) {
 }
 
 // A state of `rows` environments with these bytes.
-inline v1::Tensor State(const std::string& bytes, int64_t rows) {
+inline TicketState State(const std::string& bytes, int64_t rows) {
   v1::Tensor state;
   state.set_name("env_state");
   state.set_dtype(v1::DATA_TYPE_FLOAT64);
   state.add_shape(rows);
   state.add_shape(static_cast<int64_t>(bytes.size()) / 8 / rows);
   state.set_data(bytes);
-  return state;
+  return {.env_state = std::move(state)};
 }
 
 }  // namespace skein

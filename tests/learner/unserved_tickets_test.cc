@@ -19,14 +19,14 @@ constexpr uint32_t kManyRunners = uint32_t{1} << 31;
 constexpr uint32_t kManyCredits = std::numeric_limits<uint32_t>::max();
 
 void ServeAt(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
-  const auto piece = office->Redeem(actor, ticket, absl::Seconds(seconds));
+  const auto piece = office->Accept(actor, ticket, absl::Seconds(seconds));
   ASSERT_TRUE(piece);
-  office->Commit(piece->block, State(std::string(8, 'x'), 1));
+  office->Commit(piece->group, State(std::string(8, 'x'), 1));
 }
 
 // Ada has taken all of four tickets and serves none; bob, who has one runner, comes after her.
 TicketOffice AllInAdasHands(bool async) {
-  TicketOffice office(4, 1, 1, 1);
+  TicketOffice office = MakeOffice(4, 1, 1, 1);
   office.AddActor(kAda, kManyCredits, kManyRunners);
   if (async) {
     office.OpenTickets(4);
@@ -47,13 +47,13 @@ void LetBobServeOne(TicketOffice* office) {
 
 TEST(UnservedTickets, AHelloIsTakenWithinLimits) {
   // 3 x 1,024 tickets: one for each of 1,024 runners, and another while more are left than runners, so 2 x 1,024.
-  TicketOffice office(3 * TicketOffice::kMostRunners, 1, 1, 1);
+  TicketOffice office = MakeOffice(3 * ActorRecord::kMostRunners, 1, 1, 1);
   office.AddActor(kAda, kManyCredits, kManyRunners);
   office.OpenIteration(1);
-  EXPECT_THAT(office.Grant(kNow), SizeIs(2 * TicketOffice::kMostRunners));
+  EXPECT_THAT(office.Grant(kNow), SizeIs(2 * ActorRecord::kMostRunners));
   // One runner cannot hold more than two, nor can one that says it has none.
   for (uint32_t runners : {0, 1}) {
-    TicketOffice other(9, 1, 1, 1);
+    TicketOffice other = MakeOffice(9, 1, 1, 1);
     other.AddActor(kBob, kManyCredits, runners);
     other.OpenIteration(1);
     EXPECT_THAT(other.Grant(kNow), SizeIs(2));
@@ -80,13 +80,13 @@ TEST(UnservedTickets, GoToOthersInEveryMode) {
         ServeAt(&office, kBob, ticket.id(), 5.2);
       }
     }
-    EXPECT_TRUE(office.complete()) << async;
+    EXPECT_TRUE(office.groups().complete()) << async;
   }
 }
 
 // Fragments of an environment that is slow, or long ones.
 TEST(UnservedTickets, NobodyIsBlamedForTheFirstOnesWhileNothingIsKnown) {
-  TicketOffice office(4, 1, 1, 1);
+  TicketOffice office = MakeOffice(4, 1, 1, 1);
   office.AddActor(kAda, 3, 2);
   office.AddActor(kBob, 3, 2);
   office.OpenIteration(1);
@@ -103,7 +103,7 @@ TEST(UnservedTickets, NobodyIsBlamedForTheFirstOnesWhileNothingIsKnown) {
 }
 
 TEST(UnservedTickets, NobodyIsBlamedHoweverLongTheFirstOnesTake) {
-  TicketOffice office(4, 1, 1, 1);
+  TicketOffice office = MakeOffice(4, 1, 1, 1);
   office.AddActor(kAda, 5, 4);
   office.OpenIteration(1);
   const Grants grants = office.Grant(kNow);
@@ -123,7 +123,7 @@ TEST(UnservedTickets, WhoTakesAllAndNeverAnswersKeepsNobodyFromItsFirst) {
     EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5.1))), ElementsAre(Pair("alf", 3), Pair("bob", 1)));
   }
   // Of a single ticket it is who came first.
-  TicketOffice office(1, 1, 1, 1);
+  TicketOffice office = MakeOffice(1, 1, 1, 1);
   const ActorKey alf{"alf", 1};
   office.AddActor(alf, kManyCredits, kManyRunners);
   office.OpenTickets(1);
@@ -137,7 +137,7 @@ TEST(UnservedTickets, WhoTakesAllAndNeverAnswersKeepsNobodyFromItsFirst) {
 
 // Her first iteration ended without her, and she has dropped what she had of it.
 TEST(UnservedTickets, AVoidOneOccupiesARunnerForTenSecondsWhileNothingIsKnown) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(1);
   ASSERT_THAT(office.Grant(kNow), SizeIs(2));
@@ -162,7 +162,7 @@ TEST(UnservedTickets, WhileNobodyHasAnsweredEachWhoIsIdleGetsThemInTurn) {
     ASSERT_THAT(CountByActor(joes), ElementsAre(Pair("joe", 1)));
     EXPECT_EQ(joes[0].second.id(), bobs[0].second.id());
     ServeAt(&office, joe, joes[0].second.id(), 10.2);
-    EXPECT_FALSE(office.Redeem(kBob, bobs[0].second.id(), absl::Seconds(10.3)));
+    EXPECT_FALSE(office.Accept(kBob, bobs[0].second.id(), absl::Seconds(10.3)));
     // What is a minute old nobody waits for any more: bob has a place for the next one.
     TicketOffice silent = AllInAdasHands(async);
     ASSERT_THAT(silent.Grant(absl::Seconds(5.1)), SizeIs(1));
@@ -171,16 +171,16 @@ TEST(UnservedTickets, WhileNobodyHasAnsweredEachWhoIsIdleGetsThemInTurn) {
   }
 }
 
-TEST(UnservedTickets, AreRedeemedOnceWhoeverComesFirst) {
+TEST(UnservedTickets, AreAcceptedOnceFromTheFirstToAnswer) {
   TicketOffice office = AllInAdasHands(true);
   LetBobServeOne(&office);
   const Grants grants = office.Grant(absl::Seconds(5.1));
   ASSERT_THAT(grants, SizeIs(2));
   const uint64_t first = grants[0].second.id(), second = grants[1].second.id();
-  EXPECT_TRUE(office.Redeem(kBob, first, absl::Seconds(5.2)));
-  EXPECT_FALSE(office.Redeem(kAda, first, absl::Seconds(5.3)));
-  EXPECT_TRUE(office.Redeem(kAda, second, absl::Seconds(5.3)));
-  EXPECT_FALSE(office.Redeem(kBob, second, absl::Seconds(5.4)));
+  EXPECT_TRUE(office.Accept(kBob, first, absl::Seconds(5.2)));
+  EXPECT_FALSE(office.Accept(kAda, first, absl::Seconds(5.3)));
+  EXPECT_TRUE(office.Accept(kAda, second, absl::Seconds(5.3)));
+  EXPECT_FALSE(office.Accept(kBob, second, absl::Seconds(5.4)));
 }
 
 TEST(UnservedTickets, CountAgainstFurtherOnes) {
@@ -204,7 +204,7 @@ TEST(UnservedTickets, CountAgainstFurtherOnes) {
 }
 
 TEST(UnservedTickets, AreNotGrantedToTheSameOneAgain) {
-  TicketOffice office(1, 1, 1, 1);
+  TicketOffice office = MakeOffice(1, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.OpenTickets(1);
   ASSERT_THAT(office.Grant(kNow), SizeIs(1));
@@ -213,7 +213,7 @@ TEST(UnservedTickets, AreNotGrantedToTheSameOneAgain) {
 }
 
 TEST(UnservedTickets, ASlowActorIsGivenTimeOnceItIsKnown) {
-  TicketOffice office(2, 1, 1, 1);
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 1, 1);
   office.AddActor(kBob, 1, 1);
   office.OpenTickets(2);
@@ -222,7 +222,7 @@ TEST(UnservedTickets, ASlowActorIsGivenTimeOnceItIsKnown) {
   // Ten times what ada needs, then it is hers; bob answers after 20 s.
   ASSERT_THAT(CountByActor(office.Grant(absl::Seconds(10.1))), ElementsAre(Pair("ada", 1)));
   ServeAt(&office, kAda, 2, 11);
-  EXPECT_FALSE(office.Redeem(kBob, 2, absl::Seconds(20)));
+  EXPECT_FALSE(office.Accept(kBob, 2, absl::Seconds(20)));
   office.OpenTickets(2);
   ASSERT_THAT(office.Grant(absl::Seconds(20)), SizeIs(2));
   ServeAt(&office, kAda, 4, 21);
@@ -250,7 +250,7 @@ TEST(UnservedTickets, AreRememberedWhenTheActorConnectsAgain) {
 TEST(ActorStanding, WaitsLongerEachTimeAndGrowsWithWhatIsServed) {
   ActorStanding standing;
   EXPECT_TRUE(standing.good());
-  EXPECT_GE(standing.Most(kNow), 2 * TicketOffice::kMostRunners);
+  EXPECT_GE(standing.Most(kNow), 2 * ActorRecord::kMostRunners);
   double now = 0;
   for (const double wait : {1, 2, 4, 8, 16, 32, 60, 60}) {
     standing.LeaveUnserved(absl::Seconds(now));

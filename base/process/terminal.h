@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+
+namespace skein {
+
+// Columns of the terminal behind `out`; 0 if it is none or cannot move its cursor.
+int TerminalWidth(std::FILE* out);
+
+}  // namespace skein

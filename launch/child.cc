@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/child.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/process/exit_code.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kTailBytes = 8192;
+constexpr size_t kTailLines = 10;
+// By which torchrun and Slurm tell a process its place among others.
+constexpr const char* kRankVariables[] = {"RANK",         "WORLD_SIZE",       "LOCAL_RANK",          "LOCAL_WORLD_SIZE",
+                                          "GROUP_RANK",   "GROUP_WORLD_SIZE", "ROLE_RANK",           "ROLE_WORLD_SIZE",
+                                          "MASTER_ADDR",  "MASTER_PORT",      "SLURM_PROCID",        "SLURM_NTASKS",
+                                          "SLURM_NPROCS", "SLURM_LOCALID",    "SLURM_STEP_NUM_TASKS"};
+
+uint64_t FileSize(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
+
+// The last non-empty lines of the file from byte `start` on.
+std::vector<std::string> LastLines(const std::string& path, uint64_t start) {
+  const uint64_t size = FileSize(path);
+  if (size > kTailBytes) start = std::max<uint64_t>(start, size - kTailBytes);
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(start));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
+  if (lines.size() > kTailLines) lines.erase(lines.begin(), lines.end() - kTailLines);
+  return lines;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Child>> Child::Start(const Options& options) {
+  std::unique_ptr<Child> child(new Child);
+  child->options_ = options;
+  child->log_start_ = FileSize(options.log_path);
+  Subprocess::Options spawn;
+  spawn.argv = {options.program};
+  spawn.argv.insert(spawn.argv.end(), options.arguments.begin(), options.arguments.end());
+  spawn.output_path = options.log_path;
+  spawn.capture_stdout = options.capture_stdout;
+  spawn.unset_env = {std::begin(kRankVariables), std::end(kRankVariables)};
+  spawn.extra_env = ThreadEnvironment(options.torch_threads);
+  spawn.extra_env.insert(spawn.extra_env.end(), options.extra_env.begin(), options.extra_env.end());
+  auto process = Subprocess::Spawn(spawn);
+  if (!process.ok()) return process.status();
+  child->process_ = *std::move(process);
+  return child;
+}
+
+int Child::Stop(absl::Duration timeout) {
+  if (const auto code = process_->Poll()) return *code;
+  process_->Signal(SIGTERM);
+  if (const auto code = process_->Wait(timeout)) return *code;
+  process_->Signal(SIGKILL);
+  return process_->Wait(absl::InfiniteDuration()).value_or(128 + SIGKILL);
+}
+
+std::string Child::DescribeExit(int code) const {
+  const std::vector<std::string> lines = LastLines(options_.log_path, log_start_);
+  const std::string how = code > 128
+                              ? absl::StrCat("was ended by signal ", code - 128, " (", strsignal(code - 128), ")")
+                              : absl::StrCat("ended with code ", code);
+  const std::string where = absl::StrCat("log: ", options_.log_path);
+  if (lines.empty()) return absl::StrCat(options_.name, " ", how, " without a message (", where, ")");
+  const bool orderly = code >= 64 && code <= 78;  // Our programs end so after one line that says it all.
+  if (orderly) return absl::StrCat(options_.name, " ", how, ": ", lines.back(), " (", where, ")");
+  return absl::StrCat(options_.name, " ", how, "; the last lines it wrote (", where, "):\n  ",
+                      absl::StrJoin(lines, "\n  "));
+}
+
+absl::Status Child::ExitStatus(int code) const {
+  const std::string text = DescribeExit(code);
+  switch (code) {
+    case kExitUsage:
+      return absl::InvalidArgumentError(text);
+    case kExitData:
+      return absl::DataLossError(text);
+    case kExitUnavailable:
+      return absl::UnavailableError(text);
+    case kExitIo:
+      return absl::ResourceExhaustedError(text);
+    case kExitTryAgain:
+      return absl::AbortedError(text);
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  if (access(path.c_str(), X_OK) == 0) return path;
+  return absl::UnavailableError(
+      absl::StrCat(path, ": no such program; it belongs next to skein, build it with `make build`"));
+}
+
+std::vector<std::string> ThreadEnvironment(int torch_threads) {
+  std::vector<std::string> environment;
+  for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    if (std::getenv(name) == nullptr) environment.push_back(absl::StrCat(name, "=", torch_threads));
+  }
+  return environment;
+}
+
+}  // namespace skein

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/config/resume_mode.h"
+#include "skein/v1/config.pb.h"
+
+// From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
+namespace skein {
+
+// What `skein train` and `skein head` were told. An unset option leaves the configuration file's value.
+struct LaunchOptions {
+  std::string config_path;  // Empty = none.
+  std::string runs_dir = "runs";
+  std::string env_id;
+  std::string name;
+  std::optional<uint64_t> steps;
+  std::optional<uint64_t> seed;
+  std::optional<uint32_t> num_envs;
+  std::optional<uint32_t> envs_per_runner;
+  std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
+  std::string resume = "auto";
+  std::string runners = "auto";  // Runner threads on this machine, or "auto".
+  uint32_t actors = 1;           // Actor processes the runners are split over; 0 = none (`skein head`). At least
+                                 // one for each learner is started.
+  uint32_t learners = 1;         // Ranks on this machine; 0 = started elsewhere (`skein head`).
+  std::string device;            // learner.device
+  std::string host = "127.0.0.1";
+  std::string announce_host;  // Name under which others reach `host`; empty = found out.
+  int port = 0;
+  int http_port = 0;
+  int data_port = 0;  // Of rank 0; rank r's is this + r. 0 = free ones.
+  bool no_eval = false;
+};
+
+struct LaunchPlan {
+  v1::RunConfig config;  // Resolved and valid.
+  ResumeMode resume = ResumeMode::kAuto;
+  bool on_device = false;               // Environments step on the learner's device: neither actors nor workers.
+  std::vector<uint32_t> actor_runners;  // Runner threads of each actor process.
+  uint32_t learners = 1;                // Ranks to start here.
+  std::vector<std::string> notes;       // For the user, before anything starts.
+};
+
+// The sizes that a run began with.
+struct RunSizes {
+  uint32_t runners = 1;
+  uint32_t envs_per_runner = 1;
+  uint32_t num_envs = 1;
+};
+
+// Asks whether a run of this configuration goes on, and with which sizes; nullopt = it begins anew.
+using SizesBefore = std::function<std::optional<RunSizes>(const v1::RunConfig& config)>;
+
+// A count of runners: a positive number, or "auto" = `automatic`. InvalidArgument otherwise.
+absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic);
+
+// What `--learners` asks for: a number from `least` to 4096, or "auto" = one for each of `gpus`, at least one.
+// InvalidArgument otherwise.
+absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, uint32_t gpus);
+
+// `total` split into `parts` that differ by one at most, larger ones first.
+std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
+
+// Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
+// With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
+// environments divide steps_per_iteration. In mode overlapped there are two blocks of environments for each of those
+// runners, if that divides an iteration and leaves each environment 32 steps of it or more, in whole fragments. A run
+// that goes on, as `before` (may be empty) says, keeps its environments whatever the runners. Each learner has a runner
+// and a block of environments at least. InvalidArgument, NotFound: one line with the field, or with the flags and what
+// would fit.
+absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores,
+                                      const SizesBefore& before = nullptr);
+
+// Reads the sizes of the run that `options` continue from its folder.
+SizesBefore SizesInRunFolder(const LaunchOptions& options);
+
+// An address of this machine that others can reach: `host` itself unless it is a wildcard, then the first address
+// of an interface that is up and not the loopback, else 127.0.0.1.
+std::string AnnounceHost(const std::string& host);
+
+}  // namespace skein

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/launch_plan.h"
+
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(LaunchPlan, FlagsWinOverTheFileAndSetWinsOverFlags) {
+  const ScratchFolder folder;
+  LaunchOptions options;
+  options.config_path = folder.Write("run.yaml",
+                                     "seed: 1\ntotal_steps: 100\nname: from_file\nenv:\n  id: Pendulum-v1\n"
+                                     "ppo:\n  lr: 0.5\n");
+  options.env_id = "CartPole-v1";
+  options.seed = 2;
+  options.steps = 200;
+  options.overrides = {"seed=3"};
+  const auto plan = PlanLaunch(options, 2);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->config.env().id(), "CartPole-v1");  // Flag over file.
+  EXPECT_EQ(plan->config.total_steps(), 200u);        // Flag over file.
+  EXPECT_EQ(plan->config.seed(), 3u);                 // --set over flag.
+  EXPECT_EQ(plan->config.name(), "from_file");        // Nobody else said.
+  EXPECT_EQ(plan->config.ppo().lr(), 0.5);
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreOneACoreAndDecideTheEnvironments) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  const auto plan = PlanLaunch(options, 4);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_THAT(plan->notes, IsEmpty());
+  EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 runners x 16 environments each.
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreAtMostTheBlocksOfGivenEnvironments) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.num_envs = 32;  // 2 blocks of 16.
+  const auto plan = PlanLaunch(options, 8);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));
+  EXPECT_THAT(plan->notes, ElementsAre("note: using 2 of 8 cores: 32 environments, 16 a runner; more with --envs or a "
+                                       "smaller --envs-per-runner"));
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreFewerWhereTheirEnvironmentsDoNotDivideAnIteration) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  const auto plan = PlanLaunch(options, 6);  // 16384 is no multiple of 6 x 16 or 5 x 16, but of 4 x 16.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(4));
+  EXPECT_THAT(plan->notes, ElementsAre("note: using 4 of 6 cores: 96 environments, 16 a runner, do not divide "
+                                       "rollout.steps_per_iteration 16384; another --envs-per-runner may"));
+}
+
+TEST(LaunchPlan, GivenRunnersWhoseEnvironmentsDoNotDivideAnIterationAreRefusedWithWhatWouldFit) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.runners = "3";
+  const auto three = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(three));
+  EXPECT_EQ(std::string(three.message()),
+            "--runners 3 x --envs-per-runner 16 = 48 environments do not divide rollout.steps_per_iteration 16384; try "
+            "--runners 2 or 4, or --set rollout.steps_per_iteration=16368");  // 341 x 48.
+  // What is proposed is accepted.
+  options.overrides = {"rollout.steps_per_iteration=16368"};
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  // More runners than an iteration has steps: only fewer fit. 2 x 16 = 32 is no less than a minibatch.
+  options.overrides = {"rollout.steps_per_iteration=32", "ppo.minibatch_size=32"};
+  EXPECT_THAT(std::string(PlanLaunch(options, 8).status().message()),
+              HasSubstr("try --runners 2, or --set rollout.steps_per_iteration=48"));
+  // No number of runners fits, given or automatic.
+  options.overrides = {"rollout.steps_per_iteration=100", "ppo.minibatch_size=50"};
+  EXPECT_THAT(std::string(PlanLaunch(options, 3).status().message()),
+              HasSubstr("48 environments do not divide rollout.steps_per_iteration 100; try --set "
+                        "rollout.steps_per_iteration=96"));
+  options.runners = "auto";
+  EXPECT_EQ(std::string(PlanLaunch(options, 3).status().message()),
+            "--envs-per-runner 16 does not divide rollout.steps_per_iteration 100; try --set "
+            "rollout.steps_per_iteration=96");  // 6 x 16.
+}
+
+TEST(LaunchPlan, GivenRunnersBeyondTheBlocksAreLeftOutWithANote) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.num_envs = 32;
+  options.runners = "3";
+  const auto plan = PlanLaunch(options, 8);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2));
+  EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("using 2 of 3 runners: 32 environments, 16 a runner")));
+}
+
+TEST(LaunchPlan, ActorsShareTheRunners) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.runners = "4";
+  options.actors = 3;
+  const auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2, 1, 1));
+
+  options.actors = 5;
+  const auto refused = PlanLaunch(options, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(refused.status().message(), HasSubstr("5 processes cannot share 4 runners"));
+}
+
+TEST(LaunchPlan, EachLearnerHasAnActor) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 3;
+  options.runners = "4";
+  auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->learners, 3u);
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2, 1, 1));
+  options.actors = 4;
+  plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1, 1, 1));
+}
+
+TEST(LaunchPlan, AutomaticRunnersAreNoFewerThanLearners) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 2;
+  auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 32u);  // 2 x 16.
+  plan = PlanLaunch(options, 6);                      // 16384 is no multiple of 6 x 16 or 5 x 16, but of 4 x 16.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(2, 2));
+
+  options.learners = 3;
+  plan = PlanLaunch(options, 2);  // Nor of 3 x 16: more environments, so that none is without.
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, ElementsAre(1, 1, 1));
+  EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 x 16.
+}
+
+TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.learners = 4;
+  options.runners = "3";
+  const auto too_few_runners = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(too_few_runners));
+  EXPECT_EQ(std::string(too_few_runners.message()),
+            "--runners 3 are fewer than --learners 4, and each learner needs an actor of its own; try --runners 4 or "
+            "--learners 3");
+  options.runners = "auto";
+  options.num_envs = 32;
+  const auto too_few_blocks = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(too_few_blocks));
+  EXPECT_EQ(std::string(too_few_blocks.message()),
+            "--learners 4: 32 environments in blocks of --envs-per-runner 16 are 2 blocks, and each learner needs one; "
+            "try --envs 64, --envs-per-runner 8, or --learners 2");  // 4 x 16; 32 / 4.
+  // What is proposed is accepted.
+  options.envs_per_runner = 8;
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  options.envs_per_runner.reset();
+  options.num_envs = 64;
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  options.learners = 2;
+  options.num_envs = 32;
+  EXPECT_TRUE(PlanLaunch(options, 8).ok());
+  // 3 x 16 = 48 environments would not divide an iteration, and 2 environments are not enough whatever the blocks.
+  options.learners = 3;
+  options.num_envs = 2;
+  options.envs_per_runner = 2;
+  EXPECT_THAT(std::string(PlanLaunch(options, 8).status().message()),
+              HasSubstr("are 1 block, and each learner needs one; try --learners 1"));
+}
+
+TEST(LaunchPlan, HeadHasABlockForEachLearner) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.actors = 0;
+  options.learners = 4;
+  auto plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->learners, 4u);
+  EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 x 16.
+  options.num_envs = 32;
+  EXPECT_THAT(std::string(PlanLaunch(options, 1).status().message()), HasSubstr("--learners 4: 32 environments"));
+  options.learners = 0;  // Started elsewhere: nobody knows how many.
+  plan = PlanLaunch(options, 1);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->learners, 0u);
+}
+
+TEST(LaunchPlan, TheDeviceGoesIntoTheConfiguration) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  EXPECT_EQ(PlanLaunch(options, 1)->config.learner().device(), "auto");
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "cuda:12"}) {
+    options.device = device;
+    const auto plan = PlanLaunch(options, 1);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->config.learner().device(), device);
+  }
+  for (const char* device : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0"}) {
+    options.device = device;
+    const auto status = PlanLaunch(options, 1).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << device;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("want auto, cpu, cuda or cuda:N")) << device;
+  }
+}
+
+TEST(LaunchPlan, EachLearnerNeedsAPortIfTheyAreGiven) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.actors = 0;
+  options.learners = 2;
+  options.data_port = 65534;  // And 65535.
+  EXPECT_TRUE(PlanLaunch(options, 1).ok());
+  options.data_port = 65535;
+  EXPECT_THAT(std::string(PlanLaunch(options, 1).status().message()), HasSubstr("--data-port 65535: no ports"));
+}
+
+TEST(LaunchPlan, HeadHasNoActorsAndTheEnvironmentsOfTwoRunners) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.actors = 0;
+  const auto plan = PlanLaunch(options, 64);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->actor_runners, IsEmpty());
+  EXPECT_EQ(plan->config.rollout().num_envs(), 32u);  // 2 x 16.
+  EXPECT_THAT(plan->notes, ElementsAre("at most 2 runners, of all workers together, can work at once (32 environments, "
+                                       "16 a runner); more with --envs, e.g. --envs 64"));
+}
+
+TEST(LaunchPlan, RefusesWhatCannotRun) {
+  const auto message_with = [](const std::string& setting, LaunchOptions options = {}) {
+    options.overrides.push_back(setting);
+    const auto plan = PlanLaunch(options, 2);
+    EXPECT_TRUE(absl::IsInvalidArgument(plan.status())) << setting << ": " << plan.status();
+    return std::string(plan.status().message());
+  };
+  EXPECT_THAT(message_with("env.id=HalfCheetah-v6"), HasSubstr("HalfCheetah-v5"));
+  EXPECT_THAT(message_with("name=../elsewhere"), HasSubstr("name"));
+  EXPECT_THAT(message_with("ppo.lr=.nan"), HasSubstr("lr"));
+  EXPECT_THAT(message_with("ppo.learning_rate=1"), HasSubstr("learning_rate"));
+  EXPECT_THAT(message_with("seed=1", {.resume = "perhaps"}), HasSubstr("--resume"));
+  EXPECT_THAT(message_with("seed=1", {.runners = "many"}), HasSubstr("--runners"));
+}
+
+TEST(LaunchPlan, MissingConfigurationFileIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(PlanLaunch({.config_path = "/nowhere/run.yaml"}, 2).status()));
+}
+
+TEST(SplitEvenly, LosesNothingAndDiffersByOne) {
+  EXPECT_THAT(SplitEvenly(7, 3), ElementsAre(3, 2, 2));
+  EXPECT_THAT(SplitEvenly(2, 2), ElementsAre(1, 1));
+  EXPECT_THAT(SplitEvenly(5, 0), IsEmpty());
+}
+
+TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
+  EXPECT_EQ(ParseRunners("auto", 3).value(), 3u);
+  EXPECT_EQ(ParseRunners("auto", 0).value(), 1u);  // The number of cores may be unknown.
+  EXPECT_EQ(ParseRunners("12", 3).value(), 12u);
+  for (const char* text : {"0", "-1", "", "1.5", "100000"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseRunners(text, 3).status())) << text;
+  }
+}
+
+TEST(ParseLearners, TakesAutoAndNumbersOnly) {
+  EXPECT_EQ(ParseLearners("auto", 1, 3).value(), 3u);
+  EXPECT_EQ(ParseLearners("auto", 0, 0).value(), 1u);  // No GPU: one, on the CPU.
+  EXPECT_EQ(ParseLearners("2", 1, 8).value(), 2u);
+  EXPECT_EQ(ParseLearners("0", 0, 8).value(), 0u);
+  for (const char* text : {"0", "-1", "", "two", "100000"}) {
+    const auto status = ParseLearners(text, 1, 3).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--learners: got '")) << text;
+  }
+}
+
+TEST(AnnounceHost, IsTheHostItselfUnlessThatIsAWildcard) {
+  EXPECT_EQ(AnnounceHost("10.0.0.1"), "10.0.0.1");
+  EXPECT_EQ(AnnounceHost("127.0.0.1"), "127.0.0.1");
+  EXPECT_NE(AnnounceHost("0.0.0.0"), "0.0.0.0");
+  EXPECT_NE(AnnounceHost("::"), "::");
+}
+
+}  // namespace
+}  // namespace skein

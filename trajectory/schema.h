@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "skein/v1/learner_service.pb.h"
+#include "skein/v1/tensor.pb.h"
+
+// The one description of what a trajectory fragment carries.
+//   MakeSchema -> RolloutBuilder, frame, admission, staging, batch: each iterates over the fields
+// A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them.
+namespace skein {
+
+// How many rows a field has.
+enum class Extent {
+  kStep,         // T: one for each step.
+  kStepAndLast,  // T + 1: one before each step and one after the last.
+  kFragment,     // E: one for each environment of the group, after the last step.
+  kTruncation,   // K: one for each episode that its time limit ended, ordered by (step, environment).
+  kEpisode,      // M: one for each episode that ended, ordered by (step, environment).
+};
+
+// What the learner demands of each element; base/number/number_bounds.h has the figures.
+enum class Bound {
+  kNumber,   // float32: a magnitude of at most kNumberBound.
+  kEpisode,  // float32: a magnitude of at most kEpisodeBound.
+  kFinite,   // float32 or float64: not infinite and not NaN.
+  kChoice,   // int64: the index of one of the environment's actions.
+  kLength,   // int64: steps that an episode can have.
+  kFlag,     // uint8: 0 or 1.
+};
+
+struct Field {
+  std::string name;
+  v1::DataType dtype = v1::DATA_TYPE_FLOAT32;
+  Extent extent = Extent::kStep;
+  bool per_agent = false;  // Whether each agent has elements of its own.
+  int64_t width = 0;       // Elements of one environment or agent; 0 = one, without a dimension of its own.
+  Bound bound = Bound::kNumber;
+  bool observed = false;  // float32 that travels as bfloat16 if the run's precision is bf16.
+
+  int64_t elements() const { return width > 0 ? width : 1; }
+  bool of_steps() const { return extent == Extent::kStep || extent == Extent::kStepAndLast; }
+};
+
+// Sizes of all fragments of a run.
+struct FragmentShape {
+  int64_t steps = 0;              // T
+  int64_t num_envs = 0;           // E, environments of one group.
+  int64_t env_state_size = 0;     // Doubles of one environment's saved state.
+  int64_t policy_state_size = 0;  // Floats that the policy remembers for one agent; 0 = it has no memory.
+  int64_t max_episode_steps = 0;  // 0 = no limit.
+  v1::EnvSpecInfo spec;
+  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // In which observed fields travel; or bfloat16.
+  std::vector<Field> extra_fields;                 // What the algorithm asks for besides.
+};
+
+// Rows of the fields whose extent varies.
+struct FragmentCounts {
+  int64_t truncations = 0;  // K
+  int64_t episodes = 0;     // M >= K
+};
+
+// The fields of a fragment, in the order in which they travel: those of varying extent come last. A value.
+struct Schema {
+  FragmentShape shape;
+  std::vector<Field> fields;
+
+  int64_t num_agents() const { return shape.spec.num_agents(); }
+  // Index of the field of that name; -1 = there is none.
+  int Find(absl::string_view name) const;
+
+  // Rows of a field, elements of one of its rows, and all its dimensions: [rows, E, A, width], without E unless
+  // the field has rows for steps, without A unless it is per agent, without width if that is 0.
+  int64_t Rows(const Field& field, const FragmentCounts& counts) const;
+  int64_t RowElements(const Field& field) const;
+  std::vector<int64_t> Dimensions(const Field& field, const FragmentCounts& counts) const;
+  // Type and size of the field's elements as they travel, before compression.
+  v1::DataType WireType(const Field& field) const { return field.observed ? shape.obs_dtype : field.dtype; }
+  int64_t WireBytes(const Field& field, const FragmentCounts& counts) const;
+};
+
+// All fields of a fragment of that shape.
+Schema MakeSchema(const FragmentShape& shape);
+
+// Fields begin at multiples of this many bytes in a fragment's block.
+inline constexpr int64_t kFieldAlignment = 8;
+constexpr int64_t AlignField(int64_t bytes) {
+  return (bytes + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
+}
+
+}  // namespace skein
