@@ -4,21 +4,16 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/uav/tensor_world.h"
 
 namespace skein {
 namespace {
 
 constexpr double kFar = std::numeric_limits<float>::max();
 constexpr double kMaxWord = 4294967295.0;
-constexpr double kIndices = 4294967296.0;
 constexpr int kPathRatio = 3;  // Among the metrics of UavNavigate.
-
-bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
 
 // Bits [K, words * 32] as numbers [K, words], and back.
 torch::Tensor Powers() {
@@ -42,8 +37,9 @@ void TensorWorld::ResetAll() {
   const torch::NoGradGuard no_grad;
   const auto on = [this](torch::ScalarType type) { return torch::TensorOptions(type).device(device_); };
   const auto integers = on(torch::kInt64), floats = on(torch::kFloat32), bytes = on(torch::kUInt8);
-  const int64_t blocks = block_cells_.size(0), seen = options_.task == UavTask::kCover ? envs_ : 0;
-  State& state = state_;
+  const int64_t blocks = arena_.block_cells.size(0), seen = options_.task == UavTask::kCover ? envs_ : 0;
+  TensorUavState& state = state_;
+  state.first_row = worlds_ * 2;
   // As if episode -1 had ended.
   state.episode = torch::full({envs_}, -1, integers);
   for (torch::Tensor* tensor : {&state.step, &state.left_to_visit, &state.free}) {
@@ -60,9 +56,9 @@ void TensorWorld::ResetAll() {
     *tensor = torch::zeros({envs_, uavs_}, integers);
   }
   state.status = torch::zeros({envs_, uavs_}, bytes);
-  state.occupied = torch::zeros({2 * envs_, grid_size_}, bytes);
-  state.unvisited = torch::zeros({2 * envs_, grid_size_}, bytes);
-  state.around = torch::zeros({2 * envs_, grid_size_}, on(torch::kInt16));
+  state.occupied = torch::zeros({2 * envs_, arena_.grid_size}, bytes);
+  state.unvisited = torch::zeros({2 * envs_, arena_.grid_size}, bytes);
+  state.around = torch::zeros({2 * envs_, arena_.grid_size}, on(torch::kInt16));
   state.occupied_share = torch::zeros({2 * envs_, blocks}, floats);
   state.unvisited_cells = torch::zeros({seen, blocks}, floats);
   state.next_unvisited_cells = torch::zeros({seen, blocks}, floats);
@@ -76,9 +72,9 @@ void TensorWorld::ResetAll() {
 torch::Tensor TensorWorld::SaveState() const {
   const torch::NoGradGuard no_grad;
   const auto column = [](const torch::Tensor& values) { return values.to(torch::kCPU, torch::kFloat64).unsqueeze(1); };
-  const torch::Tensor row = Row();
+  const torch::Tensor row = state_.Row();
   const auto cells = [&](const torch::Tensor& maps) {
-    return maps.index_select(0, row).index_select(1, padded_index_).cpu();
+    return maps.index_select(0, row).index_select(1, arena_.padded_index).cpu();
   };
   const torch::Tensor occupied = cells(state_.occupied), unvisited = cells(state_.unvisited);
   const torch::Tensor visited = torch::logical_and(occupied == 0, unvisited == 0);
@@ -89,38 +85,15 @@ torch::Tensor TensorWorld::SaveState() const {
   }
   return torch::cat({column(state_.episode), column(state_.step), column(state_.episode_return), column(state_.step),
                      column(state_.separation_squared), Pack(occupied, layout_.words), Pack(visited, layout_.words),
-                     torch::stack(uavs, 2).view({envs_, uavs_ * layout_.saved_uav})},
+                     torch::stack(uavs, 2).view({envs_, uavs_ * kUavSavedDoubles})},
                     1);
-}
-
-absl::Status TensorWorld::CheckRows(const torch::Tensor& state) const {
-  if (state.dim() != 2 || state.size(0) != envs_ || state.size(1) != state_size() ||
-      state.scalar_type() != torch::kFloat64) {
-    return absl::InvalidArgumentError(absl::StrCat("the state has ", state.dim(), " dimensions and ", state.numel(),
-                                                   " numbers, want float64 [", envs_, ", ", state_size(), "]"));
-  }
-  const torch::Tensor rows = state.contiguous();
-  const double* row = rows.data_ptr<double>();
-  const double limit = spec_.max_episode_steps;
-  for (int64_t e = 0; e < envs_; ++e, row += state_size()) {
-    for (int64_t i = 0; i < state_size(); ++i) {
-      if (std::isfinite(row[i])) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("environment ", e, " of the state: number ", i, " is ", row[i], ", want a finite one"));
-    }
-    if (!IsIndex(row[0], kIndices) || !IsIndex(row[1], limit)) {
-      return absl::InvalidArgumentError(absl::StrCat("environment ", e, " of the state: episode ", row[0], ", step ",
-                                                     row[1], "; want whole numbers under ", kIndices, " and ", limit));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status TensorWorld::LoadState(const torch::Tensor& saved) {
   if (absl::Status status = CheckRows(saved); !status.ok()) return status;
   const torch::NoGradGuard no_grad;
   ResetAll();  // Gives all tensors their shapes.
-  State& state = state_;
+  TensorUavState& state = state_;
   const torch::Tensor rows = saved.contiguous(), own = rows.narrow(1, kBookkeeping, layout_.saved_size);
   const auto column = [&](const torch::Tensor& table, int64_t at, torch::ScalarType type) {
     return table.select(1, at).contiguous().to(device_, type);
@@ -131,11 +104,11 @@ absl::Status TensorWorld::LoadState(const torch::Tensor& saved) {
   state.separation_squared = own.select(1, 1).clamp(0, kFar).to(device_, torch::kFloat32);
 
   const torch::Tensor uavs =
-      own.narrow(1, layout_.saved_uavs, uavs_ * layout_.saved_uav).reshape({envs_, uavs_, layout_.saved_uav});
+      own.narrow(1, layout_.saved_uavs, uavs_ * kUavSavedDoubles).reshape({envs_, uavs_, kUavSavedDoubles});
   const auto real = [&](int64_t at, double low, double high, torch::ScalarType type) {
     return uavs.select(2, at).clamp(low, high).contiguous().to(device_, type);
   };
-  const double edge = static_cast<double>(size_) + 0.99, last = layout_.cells - 1.0;
+  const double edge = static_cast<double>(arena_.size) + 0.99, last = layout_.cells - 1.0;
   state.x = real(0, -1, edge, torch::kFloat32);
   state.y = real(1, -1, edge, torch::kFloat32);
   state.vx = real(2, -1, 1, torch::kFloat32);
@@ -144,8 +117,8 @@ absl::Status TensorWorld::LoadState(const torch::Tensor& saved) {
   state.flown = real(5, 0, kFar, torch::kFloat32);
   state.start = real(6, 0, last, torch::kInt64);
   state.target = real(7, 0, last, torch::kInt64);
-  state.target_x = state.target.remainder(size_).to(torch::kFloat32) + 0.5;
-  state.target_y = state.target.floor_divide(size_).to(torch::kFloat32) + 0.5;
+  state.target_x = state.target.remainder(arena_.size).to(torch::kFloat32) + 0.5;
+  state.target_y = state.target.floor_divide(arena_.size).to(torch::kFloat32) + 0.5;
   const torch::Tensor dx = state.target_x - state.x, dy = state.target_y - state.y;
   state.distance = (dx * dx + dy * dy).sqrt();
 
@@ -154,17 +127,17 @@ absl::Status TensorWorld::LoadState(const torch::Tensor& saved) {
   const torch::Tensor visited =
       Unpack(own.narrow(1, layout_.saved_visited, layout_.words), layout_.cells).to(device_, torch::kUInt8);
   const torch::Tensor fresh = torch::logical_and(blocked == 0, visited == 0).to(torch::kUInt8);
-  const torch::Tensor row = Row();
-  const torch::Tensor occupied = walls_.expand({envs_, -1}).clone().index_copy_(1, padded_index_, blocked);
+  const torch::Tensor row = state_.Row();
+  const torch::Tensor occupied = arena_.walls.expand({envs_, -1}).clone().index_copy_(1, arena_.padded_index, blocked);
   state.occupied.index_copy_(0, row, occupied);
-  state.around.index_copy_(0, row, Around(occupied));
-  state.unvisited.index_copy_(0, row, torch::zeros_like(occupied).index_copy_(1, padded_index_, fresh));
-  const torch::Tensor block = block_.take(padded_index_).expand({envs_, -1});
+  state.around.index_copy_(0, row, arena_.Around(occupied));
+  state.unvisited.index_copy_(0, row, torch::zeros_like(occupied).index_copy_(1, arena_.padded_index, fresh));
+  const torch::Tensor block = arena_.block.take(arena_.padded_index).expand({envs_, -1});
   const auto per_block = [&](const torch::Tensor& cells) {
-    return torch::zeros({envs_, block_cells_.size(0)}, block_cells_.options())
+    return torch::zeros({envs_, arena_.block_cells.size(0)}, arena_.block_cells.options())
         .scatter_add_(1, block, cells.to(torch::kFloat32));
   };
-  state.occupied_share.index_copy_(0, row, per_block(blocked) / block_cells_);
+  state.occupied_share.index_copy_(0, row, per_block(blocked) / arena_.block_cells);
   if (options_.task == UavTask::kCover) state.unvisited_cells = per_block(fresh);
   state.free = (blocked == 0).sum(1);
   state.left_to_visit = fresh.sum(1, /*keepdim=*/false, torch::kInt64);
@@ -180,7 +153,7 @@ std::vector<int64_t> TensorWorld::Steps() const {
 
 TensorWorld::Snapshot TensorWorld::Save() const {
   Snapshot snapshot;
-  State copy = state_;  // Shares the tensors.
+  TensorUavState copy = state_;  // Shares the tensors.
   copy.Each([&](torch::Tensor* tensor) { snapshot.tensors.push_back(tensor->clone()); });
   return snapshot;
 }
@@ -193,22 +166,42 @@ void TensorWorld::Restore(const Snapshot& snapshot) {
   squares_ = torch::Tensor();
 }
 
-float TensorWorld::PathRatio(uint64_t env_index, uint64_t episode, const uint8_t* status, const float* flown) const {
-  if (options_.task == UavTask::kCover) return 0;
+void TensorWorld::BeginRollout() {
+  if (prepared_before_ == 0 && prepared_per_step_ < envs_) before_ = Save();
+}
+
+bool TensorWorld::EndRollout() {
+  if (prepared_before_ > 0) {
+    PrepareAtOnce(2 * prepared_before_);  // More from now on.
+    prepared_before_ = 0;
+  } else if (prepared_per_step_ < envs_ && missed()) {
+    Restore(before_);
+    prepared_before_ = prepared_per_step_;
+    PrepareAtOnce(envs_);
+    return false;
+  }
+  before_ = {};
+  return true;
+}
+
+void TensorWorld::FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const {
+  if (options_.task == UavTask::kCover) return;
   if (native_ == nullptr) native_ = std::make_unique<UavWorld>(options_.task, options_.uav, 1);
-  RandomStream random(options_.seed, options_.reset_purpose, env_index, episode);
+  RandomStream random(options_.seed, options_.reset_purpose, env_index, notes[0].item<int64_t>());
   native_->Reset(0, random);
   std::vector<double> state(layout_.saved_size);
   native_->SaveState(0, state.data());
+  const auto* const status = notes[1].data_ptr<uint8_t>();
+  const auto* const flown = notes[2].data_ptr<float>();
   for (int64_t n = 0; n < uavs_; ++n) {
-    double* const own = state.data() + layout_.saved_uavs + n * layout_.saved_uav;
+    double* const own = state.data() + layout_.saved_uavs + n * kUavSavedDoubles;
     own[4] = status[n];
     own[5] = double{flown[n]};
   }
   native_->LoadState(0, state.data());
-  std::vector<float> metrics(spec_.episode_metrics.size());
-  native_->EpisodeMetrics(0, metrics.data());
-  return metrics[kPathRatio];
+  std::vector<float> native_metrics(spec_.episode_metrics.size());
+  native_->EpisodeMetrics(0, native_metrics.data());
+  metrics[kPathRatio] = native_metrics[kPathRatio];
 }
 
 }  // namespace skein

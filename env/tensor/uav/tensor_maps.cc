@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/uav/tensor_world.h"
 
 namespace skein {
 namespace {
@@ -15,63 +15,43 @@ constexpr int64_t kCellBits = 16;  // Of a key, as docs/environments.md says.
 
 }  // namespace
 
-// For each cell nine bits, 3 (b + 1) + (a + 1) of cell (i + a, j + b): what a disc can touch is one look away.
-torch::Tensor TensorWorld::Around(const torch::Tensor& occupied) const {
-  const int64_t worlds = occupied.size(0), inner = stride_ - 2;
-  const torch::Tensor cells = occupied.view({worlds, stride_, stride_}).to(torch::kInt16);
-  torch::Tensor around = torch::zeros_like(cells);
-  torch::Tensor middle = around.narrow(1, 1, inner).narrow(2, 1, inner);
-  for (int64_t b = 0; b < 3; ++b) {
-    for (int64_t a = 0; a < 3; ++a) {
-      middle.add_(cells.narrow(1, b, inner).narrow(2, a, inner), int64_t{1} << (3 * b + a));
-    }
-  }
-  return around.view({worlds, grid_size_});
-}
-
-// How many of `padded_cells` [K, n] are in each block: float32 [K, G^2].
-torch::Tensor TensorWorld::BlockCounts(const torch::Tensor& padded_cells) const {
-  const auto floats = block_cells_.options();
-  return torch::zeros({padded_cells.size(0), block_cells_.size(0)}, floats)
-      .scatter_add_(1, block_.take(padded_cells), torch::ones(padded_cells.sizes(), floats));
-}
-
 void TensorWorld::Prepare(const torch::Tensor& worlds, const torch::Tensor& episode) {
   const bool navigate = options_.task == UavTask::kNavigate;
   const int64_t count = worlds.size(0), obstacles = options_.uav.obstacles;
   const torch::Tensor words = philox_.Words(env_index_.index_select(0, worlds), episode, 0, (layout_.cells + 3) / 4)
                                   .narrow(1, 0, layout_.cells);
-  const torch::Tensor keys = words * (int64_t{1} << kCellBits) + cells_;
-  const torch::Tensor order =
-      std::get<0>(keys.topk(obstacles + (navigate ? 2 : 1) * uavs_, 1, /*largest=*/false, /*sorted=*/true))
-          .bitwise_and_((int64_t{1} << kCellBits) - 1);
-  const torch::Tensor blocked = padded_index_.take(order.narrow(1, 0, obstacles));
+  const torch::Tensor keys = words * (int64_t{1} << kCellBits) + arena_.cells;
+  const torch::Tensor order = std::get<0>(keys.topk(obstacles + (navigate ? 2 : 1) * uavs_, 1,
+                                                    /*largest=*/false, /*sorted=*/true))
+                                  .bitwise_and_((int64_t{1} << kCellBits) - 1);
+  const torch::Tensor blocked = arena_.padded_index.take(order.narrow(1, 0, obstacles));
   const torch::Tensor start = order.narrow(1, obstacles, uavs_).contiguous();
   const torch::Tensor target = navigate ? order.narrow(1, obstacles + uavs_, uavs_) : start;
-  const torch::Tensor begun = padded_index_.take(start);
+  const torch::Tensor begun = arena_.padded_index.take(start);
   const auto grids = [count](const torch::Tensor& grid) { return grid.expand({count, -1}).clone(); };
-  const torch::Tensor occupied = grids(walls_).scatter_(1, blocked, 1);
-  const torch::Tensor unvisited = grids(open_).scatter_(1, blocked, 0).scatter_(1, begun, 0);
+  const torch::Tensor occupied = grids(arena_.walls).scatter_(1, blocked, 1);
+  const torch::Tensor unvisited = grids(arena_.open).scatter_(1, blocked, 0).scatter_(1, begun, 0);
 
   const torch::Tensor row = worlds * 2 + episode.bitwise_and(1);
-  const torch::Tensor in_block = BlockCounts(blocked);
+  const torch::Tensor in_block = arena_.BlockCounts(blocked);
   state_.occupied.index_copy_(0, row, occupied);
   state_.unvisited.index_copy_(0, row, unvisited);
-  state_.around.index_copy_(0, row, Around(occupied));
-  state_.occupied_share.index_copy_(0, row, in_block / block_cells_);
+  state_.around.index_copy_(0, row, arena_.Around(occupied));
+  state_.occupied_share.index_copy_(0, row, in_block / arena_.block_cells);
   state_.next_episode.index_copy_(0, worlds, episode);
   state_.next_start.index_copy_(0, worlds, start);
   state_.next_target.index_copy_(0, worlds, target);
-  if (!navigate) state_.next_unvisited_cells.index_copy_(0, worlds, block_cells_ - in_block - BlockCounts(begun));
+  if (!navigate)
+    state_.next_unvisited_cells.index_copy_(0, worlds, arena_.block_cells - in_block - arena_.BlockCounts(begun));
 }
 
 void TensorWorld::Begin(const torch::Tensor& begins) {
-  State& state = state_;
+  TensorUavState& state = state_;
   const torch::Tensor uavs = begins.unsqueeze(1);
   const auto centre = [](const torch::Tensor& coordinate) { return coordinate.to(torch::kFloat32) + 0.5; };
   const auto place = [&](const torch::Tensor& cell, torch::Tensor* x, torch::Tensor* y) {
-    *x = torch::where(uavs, centre(cell.remainder(size_)), *x);
-    *y = torch::where(uavs, centre(cell.floor_divide(size_)), *y);
+    *x = torch::where(uavs, centre(cell.remainder(arena_.size)), *x);
+    *y = torch::where(uavs, centre(cell.floor_divide(arena_.size)), *y);
   };
   missed_.logical_or_(torch::logical_and(begins, state.next_episode != state.episode + 1).any());
   state.episode = state.episode + begins.to(torch::kInt64);
@@ -99,7 +79,7 @@ void TensorWorld::Begin(const torch::Tensor& begins) {
 
 // That of episodes that have just begun. All others have counted theirs, and of fewer pairs now.
 void TensorWorld::MeasureSeparation() {
-  squares_ = PairSquares(state_.x, state_.y, state_.status == 0);
+  squares_ = arena_.PairSquares(state_.x, state_.y, state_.status == 0);
   state_.separation_squared = torch::minimum(state_.separation_squared, squares_.amin(0).amin(1));
 }
 

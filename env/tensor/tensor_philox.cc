@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "env/uav/tensor/tensor_philox.h"
+#include "env/tensor/tensor_philox.h"
 
 #include <torch/types.h>
 

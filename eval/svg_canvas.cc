@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/render_svg.h"
+#include "eval/svg_canvas.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
