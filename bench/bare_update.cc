@@ -206,6 +206,7 @@ BareUpdate::BareUpdate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BareUpdate::~BareUpdate() = default;
 
 absl::StatusOr<std::unique_ptr<BareUpdate>> BareUpdate::Make(const v1::RunConfig& config, const EnvSpec& spec) {
+  if (!config.has_ppo()) return absl::InvalidArgumentError("the bare update is one of PPO: give a ppo configuration");
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     torch::manual_seed(config.seed());

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
@@ -149,11 +150,11 @@ absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const 
   const uint64_t iterations =
       setup.warmup + setup.iterations + 1 + (options.actors > 1 ? kJoiningIterations : uint64_t{0});
   options.overrides = setup.overrides;
-  const uint64_t minibatch = std::min<uint64_t>(config->ppo().minibatch_size(), steps);
-  for (const auto& [key, value] : {std::pair<const char*, uint64_t>{"rollout.num_envs", point.environments()},
+  const uint64_t minibatch = std::min<uint64_t>(MinibatchSize(*config), steps);
+  for (const auto& [key, value] : {std::pair<std::string, uint64_t>{"rollout.num_envs", point.environments()},
                                    {"rollout.envs_per_runner", point.envs_per_runner},
                                    {"rollout.steps_per_iteration", steps},
-                                   {"ppo.minibatch_size", minibatch},
+                                   {AlgorithmName(*config) + ".minibatch_size", minibatch},
                                    {"total_steps", steps * iterations},
                                    {"checkpoint.interval_steps", 2 * steps * iterations}}) {
     options.overrides.push_back(absl::StrCat(key, "=", value));

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/process/shutdown.h"
 #include "base/process/subprocess.h"
@@ -67,7 +68,7 @@ class TuneRun {
   // The fastest configuration with other minibatches, twice the steps of an iteration and, on a GPU, other arithmetic.
   absl::StatusOr<std::vector<BatchTrial>> TryBatches(const ScalingPoint& point) {
     const uint64_t steps = options_.setup.steps_per_iteration;
-    const uint64_t minibatch = std::min<uint64_t>(config_.ppo().minibatch_size(), steps);
+    const uint64_t minibatch = std::min<uint64_t>(MinibatchSize(config_), steps);
     std::vector<BatchTrial> trials;
     const auto measure = [&](const std::string& setting, uint64_t iteration_steps) {
       TrainingSetup setup = options_.setup;
@@ -79,7 +80,8 @@ class TuneRun {
     };
     for (const uint64_t other : {minibatch / 4, minibatch * 4}) {
       if (other < 32 || other > steps) continue;
-      if (absl::Status s = measure(absl::StrCat("ppo.minibatch_size=", other), steps); !s.ok()) return s;
+      if (absl::Status s = measure(absl::StrCat(AlgorithmName(config_), ".minibatch_size=", other), steps); !s.ok())
+        return s;
     }
     if (absl::Status s = measure(absl::StrCat("rollout.steps_per_iteration=", 2 * steps), 2 * steps); !s.ok()) return s;
     if (!absl::StartsWith(options_.device, "cuda")) return trials;

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/net/host_port.h"
 #include "base/process/file.h"
@@ -85,7 +86,7 @@ uint32_t FittingRunners(const v1::RolloutConfig& rollout, uint32_t wanted, uint3
 // The nearest to steps_per_iteration that `envs` environments divide, downwards if a minibatch allows.
 uint64_t FittingIteration(const v1::RunConfig& config, uint64_t envs) {
   const uint64_t multiple = config.rollout().steps_per_iteration() / envs * envs;
-  return multiple < std::max<uint64_t>(config.ppo().minibatch_size(), 1) ? multiple + envs : multiple;
+  return multiple < MinibatchSize(config) ? multiple + envs : multiple;
 }
 
 absl::Status DoesNotFit(const v1::RunConfig& config, uint32_t runners) {

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config_reflection.h"
 #include "base/process/file.h"
 #include "spdlog/spdlog.h"
@@ -16,7 +17,9 @@ namespace skein {
 namespace {
 
 using config_reflection::CheckSettings;
+using config_reflection::ChoiceProblem;
 using config_reflection::EnumName;
+using config_reflection::IsChosen;
 using config_reflection::JoinPath;
 using config_reflection::NumberText;
 using config_reflection::ParseYaml;
@@ -49,7 +52,7 @@ void SetDefaults(Message* message, const std::string& path) {
     const FieldDescriptor* field = message->GetDescriptor()->field(i);
     const std::string field_path = JoinPath(path, field->name());
     if (field->message_type() != nullptr) {
-      SetDefaults(reflection->MutableMessage(message, field), field_path);
+      if (IsChosen(*message, field)) SetDefaults(reflection->MutableMessage(message, field), field_path);
       continue;
     }
     const bool set =
@@ -159,6 +162,9 @@ absl::Status ApplyOverride(const std::string& assignment, v1::RunConfig* config)
   for (const std::string& key : std::vector<std::string>(absl::StrSplit(path, '.'))) {
     if (field != nullptr) {
       if (field->message_type() == nullptr) return source.Error(YAML::Mark::null_mark(), UnknownKey(path));
+      if (const std::string problem = ChoiceProblem(*message, field); !problem.empty()) {
+        return source.Error(YAML::Mark::null_mark(), problem);
+      }
       message = message->GetReflection()->MutableMessage(message, field);
     }
     field = message->GetDescriptor()->FindFieldByName(key);
@@ -202,11 +208,7 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
                                                    "iteration, steps_per_iteration / num_envs (",
                                                    iteration, ")"));
   }
-  if (config.ppo().minibatch_size() > rollout.steps_per_iteration()) {
-    return absl::InvalidArgumentError(absl::StrCat("ppo.minibatch_size (", config.ppo().minibatch_size(),
-                                                   ") must not exceed rollout.steps_per_iteration (",
-                                                   rollout.steps_per_iteration(), ")"));
-  }
+  if (absl::Status status = CheckAlgorithm(config); !status.ok()) return status;
   if (config.coordinator().lease_seconds() <= config.coordinator().heartbeat_seconds()) {
     return absl::InvalidArgumentError(absl::StrCat("coordinator.lease_seconds (",
                                                    NumberText(config.coordinator().lease_seconds()),

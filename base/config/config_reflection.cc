@@ -20,6 +20,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::EnumValueDescriptor;
+using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 
 void CollectPaths(const Descriptor* descriptor, const std::string& path, std::vector<std::string>* paths) {
@@ -235,6 +236,22 @@ std::string UnknownKey(const std::string& whole_path) {
   return absl::StrCat("unknown key '", path, cut, "'; the nearest is '", *nearest, "'");
 }
 
+bool IsChosen(const Message& message, const FieldDescriptor* field) {
+  const OneofDescriptor* const choice = field->real_containing_oneof();
+  if (choice == nullptr) return true;
+  const FieldDescriptor* const chosen = message.GetReflection()->GetOneofFieldDescriptor(message, choice);
+  return field == (chosen == nullptr ? choice->field(0) : chosen);
+}
+
+std::string ChoiceProblem(const Message& message, const FieldDescriptor* field) {
+  const OneofDescriptor* const choice = field->real_containing_oneof();
+  if (choice == nullptr) return "";
+  const FieldDescriptor* const chosen = message.GetReflection()->GetOneofFieldDescriptor(message, choice);
+  if (chosen == nullptr || chosen == field) return "";
+  return absl::StrCat("'", field->name(), "' is given, but the ", choice->name(), " of this run is '", chosen->name(),
+                      "'; a run has one");
+}
+
 absl::Status SetField(const YAML::Node& node, const Source& source, const std::string& path,
                       const FieldDescriptor* field, Message* message) {
   const Reflection* reflection = message->GetReflection();
@@ -271,6 +288,9 @@ absl::Status SetMessage(const YAML::Node& node, const Source& source, const std:
     const std::string key_path = JoinPath(path, key.Scalar());
     const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key.Scalar());
     if (field == nullptr) return source.Error(key.Mark(), UnknownKey(key_path));
+    if (const std::string problem = ChoiceProblem(*message, field); !problem.empty()) {
+      return source.Error(key.Mark(), problem);
+    }
     if (!seen.insert(key.Scalar()).second) {
       return source.Error(key.Mark(), absl::StrCat("key '", key_path, "' is given twice"));
     }
@@ -285,6 +305,7 @@ absl::Status CheckSettings(const Message& message, const std::string& path) {
     const FieldDescriptor* field = descriptor->field(i);
     const std::string field_path = JoinPath(path, field->name());
     if (field->message_type() != nullptr) {
+      if (!IsChosen(message, field)) continue;
       const Message& section = message.GetReflection()->GetMessage(message, field);
       if (absl::Status status = CheckSettings(section, field_path); !status.ok()) return status;
       continue;

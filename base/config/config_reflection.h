@@ -29,6 +29,12 @@ struct Source {
 // Parses one YAML document. InvalidArgument: syntax, several documents, anchors, aliases or tags, over 1 MiB.
 absl::StatusOr<YAML::Node> ParseYaml(const std::string& text, const Source& source);
 
+// Of sections of which a configuration has one (a oneof): whether `field` of `message` is that one. Where none is given
+// it is the first. True for all other fields.
+bool IsChosen(const Message& message, const FieldDescriptor* field);
+// Why `field` may not be given beside what `message` has, or empty: another section of its oneof is given already.
+std::string ChoiceProblem(const Message& message, const FieldDescriptor* field);
+
 // Sets the fields of `message` that mapping `node` names. `path` is that of the message, empty at the root.
 absl::Status SetMessage(const YAML::Node& node, const Source& source, const std::string& path, Message* message);
 

@@ -4,10 +4,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,8 +21,6 @@ namespace skein {
 // bit. Not thread-safe. Torch's exceptions pass.
 class Algorithm {
  public:
-  using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
-
   virtual ~Algorithm() = default;
 
   // Trains on one iteration's data. `progress` in [0, 1], of the run, drives schedules. `iteration` keys random
@@ -44,14 +38,14 @@ class Algorithm {
     ObsScale state_scale;  // Of the global state, if the critic is central.
   };
   virtual Acting acting() const = 0;
-  // Of the last update's samples, float32 [R] each, by name, for histograms; R = T * M of its batch. Empty before.
-  virtual NamedTensors SampleStats() const { return {}; }
+  // Of the last update's samples, float32 [T * M] each, for histograms. Empty before the first.
+  virtual StateTensors SampleStats() const { return {}; }
 
   // Everything that learning depends on, for checkpoints; names are stable. Tensors are copies.
-  virtual NamedTensors ModelState() const = 0;      // Weights and normalisers.
-  virtual NamedTensors OptimizerState() const = 0;  // Moments, step counts, learning rate.
+  virtual StateTensors ModelState() const = 0;      // Weights and normalisers.
+  virtual StateTensors OptimizerState() const = 0;  // Moments, step counts, learning rate.
   // InvalidArgument: names or shapes differ from this run's (names the first that does); then nothing has changed.
-  virtual absl::Status Restore(const NamedTensors& model, const NamedTensors& optimizer) = 0;
+  virtual absl::Status Restore(const StateTensors& model, const StateTensors& optimizer) = 0;
   // Rank 0's state to all. Each rank calls it, once after construction and after Restore. Errors as Update.
   virtual absl::Status Synchronize() = 0;
   // XXH3-64 of the parameters' bytes.

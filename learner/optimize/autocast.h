@@ -3,7 +3,14 @@
 
 #include <torch/types.h>
 
+#include "skein/v1/config.pb.h"
+
 namespace skein {
+
+// What learner.precision says of forward and backward passes.
+inline torch::ScalarType TrainingPrecision(const v1::LearnerConfig& config) {
+  return config.precision() == v1::PRECISION_BF16 ? torch::kBFloat16 : torch::kFloat32;
+}
 
 // While it lives, and unless `precision` is float32, this thread's matrix products on `device` are of `precision`;
 // parameters keep theirs. What was cast is forgotten at the end. Guards of one thread must end in reverse order.

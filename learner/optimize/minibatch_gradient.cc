@@ -7,45 +7,38 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
-#include <vector>
-
-#include "learner/network/distribution.h"
-#include "learner/optimize/autocast.h"
 
 namespace skein {
 namespace {
 
-// Rows of one forward pass over a whole batch: on the CPU, activations then stay in the cache.
-constexpr int64_t kForwardRowsCpu = 1024;
-constexpr int64_t kForwardRowsGpu = 65536;
-
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
-std::unique_ptr<GradientReducer> MakeReducer(const v1::LearnerConfig& config, const ActorCritic& network,
-                                             FlatAdam* optimizer, Collective* collective) {
+std::unique_ptr<AcceleratedLoss> MakeAccelerated(const v1::LearnerConfig& config, const Loss& loss) {
+  if (config.precision() == v1::PRECISION_BF16) return nullptr;
+  return loss.Accelerated(std::max(1, static_cast<int>(config.torch_threads())));
+}
+
+std::unique_ptr<GradientReducer> MakeReducer(const v1::LearnerConfig& config,
+                                             const std::vector<torch::Tensor>& parameters, FlatAdam* optimizer,
+                                             Collective* collective) {
   if (collective == nullptr) return nullptr;
-  std::vector<torch::Tensor> parameters;
-  for (const auto& [name, parameter] : network.AllParameters()) parameters.push_back(parameter);
   const GradientReducer::Options options{config.bucket_mb(), config.gradient_precision() == v1::PRECISION_BF16};
   return std::make_unique<GradientReducer>(collective, optimizer->gradient(), parameters, options);
 }
 
 }  // namespace
 
-MinibatchGradient::MinibatchGradient(const v1::LearnerConfig& config, const ActorCritic& network, FlatAdam* optimizer,
-                                     Collective* collective)
-    : network_(network),
+MinibatchGradient::MinibatchGradient(const v1::LearnerConfig& config, const std::vector<torch::Tensor>& parameters,
+                                     const Loss& loss, FlatAdam* optimizer, Collective* collective)
+    : loss_(loss),
       optimizer_(*optimizer),
-      device_(optimizer->parameters().device()),
-      precision_(config.precision() == v1::PRECISION_BF16 ? torch::kBFloat16 : torch::kFloat32),
-      fused_(precision_ == torch::kFloat32 && FusedGradient::Supports(network)
-                 ? std::make_unique<FusedGradient>(network, std::max(1, static_cast<int>(config.torch_threads())))
-                 : nullptr),
-      reducer_(MakeReducer(config, network, optimizer, collective)),
-      memory_(config.micro_batch_size()),
-      forward_memory_(device_.is_cpu() ? kForwardRowsCpu : kForwardRowsGpu) {}
+      stats_(loss.stats().size()),
+      accelerated_(MakeAccelerated(config, loss)),
+      reducer_(MakeReducer(config, parameters, optimizer, collective)),
+      memory_(config.micro_batch_size()) {}
+
+LossValues MinibatchGradient::Zero() const { return {0, std::vector<double>(stats_)}; }
 
 absl::Status MinibatchGradient::Begin() {
   if (std::exchange(armed_, false)) {
@@ -55,34 +48,18 @@ absl::Status MinibatchGradient::Begin() {
   return absl::OkStatus();
 }
 
-LossTerms MinibatchGradient::Terms(const Minibatch& minibatch, const Pass& pass) const {
-  torch::Tensor head, value;
-  {
-    const ScopedAutocast autocast(device_, precision_);
-    std::tie(head, value) = network_.PolicyHeadAndValue(minibatch.obs, minibatch.value_input());
-  }
-  head = head.to(torch::kFloat32);
-  value = value.to(torch::kFloat32);
-  const bool discrete = network_.options().discrete;
-  const torch::Tensor log_prob = discrete ? CategoricalLogProb(head, minibatch.action)
-                                          : GaussianLogProb(head, network_.log_std(), minibatch.action);
-  const torch::Tensor entropy = discrete ? CategoricalEntropy(head) : GaussianEntropy(network_.log_std());
-  return PpoLoss(log_prob, minibatch.log_prob, minibatch.advantage, value, minibatch.old_value, minibatch.value_target,
-                 entropy, pass.config, pass.coefficients);
-}
-
 absl::Status MinibatchGradient::Differentiate(const Minibatch& samples, const torch::Tensor& index,
                                               int64_t minibatch_size, const Pass& pass,
                                               const std::function<void()>& reset,
-                                              const std::function<void(const LossTerms&, double)>& add) {
+                                              const std::function<void(const Loss::Terms&, double)>& add) {
   MemoryLimit::Work work;
   work.begin = [&] {
     reset();
     return Begin();
   };
   work.piece = [&](int64_t first, int64_t rows, bool last) {
-    const LossTerms terms =
-        Terms(index.defined() ? samples.Select(index.narrow(0, first, rows)) : samples.Narrow(first, rows), pass);
+    const Loss::Terms terms = loss_.Compute(
+        index.defined() ? samples.Select(index.narrow(0, first, rows)) : samples.Narrow(first, rows), pass.scheduled);
     const double weight = static_cast<double>(rows) / static_cast<double>(minibatch_size);
     if (last && reducer_ != nullptr) {
       reducer_->Arm();
@@ -98,16 +75,15 @@ absl::Status MinibatchGradient::Differentiate(const Minibatch& samples, const to
   return reducer_ == nullptr ? absl::OkStatus() : reducer_->Finish();
 }
 
-absl::Status MinibatchGradient::DifferentiateFused(const Minibatch& samples, const torch::Tensor& index,
-                                                   int64_t minibatch_size, const v1::PpoConfig& config,
-                                                   LossValues* loss) {
+absl::Status MinibatchGradient::DifferentiateAccelerated(const Minibatch& samples, const torch::Tensor& index,
+                                                         int64_t minibatch_size, LossValues* loss) {
   MemoryLimit::Work work;
   work.begin = [&] {
-    *loss = {};
+    *loss = Zero();
     return Begin();
   };
   work.piece = [&](int64_t first, int64_t rows, bool) {
-    *loss += fused_->Compute(samples, index.data_ptr<int64_t>() + first, rows, config, minibatch_size);
+    *loss += accelerated_->Differentiate(samples, index.data_ptr<int64_t>() + first, rows, minibatch_size);
   };
   if (absl::Status s = memory_.Run(index.numel(), work); !s.ok()) return s;
   if (!std::isfinite(loss->total)) optimizer_.gradient()[0] = kNotANumber;
@@ -116,70 +92,34 @@ absl::Status MinibatchGradient::DifferentiateFused(const Minibatch& samples, con
 }
 
 absl::Status MinibatchGradient::Compute(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
-                                        const v1::PpoConfig& config, LossValues* loss) {
-  if (fused_ != nullptr) return DifferentiateFused(samples, index, minibatch_size, config, loss);
+                                        LossValues* loss) {
+  if (accelerated_ != nullptr) return DifferentiateAccelerated(samples, index, minibatch_size, loss);
   return Differentiate(
-      samples, index, minibatch_size, Pass{config}, [&] { *loss = {}; },
-      [&](const LossTerms& terms, double weight) {
-        *loss += {terms.total.item<double>() * weight, terms.policy.item<double>() * weight,
-                  terms.value.item<double>() * weight, terms.entropy.item<double>() * weight,
-                  terms.kl.item<double>() * weight,    terms.clip_fraction.item<double>() * weight};
+      samples, index, minibatch_size, {}, [&] { *loss = Zero(); },
+      [&](const Loss::Terms& terms, double weight) {
+        LossValues values{terms.total.item<double>() * weight, {}};
+        for (const torch::Tensor& stat : terms.stats) values.stats.push_back(stat.item<double>() * weight);
+        *loss += values;
       });
 }
 
 absl::Status MinibatchGradient::Enqueue(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
-                                        const v1::PpoConfig& config, torch::Tensor* loss,
-                                        const LossCoefficients& coefficients, bool recorded) {
-  if (fused_ != nullptr) {
+                                        torch::Tensor* stats, const std::vector<torch::Tensor>& scheduled,
+                                        bool recorded) {
+  if (accelerated_ != nullptr) {
     LossValues values;
-    const absl::Status status = DifferentiateFused(samples, index, minibatch_size, config, &values);
-    *loss =
-        torch::tensor(std::vector<double>{values.policy, values.value, values.entropy, values.kl, values.clip_fraction},
-                      torch::kFloat64);
+    const absl::Status status = DifferentiateAccelerated(samples, index, minibatch_size, &values);
+    *stats = torch::tensor(values.stats, torch::kFloat64);
     return status;
   }
-  const auto options = torch::TensorOptions().dtype(torch::kFloat64).device(device_);
+  const auto options = torch::TensorOptions().dtype(torch::kFloat64).device(optimizer_.parameters().device());
   return Differentiate(
-      samples, index, minibatch_size, Pass{config, coefficients, recorded}, [&] { *loss = torch::zeros({5}, options); },
-      [&](const LossTerms& terms, double weight) {
+      samples, index, minibatch_size, Pass{scheduled, recorded},
+      [&] { *stats = torch::zeros({static_cast<int64_t>(stats_)}, options); },
+      [&](const Loss::Terms& terms, double weight) {
         const torch::NoGradGuard no_grad;
-        loss->add_(
-            torch::stack({terms.policy, terms.value, terms.entropy, terms.kl, terms.clip_fraction}).to(torch::kFloat64),
-            weight);
+        stats->add_(torch::stack(terms.stats).to(torch::kFloat64), weight);
       });
-}
-
-absl::StatusOr<torch::Tensor> MinibatchGradient::Forward(const torch::Tensor& input, const Network& network) {
-  const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> outputs;
-  MemoryLimit::Work work;
-  work.begin = [&] {
-    outputs.clear();
-    return absl::OkStatus();
-  };
-  work.piece = [&](int64_t first, int64_t rows, bool) {
-    const torch::Tensor in = input.narrow(0, first, rows).to(device_);
-    const ScopedAutocast autocast(device_, precision_);
-    outputs.push_back(network(in).to(torch::kFloat32));
-  };
-  if (absl::Status s = forward_memory_.Run(input.size(0), work); !s.ok()) return s;
-  return torch::cat(outputs);
-}
-
-absl::StatusOr<torch::Tensor> MinibatchGradient::Values(const torch::Tensor& input, torch::Device device) {
-  if (input.size(0) == 0) return torch::empty({0}, device);
-  if (fused_ != nullptr) return fused_->Values(input);
-  const auto values = Forward(input, [&](const torch::Tensor& in) { return network_.Value(in); });
-  if (!values.ok()) return values.status();
-  return values->to(device);
-}
-
-absl::StatusOr<torch::Tensor> MinibatchGradient::PolicyHead(const torch::Tensor& obs) {
-  if (obs.size(0) == 0) return torch::empty({0, network_.options().action_size});
-  if (fused_ != nullptr) return fused_->PolicyHead(obs);
-  const auto head = Forward(obs, [&](const torch::Tensor& in) { return network_.PolicyHead(in); });
-  if (!head.ok()) return head.status();
-  return head->cpu();
 }
 
 }  // namespace skein

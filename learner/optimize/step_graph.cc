@@ -118,13 +118,18 @@ StepGraph::StepGraph(std::unique_ptr<Recorder> recorder, Step step)
 
 bool StepGraph::Fits(const Minibatch& samples, int64_t minibatch_size) const {
   if (!inputs_.index.defined() || inputs_.index.numel() != minibatch_size) return false;
-  return std::all_of(Minibatch::kFields.begin(), Minibatch::kFields.end(), [&](Minibatch::Field field) {
-    const torch::Tensor &mine = inputs_.samples.*field, &other = samples.*field;
-    return mine.defined() == other.defined() && (!mine.defined() || mine.sizes().equals(other.sizes()));
-  });
+  const auto fits = [](const Minibatch& some, const Minibatch& others) {
+    return std::all_of(some.tensors().begin(), some.tensors().end(), [&](const auto& named) {
+      const torch::Tensor& other = others[named.first];
+      if (!named.second.defined() || !other.defined()) return named.second.defined() == other.defined();
+      return named.second.sizes().equals(other.sizes());
+    });
+  };
+  return fits(inputs_.samples, samples) && fits(samples, inputs_.samples);
 }
 
-void StepGraph::Load(const Minibatch& samples, int64_t minibatch_size, double lr, const v1::PpoConfig& config) {
+void StepGraph::Load(const Minibatch& samples, int64_t minibatch_size, double lr,
+                     const std::vector<double>& scheduled) {
   if (recorder_ == nullptr) return;
   const torch::NoGradGuard no_grad;
   if (!Fits(samples, minibatch_size)) {
@@ -132,21 +137,17 @@ void StepGraph::Load(const Minibatch& samples, int64_t minibatch_size, double lr
     recorded_ = false;
     warm_ups_ = 0;
     inputs_ = {};
-    const auto options = samples.obs.options().dtype(torch::kFloat32);
+    const auto options = samples["obs"].options().dtype(torch::kFloat32);
     inputs_.samples = samples.Each([](const torch::Tensor& tensor) { return torch::empty_like(tensor); });
     inputs_.index = torch::zeros({minibatch_size}, options.dtype(torch::kInt64));
     inputs_.lr = torch::zeros({}, options.dtype(torch::kFloat64));
-    inputs_.coefficients = {torch::zeros({}, options), torch::zeros({}, options), torch::zeros({}, options),
-                            torch::zeros({}, options)};
+    for (size_t i = 0; i < scheduled.size(); ++i) inputs_.scheduled.push_back(torch::zeros({}, options));
   }
-  for (const Minibatch::Field field : Minibatch::kFields) {
-    if ((samples.*field).defined()) (inputs_.samples.*field).copy_(samples.*field);
+  for (const auto& [name, tensor] : samples.tensors()) {
+    if (tensor.defined()) inputs_.samples[name].copy_(tensor);
   }
   inputs_.lr.fill_(lr);
-  inputs_.coefficients.min_ratio.fill_(1.0 - config.clip());
-  inputs_.coefficients.max_ratio.fill_(1.0 + config.clip());
-  inputs_.coefficients.clip.fill_(config.clip());
-  inputs_.coefficients.entropy.fill_(config.entropy_coefficient());
+  for (size_t i = 0; i < scheduled.size(); ++i) inputs_.scheduled[i].fill_(scheduled[i]);
 }
 
 void StepGraph::WorkRecorded() {

@@ -7,10 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "learner/algorithm/ppo/ppo_loss.h"
+#include "learner/optimize/minibatch.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {
@@ -41,10 +42,10 @@ class StepGraph {
  public:
   // What a step reads: the same memory each time.
   struct Inputs {
-    Minibatch samples;              // [R]
-    torch::Tensor index;            // int64 [B], rows of the minibatch.
-    torch::Tensor lr;               // float64 []
-    LossCoefficients coefficients;  // Of the schedules.
+    Minibatch samples;                     // [R]
+    torch::Tensor index;                   // int64 [B], rows of the minibatch.
+    torch::Tensor lr;                      // float64 []
+    std::vector<torch::Tensor> scheduled;  // float32 [] each, Loss::scheduled().
   };
   // Enqueues one gradient step. Whatever changes from step to step must come from Inputs. When recorded, an exception
   // for lack of memory must pass through.
@@ -54,7 +55,7 @@ class StepGraph {
 
   // Before the minibatches of an epoch: copies everything. Minibatches of `minibatch_size` rows will be recorded; if
   // that or the samples' shape is another than before, anew.
-  void Load(const Minibatch& samples, int64_t minibatch_size, double lr, const v1::PpoConfig& config);
+  void Load(const Minibatch& samples, int64_t minibatch_size, double lr, const std::vector<double>& scheduled);
 
   // One step on the rows int64 [B'] `index` of the loaded samples, on their device. False: nothing was done, because B'
   // is not the size that is recorded, or recording has failed, which is logged once. Errors are those of warming up.

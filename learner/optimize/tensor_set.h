@@ -7,8 +7,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace skein {
+
+// Tensors with names that stay, in an order that stays: what a checkpoint holds.
+using StateTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
 // Tensors by name. A name that was never given a tensor has an undefined one. References stay valid.
 class TensorSet {

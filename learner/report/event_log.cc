@@ -122,7 +122,7 @@ void EventLog::LogIteration(const v1::RunProgress& progress, absl::Time now) {
   Write(event);
 }
 
-void EventLog::LogSamples(const Trainer::Samples& samples, uint64_t env_steps, absl::Time now) {
+void EventLog::LogSamples(const UpdateSamples& samples, uint64_t env_steps, absl::Time now) {
   sampled_ = now;
   Event event = EventAt(env_steps, now);
   const auto size = static_cast<size_t>(samples.action_size);
@@ -135,7 +135,7 @@ void EventLog::LogSamples(const Trainer::Samples& samples, uint64_t env_steps, a
       AddHistogram(absl::StrFormat("samples/action_%02d", i), numbers, samples.discrete, &event);
     }
   }
-  AddHistogram("samples/advantage", samples.advantage, false, &event);
+  for (const auto& [name, values] : samples.stats) AddHistogram(absl::StrCat("samples/", name), values, false, &event);
   if (event.has_summary()) Write(event);
 }
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/telemetry/event_file.h"
-#include "learner/run/trainer.h"
+#include "learner/report/update_samples.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein::tensorboard {
@@ -20,7 +20,7 @@ class HistogramProto;
 
 namespace skein {
 
-// What TensorBoard shows of a run; the one place that knows its tags.   RunProgress, Trainer::Samples -> event file
+// What TensorBoard shows of a run; the one place that knows its tags.   RunProgress, UpdateSamples -> event file
 // Steps are env steps. A failure to write is logged once and otherwise ignored. Not thread-safe.
 class EventLog {
  public:
@@ -36,7 +36,7 @@ class EventLog {
 
   // Whether kSampleInterval is over since the last samples, or there were none.
   bool SamplesDue(absl::Time now) const { return now - sampled_ >= kSampleInterval; }
-  void LogSamples(const Trainer::Samples& samples, uint64_t env_steps, absl::Time now);
+  void LogSamples(const UpdateSamples& samples, uint64_t env_steps, absl::Time now);
 
  private:
   EventLog(std::unique_ptr<EventFile> file, absl::Time now) : file_(std::move(file)), logged_(now) {}

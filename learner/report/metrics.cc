@@ -178,11 +178,12 @@ void LearnerMetrics::SetAccount(const v1::StepAccount& account, int64_t imbalanc
   imbalance_->Set(static_cast<double>(imbalance));
 }
 
-void LearnerMetrics::CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps) {
+void LearnerMetrics::CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats& stats) {
   iterations_->Increment();
   policy_lag_->Observe(static_cast<double>(policy_lag));
-  samples_->Increment(static_cast<double>(samples));
-  gradient_steps_->Increment(static_cast<double>(gradient_steps));
+  samples_->Increment(stats.Get(UpdateStats::kEpochs, 1) * static_cast<double>(samples));
+  gradient_steps_->Increment(stats.Get(UpdateStats::kGradientSteps, 0));
+  quarantined_steps_->Increment(stats.Get(UpdateStats::kSkippedSteps, 0));
 }
 
 void LearnerMetrics::CountEpisode(int64_t length) {
@@ -195,10 +196,6 @@ void LearnerMetrics::CountCheckpoint(bool saved, absl::Duration duration, absl::
   if (!saved) return;
   checkpoint_seconds_->Observe(absl::ToDoubleSeconds(duration));
   checkpoint_time_->Set(absl::ToDoubleSeconds(unix_time - absl::UnixEpoch()));
-}
-
-void LearnerMetrics::CountQuarantinedSteps(uint64_t gradient_steps) {
-  quarantined_steps_->Increment(static_cast<double>(gradient_steps));
 }
 
 void LearnerMetrics::CountPolicySent(uint64_t bytes, uint64_t saved) {

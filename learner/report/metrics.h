@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "base/telemetry/stage_names.h"
+#include "learner/algorithm/update_stats.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
@@ -45,7 +46,8 @@ class LearnerMetrics {
   void SetEpisodeMetric(const std::string &name, double value);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
   void SetAccount(const v1::StepAccount &account, int64_t imbalance);
-  void CountIteration(uint64_t policy_lag, uint64_t samples, uint64_t gradient_steps);
+  // `samples`: of this rank, each of which counts once for each of the update's epochs.
+  void CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats &stats);
   void CountEpisode(int64_t length);
   // `unix_time`: when it was done.
   void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
@@ -57,7 +59,6 @@ class LearnerMetrics {
   void CountMalformedMessage() { malformed_->Increment(); }
   // What was kept from training because it is not finite.
   void CountQuarantinedBatch() { quarantined_batches_->Increment(); }
-  void CountQuarantinedSteps(uint64_t gradient_steps);
   void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that went on without data of all environments.
   void CountShortfall();

@@ -36,7 +36,7 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   progress_.set_mean_policy_lag(static_cast<double>(iteration.policy_lag));
   rate_.Add(now, progress_.env_steps());
   progress_.mutable_losses()->clear();
-  for (const auto& [name, value] : iteration.figures) (*progress_.mutable_losses())[name] = value;
+  for (const auto& [name, value] : iteration.stats) (*progress_.mutable_losses())[name] = value;
   for (size_t i = 0; i < iteration.episode_returns->size(); ++i) {
     Episode episode{(*iteration.episode_returns)[i], (*iteration.episode_lengths)[i], {}};
     if (!metrics_.empty()) {

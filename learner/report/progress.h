@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/telemetry/rate_window.h"
+#include "learner/algorithm/update_stats.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
@@ -27,7 +27,7 @@ class ProgressTracker {
     int64_t samples = 0;     // Steps of agents that took part, as far as this rank knows of them.
     uint64_t policy_lag = 0;
     uint64_t policy_version = 0;  // Published after it.
-    std::map<std::string, double> figures;
+    UpdateStats stats;
     const std::vector<double>* episode_returns = nullptr;
     const std::vector<int64_t>* episode_lengths = nullptr;
     const std::vector<float>* episode_metrics = nullptr;  // [episodes, P]; null if P = 0

@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
-#include "learner/algorithm/ppo/ppo.h"
+#include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
 #include "learner/optimize/training_device.h"
 #include "learner/run/checkpoint.h"
@@ -65,7 +65,7 @@ struct Trainer::Impl {
   ActorCriticOptions network;
   Collective* collective;
   torch::Device device;
-  Ppo ppo;
+  std::unique_ptr<Algorithm> algorithm;
   // Mode on_device.
   std::unique_ptr<DeviceRollout> rollout;
   Batch collected;
@@ -75,7 +75,7 @@ struct Trainer::Impl {
         network(MakeActorCriticOptions(run_config.model(), spec)),
         collective(ranks),
         device(where),
-        ppo(run_config, network, run_config.seed(), ranks, where) {}
+        algorithm(MakeAlgorithm(run_config, spec, ranks, where)) {}
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
     const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
     if (!device.ok()) return device.status();
     auto impl = std::make_unique<Impl>(config, spec, collective, *device);
-    if (absl::Status s = impl->ppo.Synchronize(); !s.ok()) return s;
+    if (absl::Status s = impl->algorithm->Synchronize(); !s.ok()) return s;
     return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
   } catch (const std::exception& error) {
     return TorchError("building the networks", error);
@@ -95,13 +95,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
-absl::StatusOr<std::map<std::string, double>> Trainer::Update(Columns* batch, double progress, uint64_t iteration,
-                                                              int64_t column_offset, int64_t total_columns) {
+absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset,
+                                            int64_t total_columns) {
   try {
     Batch columns = MakeBatch(*batch);
     columns.column_offset = column_offset;
     columns.total_columns = total_columns;
-    return impl_->ppo.Update(columns, progress, iteration);
+    return impl_->algorithm->Update(columns, progress, iteration);
   } catch (const std::exception& error) {
     return TorchError("updating", error);
   }
@@ -125,9 +125,9 @@ absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t num_envs, const
 
 absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) {
   try {
-    const Ppo& ppo = impl_->ppo;
+    const Algorithm::Acting acting = impl_->algorithm->acting();
     DeviceRollout::Iteration rolled =
-        impl_->rollout->Collect({&ppo.network(), ppo.obs_scale(), ppo.state_scale()}, iteration);
+        impl_->rollout->Collect({acting.network, acting.obs_scale, acting.state_scale}, iteration);
     impl_->collected = rolled.batch;
     Collected collected;
     collected.steps = rolled.batch["reward"].size(0);
@@ -144,12 +144,12 @@ absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) 
   }
 }
 
-absl::StatusOr<std::map<std::string, double>> Trainer::UpdateOnDevice(double progress, uint64_t iteration,
-                                                                      int64_t column_offset, int64_t total_columns) {
+absl::StatusOr<UpdateStats> Trainer::UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
+                                                    int64_t total_columns) {
   try {
     impl_->collected.column_offset = column_offset;
     impl_->collected.total_columns = total_columns;
-    return impl_->ppo.Update(impl_->collected, progress, iteration);
+    return impl_->algorithm->Update(impl_->collected, progress, iteration);
   } catch (const std::exception& error) {
     return TorchError("updating", error);
   }
@@ -165,12 +165,12 @@ absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
   }
 }
 
-absl::StatusOr<Trainer::Samples> Trainer::LastSamples(Columns* staged) const {
+absl::StatusOr<UpdateSamples> Trainer::LastSamples(Columns* staged) const {
   try {
     const torch::NoGradGuard no_grad;
     const Batch batch = staged != nullptr ? MakeBatch(*staged) : impl_->collected;
     const int64_t rows = batch["reward"].numel();
-    Samples samples;
+    UpdateSamples samples;
     samples.discrete = impl_->network.discrete;
     samples.action_size = samples.discrete ? 1 : impl_->network.action_size;
     if (rows == 0) return samples;
@@ -183,17 +183,17 @@ absl::StatusOr<Trainer::Samples> Trainer::LastSamples(Columns* staged) const {
       return std::vector<float>(some.data_ptr<float>(), some.data_ptr<float>() + some.numel());
     };
     samples.action = floats(batch["action"].reshape({rows, samples.action_size}));
-    samples.advantage = floats(impl_->ppo.advantage());
+    for (const auto& [name, stat] : impl_->algorithm->SampleStats()) samples.stats.emplace_back(name, floats(stat));
     return samples;
   } catch (const std::exception& error) {
     return TorchError("reading samples", error);
   }
 }
 
-uint64_t Trainer::ParametersDigest() const { return impl_->ppo.ParametersDigest(); }
+uint64_t Trainer::ParametersDigest() const { return impl_->algorithm->ParametersDigest(); }
 
 Trainer::Reduction Trainer::reduction() const {
-  const GradientReducer* const reducer = impl_->ppo.reducer();
+  const GradientReducer* const reducer = impl_->algorithm->reducer();
   if (reducer == nullptr) return {};
   const GradientReducer::Figures& figures = reducer->figures();
   return {figures.all_reduces, figures.bytes_sent, figures.exposed, figures.all_reducing};
@@ -201,8 +201,7 @@ Trainer::Reduction Trainer::reduction() const {
 
 absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
   try {
-    return std::make_shared<const v1::PolicySnapshot>(
-        MakeSnapshot(version, impl_->ppo.network(), impl_->ppo.obs_scale(), impl_->config.transport()));
+    return std::make_shared<const v1::PolicySnapshot>(impl_->algorithm->Snapshot(version));
   } catch (const std::exception& error) {
     return TorchError("publishing", error);
   }
@@ -216,8 +215,8 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
   try {
-    checkpoint.model = impl_->ppo.ModelState();
-    checkpoint.optimizer = impl_->ppo.OptimizerState();
+    checkpoint.model = impl_->algorithm->ModelState();
+    checkpoint.optimizer = impl_->algorithm->OptimizerState();
   } catch (const std::exception& error) {
     return TorchError("saving", error);
   }
@@ -243,7 +242,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder, bool
   auto told = Tell(collective, std::move(resumed));
   if (!told.ok()) return told.status();
   try {
-    if (absl::Status s = impl_->ppo.Synchronize(); !s.ok()) return s;
+    if (absl::Status s = impl_->algorithm->Synchronize(); !s.ok()) return s;
   } catch (const std::exception& error) {
     return TorchError("restoring " + told->checkpoint.path, error);
   }
@@ -251,12 +250,12 @@ absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder, bool
 }
 
 struct Trainer::State {
-  std::vector<std::pair<std::string, torch::Tensor>> model, optimizer;
+  StateTensors model, optimizer;
 };
 
 absl::StatusOr<std::shared_ptr<const Trainer::State>> Trainer::Keep() const {
   try {
-    return std::make_shared<const State>(State{impl_->ppo.ModelState(), impl_->ppo.OptimizerState()});
+    return std::make_shared<const State>(State{impl_->algorithm->ModelState(), impl_->algorithm->OptimizerState()});
   } catch (const std::exception& error) {
     return TorchError("keeping the state", error);
   }
@@ -267,14 +266,14 @@ absl::StatusOr<Trainer::Resumed> Trainer::TakeOver(const State* state, const Res
   absl::StatusOr<Resumed> taken = record;
   try {
     if (collective == nullptr || collective->rank() == 0) {
-      if (absl::Status s = impl_->ppo.Restore(state->model, state->optimizer); !s.ok()) {
+      if (absl::Status s = impl_->algorithm->Restore(state->model, state->optimizer); !s.ok()) {
         taken = absl::FailedPreconditionError(s.message());
       }
     }
     if (collective == nullptr) return taken;
     taken = Tell(collective, std::move(taken));
     if (!taken.ok()) return taken;
-    if (absl::Status s = impl_->ppo.Synchronize(); !s.ok()) return s;
+    if (absl::Status s = impl_->algorithm->Synchronize(); !s.ok()) return s;
   } catch (const std::exception& error) {
     return TorchError("taking over the state", error);
   }
@@ -316,7 +315,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
     EncodeTensor(kEnvState, tensor, &*record.env_state);
   }
   try {
-    if (absl::Status s = impl_->ppo.Restore(checkpoint.model, checkpoint.optimizer); !s.ok()) {
+    if (absl::Status s = impl_->algorithm->Restore(checkpoint.model, checkpoint.optimizer); !s.ok()) {
       return absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(s.message())));
     }
   } catch (const std::exception& error) {

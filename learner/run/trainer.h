@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "env/env.h"
+#include "learner/algorithm/update_stats.h"
+#include "learner/report/update_samples.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
 #include "skein/v1/status.pb.h"
@@ -31,7 +33,7 @@ struct RunRecord {
   v1::StepAccount account;
 };
 
-// The learning algorithm with Torch hidden behind it: Columns in, PolicySnapshot out, checkpoints both ways.
+// The run's algorithm with Torch hidden behind it: Columns in, PolicySnapshot out, checkpoints both ways.
 // Not thread-safe; all calls from the thread that constructed it, whose Torch threads are set as configured.
 // Torch's exceptions end here: they become Internal.
 // Of several ranks, all call Make, Update and Resume alike; these fail as Collective's calls do, too.
@@ -43,10 +45,10 @@ class Trainer {
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
 
-  // One iteration (see Ppo::Update). `batch` is read in place. Of several ranks, each gives its own columns, in order
-  // of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
-  absl::StatusOr<std::map<std::string, double>> Update(Columns* batch, double progress, uint64_t iteration,
-                                                       int64_t column_offset = 0, int64_t total_columns = 0);
+  // One iteration (see Algorithm::Update). `batch` is read in place. Of several ranks, each gives its own columns, in
+  // order of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
+  absl::StatusOr<UpdateStats> Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
+                                     int64_t total_columns = 0);
 
   // Mode on_device: what there is to train on is made here, by environments first_env .. first_env + num_envs - 1 of
   // the run, from `env_state` [num_envs, S] on or from their first episodes. InvalidArgument: the environment has no
@@ -63,23 +65,17 @@ class Trainer {
   // Steps the environments through one iteration with the newest policy. REQUIRES: BeginOnDevice.
   absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration);
   // As Update, on what was collected last.
-  absl::StatusOr<std::map<std::string, double>> UpdateOnDevice(double progress, uint64_t iteration,
-                                                               int64_t column_offset, int64_t total_columns);
+  absl::StatusOr<UpdateStats> UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
+                                             int64_t total_columns);
   // Float64 [num_envs, S], where the environments are.
   absl::StatusOr<v1::Tensor> EnvStateOnDevice() const;
 
   // What the last update was given, at most kMaxSampled steps of agents that took part, evenly spread; of this rank.
   static constexpr int64_t kMaxSampled = 16384;
-  struct Samples {
-    std::vector<float> advantage;  // [samples], as Ppo::advantage.
-    std::vector<float> action;     // [samples, action_size], or the choices if discrete
-    int64_t action_size = 1;
-    bool discrete = false;
-  };
   // `batch`: the one of that update, null if it was on the device. REQUIRES: there was an update.
-  absl::StatusOr<Samples> LastSamples(Columns* batch) const;
+  absl::StatusOr<UpdateSamples> LastSamples(Columns* batch) const;
 
-  // See Ppo::ParametersDigest.
+  // See Algorithm::ParametersDigest.
   uint64_t ParametersDigest() const;
   // What summing gradients over ranks has cost this one since construction: GradientReducer::Figures; zero for a single
   // rank.

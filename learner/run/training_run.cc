@@ -289,9 +289,9 @@ absl::Status TrainingRun::TrainIteration(Columns* batch, const Trainer::Collecte
     for (int64_t columns : decision_.columns) in_flight_.push_back(steps * static_cast<uint64_t>(columns) / agents_);
     in_update_ = true;
   }
-  auto figures = batch != nullptr ? trainer_->Update(batch, progress, record_.iteration, offset, total)
-                                  : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
-  if (!figures.ok()) return AsLostRank(figures.status());
+  auto stats = batch != nullptr ? trainer_->Update(batch, progress, record_.iteration, offset, total)
+                                : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
+  if (!stats.ok()) return AsLostRank(stats.status());
   in_update_ = false;
   const absl::Duration updated = MonotonicNow();
   metrics_->AddStage(Stage::kUpdate, updated - begin);
@@ -330,16 +330,13 @@ absl::Status TrainingRun::TrainIteration(Columns* batch, const Trainer::Collecte
   record_.episodes += sum->episode_return.size();
   if (saves || sum->env_state) record_.env_state = sum->env_state;
   counted.policy_version = record_.iteration + 1;
-  counted.figures = *std::move(figures);
+  counted.stats = *std::move(stats);
   counted.episode_returns = &sum->episode_return;
   counted.episode_lengths = &sum->episode_length;
   counted.samples = data.samples;
   counted.episode_metrics = &sum->episode_metrics;
   progress_->CountIteration(MonotonicNow(), counted);
-  const double samples = counted.figures.at("epochs") * static_cast<double>(data.samples);
-  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(samples),
-                           static_cast<uint64_t>(counted.figures.at("gradient_steps")));
-  metrics_->CountQuarantinedSteps(static_cast<uint64_t>(counted.figures.at("skipped_steps")));
+  metrics_->CountIteration(counted.policy_lag, static_cast<uint64_t>(data.samples), counted.stats);
   for (int64_t length : data.episode_length) metrics_->CountEpisode(length);
   const Trainer::Reduction reduction = trainer_->reduction();
   metrics_->SetReduction(static_cast<uint64_t>(reduction.all_reduces), static_cast<uint64_t>(reduction.bytes_sent),

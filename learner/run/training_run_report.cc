@@ -91,7 +91,7 @@ void TrainingRun::LogIteration(const v1::StageSeconds& actors, const ProgressTra
   // A rank does not know the others'.
   if (group_ == nullptr) line["samples"] = counted.samples;
   line["env_steps_per_second"] = progress.env_steps_per_second_10s();
-  for (const auto& [name, value] : counted.figures) line["update"][name] = value;
+  for (const auto& [name, value] : counted.stats) line["update"][name] = value;
   for (const auto& [name, value] : progress.stage_seconds()) line["learner_stage_seconds"][name] = value;
   line["learner_stage_seconds"]["update_cpu"] = absl::ToDoubleSeconds(update_cpu_);
   line["actor_stage_seconds"] = {{"env_step", actors.env_step()},

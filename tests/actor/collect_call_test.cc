@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "actor/request_bytes.h"
+#include "actor/frame_bytes.h"
 #include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
 #include "tests/actor/fake_learner.h"
@@ -19,13 +19,13 @@ namespace {
 grpc::ByteBuffer Hello() {
   v1::CollectRequest request;
   request.mutable_hello();
-  return RequestBytes(request);
+  return FrameBytes(request);
 }
 
 grpc::ByteBuffer Goodbye(uint64_t env_steps) {
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(env_steps);
-  return RequestBytes(request);
+  return FrameBytes(request);
 }
 
 // One call, whose requests are goodbyes that count.

@@ -10,20 +10,63 @@
 #include <vector>
 
 #include "base/net/grpc_transport.h"
+#include "grpcpp/impl/codegen/method_handler.h"
+#include "grpcpp/impl/codegen/service_type.h"
+#include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "skein/v1/learner_service.grpc.pb.h"
 #include "tests/testing/wait_until.h"
+#include "trajectory/frame.h"
 
 namespace skein {
 
-// What a connection's script talks to.
-using Stream = grpc::ServerReaderWriter<v1::CollectResponse, v1::CollectRequest>;
+// What a connection's script talks to: the server's side of a Collect stream, whose requests are frames.
+class Stream {
+ public:
+  using Raw = grpc::ServerReaderWriter<v1::CollectResponse, grpc::ByteBuffer>;
+  explicit Stream(Raw* raw) : raw_(raw) {}
+  // False: there is none. A block of fields is not kept.
+  bool Read(v1::CollectRequest* request) {
+    grpc::ByteBuffer bytes;
+    std::vector<grpc::Slice> slices;
+    if (!raw_->Read(&bytes) || !bytes.Dump(&slices).ok()) return false;
+    Pieces pieces;
+    for (const grpc::Slice& slice : slices) {
+      pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    const auto frame = ReadFrame(pieces);
+    EXPECT_TRUE(frame.ok()) << frame.status();
+    if (frame.ok()) *request = frame->header;
+    return frame.ok();
+  }
+  bool Write(const v1::CollectResponse& response) { return raw_->Write(response); }
+
+ private:
+  Raw* const raw_;
+};
 
 // A learner that does what the test says with each connection, numbered from 0.
-class FakeLearner final : public v1::Learner::Service {
+class FakeLearner final : public grpc::Service {
  public:
   using Script = std::function<grpc::Status(int connection, Stream* stream)>;
   explicit FakeLearner(Script script, int port = 0) : script_(std::move(script)) {
+    // As a generated service does it, with requests as bytes.
+    AddMethod(new grpc::internal::RpcServiceMethod(
+        "/skein.v1.Learner/Collect", grpc::internal::RpcMethod::BIDI_STREAMING,
+        new grpc::internal::BidiStreamingHandler<FakeLearner, grpc::ByteBuffer, v1::CollectResponse>(
+            [](FakeLearner* learner, grpc::ServerContext*, Stream::Raw* raw) {
+              Stream stream(raw);
+              return learner->script_(learner->connections_++, &stream);
+            },
+            this)));
+    AddMethod(new grpc::internal::RpcServiceMethod(
+        "/skein.v1.Learner/SubscribePolicy", grpc::internal::RpcMethod::SERVER_STREAMING,
+        new grpc::internal::ServerStreamingHandler<FakeLearner, v1::SubscribePolicyRequest, v1::PolicySnapshot>(
+            [](FakeLearner* learner, grpc::ServerContext* context, const v1::SubscribePolicyRequest* request,
+               grpc::ServerWriter<v1::PolicySnapshot>* writer) {
+              return learner->SubscribePolicy(context, request, writer);
+            },
+            this)));
     absl::StatusOr<std::unique_ptr<grpc::Server>> server;
     WaitUntil([&] {
       server = StartGrpcServer("127.0.0.1:" + std::to_string(port), this, &port_);
@@ -38,9 +81,8 @@ class FakeLearner final : public v1::Learner::Service {
   // Answers each subscription: the policies' versions it gets.
   std::function<std::vector<uint64_t>(const v1::SubscribePolicyRequest&)> policies;
 
-  grpc::Status Collect(grpc::ServerContext*, Stream* stream) override { return script_(connections_++, stream); }
   grpc::Status SubscribePolicy(grpc::ServerContext* context, const v1::SubscribePolicyRequest* request,
-                               grpc::ServerWriter<v1::PolicySnapshot>* writer) override {
+                               grpc::ServerWriter<v1::PolicySnapshot>* writer) {
     if (policies != nullptr) {
       for (uint64_t version : policies(*request)) {
         v1::PolicySnapshot snapshot;

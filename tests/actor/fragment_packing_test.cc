@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actor/batch_packing.h"
+#include "actor/fragment_packing.h"
 
-#include <set>
 #include <string>
 
-#include "actor/request_bytes.h"
 #include "base/number/bfloat16.h"
-#include "base/number/tensor_packing.h"
-#include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "tests/learner/sample_batch.h"
 
@@ -19,7 +15,7 @@ const std::vector<SampleEnd> kEnds = {{0, 1, true}, {1, 0, false}, {7, 0, true}}
 constexpr float kOffset = 1000;  // From 256 on, bfloat16 has no odd numbers.
 
 FragmentShape Shape(v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32) {
-  FragmentShape shape = MakeSampleShape({.T = 300, .E = 2, .A = 2, .O = 3, .D = 2});
+  FragmentShape shape = MakeSampleShape({.T = 300, .E = 2, .A = 2, .O = 3, .D = 2, .G = 5});
   shape.obs_dtype = obs_dtype;
   return shape;
 }
@@ -31,76 +27,61 @@ v1::TransportConfig Transport(v1::Precision precision, v1::Compression compressi
   return transport;
 }
 
-std::vector<float> Rounded(std::vector<float> values) {
-  RoundToBfloat16(values.data(), values.size());
-  return values;
+Fragment Packed(const v1::TransportConfig& transport) {
+  Fragment fragment = MakeSampleBatch(Shape(), kOffset, kEnds).ToFragment();
+  PackFragment(MakeSchema(Shape()), transport, &fragment);
+  return fragment;
 }
 
-TEST(PackBatch, DoesNothingUnlessItIsAskedTo) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(), kOffset, kEnds);
-  const std::string before = batch.SerializeAsString();
-  const char* obs = FindTensor(&batch, "obs")->data().data();
-  PackBatch({}, &batch);
-  PackBatch(Transport(v1::PRECISION_FP32, v1::COMPRESSION_NONE), &batch);
-  EXPECT_TRUE(batch.SerializeAsString() == before);
-  EXPECT_EQ(FindTensor(&batch, "obs")->data().data(), obs);  // The same memory.
+TEST(PackFragment, DoesNothingUnlessItIsAskedTo) {
+  Fragment fragment = MakeSampleBatch(Shape(), kOffset, kEnds).ToFragment();
+  const std::string header = fragment.header.SerializeAsString();
+  const auto block = fragment.block;
+  PackFragment(MakeSchema(Shape()), {}, &fragment);
+  PackFragment(MakeSchema(Shape()), Transport(v1::PRECISION_FP32, v1::COMPRESSION_NONE), &fragment);
+  EXPECT_EQ(fragment.header.SerializeAsString(), header);
+  EXPECT_EQ(fragment.block, block);  // The same memory.
+  EXPECT_EQ(fragment.saved_bytes, 0u);
 }
 
-TEST(PackBatch, RoundsObservationsAndNothingElse) {
-  const v1::TrajectoryBatch plain = MakeSampleBatch(Shape(), kOffset, kEnds);
-  v1::TrajectoryBatch batch = plain;
-  PackBatch(Transport(v1::PRECISION_BF16, v1::COMPRESSION_NONE), &batch);
-  const std::set<std::string> narrow = {"obs", "final_obs"};
-  for (int i = 0; i < batch.tensors_size(); ++i) {
-    if (narrow.count(batch.tensors(i).name()) > 0) {
-      EXPECT_EQ(batch.tensors(i).dtype(), v1::DATA_TYPE_BFLOAT16);
-      EXPECT_EQ(batch.tensors(i).data().size() * 2, plain.tensors(i).data().size());
+TEST(PackFragment, RoundsWhatIsObservedAndNothingElse) {
+  const Fragment plain = Packed({}), fragment = Packed(Transport(v1::PRECISION_BF16, v1::COMPRESSION_NONE));
+  const BatchValues want(plain, Shape()), got(fragment, Shape(v1::DATA_TYPE_BFLOAT16));
+  int observed = 0;
+  for (const Field& field : MakeSchema(Shape()).fields) {
+    const v1::Tensor before = FindField(plain, field.name), after = FindField(fragment, field.name);
+    if (field.observed) {
+      ++observed;
+      EXPECT_EQ(after.dtype(), v1::DATA_TYPE_BFLOAT16);
+      EXPECT_EQ(after.data().size() * 2, before.data().size());
+      const auto values = want.floats(field.name);
+      std::vector<float> rounded(values.begin(), values.end());
+      RoundToBfloat16(rounded.data(), rounded.size());
+      EXPECT_EQ(got.floats(field.name), absl::MakeConstSpan(rounded)) << field.name;
     } else {
-      EXPECT_EQ(batch.tensors(i).SerializeAsString(), plain.tensors(i).SerializeAsString());
+      EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString()) << field.name;
     }
   }
-  const BatchValues want(plain, Shape()), got(batch, Shape(v1::DATA_TYPE_BFLOAT16));
-  EXPECT_EQ(got.obs, Rounded(want.obs));
-  EXPECT_EQ(got.final_obs, Rounded(want.final_obs));
-  EXPECT_EQ(got.reward, want.reward);
+  EXPECT_EQ(observed, 4);
 }
 
-TEST(PackBatch, CompressionChangesNoValue) {
+TEST(PackFragment, CompressionChangesNoValue) {
   for (const v1::Precision precision : {v1::PRECISION_FP32, v1::PRECISION_BF16}) {
-    v1::TrajectoryBatch plain = MakeSampleBatch(Shape(), kOffset, kEnds);
-    v1::TrajectoryBatch batch = plain;
-    PackBatch(Transport(precision, v1::COMPRESSION_NONE), &plain);
-    PackBatch(Transport(precision, v1::COMPRESSION_ZSTD), &batch);
-    EXPECT_EQ(FindTensor(&batch, "obs")->compression(), v1::COMPRESSION_ZSTD);
-    EXPECT_EQ(FindTensor(&batch, "truncated")->compression(), v1::COMPRESSION_UNSPECIFIED);  // 600 bytes.
-    EXPECT_LT(batch.ByteSizeLong(), plain.ByteSizeLong());
+    const Fragment plain = Packed(Transport(precision, v1::COMPRESSION_NONE));
+    const Fragment fragment = Packed(Transport(precision, v1::COMPRESSION_ZSTD));
+    for (const v1::FieldHead& head : fragment.header.fields()) {
+      if (head.name() == "obs") EXPECT_EQ(head.compression(), v1::COMPRESSION_ZSTD);
+      if (head.name() == "truncated") EXPECT_EQ(head.compression(), v1::COMPRESSION_UNSPECIFIED);  // 600 bytes.
+    }
+    EXPECT_LT(fragment.block->size(), plain.block->size());
     const bool narrow = precision == v1::PRECISION_BF16;
     const FragmentShape shape = Shape(narrow ? v1::DATA_TYPE_BFLOAT16 : v1::DATA_TYPE_FLOAT32);
-    const BatchValues want(plain, shape), got(batch, shape);
-    EXPECT_EQ(got.obs, want.obs);
-    EXPECT_EQ(got.action, want.action);
-    EXPECT_EQ(got.log_prob, want.log_prob);
-    EXPECT_EQ(got.reward, want.reward);
-    EXPECT_EQ(got.final_obs, want.final_obs);
-    EXPECT_EQ(got.env_state.data(), want.env_state.data());
+    const BatchValues want(plain, shape), got(fragment, shape);
+    for (const auto& [name, values] : want.all()) EXPECT_EQ(got.all().at(name), values) << name;
     // Actor and learner count the same.
-    EXPECT_EQ(got.saved_bytes, SavedBytes(batch.tensors()));
-    EXPECT_EQ(want.saved_bytes, SavedBytes(plain.tensors()));
+    EXPECT_EQ(got.saved_bytes(), fragment.saved_bytes);
+    EXPECT_EQ(want.saved_bytes(), plain.saved_bytes);
   }
-}
-
-TEST(PackBatch, WhatItPacksIsSentAsItIs) {
-  auto request = std::make_shared<v1::CollectRequest>();
-  *request->mutable_batch() = MakeSampleBatch(Shape(), kOffset, kEnds);
-  request->mutable_batch()->mutable_stage_seconds()->set_build(0.5);
-  PackBatch(Transport(v1::PRECISION_BF16, v1::COMPRESSION_ZSTD), request->mutable_batch());
-  std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(BatchBytes(request).Dump(&slices).ok());
-  std::string joined;
-  for (const grpc::Slice& slice : slices) joined.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  v1::CollectRequest read;
-  ASSERT_TRUE(read.ParseFromString(joined));
-  EXPECT_TRUE(read.SerializeAsString() == request->SerializeAsString());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actor/request_bytes.h"
+#include "actor/frame_bytes.h"
 
+#include <memory>
 #include <vector>
 
 #include "grpcpp/support/slice.h"
@@ -18,69 +19,62 @@ std::string Joined(const grpc::ByteBuffer& bytes) {
   return joined;
 }
 
-std::shared_ptr<v1::CollectRequest> MakeRequest(const SampleSizes& sizes) {
-  auto request = std::make_shared<v1::CollectRequest>();
-  v1::TrajectoryBatch& batch = *request->mutable_batch();
-  batch = MakeSampleBatch(MakeSampleShape(sizes), 3, {{0, 1, true}, {1, 0, false}});
-  batch.set_actor_id("ada");
-  batch.set_generation(7);
-  batch.set_first_env(12);
-  batch.mutable_stage_seconds()->set_env_step(0.25);
-  return request;
+SampleBatch MakeBatch(int64_t steps) {
+  SampleBatch batch = MakeSampleBatch(MakeSampleShape({.T = steps}), 3, {{0, 1, true}, {1, 0, false}});
+  batch.header.set_actor_id("ada");
+  batch.header.set_generation(7);
+  batch.header.set_first_env(12);
+  batch.header.mutable_stage_seconds()->set_env_step(0.25);
+  return batch;
 }
 
-// A field that is added to the message must be set by MakeRequest, or it could be forgotten unnoticed.
-TEST(BatchBytes, AreTriedWithEveryField) {
-  const auto request = MakeRequest({});
-  const v1::TrajectoryBatch& batch = request->batch();
-  std::vector<const google::protobuf::FieldDescriptor*> set;
-  batch.GetReflection()->ListFields(batch, &set);
-  EXPECT_EQ(static_cast<int>(set.size()), batch.GetDescriptor()->field_count());
-}
-
-TEST(BatchBytes, AreTheMessage) {
-  // Small tensors are copied, those of 4 KiB and more (obs: 201 x 2 x 3 floats) are shared.
+TEST(FrameBytes, AreTheFrame) {
   for (const int64_t steps : {2, 200}) {
-    const auto request = MakeRequest({.T = steps});
-    v1::CollectRequest read;
-    ASSERT_TRUE(read.ParseFromString(Joined(BatchBytes(request))));
-    EXPECT_EQ(read.SerializeAsString(), request->SerializeAsString());
+    const SampleBatch batch = MakeBatch(steps);
+    EXPECT_TRUE(Joined(FrameBytes(batch.ToFragment())) == batch.Bytes());
   }
 }
 
-TEST(BatchBytes, AnEmptyBatchIsABatch) {
-  auto request = std::make_shared<v1::CollectRequest>();
-  request->mutable_batch();
-  v1::CollectRequest read;
-  ASSERT_TRUE(read.ParseFromString(Joined(BatchBytes(request))));
-  EXPECT_TRUE(read.has_batch());
+// A field that is added to the header must be set by MakeBatch, or it could be forgotten unnoticed.
+TEST(FrameBytes, KeepEveryFieldOfTheHeader) {
+  const Fragment fragment = MakeBatch(2).ToFragment();
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  fragment.header.GetReflection()->ListFields(fragment.header, &set);
+  EXPECT_EQ(static_cast<int>(set.size()), fragment.header.GetDescriptor()->field_count());
+  const ReceivedBatch received(Joined(FrameBytes(fragment)), 100);
+  EXPECT_EQ(received.frame().header.batch().SerializeAsString(), fragment.header.SerializeAsString());
+  EXPECT_EQ(received.frame().block_bytes, fragment.block->size());
 }
 
-TEST(BatchBytes, ShareTheMemoryOfLargeTensorsAndKeepIt) {
-  auto request = MakeRequest({.T = 200});
-  const char* obs = FindTensor(request->mutable_batch(), "obs")->data().data();
-  const std::string want = request->SerializeAsString();
-  std::weak_ptr<v1::CollectRequest> alive = request;
+TEST(FrameBytes, OfNoFieldsAreABatch) {
+  Fragment fragment;
+  fragment.block = std::make_shared<const std::string>();
+  const ReceivedBatch received(Joined(FrameBytes(fragment)), 0);
+  EXPECT_TRUE(received.frame().header.has_batch());
+}
+
+TEST(FrameBytes, ShareTheBlocksMemoryAndKeepIt) {
+  Fragment fragment = MakeBatch(200).ToFragment();
+  const std::string want = FrameHead(fragment.header) + *fragment.block;
+  const char* const block = fragment.block->data();
+  const std::weak_ptr<const std::string> alive = fragment.block;
   {
-    const grpc::ByteBuffer bytes = BatchBytes(std::move(request));
+    const grpc::ByteBuffer bytes = FrameBytes(fragment);
+    fragment = {};
     EXPECT_FALSE(alive.expired());
     std::vector<grpc::Slice> slices;
     ASSERT_TRUE(bytes.Dump(&slices).ok());
-    int shared = 0;
-    for (const grpc::Slice& slice : slices) shared += reinterpret_cast<const char*>(slice.begin()) == obs;
-    EXPECT_EQ(shared, 1);
-    v1::CollectRequest read, same;
-    ASSERT_TRUE(read.ParseFromString(Joined(bytes)));
-    ASSERT_TRUE(same.ParseFromString(want));
-    EXPECT_EQ(read.SerializeAsString(), same.SerializeAsString());
+    ASSERT_EQ(slices.size(), 2u);
+    EXPECT_EQ(reinterpret_cast<const char*>(slices[1].begin()), block);
+    EXPECT_TRUE(Joined(bytes) == want);
   }
   EXPECT_TRUE(alive.expired());
 }
 
-TEST(RequestBytes, AreTheMessage) {
+TEST(FrameBytes, OfASmallMessageAreItsFrame) {
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(77);
-  EXPECT_EQ(Joined(RequestBytes(request)), request.SerializeAsString());
+  EXPECT_EQ(Joined(FrameBytes(request)), FrameHead(request));
 }
 
 }  // namespace

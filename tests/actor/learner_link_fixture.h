@@ -54,10 +54,10 @@ class LearnerLinkTest : public testing::Test {
     for (int i = 0; i < count; ++i) {
       const auto held = outbox_.TakeTicket();
       ASSERT_TRUE(held);
-      v1::TrajectoryBatch batch;
-      batch.set_ticket_id(held->ticket.id());
-      batch.set_steps(5);
-      batch.set_num_envs(2);
+      Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
+      batch.header.set_ticket_id(held->ticket.id());
+      batch.header.set_steps(5);
+      batch.header.set_num_envs(2);
       outbox_.PutBatch(std::move(batch));
     }
   }

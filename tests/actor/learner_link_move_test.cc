@@ -55,10 +55,10 @@ TEST_F(LearnerLinkTest, GoesToAnotherLearnerInOrderAndComesBackUnderNewNumbers) 
     ASSERT_TRUE(held);
     granted = false;
     link_->SetTarget(TargetAt(port));
-    v1::TrajectoryBatch batch;
-    batch.set_ticket_id(held->ticket.id());
-    batch.set_steps(5);
-    batch.set_num_envs(2);
+    Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
+    batch.header.set_ticket_id(held->ticket.id());
+    batch.header.set_steps(5);
+    batch.header.set_num_envs(2);
     outbox_.PutBatch(std::move(batch));
   }
   EXPECT_EQ(End(), absl::OkStatus());
@@ -85,8 +85,8 @@ TEST_F(LearnerLinkTest, SentBackWhileItLeavesItSaysGoodbyeAllTheSame) {
   ASSERT_TRUE(outbox_.TakeTicket());
   link_->SetTarget(TargetAt(1));
   link_->SetTarget(TargetAt(learner.port()));
-  v1::TrajectoryBatch batch;
-  batch.set_ticket_id(5);
+  Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
+  batch.header.set_ticket_id(5);
   outbox_.PutBatch(std::move(batch));
   EXPECT_EQ(End(), absl::OkStatus());
   EXPECT_EQ(learner.connections(), 2);

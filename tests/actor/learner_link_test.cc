@@ -134,11 +134,11 @@ TEST_F(FaultRow23, SaysWhatToSetWhenABatchIsLargerThanMessagesMayBe) {
   StartLink(TargetAt(learner.port()));
   const auto held = outbox_.TakeTicket();
   ASSERT_TRUE(held);
-  v1::TrajectoryBatch batch;
-  batch.set_ticket_id(held->ticket.id());
-  batch.set_steps(5);
-  batch.set_num_envs(2);
-  batch.add_tensors()->set_data(std::string(kMaxMessageBytes, 'x'));  // And a few bytes of headers.
+  Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
+  batch.header.set_ticket_id(held->ticket.id());
+  batch.header.set_steps(5);
+  batch.header.set_num_envs(2);
+  batch.block = std::make_shared<const std::string>(std::string(kMaxMessageBytes, 'x'));  // And a few bytes of headers.
   outbox_.PutBatch(std::move(batch));
   const absl::Status status = End();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -175,8 +175,8 @@ TEST_F(LearnerLinkTest, ReturnsARefusalInTheMiddleEvenWhileItIsSending) {
     StartLink(TargetAt(learner.port(), repetition + 1));
     ASSERT_TRUE(outbox_.TakeTicket());
     for (int i = 0; i < 3; ++i) {
-      v1::TrajectoryBatch batch;
-      batch.add_tensors()->set_data(std::string(1 << 20, 'x'));
+      Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
+      batch.block = std::make_shared<const std::string>(std::string(1 << 20, 'x'));
       outbox_.PutBatch(std::move(batch));
     }
     EXPECT_TRUE(absl::IsAborted(End())) << status_;
@@ -268,8 +268,8 @@ TEST_F(LearnerLinkTest, AbortBreaksAWriteThatNobodyReads) {
   StartLink(TargetAt(learner.port()));
   ASSERT_TRUE(outbox_.TakeTicket());
   for (int i = 0; i < 4; ++i) {
-    v1::TrajectoryBatch batch;
-    batch.add_tensors()->set_data(std::string(8 << 20, 'x'));
+    Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
+    batch.block = std::make_shared<const std::string>(std::string(8 << 20, 'x'));
     outbox_.PutBatch(std::move(batch));
   }
   WaitUntil([&] { return sent.load(); });

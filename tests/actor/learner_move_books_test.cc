@@ -93,10 +93,10 @@ TEST(LearnerMoveBooks, EveryStepIsCountedOnceAndNoneIsWasted) {
   for (int i = 0; i < 2; ++i) {
     runners.emplace_back([&] {
       while (auto held = outbox.TakeTicket()) {
-        v1::TrajectoryBatch batch = MakeSampleBatch(MakeSampleShape({}));
-        batch.set_ticket_id(held->ticket.id());
-        batch.set_first_env(held->ticket.first_env());
-        batch.set_policy_version(held->ticket.policy_version());
+        Fragment batch = MakeSampleBatch(MakeSampleShape({})).ToFragment();
+        batch.header.set_ticket_id(held->ticket.id());
+        batch.header.set_first_env(held->ticket.first_env());
+        batch.header.set_policy_version(held->ticket.policy_version());
         outbox.PutBatch(std::move(batch));
       }
     });

@@ -17,11 +17,12 @@ v1::Ticket MakeTicket(uint64_t id) {
 }
 
 // A fragment of 2 x 5 = 10 env steps.
-v1::TrajectoryBatch MakeBatch(uint64_t ticket_id) {
-  v1::TrajectoryBatch batch;
-  batch.set_ticket_id(ticket_id);
-  batch.set_steps(2);
-  batch.set_num_envs(5);
+Fragment MakeBatch(uint64_t ticket_id) {
+  Fragment batch;
+  batch.header.set_ticket_id(ticket_id);
+  batch.header.set_steps(2);
+  batch.header.set_num_envs(5);
+  batch.block = std::make_shared<const std::string>("values");
   return batch;
 }
 
@@ -46,8 +47,8 @@ class OutboxTest : public testing::Test {
     outbox_.PutBatch(MakeBatch(id));
   }
   uint64_t NextSequence(uint64_t epoch) {
-    const auto request = outbox_.NextToSend(epoch);
-    return request == nullptr ? 0 : request->batch().sequence();
+    const auto batch = outbox_.NextToSend(epoch);
+    return batch == nullptr ? 0 : batch->header.sequence();
   }
   // Whether a runner would be given no ticket now.
   bool HasNoTicket() {
@@ -67,13 +68,13 @@ TEST_F(OutboxTest, NumbersBatchesAndFillsInWhoMadeThem) {
   Work(6);
   const auto first = outbox_.NextToSend(1), second = outbox_.NextToSend(1);
   ASSERT_TRUE(first && second);
-  EXPECT_EQ(first->batch().actor_id(), "ada");
-  EXPECT_EQ(first->batch().generation(), 1u);
-  EXPECT_EQ(first->batch().sequence(), 1u);
-  EXPECT_EQ(first->batch().ticket_id(), 5u);
-  EXPECT_EQ(first->batch().env_steps_collected(), 10u);
-  EXPECT_EQ(second->batch().sequence(), 2u);
-  EXPECT_EQ(second->batch().env_steps_collected(), 20u);
+  EXPECT_EQ(first->header.actor_id(), "ada");
+  EXPECT_EQ(first->header.generation(), 1u);
+  EXPECT_EQ(first->header.sequence(), 1u);
+  EXPECT_EQ(first->header.ticket_id(), 5u);
+  EXPECT_EQ(first->header.env_steps_collected(), 10u);
+  EXPECT_EQ(second->header.sequence(), 2u);
+  EXPECT_EQ(second->header.env_steps_collected(), 20u);
   EXPECT_EQ(outbox_.life().env_steps_collected, 20u);
   EXPECT_EQ(outbox_.unreceipted(), 2u);
 }
@@ -224,10 +225,10 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
   outbox_.BeginLife("ada", 2);
   outbox_.BeginEpoch(2, 0);
   outbox_.PutBatch(MakeBatch(5));
-  const auto request = outbox_.NextToSend(2);
-  ASSERT_TRUE(request);
-  EXPECT_EQ(request->batch().generation(), 2u);
-  EXPECT_EQ(request->batch().sequence(), 1u);
+  const auto batch = outbox_.NextToSend(2);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->header.generation(), 2u);
+  EXPECT_EQ(batch->header.sequence(), 1u);
 }
 
 // A connection that brings tickets and breaks before anything is receipted, again and again.
@@ -245,10 +246,10 @@ TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
   EXPECT_EQ(dropped, (std::vector<bool>{false, false, true}));
   EXPECT_EQ(outbox.unreceipted(), 2u);
   outbox.BeginEpoch(4, 0);
-  EXPECT_EQ(outbox.NextToSend(4)->batch().sequence(), 2u);
+  EXPECT_EQ(outbox.NextToSend(4)->header.sequence(), 2u);
   const auto last = outbox.NextToSend(4);
-  EXPECT_EQ(last->batch().sequence(), 3u);
-  EXPECT_EQ(last->batch().env_steps_collected(), 30u);  // 10 of them are lost, and the learner can tell so.
+  EXPECT_EQ(last->header.sequence(), 3u);
+  EXPECT_EQ(last->header.env_steps_collected(), 30u);  // 10 of them are lost, and the learner can tell so.
   // What was dropped can be done again.
   outbox.AddTicket(4, MakeTicket(1));
   EXPECT_EQ(outbox.TakeTicket()->ticket.id(), 1u);
@@ -291,12 +292,12 @@ TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {
   EXPECT_EQ(outbox_.env_steps_collected(), 30u);
   outbox_.BeginEpoch(2, 0);
   for (uint64_t sequence : {1, 2}) {
-    const auto request = outbox_.NextToSend(2);
-    ASSERT_TRUE(request);
-    EXPECT_EQ(request->batch().generation(), 2u);
-    EXPECT_EQ(request->batch().sequence(), sequence);
-    EXPECT_EQ(request->batch().ticket_id(), sequence + 5);
-    EXPECT_EQ(request->batch().env_steps_collected(), 10 * sequence);
+    const auto batch = outbox_.NextToSend(2);
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->header.generation(), 2u);
+    EXPECT_EQ(batch->header.sequence(), sequence);
+    EXPECT_EQ(batch->header.ticket_id(), sequence + 5);
+    EXPECT_EQ(batch->header.env_steps_collected(), 10 * sequence);
   }
   outbox_.AddTicket(2, MakeTicket(8));
   Work(8);
@@ -347,7 +348,7 @@ TEST_F(OutboxTest, TellsWhoWatchesWheneverThereMayBeSomethingToSend) {
   outbox_.Watch([&] {
     ++told;
     const Outbox::ToSend next = outbox_.TryNextToSend(1);  // May be asked from there.
-    if (next.request != nullptr) sequence = next.request->batch().sequence();
+    if (next.batch != nullptr) sequence = next.batch->header.sequence();
     over = next.over;
   });
   for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
@@ -370,14 +371,14 @@ TEST_F(OutboxTest, TellsWhoWatchesWheneverThereMayBeSomethingToSend) {
 TEST_F(OutboxTest, TriesWithoutWaiting) {
   outbox_.AddTicket(1, MakeTicket(5));
   Outbox::ToSend next = outbox_.TryNextToSend(1);
-  EXPECT_EQ(next.request, nullptr);
+  EXPECT_EQ(next.batch, nullptr);
   EXPECT_FALSE(next.over);
   EXPECT_TRUE(outbox_.TryNextToSend(2).over);  // Another epoch.
   Work(5);
   outbox_.StopSending();
   next = outbox_.TryNextToSend(1);
-  ASSERT_NE(next.request, nullptr);
-  EXPECT_EQ(next.request->batch().ticket_id(), 5u);
+  ASSERT_NE(next.batch, nullptr);
+  EXPECT_EQ(next.batch->header.ticket_id(), 5u);
   EXPECT_TRUE(outbox_.TryNextToSend(1).over);
 }
 

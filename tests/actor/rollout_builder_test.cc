@@ -9,6 +9,7 @@
 #include "tests/actor/counting_env.h"
 #include "tests/env/departing_team.h"
 #include "tests/learner/sample_batch.h"
+#include "trajectory/env_spec_info.h"
 
 namespace skein {
 namespace {
@@ -32,17 +33,12 @@ FragmentShape ShapeOf(const VectorEnv& env) {
   shape.steps = kT;
   shape.num_envs = kE;
   shape.env_state_size = env.state_size();
-  shape.spec.set_obs_size(env.spec().obs_size);
-  shape.spec.set_action_size(env.spec().action_size);
-  shape.spec.set_discrete(env.spec().discrete);
-  shape.spec.set_num_agents(env.spec().num_agents);
-  shape.spec.set_global_state_size(env.spec().global_state_size);
-  for (const std::string& name : env.spec().episode_metrics) shape.spec.add_episode_metrics(name);
+  shape.spec = MakeEnvSpecInfo(env.spec());
   return shape;
 }
 
 // Runs the environment for one fragment with actions and log-probs that count up.
-v1::TrajectoryBatch Build(RolloutBuilder* builder, VectorEnv* env) {
+Fragment Build(RolloutBuilder* builder, VectorEnv* env) {
   const EnvSpec& spec = env->spec();
   const int rows = kE * spec.num_agents;
   std::vector<float> floats(rows * spec.action_size);
@@ -74,37 +70,37 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
       const auto env =
           MakeCountingEnvs({.num_agents = agents, .action_size = 3, .discrete = discrete, .end = 2}, kE, 6);
       RolloutBuilder builder(env->spec());
-      const v1::TrajectoryBatch batch = Build(&builder, env.get());
-      EXPECT_EQ(batch.ticket_id(), 42u);
-      EXPECT_EQ(batch.policy_version(), 9u);
-      EXPECT_EQ(batch.first_env(), 6u);
-      EXPECT_EQ(batch.stage_seconds().env_step(), 0.5);
+      const Fragment batch = Build(&builder, env.get());
+      EXPECT_EQ(batch.header.ticket_id(), 42u);
+      EXPECT_EQ(batch.header.policy_version(), 9u);
+      EXPECT_EQ(batch.header.first_env(), 6u);
+      EXPECT_EQ(batch.header.stage_seconds().env_step(), 0.5);
       const BatchValues checked(batch, ShapeOf(*env));
       for (int t = 0; t < kT; ++t) {
         for (int e = 0; e < kE; ++e) {
-          EXPECT_EQ(checked.terminated[t * kE + e], t % 2);
-          EXPECT_EQ(checked.truncated[t * kE + e], 0);
+          EXPECT_EQ(checked.flags("terminated")[t * kE + e], t % 2);
+          EXPECT_EQ(checked.flags("truncated")[t * kE + e], 0);
           for (int a = 0; a < agents; ++a) {
             const int row = (t * kE + e) * agents + a;
-            EXPECT_EQ(checked.obs[2 * row], t % 2);  // After a terminal step the reset observation.
-            EXPECT_EQ(checked.obs[2 * row + 1], a);
-            EXPECT_EQ(checked.reward[row], 10 * (t % 2 + 1) + a);
-            EXPECT_EQ(checked.log_prob[row], 100 * t + e * agents + a);
+            EXPECT_EQ(checked.floats("obs")[2 * row], t % 2);  // After a terminal step the reset observation.
+            EXPECT_EQ(checked.floats("obs")[2 * row + 1], a);
+            EXPECT_EQ(checked.floats("reward")[row], 10 * (t % 2 + 1) + a);
+            EXPECT_EQ(checked.floats("log_prob")[row], 100 * t + e * agents + a);
             if (discrete) {
-              EXPECT_EQ(checked.action_index[row], (t + e * agents + a) % 3);
+              EXPECT_EQ(checked.ints("action")[row], (t + e * agents + a) % 3);
             } else {
-              EXPECT_EQ(checked.action[3 * row + 2], 1000 * t + 3 * (e * agents + a) + 2);
+              EXPECT_EQ(checked.floats("action")[3 * row + 2], 1000 * t + 3 * (e * agents + a) + 2);
             }
           }
         }
       }
-      EXPECT_THAT(checked.final_obs, IsEmpty());
+      EXPECT_THAT(checked.floats("final_obs"), IsEmpty());
       // Steps 1 and 3 end both environments' episodes. Return: 10 + 20, and agent 1 adds 11 + 21.
-      ASSERT_EQ(checked.episode_return.size(), 4u);
-      EXPECT_EQ(checked.episode_return[3], agents == 1 ? 30 : 62);
-      EXPECT_EQ(checked.episode_length[3], 2);
+      ASSERT_EQ(checked.floats("episode_return").size(), 4u);
+      EXPECT_EQ(checked.floats("episode_return")[3], agents == 1 ? 30 : 62);
+      EXPECT_EQ(checked.ints("episode_length")[3], 2);
       // State: episode 2, step 1, return 10 so far (and 11), count 1.
-      const auto* state = reinterpret_cast<const double*>(checked.env_state.data().data());
+      const auto* state = reinterpret_cast<const double*>(checked.env_state().data().data());
       const std::vector<double> row(state, state + env->state_size());
       EXPECT_THAT(row, ElementsAre(2, 1, agents == 1 ? 10 : 21, 1));
     }
@@ -115,26 +111,27 @@ TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   // A time limit of 3: step 2 truncates both; the last observation is 3, the next row shows the reset one.
   const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6, 3);
   RolloutBuilder builder(env->spec());
-  const v1::TrajectoryBatch batch = Build(&builder, env.get());
+  const Fragment batch = Build(&builder, env.get());
   const BatchValues checked(batch, ShapeOf(*env));
-  EXPECT_THAT(checked.final_obs, ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
-  EXPECT_EQ(checked.truncated[2 * kE], 1);
-  EXPECT_EQ(checked.obs[3 * kE * 2 * 2], 0);
+  EXPECT_THAT(checked.floats("final_obs"), ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
+  EXPECT_EQ(checked.flags("truncated")[2 * kE], 1);
+  EXPECT_EQ(checked.floats("obs")[3 * kE * 2 * 2], 0);
 }
 
 TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
   // Five steps. The first team loses agent 0 in every first step and ends with every second, the second lasts.
   const auto env = MakeDepartingTeams({{1, 2}, {9, 9}}, 4);
   RolloutBuilder builder(env->spec());
-  const v1::TrajectoryBatch batch = Build(&builder, env.get());
+  const Fragment batch = Build(&builder, env.get());
   const BatchValues checked(batch, ShapeOf(*env));
-  EXPECT_THAT(checked.active, ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1));
-  EXPECT_THAT(checked.agent_terminated, ElementsAre(1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0));
+  EXPECT_THAT(checked.flags("active"), ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(checked.flags("agent_terminated"),
+              ElementsAre(1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0));
   // {count, -count} of both, before each step and after the last.
-  EXPECT_THAT(checked.state,
+  EXPECT_THAT(checked.floats("state"),
               ElementsAre(0, 0, 0, 0, 1, -1, 1, -1, 0, 0, 2, -2, 1, -1, 3, -3, 0, 0, 0, 0, 1, -1, 1, -1));
-  EXPECT_THAT(checked.final_state, ElementsAre(4, -4));  // The second team's, by the time limit.
-  EXPECT_THAT(checked.episode_metrics, ElementsAre(2, 2, 4));
+  EXPECT_THAT(checked.floats("final_state"), ElementsAre(4, -4));  // The second team's, by the time limit.
+  EXPECT_THAT(checked.floats("episode_metrics"), ElementsAre(2, 2, 4));
 }
 
 TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {
@@ -142,10 +139,31 @@ TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {
   RolloutBuilder builder(env->spec());
   Build(&builder, env.get());
   env->ResetAll(6);
-  const std::string again = Build(&builder, env.get()).SerializeAsString();
+  const Fragment again = Build(&builder, env.get());
   env->ResetAll(6);
   RolloutBuilder fresh(env->spec());
-  EXPECT_EQ(Build(&fresh, env.get()).SerializeAsString(), again);
+  const Fragment first = Build(&fresh, env.get());
+  EXPECT_EQ(first.header.SerializeAsString(), again.header.SerializeAsString());
+  EXPECT_EQ(*first.block, *again.block);
+}
+
+TEST(RolloutBuilder, CarriesWhatPolicyAndAlgorithmAdd) {
+  const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6);
+  const Field value{.name = "value", .per_agent = true};
+  RolloutBuilder builder(env->spec(), /*policy_state_size=*/3, {value});
+  builder.Begin(MakeTicket(), 9, env->state_size());
+  const std::vector<float> action(kE * 2 * env->spec().action_size);
+  for (int t = 0; t < kT; ++t) builder.Add(t, env->Step(action.data()));
+  for (int i = 0; i < kE * 2 * 3; ++i) builder.policy_state()[i] = static_cast<float>(i);
+  for (int i = 0; i < kT * kE * 2; ++i) builder.values<float>("value")[i] = static_cast<float>(-i);
+  EXPECT_EQ(builder.values<float>("no_such_field"), nullptr);
+  env->SaveState(builder.env_state());
+  FragmentShape shape = ShapeOf(*env);
+  shape.policy_state_size = 3;
+  shape.extra_fields = {value};
+  const BatchValues values(builder.Finish({}), shape);
+  EXPECT_EQ(values.floats("policy_state").at(17), 17);
+  EXPECT_EQ(values.floats("value").at(19), -19);
 }
 
 }  // namespace

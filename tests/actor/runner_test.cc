@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "absl/algorithm/container.h"
 #include "absl/time/clock.h"
 #include "actor/runner_env.h"
 #include "base/config/config.h"
@@ -29,18 +30,9 @@ using testing::HasSubstr;
 
 constexpr uint32_t kE = 3;
 
-const v1::Tensor& Find(const v1::TrajectoryBatch& batch, const std::string& name) {
-  for (const v1::Tensor& tensor : batch.tensors()) {
-    if (tensor.name() == name) return tensor;
-  }
-  ADD_FAILURE() << "no tensor " << name;
-  return v1::Tensor::default_instance();
-}
-
-std::string AllTensors(const v1::TrajectoryBatch& batch) {
-  std::string bytes;
-  for (const v1::Tensor& tensor : batch.tensors()) bytes += tensor.SerializeAsString();
-  return bytes;
+torch::Tensor Floats(const BatchValues& values, const std::string& field) {
+  const absl::Span<const float> floats = values.floats(field);
+  return torch::from_blob(const_cast<float*>(floats.data()), {static_cast<int64_t>(floats.size())}).clone();
 }
 
 torch::Tensor AsTensor(const v1::Tensor& tensor, torch::Dtype dtype) {
@@ -93,11 +85,11 @@ class WorkingRunner {
     return ticket;
   }
   // Hands out a ticket and waits for its batch.
-  v1::TrajectoryBatch Serve(v1::Ticket ticket) {
+  Fragment Serve(v1::Ticket ticket) {
     outbox_.AddTicket(1, ticket);
-    const auto request = outbox_.NextToSend(1);
-    EXPECT_EQ(request->batch().ticket_id(), ticket.id());
-    return request->batch();
+    const auto batch = outbox_.NextToSend(1);
+    EXPECT_EQ(batch->header.ticket_id(), ticket.id());
+    return *batch;
   }
   absl::Status End() {
     stop_ = true;
@@ -152,12 +144,12 @@ TEST(Runner, WhatItMakesIsAdmitted) {
   for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
     WorkingRunner runner(env_id, 7);  // Truncated often.
     runner.PutPolicy();
-    const v1::TrajectoryBatch batch = runner.Serve(runner.MakeTicket(3, 20));
+    const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
     const BatchValues checked(batch, runner.Shape(20));
-    EXPECT_EQ(std::count(checked.truncated.begin(), checked.truncated.end(), 1), 2 * kE);  // 20 steps of episodes of 7.
-    EXPECT_EQ(batch.policy_version(), 4u);
-    EXPECT_EQ(batch.first_env(), 3u);
-    EXPECT_EQ(batch.env_steps_collected(), 20 * kE);
+    EXPECT_EQ(absl::c_count(checked.flags("truncated"), 1), 2 * kE);  // 20 steps of episodes of 7.
+    EXPECT_EQ(batch.header.policy_version(), 4u);
+    EXPECT_EQ(batch.header.first_env(), 3u);
+    EXPECT_EQ(batch.header.env_steps_collected(), 20 * kE);
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
 }
@@ -167,11 +159,11 @@ TEST(Runner, TheSameTicketGivesTheSameBytes) {
     WorkingRunner runner(env_id), other(env_id);
     runner.PutPolicy();
     other.PutPolicy();
-    const std::string once = AllTensors(runner.Serve(runner.MakeTicket(6, 60)));
+    const std::string once = *runner.Serve(runner.MakeTicket(6, 60)).block;
     runner.Serve(runner.MakeTicket(0, 5));  // Something else in between leaves no trace.
-    EXPECT_EQ(AllTensors(runner.Serve(runner.MakeTicket(6, 60))), once);
-    EXPECT_EQ(AllTensors(other.Serve(other.MakeTicket(6, 60))), once);
-    EXPECT_NE(AllTensors(runner.Serve(runner.MakeTicket(3, 60))), once);
+    EXPECT_EQ(*runner.Serve(runner.MakeTicket(6, 60)).block, once);
+    EXPECT_EQ(*other.Serve(other.MakeTicket(6, 60)).block, once);
+    EXPECT_NE(*runner.Serve(runner.MakeTicket(3, 60)).block, once);
   }
 }
 
@@ -179,23 +171,23 @@ TEST(Runner, TicketsThatContinueOneAnotherGiveTheFragmentInOnePiece) {
   for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
     WorkingRunner whole_runner(env_id, 25), first_runner(env_id, 25), second_runner(env_id, 25);
     for (WorkingRunner* runner : {&whole_runner, &first_runner, &second_runner}) runner->PutPolicy();
-    const v1::TrajectoryBatch whole = whole_runner.Serve(whole_runner.MakeTicket(3, 40));
-    const v1::TrajectoryBatch first = first_runner.Serve(first_runner.MakeTicket(3, 15));
+    const Fragment whole = whole_runner.Serve(whole_runner.MakeTicket(3, 40));
+    const Fragment first = first_runner.Serve(first_runner.MakeTicket(3, 15));
     v1::Ticket rest = second_runner.MakeTicket(3, 25);  // Another actor goes on.
-    *rest.mutable_env_state() = Find(first, "env_state");
-    const v1::TrajectoryBatch second = second_runner.Serve(rest);
+    *rest.mutable_env_state() = FindField(first, "env_state");
+    const Fragment second = second_runner.Serve(rest);
 
     for (const char* name :
          {"action", "log_prob", "reward", "terminated", "truncated", "final_obs", "episode_return", "episode_length"}) {
-      EXPECT_EQ(Find(first, name).data() + Find(second, name).data(), Find(whole, name).data()) << name;
+      EXPECT_EQ(FindField(first, name).data() + FindField(second, name).data(), FindField(whole, name).data()) << name;
     }
-    EXPECT_GT(Find(whole, "episode_length").shape(0), 0);
-    EXPECT_EQ(Find(second, "env_state").data(), Find(whole, "env_state").data());
+    EXPECT_GT(FindField(whole, "episode_length").shape(0), 0);
+    EXPECT_EQ(FindField(second, "env_state").data(), FindField(whole, "env_state").data());
     // The last row of the first fragment is the first row of the second.
-    const std::string& before = Find(first, "obs").data();
+    const std::string before = FindField(first, "obs").data();
     const size_t row = before.size() / 16;
-    EXPECT_EQ(before.substr(0, 15 * row) + Find(second, "obs").data(), Find(whole, "obs").data());
-    EXPECT_EQ(before.substr(15 * row), Find(second, "obs").data().substr(0, row));
+    EXPECT_EQ(before.substr(0, 15 * row) + FindField(second, "obs").data(), FindField(whole, "obs").data());
+    EXPECT_EQ(before.substr(15 * row), FindField(second, "obs").data().substr(0, row));
   }
 }
 
@@ -203,17 +195,17 @@ TEST(Runner, LogProbsAreThoseOfThePolicyAtWhatItSaw) {
   WorkingRunner discrete("CartPole-v1"), continuous("Pendulum-v1");
   for (WorkingRunner* runner : {&discrete, &continuous}) {
     runner->PutPolicy();
-    const v1::TrajectoryBatch batch = runner->Serve(runner->MakeTicket(0, 10));
+    const Fragment batch = runner->Serve(runner->MakeTicket(0, 10));
     const auto policy = runner->Snapshot(4);
-    const torch::Tensor obs = AsTensor(Find(batch, "obs"), torch::kFloat32);
+    const torch::Tensor obs = AsTensor(FindField(batch, "obs"), torch::kFloat32).view({11, kE, -1});
     const torch::Tensor head = policy->Head(obs.slice(0, 0, 10).reshape({10 * kE, -1})).clone();
-    const torch::Tensor log_prob = AsTensor(Find(batch, "log_prob"), torch::kFloat32).flatten();
+    const torch::Tensor log_prob = AsTensor(FindField(batch, "log_prob"), torch::kFloat32).flatten();
     torch::Tensor want;
     if (runner == &discrete) {
-      const torch::Tensor action = AsTensor(Find(batch, "action"), torch::kInt64).flatten();
+      const torch::Tensor action = AsTensor(FindField(batch, "action"), torch::kInt64).flatten();
       want = torch::log_softmax(head, 1).gather(1, action.unsqueeze(1)).squeeze(1);
     } else {
-      const torch::Tensor action = AsTensor(Find(batch, "action"), torch::kFloat32).reshape({10 * kE, -1});
+      const torch::Tensor action = AsTensor(FindField(batch, "action"), torch::kFloat32).reshape({10 * kE, -1});
       want = GaussianLogProb(head, policy->log_std(), action);
     }
     EXPECT_TRUE(torch::allclose(log_prob, want, 1e-4, 1e-5)) << log_prob << want;
@@ -231,20 +223,20 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
   const auto ratio = [](WorkingRunner* made_by, const torch::Tensor& obs, const BatchValues& values) {
     const auto policy = made_by->Snapshot(4);
     const torch::Tensor head = policy->Head(obs.reshape({T * kE, -1})).clone();
-    const torch::Tensor action = torch::tensor(values.action).view({T * kE, -1});
-    return (GaussianLogProb(head, policy->log_std(), action) - torch::tensor(values.log_prob)).exp();
+    const torch::Tensor action = Floats(values, "action").view({T * kE, -1});
+    return (GaussianLogProb(head, policy->log_std(), action) - Floats(values, "log_prob")).exp();
   };
   runner.PutPolicy();
   FragmentShape shape = runner.Shape(T);
   shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   const BatchValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
-  EXPECT_GT(values.saved_bytes, 0u);
-  const torch::Tensor obs = torch::tensor(values.obs).view({T + 1, kE, -1}).slice(0, 0, T);
+  EXPECT_GT(values.saved_bytes(), 0u);
+  const torch::Tensor obs = Floats(values, "obs").view({T + 1, kE, -1}).slice(0, 0, T);
   EXPECT_TRUE(torch::allclose(ratio(&runner, obs, values), torch::ones({T * kE}), 1e-4, 1e-4));
 
   exact.PutPolicy();
   const BatchValues plain(exact.Serve(exact.MakeTicket(0, T)), exact.Shape(T));
-  const torch::Tensor raw = torch::tensor(plain.obs).view({T + 1, kE, -1}).slice(0, 0, T);
+  const torch::Tensor raw = Floats(plain, "obs").view({T + 1, kE, -1}).slice(0, 0, T);
   const torch::Tensor rounded = raw.to(torch::kBFloat16).to(torch::kFloat32);
   EXPECT_TRUE(torch::allclose(ratio(&exact, raw, plain), torch::ones({T * kE}), 1e-4, 1e-4));
   EXPECT_FALSE(torch::allclose(ratio(&exact, rounded, plain), torch::ones({T * kE}), 1e-4, 1e-4));
@@ -259,27 +251,29 @@ TEST(Runner, APackedFragmentIsTheSameEachTimeAndInPieces) {
   WorkingRunner whole("CartPole-v1", 25, transport), first("CartPole-v1", 25, transport);
   WorkingRunner second("CartPole-v1", 25, transport);
   for (WorkingRunner* runner : {&whole, &first, &second}) runner->PutPolicy();
-  const v1::TrajectoryBatch all = whole.Serve(whole.MakeTicket(3, 80));
-  EXPECT_EQ(AllTensors(whole.Serve(whole.MakeTicket(3, 80))), AllTensors(all));
+  const Fragment all = whole.Serve(whole.MakeTicket(3, 80));
+  EXPECT_EQ(*whole.Serve(whole.MakeTicket(3, 80)).block, *all.block);
 
-  const auto values = [](WorkingRunner& runner, const v1::TrajectoryBatch& batch) {
-    FragmentShape shape = runner.Shape(batch.steps());
+  const auto values = [](WorkingRunner& runner, const Fragment& batch) {
+    FragmentShape shape = runner.Shape(batch.header.steps());
     shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
     return std::make_unique<BatchValues>(batch, shape);
   };
   const auto begun = values(first, first.Serve(first.MakeTicket(3, 30)));
   v1::Ticket rest = second.MakeTicket(3, 50);
-  *rest.mutable_env_state() = begun->env_state;
+  *rest.mutable_env_state() = begun->env_state();
   const auto ended = values(second, second.Serve(rest)), want = values(whole, all);
   // The row where they meet is in both.
-  const auto row = static_cast<std::ptrdiff_t>(begun->obs.size() / 31);
-  std::vector<float> obs(begun->obs.begin(), begun->obs.end() - row);
-  EXPECT_TRUE(std::equal(begun->obs.end() - row, begun->obs.end(), ended->obs.begin()));
-  obs.insert(obs.end(), ended->obs.begin(), ended->obs.end());
-  EXPECT_EQ(obs, want->obs);
-  std::vector<float> log_prob = begun->log_prob;
-  log_prob.insert(log_prob.end(), ended->log_prob.begin(), ended->log_prob.end());
-  EXPECT_EQ(log_prob, want->log_prob);
+  const auto begun_obs = begun->floats("obs"), ended_obs = ended->floats("obs");
+  const size_t row = begun_obs.size() / 31, rows = begun_obs.size() - row;
+  std::vector<float> obs(begun_obs.begin(), begun_obs.begin() + rows);
+  EXPECT_EQ(begun_obs.subspan(rows), ended_obs.first(row));
+  obs.insert(obs.end(), ended_obs.begin(), ended_obs.end());
+  EXPECT_EQ(absl::MakeConstSpan(obs), want->floats("obs"));
+  const auto begun_log_prob = begun->floats("log_prob"), ended_log_prob = ended->floats("log_prob");
+  std::vector<float> log_prob(begun_log_prob.begin(), begun_log_prob.end());
+  log_prob.insert(log_prob.end(), ended_log_prob.begin(), ended_log_prob.end());
+  EXPECT_EQ(absl::MakeConstSpan(log_prob), want->floats("log_prob"));
 }
 
 TEST(Runner, WaitsForThePolicyOfItsTicket) {
@@ -287,7 +281,7 @@ TEST(Runner, WaitsForThePolicyOfItsTicket) {
   runner.PutPolicy(3);
   runner.outbox().AddTicket(1, runner.MakeTicket(0, 4));
   runner.PutPolicy(4);
-  EXPECT_EQ(runner.outbox().NextToSend(1)->batch().policy_version(), 4u);
+  EXPECT_EQ(runner.outbox().NextToSend(1)->header.policy_version(), 4u);
   v1::Ticket newest = runner.MakeTicket(0, 4);
   newest.set_policy_version(0);
   runner.PutPolicy(5);
@@ -352,17 +346,17 @@ TEST(Runner, WithoutATicketItHelpsThoseThatHaveOne) {
   const v1::Ticket brief = two.MakeTicket(0, 1), lengthy = two.MakeTicket(kE, 20);
   two.outbox().AddTicket(1, brief);
   two.outbox().AddTicket(1, lengthy);
-  EXPECT_EQ(two.outbox().NextToSend(1)->batch().ticket_id(), brief.id());
-  const v1::TrajectoryBatch batch = two.outbox().NextToSend(1)->batch();
-  ASSERT_EQ(batch.ticket_id(), lengthy.id());
-  EXPECT_EQ(AllTensors(batch), AllTensors(alone.Serve(lengthy)));
+  EXPECT_EQ(two.outbox().NextToSend(1)->header.ticket_id(), brief.id());
+  const Fragment batch = *two.outbox().NextToSend(1);
+  ASSERT_EQ(batch.header.ticket_id(), lengthy.id());
+  EXPECT_EQ(*batch.block, *alone.Serve(lengthy).block);
 
   // A fragment begins by a call into each environment, and a step is another.
   const auto entries = [&two](int i) { return two.runner(i).activity().Read().entries; };
   EXPECT_EQ(entries(0) + entries(1), kE * (2 + 1 + 20));
   EXPECT_GT(std::min(entries(0), entries(1)), kE * 2) << "nobody helped";
   // What was done by two threads is work of both.
-  EXPECT_GE(batch.stage_seconds().env_step(), 20 * kE * 0.010);
+  EXPECT_GE(batch.header.stage_seconds().env_step(), 20 * kE * 0.010);
 }
 
 TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
@@ -376,7 +370,7 @@ TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
   absl::SleepFor(absl::Milliseconds(300));
   working.PutPolicy(5);
   // More than either alone.
-  EXPECT_GT(working.outbox().NextToSend(1)->batch().stage_seconds().wait(), 0.35);
+  EXPECT_GT(working.outbox().NextToSend(1)->header.stage_seconds().wait(), 0.35);
 }
 
 TEST(Runner, StopsInTheMiddleOfAFragment) {
@@ -402,16 +396,16 @@ TEST(Runner, AFailureOfAnEnvironmentLeavesNoTrace) {
   {
     WorkingRunner runner("Pendulum-v1", 7);
     runner.PutPolicy();
-    undisturbed = AllTensors(runner.Serve(runner.MakeTicket(3, 20)));
+    undisturbed = *runner.Serve(runner.MakeTicket(3, 20)).block;
   }
   // 3 environments x 20 steps = 60 passages without a fault.
   for (const char* spec : {"env:throw@at=31", "env:nan@at=31", "env:shape@at=1;env:throw@at=60"}) {
     const Faults faults(spec);
     WorkingRunner runner("Pendulum-v1", 7);
     runner.PutPolicy();
-    const v1::TrajectoryBatch batch = runner.Serve(runner.MakeTicket(3, 20));
-    EXPECT_EQ(AllTensors(batch), undisturbed) << spec;
-    EXPECT_EQ(batch.env_steps_collected(), 60u) << spec;
+    const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
+    EXPECT_EQ(*batch.block, undisturbed) << spec;
+    EXPECT_EQ(batch.header.env_steps_collected(), 60u) << spec;
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
 }

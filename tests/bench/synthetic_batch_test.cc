@@ -36,62 +36,66 @@ struct Sample {
     batch = MakeSyntheticBatch(config, spec, MakeSnapshot(1, network, ObsScale::Identity(3)));
     if (!batch.ok()) return;
     const torch::NoGradGuard no_grad;
-    head = network.PolicyHead(torch::from_blob((*batch)->obs.data(), {32, 3}).clone());
+    head = network.PolicyHead(torch::from_blob((*batch)->values<float>("obs").data(), {32, 3}).clone());
     log_std = network.log_std();
   }
   v1::RunConfig config;
   EnvSpec spec;
-  absl::StatusOr<std::unique_ptr<StagedBatch>> batch;
+  absl::StatusOr<std::unique_ptr<Columns>> batch;
   torch::Tensor head, log_std;
 };
 
-void ExpectLogProbs(const torch::Tensor& expected, StagedBatch* batch) {
-  EXPECT_TRUE(torch::allclose(torch::from_blob(batch->log_prob.data(), {32}), expected, 1e-4, 1e-4));
+void ExpectLogProbs(const torch::Tensor& expected, Columns* batch) {
+  EXPECT_TRUE(torch::allclose(torch::from_blob(batch->values<float>("log_prob").data(), {32}), expected, 1e-4, 1e-4));
 }
 
 TEST(SyntheticBatch, HoldsActionsOfThePolicyWithTheirLogProbabilities) {
   const Sample sample(/*discrete=*/false);
   ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
-  StagedBatch& batch = **sample.batch;
+  Columns& batch = **sample.batch;
   EXPECT_EQ(batch.steps(), 8);
   EXPECT_EQ(batch.columns(), 4);
-  ExpectLogProbs(GaussianLogProb(sample.head, sample.log_std, torch::from_blob(batch.action.data(), {32, 2})), &batch);
-  for (float value : batch.obs) ASSERT_TRUE(std::isfinite(value));
-  EXPECT_NE(batch.reward.front(), batch.reward.back());
+  ExpectLogProbs(
+      GaussianLogProb(sample.head, sample.log_std, torch::from_blob(batch.values<float>("action").data(), {32, 2})),
+      &batch);
+  for (float value : batch.values<float>("obs")) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_NE(batch.values<float>("reward").front(), batch.values<float>("reward").back());
 }
 
 TEST(SyntheticBatch, HoldsChoices) {
   const Sample sample(/*discrete=*/true);
   ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
-  StagedBatch& batch = **sample.batch;
-  EXPECT_THAT(batch.action_index, Each(testing::AllOf(testing::Ge(0), testing::Lt(2))));
-  ExpectLogProbs(CategoricalLogProb(sample.head, torch::from_blob(batch.action_index.data(), {32}, torch::kInt64)),
-                 &batch);
+  Columns& batch = **sample.batch;
+  EXPECT_THAT(batch.values<int64_t>("action"), Each(testing::AllOf(testing::Ge(0), testing::Lt(2))));
+  ExpectLogProbs(
+      CategoricalLogProb(sample.head, torch::from_blob(batch.values<int64_t>("action").data(), {32}, torch::kInt64)),
+      &batch);
 }
 
 TEST(SyntheticBatch, EndsEachEnvironmentsEpisodesAtStepsOfItsOwn) {
   const Sample sample(/*discrete=*/false);
   ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
-  const StagedBatch& batch = **sample.batch;
+  const Columns& batch = **sample.batch;
   // Environment e is e steps further in its episode of 4: it ends at steps 3 - e and 7 - e, which is row 4 t + e.
-  EXPECT_THAT(batch.final_index, ElementsAre(3, 6, 9, 12, 19, 22, 25, 28));
-  EXPECT_EQ(std::count(batch.truncated.begin(), batch.truncated.end(), 1), 8);
-  EXPECT_THAT(batch.terminated, Each(0));
-  EXPECT_EQ(batch.final_obs.size(), 8u * 3);
+  EXPECT_THAT(batch.values<int64_t>("final_index"), ElementsAre(3, 6, 9, 12, 19, 22, 25, 28));
+  EXPECT_EQ(std::count(batch.values<uint8_t>("truncated").begin(), batch.values<uint8_t>("truncated").end(), 1), 8);
+  EXPECT_THAT(batch.values<uint8_t>("terminated"), Each(0));
+  EXPECT_EQ(batch.values<float>("final_obs").size(), 8u * 3);
 }
 
 TEST(SyntheticBatch, OfTeamsHasStatesAndAllTakePart) {
   const Sample sample(/*discrete=*/true, /*agents=*/2, /*state_size=*/5);
   ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
-  const StagedBatch& batch = **sample.batch;
+  const Columns& batch = **sample.batch;
   EXPECT_EQ(batch.columns(), 8);
   EXPECT_EQ(batch.samples(), 64);  // 8 steps of 8 columns.
-  ASSERT_EQ(batch.state.size(), 9u * 4 * 5);
-  EXPECT_NE(batch.state.front(), batch.state.back());
-  EXPECT_EQ(batch.final_index.size(), 16u);  // 8 episodes of two agents.
-  ASSERT_EQ(batch.final_state.size(), 8u * 5);
+  ASSERT_EQ(batch.values<float>("state").size(), 9u * 4 * 5);
+  EXPECT_NE(batch.values<float>("state").front(), batch.values<float>("state").back());
+  EXPECT_EQ(batch.values<int64_t>("final_index").size(), 16u);  // 8 episodes of two agents.
+  ASSERT_EQ(batch.values<float>("final_state").size(), 8u * 5);
   // The first that is truncated is environment 3 in step 0.
-  EXPECT_TRUE(std::equal(batch.final_state.begin(), batch.final_state.begin() + 5, batch.state.begin() + 15));
+  EXPECT_TRUE(std::equal(batch.values<float>("final_state").begin(), batch.values<float>("final_state").begin() + 5,
+                         batch.values<float>("state").begin() + 15));
 }
 
 }  // namespace

@@ -20,20 +20,19 @@ constexpr int kBlocks = 8;  // Of 4 environments.
 class FaultRow26Greed : public testing::TestWithParam<std::string> {};
 
 // What serves `ticket`, for all that admission can tell.
-v1::CollectRequest Serve(const v1::Ticket& ticket) {
-  FragmentShape shape = MakeSampleShape({.T = ticket.steps(), .E = ticket.num_envs(), .O = 4, .D = 2, .discrete = true});
+std::string Serve(const v1::Ticket& ticket) {
+  FragmentShape shape =
+      MakeSampleShape({.T = ticket.steps(), .E = ticket.num_envs(), .O = 4, .D = 2, .discrete = true});
   shape.env_state_size = VectorEnv::Make({.env_id = "CartPole-v1"}).value()->state_size();
-  v1::CollectRequest request;
-  v1::TrajectoryBatch& batch = *request.mutable_batch();
-  batch = MakeSampleBatch(shape);
-  v1::Tensor* state = FindTensor(&batch, "env_state");
-  state->set_data(std::string(state->data().size(), '\0'));
-  batch.set_ticket_id(ticket.id());
-  batch.set_first_env(ticket.first_env());
-  batch.set_policy_version(1);
-  batch.set_sequence(1);
-  batch.set_env_steps_collected(ticket.steps() * ticket.num_envs());
-  return request;
+  SampleBatch batch = MakeSampleBatch(shape);
+  SampleField* state = batch.Find("env_state");
+  state->data.assign(state->data.size(), '\0');
+  batch.header.set_ticket_id(ticket.id());
+  batch.header.set_first_env(ticket.first_env());
+  batch.header.set_policy_version(1);
+  batch.header.set_sequence(1);
+  batch.header.set_env_steps_collected(ticket.steps() * ticket.num_envs());
+  return batch.Bytes();
 }
 
 TEST_P(FaultRow26Greed, AnActorThatTakesAllTicketsDoesNotStopTheRun) {
@@ -59,7 +58,7 @@ TEST_P(FaultRow26Greed, AnActorThatTakesAllTicketsDoesNotStopTheRun) {
     return status.progress().account().trained() >= 20 * 1024;  // Iterations: every block was served.
   }));
   // What it says after all comes too late, and the books are whole with it.
-  greedy.Send(Serve(tickets[0]));
+  greedy.SendBytes(Serve(tickets[0]));
   std::optional<v1::Receipt> receipt;
   while (!receipt) {
     const auto response = greedy.Read();

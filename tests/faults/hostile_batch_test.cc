@@ -30,17 +30,15 @@ FragmentShape CartPoleShape() {
   return shape;
 }
 
-v1::CollectRequest MakeBatch(uint64_t sequence) {
-  v1::CollectRequest request;
-  v1::TrajectoryBatch& batch = *request.mutable_batch();
-  batch = MakeSampleBatch(CartPoleShape());
-  v1::Tensor* state = FindTensor(&batch, "env_state");
-  state->set_data(std::string(state->data().size(), '\0'));  // Every environment at its beginning.
-  batch.set_actor_id("stranger");
-  batch.set_ticket_id(0);  // Nobody's.
-  batch.set_sequence(sequence);
-  batch.set_env_steps_collected(sequence * 128 * 4);
-  return request;
+SampleBatch MakeBatch(uint64_t sequence) {
+  SampleBatch batch = MakeSampleBatch(CartPoleShape());
+  SampleField* state = batch.Find("env_state");
+  state->data.assign(state->data.size(), '\0');  // Every environment at its beginning.
+  batch.header.set_actor_id("stranger");
+  batch.header.set_ticket_id(0);  // Nobody's.
+  batch.header.set_sequence(sequence);
+  batch.header.set_env_steps_collected(sequence * 128 * 4);
+  return batch;
 }
 
 // A learner with one honest actor, in a run without end.
@@ -77,37 +75,41 @@ std::optional<v1::Receipt> ReadReceipt(Stranger* stranger) {
 
 struct Damage {
   const char* what;
-  std::function<void(v1::TrajectoryBatch*)> change;
+  std::function<void(SampleBatch*)> change;
   const char* message;  // The receipt's begins with it.
 };
 
 std::vector<Damage> AllDamages() {
-  const auto tensor = [](const char* name, std::function<void(v1::Tensor*)> change) {
-    return [name, change](v1::TrajectoryBatch* batch) { change(FindTensor(batch, name)); };
+  const auto field = [](const char* name, std::function<void(SampleField*)> change) {
+    return [name, change](SampleBatch* batch) { change(batch->Find(name)); };
   };
   return {
-      {"bytes missing", tensor("obs", [](v1::Tensor* t) { t->mutable_data()->pop_back(); }), "tensors.obs: has "},
-      {"another dtype", tensor("obs", [](v1::Tensor* t) { t->set_dtype(v1::DATA_TYPE_FLOAT64); }),
-       "tensors.obs: dtype is "},
-      {"a huge extent", tensor("reward", [](v1::Tensor* t) { t->set_shape(0, int64_t{1} << 40); }),
-       "tensors.reward: shape is [1099511627776, 4, 1], want [128, 4, 1]"},
-      {"a product that overflows",
-       tensor("log_prob",
-              [](v1::Tensor* t) {
-                for (int i = 0; i < 3; ++i) t->set_shape(i, int64_t{1} << 32);
-              }),
-       "tensors.log_prob: shape is "},
-      {"no agents",
-       tensor("obs",
-              [](v1::Tensor* t) {
-                t->set_shape(2, 0);
-                t->clear_data();
-              }),
-       "tensors.obs: shape is [129, 4, 0, 4]"},
-      {"no environments", [](v1::TrajectoryBatch* batch) { batch->set_num_envs(0); }, "steps x num_envs is 128 x 0"},
-      {"a frame that is none", tensor("obs", [](v1::Tensor* t) { t->set_compression(v1::COMPRESSION_ZSTD); }),
-       "tensors.obs: is no zstd frame"},
-      {"a tensor missing", tensor("reward", [](v1::Tensor* t) { t->set_name("rewards"); }), "tensors.reward: missing"},
+      {"bytes missing", field("obs", [](SampleField* f) { f->data.pop_back(); }),
+       "fields.obs: has 8255 bytes, want 8256"},
+      {"another dtype", field("obs", [](SampleField* f) { f->dtype = v1::DATA_TYPE_FLOAT64; }),
+       "fields.obs: dtype is "},
+      {"a huge size", field("reward", [](SampleField* f) { f->claimed_bytes = uint64_t{1} << 40; }),
+       "fields.reward: has 1099511627776 bytes, want 2048"},
+      {"a sum of sizes that overflows",
+       [](SampleBatch* batch) {
+         for (SampleField& f : batch->fields) f.claimed_bytes = uint64_t{1} << 63;
+       },
+       "fields.obs: has 9223372036854775808 bytes"},
+      {"a block that is cut off",
+       field("episode_length",
+             [](SampleField* f) {
+               f->data = "12345678";
+               f->claimed_bytes = 0;
+             }),
+       "fields: their block has "},
+      {"counts that no fragment has", [](SampleBatch* batch) { batch->header.set_truncations(1u << 31); },
+       "truncations, episodes: got 2147483648, 0"},
+      {"counts that the flags do not have", field("truncated", [](SampleField* f) { f->data[7] = 1; }),
+       "truncations, episodes: got 0, 0, the flags say 1, 1"},
+      {"no environments", [](SampleBatch* batch) { batch->header.set_num_envs(0); }, "steps x num_envs is 128 x 0"},
+      {"a frame that is none", field("obs", [](SampleField* f) { f->compression = v1::COMPRESSION_ZSTD; }),
+       "fields.obs: is no zstd frame"},
+      {"a field missing", field("reward", [](SampleField* f) { f->name = "rewards"; }), "fields.reward: missing"},
   };
 }
 
@@ -118,16 +120,16 @@ TEST_F(FaultRow22, AMalformedBatchIsRefusedByNameAndCounted) {
   int refused = 0;
   for (const Damage& damage : AllDamages()) {
     ASSERT_TRUE(stranger.Enter(++generation));
-    v1::CollectRequest request = MakeBatch(1);
-    damage.change(request.mutable_batch());
-    stranger.Send(request);
+    SampleBatch batch = MakeBatch(1);
+    damage.change(&batch);
+    stranger.SendBytes(batch.Bytes());
     const auto receipt = ReadReceipt(&stranger);
     ASSERT_TRUE(receipt) << damage.what;
     EXPECT_EQ(receipt->result(), v1::RECEIPT_RESULT_REJECTED) << damage.what;
     EXPECT_THAT(receipt->message(), StartsWith(damage.message)) << damage.what;
     ++refused;
     // The intact batch is read, and only not wanted.
-    stranger.Send(MakeBatch(2));
+    stranger.SendBytes(MakeBatch(2).Bytes());
     const auto second = ReadReceipt(&stranger);
     ASSERT_TRUE(second);
     EXPECT_EQ(second->result(), v1::RECEIPT_RESULT_STALE) << second->message();
@@ -137,13 +139,13 @@ TEST_F(FaultRow22, AMalformedBatchIsRefusedByNameAndCounted) {
   // Three in a row, and the stream ends with the last one's reason.
   ASSERT_TRUE(stranger.Enter(++generation));
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    v1::CollectRequest request = MakeBatch(sequence);
-    FindTensor(request.mutable_batch(), "obs")->set_shape(0, -1);
-    stranger.Send(request);
+    SampleBatch batch = MakeBatch(sequence);
+    batch.Find("obs")->data.clear();
+    stranger.SendBytes(batch.Bytes());
   }
   const grpc::Status end = stranger.End();
   EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(end.error_message(), HasSubstr("tensors.obs: shape is [-1, 4, 1, 4], want [129, 4, 1, 4]"));
+  EXPECT_THAT(end.error_message(), HasSubstr("fields.obs: has 0 bytes, want 8256"));
   WaitForTraining();
 }
 
@@ -156,27 +158,26 @@ void ServeLies(Stranger* stranger, uint64_t generation) {
   hello.mutable_hello()->set_ticket_credits(1);
   stranger->Open();
   stranger->Send(hello);
-  const std::string reason = of_rewards ? "tensors.reward: element 7 is 1e+20, want magnitudes up to 1e+06"
-                                        : "tensors.obs: element 7 is 1e+25, want magnitudes up to 1e+06";
+  const std::string reason = of_rewards ? "fields.reward: element 7 is 1e+20, want magnitudes up to 1e+06"
+                                        : "fields.obs: element 7 is 1e+25, want magnitudes up to 1e+06";
   uint64_t sequence = 0;
   while (const auto response = stranger->Read()) {
     if (response->has_ticket()) {
       const v1::Ticket& ticket = response->ticket();
-      v1::CollectRequest request = MakeBatch(++sequence);
-      v1::TrajectoryBatch& batch = *request.mutable_batch();
-      batch.set_ticket_id(ticket.id());
-      batch.set_first_env(ticket.first_env());
-      batch.set_policy_version(ticket.policy_version());
+      SampleBatch batch = MakeBatch(++sequence);
+      batch.header.set_ticket_id(ticket.id());
+      batch.header.set_first_env(ticket.first_env());
+      batch.header.set_policy_version(ticket.policy_version());
       for (const char* name : {"log_prob", "reward", "obs"}) {
-        v1::Tensor* tensor = FindTensor(&batch, name);
-        tensor->set_data(std::string(tensor->data().size(), '\0'));
+        std::string& data = batch.Find(name)->data;
+        data.assign(data.size(), '\0');
       }
       if (of_rewards) {
-        SetElement(FindTensor(&batch, "reward"), 7, kReward);
+        SetElement(batch.Find("reward"), 7, kReward);
       } else {
-        SetElement(FindTensor(&batch, "obs"), 7, kObservation);
+        SetElement(batch.Find("obs"), 7, kObservation);
       }
-      stranger->Send(request);
+      stranger->SendBytes(batch.Bytes());
     } else if (response->has_receipt()) {
       EXPECT_EQ(response->receipt().result(), v1::RECEIPT_RESULT_REJECTED) << response->receipt().message();
       EXPECT_EQ(response->receipt().message(), reason);
@@ -207,11 +208,15 @@ TEST_F(FaultRow22, AnActorWhoseNumbersAreAbsurdIsRefusedAndTrainingReachesItsRet
 
 TEST_F(FaultRow22, AMessageThatCannotBeReadEndsItsStreamAndIsCounted) {
   Stranger stranger(LearnerAddress(&cluster_), CoordinatorAddress(&cluster_));
-  const std::string whole = MakeBatch(1).SerializeAsString();
-  const std::vector<std::string> messages = {whole.substr(0, whole.size() / 2),   // Cut off.
-                                             whole + std::string("\x1a\x00", 2),  // A goodbye in the same message.
-                                             std::string("\x12\xff\xff\xff\xff\x07", 6),  // Says that 2 GiB follow.
-                                             "GET / HTTP/1.1\r\n\r\n", std::string(500, '\xff')};
+  const std::string whole = MakeBatch(1).Bytes();
+  v1::CollectRequest goodbye;
+  goodbye.mutable_goodbye();
+  const std::vector<std::string> messages = {whole.substr(0, 20),                        // Cut off within its header.
+                                             FrameHead(goodbye) + "block",               // Values of no batch.
+                                             std::string("SKF\x02\xff\xff\xff\x7f", 8),  // Says that 2 GiB follow.
+                                             goodbye.SerializeAsString(),                // Without a frame.
+                                             "GET / HTTP/1.1\r\n\r\n",
+                                             std::string(500, '\xff')};
   const double before = Metric(kMalformed);
   uint64_t generation = 100;
   for (const std::string& message : messages) {
@@ -226,7 +231,7 @@ TEST_F(FaultRow22, AMessageThatCannotBeReadEndsItsStreamAndIsCounted) {
 }
 
 TEST_F(FaultRow22, MutatedBatchesNeitherStopTheLearnerNorFillItsMemory) {
-  const std::string whole = MakeBatch(1).SerializeAsString();
+  const std::string whole = MakeBatch(1).Bytes();
   const size_t memory_before = ResidentBytes(cluster_.learner().pid());
   Stranger stranger(LearnerAddress(&cluster_), CoordinatorAddress(&cluster_));
   std::mt19937 random = FaultRandom(22);

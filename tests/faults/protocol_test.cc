@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "tests/faults/stranger.h"
+#include "tests/testing/old_hello.h"
 
 namespace skein {
 namespace {
@@ -73,6 +74,14 @@ TEST_F(FaultRow27, AnotherMajorVersionIsRefusedNamingBoth) {
   EXPECT_THAT(sent_away.error_message(), AllOf(HasSubstr(theirs), HasSubstr(ours)));
 }
 
+TEST_F(FaultRow27, AnActorThatKnowsNoFramesIsRefusedNamingBoth) {
+  stranger_->Open();
+  stranger_->SendBytes(OldHello());
+  const grpc::Status refused = stranger_->End();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(refused.error_message(), "protocol 1.0 of the actor and 2.0 of the learner differ in their major version");
+}
+
 TEST_F(FaultRow27, AnotherMinorVersionIsAccepted) {
   for (const unsigned minor : {0u, kProtocolMinor, kProtocolMinor + 7}) {
     v1::JoinRequest join = MakeJoin();
@@ -107,12 +116,12 @@ TEST_F(FaultRow27, AnotherEnvironmentIsRefusedNamingTheTensorThatDiffers) {
   grpc::Status refused = Refusal(hello);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(refused.error_message(),
-              HasSubstr("env_spec.obs_size: the actor has 6, this run has 4, so tensor obs differs"));
+              HasSubstr("env_spec.obs_size: the actor has 6, this run has 4, so field obs differs"));
   hello = stranger_->Hello(1);
   hello.mutable_hello()->mutable_env_spec()->set_action_size(3);
   refused = Refusal(hello);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(refused.error_message(), HasSubstr("so tensor action differs"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("so field action differs"));
   EXPECT_TRUE(Welcomed(stranger_->Hello(1)));
 }
 

@@ -18,6 +18,7 @@
 #include "skein/v1/learner_service.grpc.pb.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/faults/secured_cluster.h"
+#include "tests/testing/collect_stream.h"
 
 namespace skein {
 namespace {
@@ -37,7 +38,8 @@ void SetDeadline(grpc::ClientContext* context) {
 std::vector<absl::Status> CallEverything(SecuredCluster* run, const v1::StatusResponse& status,
                                          const Credentials& credentials) {
   const auto coordinator = v1::Coordinator::NewStub(OpenChannel(run->cluster().address(), credentials));
-  const auto learner = v1::Learner::NewStub(OpenChannel(run->cluster().learner_address(), credentials));
+  const auto channel = OpenChannel(run->cluster().learner_address(), credentials);
+  const auto learner = v1::Learner::NewStub(channel);
   std::string actor;
   for (const v1::MemberStatus& member : status.members()) {
     if (member.role() == "actor") actor = member.member_id();
@@ -65,11 +67,11 @@ std::vector<absl::Status> CallEverything(SecuredCluster* run, const v1::StatusRe
   grpc::ClientContext collecting, subscribing;
   SetDeadline(&collecting);
   SetDeadline(&subscribing);
-  const auto collect = learner->Collect(&collecting);
+  const auto collect = OpenCollect(channel, &collecting);
   v1::CollectRequest hello;
   hello.mutable_hello()->set_protocol_major(kProtocolMajor);
   hello.mutable_hello()->set_actor_id(actor);
-  collect->Write(hello);
+  WriteFrame(collect.get(), hello);
   v1::CollectResponse response;
   while (collect->Read(&response)) ADD_FAILURE() << "the learner answers a stranger";
   ends.push_back(FromGrpc(collect->Finish()));
@@ -283,10 +285,9 @@ TEST(FaultRow26, WhoHasNotJoinedIsSentAwayByTheLearner) {
   ASSERT_TRUE(run.Trains());
   const auto before = run.cluster().Status();
   ASSERT_TRUE(before.ok());
-  const auto learner = v1::Learner::NewStub(OpenChannel(run.cluster().learner_address()));
   grpc::ClientContext context;
   SetDeadline(&context);
-  const auto collect = learner->Collect(&context);
+  const auto collect = OpenCollect(OpenChannel(run.cluster().learner_address()), &context);
   v1::CollectRequest request;
   v1::Hello& hello = *request.mutable_hello();
   hello.set_protocol_major(kProtocolMajor);
@@ -305,7 +306,7 @@ TEST(FaultRow26, WhoHasNotJoinedIsSentAwayByTheLearner) {
     hello.set_previous_actor_id(member.member_id());
     hello.set_previous_generation(member.generation());
   }
-  ASSERT_TRUE(collect->Write(request));
+  ASSERT_TRUE(WriteFrame(collect.get(), request));
   v1::CollectResponse response;
   ASSERT_TRUE(collect->Read(&response));
   EXPECT_TRUE(response.has_welcome());

@@ -7,9 +7,7 @@
 
 #include "base/net/grpc_transport.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/impl/codegen/rpc_method.h"
 #include "grpcpp/security/credentials.h"
-#include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/http_get.h"
 #include "tests/testing/wait_until.h"
@@ -100,16 +98,10 @@ void Stranger::Open() {
   context_ = std::make_unique<grpc::ClientContext>();
   context_->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
   context_->set_wait_for_ready(true);
-  const grpc::internal::RpcMethod method("/skein.v1.Learner/Collect", grpc::internal::RpcMethod::BIDI_STREAMING,
-                                         channel_);
-  stream_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(
-      channel_.get(), method, context_.get()));
+  stream_ = OpenCollect(channel_, context_.get());
 }
 
-void Stranger::SendBytes(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  stream_->Write(grpc::ByteBuffer(&slice, 1));
-}
+void Stranger::SendBytes(const std::string& bytes) { WriteBytes(stream_.get(), bytes); }
 
 std::optional<v1::CollectResponse> Stranger::Read() {
   v1::CollectResponse response;

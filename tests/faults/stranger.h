@@ -7,12 +7,11 @@
 
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
-#include "grpcpp/support/sync_stream.h"
 #include "member/coordinator_client.h"
 #include "skein/v1/learner_service.pb.h"
 #include "tests/integration/cluster.h"
+#include "tests/testing/collect_stream.h"
 
 namespace skein {
 
@@ -41,7 +40,7 @@ class Stranger {
   // Begins a stream; one that is open already breaks. What Send and SendBytes could not send, the stream's end tells
   // why.
   void Open();
-  void Send(const v1::CollectRequest& request) { SendBytes(request.SerializeAsString()); }
+  void Send(const v1::CollectRequest& request) { SendBytes(FrameHead(request)); }
   void SendBytes(const std::string& bytes);
   std::optional<v1::CollectResponse> Read();
   // Reads on until the stream has ended.
@@ -52,11 +51,10 @@ class Stranger {
  private:
   void Leave();
 
-  using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, v1::CollectResponse>;
   std::unique_ptr<CoordinatorClient> member_;
   const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<CollectStream> stream_;
 };
 
 }  // namespace skein

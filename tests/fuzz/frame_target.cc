@@ -1,48 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "actor/request_bytes.h"
+#include "actor/frame_bytes.h"
 #include "grpcpp/support/slice.h"
-#include "learner/collect/wire_batch.h"
 #include "tests/fuzz/targets.h"
 
 namespace skein::fuzz {
-namespace {
 
-// The batch as protobuf would have it.
-v1::TrajectoryBatch Whole(const WireBatch& wire) {
-  v1::TrajectoryBatch batch = wire.header;
-  for (const WireTensor& tensor : wire.tensors) {
-    v1::Tensor* added = batch.add_tensors();
-    *added = tensor.header;
-    std::string data(tensor.bytes, '\0');
-    PieceReader(tensor.data).Read(data.data(), data.size());
-    added->set_data(std::move(data));
-  }
-  return batch;
-}
-
-}  // namespace
-
-bool FuzzRequestBytes(absl::string_view input) {
-  auto request = std::make_shared<v1::CollectRequest>();
-  if (!request->ParseFromArray(input.data(), static_cast<int>(input.size())) || !request->has_batch()) return false;
-  request->DiscardUnknownFields();
-  const grpc::ByteBuffer bytes = BatchBytes(request);
+bool FuzzFrame(absl::string_view input) {
+  if (input.empty()) return false;
+  const size_t header_bytes = static_cast<unsigned char>(input[0]);
+  if (input.size() < 1 + header_bytes) return false;
+  Fragment fragment;
+  if (!fragment.header.ParseFromArray(input.data() + 1, static_cast<int>(header_bytes))) return false;
+  fragment.block = std::make_shared<const std::string>(input.substr(1 + header_bytes));
+  const grpc::ByteBuffer bytes = FrameBytes(fragment);
   std::vector<grpc::Slice> slices;
   Check(bytes.Dump(&slices).ok(), "the bytes can be read");
   Pieces pieces;
   for (const grpc::Slice& slice : slices) {
     pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
-  const auto read = WireRequest::Parse(pieces);
-  if (!read.ok()) return false;  // More tensors than anybody needs.
-  Check(read->has_batch, "a batch stays one");
-  v1::TrajectoryBatch want = request->batch();
-  want.mutable_stage_seconds();  // Is always sent.
-  Check(Whole(read->batch).SerializeAsString() == want.SerializeAsString(), "what is read is what was sent");
+  const auto frame = ReadFrame(pieces);
+  Check(frame.ok() && frame->header.has_batch(), "a batch stays one");
+  Check(frame->header.batch().SerializeAsString() == fragment.header.SerializeAsString(), "the header stays as it is");
+  std::string block(frame->block_bytes, '\0');
+  PieceReader(frame->block).Read(block.data(), block.size());
+  Check(block == *fragment.block, "what is read is what was sent");
   return true;
 }
 

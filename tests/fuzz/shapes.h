@@ -8,10 +8,10 @@
 namespace skein::fuzz {
 
 // Runs whose batches are decoded: one agent; choices; a team with global state and metrics; bfloat16 observations;
-// arrays that are large enough to be compressed.
+// fields that are large enough to be compressed; a policy with a memory and a field that an algorithm adds.
 inline const std::vector<FragmentShape>& Shapes() {
   static const auto* const shapes = [] {
-    auto* all = new std::vector<FragmentShape>(5);
+    auto* all = new std::vector<FragmentShape>(6);
     SampleSizes sizes;
     (*all)[0] = MakeSampleShape(sizes);
     sizes.discrete = true;
@@ -28,6 +28,9 @@ inline const std::vector<FragmentShape>& Shapes() {
     sizes.E = 1;
     sizes.O = 4;
     (*all)[4] = MakeSampleShape(sizes);
+    (*all)[5] = MakeSampleShape({});
+    (*all)[5].policy_state_size = 2;
+    (*all)[5].extra_fields = {{.name = "value", .per_agent = true}};
     for (FragmentShape& shape : *all) shape.max_episode_steps = 1000;
     return all;
   }();

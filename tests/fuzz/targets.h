@@ -11,12 +11,12 @@
 // True: the decoder accepted the bytes. What must hold of whatever is accepted is checked there and ends the process.
 namespace skein::fuzz {
 
-// First byte: which of Shapes() the run has. Second: bytes of one received piece, 0 = all in one. Then a
-// CollectRequest.
-//   WireRequest::Parse -> CheckBatch -> StagedBatch::Place
+// First byte: which of Shapes() the run has. Second: bytes of one received piece, 0 = all in one. Then a frame.
+//   ReadFrame -> CheckFragment -> StagedColumns::Place
 bool FuzzTrajectory(absl::string_view input);
-// A CollectRequest that an actor has made: what BatchBytes() sends is what the learner reads.
-bool FuzzRequestBytes(absl::string_view input);
+// First byte: size of a header; then that header, a TrajectoryBatch, and a block: the frame that FrameBytes() sends of
+// them is what the learner reads.
+bool FuzzFrame(absl::string_view input);
 // First byte: element type; its upper half: 0 = the rest is a zstd frame of as many elements as the second byte says,
 // else it is elements that must survive Compress() and Decompress().
 bool FuzzTensorPacking(absl::string_view input);
@@ -37,14 +37,9 @@ struct Target {
   bool (*run)(absl::string_view input);
 };
 inline constexpr Target kTargets[] = {
-    {"trajectory", FuzzTrajectory},
-    {"request_bytes", FuzzRequestBytes},
-    {"tensor_packing", FuzzTensorPacking},
-    {"config", FuzzConfig},
-    {"policy", FuzzPolicy},
-    {"safetensors", FuzzSafetensors},
-    {"manifest", FuzzManifest},
-    {"state_log", FuzzStateLog},
+    {"trajectory", FuzzTrajectory}, {"frame", FuzzFrame},        {"tensor_packing", FuzzTensorPacking},
+    {"config", FuzzConfig},         {"policy", FuzzPolicy},      {"safetensors", FuzzSafetensors},
+    {"manifest", FuzzManifest},     {"state_log", FuzzStateLog},
 };
 
 // Protobuf writes a line for each text that is not UTF-8; call this once.

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/number/number_bounds.h"
-#include "learner/collect/batch_assembler.h"
-#include "learner/collect/wire_batch.h"
+#include "base/number/tensor_packing.h"
+#include "learner/collect/staged_columns.h"
 #include "tests/fuzz/shapes.h"
 #include "tests/fuzz/targets.h"
 
@@ -26,40 +25,52 @@ struct Received {
   Pieces pieces;
 };
 
-std::vector<StagedBatch>& Stagings() {
-  static auto* const stagings = [] {
-    auto* all = new std::vector<StagedBatch>;
-    for (const FragmentShape& shape : Shapes()) all->emplace_back(shape, 1);
+struct Run {
+  Schema schema;
+  StagedColumns staged;
+};
+
+std::vector<Run>& Runs() {
+  static auto* const runs = [] {
+    auto* all = new std::vector<Run>;
+    for (const FragmentShape& shape : Shapes()) all->push_back({MakeSchema(shape), StagedColumns(shape, 1)});
     return all;
   }();
-  return *stagings;
+  return *runs;
+}
+
+// What is trained on is within its field's bound.
+void CheckColumn(const Columns& staged, const Columns::Column& column, const FragmentShape& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : staged.Dimensions(column)) elements *= extent;
+  Check(elements * ElementSize(column.field.dtype) == static_cast<int64_t>(column.bytes.size()),
+        "a column has the bytes of its dimensions");
+  if (column.field.name == "final_index") return;
+  Check(CheckValues(column.field, shape, column.bytes.data(), elements).ok(), "what is trained on is within its bound");
 }
 
 }  // namespace
 
 bool FuzzTrajectory(absl::string_view input) {
   if (input.size() < 2) return false;
-  const size_t run = static_cast<unsigned char>(input[0]) % Shapes().size();
+  const size_t number = static_cast<unsigned char>(input[0]) % Shapes().size();
   const Received received(input.substr(2), static_cast<unsigned char>(input[1]));
-  const auto request = WireRequest::Parse(received.pieces);
-  if (!request.ok()) return false;
-  Check(v1::CollectRequest().ParseFromArray(input.data() + 2, static_cast<int>(input.size() - 2)),
-        "what WireRequest accepts is a CollectRequest");
-  if (!request->has_batch) return request->other.message_case() != v1::CollectRequest::MESSAGE_NOT_SET;
-  for (const WireTensor& tensor : request->batch.tensors) {
-    Check(tensor.bytes <= input.size(), "a tensor's data lie in its message");
-  }
-  CheckedBatch checked;
-  const absl::Status status = CheckBatch(request->batch, Shapes()[run], &checked);
+  const auto frame = ReadFrame(received.pieces);
+  if (!frame.ok()) return false;
+  Check(frame->block_bytes <= input.size(), "a block lies in its message");
+  if (!frame->header.has_batch()) return frame->header.message_case() != v1::CollectRequest::MESSAGE_NOT_SET;
+  Run& run = Runs()[number];
+  CheckedFragment checked;
+  const absl::Status status = CheckFragment(*frame, run.schema, &checked);
   Check(status.ok() || absl::IsInvalidArgument(status), "a bad batch is InvalidArgument");
   if (!status.ok()) return false;
-  StagedBatch& staged = Stagings()[run];
+  StagedColumns& staged = run.staged;
   staged.Reset();
   if (!staged.Place(0, 0, checked).ok()) return false;
   staged.Seal();
-  Check(FindBeyond(staged.obs.data(), staged.obs.size(), kNumberBound) == staged.obs.size(),
-        "what is trained on is within its bound");
-  Check(staged.final_index.size() * static_cast<size_t>(Shapes()[run].spec.obs_size()) == staged.final_obs.size(),
+  for (const Columns::Column& column : staged.all()) CheckColumn(staged, column, run.schema.shape);
+  Check(staged.values<int64_t>("final_index").size() * static_cast<size_t>(run.schema.shape.spec.obs_size()) ==
+            staged.values<float>("final_obs").size(),
         "each truncated episode has a last observation");
   return true;
 }

@@ -24,69 +24,71 @@ FragmentShape Shape(bool discrete = false) {
   return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .discrete = discrete});
 }
 
-// What admission says of a batch that arrives in small pieces: of its form, then of its values.
-absl::Status Check(const v1::TrajectoryBatch& batch, const FragmentShape& shape) {
-  const ReceivedBatch received(batch, 7);
-  CheckedBatch checked;
-  if (absl::Status s = CheckBatch(received.wire(), shape, &checked); !s.ok()) return s;
-  StagedBatch staged(shape, 1);
-  return staged.Place(0, 0, checked);
-}
-
-void ExpectRefused(const v1::TrajectoryBatch& batch, const std::string& message, bool discrete = false) {
-  const absl::Status status = Check(batch, Shape(discrete));
+void ExpectRefused(const SampleBatch& batch, const std::string& message, bool discrete = false) {
+  const absl::Status status = Admit(batch, Shape(discrete));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
-template <typename Value>
-Value Element(PieceReader from, size_t index) {
-  std::vector<Value> values(index + 1);
-  from.Read(values.data(), values.size() * sizeof(Value));
-  return values.back();
-}
-
-template <typename Value>
-Value Element(FloatReader from, size_t index) {
-  std::vector<Value> values(index + 1);
-  EXPECT_EQ(from.ReadRows(1, values.size(), 0, kNumberBound, values.data()), values.size());
-  return values.back();
-}
-
-TEST(Admission, FindsEveryTensorOfAGoodBatch) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(), 100, kEnds);
+TEST(Admission, FindsEveryFieldOfAGoodBatch) {
+  const SampleBatch batch = MakeSampleBatch(Shape(), 100, kEnds);
+  const Schema schema = MakeSchema(Shape());
   for (size_t piece_bytes : {0, 1, 3, 64}) {
     const ReceivedBatch received(batch, piece_bytes);
-    CheckedBatch checked;
-    ASSERT_TRUE(CheckBatch(received.wire(), Shape(), &checked).ok());
-    EXPECT_EQ(Element<float>(checked.obs, 35), 135);     // (2 + 1) * 2 * 2 * 3 = 36 elements.
-    EXPECT_EQ(Element<float>(checked.action, 15), 115);  // 2 * 2 * 2 * 2.
-    EXPECT_EQ(Element<float>(checked.log_prob, 7), 93);
-    EXPECT_EQ(Element<float>(checked.reward, 7), -107);
-    EXPECT_EQ(checked.truncated[1], 1);
-    EXPECT_EQ(checked.terminated[2], 1);
-    ASSERT_EQ(checked.final_obs.size(), 6u);
-    EXPECT_EQ(checked.final_obs[5], 105);
-    ASSERT_EQ(checked.episode_return.size(), 2u);
-    EXPECT_EQ(checked.episode_return[1], 101);
-    EXPECT_EQ(checked.episode_length[1], 11);
-    EXPECT_EQ(checked.env_state.SerializeAsString(), FindTensor(&batch, "env_state")->SerializeAsString());
+    CheckedFragment checked;
+    ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
+    EXPECT_EQ(checked.counts.truncations, 1);
+    EXPECT_EQ(checked.counts.episodes, 2);
+    ASSERT_EQ(checked.fields.size(), batch.fields.size());
+    for (size_t i = 0; i < schema.fields.size(); ++i) {
+      const std::string& want = batch.fields[i].data;
+      std::string got(want.size(), '\0');
+      PieceReader(checked.fields[i].data).Read(got.data(), got.size());
+      EXPECT_EQ(got, want) << schema.fields[i].name;
+      // Those with rows for steps are looked at later, but for flags.
+      if (schema.fields[i].of_steps() && schema.fields[i].bound != Bound::kFlag) continue;
+      EXPECT_EQ(std::string(checked.fields[i].values.begin(), checked.fields[i].values.end()), want);
+    }
+    EXPECT_EQ(checked.values<float>("final_obs").at(5), 105);  // 1 * 2 * 3 elements.
+    EXPECT_EQ(checked.values<int64_t>("episode_length").at(1), 11);
+    EXPECT_EQ(checked.env_state.name(), "env_state");
+    EXPECT_EQ(checked.env_state.dtype(), v1::DATA_TYPE_FLOAT64);
+    EXPECT_THAT(checked.env_state.shape(), ElementsAre(2, 4));
+    EXPECT_EQ(checked.env_state.data().size(), 2 * 4 * sizeof(double));
+    EXPECT_TRUE(checked.policy_state.data().empty());
   }
 }
 
-TEST(Admission, ReadsChoicesOfADiscreteEnvironment) {
-  const ReceivedBatch received(MakeSampleBatch(Shape(true)));
-  CheckedBatch checked;
-  ASSERT_TRUE(CheckBatch(received.wire(), Shape(true), &checked).ok());
-  EXPECT_EQ(Element<int64_t>(checked.action, 3), 1);
+TEST(Admission, GivesBackWhatThePolicyRemembers) {
+  FragmentShape shape = Shape();
+  shape.policy_state_size = 5;
+  SampleBatch batch = MakeSampleBatch(shape, 100, kEnds);
+  const ReceivedBatch received(batch, 7);
+  const Schema schema = MakeSchema(shape);
+  CheckedFragment checked;
+  ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
+  EXPECT_THAT(checked.policy_state.shape(), ElementsAre(2, 2, 5));
+  EXPECT_EQ(checked.policy_state.data(), batch.Find("policy_state")->data);
+  SetElement(batch.Find("policy_state"), 3, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_THAT(std::string(Admit(batch, shape).message()), HasSubstr("fields.policy_state: element 3 is not finite"));
+}
+
+TEST(Admission, TakesFieldsThatAnAlgorithmAdds) {
+  FragmentShape shape = Shape();
+  shape.extra_fields = {{.name = "value", .per_agent = true}};
+  SampleBatch batch = MakeSampleBatch(shape, 100, kEnds);
+  EXPECT_TRUE(Admit(batch, shape).ok());
+  EXPECT_THAT(std::string(Admit(batch, Shape()).message()), HasSubstr("fields.final_obs: missing; in its place is"));
+  SetElement(batch.Find("value"), 3, 2e6f);
+  EXPECT_THAT(std::string(Admit(batch, shape).message()), HasSubstr("fields.value: element 3 is 2e+06, want magni"));
 }
 
 TEST(Admission, RefusesOtherStepsOrEnvironments) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape());
-  batch.set_steps(3);
+  SampleBatch batch = MakeSampleBatch(Shape());
+  batch.header.set_steps(3);
   ExpectRefused(batch, "steps x num_envs is 3 x 2, want 2 x 2");
-  batch.set_steps(2);
-  batch.set_num_envs(4294967295u);
+  batch.header.set_steps(2);
+  batch.header.set_num_envs(4294967295u);
   ExpectRefused(batch, "is 2 x 4294967295, want 2 x 2");
 }
 
@@ -94,108 +96,99 @@ TEST(Admission, RefusesAnEpisodeOrStepThatNoEnvironmentCanBeAt) {
   FragmentShape shape = Shape();
   shape.max_episode_steps = 10;
   for (const auto& [column, value] : {std::pair{0, 0.5}, {0, -1.0}, {0, 1e12}, {1, 2.5}, {1, 10.0}, {1, -3.0}}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(shape);
-    v1::Tensor* tensor = FindTensor(&batch, "env_state");
-    std::vector<double> state(tensor->data().size() / sizeof(double), 0);
-    const auto put = [&] {
-      tensor->set_data(std::string(reinterpret_cast<char*>(state.data()), tensor->data().size()));
-    };
+    SampleBatch batch = MakeSampleBatch(shape);
+    SampleField* field = batch.Find("env_state");
+    std::vector<double> state(field->data.size() / sizeof(double), 0);
+    const auto put = [&] { field->data.assign(reinterpret_cast<char*>(state.data()), field->data.size()); };
     put();
-    EXPECT_TRUE(Check(batch, shape).ok());
+    EXPECT_TRUE(Admit(batch, shape).ok());
     state[column] = value;
     put();
-    EXPECT_EQ(Check(batch, shape).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
+    EXPECT_EQ(Admit(batch, shape).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
   }
 }
 
-// Every tensor, and what its shape is to be in MakeSampleBatch(Shape(), _, kEnds).
-struct Field {
-  const char* name;
-  v1::DataType dtype;
-};
-constexpr Field kFields[] = {
-    {"obs", v1::DATA_TYPE_FLOAT32},          {"action", v1::DATA_TYPE_FLOAT32},
-    {"log_prob", v1::DATA_TYPE_FLOAT32},     {"reward", v1::DATA_TYPE_FLOAT32},
-    {"terminated", v1::DATA_TYPE_UINT8},     {"truncated", v1::DATA_TYPE_UINT8},
-    {"final_obs", v1::DATA_TYPE_FLOAT32},    {"episode_return", v1::DATA_TYPE_FLOAT32},
-    {"episode_length", v1::DATA_TYPE_INT64}, {"env_state", v1::DATA_TYPE_FLOAT64},
-};
+// Every field of a batch, by name.
+std::vector<std::string> FieldNames(const FragmentShape& shape) {
+  std::vector<std::string> names;
+  for (const Field& field : MakeSchema(shape).fields) names.push_back(field.name);
+  return names;
+}
 
-class AdmissionField : public testing::TestWithParam<Field> {
+// Of a team with state and metrics, so that all there is is tried.
+FragmentShape TeamShape() { return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .G = 3, .P = 1}); }
+
+void ExpectTeamRefused(const SampleBatch& batch, const std::string& message) {
+  const absl::Status status = Admit(batch, TeamShape());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
+class AdmissionField : public testing::TestWithParam<std::string> {
  protected:
-  void Expect(const std::string& what) {
-    ExpectRefused(batch_, std::string("tensors.") + GetParam().name + ": " + what);
-  }
-  v1::TrajectoryBatch batch_ = MakeSampleBatch(Shape(), 0, kEnds);
-  v1::Tensor* tensor_ = FindTensor(&batch_, GetParam().name);
+  void Expect(const std::string& what) { ExpectTeamRefused(batch_, "fields." + GetParam() + ": " + what); }
+  const Schema schema_ = MakeSchema(TeamShape());
+  const Field described_ = schema_.fields.at(schema_.Find(GetParam()));
+  SampleBatch batch_ = MakeSampleBatch(TeamShape(), 0, kEnds);
+  SampleField* field_ = batch_.Find(GetParam());
 };
 
 TEST_P(AdmissionField, MissingIsRefused) {
-  tensor_->set_name("other");
-  Expect("missing");
+  field_->name = "other";
+  Expect("missing; in its place is \"other\"");
+}
+
+TEST_P(AdmissionField, LeftOutIsRefused) {
+  const auto at = static_cast<size_t>(schema_.Find(GetParam()));
+  batch_.fields.erase(batch_.fields.begin() + schema_.Find(GetParam()));
+  Expect(at + 1 == schema_.fields.size() ? "missing" : "missing; in its place is \"" + schema_.fields[at + 1].name);
 }
 
 TEST_P(AdmissionField, GivenTwiceIsRefused) {
-  *batch_.add_tensors() = *tensor_;
-  Expect("given twice");
+  const SampleField again = *field_;
+  batch_.fields.push_back(again);
+  ExpectTeamRefused(batch_, absl::StrCat("fields: got ", schema_.fields.size() + 1, ", want ", schema_.fields.size()));
 }
 
 TEST_P(AdmissionField, OtherTypeIsRefused) {
-  tensor_->set_dtype(v1::DATA_TYPE_INT32);
-  Expect("dtype is DATA_TYPE_INT32, want " + v1::DataType_Name(GetParam().dtype));
-  tensor_->set_dtype(static_cast<v1::DataType>(77));
+  field_->dtype = v1::DATA_TYPE_INT32;
+  Expect("dtype is DATA_TYPE_INT32, want " + v1::DataType_Name(described_.dtype));
+  field_->dtype = static_cast<v1::DataType>(77);
   Expect("dtype is ");
 }
 
-TEST_P(AdmissionField, OtherShapeIsRefused) {
-  const v1::Tensor good = *tensor_;
-  tensor_->set_shape(0, good.shape(0) + 1);
-  Expect("shape is [");
-  *tensor_ = good;
-  tensor_->add_shape(1);
-  Expect("shape is [");
-  *tensor_ = good;
-  tensor_->mutable_shape()->RemoveLast();
-  Expect("shape is [");
-  tensor_->clear_shape();
-  Expect("shape is [], want [");
+TEST_P(AdmissionField, OtherByteCountIsRefused) {
+  const std::string good = field_->data;
+  field_->data.pop_back();
+  Expect(absl::StrCat("has ", good.size() - 1, " bytes, want ", good.size()));
+  field_->data.append(2, '\0');
+  Expect("has ");
+  field_->data.clear();
+  Expect(absl::StrCat("has 0 bytes, want ", good.size()));
 }
 
-TEST_P(AdmissionField, HostileExtentsAreRefused) {
-  const v1::Tensor good = *tensor_;
-  // Their product overflows to something small, or is negative.
-  for (int64_t extent : {int64_t{-1}, int64_t{1} << 32, int64_t{1} << 62, std::numeric_limits<int64_t>::max(),
-                         std::numeric_limits<int64_t>::min()}) {
-    *tensor_ = good;
-    for (int i = 0; i < tensor_->shape_size(); ++i) tensor_->set_shape(i, extent);
-    Expect("shape is [");
-    *tensor_ = good;
-    tensor_->set_shape(0, extent);
-    Expect("shape is [");
+TEST_P(AdmissionField, HostileSizesAreRefused) {
+  for (const uint64_t bytes : {uint64_t{1} << 32, uint64_t{1} << 62, std::numeric_limits<uint64_t>::max()}) {
+    field_->claimed_bytes = bytes;
+    field_->compression = v1::COMPRESSION_UNSPECIFIED;
+    Expect(absl::StrCat("has ", bytes, " bytes, want "));
+    field_->compression = v1::COMPRESSION_ZSTD;
+    Expect(absl::StrCat("has ", bytes, " bytes compressed, want at most "));
   }
 }
 
-TEST_P(AdmissionField, OtherByteCountIsRefused) {
-  tensor_->mutable_data()->pop_back();
-  Expect("has ");
-  tensor_->mutable_data()->append(2, '\0');
-  Expect("has ");
-  tensor_->clear_data();
-  Expect("has 0 bytes, its shape and dtype want ");
-}
-
 TEST_P(AdmissionField, NotFiniteIsRefused) {
-  const v1::Tensor good = *tensor_;
+  const SampleField good = *field_;
   for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                      -std::numeric_limits<double>::infinity()}) {
-    *tensor_ = good;
+    *field_ = good;
     size_t last = 0;
-    if (GetParam().dtype == v1::DATA_TYPE_FLOAT32) {
-      last = good.data().size() / sizeof(float) - 1;
-      SetElement(tensor_, last, static_cast<float>(bad));
-    } else if (GetParam().dtype == v1::DATA_TYPE_FLOAT64) {
-      last = good.data().size() / sizeof(double) - 1;
-      SetElement(tensor_, last, bad);
+    if (described_.dtype == v1::DATA_TYPE_FLOAT32) {
+      last = good.data.size() / sizeof(float) - 1;
+      SetElement(field_, last, static_cast<float>(bad));
+    } else if (described_.dtype == v1::DATA_TYPE_FLOAT64) {
+      last = good.data.size() / sizeof(double) - 1;
+      SetElement(field_, last, bad);
     } else {
       return;
     }
@@ -204,84 +197,142 @@ TEST_P(AdmissionField, NotFiniteIsRefused) {
 }
 
 TEST_P(AdmissionField, BeyondItsBoundIsRefused) {
-  if (GetParam().dtype != v1::DATA_TYPE_FLOAT32) return;
-  const bool of_episodes = std::string(GetParam().name) == "episode_return";
-  const float bound = of_episodes ? kEpisodeBound : kNumberBound;
-  const v1::Tensor good = *tensor_;
-  const size_t last = good.data().size() / sizeof(float) - 1;
+  if (described_.bound != Bound::kNumber && described_.bound != Bound::kEpisode) return;
+  const float bound = described_.bound == Bound::kEpisode ? kEpisodeBound : kNumberBound;
+  const SampleField good = *field_;
+  const size_t last = good.data.size() / sizeof(float) - 1;
   for (const float at_most : {bound, -bound, kNumberBound}) {
-    *tensor_ = good;
-    SetElement(tensor_, last, at_most);
-    const absl::Status status = Check(batch_, Shape());
+    *field_ = good;
+    SetElement(field_, last, at_most);
+    const absl::Status status = Admit(batch_, TeamShape());
     EXPECT_TRUE(status.ok()) << status;
   }
   for (const float beyond : {std::nextafter(bound, 2 * bound), -1.5f * bound, 1e25f}) {
     for (const size_t element : {size_t{0}, last}) {
-      *tensor_ = good;
-      SetElement(tensor_, element, beyond);
+      *field_ = good;
+      SetElement(field_, element, beyond);
       Expect(absl::StrCat("element ", element, " is ", beyond, ", want magnitudes up to ", bound));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, AdmissionField, testing::ValuesIn(kFields),
-                         [](const auto& info) { return std::string(info.param.name); });
+TEST_P(AdmissionField, OtherFlagsThanZeroAndOneAreRefused) {
+  if (described_.bound != Bound::kFlag) return;
+  const SampleField good = *field_;
+  for (const int bad : {2, 255}) {
+    for (const size_t element : {size_t{0}, good.data.size() - 1}) {
+      *field_ = good;
+      SetElement<uint8_t>(field_, element, static_cast<uint8_t>(bad));
+      Expect(absl::StrCat("element ", element, " is ", bad, ", want 0 or 1"));
+    }
+  }
+}
 
-TEST(Admission, RefusesFlagsThatAreNotZeroOrOneAndBothAtOnce) {
-  const v1::TrajectoryBatch good = MakeSampleBatch(Shape(), 0, kEnds);
-  v1::TrajectoryBatch batch = good;
-  SetElement<uint8_t>(FindTensor(&batch, "terminated"), 1, 1);  // Element 1 is truncated already.
-  ExpectRefused(batch, "tensors.terminated: element 1 is 1 and truncated is 1");
-  batch = good;
-  SetElement<uint8_t>(FindTensor(&batch, "terminated"), 3, 2);
-  ExpectRefused(batch, "tensors.terminated: element 3 is 2 and truncated is 0");
-  batch = good;
-  SetElement<uint8_t>(FindTensor(&batch, "truncated"), 0, 255);
-  ExpectRefused(batch, "tensors.terminated: element 0 is 0 and truncated is 255");
+INSTANTIATE_TEST_SUITE_P(Each, AdmissionField, testing::ValuesIn(FieldNames(TeamShape())),
+                         [](const auto& info) { return info.param; });
+
+TEST(Admission, RefusesABlockOfAnotherSize) {
+  const FragmentShape shape = Shape();
+  const std::string good = MakeSampleBatch(shape, 0, kEnds).Bytes();
+  const Schema schema = MakeSchema(shape);
+  for (const std::string& bytes : {good + "x", good.substr(0, good.size() - 1), good.substr(0, good.size() / 2)}) {
+    const ReceivedBatch received(bytes, 50);
+    CheckedFragment checked;
+    const absl::Status status = CheckFragment(received.frame(), schema, &checked);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("fields: their block has "));
+  }
+}
+
+// Whatever bytes are changed, what is read lies within what was received (sanitizers watch).
+TEST(Admission, StaysWithinWhatItWasGiven) {
+  const Schema schema = MakeSchema(TeamShape());
+  const std::string good = MakeSampleBatch(TeamShape(), 5, kEnds).Bytes();
+  std::mt19937 random(7);
+  int read = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = good;
+    for (int i = 0; i < 3; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+    Pieces pieces;
+    const size_t piece_bytes = 1 + random() % 100;
+    for (size_t at = 0; at < bytes.size(); at += piece_bytes) {
+      pieces.emplace_back(bytes.data() + at, std::min(piece_bytes, bytes.size() - at));
+    }
+    const auto frame = ReadFrame(pieces);
+    if (!frame.ok() || !frame->header.has_batch()) continue;
+    ++read;
+    CheckedFragment checked;
+    if (!CheckFragment(*frame, schema, &checked).ok()) continue;
+    StagedColumns staged(schema, 1);
+    staged.Place(0, 0, checked).IgnoreError();
+  }
+  EXPECT_GT(read, 100);
+}
+
+TEST(Admission, RefusesAStepThatBothTerminatedAndWasCut) {
+  SampleBatch batch = MakeSampleBatch(Shape(), 0, kEnds);
+  SetElement<uint8_t>(batch.Find("terminated"), 1, 1);  // Element 1 is truncated already.
+  ExpectRefused(batch, "fields.terminated: element 1 is 1 and truncated is 1");
 }
 
 TEST(Admission, RefusesChoicesOutOfRange) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape(true));
-  SetElement<int64_t>(FindTensor(&batch, "action"), 2, 2);
-  ExpectRefused(batch, "tensors.action: element 2 is no choice of this environment", true);
-  SetElement<int64_t>(FindTensor(&batch, "action"), 2, -1);
-  ExpectRefused(batch, "tensors.action: element 2 is no choice of this environment", true);
+  SampleBatch batch = MakeSampleBatch(Shape(true));
+  SetElement<int64_t>(batch.Find("action"), 2, 2);
+  ExpectRefused(batch, "fields.action: element 2 is no choice of this environment", true);
+  SetElement<int64_t>(batch.Find("action"), 2, -1);
+  ExpectRefused(batch, "fields.action: element 2 is no choice of this environment", true);
 }
 
 TEST(Admission, RefusesLengthsThatNoEpisodeHas) {
   FragmentShape shape = Shape();
   shape.max_episode_steps = 20;
   for (const int64_t length : {1, 20}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(shape, 0, kEnds);
-    SetElement(FindTensor(&batch, "episode_length"), 1, length);
-    EXPECT_TRUE(Check(batch, shape).ok()) << length;
+    SampleBatch batch = MakeSampleBatch(shape, 0, kEnds);
+    SetElement(batch.Find("episode_length"), 1, length);
+    EXPECT_TRUE(Admit(batch, shape).ok()) << length;
   }
   for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{21}, std::numeric_limits<int64_t>::max()}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(shape, 0, kEnds);
-    SetElement(FindTensor(&batch, "episode_length"), 1, length);
-    EXPECT_THAT(std::string(Check(batch, shape).message()),
-                HasSubstr(absl::StrCat("tensors.episode_length: element 1 is ", length, ", want 1 to 20")));
+    SampleBatch batch = MakeSampleBatch(shape, 0, kEnds);
+    SetElement(batch.Find("episode_length"), 1, length);
+    EXPECT_THAT(std::string(Admit(batch, shape).message()),
+                HasSubstr(absl::StrCat("fields.episode_length: element 1 is ", length, ", want 1 to 20")));
   }
 }
 
 TEST(Admission, RefusesRealActionsOfADiscreteEnvironmentAndChoicesOfAContinuousOne) {
-  ExpectRefused(MakeSampleBatch(Shape(false)), "tensors.action: dtype is DATA_TYPE_FLOAT32", true);
-  ExpectRefused(MakeSampleBatch(Shape(true)), "tensors.action: dtype is DATA_TYPE_INT64", false);
+  ExpectRefused(MakeSampleBatch(Shape(false)), "fields.action: dtype is DATA_TYPE_FLOAT32", true);
+  ExpectRefused(MakeSampleBatch(Shape(true)), "fields.action: dtype is DATA_TYPE_INT64", false);
 }
 
 TEST(Admission, WantsOneFinalObservationForEachTruncationAndOneReturnForEachEpisode) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape());
-  SetElement<uint8_t>(FindTensor(&batch, "truncated"), 2, 1);
-  ExpectRefused(batch, "tensors.final_obs: shape is [0, 2, 3], want [1, 2, 3]");
+  SampleBatch batch = MakeSampleBatch(Shape());
+  SetElement<uint8_t>(batch.Find("truncated"), 2, 1);
+  ExpectRefused(batch, "truncations, episodes: got 0, 0, the flags say 1, 1");
+  batch.header.set_truncations(1);
+  batch.header.set_episodes(1);
+  ExpectRefused(batch, "fields.final_obs: has 0 bytes, want 24");  // 2 agents x 3 floats.
   batch = MakeSampleBatch(Shape());
-  SetElement<uint8_t>(FindTensor(&batch, "terminated"), 2, 1);
-  ExpectRefused(batch, "tensors.episode_return: shape is [0], want [1]");
+  SetElement<uint8_t>(batch.Find("terminated"), 2, 1);
+  ExpectRefused(batch, "truncations, episodes: got 0, 0, the flags say 0, 1");
+  batch.header.set_episodes(1);
+  ExpectRefused(batch, "fields.episode_return: has 0 bytes, want 4");
 }
 
-TEST(Admission, ShowsNoMoreOfAHostileShapeThanAValidOneHas) {
-  v1::TrajectoryBatch batch = MakeSampleBatch(Shape());
-  for (int i = 0; i < 100; ++i) FindTensor(&batch, "obs")->add_shape(7);
-  ExpectRefused(batch, "tensors.obs: shape is [3, 2, 2, 3, 7, 7, 7, 7, ...], want [3, 2, 2, 3]");
+TEST(Admission, RefusesCountsThatNoFragmentHas) {
+  for (const auto& [truncations, episodes] : {std::pair{0u, 5u}, {3u, 2u}, {4294967295u, 4294967295u}}) {
+    SampleBatch batch = MakeSampleBatch(Shape());  // 2 x 2 steps.
+    batch.header.set_truncations(truncations);
+    batch.header.set_episodes(episodes);
+    ExpectRefused(batch, absl::StrCat("truncations, episodes: got ", truncations, ", ", episodes, ", want at most 4"));
+  }
+}
+
+TEST(Admission, ShowsNoMoreOfAHostileNameThanAnExcerpt) {
+  SampleBatch batch = MakeSampleBatch(Shape());
+  batch.Find("obs")->name = std::string(5000, 'x');
+  const absl::Status status = Admit(batch, Shape());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("fields.obs: missing; in its place is \"xxx"));
+  EXPECT_LT(status.message().size(), 300u);
 }
 
 TEST(Admission, NamesTheSpecFieldThatDiffers) {
@@ -297,10 +348,10 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
   expect(got, "env_id: the actor has Other-v1, this run has Sample-v0; start");
   got = want;
   got.set_obs_size(4);
-  expect(got, "obs_size: the actor has 4, this run has 3, so tensor obs differs; start it from the same release");
+  expect(got, "obs_size: the actor has 4, this run has 3, so field obs differs; start it from the same release");
   got = want;
   got.set_action_size(9);
-  expect(got, "action_size: the actor has 9, this run has 2, so tensor action differs");
+  expect(got, "action_size: the actor has 9, this run has 2, so field action differs");
   got = want;
   got.set_discrete(true);
   expect(got, "discrete: ");
@@ -312,56 +363,33 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
   expect(got, "global_state_size: the actor has 5, this run has 0");
 }
 
-// Teams of two with a global state of three floats and one metric.
-FragmentShape TeamShape() { return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .G = 3, .P = 1}); }
-
-void ExpectTeamRefused(const v1::TrajectoryBatch& batch, const std::string& message) {
-  EXPECT_THAT(std::string(Check(batch, TeamShape()).message()), HasSubstr(message));
-}
-
-TEST(Admission, FindsWhatBelongsToTeams) {
-  const v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
-  const ReceivedBatch received(batch, 5);
-  CheckedBatch checked;
-  ASSERT_TRUE(CheckBatch(received.wire(), TeamShape(), &checked).ok());
-  EXPECT_EQ(Element<float>(checked.state, 17), 117);  // (2 + 1) * 2 * 3 = 18 elements.
-  EXPECT_EQ(checked.final_state.size(), 3u);
-  EXPECT_EQ(checked.active.size(), 8u);
-  EXPECT_EQ(checked.agent_terminated[4], 1);  // Step 1, environment 0.
-  EXPECT_EQ(checked.episode_metrics.size(), 2u);
-}
-
 TEST(Admission, RefusesAgentFlagsThatContradictEachOther) {
-  const v1::TrajectoryBatch good = MakeSampleBatch(TeamShape(), 100, kEnds);
-  v1::TrajectoryBatch batch = good;
-  SetElement<uint8_t>(FindTensor(&batch, "active"), 3, 2);
-  ExpectTeamRefused(batch, "tensors.agent_terminated: element 3 is 0 and active is 2");
+  const SampleBatch good = MakeSampleBatch(TeamShape(), 100, kEnds);
+  SampleBatch batch = good;
+  SetElement<uint8_t>(batch.Find("active"), 0, 0);
+  SetElement<uint8_t>(batch.Find("agent_terminated"), 0, 1);
+  ExpectTeamRefused(batch, "fields.agent_terminated: element 0 is 1 and active is 0");
   batch = good;
-  SetElement<uint8_t>(FindTensor(&batch, "active"), 0, 0);
-  SetElement<uint8_t>(FindTensor(&batch, "agent_terminated"), 0, 1);
-  ExpectTeamRefused(batch, "tensors.agent_terminated: element 0 is 1 and active is 0");
-  batch = good;
-  SetElement<uint8_t>(FindTensor(&batch, "agent_terminated"), 5, 0);
+  SetElement<uint8_t>(batch.Find("agent_terminated"), 5, 0);
   ExpectTeamRefused(batch, "element 5 is 0 of an active agent whose episode terminated");
 }
 
-TEST(Admission, RefusesTeamsWithoutStateFlagsOrMetrics) {
-  for (const char* name : {"state", "final_state", "active", "agent_terminated", "episode_metrics"}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
-    FindTensor(&batch, name)->set_name("other");
-    ExpectTeamRefused(batch, std::string("tensors.") + name + ": missing");
-  }
-  for (const char* name : {"state", "final_state", "episode_metrics"}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(TeamShape(), 100, kEnds);
-    SetElement(FindTensor(&batch, name), 1, std::numeric_limits<float>::infinity());
-    ExpectTeamRefused(batch, std::string("tensors.") + name + ": element 1 is not finite");
-    SetElement(FindTensor(&batch, name), 1, 2 * kEpisodeBound);
-    ExpectTeamRefused(batch, std::string("tensors.") + name + ": element 1 is 2e+12, want magnitudes up to ");
-  }
+TEST(Admission, NamesTheMetricsThatDiffer) {
   v1::EnvSpecInfo other = TeamShape().spec;
   other.set_episode_metrics(0, "height");
   EXPECT_THAT(std::string(CheckEnvSpec(other, TeamShape().spec).message()),
               HasSubstr("episode_metrics: the actor has height, this run has metric_0"));
+}
+
+TEST(Admission, NamesBothVersionsOfAnotherProtocol) {
+  v1::Hello hello;
+  hello.set_protocol_major(kProtocolMajor);
+  EXPECT_TRUE(CheckProtocol(hello).ok());
+  hello.set_protocol_major(1);
+  hello.set_protocol_minor(7);
+  const absl::Status status = CheckProtocol(hello);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 1.7 of the actor and 2.0 of the learner"));
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ class AsyncCollectorTest : public CollectorTest {
     EXPECT_THAT(grants, SizeIs(1));
     return grants.empty() ? v1::Ticket() : grants[0].second;
   }
-  v1::TrajectoryBatch ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
-    v1::TrajectoryBatch batch = Serve(kAda, ticket, offset);
-    batch.set_policy_version(policy_version);
+  SampleBatch ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
+    SampleBatch batch = Serve(kAda, ticket, offset);
+    batch.header.set_policy_version(policy_version);
     return batch;
   }
 };
@@ -38,7 +38,7 @@ TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  EXPECT_EQ(grants[0].second.policy_version(), 0u);
+  EXPECT_EQ(grants[0].second.header.policy_version(), 0u);
   // Block 1 is served twice before block 0: the iteration is made of its two fragments.
   ASSERT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 100)), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
@@ -51,8 +51,8 @@ TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
   // Rows of [T, M = 2 fragments x 2 environments]: the first fragment's columns, then the second's.
   EXPECT_EQ(iteration->batch->steps(), 2);
   EXPECT_EQ(iteration->batch->columns(), 4);
-  EXPECT_EQ(iteration->batch->obs[0], 100);
-  EXPECT_EQ(iteration->batch->obs[2 * 3], 200);
+  EXPECT_EQ(iteration->batch->values<float>("obs")[0], 100);
+  EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 200);
   EXPECT_EQ(iteration->policy_version, 1u);
   EXPECT_FALSE(iteration->env_state);  // Block 0 has not been served.
 }
@@ -107,8 +107,8 @@ TEST_F(AsyncCollectorTest, AnUnusableFragmentsPlaceIsTakenByTheNext) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  v1::TrajectoryBatch bad = ServeWith(grants[0].second, 1, 100);
-  SetElement(FindTensor(&bad, "obs"), 4, std::numeric_limits<float>::infinity());
+  SampleBatch bad = ServeWith(grants[0].second, 1, 100);
+  SetElement(bad.Find("obs"), 4, std::numeric_limits<float>::infinity());
   EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
@@ -118,7 +118,7 @@ TEST_F(AsyncCollectorTest, AnUnusableFragmentsPlaceIsTakenByTheNext) {
   EXPECT_EQ(Deliver(kAda, ServeWith(again[0].second, 1, 300)), v1::RECEIPT_RESULT_ACCEPTED);
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
-  EXPECT_EQ(iteration->batch->obs[0] + iteration->batch->obs[2 * 3], 500);
+  EXPECT_EQ(iteration->batch->values<float>("obs")[0] + iteration->batch->values<float>("obs")[2 * 3], 500);
 }
 
 TEST_F(AsyncCollectorTest, APolicyThatDoesNotExistYetIsStale) {
@@ -161,7 +161,7 @@ TEST_F(AsyncCollectorTest, TakesTheFragmentsThatAreThere) {
   const auto partial = collector_.TakeWhatIsThere();
   ASSERT_TRUE(partial);
   EXPECT_EQ(partial->batch->columns(), 2);
-  EXPECT_EQ(partial->batch->obs[0], 100);
+  EXPECT_EQ(partial->batch->values<float>("obs")[0], 100);
   collector_.Trained(kBlockSteps);
   EXPECT_EQ(collector_.queued_batches(), 0u);
   // The other ticket is open still, and its fragment the next iteration's first.
@@ -171,8 +171,8 @@ TEST_F(AsyncCollectorTest, TakesTheFragmentsThatAreThere) {
   const auto whole = Take();
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->batch->columns(), 4);
-  EXPECT_EQ(whole->batch->obs[0], 200);
-  EXPECT_EQ(whole->batch->obs[2 * 3], 300);
+  EXPECT_EQ(whole->batch->values<float>("obs")[0], 200);
+  EXPECT_EQ(whole->batch->values<float>("obs")[2 * 3], 300);
   EXPECT_EQ(collector_.account().stale(), 0u);
 }
 
@@ -191,8 +191,8 @@ TEST_F(AsyncCollectorTest, TakesNothingWhereNothingCame) {
 TEST_F(AsyncCollectorTest, APlaceThatWasGivenUpIsNotTaken) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
-  v1::TrajectoryBatch bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
-  SetElement(FindTensor(&bad, "obs"), 4, std::numeric_limits<float>::infinity());
+  SampleBatch bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
+  SetElement(bad.Find("obs"), 4, std::numeric_limits<float>::infinity());
   EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
   const auto nothing = collector_.TakeWhatIsThere();
   ASSERT_TRUE(nothing);

@@ -49,21 +49,21 @@ class CollectorTest : public testing::Test {
   }
 
   // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
-  v1::TrajectoryBatch Serve(const ActorKey& actor, const v1::Ticket& ticket, float offset = 0,
-                            const std::vector<SampleEnd>& ends = {}) {
-    v1::TrajectoryBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
+  SampleBatch Serve(const ActorKey& actor, const v1::Ticket& ticket, float offset = 0,
+                    const std::vector<SampleEnd>& ends = {}) {
+    SampleBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
     Work& work = works_[actor];
     work.collected += kBlockSteps;
-    batch.set_sequence(++work.sequence);
-    batch.set_env_steps_collected(work.collected);
-    batch.set_ticket_id(ticket.id());
-    batch.set_first_env(ticket.first_env());
-    batch.set_policy_version(ticket.policy_version());
+    batch.header.set_sequence(++work.sequence);
+    batch.header.set_env_steps_collected(work.collected);
+    batch.header.set_ticket_id(ticket.id());
+    batch.header.set_first_env(ticket.first_env());
+    batch.header.set_policy_version(ticket.policy_version());
     return batch;
   }
-  v1::ReceiptResult Deliver(const ActorKey& actor, const v1::TrajectoryBatch& batch) {
-    const v1::Receipt receipt = collector_.Receive(actor, ReceivedBatch(batch).wire(), 1);
-    EXPECT_EQ(receipt.sequence(), batch.sequence());
+  v1::ReceiptResult Deliver(const ActorKey& actor, const SampleBatch& batch) {
+    const v1::Receipt receipt = collector_.Receive(actor, ReceivedBatch(batch).frame(), 1);
+    EXPECT_EQ(receipt.sequence(), batch.header.sequence());
     EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
     ExpectBalance();
     return receipt.result();

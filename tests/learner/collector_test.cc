@@ -12,6 +12,7 @@
 namespace skein {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -43,11 +44,11 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_EQ(collector_.HoldersForPeople(), "ada (1), bob (1)");
   EXPECT_FALSE(Take());
   // The second block arrives first.
-  v1::TrajectoryBatch second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
-  second.mutable_stage_seconds()->set_env_step(0.5);
-  v1::TrajectoryBatch first = Serve(grants[0].first, grants[0].second, 100, {{0, 1, false}});
-  first.mutable_stage_seconds()->set_env_step(0.25);
-  first.mutable_stage_seconds()->set_wait(2);
+  SampleBatch second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
+  second.header.mutable_stage_seconds()->set_env_step(0.5);
+  SampleBatch first = Serve(grants[0].first, grants[0].second, 100, {{0, 1, false}});
+  first.header.mutable_stage_seconds()->set_env_step(0.25);
+  first.header.mutable_stage_seconds()->set_wait(2);
   EXPECT_EQ(Deliver(grants[1].first, second), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
   EXPECT_EQ(Deliver(grants[0].first, first), v1::RECEIPT_RESULT_ACCEPTED);
@@ -59,10 +60,10 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_EQ(iteration->policy_version, 1u);
   EXPECT_EQ(iteration->batch->columns(), 4);
   // obs [3, 4, 3]: the first row of block 0 is its batch's first row, that of block 1 begins two columns later.
-  EXPECT_EQ(iteration->batch->obs[0], 100);
-  EXPECT_EQ(iteration->batch->obs[2 * 3], 500);
-  EXPECT_EQ(iteration->batch->final_index, std::vector<int64_t>({1 * 4 + 2}));
-  EXPECT_EQ(iteration->batch->episode_return, std::vector<double>({100, 500}));
+  EXPECT_EQ(iteration->batch->values<float>("obs")[0], 100);
+  EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 500);
+  EXPECT_THAT(iteration->batch->values<int64_t>("final_index"), ElementsAre(1 * 4 + 2));
+  EXPECT_THAT(iteration->batch->values<float>("episode_return"), ElementsAre(100, 500));
   EXPECT_EQ(iteration->env_state->shape(0), 4);
   const auto* state = reinterpret_cast<const double*>(iteration->env_state->data().data());
   EXPECT_EQ(state[0], 100);
@@ -82,12 +83,12 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
 TEST_F(CollectorTest, ASequenceCountsOnce) {
   Open(kAda);
   collector_.OpenIteration(1);
-  const v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  const SampleBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
   const std::string account = collector_.account().ShortDebugString();
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_DUPLICATE);
-  v1::TrajectoryBatch zero = batch;
-  zero.set_sequence(0);
+  SampleBatch zero = batch;
+  zero.header.set_sequence(0);
   EXPECT_EQ(Deliver(kAda, zero), v1::RECEIPT_RESULT_DUPLICATE);
   EXPECT_EQ(collector_.account().ShortDebugString(), account);
   EXPECT_EQ(MetricValue(registry_, "skein_learner_batches_total", {{"result", "duplicate"}}), 2);
@@ -122,8 +123,8 @@ TEST_F(CollectorTest, AnotherPolicyVersionIsStaleAndTheTicketIsGrantedAgain) {
   Open(kAda);
   collector_.OpenIteration(3);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
-  v1::TrajectoryBatch batch = Serve(kAda, ticket);
-  batch.set_policy_version(2);
+  SampleBatch batch = Serve(kAda, ticket);
+  batch.header.set_policy_version(2);
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_STALE);
   ServeIteration();
   EXPECT_TRUE(Take());
@@ -143,11 +144,11 @@ TEST_F(CollectorTest, ARejectedBatchIsCountedAndItsTicketGrantedAgain) {
   Open(kAda);
   collector_.OpenIteration(1);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
-  v1::TrajectoryBatch batch = Serve(kAda, ticket);
-  SetElement(FindTensor(&batch, "reward"), 1, std::numeric_limits<float>::quiet_NaN());
-  const v1::Receipt receipt = collector_.Receive(kAda, ReceivedBatch(batch).wire(), 1);
+  SampleBatch batch = Serve(kAda, ticket);
+  SetElement(batch.Find("reward"), 1, std::numeric_limits<float>::quiet_NaN());
+  const v1::Receipt receipt = collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
-  EXPECT_EQ(receipt.message(), "tensors.reward: element 1 is not finite");
+  EXPECT_EQ(receipt.message(), "fields.reward: element 1 is not finite");
   EXPECT_EQ(MetricValue(registry_, "skein_learner_quarantined_total", {{"what", "batch"}}), 1);
   EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
   const auto again = collector_.TakeGrants();
@@ -163,9 +164,9 @@ TEST_F(CollectorTest, ARejectedBatchIsCountedAndItsTicketGrantedAgain) {
 TEST_F(CollectorTest, AMalformedSizeDoesNotEnterTheBooks) {
   Open(kAda);
   collector_.OpenIteration(1);
-  v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
-  batch.set_steps(4000000000u);
-  batch.set_env_steps_collected(0);
+  SampleBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  batch.header.set_steps(4000000000u);
+  batch.header.set_env_steps_collected(0);
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(collector_.account().rejected(), 0u);
   EXPECT_EQ(collector_.account().collected(), 0u);
@@ -179,17 +180,17 @@ TEST_F(CollectorTest, TheFilledBatchStaysWhileTheNextIsFilled) {
   ASSERT_TRUE(first);
   collector_.OpenIteration(1);
   ServeIteration(700);
-  EXPECT_EQ(first->batch->obs[0], 100);
+  EXPECT_EQ(first->batch->values<float>("obs")[0], 100);
   const auto second = Take();
   ASSERT_TRUE(second);
   EXPECT_NE(second->batch, first->batch);
-  EXPECT_EQ(second->batch->obs[0], 700);
-  EXPECT_EQ(first->batch->obs[0], 100);
+  EXPECT_EQ(second->batch->values<float>("obs")[0], 700);
+  EXPECT_EQ(first->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(collector_.queued_batches(), 4u);
   collector_.OpenIteration(2);  // The first one's buffer is filled again.
   ServeIteration(900);
   EXPECT_EQ(Take()->batch, first->batch);
-  EXPECT_EQ(second->batch->obs[0], 700);
+  EXPECT_EQ(second->batch->values<float>("obs")[0], 700);
 }
 
 TEST_F(CollectorTest, TicketsContinueFromTheState) {
@@ -298,7 +299,7 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
   collector_.OpenIteration(1);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
   // It finished the fragment, lost the connection and its lease, and joins again as cora.
-  const v1::TrajectoryBatch late = Serve(kAda, ticket);
+  const SampleBatch late = Serve(kAda, ticket);
   const v1::Hello hello = MakeHello({"cora", 5});
   ASSERT_TRUE(collector_.Open(hello).ok());
   collector_.CloseLife(kAda, kBlockSteps);
@@ -327,9 +328,9 @@ TEST_F(CollectorTest, ASilentLifeIsClosed) {
     collector_.Disconnect(kAda);
     Open(kAda);
   }
-  v1::TrajectoryBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
-  batch.set_sequence(10);
-  batch.set_env_steps_collected(10 * kBlockSteps);
+  SampleBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
+  batch.header.set_sequence(10);
+  batch.header.set_env_steps_collected(10 * kBlockSteps);
   Deliver(kAda, batch);
   collector_.CloseSilent(absl::ZeroDuration());
   EXPECT_EQ(collector_.account().lost(), 0u);  // It is connected.
@@ -352,7 +353,7 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
   for (int i = 0; i < kActors; ++i) ASSERT_TRUE(collector.Open(MakeHello({"a", 1 + uint64_t(i)}, 2)).ok());
   for (int iteration = 1; iteration <= kIterations; ++iteration) {
     collector.OpenIteration(iteration);
-    std::map<ActorKey, std::vector<v1::TrajectoryBatch>> batches;
+    std::map<ActorKey, std::vector<SampleBatch>> batches;
     for (const auto& [actor, ticket] : collector.TakeGrants()) {
       batches[actor].push_back(Serve(actor, ticket, static_cast<float>(ticket.first_env())));
     }
@@ -360,7 +361,7 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
     for (const auto& [actor, of_actor] : batches) {
       threads.emplace_back([&collector, actor = actor, &of_actor = of_actor] {
         for (const auto& batch : of_actor) {
-          EXPECT_EQ(collector.Receive(actor, ReceivedBatch(batch).wire(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
+          EXPECT_EQ(collector.Receive(actor, ReceivedBatch(batch).frame(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
         }
       });
     }
@@ -368,7 +369,7 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
     for (std::thread& thread : threads) thread.join();
     ASSERT_TRUE(collected);
     // obs [3, 16, 3]; block b's first environment is column 2 b, and its numbers begin at 2 b.
-    for (int b = 0; b < 8; ++b) ASSERT_EQ(collected->batch->obs[2 * b * 3], 2 * b);
+    for (int b = 0; b < 8; ++b) ASSERT_EQ(collected->batch->values<float>("obs")[2 * b * 3], 2 * b);
     collector.Trained(8 * kBlockSteps);
   }
   EXPECT_EQ(collector.account().trained(), kIterations * 8 * kBlockSteps);

@@ -43,15 +43,15 @@ TEST_F(CollectorTest, SecondsThatCannotBeAreNotAdded) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  v1::TrajectoryBatch lie = Serve(kAda, grants[0].second), truth = Serve(kAda, grants[1].second);
-  lie.mutable_stage_seconds()->set_env_step(std::numeric_limits<double>::quiet_NaN());
-  lie.mutable_stage_seconds()->set_inference(std::numeric_limits<double>::infinity());
-  lie.mutable_stage_seconds()->set_build(-5);
-  lie.mutable_stage_seconds()->set_wait(1e300);
-  truth.mutable_stage_seconds()->set_env_step(1);
-  truth.mutable_stage_seconds()->set_inference(2);
-  truth.mutable_stage_seconds()->set_build(3);
-  truth.mutable_stage_seconds()->set_wait(4);
+  SampleBatch lie = Serve(kAda, grants[0].second), truth = Serve(kAda, grants[1].second);
+  lie.header.mutable_stage_seconds()->set_env_step(std::numeric_limits<double>::quiet_NaN());
+  lie.header.mutable_stage_seconds()->set_inference(std::numeric_limits<double>::infinity());
+  lie.header.mutable_stage_seconds()->set_build(-5);
+  lie.header.mutable_stage_seconds()->set_wait(1e300);
+  truth.header.mutable_stage_seconds()->set_env_step(1);
+  truth.header.mutable_stage_seconds()->set_inference(2);
+  truth.header.mutable_stage_seconds()->set_build(3);
+  truth.header.mutable_stage_seconds()->set_wait(4);
   EXPECT_EQ(Deliver(kAda, lie), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(Deliver(kAda, truth), v1::RECEIPT_RESULT_ACCEPTED);
   const auto iteration = Take();
@@ -66,8 +66,8 @@ TEST_F(CollectorTest, ABatchForAnotherBlockThanItsTicketsIsRejected) {
   Open(kAda);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  v1::TrajectoryBatch batch = Serve(kAda, grants[0].second);
-  batch.set_first_env(batch.first_env() + 1);
+  SampleBatch batch = Serve(kAda, grants[0].second);
+  batch.header.set_first_env(batch.first_env() + 1);
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
 }
 
@@ -79,7 +79,7 @@ TEST_F(CollectorTest, AnothersTicketIsRejectedAndStaysTheOthers) {
   ASSERT_THAT(grants, SizeIs(2));
   const auto& [holder, ticket] = grants[0];
   const v1::Receipt receipt =
-      collector_.Receive(grants[1].first, ReceivedBatch(Serve(grants[1].first, ticket)).wire(), 1);
+      collector_.Receive(grants[1].first, ReceivedBatch(Serve(grants[1].first, ticket)).frame(), 1);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(receipt.message(), "ticket_id: 1 was not granted to " + grants[1].first.actor_id);
   EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
@@ -91,8 +91,8 @@ TEST_F(CollectorTest, AnImpossibleClaimOfStepsIsRejectedAndNotBooked) {
   Open(kAda);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  v1::TrajectoryBatch batch = Serve(kAda, grants[0].second);
-  batch.set_env_steps_collected(~uint64_t{0});
+  SampleBatch batch = Serve(kAda, grants[0].second);
+  batch.header.set_env_steps_collected(~uint64_t{0});
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(collector_.account().collected(), kBlockSteps);  // Its own steps, counted as rejected.
 }

@@ -136,10 +136,10 @@ TEST_F(EventLogTest, WhatIsNotFiniteIsLeftOut) {
 
 TEST_F(EventLogTest, SamplesAreAHistogramForEachNumberOfAnAction) {
   const auto log = Open();
-  Trainer::Samples samples;
+  UpdateSamples samples;
   samples.action = {1, 10, 2, 20, 3, 30};
   samples.action_size = 2;
-  samples.advantage = {-1, 0, 1};
+  samples.stats = {{"advantage", {-1, 0, 1}}};
   log->LogSamples(samples, 4096, kStart);
   const std::vector<Event> events = Events();
   ASSERT_THAT(events, SizeIs(3));
@@ -157,7 +157,7 @@ TEST_F(EventLogTest, SamplesAreAHistogramForEachNumberOfAnAction) {
 
 TEST_F(EventLogTest, LongActionsHaveTheirFirstNumbersOnly) {
   const auto log = Open();
-  Trainer::Samples samples;
+  UpdateSamples samples;
   samples.action.assign(20, 1);
   samples.action_size = 20;
   log->LogSamples(samples, 1, kStart);

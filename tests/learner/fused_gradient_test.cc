@@ -61,14 +61,14 @@ Minibatch RandomMinibatch(ActorCritic& network, int64_t rows) {
   const torch::NoGradGuard no_grad;
   const ActorCriticOptions& options = network.options();
   Minibatch batch;
-  batch.obs = torch::randn({rows, options.obs_size});
-  batch.action = options.discrete ? torch::randint(options.action_size, {rows}, torch::kInt64)
-                                  : torch::randn({rows, options.action_size});
-  batch.log_prob = LogProb(network, network.PolicyHead(batch.obs), batch.action) + 0.3 * torch::randn({rows});
-  batch.advantage = torch::randn({rows});
-  if (options.critic_input_size > 0) batch.critic_input = torch::randn({rows, options.critic_input_size});
-  batch.old_value = network.Value(batch.value_input()) + torch::randn({rows});
-  batch.value_target = torch::randn({rows});
+  batch["obs"] = torch::randn({rows, options.obs_size});
+  batch["action"] = options.discrete ? torch::randint(options.action_size, {rows}, torch::kInt64)
+                                     : torch::randn({rows, options.action_size});
+  batch["log_prob"] = LogProb(network, network.PolicyHead(batch["obs"]), batch["action"]) + 0.3 * torch::randn({rows});
+  batch["advantage"] = torch::randn({rows});
+  if (options.critic_input_size > 0) batch["critic_input"] = torch::randn({rows, options.critic_input_size});
+  batch["old_value"] = network.Value(batch.value_input()) + torch::randn({rows});
+  batch["value_target"] = torch::randn({rows});
   return batch;
 }
 
@@ -91,16 +91,16 @@ TEST(FusedGradient, EqualsAutograd) {
       const Minibatch batch = samples.Select(index);
       const v1::PpoConfig config = Config(c.value_clip);
       flat.gradient().zero_();
-      const LossValues got = fused.Compute(samples, index.data_ptr<int64_t>(), rows, config);
+      const PpoLossValues got = fused.Compute(samples, index.data_ptr<int64_t>(), rows, config);
       const torch::Tensor got_gradient = flat.gradient().clone();
       EXPECT_TRUE(torch::allclose(fused.Values(batch.value_input()), network.Value(batch.value_input()), 1e-4, 1e-6));
-      EXPECT_TRUE(torch::allclose(fused.PolicyHead(batch.obs), network.PolicyHead(batch.obs), 1e-4, 1e-6));
+      EXPECT_TRUE(torch::allclose(fused.PolicyHead(batch["obs"]), network.PolicyHead(batch["obs"]), 1e-4, 1e-6));
 
       flat.gradient().zero_();
-      const auto [head, value] = network.PolicyHeadAndValue(batch.obs, batch.value_input());
+      const auto [head, value] = network.PolicyHeadAndValue(batch["obs"], batch.value_input());
       const torch::Tensor entropy = c.discrete ? CategoricalEntropy(head) : GaussianEntropy(network.log_std());
-      const LossTerms want = PpoLoss(LogProb(network, head, batch.action), batch.log_prob, batch.advantage, value,
-                                     batch.old_value, batch.value_target, entropy, config);
+      const LossTerms want = PpoLoss(LogProb(network, head, batch["action"]), batch["log_prob"], batch["advantage"],
+                                     value, batch["old_value"], batch["value_target"], entropy, config);
       want.total.backward();
       EXPECT_TRUE(torch::allclose(got_gradient, flat.gradient(), 1e-4, 3e-6))
           << (got_gradient - flat.gradient()).abs().max();
@@ -123,17 +123,17 @@ TEST(FusedGradient, AFalseLogProbabilityPushesNothing) {
     const torch::Tensor index = torch::arange(20);
     const auto gradient = [&](const Minibatch& batch) {
       flat.gradient().zero_();
-      const LossValues values = fused.Compute(batch, index.data_ptr<int64_t>(), 20, Config(0));
+      const PpoLossValues values = fused.Compute(batch, index.data_ptr<int64_t>(), 20, Config(0));
       EXPECT_TRUE(std::isfinite(values.total));
       return flat.gradient().clone();
     };
     Minibatch lies = RandomMinibatch(network, 20), idle = lies;
-    lies.log_prob = lies.log_prob.clone();
-    lies.log_prob.slice(0, 0, 5).fill_(-1e6);
-    lies.log_prob.slice(0, 5, 10).fill_(1e6);
+    lies["log_prob"] = lies["log_prob"].clone();
+    lies["log_prob"].slice(0, 0, 5).fill_(-1e6);
+    lies["log_prob"].slice(0, 5, 10).fill_(1e6);
     // Without an advantage there is no push either.
-    idle.advantage = idle.advantage.clone();
-    idle.advantage.slice(0, 0, 10).zero_();
+    idle["advantage"] = idle["advantage"].clone();
+    idle["advantage"].slice(0, 0, 10).zero_();
     EXPECT_TRUE(torch::equal(gradient(lies), gradient(idle)));
   }
 }
@@ -171,12 +171,12 @@ TEST(FusedGradient, ThreadsShareTheRows) {
           flat.gradient().fill_(0.5);  // Adds to what is there.
           return fused.Compute(batch, all.data_ptr<int64_t>(), size, Config(0.3), 1000);
         };
-        const LossValues want = compute(alone);
+        const PpoLossValues want = compute(alone);
         const torch::Tensor want_gradient = flat.gradient().clone();
         for (const int threads : {2, 3, 8}) {
           FusedGradient fused(network, threads);
           for (int repeat = 0; repeat < 3; ++repeat) {
-            const LossValues got = compute(fused);
+            const PpoLossValues got = compute(fused);
             EXPECT_NEAR(got.total, want.total, 1e-6);
             EXPECT_NEAR(got.kl, want.kl, 1e-6);
             EXPECT_TRUE(torch::allclose(flat.gradient(), want_gradient, 1e-4, 1e-6));
@@ -185,7 +185,7 @@ TEST(FusedGradient, ThreadsShareTheRows) {
             EXPECT_TRUE(torch::equal(flat.gradient(), first));
           }
           EXPECT_TRUE(torch::equal(fused.Values(batch.value_input()), alone.Values(batch.value_input())));
-          EXPECT_TRUE(torch::equal(fused.PolicyHead(batch.obs), alone.PolicyHead(batch.obs)));
+          EXPECT_TRUE(torch::equal(fused.PolicyHead(batch["obs"]), alone.PolicyHead(batch["obs"])));
         }
       }
     }

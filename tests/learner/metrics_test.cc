@@ -55,8 +55,8 @@ TEST_F(LearnerMetricsTest, CountsBatchesByResult) {
 }
 
 TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
-  metrics_.CountIteration(1, 500, 20);
-  metrics_.CountIteration(0, 500, 20);
+  metrics_.CountIteration(1, 125, {{"epochs", 4}, {"gradient_steps", 20}, {"kl", 0.1}});
+  metrics_.CountIteration(0, 500, {{"gradient_steps", 20}});  // Once over the data.
   metrics_.CountEpisode(300);
   metrics_.CountCheckpoint(true, absl::Seconds(2), absl::FromUnixSeconds(1000));
   metrics_.CountCheckpoint(false, absl::Seconds(2), absl::FromUnixSeconds(2000));
@@ -80,8 +80,8 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
 TEST_F(LearnerMetricsTest, CountsWhatIsKeptFromTraining) {
   metrics_.CountMalformedMessage();
   metrics_.CountQuarantinedBatch();
-  metrics_.CountQuarantinedSteps(0);
-  metrics_.CountQuarantinedSteps(3);
+  metrics_.CountIteration(0, 10, {{"skipped_steps", 0}});
+  metrics_.CountIteration(0, 10, {{"skipped_steps", 3}});
   EXPECT_EQ(Value("skein_learner_malformed_messages_total"), 1);
   EXPECT_EQ(Value("skein_learner_quarantined_total", {{"what", "batch"}}), 1);
   EXPECT_EQ(Value("skein_learner_quarantined_total", {{"what", "gradient_step"}}), 3);

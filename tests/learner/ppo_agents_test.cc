@@ -36,8 +36,8 @@ TEST(PpoAgents, WhoTakesNoPartIsNotTrainedOn) {
       changed["obs"].narrow(0, 0, 12).masked_fill_(absent.unsqueeze(2), 7.5);
       changed["action"] = batch["action"].masked_fill(absent.unsqueeze(2), -3.0);
       changed["log_prob"] = batch["log_prob"].masked_fill(absent, -9.0);
-      const Ppo::Figures figures = Train(ppo, batch, 0, iteration);
-      const Ppo::Figures changed_figures = Train(other, changed, 0, iteration);
+      const UpdateStats figures = Train(ppo, batch, 0, iteration);
+      const UpdateStats changed_figures = Train(other, changed, 0, iteration);
       EXPECT_EQ(figures, changed_figures);
       ExpectEqualStates(ppo, other);
     }
@@ -68,7 +68,9 @@ TEST(PpoAgents, TheTeamsLaterRewardsBelongToTheLastAction) {
     Train(ppo, batch, 0, 0);
     Train(other, late, 0, 0);
     const torch::Tensor counts = batch["active"].flatten();
-    const auto of_samples = [&counts](const Ppo& trained) { return trained.advantage().masked_select(counts); };
+    const auto of_samples = [&counts](const Ppo& trained) {
+      return Find(trained.SampleStats(), "advantage").masked_select(counts);
+    };
     EXPECT_TRUE(torch::allclose(of_samples(ppo), of_samples(other), 1e-4, 1e-5));
     // It does count: more of it is more.
     late["reward"][6][2] += 10;
@@ -103,7 +105,7 @@ TEST(PpoAgents, AMinibatchOfNobodyIsNoStep) {
   batch["active"].zero_();
   batch["active"][0][0] = true;
   batch["active"][2][3] = true;
-  const Ppo::Figures figures = Train(ppo, batch, 0, 0);
+  const UpdateStats figures = Train(ppo, batch, 0, 0);
   EXPECT_GE(figures.at("gradient_steps"), 1);
   EXPECT_LE(figures.at("gradient_steps"), 2);
   EXPECT_EQ(figures.at("skipped_steps"), 0);

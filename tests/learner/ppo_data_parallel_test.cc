@@ -25,7 +25,7 @@ constexpr uint64_t kSeed = 3;
 // What a single rank makes of some iterations, collected with its own policy.
 struct Reference {
   std::vector<Batch> batches;
-  std::vector<Ppo::Figures> figures;
+  std::vector<UpdateStats> figures;
   NamedTensors model, optimizer;
 };
 
@@ -164,7 +164,7 @@ TEST(PpoDataParallel, ASampleThatIsNotFiniteSkipsItsMinibatchOnEveryRank) {
     batch["log_prob"][3][7] = -std::numeric_limits<float>::infinity();
     batch["obs"][0][0][0] = std::numeric_limits<float>::quiet_NaN();
     Ppo alone(config, network, kSeed);
-    const Ppo::Figures want = Train(alone, batch, 0, 0);
+    const UpdateStats want = Train(alone, batch, 0, 0);
     EXPECT_GT(want.at("skipped_steps"), 0);
     RunRanks(2, [&](Collective* collective) {
       Ppo ppo(config, network, kSeed, collective);
@@ -173,7 +173,7 @@ TEST(PpoDataParallel, ASampleThatIsNotFiniteSkipsItsMinibatchOnEveryRank) {
       EXPECT_EQ(figures->at("skipped_steps"), want.at("skipped_steps"));
       EXPECT_EQ(figures->at("gradient_steps"), want.at("gradient_steps"));
       // Observations and returns with such numbers stay out of the statistics on every rank.
-      EXPECT_EQ(ppo.obs_scale().mean.abs().max().item<float>(), 0);
+      EXPECT_EQ(ppo.acting().obs_scale.mean.abs().max().item<float>(), 0);
       EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), 0);
     });
   }

@@ -41,12 +41,12 @@ TEST(PpoOnADevice, EnqueuedStepsEqualThoseThatAreWaitedFor) {
     config.mutable_learner()->set_prefetch_depth(prefetch_depth);
     config.mutable_learner()->set_micro_batch_size(30);
     Ppo enqueues(config, Wide(), 1);
-    enqueues.EnqueueSteps();
+    enqueues.steps().EnqueueSteps();
     for (int i = 0; i < 3; ++i) {
       Batch batch = CollectEpisodes(waits, 16, 8);
       if (i == 1)
         batch["log_prob"][3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
-      const Ppo::Figures want = Train(waits, batch, 0, i), got = Train(enqueues, batch, 0, i);
+      const UpdateStats want = Train(waits, batch, 0, i), got = Train(enqueues, batch, 0, i);
       for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-4 + 1e-4 * std::abs(figure)) << name;
       EXPECT_EQ(got.at("skipped_steps"), want.at("skipped_steps"));
     }
@@ -70,7 +70,7 @@ TEST(PpoOnADevice, AGpuComputesWhatTheCpuDoes) {
       Ppo cpu(config, SampleNetwork(async), 1), gpu(config, SampleNetwork(async), 1, nullptr, torch::kCUDA);
       for (int i = 0; i < 3; ++i) {
         const Batch batch = CollectEpisodes(cpu, 16, 8);
-        const Ppo::Figures want = Train(cpu, batch, 0, i), got = Train(gpu, batch, 0, i);
+        const UpdateStats want = Train(cpu, batch, 0, i), got = Train(gpu, batch, 0, i);
         for (const auto& [name, figure] : want) {
           EXPECT_NEAR(got.at(name), figure, 1e-3 + 1e-3 * std::abs(figure)) << name;
         }
@@ -91,7 +91,7 @@ TEST(PpoOnADevice, Bfloat16IsFloat32UpToItsRounding) {
   Ppo rounded(config, SampleNetwork(), 1);
   for (int i = 0; i < 3; ++i) {
     const Batch batch = CollectEpisodes(exact, 16, 8);
-    const Ppo::Figures want = Train(exact, batch, 0, i), got = Train(rounded, batch, 0, i);
+    const UpdateStats want = Train(exact, batch, 0, i), got = Train(rounded, batch, 0, i);
     EXPECT_EQ(got.at("gradient_steps"), want.at("gradient_steps"));
     EXPECT_NEAR(got.at("value_loss"), want.at("value_loss"), 0.03 * want.at("value_loss"));
     EXPECT_NEAR(got.at("entropy"), want.at("entropy"), 0.01);

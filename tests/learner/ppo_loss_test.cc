@@ -10,6 +10,8 @@
 #include <functional>
 #include <vector>
 
+#include "learner/optimize/minibatch.h"
+
 namespace skein {
 namespace {
 
@@ -141,18 +143,25 @@ TEST(PpoLoss, KlAndClipFractionCarryNoGradient) {
 
 TEST(Minibatch, SelectsEveryField) {
   const torch::Tensor x = torch::arange(4, torch::kFloat32);
-  const Minibatch all{x.view({4, 1}), x.view({4, 1}) + 10, x + 20, x + 30, x + 40, x + 50};
+  Minibatch all;
+  all["obs"] = x.view({4, 1});
+  all["action"] = x.view({4, 1}) + 10;
+  float more = 20;
+  for (const char* name : {"log_prob", "advantage", "old_value", "value_target"}) {
+    all[name] = x + more;
+    more += 10;
+  }
   const Minibatch part = all.Select(torch::tensor({1, 0}));
   EXPECT_EQ(part.size(), 2);
   const auto equals = [](const torch::Tensor& got, std::vector<float> want) {
     return torch::equal(got.flatten(), torch::tensor(want));
   };
-  EXPECT_TRUE(equals(part.obs, {1, 0}));
-  EXPECT_TRUE(equals(part.action, {11, 10}));
-  EXPECT_TRUE(equals(part.log_prob, {21, 20}));
-  EXPECT_TRUE(equals(part.advantage, {31, 30}));
-  EXPECT_TRUE(equals(part.old_value, {41, 40}));
-  EXPECT_TRUE(equals(part.value_target, {51, 50}));
+  EXPECT_TRUE(equals(part["obs"], {1, 0}));
+  EXPECT_TRUE(equals(part["action"], {11, 10}));
+  EXPECT_TRUE(equals(part["log_prob"], {21, 20}));
+  EXPECT_TRUE(equals(part["advantage"], {31, 30}));
+  EXPECT_TRUE(equals(part["old_value"], {41, 40}));
+  EXPECT_TRUE(equals(part["value_target"], {51, 50}));
 }
 
 }  // namespace

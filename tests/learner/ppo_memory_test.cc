@@ -51,10 +51,10 @@ TEST(PpoMemory, MicroBatchesAddUpToTheMinibatch) {
     torch::manual_seed(41);
     Ppo whole(Config(), network, 1), pieces(Config(11), network, 1);
     std::vector<int64_t> passes;
-    pieces.SetMemoryProbe([&](int64_t rows) { passes.push_back(rows); });
+    pieces.steps().SetMemoryProbe([&](int64_t rows) { passes.push_back(rows); });
     for (int i = 0; i < 2; ++i) {
       const Batch batch = CollectEpisodes(whole, 16, 8);
-      const Ppo::Figures want = Train(whole, batch, 0, i), got = Train(pieces, batch, 0, i);
+      const UpdateStats want = Train(whole, batch, 0, i), got = Train(pieces, batch, 0, i);
       for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-5 + 1e-5 * std::abs(figure)) << name;
     }
     ExpectNearlyEqualModels(whole, pieces);
@@ -68,7 +68,7 @@ TEST(PpoMemory, OutOfMemoryHalvesThePassesAndComputesTheSame) {
   for (const ActorCriticOptions& network : Networks()) {
     torch::manual_seed(42);
     Ppo whole(Config(), network, 1), poor(Config(), network, 1);
-    poor.SetMemoryProbe(MemoryFor(20));
+    poor.steps().SetMemoryProbe(MemoryFor(20));
     const Batch batch = CollectEpisodes(whole, 16, 8), next = CollectEpisodes(whole, 16, 8);
     EXPECT_EQ(Train(whole, batch, 0, 0).at("out_of_memory"), 0);
     // 50 -> 25 -> 12.
@@ -83,7 +83,7 @@ TEST(PpoMemory, OutOfMemoryWithASingleSampleIsAnError) {
   for (const ActorCriticOptions& network : Networks()) {
     torch::manual_seed(43);
     Ppo ppo(Config(), network, 1);
-    ppo.SetMemoryProbe(MemoryFor(0));
+    ppo.steps().SetMemoryProbe(MemoryFor(0));
     const auto figures = ppo.Update(CollectEpisodes(ppo, 16, 8), 0, 0);
     EXPECT_EQ(figures.status().code(), absl::StatusCode::kResourceExhausted);
   }
@@ -92,7 +92,7 @@ TEST(PpoMemory, OutOfMemoryWithASingleSampleIsAnError) {
 TEST(PpoMemory, OtherExceptionsPassThrough) {
   torch::manual_seed(44);
   Ppo ppo(Config(), SampleNetwork(), 1);
-  ppo.SetMemoryProbe([](int64_t) { throw std::runtime_error("something else"); });
+  ppo.steps().SetMemoryProbe([](int64_t) { throw std::runtime_error("something else"); });
   EXPECT_THROW(ppo.Update(CollectEpisodes(ppo, 16, 8), 0, 0).IgnoreError(), std::runtime_error);
 }
 
@@ -110,7 +110,7 @@ TEST(PpoMemory, OutOfMemoryOnOneRankDisturbsNobody) {
       Ppo ppo(Config(), network, 1, collective);
       int passes = 0;
       if (collective->rank() == 1) {
-        ppo.SetMemoryProbe([&](int64_t rows) {
+        ppo.steps().SetMemoryProbe([&](int64_t rows) {
           if (++passes % 5 == 0 && rows > 2) throw std::bad_alloc();
         });
       }

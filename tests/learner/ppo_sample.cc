@@ -53,7 +53,7 @@ Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns) {
   Batch batch;
   batch["obs"] = 1 + 2 * torch::randn({steps + 1, columns, options.obs_size});
   const torch::Tensor head =
-      network.PolicyHead(ppo.obs_scale().Apply(batch["obs"].narrow(0, 0, steps)).view({-1, options.obs_size}));
+      network.PolicyHead(ppo.acting().obs_scale.Apply(batch["obs"].narrow(0, 0, steps)).view({-1, options.obs_size}));
   const torch::Tensor action =
       options.discrete ? head.softmax(1).multinomial(1).squeeze(1)
                        : head + network.log_std().exp() * torch::randn({steps * columns, options.action_size});
@@ -139,10 +139,10 @@ Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
   return part;
 }
 
-Ppo::Figures Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration) {
+UpdateStats Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration) {
   auto figures = ppo.Update(batch, progress, iteration);
   EXPECT_TRUE(figures.ok()) << figures.status();
-  return figures.ok() ? *figures : Ppo::Figures();
+  return figures.ok() ? *figures : UpdateStats();
 }
 
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name) {

@@ -31,7 +31,7 @@ Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents);
 Batch Columns(const Batch& batch, int64_t offset, int64_t columns);
 
 // Update, which must succeed.
-Ppo::Figures Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration);
+UpdateStats Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration);
 
 // The tensor of this name; a failure if there is none.
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name);

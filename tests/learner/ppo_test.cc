@@ -14,6 +14,7 @@
 #include "base/number/number_bounds.h"
 #include "learner/algorithm/returns/advantage.h"
 #include "learner/algorithm/returns/vtrace.h"
+#include "learner/algorithm/ppo/ppo_loss.h"
 #include "learner/network/distribution.h"
 #include "tests/learner/ppo_sample.h"
 
@@ -120,7 +121,7 @@ TEST(Ppo, AsyncTellsHowFarTheDataAreFromThePolicy) {
   torch::manual_seed(26);
   v1::RunConfig config = SampleConfig();
   Ppo synchronous(config, SampleNetwork(), 1);
-  EXPECT_EQ(Train(synchronous, CollectFrom(synchronous, 8, 4), 0, 0).count("vtrace_rho"), 0u);
+  EXPECT_EQ(Train(synchronous, CollectFrom(synchronous, 8, 4), 0, 0).Get("vtrace_rho", -1), -1);
   config.mutable_sync()->set_mode(v1::SYNC_MODE_ASYNC);
   config.mutable_ppo()->set_vtrace_rho_max(1);
   config.mutable_ppo()->set_vtrace_c_max(1);
@@ -246,12 +247,12 @@ TEST(Ppo, ObservationStatisticsTakeTheBatchInAfterwards) {
   torch::manual_seed(18);
   Ppo ppo(SampleConfig(), SampleNetwork(), 1);
   const Batch batch = CollectFrom(ppo, 8, 4);
-  EXPECT_EQ(ppo.obs_scale().mean.abs().sum().item<float>(), 0);
+  EXPECT_EQ(ppo.acting().obs_scale.mean.abs().sum().item<float>(), 0);
   Train(ppo, batch, 0, 0);
   // Of obs[0..T-1]: the last row comes again as the first of the next batch.
   const torch::Tensor rows = batch["obs"].narrow(0, 0, 8).reshape({32, 3});
-  EXPECT_TRUE(torch::allclose(ppo.obs_scale().mean, rows.mean(0), 1e-4, 1e-5));
-  EXPECT_TRUE(torch::allclose(ppo.obs_scale().inv_std, 1 / rows.std(0, false), 1e-4, 1e-5));
+  EXPECT_TRUE(torch::allclose(ppo.acting().obs_scale.mean, rows.mean(0), 1e-4, 1e-5));
+  EXPECT_TRUE(torch::allclose(ppo.acting().obs_scale.inv_std, 1 / rows.std(0, false), 1e-4, 1e-5));
   EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 32);
 }
 
@@ -315,8 +316,8 @@ TEST(Ppo, NormalisersCanBeOff) {
   config.mutable_model()->set_normalize_returns(false);
   Ppo ppo(config, SampleNetwork(), 1);
   Train(ppo, CollectFrom(ppo, 8, 4), 0, 0);
-  EXPECT_TRUE(torch::equal(ppo.obs_scale().mean, torch::zeros({3})));
-  EXPECT_TRUE(torch::equal(ppo.obs_scale().inv_std, torch::ones({3})));
+  EXPECT_TRUE(torch::equal(ppo.acting().obs_scale.mean, torch::zeros({3})));
+  EXPECT_TRUE(torch::equal(ppo.acting().obs_scale.inv_std, torch::ones({3})));
   EXPECT_EQ(Find(ppo.ModelState(), "obs_normalizer.count").item<double>(), 0);
   EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), 0);
 }
@@ -338,7 +339,7 @@ TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
   Ppo ppo(SampleConfig(), SampleNetwork(), 1), untouched(SampleConfig(), SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch["reward"].fill_(std::numeric_limits<float>::quiet_NaN());
-  const Ppo::Figures figures = Train(ppo, batch, 0, 0);
+  const UpdateStats figures = Train(ppo, batch, 0, 0);
   // 32 samples in minibatches of 8, 2 epochs.
   EXPECT_EQ(figures.at("skipped_steps"), 8);
   EXPECT_EQ(figures.at("gradient_steps"), 0);
@@ -357,7 +358,7 @@ TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
   Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch["log_prob"][3][2] = std::numeric_limits<float>::quiet_NaN();
-  const Ppo::Figures figures = Train(ppo, batch, 0, 0);
+  const UpdateStats figures = Train(ppo, batch, 0, 0);
   EXPECT_EQ(figures.at("skipped_steps"), 1);
   EXPECT_EQ(figures.at("gradient_steps"), 3);
 }
@@ -395,7 +396,7 @@ TEST(Ppo, KlStopEndsTheEpochs) {
   config.mutable_ppo()->set_lr(0.05);
   config.mutable_ppo()->set_kl_stop(0.001);
   Ppo ppo(config, SampleNetwork(), 1);
-  const Ppo::Figures figures = Train(ppo, CollectFrom(ppo, 16, 4), 0, 0);
+  const UpdateStats figures = Train(ppo, CollectFrom(ppo, 16, 4), 0, 0);
   EXPECT_GE(figures.at("epochs"), 1);
   EXPECT_LT(figures.at("epochs"), 10);
   EXPECT_EQ(figures.at("gradient_steps"), 8 * figures.at("epochs"));  // 64 / 8 each
@@ -404,7 +405,7 @@ TEST(Ppo, KlStopEndsTheEpochs) {
 TEST(Ppo, ReportsPlausibleFigures) {
   torch::manual_seed(25);
   Ppo ppo(SampleConfig(), SampleNetwork(), 1);
-  const Ppo::Figures figures = Train(ppo, CollectEpisodes(ppo, 8, 6), 0, 0);
+  const UpdateStats figures = Train(ppo, CollectEpisodes(ppo, 8, 6), 0, 0);
   EXPECT_GE(figures.at("kl"), 0);
   EXPECT_GE(figures.at("clip_fraction"), 0);
   EXPECT_LE(figures.at("clip_fraction"), 1);

@@ -67,13 +67,13 @@ TEST(ProgressTracker, CountsIterationsAndEstimatesTheEnd) {
   iteration.env_steps = 100;
   iteration.policy_lag = 1;
   iteration.policy_version = 2;
-  iteration.figures = {{"kl", 0.5}, {"lr", 0.1}};
+  iteration.stats = {{"kl", 0.5}, {"lr", 0.1}};
   iteration.episode_returns = &returns;
   iteration.episode_lengths = &lengths;
   tracker.CountIteration(absl::Seconds(10), iteration);
   iteration.policy_version = 3;
   iteration.policy_lag = 0;
-  iteration.figures = {{"kl", 0.25}};
+  iteration.stats = {{"kl", 0.25}};
   tracker.CountIteration(absl::Seconds(12), iteration);
 
   const v1::RunProgress progress = tracker.Snapshot(absl::Seconds(12));

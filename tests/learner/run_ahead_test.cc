@@ -29,16 +29,16 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   collector_.OpenIteration(1);
   collector_.OpenIteration(2);
   const v1::Ticket first = TakeTicket(0);
-  EXPECT_EQ(first.policy_version(), 1u);
-  v1::TrajectoryBatch batch = Serve(kAda, first, 100);
-  batch.mutable_stage_seconds()->set_env_step(0.5);
+  EXPECT_EQ(first.header.policy_version(), 1u);
+  SampleBatch batch = Serve(kAda, first, 100);
+  batch.header.mutable_stage_seconds()->set_env_step(0.5);
   ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
   const v1::Ticket behind = TakeTicket(0);
   EXPECT_EQ(behind.policy_version(), 2u);
   EXPECT_EQ(StateOf(behind.env_state(), 0), 100);
   EXPECT_EQ(TakeTicket(1).policy_version(), 1u);
   batch = Serve(kAda, behind, 200);
-  batch.mutable_stage_seconds()->set_env_step(8);
+  batch.header.mutable_stage_seconds()->set_env_step(8);
   ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
   ServeBlock(1, 300);
@@ -46,8 +46,8 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   const auto front = Take();
   ASSERT_TRUE(front);
   EXPECT_EQ(front->policy_version, 1u);
-  EXPECT_EQ(front->batch->obs[0], 100);
-  EXPECT_EQ(front->batch->obs[2 * 3], 300);
+  EXPECT_EQ(front->batch->values<float>("obs")[0], 100);
+  EXPECT_EQ(front->batch->values<float>("obs")[2 * 3], 300);
   EXPECT_EQ(StateOf(*front->env_state, 0), 100);  // Where the front ended, not where block 0 is.
   EXPECT_EQ(StateOf(*front->env_state, 1), 300);
   EXPECT_EQ(front->stage_seconds.env_step(), 0.5);
@@ -57,8 +57,8 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   const auto next = Take();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->policy_version, 2u);
-  EXPECT_EQ(next->batch->obs[0], 200);
-  EXPECT_EQ(next->batch->obs[2 * 3], 400);
+  EXPECT_EQ(next->batch->values<float>("obs")[0], 200);
+  EXPECT_EQ(next->batch->values<float>("obs")[2 * 3], 400);
   EXPECT_EQ(StateOf(*next->env_state, 0), 200);
   EXPECT_EQ(next->stage_seconds.env_step(), 8);
 }
@@ -69,7 +69,7 @@ TEST_F(RunAheadTest, BothIterationsMayHaveTheSamePolicy) {
   ServeBlock(0, 100);
   ServeBlock(0, 200);
   ServeBlock(1, 300);
-  EXPECT_EQ(Take()->batch->obs[0], 100);
+  EXPECT_EQ(Take()->batch->values<float>("obs")[0], 100);
 }
 
 TEST_F(RunAheadTest, ATicketIsServedWithItsOwnIterationsPolicy) {
@@ -77,8 +77,8 @@ TEST_F(RunAheadTest, ATicketIsServedWithItsOwnIterationsPolicy) {
   collector_.OpenIteration(2);
   ServeBlock(0, 100);
   for (const uint32_t block : {0u, 1u}) {
-    v1::TrajectoryBatch batch = Serve(kAda, TakeTicket(block));
-    batch.set_policy_version(block == 0 ? 1 : 2);  // The other's.
+    SampleBatch batch = Serve(kAda, TakeTicket(block));
+    batch.header.set_policy_version(block == 0 ? 1 : 2);  // The other's.
     EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_STALE);
   }
   ServeBlock(0, 200);
@@ -90,7 +90,7 @@ TEST_F(RunAheadTest, ATicketIsServedWithItsOwnIterationsPolicy) {
 TEST_F(RunAheadTest, TwoBuffersAreEnough) {
   collector_.OpenIteration(1);
   collector_.OpenIteration(1);
-  std::array<const StagedBatch*, 2> buffers = {};
+  std::array<const Columns*, 2> buffers = {};
   for (int iteration = 1; iteration <= 6; ++iteration) {
     const auto offset = static_cast<float>(100 * iteration);
     if (iteration == 1) ServeBlock(0, offset);
@@ -98,8 +98,8 @@ TEST_F(RunAheadTest, TwoBuffersAreEnough) {
     ServeBlock(1, offset + 1);
     const auto taken = Take();
     ASSERT_TRUE(taken);
-    EXPECT_EQ(taken->batch->obs[0], offset);
-    EXPECT_EQ(taken->batch->obs[2 * 3], offset + 1);
+    EXPECT_EQ(taken->batch->values<float>("obs")[0], offset);
+    EXPECT_EQ(taken->batch->values<float>("obs")[2 * 3], offset + 1);
     if (iteration <= 2) buffers[iteration - 1] = taken->batch;
     EXPECT_EQ(taken->batch, buffers[(iteration - 1) % 2]);
     collector_.Trained(2 * kBlockSteps);
@@ -130,8 +130,8 @@ TEST_F(RunAheadInFragmentsTest, AnIterationEndsShortWithAnotherBehindIt) {
   ASSERT_TRUE(partial);
   EXPECT_THAT(partial->batch->slots(), ElementsAre(0));
   EXPECT_EQ(partial->policy_version, 2u);
-  EXPECT_EQ(partial->batch->obs[0], 100);
-  EXPECT_EQ(partial->batch->obs[2 * 2 * 3], 200);
+  EXPECT_EQ(partial->batch->values<float>("obs")[0], 100);
+  EXPECT_EQ(partial->batch->values<float>("obs")[2 * 2 * 3], 200);
   EXPECT_EQ(StateOf(*partial->env_state, 0), 200);
   EXPECT_EQ(StateOf(*partial->env_state, 1), 20);
   EXPECT_EQ(collector_.account().stale(), kBlockSteps);
@@ -151,10 +151,10 @@ TEST_F(RunAheadInFragmentsTest, AnIterationEndsShortWithAnotherBehindIt) {
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->policy_version, 3u);
   // obs [5, 4, 3]: the first fragments' row 0, the second ones' row 2.
-  EXPECT_EQ(whole->batch->obs[0], 300);
-  EXPECT_EQ(whole->batch->obs[2 * 3], 600);
-  EXPECT_EQ(whole->batch->obs[2 * 4 * 3], 400);
-  EXPECT_EQ(whole->batch->obs[2 * 4 * 3 + 2 * 3], 700);
+  EXPECT_EQ(whole->batch->values<float>("obs")[0], 300);
+  EXPECT_EQ(whole->batch->values<float>("obs")[2 * 3], 600);
+  EXPECT_EQ(whole->batch->values<float>("obs")[2 * 4 * 3], 400);
+  EXPECT_EQ(whole->batch->values<float>("obs")[2 * 4 * 3 + 2 * 3], 700);
 }
 
 TEST_F(RunAheadTest, DataAreOwedFromWhenTheirIterationIsTheFront) {
@@ -201,21 +201,21 @@ TEST_F(RunAheadTest, TheFrontEndsWhileBatchesOfTheOneBehindArrive) {
   ServeBlock(1, 1);
   for (int iteration = 1; iteration <= 50; ++iteration) {
     Open(kAda, 2);
-    std::vector<v1::TrajectoryBatch> batches;
+    std::vector<SampleBatch> batches;
     for (const auto& [actor, ticket] : collector_.TakeGrants()) {
       batches.push_back(Serve(kAda, ticket, static_cast<float>(iteration + 1)));
     }
     ASSERT_THAT(batches, SizeIs(2));
     std::thread deliverer([&] {
       for (const auto& batch : batches) {
-        EXPECT_EQ(collector_.Receive(kAda, ReceivedBatch(batch).wire(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
+        EXPECT_EQ(collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
       }
     });
     const auto taken = iteration % 2 == 0 ? collector_.TakeWhatIsThere() : Take();
     deliverer.join();
     ASSERT_TRUE(taken);
     EXPECT_EQ(taken->batch->columns(), 4);
-    EXPECT_EQ(taken->batch->obs[0], iteration);
+    EXPECT_EQ(taken->batch->values<float>("obs")[0], iteration);
     EXPECT_EQ(StateOf(*taken->env_state, 1), iteration);
     collector_.Trained(2 * kBlockSteps);
     collector_.OpenIteration(iteration + 2);
@@ -248,7 +248,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
     admitted[version] = 0;
   };
   const auto finish = [&](const Collector::Iteration& iteration) {
-    const StagedBatch& batch = *iteration.batch;
+    const Columns& batch = *iteration.batch;
     const uint64_t steps = batch.steps() * batch.num_envs();
     ASSERT_EQ(iteration.policy_version, admitted.begin()->first);
     ASSERT_LE(steps, admitted.begin()->second);
@@ -258,7 +258,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
     for (size_t k = 0; k < batch.slots().size(); ++k) {
       for (uint32_t fragment = 0; fragment < Fragments(); ++fragment) {
         const size_t first = 2 * fragment * batch.columns() + 2 * k;
-        ASSERT_EQ(batch.obs[3 * first], ++trained_to[batch.slots()[k]]);
+        ASSERT_EQ(batch.values<float>("obs")[3 * first], ++trained_to[batch.slots()[k]]);
       }
     }
     const bool all = trained_to[0] > 0 && trained_to[1] > 0;
@@ -282,8 +282,8 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
       const auto [actor, ticket] = held[pick];
       if (!chance(10)) held.erase(held.begin() + pick);  // Else it will be served once more.
       const double from = ticket.has_env_state() ? StateOf(ticket.env_state(), 0) : 0;
-      v1::TrajectoryBatch batch = Serve(actor, ticket, static_cast<float>(from + 1));
-      if (chance(3)) SetElement(FindTensor(&batch, "reward"), 1, std::numeric_limits<float>::quiet_NaN());
+      SampleBatch batch = Serve(actor, ticket, static_cast<float>(from + 1));
+      if (chance(3)) SetElement(batch.Find("reward"), 1, std::numeric_limits<float>::quiet_NaN());
       collected += kBlockSteps;
       switch (Deliver(actor, batch)) {
         case v1::RECEIPT_RESULT_ACCEPTED:

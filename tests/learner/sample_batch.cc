@@ -1,34 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/learner/sample_batch.h"
 
-#include <numeric>
-#include <type_traits>
+#include <algorithm>
+#include <memory>
+#include <utility>
 
-#include "base/number/number_bounds.h"
+#include "base/number/bfloat16.h"
+#include "base/number/tensor_packing.h"
 #include "gtest/gtest.h"
+#include "learner/collect/staged_columns.h"
 
 namespace skein {
 namespace {
 
 template <typename Value>
-void AddTensor(v1::TrajectoryBatch* batch, const char* name, v1::DataType dtype, const std::vector<int64_t>& shape,
-               const std::vector<Value>& values) {
-  v1::Tensor* tensor = batch->add_tensors();
-  tensor->set_name(name);
-  tensor->set_dtype(dtype);
-  for (int64_t extent : shape) tensor->add_shape(extent);
-  tensor->set_data(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)));
+std::string Ramp(int64_t count, Value first, Value step) {
+  std::vector<Value> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = first + step * static_cast<Value>(i);
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
 }
 
-std::vector<float> Ramp(const std::vector<int64_t>& shape, float first, float step = 1) {
-  std::vector<float> values(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = first + step * static_cast<float>(i);
-  return values;
+std::string RealData(const Field& field, int64_t count, float offset) {
+  if (field.dtype == v1::DATA_TYPE_FLOAT64) return Ramp<double>(count, offset, 1);
+  if (field.name == "log_prob") return Ramp<float>(count, offset, -1);
+  if (field.name == "reward") return Ramp<float>(count, -offset, -1);
+  return Ramp<float>(count, offset, 1);
 }
 
-void AddFloats(v1::TrajectoryBatch* batch, const char* name, const std::vector<int64_t>& shape, float first,
-               float step = 1) {
-  AddTensor(batch, name, v1::DATA_TYPE_FLOAT32, shape, Ramp(shape, first, step));
+std::string FlagData(const Schema& schema, const Field& field, int64_t count, const std::vector<SampleEnd>& ends) {
+  std::string flags(count, field.name == "active" ? 1 : 0);
+  const int64_t agents = field.per_agent ? schema.num_agents() : 1;
+  for (const SampleEnd& end : ends) {
+    const bool of_field =
+        end.truncated ? field.name == "truncated" : field.name == "terminated" || field.name == "agent_terminated";
+    if (of_field) std::fill_n(flags.begin() + (end.t * schema.shape.num_envs + end.e) * agents, agents, char{1});
+  }
+  return flags;
+}
+
+std::string ChoiceData(int64_t count, int64_t choices) {
+  std::vector<int64_t> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = i % choices;
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)};
+}
+
+template <typename Packed>
+void Repack(SampleField* field, Packed pack) {
+  v1::Tensor tensor;
+  tensor.set_dtype(field->dtype);
+  tensor.set_data(field->data);
+  pack(&tensor);
+  field->dtype = tensor.dtype();
+  field->compression = tensor.compression();
+  field->data = tensor.data();
 }
 
 }  // namespace
@@ -48,105 +72,142 @@ FragmentShape MakeSampleShape(const SampleSizes& sizes) {
   return shape;
 }
 
-v1::TrajectoryBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends) {
-  const int64_t T = shape.steps, E = shape.num_envs, A = shape.spec.num_agents();
-  const int64_t O = shape.spec.obs_size(), D = shape.spec.action_size();
-  v1::TrajectoryBatch batch;
-  batch.set_sequence(1);
-  batch.set_ticket_id(1);
-  batch.set_policy_version(1);
-  batch.set_num_envs(static_cast<uint32_t>(E));
-  batch.set_steps(static_cast<uint32_t>(T));
-  batch.set_env_steps_collected(static_cast<uint64_t>(T * E));
-  AddFloats(&batch, "obs", {T + 1, E, A, O}, offset);
-  if (shape.spec.discrete()) {
-    std::vector<int64_t> choices(T * E * A);
-    for (size_t i = 0; i < choices.size(); ++i) choices[i] = static_cast<int64_t>(i) % D;
-    AddTensor(&batch, "action", v1::DATA_TYPE_INT64, {T, E, A, 1}, choices);
-  } else {
-    AddFloats(&batch, "action", {T, E, A, D}, offset);
+SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends) {
+  FragmentShape plain = shape;
+  plain.obs_dtype = v1::DATA_TYPE_FLOAT32;
+  const Schema schema = MakeSchema(plain);
+  const FragmentCounts counts{
+      .truncations = std::count_if(ends.begin(), ends.end(), [](const SampleEnd& end) { return end.truncated; }),
+      .episodes = static_cast<int64_t>(ends.size())};
+  SampleBatch batch;
+  v1::TrajectoryBatch& header = batch.header;
+  header.set_sequence(1);
+  header.set_ticket_id(1);
+  header.set_policy_version(1);
+  header.set_num_envs(static_cast<uint32_t>(shape.num_envs));
+  header.set_steps(static_cast<uint32_t>(shape.steps));
+  header.set_env_steps_collected(static_cast<uint64_t>(shape.steps * shape.num_envs));
+  header.set_truncations(static_cast<uint32_t>(counts.truncations));
+  header.set_episodes(static_cast<uint32_t>(counts.episodes));
+  for (const Field& field : schema.fields) {
+    SampleField& made = batch.fields.emplace_back();
+    made.name = field.name;
+    made.dtype = field.dtype;
+    const int64_t count = schema.WireBytes(field, counts) / ElementSize(field.dtype);
+    switch (field.bound) {
+      case Bound::kFlag:
+        made.data = FlagData(schema, field, count, ends);
+        break;
+      case Bound::kChoice:
+        made.data = ChoiceData(count, shape.spec.action_size());
+        break;
+      case Bound::kLength:
+        made.data = Ramp<int64_t>(count, 10, 1);
+        break;
+      default:
+        made.data = RealData(field, count, offset);
+        break;
+    }
   }
-  AddFloats(&batch, "log_prob", {T, E, A}, offset, -1);
-  AddFloats(&batch, "reward", {T, E, A}, -offset, -1);
-  std::vector<uint8_t> terminated(T * E), truncated(T * E);
-  std::vector<int64_t> lengths;
-  int64_t truncations = 0;
-  for (const SampleEnd& end : ends) {
-    (end.truncated ? truncated : terminated)[end.t * E + end.e] = 1;
-    truncations += end.truncated;
-    lengths.push_back(10 + static_cast<int64_t>(lengths.size()));
-  }
-  AddTensor(&batch, "terminated", v1::DATA_TYPE_UINT8, {T, E}, terminated);
-  AddTensor(&batch, "truncated", v1::DATA_TYPE_UINT8, {T, E}, truncated);
-  AddFloats(&batch, "final_obs", {truncations, A, O}, offset);
-  AddFloats(&batch, "episode_return", {static_cast<int64_t>(ends.size())}, offset);
-  AddTensor(&batch, "episode_length", v1::DATA_TYPE_INT64, {static_cast<int64_t>(ends.size())}, lengths);
-  std::vector<double> state(E * shape.env_state_size);
-  for (size_t i = 0; i < state.size(); ++i) state[i] = static_cast<double>(offset) + static_cast<double>(i);
-  if (const int64_t G = shape.spec.global_state_size(); G > 0) {
-    AddFloats(&batch, "state", {T + 1, E, G}, offset);
-    AddFloats(&batch, "final_state", {truncations, G}, offset);
-  }
-  if (A > 1) {
-    std::vector<uint8_t> active(T * E * A, 1), agent_terminated;
-    for (const uint8_t end : terminated) agent_terminated.insert(agent_terminated.end(), A, end);
-    AddTensor(&batch, "active", v1::DATA_TYPE_UINT8, {T, E, A}, active);
-    AddTensor(&batch, "agent_terminated", v1::DATA_TYPE_UINT8, {T, E, A}, agent_terminated);
-  }
-  if (const int64_t P = shape.spec.episode_metrics_size(); P > 0) {
-    AddFloats(&batch, "episode_metrics", {static_cast<int64_t>(ends.size()), P}, offset);
-  }
-  AddTensor(&batch, "env_state", v1::DATA_TYPE_FLOAT64, {E, shape.env_state_size}, state);
   return batch;
 }
 
-ReceivedBatch::ReceivedBatch(const v1::TrajectoryBatch& batch, size_t piece_bytes) {
-  v1::CollectRequest request;
-  *request.mutable_batch() = batch;
-  bytes_ = request.SerializeAsString();
+SampleField* SampleBatch::Find(const std::string& name) {
+  for (SampleField& field : fields) {
+    if (field.name == name) return &field;
+  }
+  ADD_FAILURE() << "no field " << name;
+  return &fields.emplace_back();
+}
+
+Fragment SampleBatch::ToFragment() const {
+  Fragment fragment;
+  fragment.header = header;
+  std::string block;
+  for (const SampleField& field : fields) {
+    v1::FieldHead& head = *fragment.header.add_fields();
+    head.set_name(field.name);
+    head.set_dtype(field.dtype);
+    head.set_compression(field.compression);
+    head.set_bytes(field.claimed_bytes.value_or(field.data.size()));
+    block += field.data;
+    block.resize(static_cast<size_t>(AlignField(static_cast<int64_t>(block.size()))));
+  }
+  fragment.block = std::make_shared<const std::string>(std::move(block));
+  return fragment;
+}
+
+std::string SampleBatch::Bytes() const {
+  const Fragment fragment = ToFragment();
+  return FrameHead(fragment.header) + *fragment.block;
+}
+
+ReceivedBatch::ReceivedBatch(std::string bytes, size_t piece_bytes) : bytes_(std::move(bytes)) {
   if (piece_bytes == 0) piece_bytes = bytes_.size();
   for (size_t at = 0; at < bytes_.size(); at += piece_bytes) {
     pieces_.emplace_back(bytes_.data() + at, std::min(piece_bytes, bytes_.size() - at));
   }
-  auto parsed = WireRequest::Parse(pieces_);
-  EXPECT_TRUE(parsed.ok()) << parsed.status();
-  if (parsed.ok()) request_ = *std::move(parsed);
+  auto frame = ReadFrame(pieces_);
+  EXPECT_TRUE(frame.ok()) << frame.status();
+  if (frame.ok()) frame_ = *std::move(frame);
 }
 
-BatchValues::BatchValues(const v1::TrajectoryBatch& batch, const FragmentShape& shape) {
-  const ReceivedBatch received(batch, 1000);
-  const absl::Status status = CheckBatch(received.wire(), shape, this);
+absl::Status Admit(const SampleBatch& batch, const FragmentShape& shape) {
+  const ReceivedBatch received(batch, 7);
+  const Schema schema = MakeSchema(shape);
+  CheckedFragment checked;
+  if (absl::Status s = CheckFragment(received.frame(), schema, &checked); !s.ok()) return s;
+  StagedColumns staged(schema, 1);
+  return staged.Place(0, 0, checked);
+}
+
+BatchValues::BatchValues(const std::string& bytes, const FragmentShape& shape) {
+  const ReceivedBatch received(bytes, 1000);
+  const Schema schema = MakeSchema(shape);
+  CheckedFragment checked;
+  const absl::Status status = CheckFragment(received.frame(), schema, &checked);
   EXPECT_TRUE(status.ok()) << status;
   if (!status.ok()) return;
-  const auto read = [](auto from, int64_t size, auto* values) {
-    values->resize(size);
-    if constexpr (std::is_same_v<decltype(from), FloatReader>) {
-      EXPECT_EQ(from.ReadRows(1, values->size(), 0, kNumberBound, values->data()), values->size());
-    } else {
-      from.Read(values->data(), size * sizeof((*values)[0]));
-    }
-  };
-  const int64_t rows = shape.steps * shape.num_envs * shape.spec.num_agents();
-  const int64_t first_rows = shape.num_envs * shape.spec.num_agents();
-  read(CheckedBatch::obs, (rows + first_rows) * shape.spec.obs_size(), &obs);
-  if (shape.spec.discrete()) {
-    read(CheckedBatch::action, rows, &action_index);
-  } else {
-    read(CheckedBatch::action, rows * shape.spec.action_size(), &action);
+  saved_bytes_ = checked.saved_bytes;
+  env_state_ = checked.env_state;
+  for (size_t i = 0; i < schema.fields.size(); ++i) {
+    const Field& field = schema.fields[i];
+    std::vector<char>& values = values_[field.name];
+    values = checked.fields[i].values;
+    if (!values.empty()) continue;
+    std::string raw(static_cast<size_t>(schema.WireBytes(field, checked.counts)), '\0');
+    checked.fields[i].data.Read(raw.data(), raw.size());
+    values.assign(raw.begin(), raw.end());
+    if (schema.WireType(field) == field.dtype) continue;
+    values.resize(2 * raw.size());
+    FromBfloat16(reinterpret_cast<const uint16_t*>(raw.data()), raw.size() / 2,
+                 reinterpret_cast<float*>(values.data()));
   }
-  if (const int64_t G = shape.spec.global_state_size(); G > 0) {
-    read(CheckedBatch::state, (shape.steps + 1) * shape.num_envs * G, &state);
-  }
-  read(CheckedBatch::log_prob, rows, &log_prob);
-  read(CheckedBatch::reward, rows, &reward);
 }
 
-v1::Tensor* FindTensor(v1::TrajectoryBatch* batch, const std::string& name) {
-  for (v1::Tensor& tensor : *batch->mutable_tensors()) {
-    if (tensor.name() == name) return &tensor;
+v1::Tensor FindField(const Fragment& fragment, const std::string& name) {
+  v1::Tensor tensor;
+  size_t at = 0;
+  for (const v1::FieldHead& head : fragment.header.fields()) {
+    if (head.name() == name) {
+      tensor.set_name(name);
+      tensor.set_dtype(head.dtype());
+      tensor.add_shape(static_cast<int64_t>(head.bytes()) / ElementSize(head.dtype()));
+      tensor.set_data(fragment.block->substr(at, head.bytes()));
+      return tensor;
+    }
+    at += static_cast<size_t>(AlignField(static_cast<int64_t>(head.bytes())));
   }
-  ADD_FAILURE() << "no tensor " << name;
-  return batch->add_tensors();
+  ADD_FAILURE() << "no field " << name;
+  return tensor;
+}
+
+void Narrow(SampleField* field) {
+  Repack(field, [](v1::Tensor* tensor) { Narrow(tensor); });
+}
+
+void Compress(SampleField* field) {
+  Repack(field, [](v1::Tensor* tensor) { Compress(tensor); });
 }
 
 }  // namespace skein

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "learner/collect/admission.h"
+#include "trajectory/frame.h"
+#include "trajectory/schema.h"
 
 namespace skein {
 
@@ -25,40 +29,87 @@ struct SampleEnd {
   bool truncated = false;
 };
 
-// A batch that admission accepts, of ticket 1, policy 1 and sequence 1. Element i of each real tensor is
-// offset + i, except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e). Of
-// several agents all take part.
-v1::TrajectoryBatch MakeSampleBatch(const FragmentShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
+// One field of a batch, which a test may change into what is refused.
+struct SampleField {
+  std::string name;
+  v1::DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+  v1::Compression compression = v1::COMPRESSION_UNSPECIFIED;
+  std::string data;
+  std::optional<uint64_t> claimed_bytes;  // What the header says, if not the size of `data`.
+};
+
+// A batch that can be changed field by field. header.fields is made when it is sent.
+struct SampleBatch {
+  v1::TrajectoryBatch header;
+  std::vector<SampleField> fields;
+
+  SampleField* Find(const std::string& name);  // REQUIRES: there is one.
+  Fragment ToFragment() const;
+  std::string Bytes() const;  // Its frame.
+};
+
+// A batch that admission accepts, of ticket 1, policy 1 and sequence 1. Element i of each real field is offset + i,
+// except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e). Of several
+// agents all are alive.
+SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
 
 // A batch as the learner receives it: written to bytes, cut into pieces and read from them. Not movable.
 class ReceivedBatch {
  public:
   // Pieces of `piece_bytes` each; 0 = one piece.
-  explicit ReceivedBatch(const v1::TrajectoryBatch& batch, size_t piece_bytes = 0);
+  explicit ReceivedBatch(const SampleBatch& batch, size_t piece_bytes = 0)
+      : ReceivedBatch(batch.Bytes(), piece_bytes) {}
+  ReceivedBatch(std::string bytes, size_t piece_bytes);
   ReceivedBatch(const ReceivedBatch&) = delete;
-  const WireBatch& wire() const { return request_.batch; }
+  const Frame& frame() const { return frame_; }
 
  private:
   std::string bytes_;
   Pieces pieces_;
-  WireRequest request_;
+  Frame frame_;
 };
 
-// A batch's tensors after admission, all in vectors. Fails the test if admission refuses it.
-struct BatchValues : CheckedBatch {
-  BatchValues(const v1::TrajectoryBatch& batch, const FragmentShape& shape);
-  std::vector<float> obs, action, log_prob, reward, state;
-  std::vector<int64_t> action_index;
+// What admission and then staging say of a batch that arrives in pieces of 7 bytes.
+absl::Status Admit(const SampleBatch& batch, const FragmentShape& shape);
+
+// All elements of a batch after admission, widened to their fields' types. Fails the test if admission refuses it.
+class BatchValues {
+ public:
+  BatchValues(const std::string& bytes, const FragmentShape& shape);
+  BatchValues(const SampleBatch& batch, const FragmentShape& shape) : BatchValues(batch.Bytes(), shape) {}
+  BatchValues(const Fragment& fragment, const FragmentShape& shape)
+      : BatchValues(FrameHead(fragment.header) + *fragment.block, shape) {}
+
+  template <typename Value>
+  absl::Span<const Value> values(const std::string& field) const {
+    const auto found = values_.find(field);
+    if (found == values_.end()) return {};
+    return {reinterpret_cast<const Value*>(found->second.data()), found->second.size() / sizeof(Value)};
+  }
+  absl::Span<const float> floats(const std::string& field) const { return values<float>(field); }
+  absl::Span<const uint8_t> flags(const std::string& field) const { return values<uint8_t>(field); }
+  absl::Span<const int64_t> ints(const std::string& field) const { return values<int64_t>(field); }
+  const std::map<std::string, std::vector<char>>& all() const { return values_; }
+  const v1::Tensor& env_state() const { return env_state_; }  // For the next ticket.
+  uint64_t saved_bytes() const { return saved_bytes_; }
+
+ private:
+  std::map<std::string, std::vector<char>> values_;
+  v1::Tensor env_state_;
+  uint64_t saved_bytes_ = 0;
 };
 
-// The tensor of that name. REQUIRES: there is one.
-v1::Tensor* FindTensor(v1::TrajectoryBatch* batch, const std::string& name);
+// A field of a fragment as it travels, with its dimensions in one. Fails the test if there is none.
+v1::Tensor FindField(const Fragment& fragment, const std::string& name);
 
-// Replaces element `index` of a tensor's data.
+// As their namesakes in base/number/tensor_packing.h.
+void Narrow(SampleField* field);
+void Compress(SampleField* field);
+
+// Replaces element `index` of a field.
 template <typename Value>
-void SetElement(v1::Tensor* tensor, size_t index, Value value) {
-  tensor->mutable_data()->replace(index * sizeof(Value), sizeof(Value), reinterpret_cast<const char*>(&value),
-                                  sizeof(Value));
+void SetElement(SampleField* field, size_t index, Value value) {
+  field->data.replace(index * sizeof(Value), sizeof(Value), reinterpret_cast<const char*>(&value), sizeof(Value));
 }
 
 }  // namespace skein

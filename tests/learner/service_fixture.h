@@ -15,6 +15,7 @@
 #include "learner/collect/service.h"
 #include "prometheus/registry.h"
 #include "tests/learner/sample_batch.h"
+#include "tests/testing/collect_stream.h"
 
 namespace skein {
 
@@ -24,7 +25,7 @@ inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 class ScriptedActor {
  public:
   ScriptedActor(int port, const std::string& id, uint32_t runners = 1)
-      : stub_(v1::Learner::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port)))) {
+      : channel_(OpenChannel("127.0.0.1:" + std::to_string(port))), stub_(v1::Learner::NewStub(channel_)) {
     hello_.set_protocol_major(kProtocolMajor);
     hello_.set_run_id("run");
     hello_.set_actor_id(id);
@@ -39,7 +40,7 @@ class ScriptedActor {
   void Connect() {
     context_ = std::make_unique<grpc::ClientContext>();
     context_->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    stream_ = stub_->Collect(context_.get());
+    stream_ = OpenCollect(channel_, context_.get());
   }
   // The policies that the learner sends, over the same connection.
   struct Subscription {
@@ -77,7 +78,8 @@ class ScriptedActor {
   }
 
   v1::Hello* hello() { return &hello_; }
-  void Send(const v1::CollectRequest& request) { stream_->Write(request); }
+  void Send(const v1::CollectRequest& request) { WriteFrame(stream_.get(), request); }
+  void SendBytes(const std::string& bytes) { WriteBytes(stream_.get(), bytes); }
   void SendHello() {
     v1::CollectRequest request;
     *request.mutable_hello() = hello_;
@@ -115,17 +117,15 @@ class ScriptedActor {
     return response.welcome().last_sequence();
   }
   void SendBatch(const v1::Ticket& ticket, bool finite = true) {
-    v1::CollectRequest request;
-    v1::TrajectoryBatch& batch = *request.mutable_batch();
-    batch = MakeSampleBatch(MakeSampleShape({}));
-    batch.set_ticket_id(ticket.id());
-    batch.set_first_env(ticket.first_env());
-    batch.set_policy_version(ticket.policy_version());
-    batch.set_sequence(++sequence_);
+    SampleBatch batch = MakeSampleBatch(MakeSampleShape({}));
+    batch.header.set_ticket_id(ticket.id());
+    batch.header.set_first_env(ticket.first_env());
+    batch.header.set_policy_version(ticket.policy_version());
+    batch.header.set_sequence(++sequence_);
     collected_ += kBlockSteps;
-    batch.set_env_steps_collected(collected_);
-    if (!finite) SetElement(FindTensor(&batch, "obs"), 0, std::numeric_limits<float>::infinity());
-    Send(request);
+    batch.header.set_env_steps_collected(collected_);
+    if (!finite) SetElement(batch.Find("obs"), 0, std::numeric_limits<float>::infinity());
+    SendBytes(batch.Bytes());
   }
   void SendGoodbye() {
     v1::CollectRequest request;
@@ -144,9 +144,10 @@ class ScriptedActor {
   }
 
  private:
+  const std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Learner::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::CollectRequest, v1::CollectResponse>> stream_;
+  std::unique_ptr<CollectStream> stream_;
   v1::Hello hello_;
   std::optional<v1::Ticket> ticket_;  // Read, but not handed out yet.
   uint64_t sequence_ = 0, collected_ = 0;

@@ -227,7 +227,7 @@ TEST_F(LearnerServiceTest, ThreeRejectedBatchesInARowEndTheStream) {
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_REJECTED);
   const grpc::Status status = ada.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("tensors.obs: element 0 is not finite"));
+  EXPECT_THAT(status.error_message(), HasSubstr("fields.obs: element 0 is not finite"));
   WaitUntil([&] { return collector_->actors() == 0; });
   EXPECT_EQ(collector_->account().rejected(), 5 * kBlockSteps);
 }

@@ -30,9 +30,9 @@ TEST_F(ShortfallTest, TakesWholeBlocksAndCountsTheRestAsStale) {
   EXPECT_EQ(iteration->batch->steps(), 4);
   EXPECT_EQ(iteration->policy_version, 1u);
   // obs [5, 2, 3]: rows 0 and 1 of the first fragment, then the second's.
-  ASSERT_THAT(iteration->batch->obs, SizeIs(5 * 2 * 3));
-  EXPECT_EQ(iteration->batch->obs[0], 500);
-  EXPECT_EQ(iteration->batch->obs[2 * 2 * 3], 600);
+  ASSERT_THAT(iteration->batch->values<float>("obs"), SizeIs(5 * 2 * 3));
+  EXPECT_EQ(iteration->batch->values<float>("obs")[0], 500);
+  EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 2 * 3], 600);
   EXPECT_FALSE(iteration->env_state);  // Block 0 has not been trained on yet.
   EXPECT_EQ(collector_.account().stale(), kBlockSteps);
   EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
@@ -49,7 +49,7 @@ TEST_F(ShortfallTest, WhatComesForAnEndedIterationIsStale) {
   const auto iteration = collector_.TakeWhatIsThere();
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->batch->columns(), 0);
-  EXPECT_THAT(iteration->batch->obs, IsEmpty());
+  EXPECT_THAT(iteration->batch->values<float>("obs"), IsEmpty());
   EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_STALE);
   collector_.OpenIteration(1);  // Nothing was trained on: the version may be the same.
   EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_STALE);
@@ -120,8 +120,8 @@ TEST_F(ShortfallTest, TheBatchThatIsTrainedOnStaysWhileTheNextEndsShort) {
   const auto second = collector_.TakeWhatIsThere();
   ASSERT_TRUE(second);
   EXPECT_NE(second->batch, first->batch);
-  EXPECT_EQ(second->batch->obs[0], 700);
-  EXPECT_EQ(first->batch->obs[0], 100);
+  EXPECT_EQ(second->batch->values<float>("obs")[0], 700);
+  EXPECT_EQ(first->batch->values<float>("obs")[0], 100);
   collector_.OpenIteration(2);
   for (uint32_t block : {0, 1}) {
     ServeBlock(block, 900);
@@ -171,10 +171,10 @@ TEST_F(ShortfallTest, IterationsEndWhileBatchesArrive) {
     collector_.OpenIteration(iteration);
     const auto grants = collector_.TakeGrants();
     ASSERT_THAT(grants, SizeIs(2));
-    std::vector<v1::TrajectoryBatch> batches;
+    std::vector<SampleBatch> batches;
     for (const auto& [actor, ticket] : grants) batches.push_back(Serve(kAda, ticket, 100));
     std::thread deliverer([&] {
-      for (const auto& batch : batches) collector_.Receive(kAda, ReceivedBatch(batch).wire(), 1);
+      for (const auto& batch : batches) collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1);
     });
     const auto taken = collector_.TakeWhatIsThere();
     deliverer.join();
@@ -210,8 +210,8 @@ TEST_F(ShareTest, TicketsHaveRunWideEnvironments) {
   ASSERT_THAT(grants, SizeIs(1));
   EXPECT_EQ(grants[0].second.first_env(), 4u);
   EXPECT_EQ(grants[0].second.id(), 101u);  // The first from 100 on that is 1 modulo 2.
-  v1::TrajectoryBatch elsewhere = Serve(kAda, grants[0].second);
-  elsewhere.set_first_env(0);
+  SampleBatch elsewhere = Serve(kAda, grants[0].second);
+  elsewhere.header.set_first_env(0);
   EXPECT_EQ(Deliver(kAda, elsewhere), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
   const auto iteration = Take();

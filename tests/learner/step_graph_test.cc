@@ -100,7 +100,7 @@ void ExpectEqualTraining(Ppo& plain, Ppo& graph, const std::vector<int64_t>& col
     if (i == 1)
       batch["log_prob"][3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
     const double progress = 0.3 * static_cast<double>(i);
-    const Ppo::Figures want = Train(plain, batch, progress, i), got = Train(graph, batch, progress, i);
+    const UpdateStats want = Train(plain, batch, progress, i), got = Train(graph, batch, progress, i);
     for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-5 + 1e-5 * std::abs(figure)) << name;
     EXPECT_EQ(got.at("gradient_steps"), want.at("gradient_steps"));
     EXPECT_EQ(got.at("skipped_steps"), want.at("skipped_steps"));
@@ -120,9 +120,9 @@ TEST(StepGraph, ReplayedStepsEqualThoseThatAreNotRecorded) {
       config.mutable_learner()->set_micro_batch_size(micro_batch_size);
       Ppo plain(config, Wide(discrete), 1), graph(config, Wide(discrete), 1);
       Calls calls;
-      plain.EnqueueSteps();
-      graph.EnqueueSteps();
-      graph.RecordSteps(std::make_unique<FakeRecorder>(&calls));
+      plain.steps().EnqueueSteps();
+      graph.steps().EnqueueSteps();
+      graph.steps().RecordSteps(std::make_unique<FakeRecorder>(&calls));
       ExpectEqualTraining(plain, graph, {8, 8, 8});
       // 3 updates of 2 epochs with 5 minibatches of 20: 30 steps, of which 3 warm up.
       EXPECT_EQ(calls.warm_ups, 3);
@@ -136,9 +136,9 @@ TEST(StepGraph, AnotherShapeIsRecordedAnew) {
   torch::manual_seed(62);
   Ppo plain(Config(), Wide(), 1), graph(Config(), Wide(), 1);
   Calls calls;
-  plain.EnqueueSteps();
-  graph.EnqueueSteps();
-  graph.RecordSteps(std::make_unique<FakeRecorder>(&calls));
+  plain.steps().EnqueueSteps();
+  graph.steps().EnqueueSteps();
+  graph.steps().RecordSteps(std::make_unique<FakeRecorder>(&calls));
   // 128 samples: 5 of 20 and one of 28, four times. 16 are one minibatch, four times. 96: 3 of 20 and one of 36.
   ExpectEqualTraining(plain, graph, {8, 8, 1, 1, 6, 6});
   EXPECT_EQ(calls.warm_ups, 9);
@@ -152,9 +152,9 @@ TEST(StepGraph, TrainingGoesOnWithoutWhatFails) {
     torch::manual_seed(63);
     Ppo plain(Config(), Wide(), 1), graph(Config(), Wide(), 1);
     Calls calls;
-    plain.EnqueueSteps();
-    graph.EnqueueSteps();
-    graph.RecordSteps(std::make_unique<FakeRecorder>(&calls, replays));
+    plain.steps().EnqueueSteps();
+    graph.steps().EnqueueSteps();
+    graph.steps().RecordSteps(std::make_unique<FakeRecorder>(&calls, replays));
     ExpectEqualTraining(plain, graph, {8, 8});
     EXPECT_EQ(calls.recordings, 1);
     EXPECT_EQ(calls.replays, replays);
@@ -166,10 +166,10 @@ TEST(StepGraph, LackOfMemoryWhileRecordingIsNoneOfTraining) {
   Ppo plain(Config(), Wide(), 1), graph(Config(), Wide(), 1);
   bool recording = false;
   int failures = 0;
-  plain.EnqueueSteps();
-  graph.EnqueueSteps();
-  graph.RecordSteps(std::make_unique<EagerRecorder>(&recording));
-  graph.SetMemoryProbe([&](int64_t) {
+  plain.steps().EnqueueSteps();
+  graph.steps().EnqueueSteps();
+  graph.steps().RecordSteps(std::make_unique<EagerRecorder>(&recording));
+  graph.steps().SetMemoryProbe([&](int64_t) {
     if (!std::exchange(recording, false)) return;
     ++failures;
     throw std::bad_alloc();
@@ -181,23 +181,23 @@ TEST(StepGraph, LackOfMemoryWhileRecordingIsNoneOfTraining) {
 TEST(StepGraph, StepsReadTheSameMemoryEachTime) {
   const auto column = [](float value) { return torch::full({4}, value); };
   const auto samples = [&](float value) {
-    return Minibatch{
-        torch::full({4, 2}, value), column(value), column(value), column(value), column(value), column(value)};
+    Minibatch some;
+    some["obs"] = torch::full({4, 2}, value);
+    for (const char* name : {"action", "log_prob", "advantage"}) some[name] = column(value);
+    return some;
   };
   std::vector<const void*> memory;
   std::vector<double> seen;
   Calls calls;
   StepGraph graph(std::make_unique<FakeRecorder>(&calls), [&](const StepGraph::Inputs& in, bool) {
-    memory.push_back(in.samples.obs.data_ptr());
-    seen.push_back(in.samples.obs.index_select(0, in.index).sum().item<double>() + in.lr.item<double>() +
-                   in.coefficients.max_ratio.item<double>());
+    memory.push_back(in.samples["obs"].data_ptr());
+    seen.push_back(in.samples["obs"].index_select(0, in.index).sum().item<double>() + in.lr.item<double>() +
+                   in.scheduled[1].item<double>());
     return absl::OkStatus();
   });
-  v1::PpoConfig config;
-  config.set_clip(0.25);
   const torch::Tensor index = torch::tensor({1, 3}, torch::kInt64);
   for (int i = 0; i < 6; ++i) {
-    graph.Load(samples(static_cast<float>(i)), 2, 0.5, config);
+    graph.Load(samples(static_cast<float>(i)), 2, 0.5, {0.75, 1.25});
     ASSERT_TRUE(*graph.Run(index));
   }
   EXPECT_FALSE(*graph.Run(torch::tensor({1, 3, 0}, torch::kInt64)));
@@ -211,8 +211,9 @@ TEST(StepGraph, ErrorsWhileWarmingUpAreTheSteps) {
   Calls calls;
   StepGraph graph(std::make_unique<FakeRecorder>(&calls),
                   [](const StepGraph::Inputs&, bool) { return absl::ResourceExhaustedError("too large"); });
-  const torch::Tensor one = torch::zeros({1});
-  graph.Load({torch::zeros({1, 2}), one, one, one, one, one}, 1, 0, {});
+  Minibatch one;
+  one["obs"] = torch::zeros({1, 2});
+  graph.Load(one, 1, 0, {});
   EXPECT_EQ(graph.Run(torch::zeros({1}, torch::kInt64)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -258,13 +259,13 @@ TEST(StepGraph, AGpuReplaysWhatItComputesWithout) {
       Ppo graph(config, Wide(discrete), 1, nullptr, torch::kCUDA);
       for (const int64_t columns : {8, 8, 8, 6, 6}) {
         const Batch batch = CollectEpisodes(Ppo(config, Wide(discrete), 1), 16, columns);
-        const Ppo::Figures want = Train(plain, batch, 0.3, 0), got = Train(graph, batch, 0.3, 0);
+        const UpdateStats want = Train(plain, batch, 0.3, 0), got = Train(graph, batch, 0.3, 0);
         for (const auto& [name, figure] : want) {
           EXPECT_NEAR(got.at(name), figure, 1e-4 + 1e-4 * std::abs(figure)) << name;
         }
       }
       EXPECT_LT(LargestDifference(plain.ModelState(), graph.ModelState()), 1e-5);
-      EXPECT_TRUE(graph.records()) << "recording failed, see the log";
+      EXPECT_TRUE(graph.steps().records()) << "recording failed, see the log";
     }
   }
 }

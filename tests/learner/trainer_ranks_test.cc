@@ -38,28 +38,27 @@ v1::RunConfig Config() {
 }
 
 // Environments [first, first + envs) of an iteration's data, which are the same whoever has them.
-std::unique_ptr<StagedBatch> MakeStaged(int iteration, int64_t first, int64_t envs) {
+std::unique_ptr<Columns> MakeStaged(int iteration, int64_t first, int64_t envs) {
   SampleSizes sizes;
   sizes.T = 8;
   sizes.E = 1;
-  auto staged = std::make_unique<StagedBatch>(MakeSampleShape(sizes), envs);
-  staged->Seal();
-  const auto fill = [&](uint32_t key, int64_t rows, int64_t width, std::vector<float>* values) {
+  auto staged = std::make_unique<Columns>(MakeSchema(MakeSampleShape(sizes)), envs, 1);
+  const auto fill = [&](uint32_t key, int64_t rows, int64_t width, absl::Span<float> values) {
     for (int64_t t = 0; t < rows; ++t) {
       for (int64_t e = 0; e < envs; ++e) {
         std::seed_seq seed{key, static_cast<uint32_t>(iteration), static_cast<uint32_t>(t),
                            static_cast<uint32_t>(first + e)};
         std::mt19937 random(seed);
         for (int64_t i = 0; i < width; ++i) {
-          (*values)[(t * envs + e) * width + i] = std::normal_distribution<float>(0, 1)(random);
+          values[(t * envs + e) * width + i] = std::normal_distribution<float>(0, 1)(random);
         }
       }
     }
   };
-  fill(1, 9, 3, &staged->obs);
-  fill(2, 8, 2, &staged->action);
-  fill(3, 8, 1, &staged->reward);
-  for (float& log_prob : staged->log_prob) log_prob = -2.5f;
+  fill(1, 9, 3, staged->values<float>("obs"));
+  fill(2, 8, 2, staged->values<float>("action"));
+  fill(3, 8, 1, staged->values<float>("reward"));
+  for (float& log_prob : staged->values<float>("log_prob")) log_prob = -2.5f;
   return staged;
 }
 

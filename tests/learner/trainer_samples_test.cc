@@ -18,7 +18,7 @@ using testing::SizeIs;
 // T steps of one environment with that many agents, of 3 numbers seen and 2 done. Action i of all is i.
 struct Trained {
   std::unique_ptr<Trainer> trainer;
-  std::unique_ptr<StagedBatch> batch;
+  std::unique_ptr<Columns> batch;
 
   Trained(int64_t steps, int64_t agents, const std::vector<uint8_t>& active) {
     EnvSpec spec;
@@ -42,12 +42,12 @@ struct Trained {
     sizes.T = steps;
     sizes.E = 1;
     sizes.A = agents;
-    batch = std::make_unique<StagedBatch>(MakeSampleShape(sizes), 1);
-    batch->Seal();
-    for (size_t i = 0; i < batch->action.size(); ++i) batch->action[i] = static_cast<float>(i);
-    for (size_t i = 0; i < batch->reward.size(); ++i) batch->reward[i] = i % 2 == 0 ? 1.0f : -1.0f;
-    for (float& log_prob : batch->log_prob) log_prob = -2.5f;
-    if (!active.empty()) batch->active = active;
+    batch = std::make_unique<Columns>(MakeSchema(MakeSampleShape(sizes)), 1, 1);
+    const absl::Span<float> action = batch->values<float>("action"), reward = batch->values<float>("reward");
+    for (size_t i = 0; i < action.size(); ++i) action[i] = static_cast<float>(i);
+    for (size_t i = 0; i < reward.size(); ++i) reward[i] = i % 2 == 0 ? 1.0f : -1.0f;
+    for (float& log_prob : batch->values<float>("log_prob")) log_prob = -2.5f;
+    std::copy(active.begin(), active.end(), batch->values<uint8_t>("active").begin());
     EXPECT_TRUE(trainer->Update(batch.get(), 0, 0).ok());
   }
 };
@@ -59,9 +59,11 @@ TEST(TrainerSamples, AreTheActionsAndAdvantagesOfTheUpdate) {
   EXPECT_EQ(samples->action_size, 2);
   EXPECT_FALSE(samples->discrete);
   EXPECT_THAT(samples->action, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
-  ASSERT_THAT(samples->advantage, SizeIs(4));
-  EXPECT_TRUE(
-      std::all_of(samples->advantage.begin(), samples->advantage.end(), [](float a) { return std::isfinite(a); }));
+  ASSERT_THAT(samples->stats, SizeIs(1));
+  EXPECT_EQ(samples->stats[0].first, "advantage");
+  const std::vector<float>& advantage = samples->stats[0].second;
+  ASSERT_THAT(advantage, SizeIs(4));
+  EXPECT_TRUE(std::all_of(advantage.begin(), advantage.end(), [](float a) { return std::isfinite(a); }));
 }
 
 TEST(TrainerSamples, AgentsThatTookNoPartAreNone) {
@@ -69,14 +71,14 @@ TEST(TrainerSamples, AgentsThatTookNoPartAreNone) {
   const auto samples = trained.trainer->LastSamples(trained.batch.get());
   ASSERT_TRUE(samples.ok()) << samples.status();
   EXPECT_THAT(samples->action, ElementsAre(0, 1, 4, 5, 6, 7));
-  EXPECT_THAT(samples->advantage, SizeIs(3));
+  EXPECT_THAT(samples->stats[0].second, SizeIs(3));
 }
 
 TEST(TrainerSamples, ManyAreThinnedOut) {
   const Trained trained(Trainer::kMaxSampled + 2, 1, {});  // Every second one: half of 16386.
   const auto samples = trained.trainer->LastSamples(trained.batch.get());
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_THAT(samples->advantage, SizeIs(8193));
+  EXPECT_THAT(samples->stats[0].second, SizeIs(8193));
   ASSERT_THAT(samples->action, SizeIs(2 * 8193));
   EXPECT_EQ(samples->action[2], 4);  // Row 2.
 }

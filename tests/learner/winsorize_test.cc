@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/algorithm/returns/winsorize.h"
+#include "learner/network/winsorize.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -168,10 +168,10 @@ int FusedGradient::ForParts(int64_t size, const std::function<void(FusedGradient
   return parts;
 }
 
-LossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index, int64_t size,
-                                  const v1::PpoConfig& config, int64_t minibatch_size) {
+PpoLossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* index, int64_t size,
+                                     const v1::PpoConfig& config, int64_t minibatch_size) {
   const double weight = 1.0 / static_cast<double>(minibatch_size > 0 ? minibatch_size : size);
-  std::vector<LossValues> losses(threads_);
+  std::vector<PpoLossValues> losses(threads_);
   const int parts = ForParts(size, [&](FusedGradient& worker, int p, int64_t first, int64_t rows) {
     worker.ClearPaddedGradients();
     if (p > 0) {
@@ -195,17 +195,21 @@ void FusedGradient::AddGradient(const FusedGradient& other) {
   }
 }
 
-LossValues FusedGradient::ComputePart(const Minibatch& samples, const int64_t* index, int64_t size,
-                                      const v1::PpoConfig& config, double weight) {
+PpoLossValues FusedGradient::ComputePart(const Minibatch& samples, const int64_t* index, int64_t size,
+                                         const v1::PpoConfig& config, double weight) {
   Pack();
-  const float* const obs = samples.obs.data_ptr<float>();
+  const float* const obs = samples["obs"].data_ptr<float>();
+  const float* const critic_input = critic_input_ ? samples["critic_input"].data_ptr<float>() : nullptr;
+  const torch::Tensor& action = samples["action"];
   Layer &policy = policy_.back(), &value = value_.back();
   const int64_t actions = policy.packed.outputs(), stride = Padded(actions);
-  LossValues loss;
+  PpoLossValues loss;
+  LossRows rows(samples, weight);
   for (int64_t first = 0; first < size; first += kRows) {
-    const LossRows rows(samples, index + first, std::min(kRows, size - first), weight);
+    rows.index = index + first;
+    rows.size = std::min(kRows, size - first);
     obs_.Copy(obs, rows.index, 0, rows.size);
-    if (critic_input_) critic_input_->Copy(samples.critic_input.data_ptr<float>(), rows.index, 0, rows.size);
+    if (critic_input_) critic_input_->Copy(critic_input, rows.index, 0, rows.size);
     const Input input = obs_.input();
     const Input features = Features(obs_);
     Input value_features = critic_input_ ? critic_input_->input() : features;
@@ -214,10 +218,10 @@ LossValues FusedGradient::ComputePart(const Minibatch& samples, const int64_t* i
     Forward(value_, value_.size() - 1, value_features, rows.size);
 
     if (log_std_.defined()) {
-      GaussianTerms(rows, policy.output.data(), stride, log_std_.data_ptr<float>(), samples.action.data_ptr<float>(),
-                    actions, config, policy.delta.data(), grad_log_std_.data_ptr<float>(), loss);
+      GaussianTerms(rows, policy.output.data(), stride, log_std_.data_ptr<float>(), action.data_ptr<float>(), actions,
+                    config, policy.delta.data(), grad_log_std_.data_ptr<float>(), loss);
     } else {
-      CategoricalTerms(rows, policy.output.data(), stride, samples.action.data_ptr<int64_t>(), actions, config,
+      CategoricalTerms(rows, policy.output.data(), stride, action.data_ptr<int64_t>(), actions, config,
                        policy.delta.data(), loss);
     }
     ValueTerms(rows, value.output.data(), Padded(1), config, value.delta.data(), loss);

@@ -11,6 +11,7 @@
 
 #include "learner/algorithm/ppo/ppo_loss.h"
 #include "learner/network/actor_critic.h"
+#include "learner/optimize/minibatch.h"
 #include "learner/optimize/thread_team.h"
 #include "policy/aligned_floats.h"
 #include "policy/packed_layer.h"
@@ -34,8 +35,8 @@ class FusedGradient {
   // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss. Where they
   // are only a part of a minibatch, of `minibatch_size` samples, both are that part's share in the means over all of
   // it. REQUIRES: tensors of `samples` are contiguous.
-  LossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
-                     int64_t minibatch_size = 0);
+  PpoLossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
+                        int64_t minibatch_size = 0);
 
   // What the value function reads, [B, C] or obs [B, O] -> [B], without gradients.
   torch::Tensor Values(const torch::Tensor& input);
@@ -69,8 +70,8 @@ class FusedGradient {
   // Threads are started when there is work for them.
   int ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part);
   // As Compute, on the calling thread.
-  LossValues ComputePart(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
-                         double weight);
+  PpoLossValues ComputePart(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
+                            double weight);
   // Adds another's gradient to ours.
   void AddGradient(const FusedGradient& other);
   void Pack();

@@ -11,7 +11,7 @@ namespace {
 constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
 // The part of the loss behind one sample's log-probability: returns d(loss)/d(log-probability) times the batch size.
-double RatioTerm(double log_prob, double old_log_prob, double advantage, double clip, LossValues& sum) {
+double RatioTerm(double log_prob, double old_log_prob, double advantage, double clip, PpoLossValues& sum) {
   const double log_ratio = std::clamp(log_prob - old_log_prob, -kLogRatioBound, kLogRatioBound);
   const double ratio = std::exp(log_ratio);
   const double clipped_ratio = std::clamp(ratio, 1 - clip, 1 + clip);
@@ -24,7 +24,7 @@ double RatioTerm(double log_prob, double old_log_prob, double advantage, double 
 }
 
 // The same for the value; returns d(square)/d(value).
-double ValueTerm(double value, double old_value, double target, double clip, LossValues& sum) {
+double ValueTerm(double value, double old_value, double target, double clip, PpoLossValues& sum) {
   const double square = (value - target) * (value - target);
   if (clip > 0) {
     const double clipped = old_value + std::clamp(value - old_value, -clip, clip);
@@ -40,17 +40,16 @@ double ValueTerm(double value, double old_value, double target, double clip, Los
 
 }  // namespace
 
-LossRows::LossRows(const Minibatch& samples, const int64_t* index, int64_t size, double weight)
-    : index(index),
-      size(size),
-      weight(weight),
-      log_prob(samples.log_prob.data_ptr<float>()),
-      advantage(samples.advantage.data_ptr<float>()),
-      old_value(samples.old_value.data_ptr<float>()),
-      value_target(samples.value_target.data_ptr<float>()) {}
+LossRows::LossRows(const Minibatch& samples, double weight)
+    : weight(weight),
+      log_prob(samples["log_prob"].data_ptr<float>()),
+      advantage(samples["advantage"].data_ptr<float>()),
+      old_value(samples["old_value"].data_ptr<float>()),
+      value_target(samples["value_target"].data_ptr<float>()) {}
 
 void GaussianTerms(const LossRows& rows, const float* head, int64_t stride, const float* log_std, const float* action,
-                   int64_t actions, const v1::PpoConfig& config, float* delta, float* grad_log_std, LossValues& sum) {
+                   int64_t actions, const v1::PpoConfig& config, float* delta, float* grad_log_std,
+                   PpoLossValues& sum) {
   std::vector<double> inv_std(actions), z(actions), grad(actions, 0);
   double constant = 0, entropy = 0;
   for (int64_t i = 0; i < actions; ++i) {
@@ -81,7 +80,7 @@ void GaussianTerms(const LossRows& rows, const float* head, int64_t stride, cons
 }
 
 void CategoricalTerms(const LossRows& rows, const float* head, int64_t stride, const int64_t* action, int64_t choices,
-                      const v1::PpoConfig& config, float* delta, LossValues& sum) {
+                      const v1::PpoConfig& config, float* delta, PpoLossValues& sum) {
   std::vector<double> log_p(choices), p(choices);
   for (int64_t row = 0; row < rows.size; ++row, head += stride, delta += stride) {
     const int64_t sample = rows.index[row];
@@ -107,7 +106,7 @@ void CategoricalTerms(const LossRows& rows, const float* head, int64_t stride, c
 }
 
 void ValueTerms(const LossRows& rows, const float* value, int64_t stride, const v1::PpoConfig& config, float* delta,
-                LossValues& sum) {
+                PpoLossValues& sum) {
   const double coefficient = config.value_coefficient() * rows.weight, clip = config.value_clip();
   for (int64_t row = 0; row < rows.size; ++row) {
     const int64_t sample = rows.index[row];

@@ -4,16 +4,17 @@
 #include <cstdint>
 
 #include "learner/algorithm/ppo/ppo_loss.h"
+#include "learner/optimize/minibatch.h"
 
 // PpoLoss and its derivatives row by row, for FusedGradient. PpoLoss is the definition.
 namespace skein {
 
-// Some rows of a set of samples.
+// Some rows of a set of samples, which must outlive it: `index` and `size` say which, none at first.
 struct LossRows {
-  LossRows(const Minibatch& samples, const int64_t* index, int64_t size, double weight);
+  LossRows(const Minibatch& samples, double weight);
 
-  const int64_t* index;  // Of each row in the samples.
-  int64_t size;
+  const int64_t* index = nullptr;  // Of each row in the samples.
+  int64_t size = 0;
   double weight;  // Of one row in the means over the whole minibatch.
   const float* log_prob;
   const float* advantage;
@@ -26,12 +27,12 @@ struct LossRows {
 
 // head: means. Writes d(loss)/d(mean) to delta; adds d(loss)/d(log_std) to grad_log_std [actions].
 void GaussianTerms(const LossRows& rows, const float* head, int64_t stride, const float* log_std, const float* action,
-                   int64_t actions, const v1::PpoConfig& config, float* delta, float* grad_log_std, LossValues& sum);
+                   int64_t actions, const v1::PpoConfig& config, float* delta, float* grad_log_std, PpoLossValues& sum);
 // head: logits. Writes d(loss)/d(logits) to delta.
 void CategoricalTerms(const LossRows& rows, const float* head, int64_t stride, const int64_t* action, int64_t choices,
-                      const v1::PpoConfig& config, float* delta, LossValues& sum);
+                      const v1::PpoConfig& config, float* delta, PpoLossValues& sum);
 // Writes d(loss)/d(value) to delta.
 void ValueTerms(const LossRows& rows, const float* value, int64_t stride, const v1::PpoConfig& config, float* delta,
-                LossValues& sum);
+                PpoLossValues& sum);
 
 }  // namespace skein

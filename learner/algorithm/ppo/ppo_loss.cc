@@ -36,23 +36,7 @@ LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_lo
   return terms;
 }
 
-Minibatch Minibatch::Select(const torch::Tensor& index) const {
-  return Each([&](const torch::Tensor& tensor) { return tensor.index_select(0, index); });
-}
-
-Minibatch Minibatch::Narrow(int64_t first, int64_t rows) const {
-  return Each([&](const torch::Tensor& tensor) { return tensor.narrow(0, first, rows); });
-}
-
-Minibatch Minibatch::Each(const std::function<torch::Tensor(const torch::Tensor&)>& change) const {
-  Minibatch changed;
-  for (const Field field : kFields) {
-    if ((this->*field).defined()) changed.*field = change(this->*field);
-  }
-  return changed;
-}
-
-LossValues& LossValues::operator+=(const LossValues& other) {
+PpoLossValues& PpoLossValues::operator+=(const PpoLossValues& other) {
   total += other.total;
   policy += other.policy;
   value += other.value;

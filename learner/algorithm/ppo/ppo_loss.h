@@ -3,10 +3,6 @@
 
 #include <torch/types.h>
 
-#include <array>
-#include <cstdint>
-#include <functional>
-
 #include "skein/v1/config.pb.h"
 
 namespace skein {
@@ -36,36 +32,11 @@ LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_lo
                   const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
                   const torch::Tensor& entropy, const v1::PpoConfig& config, const LossCoefficients& coefficients = {});
 
-// B samples.
-struct Minibatch {
-  torch::Tensor obs;           // float32 [B, O], normalised
-  torch::Tensor action;        // float32 [B, D], or int64 [B] if discrete
-  torch::Tensor log_prob;      // float32 [B], of the behaviour policy
-  torch::Tensor advantage;     // float32 [B]
-  torch::Tensor old_value;     // float32 [B], in the value net's units
-  torch::Tensor value_target;  // float32 [B], in the value net's units
-  torch::Tensor critic_input;  // float32 [B, C], normalised; undefined: obs
-
-  const torch::Tensor& value_input() const { return critic_input.defined() ? critic_input : obs; }
-  using Field = torch::Tensor Minibatch::*;
-  static const std::array<Field, 7> kFields;
-
-  int64_t size() const { return obs.size(0); }
-  // What `change` makes of each tensor that is defined.
-  Minibatch Each(const std::function<torch::Tensor(const torch::Tensor&)>& change) const;
-  Minibatch Select(const torch::Tensor& index) const;   // Rows in the order of int64 [B'], copied.
-  Minibatch Narrow(int64_t first, int64_t rows) const;  // Views of some rows.
-};
-
-inline constexpr std::array<Minibatch::Field, 7> Minibatch::kFields = {
-    &Minibatch::obs,       &Minibatch::action,       &Minibatch::log_prob,    &Minibatch::advantage,
-    &Minibatch::old_value, &Minibatch::value_target, &Minibatch::critic_input};
-
 // LossTerms as numbers.
-struct LossValues {
+struct PpoLossValues {
   double total = 0, policy = 0, value = 0, entropy = 0, kl = 0, clip_fraction = 0;
 
-  LossValues& operator+=(const LossValues& other);
+  PpoLossValues& operator+=(const PpoLossValues& other);
 };
 
 }  // namespace skein

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "learner/algorithm/algorithm.h"
+#include "learner/optimize/gradient_steps.h"
+#include "learner/optimize/loss.h"
+#include "learner/optimize/normalizers.h"
+#include "learner/optimize/training_data.h"
+#include "learner/ranks/collective.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// The policy and value networks of an algorithm, as its initial weights say, on `device`.
+std::shared_ptr<ActorCritic> MakeNetworks(const ActorCriticOptions& options, uint64_t seed, torch::Device device);
+
+// What algorithms that take policy and value networks down the gradient of a Loss have in common: everything but the
+// loss and Update.
+class ActorCriticAlgorithm : public Algorithm {
+ public:
+  v1::PolicySnapshot Snapshot(uint64_t version) const final;
+  Acting acting() const final { return {network_.get(), normalizers_.obs_scale(), normalizers_.state_scale()}; }
+  StateTensors ModelState() const final;
+  StateTensors OptimizerState() const final;
+  absl::Status Restore(const StateTensors& model, const StateTensors& optimizer) final;
+  absl::Status Synchronize() final;
+  uint64_t ParametersDigest() const final;
+  const GradientReducer* reducer() const final { return steps_.reducer(); }
+
+  const ActorCritic& network() const { return *network_; }
+  GradientSteps& steps() { return steps_; }
+
+ protected:
+  // REQUIRES: `config` has every field set and is validated. `loss` is of `network`. `collective` must outlive this;
+  // null: a single rank.
+  ActorCriticAlgorithm(const v1::RunConfig& config, std::shared_ptr<ActorCritic> network,
+                       std::shared_ptr<const Loss> loss, double adam_epsilon, double max_grad_norm, double lr,
+                       Collective* collective, torch::Device device);
+
+  // An update's beginning and end on all ranks: the data, if the ranks' batches fit together; what the steps came to,
+  // if the ranks' parameters are equal. Errors as Update's.
+  absl::StatusOr<TrainingData> Prepare(const Batch& batch, uint64_t iteration);
+  absl::StatusOr<UpdateStats> Finish(const GradientSteps::Totals& totals) const;
+
+  const v1::RunConfig& config() const { return config_; }
+  Collective* collective() const { return collective_; }
+  Normalizers& normalizers() { return normalizers_; }
+  double lr() const { return lr_; }
+  void set_lr(double lr) { lr_ = lr; }
+
+ private:
+  const v1::RunConfig config_;
+  Collective* const collective_;
+  const std::shared_ptr<ActorCritic> network_;
+  const std::shared_ptr<const Loss> loss_;
+  Normalizers normalizers_;
+  GradientSteps steps_;  // After network_ and loss_.
+  double lr_;
+};
+
+}  // namespace skein

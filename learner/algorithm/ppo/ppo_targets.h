@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include "absl/status/statusor.h"
+#include "learner/network/actor_critic.h"
+#include "learner/optimize/batch_forward.h"
+#include "learner/optimize/normalizers.h"
+#include "learner/optimize/training_data.h"
+#include "learner/ranks/collective.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// What the samples of one epoch are trained on, float32 [R] on the batch's device.
+struct PpoTargets {
+  torch::Tensor advantage, old_value, value_target;
+  double explained_variance = 0;
+  double vtrace_rho = 1;  // Mean clipped importance weight; 1 when on-policy.
+};
+
+// By generalised advantage estimation or, in mode async, V-trace. Takes the returns into `normalizers`' statistics,
+// after it has used them. Errors as BatchForward's and Collective's; null: a single rank.
+absl::StatusOr<PpoTargets> ComputePpoTargets(const v1::RunConfig& config, const TrainingData& data,
+                                             const ActorCritic& network, Collective* collective, BatchForward* forward,
+                                             Normalizers* normalizers);
+
+}  // namespace skein

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/algorithm/registry.h"
+
+#include <torch/types.h>
+
+#include "learner/algorithm/ppo/ppo.h"
+#include "learner/algorithm/reinforce/reinforce.h"
+#include "policy/policy.h"
+
+namespace skein {
+
+std::unique_ptr<Algorithm> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec, Collective* collective,
+                                         torch::Device device) {
+  const ActorCriticOptions network = MakeActorCriticOptions(config.model(), spec);
+  if (config.has_reinforce()) return std::make_unique<Reinforce>(config, network, collective, device);
+  return std::make_unique<Ppo>(config, network, config.seed(), collective, device);
+}
+
+}  // namespace skein

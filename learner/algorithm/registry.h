@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+
+#include "env/env.h"
+#include "learner/algorithm/algorithm.h"
+#include "learner/ranks/collective.h"
+#include "skein/v1/config.pb.h"
+
+namespace skein {
+
+// The algorithm that the configuration says, for an environment; the one place of the learner that knows their names.
+// REQUIRES: defaults applied to `config` and validated. `collective` must outlive it; null: a single rank.
+std::unique_ptr<Algorithm> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec, Collective* collective,
+                                         torch::Device device);
+
+}  // namespace skein

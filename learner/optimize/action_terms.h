@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include "learner/network/actor_critic.h"
+#include "learner/optimize/minibatch.h"
+
+namespace skein {
+
+// What the networks say of a minibatch's samples now, float32, with gradients: what losses of actor-critic methods are
+// made of.
+struct ActionTerms {
+  torch::Tensor log_prob;  // [B], of the actions that were taken.
+  torch::Tensor entropy;   // [B] if discrete, else a scalar, the same for all.
+  torch::Tensor value;     // [B], in the value net's units.
+};
+// Reads obs, action and, for a central critic, critic_input. Matrix products in `precision`.
+ActionTerms EvaluateActions(const ActorCritic& network, const Minibatch& samples, torch::ScalarType precision);
+
+}  // namespace skein
