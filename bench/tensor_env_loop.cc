@@ -13,7 +13,7 @@
 #include "env/env_config.h"
 #include "env/uav/tensor/tensor_world.h"
 #include "env/uav/tensor_form.h"
-#include "learner/optimize/training_device.h"
+#include "learner/ranks/training_device.h"
 
 namespace skein {
 namespace {
