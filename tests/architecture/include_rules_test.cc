@@ -78,6 +78,7 @@ TEST(IncludeRules, TheTableForbidsWhatTheArchitectureForbids) {
       {"learner/collect/collector.cc", "learner/run/trainer.h"},
       {"learner/run/trainer.cc", "torch/csrc/distributed/c10d/ProcessGroup.hpp"},
       {"learner/run/trainer.cc", "nccl.h"},
+      {"learner/run/trainer.cc", "learner/algorithm/ppo/ppo.h"},
       {"learner/run/trainer.cc", "c10/cuda/CUDAStream.h"},
       {"coordinator/service.cc", "env/env.h"},
       {"coordinator/service.cc", "policy/policy.h"},

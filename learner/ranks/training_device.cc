@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/optimize/training_device.h"
+#include "learner/ranks/training_device.h"
 
 #include <torch/cuda.h>
 #include <torch/types.h>
