@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/actor.h"
 
-#include <torch/types.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,7 +34,7 @@
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "member/coordinator_client.h"
-#include "policy/policy.h"
+#include "policy/snapshot.h"
 #include "prometheus/registry.h"
 #include "trajectory/env_spec_info.h"
 
@@ -212,7 +211,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   sampler_->SetPeriod(absl::Seconds(config.logging().utilization_interval_seconds()));
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
-  const ActorCriticOptions network = MakeActorCriticOptions(config.model(), (*env)->spec());
+  const PolicySpec policy_spec = MakePolicySpec(config.model(), (*env)->spec());
   const double step_limit = config.rollout().step_timeout_seconds();
   const auto on_hang = [&config, step_limit](const EnvActivity::Place& place) {
     EndBecauseOfHang(config.env().id(), step_limit, place);
@@ -229,11 +228,12 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
 
   EnvRebuilds rebuilds(
       config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, metrics_);
+  HeldEnvs held_envs;
   StepSharing sharing([this] { outbox_.Nudge(); });
   std::vector<std::unique_ptr<Runner>> runners;
   std::vector<const EnvActivity*> watched;
   for (uint32_t i = 0; i < options_.runners; ++i) {
-    auto runner = Runner::Make(config, &rebuilds, &outbox_, &policies_, &sharing, metrics_, &stop_);
+    auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox_, &policies_, &sharing, metrics_, &stop_);
     if (!runner.ok()) return runner.status();
     watched.push_back(&(*runner)->activity());
     runners.push_back(*std::move(runner));
@@ -247,13 +247,9 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   link_options.policies = &policies_;
   link_options.metrics = metrics_;
   link_options.on_policy = [&](uint64_t epoch, const v1::PolicySnapshot& snapshot) {
-    try {
-      auto policy = Policy::FromSnapshot(snapshot, network);
-      if (policy.ok()) policies_.Put(epoch, *std::move(policy));
-      return policy.status();
-    } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("Torch failed while reading a policy: ", error.what()));
-    }
+    auto policy = ReadSnapshot(snapshot, policy_spec);
+    if (policy.ok()) policies_.Put(epoch, *std::move(policy));
+    return policy.status();
   };
   LearnerLink link(link_options);
   {
@@ -322,7 +318,6 @@ absl::Status ActorOptions::Validate() const {
 }
 
 absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown, bool* drained) {
-  at::set_num_threads(1);
   auto registry = std::make_shared<prometheus::Registry>();
   ActorMetrics metrics(registry.get(), options.runners);
   ResourceSampler sampler(registry.get());

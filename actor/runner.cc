@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/runner.h"
 
-#include <torch/types.h>
-
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -38,15 +37,15 @@ class StopWatch {
   absl::Duration last_;
 };
 
-absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
-  if (static_cast<int>(ticket.num_envs()) != env.num_envs() || ticket.steps() == 0) {
+absl::Status CheckTicket(const v1::Ticket& ticket, int num_envs, int state_size) {
+  if (static_cast<int>(ticket.num_envs()) != num_envs || ticket.steps() == 0) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": has ", ticket.num_envs(),
-                                                   " environments x ", ticket.steps(), " steps, want ", env.num_envs(),
+                                                   " environments x ", ticket.steps(), " steps, want ", num_envs,
                                                    " x at least 1"));
   }
   if (!ticket.has_env_state()) return absl::OkStatus();
   const v1::Tensor& state = ticket.env_state();
-  const size_t want = sizeof(double) * env.num_envs() * env.state_size();
+  const size_t want = sizeof(double) * static_cast<size_t>(num_envs) * static_cast<size_t>(state_size);
   if (state.dtype() != v1::DATA_TYPE_FLOAT64 || state.data().size() != want) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": env_state has ", state.data().size(),
                                                    " bytes, want ", want, " of float64"));
@@ -56,21 +55,23 @@ absl::Status CheckTicket(const v1::Ticket& ticket, const VectorEnv& env) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox,
-                                                     PolicyStore* policies, StepSharing* sharing, ActorMetrics* metrics,
+absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config, EnvRebuilds* rebuilds,
+                                                     HeldEnvs* held_envs, Outbox* outbox, PolicyStore* policies,
+                                                     StepSharing* sharing, ActorMetrics* metrics,
                                                      const std::atomic<bool>* stop) {
   auto env = rebuilds->Build();
   if (!env.ok()) return env.status();
-  std::unique_ptr<Runner> runner(new Runner(config, rebuilds, outbox, policies, sharing, metrics, stop));
+  std::unique_ptr<Runner> runner(new Runner(config, rebuilds, held_envs, outbox, policies, sharing, metrics, stop));
   runner->Use(*std::move(env));
   return runner;
 }
 
-Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbox, PolicyStore* policies,
-               StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop)
+Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* held_envs, Outbox* outbox,
+               PolicyStore* policies, StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop)
     : seed_(config.seed()),
       transport_(config.transport()),
       rebuilds_(rebuilds),
+      held_envs_(held_envs),
       outbox_(outbox),
       policies_(policies),
       sharing_(sharing),
@@ -80,10 +81,11 @@ Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, Outbox* outbo
 void Runner::Use(std::unique_ptr<VectorEnv> env) {
   env_ = std::move(env);
   env_->SetActivity(&activity_);
+  num_envs_ = env_->num_envs();
+  env_state_size_ = env_->state_size();
 }
 
 absl::Status Runner::Run() {
-  at::set_num_threads(1);
   LowerThreadPriority();
   while (true) {
     const absl::Duration idle_from = MonotonicNow();
@@ -93,11 +95,7 @@ absl::Status Runner::Run() {
     metrics_->AddStage(ActorMetrics::Stage::kWait, idle);
     idle_ += idle;
     if (!held) return absl::OkStatus();
-    try {
-      if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
-    } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("Torch failed while acting: ", error.what()));
-    }
+    if (absl::Status s = ServeUntilDone(*held); !s.ok()) return s;
   }
 }
 
@@ -130,9 +128,52 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   }
 }
 
+absl::StatusOr<bool> Runner::PlaceEnvs(const HeldTicket& held) {
+  const v1::Ticket& ticket = held.ticket;
+  if (ticket.episodes_since() != 0 && ticket.episodes_since() != ticket.id()) {
+    if (auto envs = held_envs_->Take(held.epoch, ticket.first_env(), ticket.episodes_since()); envs != nullptr) {
+      Use(std::move(envs));
+      return true;
+    }
+  }
+  if (env_ == nullptr) {
+    auto envs = rebuilds_->Build();
+    if (!envs.ok()) return envs.status();
+    Use(*std::move(envs));
+  }
+  if (!ticket.has_env_state()) {
+    env_->ResetAll(ticket.first_env());
+    return false;
+  }
+  const auto* state = reinterpret_cast<const double*>(ticket.env_state().data().data());
+  const absl::Status loaded = env_->LoadState(ticket.first_env(), state);
+  if (!loaded.ok() && env_->failure().ok()) return loaded;
+  return true;
+}
+
+absl::Status Runner::LoadPolicyState(const v1::Ticket& ticket, int64_t size) {
+  policy_state_.assign(static_cast<size_t>(size), 0);
+  if (!ticket.has_policy_state()) return absl::OkStatus();
+  const v1::Tensor& state = ticket.policy_state();
+  const size_t want = policy_state_.size() * sizeof(float);
+  if (state.dtype() != v1::DATA_TYPE_FLOAT32 || state.data().size() != want) {
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": policy_state has ", state.data().size(),
+                                                   " bytes, want ", want, " of float32"));
+  }
+  std::copy_n(state.data().data(), want, reinterpret_cast<char*>(policy_state_.data()));
+  return absl::OkStatus();
+}
+
+void Runner::ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t width) {
+  if (width == 0) return;
+  for (int e = 0; e < env_->num_envs(); ++e) {
+    if (result.terminated[e] != 0 || result.truncated[e] != 0) std::fill_n(policy_state_.begin() + e * width, width, 0);
+  }
+}
+
 absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   const v1::Ticket& ticket = held.ticket;
-  if (absl::Status s = CheckTicket(ticket, *env_); !s.ok()) return s;
+  if (absl::Status s = CheckTicket(ticket, num_envs_, env_state_size_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;
   StopWatch watch;
   auto policy = policies_->WaitFor(held.epoch, ticket.policy_version());
@@ -141,24 +182,20 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
     outbox_->DropTicket(ticket.id());
     return true;
   }
-  if (ticket.has_env_state()) {
-    const auto* state = reinterpret_cast<const double*>(ticket.env_state().data().data());
-    const absl::Status loaded = env_->LoadState(ticket.first_env(), state);
-    if (!loaded.ok() && env_->failure().ok()) return loaded;
-  } else {
-    env_->ResetAll(ticket.first_env());
-  }
+  const auto continued = PlaceEnvs(held);
+  if (!continued.ok()) return continued.status();
   if (!env_->failure().ok()) return false;
 
   const EnvSpec& spec = env_->spec();
   const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
-  RolloutBuilder builder(spec);
+  const int64_t S = (*policy)->spec().state_size();
+  if (absl::Status s = LoadPolicyState(ticket, E * A * S); !s.ok()) return s;
+  if (!*continued) std::fill(policy_state_.begin(), policy_state_.end(), 0.0f);
+  RolloutBuilder builder(spec, S);
   builder.Begin(ticket, (*policy)->version(), env_->state_size());
   Observe(builder.obs(0));
   if (spec.global_state_size > 0) env_->GlobalState(builder.state(0));
-  torch::Tensor log_std;
-  if (!spec.discrete) log_std = (*policy)->log_std().contiguous();
-  std::vector<float> head(E * A * (*policy)->head_size());
+  std::vector<float> head(static_cast<size_t>(E * A * (*policy)->spec().head_size()));
   std::vector<float> choice_as_float(spec.discrete ? E * A : 0);
   watch.Lap(&build);
 
@@ -168,20 +205,21 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
       outbox_->DropTicket(ticket.id());
       return true;
     }
-    (*policy)->Head(builder.obs(t), E * A, head.data());
+    (*policy)->Act(builder.obs(t), policy_state_.data(), E * A, head.data(), policy_state_.data());
     const float* action;
     if (spec.discrete) {
       SampleCategorical(seed_, *env_, head.data(), builder.choice(t), builder.log_prob(t));
       for (int64_t i = 0; i < E * A; ++i) choice_as_float[i] = static_cast<float>(builder.choice(t)[i]);
       action = choice_as_float.data();
     } else {
-      SampleGaussian(seed_, *env_, head.data(), log_std.data_ptr<float>(), builder.action(t), builder.log_prob(t));
+      SampleGaussian(seed_, *env_, head.data(), (*policy)->log_std().data(), builder.action(t), builder.log_prob(t));
       action = builder.action(t);
     }
     watch.Lap(&inference);
     const VectorEnv::StepResult result = env_->Step(action);
     watch.Lap(&env_step);
     builder.Add(t, result);
+    ForgetEndedEpisodes(result, A * S);
     Observe(builder.obs(t + 1));
     if (spec.global_state_size > 0) env_->GlobalState(builder.state(t + 1));
     if (!env_->failure().ok()) return false;
@@ -191,6 +229,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   shared.reset();
   env_step += env_->TakeHelped();
   env_->SaveState(builder.env_state());
+  std::copy(policy_state_.begin(), policy_state_.end(), builder.policy_state());
   if (!env_->failure().ok()) return false;
 
   v1::StageSeconds seconds;
@@ -202,6 +241,9 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   PackFragment(builder.schema(), transport_, &fragment);
   watch.Lap(&build);
   fragment.header.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));
+  if (ticket.episodes_since() != 0) {  // First: with the fragment sent, the group's next ticket may come.
+    held_envs_->Put(held.epoch, ticket.first_env(), ticket.episodes_since(), std::move(env_));
+  }
   if (outbox_->PutBatch(std::move(fragment))) metrics_->CountDroppedBatch();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "policy/policy.h"
+#include "learner/network/actor_critic.h"
 
 namespace skein {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/fragments.h"
 
-#include <torch/types.h>
-
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -15,7 +13,7 @@
 #include "bench/env_loops.h"
 #include "env/env_config.h"
 #include "env/registry.h"
-#include "policy/policy.h"
+#include "policy/snapshot.h"
 #include "prometheus/registry.h"
 #include "trajectory/env_spec_info.h"
 
@@ -30,18 +28,19 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
                                                        const v1::PolicySnapshot& snapshot, uint32_t blocks) {
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
-  auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), (*env)->spec()));
+  auto policy = ReadSnapshot(snapshot, MakePolicySpec(config.model(), (*env)->spec()));
   if (!policy.ok()) return policy.status();
 
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 1);
   Outbox outbox;
   PolicyStore policies;
+  HeldEnvs held_envs;
   StepSharing sharing([&outbox] { outbox.Nudge(); });
   std::atomic<bool> stop{false};
   EnvRebuilds rebuilds(
       config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
-  auto runner = Runner::Make(config, &rebuilds, &outbox, &policies, &sharing, &metrics, &stop);
+  auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox, &policies, &sharing, &metrics, &stop);
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);
   policies.Put(kEpoch, *policy);

@@ -14,7 +14,7 @@
 namespace skein {
 
 // One fragment of each of the first `blocks` blocks of environments, collected by a real runner with the policy of
-// `snapshot`. Internal: Torch failed.
+// `snapshot`.
 absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
                                                        const v1::PolicySnapshot& snapshot, uint32_t blocks);
 

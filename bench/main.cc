@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Each has a --help. Example:\n  skein bench learner --env HalfCheetah-v5");
   skein::BenchAction action;
+  skein::AddBenchActing(&app, &action);
   skein::AddBenchLearner(&app, &action);
   skein::AddBenchTensor(&app, &action);
 #ifndef SKEIN_CORE_ONLY

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/policy_actions.h"
 
-#include <torch/utils.h>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "actor/action_sampler.h"
@@ -15,14 +15,16 @@ namespace {
 absl::Status RecordEpisodes(const Policy& policy, uint64_t seed, uint32_t env_index, uint32_t episodes, VectorEnv* env,
                             std::vector<float>* actions) {
   const EnvSpec& spec = env->spec();
-  const torch::Tensor log_std = policy.log_std();
-  torch::Tensor obs = torch::empty({1, spec.obs_size}, torch::kFloat32);
-  std::vector<float> action(spec.action_size);
+  std::vector<float> obs(static_cast<size_t>(spec.obs_size)), action(static_cast<size_t>(spec.action_size));
+  std::vector<float> head(static_cast<size_t>(policy.spec().head_size()));
+  std::vector<float> state(static_cast<size_t>(policy.spec().state_size()));
   float log_prob = 0;
   env->ResetAll(env_index);
   for (int64_t step = 0; step < int64_t{episodes} * spec.max_episode_steps; ++step) {
-    env->Observe(obs.data_ptr<float>());
-    SampleGaussian(seed, *env, policy.Head(obs).data_ptr<float>(), log_std.data_ptr<float>(), action.data(), &log_prob);
+    env->Observe(obs.data());
+    if (step % spec.max_episode_steps == 0) std::fill(state.begin(), state.end(), 0.0f);
+    policy.Act(obs.data(), state.data(), 1, head.data(), state.data());
+    SampleGaussian(seed, *env, head.data(), policy.log_std().data(), action.data(), &log_prob);
     actions->insert(actions->end(), action.begin(), action.end());
     const VectorEnv::StepResult result = env->Step(action.data());
     if (result.terminated[0] != 0) {
@@ -32,10 +34,11 @@ absl::Status RecordEpisodes(const Policy& policy, uint64_t seed, uint32_t env_in
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::vector<float>>> RecordOrThrow(const std::string& checkpoint,
-                                                              const v1::RunConfig& config, uint32_t envs,
-                                                              uint32_t episodes) {
-  const torch::InferenceMode no_gradients;
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<float>>> RecordPolicyActions(const std::string& checkpoint,
+                                                                    const v1::RunConfig& config, uint32_t envs,
+                                                                    uint32_t episodes) {
   const auto loaded = LoadCheckpointPolicy(checkpoint);
   if (!loaded.ok()) return loaded.status();
   VectorEnv::Options options = RunnerEnvOptions(config);
@@ -52,18 +55,6 @@ absl::StatusOr<std::vector<std::vector<float>>> RecordOrThrow(const std::string&
       return s;
   }
   return actions;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<std::vector<float>>> RecordPolicyActions(const std::string& checkpoint,
-                                                                    const v1::RunConfig& config, uint32_t envs,
-                                                                    uint32_t episodes) {
-  try {
-    return RecordOrThrow(checkpoint, config, envs, episodes);
-  } catch (const c10::Error& error) {  // Torch's exceptions end here.
-    return absl::InternalError(absl::StrCat(checkpoint, ": ", error.what_without_backtrace()));
-  }
 }
 
 }  // namespace skein

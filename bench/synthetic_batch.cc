@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "learner/network/distribution.h"
-#include "policy/policy.h"
+#include "policy/snapshot.h"
 #include "trajectory/env_spec_info.h"
 
 namespace skein {
@@ -28,17 +28,19 @@ void Act(const Policy& policy, const EnvSpec& spec, Columns* batch) {
   const torch::Tensor all_obs =
       View(batch->values<float>("obs"), rows, O, torch::kFloat32);  // Of T steps, without the last.
   const torch::Tensor all_log_prob = View(batch->values<float>("log_prob"), rows, 1, torch::kFloat32);
+  const torch::Tensor log_std = torch::tensor(policy.log_std());
   for (int64_t first = 0; first < rows; first += kChunk) {
     const int64_t count = std::min(kChunk, rows - first);
-    const torch::Tensor head = policy.Head(all_obs.narrow(0, first, count));
+    const torch::Tensor head = torch::empty({count, policy.spec().head_size()});
+    policy.Act(all_obs.data_ptr<float>() + first * O, nullptr, count, head.data_ptr<float>(), nullptr);
     torch::Tensor action, log_prob;
     if (spec.discrete) {
       action = head.softmax(1).multinomial(1);
       log_prob = CategoricalLogProb(head, action.squeeze(1));
       View(batch->values<int64_t>("action"), rows, 1, torch::kInt64).narrow(0, first, count).copy_(action);
     } else {
-      action = head + policy.log_std().exp() * torch::randn_like(head);
-      log_prob = GaussianLogProb(head, policy.log_std(), action);
+      action = head + log_std.exp() * torch::randn_like(head);
+      log_prob = GaussianLogProb(head, log_std, action);
       View(batch->values<float>("action"), rows, D, torch::kFloat32).narrow(0, first, count).copy_(action);
     }
     all_log_prob.narrow(0, first, count).copy_(log_prob.unsqueeze(1));
@@ -70,7 +72,7 @@ void EndEpisodes(int64_t limit, const EnvSpec& spec, Columns* batch) {
 
 absl::StatusOr<std::unique_ptr<Columns>> MakeSyntheticBatch(const v1::RunConfig& config, const EnvSpec& spec,
                                                             const v1::PolicySnapshot& snapshot) {
-  const auto policy = Policy::FromSnapshot(snapshot, MakeActorCriticOptions(config.model(), spec));
+  const auto policy = ReadSnapshot(snapshot, MakePolicySpec(config.model(), spec));
   if (!policy.ok()) return policy.status();
   FragmentShape shape;
   shape.num_envs = config.rollout().num_envs();

@@ -12,7 +12,7 @@
 #include "base/process/clock.h"
 #include "env/env_config.h"
 #include "env/tensor/tensor_env.h"
-#include "learner/optimize/training_device.h"
+#include "learner/ranks/training_device.h"
 
 namespace skein {
 namespace {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/checkpoint_policy.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/config/config.h"
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "learner/run/checkpoint.h"
+#include "policy/tensor_check.h"
 
 namespace skein {
 namespace {
 
-using TensorsByName = std::map<std::string, torch::Tensor>;
+using TensorsByName = std::map<std::string, const v1::Tensor*>;
 
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
   namespace fs = std::filesystem;
@@ -32,42 +34,40 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
   return LoadNewestCheckpoint(is_run ? path + "/checkpoints" : path);
 }
 
-absl::StatusOr<torch::Tensor> Take(const TensorsByName& tensors, const std::string& name,
-                                   const std::vector<int64_t>& shape) {
+// The bytes of a tensor as values of that type.
+template <typename Value>
+absl::StatusOr<std::vector<Value>> Take(const TensorsByName& tensors, const std::string& name, v1::DataType dtype,
+                                        const std::vector<int64_t>& shape) {
   const auto it = tensors.find(name);
   if (it == tensors.end()) return absl::DataLossError(absl::StrCat("tensor ", name, " is missing"));
-  if (it->second.sizes() != torch::IntArrayRef(shape)) {
-    return absl::DataLossError(absl::StrCat("tensor ", name, ": got shape [", absl::StrJoin(it->second.sizes(), ", "),
-                                            "], want [", absl::StrJoin(shape, ", "), "]"));
-  }
-  return it->second;
+  const absl::Status status = CheckTensor(*it->second, absl::StrCat("tensor ", name), dtype, shape);
+  if (!status.ok()) return absl::DataLossError(status.message());
+  const std::string& data = it->second->data();
+  std::vector<Value> values(data.size() / sizeof(Value));
+  std::copy_n(data.data(), data.size(), reinterpret_cast<char*>(values.data()));
+  return values;
 }
 
 absl::StatusOr<std::shared_ptr<const Policy>> RebuildPolicy(const Checkpoint& checkpoint, const v1::RunConfig& config,
-                                                            const EnvSpec& spec) {
-  const ActorCriticOptions options = MakeActorCriticOptions(config.model(), spec);
-  auto network = std::make_shared<ActorCritic>(options, config.seed());
-  const TensorsByName tensors(checkpoint.model.begin(), checkpoint.model.end());
-  for (auto& [name, parameter] : network->PolicyParameters()) {
-    const auto saved = Take(tensors, name, parameter.sizes().vec());
-    if (!saved.ok()) return saved.status();
-    torch::Tensor target = parameter;
-    target.copy_(*saved);
+                                                            const EnvSpec& env_spec) {
+  const PolicySpec spec = MakePolicySpec(config.model(), env_spec);
+  TensorsByName tensors;
+  for (const v1::Tensor& tensor : checkpoint.model) tensors[tensor.name()] = &tensor;
+  std::vector<std::vector<float>> parameters;
+  for (const ParameterSpec& parameter : PolicyParameters(spec)) {
+    auto values = Take<float>(tensors, parameter.name, v1::DATA_TYPE_FLOAT32, parameter.shape);
+    if (!values.ok()) return values.status();
+    parameters.push_back(*std::move(values));
   }
   if (!config.model().normalize_observations()) {
-    return std::make_shared<const Policy>(checkpoint.iteration, network, ObsScale::Identity(options.obs_size));
+    return MakePolicy(checkpoint.iteration, spec, parameters, Normalization::Identity(spec.obs_size));
   }
-  const auto count = tensors.find("obs_normalizer.count");
-  if (count == tensors.end() || count->second.numel() != 1) {
-    return absl::DataLossError("tensor obs_normalizer.count is missing or not a single number");
-  }
-  const auto mean = Take(tensors, "obs_normalizer.mean", {options.obs_size});
+  const std::vector<int64_t> shape = {spec.obs_size};
+  const auto mean = Take<double>(tensors, "obs_normalizer.mean", v1::DATA_TYPE_FLOAT64, shape);
   if (!mean.ok()) return mean.status();
-  const auto variance = Take(tensors, "obs_normalizer.variance", {options.obs_size});
+  const auto variance = Take<double>(tensors, "obs_normalizer.variance", v1::DATA_TYPE_FLOAT64, shape);
   if (!variance.ok()) return variance.status();
-  RunningMoments moments(options.obs_size);
-  moments.Restore(count->second.item<double>(), mean->to(torch::kFloat64), variance->to(torch::kFloat64));
-  return std::make_shared<const Policy>(checkpoint.iteration, network, ObsScale::From(moments));
+  return MakePolicy(checkpoint.iteration, spec, parameters, Normalization::From(*mean, *variance));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct CheckpointPolicy {
   std::vector<std::string> warnings;  // Newer checkpoints that were damaged.
 };
 
-// `path`: a checkpoint's folder, or a run's or its checkpoints folder: the newest one there. May throw c10::Error.
+// `path`: a checkpoint's folder, or a run's or its checkpoints folder: the newest one there.
 // NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
 // InvalidArgument: of an environment that is not registered.
 absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path);

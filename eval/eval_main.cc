@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein-eval: what `skein eval` runs; apart from skein because it needs Torch.
+// skein-eval: what `skein eval` runs; apart from skein because it needs MuJoCo.
 #include <cstdio>
 #include <iostream>
 

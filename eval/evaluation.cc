@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/evaluation.h"
 
-#include <torch/utils.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -28,19 +26,30 @@ class CheckpointActor : public EpisodePolicy {
   CheckpointActor(std::shared_ptr<const Policy> policy, EnvSpec spec)
       : policy_(std::move(policy)), spec_(std::move(spec)) {}
 
-  void Begin(uint32_t, uint32_t count) override { rows_ = int64_t{count} * spec_.num_agents; }
+  // An episode is looked at to its first end, so no state is ever to be forgotten.
+  void Begin(uint32_t, uint32_t count) override {
+    rows_ = int64_t{count} * spec_.num_agents;
+    state_.assign(static_cast<size_t>(rows_ * policy_->spec().state_size()), 0);
+    head_.resize(static_cast<size_t>(rows_ * policy_->spec().head_size()));
+  }
 
   void Act(const float* obs, float* action) override {
-    const torch::Tensor input = torch::from_blob(const_cast<float*>(obs), {rows_, spec_.obs_size}, torch::kFloat32);
-    const torch::Tensor head = policy_->Head(input);
-    const torch::Tensor chosen = (spec_.discrete ? head.argmax(1).to(torch::kFloat32) : head).contiguous();
-    std::copy_n(chosen.data_ptr<float>(), chosen.numel(), action);
+    policy_->Act(obs, state_.data(), rows_, head_.data(), state_.data());
+    if (!spec_.discrete) {
+      std::copy(head_.begin(), head_.end(), action);
+      return;
+    }
+    const int64_t choices = policy_->spec().head_size();
+    for (auto row = head_.begin(); row != head_.end(); row += choices) {
+      *action++ = static_cast<float>(std::max_element(row, row + choices) - row);
+    }
   }
 
  private:
   const std::shared_ptr<const Policy> policy_;
   const EnvSpec spec_;
   int64_t rows_ = 0;
+  std::vector<float> state_, head_;
 };
 
 absl::Status CheckCombination(const EvaluationOptions& options) {
@@ -118,10 +127,10 @@ absl::StatusOr<Match> MatchOfBaseline(const EvaluationOptions& options, Evaluati
   return match;
 }
 
-absl::StatusOr<EvaluationResult> EvaluateOrThrow(const EvaluationOptions& options) {
+}  // namespace
+
+absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
   if (absl::Status status = CheckCombination(options); !status.ok()) return status;
-  torch::set_num_threads(1);
-  const torch::InferenceMode no_gradients;
   EvaluationResult result;
   const auto match = options.baseline.empty() ? MatchOfCheckpoint(options, &result) : MatchOfBaseline(options, &result);
   if (!match.ok()) return match.status();
@@ -146,16 +155,6 @@ absl::StatusOr<EvaluationResult> EvaluateOrThrow(const EvaluationOptions& option
     if (absl::Status status = RenderEpisode(options.render_path, recording); !status.ok()) return status;
   }
   return result;
-}
-
-}  // namespace
-
-absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
-  try {
-    return EvaluateOrThrow(options);
-  } catch (const c10::Error& error) {  // Torch's exceptions end here.
-    return absl::InternalError(absl::StrCat("evaluation: ", error.what_without_backtrace()));
-  }
 }
 
 }  // namespace skein

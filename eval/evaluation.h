@@ -25,7 +25,7 @@ struct EvaluationOptions {
 };
 
 // A checkpoint acts with its mean action (the likeliest choice if discrete), in the environment that its configuration
-// describes. Episode i depends on (seed, i) only, up to the rounding of differently sized inference batches. Runs Torch
+// describes. Episode i depends on (seed, i) only, up to the rounding of differently sized inference batches. Works
 // on the calling thread.
 // NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
 // InvalidArgument: options that contradict each other, an unknown environment or baseline, bad settings. Otherwise as

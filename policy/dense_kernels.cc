@@ -109,6 +109,20 @@ struct ActivateBody {
   }
 };
 
+struct SigmoidBody {
+  template <typename V>
+  static SKEIN_INLINE void Run(float* x, int64_t size) {
+    for (int64_t i = 0; i < size; i += kWidth<V>) {
+      V value;
+      Load(x + i, value);
+      value = -value;
+      Exp(value);
+      value = 1.0f / (1.0f + value);
+      Store(value, x + i);
+    }
+  }
+};
+
 template <ActivationKind kind>
 struct ActivateBackwardBody {
   template <typename V>
@@ -180,6 +194,8 @@ void Activate(ActivationKind kind, float* x, int64_t size) {
       return RunWidest<ActivateBody<ActivationKind::kRelu>>(x, size);
   }
 }
+
+void Sigmoid(float* x, int64_t size) { RunWidest<SigmoidBody>(x, size); }
 
 void ActivateBackward(ActivationKind kind, const float* y, float* delta, int64_t size) {
   switch (kind) {

@@ -37,6 +37,8 @@ void Transpose(const float* in, int64_t rows, int64_t columns, float* out, int64
 
 // x[i] = f(x[i]), up to an absolute error of about 1e-7; NaN stays NaN. REQUIRES: size is a multiple of kPadding.
 void Activate(ActivationKind kind, float* x, int64_t size);
+// x[i] = 1 / (1 + exp(-x[i])), as exact as Activate. REQUIRES: size is a multiple of kPadding.
+void Sigmoid(float* x, int64_t size);
 // delta[i] *= f'(x[i]), told from y[i] = f(x[i]). REQUIRES: size is a multiple of kPadding.
 void ActivateBackward(ActivationKind kind, const float* y, float* delta, int64_t size);
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "policy/dense_kernels.h"
-
 namespace skein {
 
 PackedLayer::PackedLayer(const float* weight, const float* bias, int64_t inputs, int64_t outputs)
@@ -18,13 +16,20 @@ PackedLayer::PackedLayer(const float* weight, const float* bias, int64_t inputs,
 }
 
 void PackedLayer::Pack() {
-  Transpose(weight_, outputs_, inputs_, packed_weight_.data(), Padded(outputs_));
+  for (int64_t first = 0; first < outputs_; first += kPanel) {
+    Transpose(weight_ + first * inputs_, std::min(kPanel, outputs_ - first), inputs_,
+              packed_weight_.data() + first * inputs_, PanelWidth(first));
+  }
   std::copy(bias_, bias_ + outputs_, packed_bias_.begin());
 }
 
 void PackedLayer::Forward(const float* x, int64_t x_row, int64_t rows, float* y) const {
   const int64_t columns = Padded(outputs_);
-  Multiply({rows, inputs_, columns, x, x_row, 1, packed_weight_.data(), columns, packed_bias_.data(), 0, y, columns});
+  for (int64_t first = 0; first < columns; first += kPanel) {
+    const int64_t width = PanelWidth(first);
+    Multiply({rows, inputs_, width, x, x_row, 1, packed_weight_.data() + first * inputs_, width,
+              packed_bias_.data() + first, 0, y + first, columns});
+  }
 }
 
 }  // namespace skein

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "policy/aligned_floats.h"
+#include "policy/dense_kernels.h"
 
 namespace skein {
 
-// A fully connected layer y = W x + b with W transposed and padded as the products want it (dense_kernels.h).
-// The parameters must outlive it. Const calls may run in several threads at once.
+// A fully connected layer y = W x + b with W transposed and padded as the products want it (dense_kernels.h), in panels
+// of 64 outputs: in a wide layer what one tile of a product reads is then in one piece.
+// Pack() and weight() need the parameters to live; Forward does not. Const calls may run in several threads at once.
 class PackedLayer {
  public:
   // weight [outputs, inputs], bias [outputs]. Packs.
@@ -24,10 +27,14 @@ class PackedLayer {
   const float* weight() const { return weight_; }
 
  private:
+  // Outputs of a panel; the last one has what is left.
+  static constexpr int64_t kPanel = 64;
+  int64_t PanelWidth(int64_t first) const { return std::min(kPanel, Padded(outputs_) - first); }
+
   const float* const weight_;
   const float* const bias_;
   const int64_t inputs_, outputs_;
-  AlignedFloats packed_weight_;  // [inputs, Padded(outputs)]
+  AlignedFloats packed_weight_;  // Panel after panel: [inputs, its width].
   AlignedFloats packed_bias_;    // [Padded(outputs)]
 };
 

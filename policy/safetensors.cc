@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/safetensors.h"
 
-#include <torch/types.h>
-
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "learner/network/tensor_codec.h"
+#include "base/number/tensor_packing.h"
+#include "policy/tensor_check.h"
 
 namespace skein {
 namespace {
@@ -22,17 +22,17 @@ constexpr char kMetadataKey[] = "__metadata__";
 
 struct TypeNameEntry {
   const char* name;
-  torch::ScalarType dtype;
+  v1::DataType dtype;
 };
-constexpr TypeNameEntry kTypeNames[] = {{"F32", torch::kFloat32},
-                                        {"F64", torch::kFloat64},
-                                        {"I64", torch::kInt64},
-                                        {"I32", torch::kInt32},
-                                        {"U8", torch::kUInt8}};
+constexpr TypeNameEntry kTypeNames[] = {{"F32", v1::DATA_TYPE_FLOAT32},
+                                        {"F64", v1::DATA_TYPE_FLOAT64},
+                                        {"I64", v1::DATA_TYPE_INT64},
+                                        {"I32", v1::DATA_TYPE_INT32},
+                                        {"U8", v1::DATA_TYPE_UINT8}};
 
 struct Entry {
   std::string name;
-  torch::ScalarType dtype;
+  v1::DataType dtype;
   std::vector<int64_t> shape;
   uint64_t begin, end;  // Bytes within the buffer that follows the header.
 };
@@ -77,7 +77,7 @@ absl::StatusOr<Entry> ParseEntry(const std::string& name, const json& info) {
     // Beyond int64 this wraps to a negative extent, which ByteSize refuses.
     entry.shape.push_back(static_cast<int64_t>(extent));
   }
-  const std::optional<int64_t> bytes = ByteSize(entry.shape, c10::elementSize(entry.dtype));
+  const std::optional<int64_t> bytes = ByteSize(entry.shape, ElementSize(entry.dtype));
   if (!bytes) return Corrupt(absl::StrCat(where, "shape is too large"));
 
   const auto offsets = UnsignedList(info, "data_offsets");
@@ -121,7 +121,8 @@ absl::Status CheckTiling(uint64_t buffer_size, std::vector<Entry>* entries) {
 
 }  // namespace
 
-std::string EncodeSafetensors(const NamedTensors& tensors, const std::map<std::string, std::string>& metadata) {
+std::string EncodeSafetensors(absl::Span<const v1::Tensor> tensors,
+                              const std::map<std::string, std::string>& metadata) {
   std::string header = "{";
   const char* comma = "";
   if (!metadata.empty()) {
@@ -133,17 +134,15 @@ std::string EncodeSafetensors(const NamedTensors& tensors, const std::map<std::s
     header += "}";
   }
   std::string data;
-  for (const auto& [name, tensor] : tensors) {
-    const torch::ScalarType dtype = tensor.scalar_type();
+  for (const v1::Tensor& tensor : tensors) {
     const auto* type = std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
-                                    [dtype](const TypeNameEntry& known) { return dtype == known.dtype; });
-    TORCH_CHECK(type != std::end(kTypeNames), name, ": dtype ", dtype, " is not supported");
-    const torch::Tensor dense = tensor.detach().cpu().contiguous();
+                                    [&](const TypeNameEntry& known) { return tensor.dtype() == known.dtype; });
+    if (type == std::end(kTypeNames)) std::abort();  // Required of the caller.
     const size_t begin = data.size();
-    data.append(static_cast<const char*>(dense.data_ptr()), dense.nbytes());
-    absl::StrAppend(&header, comma, JsonString(name), ":{\"dtype\":\"", type->name,
-                    "\",\"shape\":", json(dense.sizes().vec()).dump(), ",\"data_offsets\":[", begin, ",", data.size(),
-                    "]}");
+    data += tensor.data();
+    const std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+    absl::StrAppend(&header, comma, JsonString(tensor.name()), ":{\"dtype\":\"", type->name,
+                    "\",\"shape\":", json(shape).dump(), ",\"data_offsets\":[", begin, ",", data.size(), "]}");
     comma = ",";
   }
   header += "}";
@@ -155,7 +154,8 @@ std::string EncodeSafetensors(const NamedTensors& tensors, const std::map<std::s
   return absl::StrCat(file, header, data);
 }
 
-absl::StatusOr<NamedTensors> DecodeSafetensors(absl::string_view bytes, std::map<std::string, std::string>* metadata) {
+absl::StatusOr<std::vector<v1::Tensor>> DecodeSafetensors(absl::string_view bytes,
+                                                          std::map<std::string, std::string>* metadata) {
   uint64_t header_size;
   if (bytes.size() < sizeof(header_size)) {
     return Corrupt(absl::StrCat("got ", bytes.size(), " bytes, want at least ", sizeof(header_size)));
@@ -184,12 +184,13 @@ absl::StatusOr<NamedTensors> DecodeSafetensors(absl::string_view bytes, std::map
   }
   if (absl::Status status = CheckTiling(buffer.size(), &entries); !status.ok()) return status;
 
-  NamedTensors tensors;
+  std::vector<v1::Tensor> tensors;
   for (Entry& entry : entries) {
-    torch::Tensor tensor = torch::empty(entry.shape, entry.dtype);
-    // An empty tensor has no memory to copy to.
-    if (entry.end > entry.begin) std::memcpy(tensor.data_ptr(), buffer.data() + entry.begin, entry.end - entry.begin);
-    tensors.emplace_back(std::move(entry.name), std::move(tensor));
+    v1::Tensor& tensor = tensors.emplace_back();
+    tensor.set_name(std::move(entry.name));
+    tensor.set_dtype(entry.dtype);
+    tensor.mutable_shape()->Assign(entry.shape.begin(), entry.shape.end());
+    tensor.set_data(buffer.data() + entry.begin, entry.end - entry.begin);
   }
   return tensors;
 }

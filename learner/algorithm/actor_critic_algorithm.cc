@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "learner/network/policy_snapshot.h"
 #include "learner/optimize/across_ranks.h"
-#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "learner/algorithm/ppo/ppo.h"
 #include "learner/algorithm/reinforce/reinforce.h"
-#include "policy/policy.h"
+#include "learner/network/actor_critic.h"
 
 namespace skein {
 

@@ -27,10 +27,26 @@ torch::Tensor OrthogonalMatrix(int64_t rows, int64_t columns, RandomStream rando
 
 }  // namespace
 
+ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec) {
+  ActorCriticOptions options;
+  static_cast<PolicySpec&>(options) = MakePolicySpec(config, spec);
+  const bool central = config.central_critic() && !config.shared_trunk() && spec.global_state_size > 0;
+  options.critic_input_size = central ? spec.obs_size + spec.global_state_size : 0;
+  options.init_gain = config.init_gain();
+  options.policy_head_scale = config.policy_head_scale();
+  options.init_log_std = config.init_log_std();
+  return options;
+}
+
 ActorCritic::ActorCritic(const ActorCriticOptions& options) : options_(options) {
   const int64_t critic_input = options.critic_input_size > 0 ? options.critic_input_size : options.obs_size;
-  int64_t features = options.shared_trunk ? AddHidden("trunk", options.obs_size, &trunk_)
-                                          : AddHidden("policy", options.obs_size, &policy_);
+  if (options.memory != MemoryKind::kNone) {
+    for (const ParameterSpec& parameter : skein::PolicyParameters(options)) {
+      if (absl::StartsWith(parameter.name, "memory.")) AddParameter(parameter.name, parameter.shape);
+    }
+  }
+  int64_t features = options.shared_trunk ? AddHidden("trunk", options.feature_size(), &trunk_)
+                                          : AddHidden("policy", options.feature_size(), &policy_);
   AddLayer("policy.head", features, options.action_size, &policy_);
   if (!options.discrete) {
     log_std_ = AddParameter("log_std", {options.action_size});
@@ -46,8 +62,10 @@ ActorCritic::ActorCritic(const ActorCriticOptions& options, uint64_t seed) : Act
   torch::NoGradGuard no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     auto& [name, parameter] = parameters_[i];
-    if (!absl::EndsWith(name, ".weight")) continue;
-    const double gain = options.init_gain * (name == "policy.head.weight" ? options.policy_head_scale : 1.0);
+    if (parameter.dim() != 2) continue;
+    double gain = options.init_gain;
+    if (name == "policy.head.weight") gain *= options.policy_head_scale;
+    if (absl::StartsWith(name, "memory.")) gain = 1;
     RandomStream random(seed, RandomPurpose::kInit, i, 0);
     parameter.copy_(OrthogonalMatrix(parameter.size(0), parameter.size(1), random) * gain);
   }
@@ -100,6 +118,7 @@ torch::Tensor ActorCritic::Forward(const Layers& layers, size_t activated, torch
 }
 
 torch::Tensor ActorCritic::PolicyHead(const torch::Tensor& obs) const {
+  TORCH_CHECK(options_.memory == MemoryKind::kNone, "a network with a memory does not act here");
   return Forward(policy_, policy_.size() - 1, Forward(trunk_, trunk_.size(), obs));
 }
 
@@ -110,6 +129,7 @@ torch::Tensor ActorCritic::Value(const torch::Tensor& input) const {
 std::pair<torch::Tensor, torch::Tensor> ActorCritic::PolicyHeadAndValue(const torch::Tensor& obs,
                                                                         const torch::Tensor& critic_input) const {
   if (!options_.shared_trunk) return {PolicyHead(obs), Value(critic_input)};
+  TORCH_CHECK(options_.memory == MemoryKind::kNone, "a network with a memory does not act here");
   torch::Tensor features = Forward(trunk_, trunk_.size(), obs);
   return {Forward(policy_, 0, features), Forward(value_, 0, features).squeeze(1)};
 }

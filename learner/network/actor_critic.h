@@ -9,36 +9,38 @@
 #include <utility>
 #include <vector>
 
-#include "policy/activation.h"
+#include "env/env.h"
+#include "policy/policy_spec.h"
+#include "skein/v1/config.pb.h"
 
 namespace skein {
 
-// Shape of the networks; both sides build the same from the run's configuration and the environment's spec.
-struct ActorCriticOptions {
-  int64_t obs_size = 0;
-  int64_t action_size = 0;
-  bool discrete = false;
+// Shape of the networks, and how they begin. Its PolicySpec is what actors know of it.
+struct ActorCriticOptions : PolicySpec {
   int64_t critic_input_size = 0;  // 0 = obs_size; more for a central critic. Unused with shared_trunk.
-  std::vector<int64_t> hidden = {64, 64};
-  ActivationKind activation = ActivationKind::kTanh;
-  bool shared_trunk = false;
   double init_gain = 1.4142135623730951;
   double policy_head_scale = 0.01;
   double init_log_std = -0.5;
 };
 
-// Policy and value networks. Parameters in a fixed order with fixed names:
-// "policy.<i>.weight|bias", "policy.head.weight|bias", "log_std" (continuous only), "value.<i>...", "value.head...";
-// with shared_trunk "trunk.<i>..." instead of the two hidden stacks.
-// Forward calls are const in effect; several threads may run them at once if none writes parameters.
+// REQUIRES: config is resolved (every field set). A central critic reads an agent's observation and the global state,
+// in this order (Yu et al. 2022, "The surprising effectiveness of PPO in cooperative multi-agent games", 5.3). A shared
+// trunk reads observations and so rules it out.
+ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec);
+
+// Policy and value networks. Parameters in a fixed order with fixed names: those of PolicyParameters (policy_spec.h),
+// then "value.<i>..." (none with shared_trunk) and "value.head...". A memory's parameters are kept and published, and
+// nothing here computes with them. Forward calls are const in effect; several threads may run them at once if none
+// writes parameters.
 class ActorCritic : public torch::nn::Module {
  public:
-  // Initial weights are orthogonal (Saxe et al. 2014) from counter-based streams keyed by `seed`; biases are zero.
+  // Initial weights are orthogonal (Saxe et al. 2014) from counter-based streams keyed by `seed`; biases are zero. A
+  // memory's matrices have gain 1.
   ActorCritic(const ActorCriticOptions& options, uint64_t seed);
   // Every parameter zero, to be filled from a snapshot or a checkpoint.
   explicit ActorCritic(const ActorCriticOptions& options);
 
-  // obs [B, O] -> mean [B, D] (continuous) or logits [B, choices] (discrete).
+  // obs [B, O] -> mean [B, D] (continuous) or logits [B, choices] (discrete). REQUIRES: no memory.
   torch::Tensor PolicyHead(const torch::Tensor& obs) const;
   // input [B, critic_input] -> [B]. With a shared trunk, input is obs [B, O].
   torch::Tensor Value(const torch::Tensor& input) const;

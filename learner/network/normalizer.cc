@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "policy/dense_kernels.h"
+#include "policy/normalization.h"
 
 namespace skein {
-namespace {
-
-constexpr double kEpsilon = 1e-8;
-constexpr float kClip = 10;
-
-}  // namespace
 
 RunningMoments::RunningMoments(int64_t size)
     : mean_(torch::zeros({size}, torch::kFloat64)), variance_(torch::ones({size}, torch::kFloat64)) {}
@@ -83,7 +78,7 @@ ObsScale ObsScale::Identity(int64_t size) {
 
 ObsScale ObsScale::From(const RunningMoments& moments) {
   // The change of type copies: a scale shares no memory with the moments.
-  return {moments.mean().to(torch::kFloat32), (moments.variance() + kEpsilon).rsqrt().to(torch::kFloat32)};
+  return {moments.mean().to(torch::kFloat32), (moments.variance() + kNormalizationEpsilon).rsqrt().to(torch::kFloat32)};
 }
 
 torch::Tensor ObsScale::Apply(const torch::Tensor& obs) const {
@@ -91,7 +86,7 @@ torch::Tensor ObsScale::Apply(const torch::Tensor& obs) const {
   const int64_t size = mean.size(0);
   TORCH_CHECK(obs.dim() >= 1 && obs.size(-1) == size && obs.scalar_type() == torch::kFloat32, "obs: got ",
               obs.scalar_type(), " of shape ", obs.sizes(), ", want Float [..., ", size, "]");
-  if (!obs.is_cpu()) return ((obs - mean) * inv_std).clamp_(-kClip, kClip);
+  if (!obs.is_cpu()) return ((obs - mean) * inv_std).clamp_(-kNormalizationClip, kNormalizationClip);
 
   const torch::Tensor in = obs.contiguous();
   torch::Tensor out = torch::empty_like(in);
@@ -100,7 +95,7 @@ torch::Tensor ObsScale::Apply(const torch::Tensor& obs) const {
 }
 
 void ObsScale::Apply(const float* obs, int64_t rows, float* out) const {
-  ScaleAndClip(obs, rows, mean.size(0), mean.data_ptr<float>(), inv_std.data_ptr<float>(), kClip, out);
+  ScaleAndClip(obs, rows, mean.size(0), mean.data_ptr<float>(), inv_std.data_ptr<float>(), kNormalizationClip, out);
 }
 
 }  // namespace skein

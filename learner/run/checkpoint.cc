@@ -26,6 +26,7 @@
 #include "base/process/fault_hook.h"
 #include "base/process/file.h"
 #include "base/process/system_error.h"
+#include "policy/safetensors.h"
 
 namespace skein {
 namespace {
@@ -229,13 +230,14 @@ uint64_t CountAt(const Json& json, const Key& key) {
   return value.template get<uint64_t>();
 }
 
-absl::Status DecodeFile(const std::string& folder, const char* name, const Json& entry, NamedTensors* tensors) {
+absl::Status DecodeFile(const std::string& folder, const char* name, const Json& entry,
+                        std::vector<v1::Tensor>* tensors) {
   const std::string path = absl::StrCat(folder, "/", name);
   const absl::StatusOr<std::string> bytes = ReadRegular(path, kMaxTensorFileBytes, CountAt(entry, "bytes"));
   if (!bytes.ok()) return bytes.status();
   const std::string want = entry.at("xxh3_64").get<std::string>(), got = Checksum(*bytes);
   if (got != want) return Damaged(path, absl::StrCat("checksum is ", got, ", want ", want));
-  absl::StatusOr<NamedTensors> decoded = DecodeSafetensors(*bytes);
+  absl::StatusOr<std::vector<v1::Tensor>> decoded = DecodeSafetensors(*bytes);
   if (!decoded.ok()) return Damaged(path, std::string(decoded.status().message()));
   *tensors = *std::move(decoded);
   return absl::OkStatus();
@@ -257,8 +259,8 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& folder, const std
     for (const Json& counter : manifest.at("counters")) {
       checkpoint.counters.emplace_back(counter.at(0).get<std::string>(), CountAt(counter, 1));
     }
-    const std::array<NamedTensors*, kTensorFiles.size()> targets = {&checkpoint.model, &checkpoint.optimizer,
-                                                                    &checkpoint.state};
+    const std::array<std::vector<v1::Tensor>*, kTensorFiles.size()> targets = {&checkpoint.model, &checkpoint.optimizer,
+                                                                               &checkpoint.state};
     for (size_t i = 0; i < targets.size(); ++i) {
       const Json& entry = manifest.at("files").at(kTensorFiles[i]);
       if (const absl::Status status = DecodeFile(folder, kTensorFiles[i], entry, targets[i]); !status.ok()) {

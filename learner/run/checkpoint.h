@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "policy/safetensors.h"
+#include "skein/v1/tensor.pb.h"
 
 // Checkpoints: runs/<name>/checkpoints/step_000000012345/{manifest.json, model.safetensors, optimizer.safetensors,
 // state.safetensors, DONE} and the symlink checkpoints/latest.
@@ -19,9 +20,9 @@ struct Checkpoint {
   uint64_t episodes = 0;
   std::string env_id;
   std::string config_yaml;                                 // Resolved configuration, so that a checkpoint stands alone.
-  NamedTensors model;                                      // Ppo::ModelState
-  NamedTensors optimizer;                                  // Ppo::OptimizerState
-  NamedTensors state;                                      // "env_state" [N, S], where the environments go on.
+  std::vector<v1::Tensor> model;                           // Ppo::ModelState
+  std::vector<v1::Tensor> optimizer;                       // Ppo::OptimizerState
+  std::vector<v1::Tensor> state;                           // "env_state" [N, S], where the environments go on.
   std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
 };
 

@@ -9,11 +9,10 @@
 #include "base/config/config.h"
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
-#include "learner/optimize/training_device.h"
+#include "learner/ranks/training_device.h"
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
 #include "learner/run/staged_tensors.h"
-#include "policy/policy.h"
 
 namespace skein {
 namespace {
@@ -215,15 +214,14 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
   try {
-    checkpoint.model = impl_->algorithm->ModelState();
-    checkpoint.optimizer = impl_->algorithm->OptimizerState();
+    checkpoint.model = EncodeTensors(impl_->algorithm->ModelState());
+    checkpoint.optimizer = EncodeTensors(impl_->algorithm->OptimizerState());
   } catch (const std::exception& error) {
     return TorchError("saving", error);
   }
   if (record.env_state) {
-    auto state = DecodeTensor(*record.env_state, kEnvState);
-    if (!state.ok()) return state.status();
-    checkpoint.state.emplace_back(kEnvState, *state);
+    checkpoint.state.push_back(*record.env_state);
+    checkpoint.state.back().set_name(kEnvState);
   }
   const v1::StepAccount& account = record.account;
   checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()},
@@ -304,18 +302,21 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
     if (name == "lost") record.account.set_lost(value);
     if (name == "pending") record.account.set_pending(value);
   }
-  for (const auto& [name, tensor] : checkpoint.state) {
-    if (name != kEnvState) continue;
-    if (tensor.dim() != 2 || tensor.size(0) != impl_->config.rollout().num_envs()) {
-      return absl::FailedPreconditionError(absl::StrCat(found->path, ": has ", tensor.dim() == 2 ? tensor.size(0) : 0,
-                                                        " environments, rollout.num_envs is ",
-                                                        impl_->config.rollout().num_envs()));
+  for (const v1::Tensor& tensor : checkpoint.state) {
+    if (tensor.name() != kEnvState) continue;
+    const int64_t envs = tensor.shape_size() == 2 ? tensor.shape(0) : 0;
+    if (envs != impl_->config.rollout().num_envs()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          found->path, ": has ", envs, " environments, rollout.num_envs is ", impl_->config.rollout().num_envs()));
     }
-    record.env_state.emplace();
-    EncodeTensor(kEnvState, tensor, &*record.env_state);
+    record.env_state = tensor;
   }
   try {
-    if (absl::Status s = impl_->algorithm->Restore(checkpoint.model, checkpoint.optimizer); !s.ok()) {
+    const auto model = DecodeTensors(checkpoint.model);
+    if (!model.ok()) return model.status();
+    const auto optimizer = DecodeTensors(checkpoint.optimizer);
+    if (!optimizer.ok()) return optimizer.status();
+    if (absl::Status s = impl_->algorithm->Restore(*model, *optimizer); !s.ok()) {
       return absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(s.message())));
     }
   } catch (const std::exception& error) {

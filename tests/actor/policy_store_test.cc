@@ -4,17 +4,17 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "policy/policy.h"
+#include "tests/policy/make_policy.h"
 
 namespace skein {
 namespace {
 
-std::shared_ptr<const Policy> MakePolicy(uint64_t version) {
-  ActorCriticOptions options;
-  options.obs_size = 1;
-  options.action_size = 1;
-  options.hidden = {1};
-  return std::make_shared<const Policy>(version, std::make_shared<ActorCritic>(options), ObsScale::Identity(1));
+std::shared_ptr<const Policy> SomePolicy(uint64_t version) {
+  PolicySpec spec;
+  spec.obs_size = 1;
+  spec.action_size = 1;
+  spec.hidden = {1};
+  return RandomPolicy(version, spec);
 }
 
 class PolicyStoreTest : public testing::Test {
@@ -30,43 +30,43 @@ class PolicyStoreTest : public testing::Test {
 
 TEST_F(PolicyStoreTest, GivesTheVersionThatIsAskedForOrTheNewest) {
   EXPECT_EQ(store_.newest_version(), 0u);
-  for (uint64_t version : {1, 2, 3}) store_.Put(1, MakePolicy(version));
+  for (uint64_t version : {1, 2, 3}) store_.Put(1, SomePolicy(version));
   for (uint64_t version : {1, 2, 3}) EXPECT_EQ(Get(1, version), version);
   EXPECT_EQ(Get(1, 0), 3u);
   EXPECT_EQ(store_.newest_version(), 3u);
 }
 
 TEST_F(PolicyStoreTest, AVersionThatIsGoneIsNotFound) {
-  for (uint64_t version : {1, 2, 3, 4, 6}) store_.Put(1, MakePolicy(version));
+  for (uint64_t version : {1, 2, 3, 4, 6}) store_.Put(1, SomePolicy(version));
   EXPECT_TRUE(absl::IsNotFound(store_.WaitFor(1, 1).status()));
   EXPECT_TRUE(absl::IsNotFound(store_.WaitFor(1, 5).status()));  // Skipped.
   EXPECT_EQ(Get(1, 4), 4u);
 }
 
 TEST_F(PolicyStoreTest, IgnoresOlderVersionsAndOtherConnections) {
-  store_.Put(1, MakePolicy(3));
-  store_.Put(1, MakePolicy(3));
-  store_.Put(1, MakePolicy(2));
-  store_.Put(9, MakePolicy(8));
+  store_.Put(1, SomePolicy(3));
+  store_.Put(1, SomePolicy(3));
+  store_.Put(1, SomePolicy(2));
+  store_.Put(9, SomePolicy(8));
   EXPECT_EQ(store_.newest_version(), 3u);
   EXPECT_TRUE(absl::IsNotFound(store_.WaitFor(1, 2).status()));
 }
 
 TEST_F(PolicyStoreTest, ANewConnectionForgetsAllPolicies) {
-  store_.Put(1, MakePolicy(3));
+  store_.Put(1, SomePolicy(3));
   store_.BeginEpoch(2);
   EXPECT_EQ(store_.newest_version(), 0u);
   EXPECT_TRUE(absl::IsCancelled(store_.WaitFor(1, 3).status()));
-  store_.Put(1, MakePolicy(4));  // Late, over the old connection.
+  store_.Put(1, SomePolicy(4));  // Late, over the old connection.
   EXPECT_EQ(store_.newest_version(), 0u);
-  store_.Put(2, MakePolicy(1));  // The learner began anew.
+  store_.Put(2, SomePolicy(1));  // The learner began anew.
   EXPECT_EQ(Get(2, 1), 1u);
 }
 
 TEST_F(PolicyStoreTest, WhoWaitsIsWokenByThePolicyTheNextConnectionOrTheEnd) {
   std::thread any([&] { EXPECT_EQ(Get(1, 0), 2u); });
   std::thread exact([&] { EXPECT_EQ(Get(1, 2), 2u); });
-  store_.Put(1, MakePolicy(2));
+  store_.Put(1, SomePolicy(2));
   any.join();
   exact.join();
   std::thread older([&] { EXPECT_TRUE(absl::IsCancelled(store_.WaitFor(1, 3).status())); });

@@ -12,7 +12,7 @@
 #include "base/config/config.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/distribution.h"
-#include "policy/policy.h"
+#include "learner/network/policy_snapshot.h"
 
 namespace skein {
 namespace {

@@ -11,9 +11,11 @@
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
+#include "eval/checkpoint_policy.h"
 #include "gmock/gmock.h"
+#include "learner/network/actor_critic.h"
+#include "learner/network/tensor_codec.h"
 #include "learner/run/checkpoint.h"
-#include "policy/policy.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {
@@ -34,10 +36,11 @@ Checkpoint Untrained(const std::string& env_id, const std::vector<std::string>& 
   checkpoint.iteration = 1;
   checkpoint.env_id = env_id;
   checkpoint.config_yaml = ToYaml(config);
-  for (const auto& [name, tensor] : network.AllParameters()) checkpoint.model.emplace_back(name, tensor.detach());
-  checkpoint.model.emplace_back("obs_normalizer.count", torch::full({}, 50.0, torch::kFloat64));
-  checkpoint.model.emplace_back("obs_normalizer.mean", torch::full({spec.obs_size}, 0.1, torch::kFloat64));
-  checkpoint.model.emplace_back("obs_normalizer.variance", torch::full({spec.obs_size}, 4.0, torch::kFloat64));
+  NamedTensors model = network.AllParameters();
+  model.emplace_back("obs_normalizer.count", torch::full({}, 50.0, torch::kFloat64));
+  model.emplace_back("obs_normalizer.mean", torch::full({spec.obs_size}, 0.1, torch::kFloat64));
+  model.emplace_back("obs_normalizer.variance", torch::full({spec.obs_size}, 4.0, torch::kFloat64));
+  checkpoint.model = EncodeTensors(model);
   return checkpoint;
 }
 
@@ -160,6 +163,37 @@ TEST(Evaluate, TensorsThatDoNotFitTheConfigurationAreDataLoss) {
   const auto missing = Evaluate({.checkpoint = Save(folder, without_mean)}).status();
   EXPECT_TRUE(absl::IsDataLoss(missing));
   EXPECT_THAT(missing.message(), HasSubstr("obs_normalizer.mean is missing"));
+}
+
+TEST(Evaluate, APolicyWithAMemoryActsWithIt) {
+  for (const char* memory : {"gru", "lstm"}) {
+    const ScratchFolder folder;
+    const std::vector<std::string> overrides = {std::string("model.memory=") + memory, "model.memory_size=12",
+                                                "model.policy_head_scale=1"};
+    const std::string path = Save(folder, Untrained("Pendulum-v1", overrides));
+    const auto result = Evaluate({.checkpoint = path, .episodes = 130, .seed = 9});  // More than one round.
+    ASSERT_TRUE(result.ok()) << result.status();
+
+    // The oracle: episode 129 by itself, its state carried from step to step.
+    const auto loaded = LoadCheckpointPolicy(path);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    auto env = VectorEnv::Make({.env_id = "Pendulum-v1",
+                                .num_envs = 1,
+                                .seed = 9,
+                                .max_episode_steps = 20,
+                                .reset_purpose = RandomPurpose::kEvaluation})
+                   .value();
+    env->ResetAll(129);
+    std::vector<float> obs(3), state(static_cast<size_t>(loaded->policy->spec().state_size()));
+    double sum = 0;
+    for (int step = 0; step < 20; ++step) {
+      env->Observe(obs.data());
+      float action = 0;
+      loaded->policy->Act(obs.data(), state.data(), 1, &action, state.data());
+      sum += env->Step(&action).reward[0];
+    }
+    EXPECT_NEAR(result->returns[129], sum, 1e-9);
+  }
 }
 
 TEST(Evaluate, NeedsNoNormaliserWhereTheRunHadNone) {

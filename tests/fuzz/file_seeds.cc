@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/types.h>
-
 #include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/process/file.h"
-#include "policy/policy.h"
+#include "learner/network/policy_snapshot.h"
+#include "policy/safetensors.h"
 #include "tests/fuzz/samples.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/fuzz/targets.h"
@@ -31,10 +30,11 @@ void AddSafetensors(std::vector<Seed>* seeds) {
   const auto add = [seeds](const std::string& name, const std::string& bytes) {
     seeds->push_back({"safetensors", name, bytes});
   };
-  const NamedTensors tensors = {{"weight", torch::arange(6, torch::kFloat32).reshape({2, 3})},
-                                {"count", torch::arange(2, torch::kInt64)},
-                                {"scalar", torch::ones({}, torch::kFloat64)},
-                                {"none", torch::empty({0, 3}, torch::kUInt8)}};
+  const std::vector<v1::Tensor> tensors = {
+      SampleTensor<float>("weight", v1::DATA_TYPE_FLOAT32, {2, 3}, {0, 1, 2, 3, 4, 5}),
+      SampleTensor<int64_t>("count", v1::DATA_TYPE_INT64, {2}, {0, 1}),
+      SampleTensor<double>("scalar", v1::DATA_TYPE_FLOAT64, {}, {1}),
+      SampleTensor<uint8_t>("none", v1::DATA_TYPE_UINT8, {0, 3}, {})};
   const std::string good = EncodeSafetensors(tensors, {{"format", "pt"}});
   add("good_tensors", good);
   add("good_empty", EncodeSafetensors({}));
@@ -57,7 +57,9 @@ void AddPolicies(std::vector<Seed>* seeds) {
   const auto add = [seeds](const std::string& name, bool right_digest, const v1::PolicySnapshot& snapshot) {
     seeds->push_back({"policy", name, absl::StrCat(right_digest ? "\x01" : "\x02", snapshot.SerializeAsString())});
   };
-  const ActorCritic network(SampleNetwork(), 1);
+  ActorCriticOptions options;
+  static_cast<PolicySpec&>(options) = SamplePolicy();
+  const ActorCritic network(options, 1);
   const ObsScale scale = ObsScale::Identity(2);
   const v1::PolicySnapshot good = MakeSnapshot(3, network, scale);
   add("good_fp32", false, good);

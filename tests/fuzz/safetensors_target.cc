@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/types.h>
-
 #include "policy/safetensors.h"
 #include "tests/fuzz/targets.h"
 
 namespace skein::fuzz {
 
 bool FuzzSafetensors(absl::string_view input) {
-  at::set_num_threads(1);
   std::map<std::string, std::string> metadata;
   const auto tensors = DecodeSafetensors(input, &metadata);
   if (!tensors.ok()) {

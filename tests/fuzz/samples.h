@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "learner/network/actor_critic.h"
 #include "learner/run/checkpoint.h"
+#include "policy/policy_spec.h"
 
 namespace skein::fuzz {
 
 // The network that policies are read for: small, because one is made for each input.
-inline ActorCriticOptions SampleNetwork() {
-  ActorCriticOptions options;
-  options.obs_size = 2;
-  options.action_size = 1;
-  options.hidden = {2};
-  return options;
+inline PolicySpec SamplePolicy() {
+  PolicySpec spec;
+  spec.obs_size = 2;
+  spec.action_size = 1;
+  spec.hidden = {2};
+  return spec;
+}
+
+template <typename Value>
+v1::Tensor SampleTensor(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& shape,
+                        const std::vector<Value>& values) {
+  v1::Tensor tensor;
+  tensor.set_name(name);
+  tensor.set_dtype(dtype);
+  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
+  tensor.set_data(values.data(), values.size() * sizeof(Value));
+  return tensor;
 }
 
 // A checkpoint that does not change, so that the checksums in a manifest of it are right for ever.
@@ -23,9 +34,9 @@ inline Checkpoint SampleCheckpoint() {
   checkpoint.episodes = 7;
   checkpoint.env_id = "CartPole-v1";
   checkpoint.config_yaml = "seed: 1\n";
-  checkpoint.model = {{"policy.weight", torch::arange(6, torch::kFloat32).reshape({2, 3})}};
-  checkpoint.optimizer = {{"step", torch::arange(1, 3, torch::kInt64)}};
-  checkpoint.state = {{"env_state", torch::arange(4, torch::kFloat64).reshape({1, 4})}};
+  checkpoint.model = {SampleTensor<float>("policy.weight", v1::DATA_TYPE_FLOAT32, {2, 3}, {0, 1, 2, 3, 4, 5})};
+  checkpoint.optimizer = {SampleTensor<int64_t>("step", v1::DATA_TYPE_INT64, {2}, {1, 2})};
+  checkpoint.state = {SampleTensor<double>("env_state", v1::DATA_TYPE_FLOAT64, {1, 4}, {0, 1, 2, 3})};
   checkpoint.counters = {{"collected", 4096}, {"trained", 4096}};
   return checkpoint;
 }

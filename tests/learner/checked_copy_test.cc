@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/model/simd_levels.h"
+#include "tests/policy/simd_levels.h"
 
 namespace skein {
 namespace {

@@ -20,7 +20,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/run/trainer.h"
-#include "policy/policy.h"
 
 namespace skein {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "tests/model/simd_levels.h"
+#include "tests/policy/simd_levels.h"
 
 namespace skein {
 namespace {

@@ -31,6 +31,12 @@ TEST(FragmentShape, IsTheLargestPartThatFitsIntoAMessage) {
   EXPECT_TRUE(Shape({"env.id=UavCover-v0", "env.uav.uavs=128", "env.uav.size=32"}).ok());
 }
 
+TEST(FragmentShape, KnowsWhatThePolicyRemembers) {
+  EXPECT_EQ(Shape({"env.id=CartPole-v1"})->policy_state_size, 0);
+  EXPECT_EQ(Shape({"env.id=CartPole-v1", "model.memory=gru", "model.memory_size=48"})->policy_state_size, 48);
+  EXPECT_EQ(Shape({"env.id=CartPole-v1", "model.memory=lstm"})->policy_state_size, 128);  // h and c of 64 units.
+}
+
 TEST(FragmentShape, ThatWasAskedForAndDoesNotFitIsRefused) {
   const auto shape = Shape({"env.id=UavNavigate-v0", "rollout.fragment_steps=512"});
   EXPECT_EQ(shape.status().code(), absl::StatusCode::kInvalidArgument);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/held_envs.h"
+
+#include <utility>
+
+namespace skein {
+
+std::unique_ptr<VectorEnv> HeldEnvs::Take(uint64_t epoch, uint32_t first_env, uint64_t episodes_since) {
+  std::map<uint32_t, Group> old;  // Before the lock, so that environments are destroyed without it.
+  absl::MutexLock lock(&mu_);
+  if (epoch > epoch_) {
+    old.swap(groups_);
+    epoch_ = epoch;
+  }
+  const auto it = groups_.find(first_env);
+  if (epoch < epoch_ || it == groups_.end() || it->second.episodes_since != episodes_since) return nullptr;
+  std::unique_ptr<VectorEnv> envs = std::move(it->second.envs);
+  groups_.erase(it);
+  return envs;
+}
+
+void HeldEnvs::Put(uint64_t epoch, uint32_t first_env, uint64_t episodes_since, std::unique_ptr<VectorEnv> envs) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (epoch >= epoch_) {
+      epoch_ = epoch;
+      Group& group = groups_[first_env];
+      group.episodes_since = episodes_since;
+      group.envs.swap(envs);
+    }
+  }
+  envs.reset();  // Older ones, or those of a connection that is over: without the lock.
+}
+
+}  // namespace skein

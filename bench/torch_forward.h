@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+#include "skein/v1/config.pb.h"
+#include "skein/v1/policy.pb.h"
+
+namespace skein {
+
+// The limit of acting: the same network and normaliser in plain LibTorch, on one thread, without gradients.
+class TorchForward {
+ public:
+  // InvalidArgument: the policy has a memory. Internal: Torch failed.
+  static absl::StatusOr<std::unique_ptr<TorchForward>> Make(const v1::RunConfig& config, const EnvSpec& spec);
+  ~TorchForward();
+
+  // The network as actors get it.
+  v1::PolicySnapshot Snapshot() const;
+  // obs [rows, O] -> head [rows, head_size].
+  void Act(const float* obs, int64_t rows, float* head) const;
+
+ private:
+  struct Impl;
+  explicit TorchForward(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace skein
