@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "env/tensor/tensor_env.h"
+#include "env/tensor/tensor_philox.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
 #include "learner/optimize/batch.h"
