@@ -206,8 +206,8 @@ uint64_t Trainer::ParametersDigest() const { return impl_->algorithm->Parameters
 Trainer::Reduction Trainer::reduction() const {
   const GradientReducer* const reducer = impl_->algorithm->reducer();
   if (reducer == nullptr) return {};
-  const GradientReducer::Figures& figures = reducer->figures();
-  return {figures.all_reduces, figures.bytes_sent, figures.exposed, figures.all_reducing};
+  const GradientReducer::Cost& cost = reducer->cost();
+  return {cost.all_reduces, cost.bytes_sent, cost.exposed, cost.all_reducing};
 }
 
 absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
