@@ -20,7 +20,7 @@
 namespace skein {
 
 // Mode on_device: steps environments on the learner's device under the newest policy, without actors.
-//   TensorEnv -> policy -> sample -> TensorEnv, T times -> Batch -> Ppo::Update
+//   TensorEnv -> policy -> sample -> TensorEnv, T times -> Batch -> Algorithm::Update
 // Actions are sampled with the streams (seed, kAction, env index, iteration), T steps after each other, so that a run
 // with the same seed on the same kind of device repeats itself, from any iteration on. Not thread-safe. Torch's
 // exceptions pass.

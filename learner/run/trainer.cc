@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
@@ -57,6 +58,14 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
   return resumed;
 }
 
+// As its configuration says; runs of before there was a choice say ppo, too.
+std::string AlgorithmOf(const Checkpoint& checkpoint) {
+  v1::RunConfig config;
+  MergeYaml(checkpoint.config_yaml, "checkpoint", &config).IgnoreError();
+  ApplyDefaults(&config);
+  return AlgorithmName(config);
+}
+
 }  // namespace
 
 struct Trainer::Impl {
@@ -69,12 +78,13 @@ struct Trainer::Impl {
   std::unique_ptr<DeviceRollout> rollout;
   Batch collected;
 
-  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where)
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where,
+       std::unique_ptr<Algorithm> made)
       : config(run_config),
         network(MakeActorCriticOptions(run_config.model(), spec)),
         collective(ranks),
         device(where),
-        algorithm(MakeAlgorithm(run_config, spec, ranks, where)) {}
+        algorithm(std::move(made)) {}
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
@@ -83,7 +93,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
     if (!device.ok()) return device.status();
-    auto impl = std::make_unique<Impl>(config, spec, collective, *device);
+    auto algorithm = MakeAlgorithm(config, spec, collective, *device);
+    if (!algorithm.ok()) return algorithm.status();
+    auto impl = std::make_unique<Impl>(config, spec, collective, *device, *std::move(algorithm));
     if (absl::Status s = impl->algorithm->Synchronize(); !s.ok()) return s;
     return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
   } catch (const std::exception& error) {
@@ -194,8 +206,8 @@ uint64_t Trainer::ParametersDigest() const { return impl_->algorithm->Parameters
 Trainer::Reduction Trainer::reduction() const {
   const GradientReducer* const reducer = impl_->algorithm->reducer();
   if (reducer == nullptr) return {};
-  const GradientReducer::Figures& figures = reducer->figures();
-  return {figures.all_reduces, figures.bytes_sent, figures.exposed, figures.all_reducing};
+  const GradientReducer::Cost& cost = reducer->cost();
+  return {cost.all_reduces, cost.bytes_sent, cost.exposed, cost.all_reducing};
 }
 
 absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
@@ -286,6 +298,10 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
     return absl::FailedPreconditionError(absl::StrCat(found->path, ": is of environment ", checkpoint.env_id,
                                                       ", this run has ", impl_->config.env().id(),
                                                       "; give the run another --name"));
+  }
+  if (const std::string was = AlgorithmOf(checkpoint), is = AlgorithmName(impl_->config); was != is) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found->path, ": is of algorithm ", was, ", this run has ", is, "; give the run another --name"));
   }
   Resumed resumed;
   resumed.checkpoint = {found->path, CheckpointDigest(checkpoint)};

@@ -77,7 +77,7 @@ class Trainer {
 
   // See Algorithm::ParametersDigest.
   uint64_t ParametersDigest() const;
-  // What summing gradients over ranks has cost this one since construction: GradientReducer::Figures; zero for a single
+  // What summing gradients over ranks has cost this one since construction: GradientReducer::Cost; zero for a single
   // rank.
   struct Reduction {
     int64_t all_reduces = 0;

@@ -191,6 +191,30 @@ TEST(TrainerRanks, GoOnFromWhatTheFirstHasInMemory) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(TrainerRanks, RefusesACheckpointOfAnotherAlgorithm) {
+  const std::string folder = NewFolder();
+  std::vector<float> weights;
+  Train(nullptr, folder, 0, 1, &weights);
+  v1::RunConfig config = Config();
+  config.mutable_reinforce();
+  ApplyDefaults(&config);
+  const auto trainer = Trainer::Make(config, Spec());
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  const absl::Status status = (*trainer)->Resume(folder).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(status.message()).find("is of algorithm ppo, this run has reinforce"), std::string::npos)
+      << status;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TrainerRanks, RefusesAMemory) {
+  v1::RunConfig config = Config();
+  config.mutable_model()->set_memory(v1::MEMORY_GRU);
+  const absl::Status status = Trainer::Make(config, Spec()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()), "model.memory must be none: ppo does not train a memory yet");
+}
+
 TEST(TrainerRanks, RefusesADeviceThatIsNotThere) {
   v1::RunConfig config = Config();
   config.mutable_learner()->set_device("cuda:7");
