@@ -40,7 +40,8 @@ struct RunRecord {
 class Trainer {
  public:
   // `collective` must outlive it; null: a single rank. `local_rank` chooses the GPU where learner.device is auto.
-  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice.
+  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice. InvalidArgument: the policy has a
+  // memory.
   static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
