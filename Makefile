@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What people type: `make train` and `make test`. Both install what is missing first.
+# What people type: `make train` and `make test`. Each installs what it lacks first and builds what it runs.
 PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 CONFIG ?= configs/half_cheetah_ppo.yaml
 NAME   ?= half_cheetah
+# no: take the packages as they are.
+INSTALL ?= yes
 # More flags for ctest.
 CTEST_FLAGS ?=
 # More flags for `skein train`, e.g. make train NAME=second FLAGS="--steps 200000 --seed 2"
@@ -12,53 +14,62 @@ FLAGS  ?=
 # More flags for scripts/test_faults.py.
 FAULT_FLAGS ?=
 
+# What a run needs; `make build` makes skein-bench and the tests, too.
+PROGRAMS = skein skein-coordinator skein-learner skein-actor skein-eval
 FORMATTED = find actor base bench cli coordinator env eval launch learner member policy tests trajectory -name '*.h' -o -name '*.cc'
 
-.PHONY: train test test-core test-faults test-cluster build dependencies format check-format tsa fuzz test-asan test-tsan clean
+.PHONY: train test test-core test-faults test-cluster programs build dev format check-format tsa fuzz test-asan test-tsan clean
 
-train: build
+train: programs
 	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
 
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE '^(cluster|faults)$$' $(CTEST_FLAGS)
 
 # The learner's core as machines without gRPC and MuJoCo build it (docs/cuda.md).
-test-core: dependencies
-	cmake -S . -B build/core -G Ninja -DCMAKE_BUILD_TYPE=Release -DSKEIN_CORE_ONLY=ON
+test-core: install-build install-test
+	@test -f build/core/build.ninja || cmake -S . -B build/core -G Ninja -DCMAKE_BUILD_TYPE=Release -DSKEIN_CORE_ONLY=ON
 	cmake --build build/core --parallel $(JOBS)
 	ctest --test-dir build/core --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
 
 # What needs more than Skein itself does: Slurm, a browser. Installs that first.
-test-cluster: build
-	@scripts/install_cluster_test_dependencies.sh
+test-cluster: build install-cluster
 	ctest --test-dir $(BUILD) --output-on-failure -L cluster $(CTEST_FLAGS)
 
 # What Skein survives, a verdict for each row of docs/faults.md. FAULT_FLAGS="--quick --rows 1,15 --json FILE --seed 7"
 test-faults: build
 	scripts/test_faults.py $(BUILD) $(FAULT_FLAGS)
 
-build: dependencies
-	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+# A build folder knows no tests until something is tested: googletest need not be there.
+programs: install-build
+	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET) -DSKEIN_TESTS=OFF
+	cmake --build $(BUILD) --parallel $(JOBS) --target $(PROGRAMS)
+
+build: install-build install-test
+	@grep -qs '^SKEIN_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt || cmake --preset $(PRESET) -DSKEIN_TESTS=ON
 	cmake --build $(BUILD) --parallel $(JOBS)
 
-dependencies:
-	@scripts/install_dependencies.sh
+dev: install-build install-test install-dev
 
-format: dependencies
+# Packages by purpose: scripts/install_dependencies.sh.
+install-%:
+	@$(if $(filter-out no,$(INSTALL)),scripts/install_dependencies.sh $*)
+
+format: install-dev
 	$(FORMATTED) | xargs clang-format-14 -i
 
-check-format: dependencies
+check-format: install-dev
 	$(FORMATTED) | xargs clang-format-14 --dry-run -Werror
 
 # Clang's thread-safety analysis of everything but the tests; GCC does not know the annotations.
-tsa: dependencies
+tsa: install-build install-dev
 	@test -f build/clang-tsa/build.ninja || cmake --preset clang-tsa
 	cmake --build build/clang-tsa --parallel $(JOBS)
 
 # Each decoder of what comes from outside, fed RUNS hostile inputs (docs/benchmarks/fuzzing.md).
 RUNS ?= 1000000
 FUZZ_TARGETS ?=
-fuzz: dependencies
+fuzz: dev
 	@test -f build/fuzz/build.ninja || cmake --preset fuzz
 	cmake --build build/fuzz --parallel $(JOBS) --target fuzz-targets
 	scripts/fuzz.sh build/fuzz $(RUNS) $(FUZZ_TARGETS)

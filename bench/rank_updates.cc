@@ -9,8 +9,8 @@
 #include "bench/synthetic_batch.h"
 #include "env/env_config.h"
 #include "env/registry.h"
-#include "learner/optimize/training_device.h"
 #include "learner/ranks/collective.h"
+#include "learner/ranks/training_device.h"
 #include "learner/run/trainer.h"
 
 namespace skein {

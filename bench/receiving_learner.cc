@@ -26,7 +26,7 @@ ReceivingLearner::ReceivingLearner(const Options& options)
     : options_(options),
       iteration_batches_(options.async ? options.async->fragments
                                        : uint64_t{options.num_envs} / static_cast<uint64_t>(options.shape.num_envs) *
-                                             options.fragments_per_block),
+                                             options.fragments_per_group),
       iteration_steps_(iteration_batches_ * static_cast<uint64_t>(options.shape.steps * options.shape.num_envs)) {}
 
 absl::StatusOr<std::unique_ptr<ReceivingLearner>> ReceivingLearner::Start(const Options& options) {
@@ -54,7 +54,7 @@ void ReceivingLearner::Serve(const std::string& run_id) {
   collect.run_id = run_id;
   collect.shape = options_.shape;
   collect.num_envs = options_.num_envs;
-  collect.fragments_per_block = options_.fragments_per_block;
+  collect.fragments_per_group = options_.fragments_per_group;
   collect.async = options_.async;
   collector_ = std::make_unique<Collector>(collect, &metrics_);
   if (options_.policy != nullptr) publisher_.Publish(options_.policy);

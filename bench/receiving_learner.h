@@ -29,7 +29,7 @@ class ReceivingLearner {
   struct Options {
     FragmentShape shape;  // Of one fragment.
     uint32_t num_envs = 1;
-    uint32_t fragments_per_block = 1;  // Of one iteration; with `async`, its own number counts.
+    uint32_t fragments_per_group = 1;  // Of one iteration; with `async`, its own number counts.
     std::optional<Collector::Async> async;
     std::shared_ptr<const v1::PolicySnapshot> policy;  // Null: none is published.
   };

@@ -114,7 +114,7 @@ absl::Status ActorUnderTest::StartLearner() {
   auto learner = ReceivingLearner::Start(
       {.shape = *shape,
        .num_envs = rollout.num_envs(),
-       .fragments_per_block = rollout.steps_per_iteration() / rollout.num_envs() / static_cast<uint32_t>(shape->steps),
+       .fragments_per_group = rollout.steps_per_iteration() / rollout.num_envs() / static_cast<uint32_t>(shape->steps),
        .policy = *policy});
   if (!learner.ok()) return learner.status();
   learner_ = *std::move(learner);

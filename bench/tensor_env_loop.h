@@ -11,22 +11,22 @@
 
 namespace skein {
 
-// The tensor form of UAV worlds, rollout.num_envs of them on learner.device, stepped with ready-made random actions;
-// observations are made in each step, as VectorEnv does. Behind a header without Torch. Not thread-safe: one thread,
-// whose number of Torch threads it sets.
+// The tensor form of an environment, rollout.num_envs of them on learner.device, stepped with ready-made random
+// actions; observations are made in each step, as VectorEnv does. Behind a header without Torch. Not thread-safe: one
+// thread, whose number of Torch threads it sets.
 class TensorEnvLoop {
  public:
   struct Rates {
     double env_steps_per_second, agent_steps_per_second;  // The latter of agents that took part.
   };
 
-  // InvalidArgument: the environment has no tensor form, or as TensorWorld::Make or ParseTrainingDevice.
+  // InvalidArgument: as MakeTensorEnv or ParseTrainingDevice.
   // FailedPrecondition: as ParseTrainingDevice. Internal: Torch failed.
   static absl::StatusOr<std::unique_ptr<TensorEnvLoop>> Make(const v1::RunConfig& config);
   ~TensorEnvLoop();
 
   const std::string& device() const;  // "cpu", "cuda:0"
-  // Episodes go on where they were. Internal: Torch failed, or a map was missed.
+  // Episodes go on where they were. Internal: Torch failed, or too few next episodes were prepared.
   absl::StatusOr<Rates> Measure(absl::Duration duration);
 
  private:

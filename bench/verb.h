@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// What is left of a verb once its contestants stand ready.
+// The part of a verb after its contestants are ready: rounds, summary, table, JSON.
 struct VerbRun {
   std::string heading;  // For people: what is compared.
   Json config;          // As DescribeConfig.

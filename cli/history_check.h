@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 
-// What processes recorded with SKEIN_HISTORY (base/telemetry/history_recorder.h), and what must hold of it whatever
-// befell them.
+// What processes recorded with SKEIN_HISTORY (base/telemetry/history_recorder.h), and the rules that hold for it
+// whatever faults occurred.
 namespace skein {
 
 struct HistoryEvent {

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Becomes the program `name` of `folder` (execv), in the foreground with all signals its own and one Torch thread.
+// Replaces this process by the program `name` of `folder` (execv), with one Torch thread, in the foreground.
 // Returns only if that fails. Unavailable: it is not there. Internal: the system refused.
 absl::Status ReplaceProcess(const std::string& folder, const std::string& name,
                             const std::vector<std::string>& arguments);

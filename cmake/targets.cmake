@@ -104,9 +104,18 @@ function(skein_test name)
     target_precompile_headers(${name} REUSE_FROM skein_test_pch)
   endif()
   target_link_libraries(${program} PRIVATE ${name})
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL _skein_depend_like ${program} ${name})")
   add_test(NAME ${name} COMMAND ${program} --files=${files} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "SKEIN_BIN=${CMAKE_BINARY_DIR};${ARG_ENVIRONMENT}")
+endfunction()
+
+# add_dependencies() of a group are meant for when its tests run: they are its program's, too.
+function(_skein_depend_like program name)
+  get_target_property(needed ${name} MANUALLY_ADDED_DEPENDENCIES)
+  if(needed)
+    add_dependencies(${program} ${needed})
+  endif()
 endfunction()
 
 # What tests look for does not depend on how fast they are themselves: -O1 takes a third less time to compile than -O2.

@@ -13,7 +13,8 @@
 namespace skein {
 
 // Admits calls to the control plane by their client's quota and by their bounds; counts and logs those that are
-// refused, here or later.   call -> CallGate -> CoordinatorService Thread-safe.
+// refused, here or later. Thread-safe.
+//   call -> CallGate -> CoordinatorService
 class CallGate {
  public:
   // `metrics` must outlive it. `arrivals`: how many from a connection at barriers.

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/config/edit_distance.h"
 #include "env/classic/cartpole.h"
 #include "env/classic/mountain_car_continuous.h"
@@ -25,6 +26,7 @@ struct Entry {
   std::string summary;
   std::function<absl::StatusOr<EnvSpec>(const EnvOptions& options)> spec;
   std::function<absl::StatusOr<std::unique_ptr<Env>>(const EnvOptions& options)> make;
+  bool tensor_form = false;
 };
 
 template <auto spec>
@@ -52,7 +54,8 @@ absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
 
 std::vector<Entry> MakeEntries() {
   std::vector<Entry> entries = {
-      {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>},
+      {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>,
+       /*tensor_form=*/true},
       {"Latency-v0", "Follow an oscillation; sleeps instead of computing, for studies of waiting.", Spec<LatencySpec>,
        MakeLatencyEnv},
       {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.",
@@ -61,13 +64,13 @@ std::vector<Entry> MakeEntries() {
       {"StickyCartPole-v0", "CartPole-v1 whose state cannot be saved, for studies of environments that cannot move.",
        Spec<StickyCartPoleSpec>, Make<MakeStickyCartPole>},
       {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
-       MakeUav<UavTask::kCover>},
+       MakeUav<UavTask::kCover>, /*tensor_form=*/true},
       {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
-       MakeUav<UavTask::kNavigate>},
+       MakeUav<UavTask::kNavigate>, /*tensor_form=*/true},
   };
   for (const MujocoTask* task : MujocoTasks()) {
     entries.push_back({task->facts().id, task->facts().summary, [task](const EnvOptions&) { return task->spec(); },
-                       [task](const EnvOptions&) { return MakeMujocoEnv(*task); }});
+                       [task](const EnvOptions&) { return MakeMujocoEnv(*task); }, false});
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
   return entries;
@@ -102,13 +105,30 @@ absl::Status UnknownEnv(const std::string& whole) {
 
 std::vector<EnvInfo> ListEnvs() {
   std::vector<EnvInfo> envs;
-  for (const Entry& entry : Entries()) envs.push_back({entry.id, entry.summary, entry.spec({}).value()});
+  for (const Entry& entry : Entries()) {
+    envs.push_back({entry.id, entry.summary, entry.spec({}).value(), entry.tensor_form});
+  }
   return envs;
 }
 
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options) {
   const Entry* const entry = FindEntry(id);
   return entry != nullptr ? entry->spec(options) : UnknownEnv(id);
+}
+
+absl::Status CheckTensorForm(const std::string& id) {
+  const Entry* const entry = FindEntry(id);
+  if (entry == nullptr) return UnknownEnv(id);
+  if (entry->tensor_form) return absl::OkStatus();
+  std::vector<std::string> those;
+  for (const Entry& other : Entries()) {
+    if (other.tensor_form) those.push_back(other.id);
+  }
+  const std::string last = those.back();
+  those.pop_back();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sync.mode on_device steps environments as tensors on the learner's device, and ", id,
+                   " has no such form; ", absl::StrJoin(those, ", "), " and ", last, " have"));
 }
 
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {

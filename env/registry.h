@@ -15,6 +15,7 @@ struct EnvInfo {
   std::string id;
   std::string summary;  // One line for `skein envs`.
   EnvSpec spec;
+  bool tensor_form = false;  // Exists as tensors too (env/tensor/tensor_env.h), which sync.mode on_device needs.
 };
 
 // All registered environments, ordered by id.
@@ -22,6 +23,9 @@ std::vector<EnvInfo> ListEnvs();
 
 // What it looks like from outside. InvalidArgument: unknown id or options, as MakeEnv.
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options = {});
+
+// InvalidArgument: the environment has no tensor form (names those that have), or unknown id, as MakeEnv.
+absl::Status CheckTensorForm(const std::string& id);
 
 // A new environment. InvalidArgument: unknown id (names the nearest one and `skein envs`), or options that it refuses.
 // Internal: MuJoCo refuses the environment's model. FailedPrecondition: built without MuJoCo.

@@ -4,17 +4,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/number/number_bounds.h"
-#include "base/process/clock.h"
 #include "env/registry.h"
+#include "env/shared_steps.h"
+#include "env/written_row.h"
 
 namespace skein {
 namespace {
@@ -24,25 +25,6 @@ constexpr uint64_t kStreams = uint64_t{1} << 32;
 
 bool AllWithin(const float* values, size_t size, float bound) { return FindBeyond(values, size, bound) == size; }
 bool AllFinite(const float* values, size_t size) { return AllWithin(values, size, std::numeric_limits<float>::max()); }
-
-// A NaN that no computation makes: what stands in a number that an environment is to write, and behind the last one.
-constexpr uint32_t kUnwritten = 0x7fc5ce1f;
-// Room behind a row for what an environment writes too much.
-constexpr size_t kSpare = 64;
-
-void MarkUnwritten(std::vector<float>* row) {
-  std::memcpy(&row->end()[-1 - static_cast<int>(kSpare)], &kUnwritten, sizeof(float));
-  std::memcpy(&row->end()[-static_cast<int>(kSpare)], &kUnwritten, sizeof(float));
-}
-
-bool IsUnwritten(const float& value) { return std::memcmp(&value, &kUnwritten, sizeof(float)) == 0; }
-
-// What is wrong with how many numbers have been written into a row that was marked; null = nothing.
-const char* WrongSize(const std::vector<float>& row) {
-  if (IsUnwritten(row.end()[-1 - static_cast<int>(kSpare)])) return "fewer numbers than its spec says";
-  if (!IsUnwritten(row.end()[-static_cast<int>(kSpare)])) return "more numbers than its spec says";
-  return nullptr;
-}
 
 bool SameSizes(const EnvSpec& one, const EnvSpec& other) {
   return one.num_agents == other.num_agents && one.obs_size == other.obs_size && one.discrete == other.discrete &&
@@ -54,37 +36,29 @@ bool SameSizes(const EnvSpec& one, const EnvSpec& other) {
 // Whether `value` is a whole number in [0, bound).
 bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
 
-// Of VectorEnv::Impl::next where no Step has been; larger than any E.
-constexpr uint32_t kNobody = 1u << 30;
-// For so long a value is looked at before the thread sleeps: about what waking one up takes. It does not yield: another
-// thread that computes would keep the core for milliseconds.
-constexpr absl::Duration kSpin = absl::Microseconds(20);
-
-// Returns once `done` holds of `value`. Whoever makes it hold must notify.
-template <typename Done>
-void Await(const std::atomic<uint32_t>& value, Done done) {
-  const absl::Duration until = MonotonicNow() + kSpin;
-  do {
-    if (done(value.load(std::memory_order_acquire))) return;
-  } while (MonotonicNow() < until);
-  for (uint32_t now = value.load(std::memory_order_acquire); !done(now); now = value.load(std::memory_order_acquire)) {
-    value.wait(now, std::memory_order_acquire);
-  }
-}
-
 // What a thread needs to step an environment of a block.
 struct Workspace {
   Workspace() = default;
   Workspace(const EnvSpec& spec, size_t action_row, size_t obs_row, EnvActivity* who)
-      : action(action_row), next_obs(obs_row + kSpare), next_reward(spec.num_agents + kSpare), activity(who) {}
+      : action(action_row), next_obs(obs_row), next_reward(spec.num_agents), activity(who) {}
 
-  std::vector<float> action;                 // One row, while an environment steps.
-  std::vector<float> next_obs, next_reward;  // The same, and room for what it should not write.
+  std::vector<float> action;         // One row, while an environment steps.
+  WrittenRow next_obs, next_reward;  // The same.
   EnvActivity* activity = nullptr;
 
   void Leave() {
     if (activity != nullptr) activity->Leave();
   }
+};
+
+// Behind VectorEnv::StepResult.
+struct Results {
+  std::vector<float> reward, final_obs;
+  std::vector<uint8_t> terminated, truncated;
+  std::vector<double> episode_return;
+  std::vector<int64_t> episode_length;
+  std::vector<uint8_t> active, agent_terminated;
+  std::vector<float> final_state, episode_metrics;
 };
 
 }  // namespace
@@ -108,21 +82,10 @@ struct VectorEnv::Impl {
   absl::Status failure;  // Written under the mutex, read by who calls Step.
   std::atomic<bool> failed{false};
 
-  // The Step under way, for helpers.
-  const float* wanted = nullptr;        // What Step was called with.
-  std::atomic<uint32_t> helpers{0};     // So many look for environments to step.
-  std::atomic<uint32_t> calls{0};       // Counts what helpers wake up for.
-  std::atomic<uint32_t> next{kNobody};  // The next environment to be stepped; from E on: none.
-  std::atomic<uint32_t> stepped{0};     // So many have been.
-  std::atomic<int64_t> helped{0};       // Nanoseconds that helpers have stepped.
+  const float* wanted = nullptr;  // What the Step under way was called with.
+  std::optional<SharedSteps> steps;
 
-  // Behind StepResult.
-  std::vector<float> reward, final_obs;
-  std::vector<uint8_t> terminated, truncated;
-  std::vector<double> episode_return;
-  std::vector<int64_t> episode_length;
-  std::vector<uint8_t> active, agent_terminated;
-  std::vector<float> final_state, episode_metrics;
+  Results results;
 
   float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
 
@@ -152,16 +115,15 @@ struct VectorEnv::Impl {
 
   // What environment `e` observes, into next_obs. False: it has failed; the row is as it was.
   bool ReadObs(size_t e, Workspace* work) {
-    MarkUnwritten(&work->next_obs);
-    envs[e]->Observe(work->next_obs.data());
-    if (const char* wrong = WrongSize(work->next_obs); wrong != nullptr) Fail(e, absl::StrCat("observed ", wrong));
+    envs[e]->Observe(work->next_obs.Prepare());
+    if (const char* wrong = work->next_obs.WrongSize(); wrong != nullptr) Fail(e, absl::StrCat("observed ", wrong));
     return !failed;
   }
 
   // That into its row, unless a number is beyond its bound.
   bool TakeObs(size_t e, const Workspace& work) {
     if (!AllWithin(work.next_obs.data(), obs_row, kNumberBound)) return false;
-    std::copy_n(work.next_obs.begin(), obs_row, ObsRow(e));
+    std::copy_n(work.next_obs.data(), obs_row, ObsRow(e));
     return true;
   }
 
@@ -180,20 +142,20 @@ struct VectorEnv::Impl {
   // A step of an environment that has failed: nothing happens, and the episode is over.
   void StepNothing(size_t e) {
     const size_t agents = e * spec.num_agents;
-    std::fill_n(reward.data() + agents, spec.num_agents, 0.0f);
-    std::fill_n(active.data() + agents, spec.num_agents, uint8_t{0});
-    std::fill_n(agent_terminated.data() + agents, spec.num_agents, uint8_t{0});
-    terminated[e] = false;
-    truncated[e] = true;
-    std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
-    std::fill_n(final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
-    std::fill_n(episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
+    std::fill_n(results.reward.data() + agents, spec.num_agents, 0.0f);
+    std::fill_n(results.active.data() + agents, spec.num_agents, uint8_t{0});
+    std::fill_n(results.agent_terminated.data() + agents, spec.num_agents, uint8_t{0});
+    results.terminated[e] = false;
+    results.truncated[e] = true;
+    std::copy_n(ObsRow(e), obs_row, results.final_obs.data() + e * obs_row);
+    std::fill_n(results.final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
+    std::fill_n(results.episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
     CountEpisode(e);
   }
 
   void CountEpisode(size_t e) {
-    episode_return[e] = std::clamp(return_so_far[e], -double{kEpisodeBound}, double{kEpisodeBound});
-    episode_length[e] = step[e];
+    results.episode_return[e] = std::clamp(return_so_far[e], -double{kEpisodeBound}, double{kEpisodeBound});
+    results.episode_length[e] = step[e];
   }
 
   void StepOne(size_t e, Workspace* work) {
@@ -203,39 +165,40 @@ struct VectorEnv::Impl {
       work->action[i] = row[i] >= action_low[i] ? std::min(row[i], action_high[i]) : action_low[i];
     }
     const size_t agents = e * spec.num_agents;
-    float* const rewards = reward.data() + agents;
-    uint8_t* const took_part = active.data() + agents;
-    uint8_t* const agent_ended = agent_terminated.data() + agents;
+    float* const rewards = results.reward.data() + agents;
+    uint8_t* const took_part = results.active.data() + agents;
+    uint8_t* const agent_ended = results.agent_terminated.data() + agents;
     ++step[e];
     Enter(e, work);
     envs[e]->Active(took_part);
-    MarkUnwritten(&work->next_reward);
-    const bool ended = envs[e]->Step(work->action.data(), work->next_reward.data());
-    if (const char* wrong = WrongSize(work->next_reward); wrong != nullptr) Fail(e, absl::StrCat("rewarded ", wrong));
+    const bool ended = envs[e]->Step(work->action.data(), work->next_reward.Prepare());
+    if (const char* wrong = work->next_reward.WrongSize(); wrong != nullptr) Fail(e, absl::StrCat("rewarded ", wrong));
     if (!ReadObs(e, work)) return;
-    std::copy_n(work->next_reward.begin(), spec.num_agents, rewards);
-    terminated[e] = ended;
-    truncated[e] = !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
+    std::copy_n(work->next_reward.data(), spec.num_agents, rewards);
+    results.terminated[e] = ended;
+    results.truncated[e] =
+        !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
     const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
     if (!good_rewards || !TakeObs(e, *work)) {
       if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
         return Fail(e, "observed a number that is not finite");
       // Came apart: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
-      terminated[e] = false;
-      truncated[e] = true;
+      results.terminated[e] = false;
+      results.truncated[e] = true;
     }
     for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
     envs[e]->Active(agent_ended);
-    for (int a = 0; a < spec.num_agents; ++a) agent_ended[a] = took_part[a] && (terminated[e] || !agent_ended[a]);
-    if (terminated[e] || truncated[e]) {
-      std::copy_n(ObsRow(e), obs_row, final_obs.data() + e * obs_row);
-      envs[e]->GlobalState(final_state.data() + e * spec.global_state_size);
-      envs[e]->EpisodeMetrics(episode_metrics.data() + e * spec.episode_metrics.size());
+    for (int a = 0; a < spec.num_agents; ++a)
+      agent_ended[a] = took_part[a] && (results.terminated[e] || !agent_ended[a]);
+    if (results.terminated[e] || results.truncated[e]) {
+      std::copy_n(ObsRow(e), obs_row, results.final_obs.data() + e * obs_row);
+      envs[e]->GlobalState(results.final_state.data() + e * spec.global_state_size);
+      envs[e]->EpisodeMetrics(results.episode_metrics.data() + e * spec.episode_metrics.size());
       CountEpisode(e);
       const size_t G = spec.global_state_size, P = spec.episode_metrics.size();
-      if (!AllWithin(final_state.data() + e * G, G, kNumberBound) ||
-          !AllWithin(episode_metrics.data() + e * P, P, kEpisodeBound)) {
+      if (!AllWithin(results.final_state.data() + e * G, G, kNumberBound) ||
+          !AllWithin(results.episode_metrics.data() + e * P, P, kEpisodeBound)) {
         return Fail(e, absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
       }
       BeginEpisode(e, episode[e] + 1, work);
@@ -245,29 +208,6 @@ struct VectorEnv::Impl {
   // Steps environment `e`, whatever comes of it.
   void StepGuarded(size_t e, Workspace* work) {
     if (failed || !Guard(e, [this, e, work] { StepOne(e, work); })) StepNothing(e);
-  }
-
-  void CallHelpers() {
-    calls.fetch_add(1, std::memory_order_acq_rel);
-    calls.notify_all();
-  }
-
-  // Steps environments of the Step under way until none is left to be begun, or `leave` says so, which is asked before
-  // each. Returns how many.
-  template <typename Leave>
-  uint32_t StepShared(Workspace* work, Leave leave) {
-    const auto num_envs = static_cast<uint32_t>(envs.size());
-    uint32_t mine = 0;
-    while (next.load(std::memory_order_relaxed) < num_envs && !leave()) {
-      // Whoever gets a number below E has it of a Step that cannot end before `stepped` says so.
-      const uint32_t e = next.fetch_add(1, std::memory_order_acq_rel);
-      if (e >= num_envs) break;
-      StepGuarded(e, work);
-      ++mine;
-      if (stepped.fetch_add(1, std::memory_order_acq_rel) + 1 == num_envs) stepped.notify_all();
-    }
-    work->Leave();
-    return mine;
   }
 
   absl::Status CheckRow(size_t e, const double* row) const {
@@ -315,6 +255,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
         absl::StrCat("environment ", e, " of the block, ", envs[e]->spec().id, ", has other sizes than the first one"));
   }
   impl.envs = std::move(envs);
+  impl.steps.emplace(static_cast<uint32_t>(impl.envs.size()));
   EnvSpec& spec = impl.spec;
   if (options.max_episode_steps > 0) spec.max_episode_steps = options.max_episode_steps;
   for (int a = 0; a < spec.num_agents; ++a) {
@@ -335,16 +276,16 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.return_so_far.resize(num_envs);
   impl.obs.resize(num_envs * impl.obs_row);
   impl.own = Workspace(spec, impl.action_row, impl.obs_row, nullptr);
-  impl.reward.resize(num_envs * spec.num_agents);
-  impl.final_obs.resize(num_envs * impl.obs_row);
-  impl.terminated.resize(num_envs);
-  impl.truncated.resize(num_envs);
-  impl.episode_return.resize(num_envs);
-  impl.episode_length.resize(num_envs);
-  impl.active.resize(num_envs * spec.num_agents);
-  impl.agent_terminated.resize(num_envs * spec.num_agents);
-  impl.final_state.resize(num_envs * spec.global_state_size);
-  impl.episode_metrics.resize(num_envs * spec.episode_metrics.size());
+  impl.results.reward.resize(num_envs * spec.num_agents);
+  impl.results.final_obs.resize(num_envs * impl.obs_row);
+  impl.results.terminated.resize(num_envs);
+  impl.results.truncated.resize(num_envs);
+  impl.results.episode_return.resize(num_envs);
+  impl.results.episode_length.resize(num_envs);
+  impl.results.active.resize(num_envs * spec.num_agents);
+  impl.results.agent_terminated.resize(num_envs * spec.num_agents);
+  impl.results.final_state.resize(num_envs * spec.global_state_size);
+  impl.results.episode_metrics.resize(num_envs * spec.episode_metrics.size());
   return vector_env;
 }
 
@@ -419,46 +360,22 @@ void VectorEnv::SaveState(double* state) const {
 VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
   impl.wanted = action;
-  const auto num_envs = static_cast<uint32_t>(impl.envs.size());
-  if (impl.helpers.load(std::memory_order_relaxed) == 0) {
-    for (size_t e = 0; e < num_envs; ++e) impl.StepGuarded(e, &impl.own);
-    impl.own.Leave();
-  } else {
-    impl.stepped.store(0, std::memory_order_relaxed);
-    impl.next.store(0, std::memory_order_release);
-    impl.CallHelpers();
-    impl.StepShared(&impl.own, [] { return false; });
-    Await(impl.stepped, [num_envs](uint32_t stepped) { return stepped == num_envs; });
-  }
-  return {impl.reward.data(),         impl.terminated.data(),     impl.truncated.data(), impl.final_obs.data(),
-          impl.episode_return.data(), impl.episode_length.data(), impl.active.data(),    impl.agent_terminated.data(),
-          impl.final_state.data(),    impl.episode_metrics.data()};
+  impl.steps->StepAll([&impl](uint32_t e) { impl.StepGuarded(e, &impl.own); }, [&impl] { impl.own.Leave(); });
+  return {impl.results.reward.data(),         impl.results.terminated.data(),       impl.results.truncated.data(),
+          impl.results.final_obs.data(),      impl.results.episode_return.data(),   impl.results.episode_length.data(),
+          impl.results.active.data(),         impl.results.agent_terminated.data(), impl.results.final_state.data(),
+          impl.results.episode_metrics.data()};
 }
 
 absl::Duration VectorEnv::Help(EnvActivity* activity, const std::function<bool()>& leave) {
   Impl& impl = *impl_;
   Workspace work(impl.spec, impl.action_row, impl.obs_row, activity);
-  absl::Duration stepped;
-  impl.helpers.fetch_add(1, std::memory_order_relaxed);
-  while (true) {
-    // Before `leave` is asked: who makes it true counts this up.
-    const uint32_t seen = impl.calls.load(std::memory_order_acquire);
-    if (leave()) break;
-    const absl::Duration begin = MonotonicNow();
-    if (impl.StepShared(&work, leave) > 0) {
-      stepped += MonotonicNow() - begin;
-    } else {
-      Await(impl.calls, [seen](uint32_t calls) { return calls != seen; });
-    }
-  }
-  impl.helped += absl::ToInt64Nanoseconds(stepped);
-  impl.helpers.fetch_sub(1, std::memory_order_relaxed);
-  return stepped;
+  return impl.steps->Help([&](uint32_t e) { impl.StepGuarded(e, &work); }, leave, [&work] { work.Leave(); });
 }
 
-void VectorEnv::WakeHelpers() { impl_->CallHelpers(); }
+void VectorEnv::WakeHelpers() { impl_->steps->Wake(); }
 
-absl::Duration VectorEnv::TakeHelped() { return absl::Nanoseconds(impl_->helped.exchange(0)); }
+absl::Duration VectorEnv::TakeHelped() { return impl_->steps->TakeHelped(); }
 
 void VectorEnv::Observe(float* obs) const { std::copy(impl_->obs.begin(), impl_->obs.end(), obs); }
 

@@ -5,19 +5,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/process/file.h"
 #include "base/process/system_error.h"
 #include "env/mujoco/offscreen_renderer.h"
 #include "env/mujoco/task.h"
-#include "eval/render_raster.h"
-#include "eval/render_svg.h"
 #include "eval/render_uav.h"
 #include "eval/render_video.h"
+#include "eval/svg_canvas.h"
 
 namespace skein {
 namespace {
@@ -29,26 +30,49 @@ constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
 bool IsUav(const std::string& env_id) { return absl::StartsWith(env_id, "Uav"); }
 bool IsMujoco(const std::string& env_id) { return FindMujocoTask(env_id) != nullptr; }
 
-absl::Status DrawUavPicture(const std::string& path, const RecordedEpisode& episode) {
+std::string DrawUavPicture(const RecordedEpisode& episode, size_t step) {
   const UavPictureSize size = SizeOfUavPicture(episode);
-  const size_t last = episode.states.size() - 1;
   SvgCanvas canvas(size.width, size.height,
                    absl::StrCat(episode.spec.id, ", ", episode.policy, ", seed ", episode.seed, ", episode ",
-                                episode.episode, ": ", UavCaption(episode, last)));
-  DrawUavs(episode, last, canvas);
-  return WriteFileAtomically(path, canvas.Document());
+                                episode.episode, ": ", UavCaption(episode, step)));
+  DrawUavs(episode, step, canvas);
+  return canvas.Document();
 }
 
-absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode) {
-  const UavPictureSize size = SizeOfUavPicture(episode);
-  auto video = VideoWriter::Start(path, size.width, size.height, kUavFramesPerSecond);
-  if (!video.ok()) return video.status();
-  for (size_t frame = 0; frame < episode.states.size() + kUavLastFrames; ++frame) {
-    RasterCanvas canvas(size.width, size.height);
-    DrawUavs(episode, std::min(frame, episode.states.size() - 1), canvas);
-    if (absl::Status status = (*video)->Write(canvas.rgb().data()); !status.ok()) return status;
+// A folder of its own for the pictures of a film.
+class PictureFolder {
+ public:
+  PictureFolder() : path_((std::filesystem::temp_directory_path() / "skein-film-XXXXXX").string()) {
+    made_ = mkdtemp(path_.data()) != nullptr;
+    error_ = errno;
   }
-  return (*video)->Finish();
+  ~PictureFolder() {
+    std::error_code ignored;
+    if (made_) std::filesystem::remove_all(path_, ignored);
+  }
+  PictureFolder(const PictureFolder&) = delete;
+  PictureFolder& operator=(const PictureFolder&) = delete;
+
+  absl::Status status() const { return made_ ? absl::OkStatus() : SystemError(error_, "cannot create " + path_); }
+  std::string Pattern() const { return path_ + "/%06d.svg"; }
+  std::string File(size_t number) const { return absl::StrFormat("%s/%06d.svg", path_, number); }
+
+ private:
+  std::string path_;
+  bool made_ = false;
+  int error_ = 0;
+};
+
+// ffmpeg draws the pictures itself.
+absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode) {
+  const PictureFolder folder;
+  if (absl::Status status = folder.status(); !status.ok()) return status;
+  for (size_t frame = 0; frame < episode.states.size() + kUavLastFrames; ++frame) {
+    const std::string picture = DrawUavPicture(episode, std::min(frame, episode.states.size() - 1));
+    if (absl::Status status = WriteFileAtomically(folder.File(frame), picture); !status.ok()) return status;
+  }
+  auto video = VideoWriter::StartFromFiles(path, folder.Pattern(), kUavFramesPerSecond);
+  return video.ok() ? (*video)->Finish() : video.status();
 }
 
 absl::Status FilmMujoco(const std::string& path, const RecordedEpisode& episode) {
@@ -87,7 +111,9 @@ absl::Status CheckRender(const std::string& path, const std::string& env_id) {
 }
 
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode) {
-  if (absl::EndsWith(path, ".svg")) return DrawUavPicture(path, episode);
+  if (absl::EndsWith(path, ".svg")) {
+    return WriteFileAtomically(path, DrawUavPicture(episode, episode.states.size() - 1));
+  }
   return IsUav(episode.spec.id) ? FilmUavs(path, episode) : FilmMujoco(path, episode);
 }
 

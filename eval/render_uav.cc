@@ -46,7 +46,7 @@ class UavState {
   bool Bit(int begin, int cell) const {
     return (static_cast<uint32_t>(saved_[begin + cell / kUavCellsInWord]) >> (cell % kUavCellsInWord) & 1) != 0;
   }
-  double Of(int uav, int number) const { return saved_[layout_.saved_uavs + uav * layout_.saved_uav + number]; }
+  double Of(int uav, int number) const { return saved_[layout_.saved_uavs + uav * kUavSavedDoubles + number]; }
 
   const UavLayout& layout_;
   const std::vector<double>& saved_;
@@ -92,14 +92,14 @@ void Extend(Point next, std::vector<Point>* trail) {
   trail->push_back(next);
 }
 
-void Cross(const char* kind, Point at, double reach, double width, Colour colour, Canvas& canvas) {
+void Cross(const char* kind, Point at, double reach, double width, Colour colour, SvgCanvas& canvas) {
   canvas.Strokes(kind,
                  {{{at.x - reach, at.y - reach}, {at.x + reach, at.y + reach}},
                   {{at.x - reach, at.y + reach}, {at.x + reach, at.y - reach}}},
                  width, colour);
 }
 
-void Box(const char* kind, Point at, double reach, double width, Colour colour, Canvas& canvas) {
+void Box(const char* kind, Point at, double reach, double width, Colour colour, SvgCanvas& canvas) {
   canvas.Strokes(kind,
                  {{{at.x - reach, at.y - reach},
                    {at.x + reach, at.y - reach},
@@ -109,7 +109,7 @@ void Box(const char* kind, Point at, double reach, double width, Colour colour, 
                  width, colour);
 }
 
-void DrawLegend(bool navigate, double right, double baseline, Canvas& canvas) {
+void DrawLegend(bool navigate, double right, double baseline, SvgCanvas& canvas) {
   const double y = baseline - 4.5;
   const auto entry = [&](double x, const char* text) {
     canvas.Text({x + 12, baseline}, 13, kQuietText, text);
@@ -151,7 +151,7 @@ std::string UavCaption(const RecordedEpisode& episode, size_t step) {
   return caption;
 }
 
-void DrawUavs(const RecordedEpisode& episode, size_t step, Canvas& canvas) {
+void DrawUavs(const RecordedEpisode& episode, size_t step, SvgCanvas& canvas) {
   const UavOptions& options = episode.options.uav;
   const bool navigate = TaskOf(episode) == UavTask::kNavigate;
   const UavLayout layout = MakeUavLayout(TaskOf(episode), options);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "eval/recorded_episode.h"
-#include "eval/render_canvas.h"
+#include "eval/svg_canvas.h"
 
 namespace skein {
 
@@ -20,6 +20,6 @@ std::string UavCaption(const RecordedEpisode& episode, size_t step);
 // Draws the arena and what has happened up to `step`, an index into the episode's states: a "trail", a "start" and, in
 // UavNavigate, a "target" for each UAV in its own colour; a "crash" for each that crashed, an "arrival" for each that
 // arrived, a "uav" for each that still flies; "obstacle"; in UavCover what was "visited".
-void DrawUavs(const RecordedEpisode& episode, size_t step, Canvas& canvas);
+void DrawUavs(const RecordedEpisode& episode, size_t step, SvgCanvas& canvas);
 
 }  // namespace skein

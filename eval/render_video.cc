@@ -37,34 +37,29 @@ VideoWriter::VideoWriter(std::string path, size_t frame_bytes)
 
 absl::StatusOr<std::unique_ptr<VideoWriter>> VideoWriter::Start(const std::string& path, int width, int height,
                                                                 int frames_per_second) {
+  return StartFfmpeg(path, size_t(width) * height * 3,
+                     {"-f", "rawvideo", "-pixel_format", "rgb24", "-video_size", absl::StrCat(width, "x", height),
+                      "-framerate", absl::StrCat(frames_per_second), "-i", "pipe:0"});
+}
+
+absl::StatusOr<std::unique_ptr<VideoWriter>> VideoWriter::StartFromFiles(const std::string& path,
+                                                                         const std::string& pattern,
+                                                                         int frames_per_second) {
+  return StartFfmpeg(path, 0, {"-f", "image2", "-framerate", absl::StrCat(frames_per_second), "-i", "file:" + pattern});
+}
+
+absl::StatusOr<std::unique_ptr<VideoWriter>> VideoWriter::StartFfmpeg(const std::string& path, size_t frame_bytes,
+                                                                      const std::vector<std::string>& input) {
   const auto program = FindFfmpeg();
   if (!program.ok()) return program.status();
-  std::unique_ptr<VideoWriter> writer(new VideoWriter(path, size_t(width) * height * 3));
+  std::unique_ptr<VideoWriter> writer(new VideoWriter(path, frame_bytes));
   // ffmpeg reads "file:" as a path whatever is in it. A socket in place of a pipe can be written to without SIGPIPE.
-  const std::vector<std::string> arguments = {*program,
-                                              "-hide_banner",
-                                              "-loglevel",
-                                              "error",
-                                              "-y",
-                                              "-f",
-                                              "rawvideo",
-                                              "-pixel_format",
-                                              "rgb24",
-                                              "-video_size",
-                                              absl::StrCat(width, "x", height),
-                                              "-framerate",
-                                              absl::StrCat(frames_per_second),
-                                              "-i",
-                                              "pipe:0",
-                                              "-c:v",
-                                              "libx264",
-                                              "-pix_fmt",
-                                              "yuv420p",
-                                              "-movflags",
-                                              "+faststart",
-                                              "-f",
-                                              "mp4",
-                                              "file:" + writer->partial_path_};
+  std::vector<std::string> arguments = {*program, "-hide_banner", "-loglevel", "error", "-y"};
+  arguments.insert(arguments.end(), input.begin(), input.end());
+  for (const char* argument : {"-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"}) {
+    arguments.push_back(argument);
+  }
+  arguments.push_back("file:" + writer->partial_path_);
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

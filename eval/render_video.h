@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,13 +20,18 @@ absl::StatusOr<std::string> FindFfmpeg();
 // a part of one. Not thread-safe.
 class VideoWriter {
  public:
-  // Sizes are even. Unavailable: as FindFfmpeg. Internal: the system refused to start it.
+  // Of pictures that Write is given. Sizes are even. Unavailable: as FindFfmpeg. Internal: the system refused to start
+  // it.
   static absl::StatusOr<std::unique_ptr<VideoWriter>> Start(const std::string& path, int width, int height,
                                                             int frames_per_second);
+  // Of picture files, whose names are `pattern` with a number from 0 on, e.g. "/tmp/a/%06d.svg"; ffmpeg draws them.
+  // There is nothing to Write. Errors as Start.
+  static absl::StatusOr<std::unique_ptr<VideoWriter>> StartFromFiles(const std::string& path,
+                                                                     const std::string& pattern, int frames_per_second);
   // Stops ffmpeg and removes what it wrote unless Finish was called.
   ~VideoWriter();
 
-  // rgb: [height, width, 3]. Internal: ffmpeg ended early; it has printed why.
+  // rgb: [height, width, 3]. REQUIRES: made by Start. Internal: ffmpeg ended early; it has printed why.
   absl::Status Write(const uint8_t* rgb);
   // Waits for ffmpeg and moves the film into place. Internal: it failed; it has printed why. As SystemError: the file
   // cannot be there.
@@ -33,6 +39,8 @@ class VideoWriter {
 
  private:
   VideoWriter(std::string path, size_t frame_bytes);
+  static absl::StatusOr<std::unique_ptr<VideoWriter>> StartFfmpeg(const std::string& path, size_t frame_bytes,
+                                                                  const std::vector<std::string>& input);
   absl::Status Failed();
 
   const std::string path_, partial_path_;

@@ -18,7 +18,6 @@
 #include "base/process/file.h"
 #include "env/env_config.h"
 #include "env/registry.h"
-#include "env/uav/tensor_form.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -200,7 +199,7 @@ absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
 // Environments are tensors on the learner's device: there are no runners. `open` is the configuration before it is
 // resolved.
 absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& open, LaunchPlan plan) {
-  if (absl::Status status = FindTensorForm(open.env().id()).status(); !status.ok()) return status;
+  if (absl::Status status = CheckTensorForm(open.env().id()); !status.ok()) return status;
   uint32_t blocks = 1;  // Of envs_per_runner environments, that their number follows from, if it is open.
   if (open.rollout().num_envs() == 0) {
     const uint32_t wanted = open.rollout().steps_per_iteration() / kDeviceSteps / open.rollout().envs_per_runner();

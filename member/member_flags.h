@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "base/net/credential_flags.h"
 
-// What the programs of a run's members, actors and learners, are told alike, and what they do with it first.
+// Flags that skein-actor and skein-learner share, and what both do with them first.
 namespace skein {
 
 struct MemberFlags {

@@ -1,57 +1,77 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that Skein needs and this machine lacks, and fetches the default build of MuJoCo. Asks
-# nothing; does nothing if all are there.
+# Installs the packages of Debian or Ubuntu that this machine lacks. Asks nothing; does nothing if all are there.
+#
+#   install_dependencies.sh [build|test|dev|cluster]...      without an argument: build
+#
+# build: what the programs are built from, and MuJoCo (scripts/fetch_mujoco.sh).   test: what `make test` runs beside them.
+# dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm and a browser.
+# A LibTorch under CMAKE_PREFIX_PATH is taken instead of the system's (docs/cuda.md).
+# Exit codes: 64 no such purpose; 69 no apt here, or it lacks packages; 77 neither root nor sudo without a password.
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="g++ make cmake ninja-build pkg-config ccache
-  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libtorch-dev libgloo-dev libopenblas0-pthread libmujoco-dev
-  prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libcli11-dev
-  libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libssl-dev libxxhash-dev libzstd-dev
-  prometheus etcd-server iproute2 curl gnuplot-nox clang-14 clang-format-14 libclang-rt-14-dev ca-certificates"
-# Any pip can fetch MuJoCo; Debian's only where there is none.
-if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
+packages=
+for purpose in "${@:-build}"; do
+  case $purpose in
+    build)
+      packages="$packages g++ make cmake ninja-build pkg-config ccache ca-certificates
+        libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
+        prometheus-cpp-dev libcpp-httplib-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libssl-dev
+        libxxhash-dev libzstd-dev"
+      if [ -z "${CMAKE_PREFIX_PATH:-}" ]; then packages="$packages libtorch-dev libgloo-dev libopenblas0-pthread"; fi
+      # Any pip can fetch MuJoCo; Debian's only where there is none.
+      if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
+      ;;
+    test) packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3" ;;
+    dev) packages="$packages clang-14 clang-format-14 libclang-rt-14-dev gnuplot-nox libmujoco-dev" ;;
+    cluster) packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge" ;;
+    *) echo "install_dependencies: no purpose '$purpose'; there are build, test, dev, cluster" >&2 && exit 64 ;;
+  esac
+done
+packages=$(echo $packages)
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "install_dependencies: this is no Debian system; install these packages' equivalents yourself:" $packages >&2
+  echo "install_dependencies: there is no apt here; install what Debian calls $packages, then add INSTALL=no to make" >&2
   exit 69
 fi
 
-# Of a package that was never here dpkg-query only complains, so ask for what is installed and subtract.
-installed=$(dpkg-query --show --showformat='${db:Status-Abbrev}${Package}\n' $packages 2>/dev/null |
-  sed -n 's/^[ih]i *//p' || true)
-missing=
-for package in $packages; do
-  case "
-$installed
-" in
-    *"
-$package
-"*) ;;
-    *) missing="$missing $package" ;;
-  esac
-done
+# install PACKAGE...: those of them that are not installed.
+install() {
+  # Of a package that was never here dpkg-query only complains, so ask for what is installed and subtract.
+  installed=" $(dpkg-query --show --showformat='${db:Status-Abbrev}${Package}\n' "$@" 2>/dev/null |
+    sed -n 's/^[ih]i *//p' | tr '\n' ' ' || true)"
+  missing=
+  for package; do
+    case $installed in *" $package "*) ;; *) missing="$missing $package" ;; esac
+  done
+  [ -n "$missing" ] || return 0
 
-# Debian's MuJoCo, which is installed above, serves where the official one cannot be had; the script says so.
-fetch_mujoco() { scripts/fetch_mujoco.sh || true; }
-if [ -z "$missing" ]; then
-  fetch_mujoco
-  exit 0
-fi
+  if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+  elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    as_root="sudo -n"
+  else
+    echo "install_dependencies: not root and no sudo without a password; as root, run: apt-get install$missing" >&2
+    exit 77
+  fi
+  $as_root apt-get update -q
+  unknown=
+  for package in $missing; do
+    if [ -z "$(apt-cache madison "$package")" ]; then unknown="$unknown $package"; fi
+  done
+  if [ -n "$unknown" ]; then
+    echo "install_dependencies: apt knows no$unknown here; install it otherwise (docs/quickstart.md, Systems)" >&2
+    exit 69
+  fi
+  echo "installing:$missing"
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+}
 
-if [ "$(id -u)" -eq 0 ]; then
-  as_root=
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-  as_root="sudo -n"
-else
-  echo "install_dependencies: not root and no sudo without a password; as root, run: apt-get install$missing" >&2
-  exit 77
-fi
-
-echo "installing:$missing"
-export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get update -q
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
-fetch_mujoco
+install $packages
+case " ${*:-build} " in
+  *" build "*)
+    # Debian's MuJoCo serves where the official build cannot be had; the script says so.
+    scripts/fetch_mujoco.sh || install libmujoco-dev
+    ;;
+esac

@@ -170,6 +170,9 @@ absl::Status ApplyOverride(const std::string& assignment, v1::RunConfig* config)
     field = message->GetDescriptor()->FindFieldByName(key);
     if (field == nullptr) return source.Error(YAML::Mark::null_mark(), UnknownKey(path));
   }
+  if (const std::string problem = ChoiceProblem(*message, field); !problem.empty()) {
+    return source.Error(YAML::Mark::null_mark(), problem);
+  }
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && absl::StripAsciiWhitespace(value).empty()) {
     message->GetReflection()->SetString(message, field, "");
   } else {

@@ -12,8 +12,8 @@ struct ssl_st;
 
 namespace skein {
 
-// A server's end of a connection, with TLS or without, that is done with by a deadline whatever the client does: one
-// that sends a byte now and then, or takes one, gains no time. Not thread-safe; shutdown() of the descriptor by another
+// A server's side of a connection, with or without TLS, with one deadline for all of it: a client
+// that sends or takes a byte now and then gains no time. Not thread-safe; shutdown() of the descriptor by another
 // thread ends what waits.
 //   Open -> Read ... -> set_deadline -> Write
 class TimedSocket {

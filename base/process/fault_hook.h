@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// Faults on demand, for tests of what survives them. Off unless SKEIN_FAULTS is set, e.g.
+// Faults on demand, for tests. Off unless SKEIN_FAULTS is set, e.g.
 //   SKEIN_FAULTS="receipt:drop@p=0.25,seed=7;checkpoint:kill@bytes=4096;env:nan@at=100;disk:eio@after=2"
 // Clauses are POINT:KIND[@KEY=VALUE,...]; docs/fault-injection.md lists points, kinds and keys.
 namespace skein {

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// What others say, for a terminal or a log: control characters (of ASCII, and U+0080 to U+009F, which some terminals
-// take for an ESC and a letter) become spaces, so that it can neither move the cursor nor begin a line.
+// Text of other processes, made safe for a terminal or a log: control characters (of ASCII, and U+0080 to U+009F, which
+// some terminals take for an ESC and a letter) become spaces, so that it can neither move the cursor nor begin a line.
 inline std::string Printable(std::string text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);

@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// What strangers can cause again and again, as one line of the log at a time. Thread-safe.
+// A log for events that unknown clients can repeat at will: one line at a time. Thread-safe.
 class RareLog {
  public:
   explicit RareLog(absl::Duration period = absl::Seconds(10)) : period_(period) {}

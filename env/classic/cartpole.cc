@@ -2,20 +2,13 @@
 #include "env/classic/cartpole.h"
 
 #include <cmath>
-#include <numbers>
+
+#include "env/classic/cartpole_physics.h"
 
 namespace skein {
 namespace {
 
-constexpr double kGravity = 9.8;
-constexpr double kPoleMass = 0.1;
-constexpr double kTotalMass = 1.0 + kPoleMass;  // The cart weighs 1 kg.
-constexpr double kHalfLength = 0.5;             // Of the pole.
-constexpr double kForce = 10.0;
-constexpr double kTimestep = 0.02;
-constexpr double kMaxX = 2.4;
-constexpr double kMaxTheta = 12 * 2 * std::numbers::pi / 360;
-constexpr double kResetRange = 0.05;
+using namespace cartpole;  // NOLINT(google-build-using-namespace): its constants.
 
 class CartPole final : public Env {
  public:

@@ -32,8 +32,7 @@ UavLayout MakeUavLayout(UavTask task, const UavOptions& options) {
   layout.saved_obstacles = 2;
   layout.saved_visited = layout.saved_obstacles + layout.words;
   layout.saved_uavs = layout.saved_visited + layout.words;
-  layout.saved_uav = 8;
-  layout.saved_size = layout.saved_uavs + options.uavs * layout.saved_uav;
+  layout.saved_size = layout.saved_uavs + options.uavs * kUavSavedDoubles;
   return layout;
 }
 

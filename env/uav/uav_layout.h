@@ -20,6 +20,7 @@ inline constexpr int kUavMapSide = 10;                // Blocks on a side of the
 inline constexpr int kUavNeighbourFloats = 5;
 inline constexpr int kUavTeamFloats = 7;
 inline constexpr int kUavCellsInWord = 32;  // Of packed cells in the saved state.
+inline constexpr int kUavSavedDoubles = 8;  // Of each UAV in the saved state.
 
 // Directions of the choices.
 inline constexpr float kUavDirectionX[kUavChoices] = {0, 1, kSqrtHalf, 0, -kSqrtHalf, -1, -kSqrtHalf, 0, kSqrtHalf};
@@ -51,8 +52,7 @@ struct UavLayout {
   int words;  // Packed cells are so many doubles.
   int saved_obstacles;
   int saved_visited;
-  int saved_uavs;  // [N, saved_uav]: x, y, vx, vy, status, flown, start cell, target cell.
-  int saved_uav;   // 8
+  int saved_uavs;  // [N, kUavSavedDoubles]: x, y, vx, vy, status, flown, start cell, target cell.
   int saved_size;
 };
 

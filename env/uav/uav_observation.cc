@@ -7,29 +7,29 @@
 #include "env/uav/uav_world.h"
 
 namespace skein {
+namespace {
 
-float UavWorld::TimeLeft(int env) const {
-  return std::max(0.0f, 1 - static_cast<float>(steps_[env]) / static_cast<float>(kUavStepLimit));
-}
-
-void UavWorld::ObserveCells(const uint8_t* cell, float* obs) const {
-  const int reach = options_.sensing_radius, side = layout_.patch_side;
-  const uint8_t* row = cell - reach * stride_ - reach;
-  for (int b = 0; b < side; ++b, row += stride_, obs += side) {
+// The cells around `cell`, in a padded grid with rows of `stride`, as far as a UAV senses.
+void ObserveCells(const uint8_t* cell, int stride, int reach, float* obs) {
+  const int side = 2 * reach + 1;
+  const uint8_t* row = cell - reach * stride - reach;
+  for (int b = 0; b < side; ++b, row += stride, obs += side) {
     for (int a = 0; a < side; ++a) obs[a] = static_cast<float>(row[a]);
   }
 }
 
-void UavWorld::ObserveNeighbours(int self, int taking_part, float* obs) const {
-  const int most = options_.neighbours;
+// The nearest of those in `scratch`, seen from number `self` of them.
+void ObserveNeighbours(const UavOptions& options, int self, int taking_part, UavScratch& scratch, float* obs) {
+  const int most = options.neighbours;
+  const float speed = static_cast<float>(options.speed);
   std::fill_n(obs, most * kUavNeighbourFloats, 0.0f);
   if (most == 0) return;
-  const float reach = static_cast<float>(options_.sensing_radius);
+  const float reach = static_cast<float>(options.sensing_radius);
   const float reach_squared = reach * reach;
-  const float* const x = scratch_.x.data();
-  const float* const y = scratch_.y.data();
-  float* const squares = scratch_.nearest_squared.data();
-  int* const nearest = scratch_.nearest.data();
+  const float* const x = scratch.x.data();
+  const float* const y = scratch.y.data();
+  float* const squares = scratch.nearest_squared.data();
+  int* const nearest = scratch.nearest.data();
   int found = 0;
   for (int k = 0; k < taking_part; ++k) {
     const float dx = x[k] - x[self], dy = y[k] - y[self];
@@ -48,18 +48,25 @@ void UavWorld::ObserveNeighbours(int self, int taking_part, float* obs) const {
     const int k = nearest[place];
     obs[0] = (x[k] - x[self]) / reach;
     obs[1] = (y[k] - y[self]) / reach;
-    obs[2] = (scratch_.vx[k] - scratch_.vx[self]) / speed_;
-    obs[3] = (scratch_.vy[k] - scratch_.vy[self]) / speed_;
+    obs[2] = (scratch.vx[k] - scratch.vx[self]) / speed;
+    obs[3] = (scratch.vy[k] - scratch.vy[self]) / speed;
     obs[4] = 1;
   }
+}
+
+}  // namespace
+
+float UavWorld::TimeLeft(int env) const {
+  return std::max(0.0f, 1 - static_cast<float>(steps_[env]) / static_cast<float>(kUavStepLimit));
 }
 
 void UavWorld::Observe(int env, float* obs) const {
   const size_t first = size_t(env) * uavs_;
   const int taking_part = Gather(env);
-  const uint8_t* const occupied = Origin(occupied_, env);
-  const uint8_t* const unvisited = Origin(unvisited_, env);
+  const uint8_t* const occupied = grid_.occupied(env) + grid_.At(0, 0);
+  const uint8_t* const unvisited = grid_.unvisited(env) + grid_.At(0, 0);
   const float side = static_cast<float>(size_), time = TimeLeft(env);
+  const int stride = grid_.stride(), reach = options_.sensing_radius;
   int next = 0;  // That has not been written yet.
   for (int k = 0; k < taking_part; ++k) {
     const int n = scratch_.uav[k];
@@ -77,7 +84,8 @@ void UavWorld::Observe(int env, float* obs) const {
     own[layout_.obs_time] = time;
     if (task_ == UavTask::kNavigate) {
       float* const target = own + layout_.obs_target;
-      const float dx = target_x_[first + n] - x, dy = target_y_[first + n] - y, distance = distance_[first + n];
+      const float dx = all_.target_x[first + n] - x, dy = all_.target_y[first + n] - y,
+                  distance = all_.distance[first + n];
       target[0] = dx / side;
       target[1] = dy / side;
       target[2] = dx / distance;
@@ -87,12 +95,12 @@ void UavWorld::Observe(int env, float* obs) const {
     float* const feelers = own + layout_.obs_feelers;
     for (int heading = 0; heading < kUavHeadings; ++heading) {
       feelers[heading] =
-          HitsStatic(occupied, stride_, radius_, x + step_x_[heading + 1], y + step_y_[heading + 1]) ? 1 : 0;
+          HitsStatic(occupied, stride, radius_, x + step_x_[heading + 1], y + step_y_[heading + 1]) ? 1 : 0;
     }
-    const int cell = place.j * stride_ + place.i;
-    ObserveCells(occupied + cell, own + layout_.obs_occupancy);
-    if (task_ == UavTask::kCover) ObserveCells(unvisited + cell, own + layout_.obs_unvisited);
-    ObserveNeighbours(k, taking_part, own + layout_.obs_neighbours);
+    const int cell = place.j * stride + place.i;
+    ObserveCells(occupied + cell, stride, reach, own + layout_.obs_occupancy);
+    if (task_ == UavTask::kCover) ObserveCells(unvisited + cell, stride, reach, own + layout_.obs_unvisited);
+    ObserveNeighbours(options_, k, taking_part, scratch_, own + layout_.obs_neighbours);
   }
   std::fill(obs + next * layout_.obs_size, obs + uavs_ * layout_.obs_size, 0.0f);
 }
@@ -113,9 +121,9 @@ void UavWorld::DescribeTeam(int env, float* state) const {
   const float reach_squared = reach * reach, half_squared = reach_squared / 4;
   float to_go = 0, near_target = 0;
   int crashed = 0, near = 0, nearer = 0;
-  for (int n = 0; n < uavs_; ++n) crashed += status_[first + n] == UavStatus::kCrashed;
+  for (int n = 0; n < uavs_; ++n) crashed += all_.status[first + n] == UavStatus::kCrashed;
   for (int k = 0; k < taking_part; ++k) {
-    const float distance = distance_[first + scratch_.uav[k]];
+    const float distance = all_.distance[first + scratch_.uav[k]];
     to_go += distance / side;
     near_target += distance / (distance + 1);
     for (int l = k + 1; l < taking_part; ++l) {
@@ -142,18 +150,15 @@ void UavWorld::DescribeSearch(int env, float* state) const {
     float* const own = state + n * layout_.uav_floats;
     std::fill_n(own, layout_.uav_floats, 0.0f);
     const size_t uav = first + n;
-    if (status_[uav] != UavStatus::kTakesPart) continue;
+    if (all_.status[uav] != UavStatus::kTakesPart) continue;
     own[0] = 1;
-    own[1] = 2 * x_[uav] / side - 1;
-    own[2] = 2 * y_[uav] / side - 1;
-    own[3] = vx_[uav] / speed_;
-    own[4] = vy_[uav] / speed_;
+    own[1] = 2 * all_.x[uav] / side - 1;
+    own[2] = 2 * all_.y[uav] / side - 1;
+    own[3] = all_.vx[uav] / speed_;
+    own[4] = all_.vy[uav] / speed_;
   }
-  const size_t blocks = block_cells_.size();
-  for (size_t block = 0; block < blocks; ++block) {
-    state[layout_.global_occupancy + block] = occupied_map_[env * blocks + block] / block_cells_[block];
-    state[layout_.global_unvisited + block] = unvisited_map_[env * blocks + block] / block_cells_[block];
-  }
+  grid_.WriteOccupiedShares(env, state + layout_.global_occupancy);
+  grid_.WriteUnvisitedShares(env, state + layout_.global_unvisited);
 }
 
 }  // namespace skein

@@ -18,14 +18,14 @@ constexpr double kMaxMetres = 1e9;
 void UavWorld::SaveState(int env, double* state) const {
   state[0] = steps_[env];
   state[1] = double{separation_squared_[env]};
-  const uint8_t* const occupied = occupied_.data() + size_t(env) * grid_size_;
-  const uint8_t* const unvisited = unvisited_.data() + size_t(env) * grid_size_;
+  const uint8_t* const occupied = grid_.occupied(env);
+  const uint8_t* const unvisited = grid_.unvisited(env);
   for (int word = 0; word < layout_.words; ++word) {
     uint32_t obstacles = 0, visited = 0;
     for (int bit = 0; bit < kUavCellsInWord; ++bit) {
       const int cell = word * kUavCellsInWord + bit;
       if (cell >= layout_.cells) break;
-      const int index = CellIndex(cell);
+      const int index = grid_.CellIndex(cell);
       obstacles |= uint32_t{occupied[index]} << bit;
       visited |= uint32_t{occupied[index] == 0 && unvisited[index] == 0} << bit;
     }
@@ -34,15 +34,15 @@ void UavWorld::SaveState(int env, double* state) const {
   }
   for (int n = 0; n < uavs_; ++n) {
     const size_t uav = size_t(env) * uavs_ + n;
-    double* const own = state + layout_.saved_uavs + n * layout_.saved_uav;
-    own[0] = double{x_[uav]};
-    own[1] = double{y_[uav]};
-    own[2] = double{vx_[uav]};
-    own[3] = double{vy_[uav]};
-    own[4] = static_cast<double>(status_[uav]);
-    own[5] = double{flown_[uav]};
-    own[6] = start_[uav];
-    own[7] = target_[uav];
+    double* const own = state + layout_.saved_uavs + n * kUavSavedDoubles;
+    own[0] = double{all_.x[uav]};
+    own[1] = double{all_.y[uav]};
+    own[2] = double{all_.vx[uav]};
+    own[3] = double{all_.vy[uav]};
+    own[4] = static_cast<double>(all_.status[uav]);
+    own[5] = double{all_.flown[uav]};
+    own[6] = all_.start[uav];
+    own[7] = all_.target[uav];
   }
 }
 
@@ -58,54 +58,55 @@ void UavWorld::LoadState(int env, const double* state) {
   for (int cell = 0; cell < layout_.cells; ++cell) {
     const int at = cell / kUavCellsInWord, bit = cell % kUavCellsInWord;
     if ((word(state[layout_.saved_obstacles + at]) >> bit & 1) != 0) {
-      PlaceObstacle(env, cell);
+      grid_.PlaceObstacle(env, cell);
     } else if ((word(state[layout_.saved_visited + at]) >> bit & 1) != 0) {
-      MarkVisited(env, CellIndex(cell));
+      grid_.MarkVisited(env, grid_.CellIndex(cell));
     }
   }
   taking_part_[env] = 0;
   for (int n = 0; n < uavs_; ++n) {
     const size_t uav = size_t(env) * uavs_ + n;
-    const double* const own = state + layout_.saved_uavs + n * layout_.saved_uav;
+    const double* const own = state + layout_.saved_uavs + n * kUavSavedDoubles;
     const auto cell = [this](double value) { return static_cast<int>(std::clamp(value, 0.0, layout_.cells - 1.0)); };
-    x_[uav] = real(own[0], -1, size_ + 0.99);
-    y_[uav] = real(own[1], -1, size_ + 0.99);
-    vx_[uav] = real(own[2], -1, 1);
-    vy_[uav] = real(own[3], -1, 1);
-    status_[uav] = static_cast<UavStatus>(std::clamp(own[4], 0.0, 2.0));
-    flown_[uav] = real(own[5], 0, kMaxMetres);
-    start_[uav] = cell(own[6]);
+    all_.x[uav] = real(own[0], -1, size_ + 0.99);
+    all_.y[uav] = real(own[1], -1, size_ + 0.99);
+    all_.vx[uav] = real(own[2], -1, 1);
+    all_.vy[uav] = real(own[3], -1, 1);
+    all_.status[uav] = static_cast<UavStatus>(std::clamp(own[4], 0.0, 2.0));
+    all_.flown[uav] = real(own[5], 0, kMaxMetres);
+    all_.start[uav] = cell(own[6]);
     SetTarget(uav, cell(own[7]));
-    if (status_[uav] == UavStatus::kTakesPart) ++taking_part_[env];
+    if (all_.status[uav] == UavStatus::kTakesPart) ++taking_part_[env];
   }
 }
 
 float UavWorld::MeanPathRatio(int env) const {
-  const uint8_t* const occupied = occupied_.data() + size_t(env) * grid_size_;
+  const uint8_t* const occupied = grid_.occupied(env);
   float sum = 0;
   int counted = 0;
   for (int n = 0; n < uavs_; ++n) {
     const size_t uav = size_t(env) * uavs_ + n;
-    if (status_[uav] != UavStatus::kArrived) continue;
-    const float shortest = shortest_path_.Length(occupied, stride_, CellIndex(start_[uav]), CellIndex(target_[uav]));
+    if (all_.status[uav] != UavStatus::kArrived) continue;
+    const float shortest = shortest_path_.Length(occupied, grid_.stride(), grid_.CellIndex(all_.start[uav]),
+                                                 grid_.CellIndex(all_.target[uav]));
     if (!std::isfinite(shortest) || shortest == 0) continue;
-    sum += flown_[uav] / shortest;
+    sum += all_.flown[uav] / shortest;
     ++counted;
   }
   return counted > 0 ? sum / static_cast<float>(counted) : 0;
 }
 
 void UavWorld::EpisodeMetrics(int env, float* metrics) const {
-  const auto begin = status_.begin() + size_t(env) * uavs_, end = begin + uavs_;
+  const auto begin = all_.status.begin() + size_t(env) * uavs_, end = begin + uavs_;
   const float uavs = static_cast<float>(uavs_);
   const float arrived = static_cast<float>(std::count(begin, end, UavStatus::kArrived));
   const float crashed = static_cast<float>(std::count(begin, end, UavStatus::kCrashed));
-  const float visited = static_cast<float>(free_[env] - left_to_visit_[env]);
+  const float visited = static_cast<float>(grid_.free(env) - grid_.left_to_visit(env));
   const float separation = separation_squared_[env];
   const bool navigate = task_ == UavTask::kNavigate;
   if (navigate) *metrics++ = arrived / uavs;
   *metrics++ = crashed / uavs;
-  *metrics++ = visited / static_cast<float>(std::max(1, free_[env]));
+  *metrics++ = visited / static_cast<float>(std::max(1, grid_.free(env)));
   if (navigate) *metrics++ = MeanPathRatio(env);
   *metrics = separation < std::numeric_limits<float>::max() ? std::sqrt(separation) : 0;
 }

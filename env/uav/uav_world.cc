@@ -16,38 +16,25 @@ UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
       spec_(MakeUavSpec(task, options)),
       uavs_(options.uavs),
       size_(options.size),
-      // A UAV that was loaded one cell outside of the arena looks so far, and one step and one cell farther.
-      pad_(options.sensing_radius + 2),
-      stride_(size_ + 2 * pad_),
-      grid_size_(stride_ * stride_),
       radius_(static_cast<float>(options.radius)),
       speed_(static_cast<float>(options.speed)),
-      shortest_path_(grid_size_) {
+      grid_(options, layout_, envs),
+      steps_(envs),
+      taking_part_(envs),
+      separation_squared_(envs),
+      shortest_path_(grid_.padded_size()) {
   for (int choice = 0; choice < kUavChoices; ++choice) {
     step_x_[choice] = speed_ * kUavDirectionX[choice];
     step_y_[choice] = speed_ * kUavDirectionY[choice];
   }
-  const int side = layout_.map_side;
-  block_.resize(grid_size_);
-  block_cells_.resize(side * side);
-  for (int j = 0; j < size_; ++j) {
-    for (int i = 0; i < size_; ++i) {
-      block_[At(i, j)] = j * side / size_ * side + i * side / size_;
-      block_cells_[block_[At(i, j)]] += 1;
-    }
+  const size_t all = size_t(envs) * uavs_;
+  for (std::vector<float>* floats :
+       {&all_.x, &all_.y, &all_.vx, &all_.vy, &all_.target_x, &all_.target_y, &all_.distance, &all_.flown}) {
+    floats->resize(all);
   }
-  occupied_.resize(size_t(envs) * grid_size_, 1);
-  unvisited_.resize(size_t(envs) * grid_size_);
-  occupied_map_.resize(size_t(envs) * side * side);
-  unvisited_map_.resize(size_t(envs) * side * side);
-  for (std::vector<int>* counts : {&steps_, &taking_part_, &left_to_visit_, &free_}) counts->resize(envs);
-  separation_squared_.resize(envs);
-  for (std::vector<float>* floats : {&x_, &y_, &vx_, &vy_, &target_x_, &target_y_, &distance_, &flown_}) {
-    floats->resize(size_t(envs) * uavs_);
-  }
-  status_.resize(size_t(envs) * uavs_);
-  start_.resize(size_t(envs) * uavs_);
-  target_.resize(size_t(envs) * uavs_);
+  all_.status.resize(all);
+  all_.start.resize(all);
+  all_.target.resize(all);
 
   scratch_.uav.resize(uavs_);
   for (std::vector<float>* floats : {&scratch_.x, &scratch_.y, &scratch_.vx, &scratch_.vy, &scratch_.own}) {
@@ -61,46 +48,21 @@ UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
 }
 
 void UavWorld::Clear(int env) {
-  uint8_t* const occupied = occupied_.data() + size_t(env) * grid_size_;
-  uint8_t* const unvisited = unvisited_.data() + size_t(env) * grid_size_;
-  for (int j = 0; j < size_; ++j) {
-    std::fill_n(occupied + At(0, j), size_, uint8_t{0});
-    std::fill_n(unvisited + At(0, j), size_, uint8_t{1});
-  }
-  const size_t blocks = block_cells_.size();
-  std::fill_n(occupied_map_.begin() + env * blocks, blocks, 0.0f);
-  std::copy(block_cells_.begin(), block_cells_.end(), unvisited_map_.begin() + env * blocks);
-  free_[env] = left_to_visit_[env] = layout_.cells;
+  grid_.Clear(env);
   taking_part_[env] = uavs_;
   steps_[env] = 0;
   separation_squared_[env] = std::numeric_limits<float>::max();
 }
 
-void UavWorld::PlaceObstacle(int env, int cell) {
-  const int index = CellIndex(cell);
-  occupied_[size_t(env) * grid_size_ + index] = 1;
-  occupied_map_[env * block_cells_.size() + block_[index]] += 1;
-  MarkVisited(env, index);
-  --free_[env];
-}
-
-void UavWorld::MarkVisited(int env, int cell_index) {
-  uint8_t& unvisited = unvisited_[size_t(env) * grid_size_ + cell_index];
-  if (unvisited == 0) return;
-  unvisited = 0;
-  --left_to_visit_[env];
-  unvisited_map_[env * block_cells_.size() + block_[cell_index]] -= 1;
-}
-
 void UavWorld::SetTarget(size_t uav, int cell) {
-  target_[uav] = cell;
-  target_x_[uav] = static_cast<float>(cell % size_) + 0.5f;
-  target_y_[uav] = static_cast<float>(cell / size_) + 0.5f;
-  distance_[uav] = std::sqrt(DistanceSquared(uav));
+  all_.target[uav] = cell;
+  all_.target_x[uav] = static_cast<float>(cell % size_) + 0.5f;
+  all_.target_y[uav] = static_cast<float>(cell / size_) + 0.5f;
+  all_.distance[uav] = std::sqrt(DistanceSquared(uav));
 }
 
 float UavWorld::DistanceSquared(size_t uav) const {
-  const float dx = target_x_[uav] - x_[uav], dy = target_y_[uav] - y_[uav];
+  const float dx = all_.target_x[uav] - all_.x[uav], dy = all_.target_y[uav] - all_.y[uav];
   return dx * dx + dy * dy;
 }
 
@@ -115,30 +77,31 @@ void UavWorld::Reset(int env, RandomStream& random) {
   std::nth_element(keys.begin(), starts, keys.end());
   std::partial_sort(starts, end, keys.end());
   const auto cell_of = [](uint64_t key) { return static_cast<int>(key & 0xffff); };
-  for (auto key = keys.begin(); key != starts; ++key) PlaceObstacle(env, cell_of(*key));
+  for (auto key = keys.begin(); key != starts; ++key) grid_.PlaceObstacle(env, cell_of(*key));
   for (int n = 0; n < uavs_; ++n) {
     const size_t uav = size_t(env) * uavs_ + n;
-    start_[uav] = cell_of(starts[n]);
-    MarkVisited(env, CellIndex(start_[uav]));
-    x_[uav] = static_cast<float>(start_[uav] % size_) + 0.5f;
-    y_[uav] = static_cast<float>(start_[uav] / size_) + 0.5f;
-    vx_[uav] = vy_[uav] = flown_[uav] = 0;
-    status_[uav] = UavStatus::kTakesPart;
-    SetTarget(uav, navigate ? cell_of(starts[uavs_ + n]) : start_[uav]);
+    all_.start[uav] = cell_of(starts[n]);
+    grid_.MarkVisited(env, grid_.CellIndex(all_.start[uav]));
+    all_.x[uav] = static_cast<float>(all_.start[uav] % size_) + 0.5f;
+    all_.y[uav] = static_cast<float>(all_.start[uav] / size_) + 0.5f;
+    all_.vx[uav] = all_.vy[uav] = all_.flown[uav] = 0;
+    all_.status[uav] = UavStatus::kTakesPart;
+    SetTarget(uav, navigate ? cell_of(starts[uavs_ + n]) : all_.start[uav]);
   }
-  Collide(env, Gather(env));  // For the separation: starts are too far apart for collisions.
+  Collide(env,
+          Gather(env));  // For the separation: starts are too far apart for collisions.
 }
 
 int UavWorld::Gather(int env) const {
   const size_t first = size_t(env) * uavs_;
   int taking_part = 0;
   for (int n = 0; n < uavs_; ++n) {
-    if (status_[first + n] != UavStatus::kTakesPart) continue;
+    if (all_.status[first + n] != UavStatus::kTakesPart) continue;
     scratch_.uav[taking_part] = n;
-    scratch_.x[taking_part] = x_[first + n];
-    scratch_.y[taking_part] = y_[first + n];
-    scratch_.vx[taking_part] = vx_[first + n];
-    scratch_.vy[taking_part] = vy_[first + n];
+    scratch_.x[taking_part] = all_.x[first + n];
+    scratch_.y[taking_part] = all_.y[first + n];
+    scratch_.vx[taking_part] = all_.vx[first + n];
+    scratch_.vy[taking_part] = all_.vy[first + n];
     ++taking_part;
   }
   return taking_part;
@@ -146,7 +109,7 @@ int UavWorld::Gather(int env) const {
 
 void UavWorld::Move(int env, const float* action, int taking_part) {
   const size_t first = size_t(env) * uavs_;
-  const uint8_t* const occupied = Origin(occupied_, env);
+  const uint8_t* const occupied = grid_.occupied(env) + grid_.At(0, 0);
   for (int k = 0; k < taking_part; ++k) {
     const int n = scratch_.uav[k];
     float vx, vy;
@@ -166,12 +129,12 @@ void UavWorld::Move(int env, const float* action, int taking_part) {
       vy = step_y_[choice];
     }
     const size_t uav = first + n;
-    vx_[uav] = vx;
-    vy_[uav] = vy;
-    x_[uav] = scratch_.x[k] += vx;
-    y_[uav] = scratch_.y[k] += vy;
-    flown_[uav] += std::sqrt(vx * vx + vy * vy);
-    scratch_.crashed[k] = HitsStatic(occupied, stride_, radius_, scratch_.x[k], scratch_.y[k]);
+    all_.vx[uav] = vx;
+    all_.vy[uav] = vy;
+    all_.x[uav] = scratch_.x[k] += vx;
+    all_.y[uav] = scratch_.y[k] += vy;
+    all_.flown[uav] += std::sqrt(vx * vx + vy * vy);
+    scratch_.crashed[k] = HitsStatic(occupied, grid_.stride(), radius_, scratch_.x[k], scratch_.y[k]);
   }
 }
 
@@ -201,14 +164,14 @@ void UavWorld::Collide(int env, int taking_part) {
 }
 
 void UavWorld::Visit(int env, int taking_part) {
-  const uint8_t* const unvisited = unvisited_.data() + size_t(env) * grid_size_;
+  const uint8_t* const unvisited = grid_.unvisited(env);
   const auto begin = scratch_.new_cell.begin(), end = begin + taking_part;
   bool any = false;
   for (int k = 0; k < taking_part; ++k) {
     scratch_.new_cell[k] = -1;
     if (scratch_.crashed[k] != 0) continue;
     const UavPlace place = PlaceAt(scratch_.x[k], scratch_.y[k]);
-    const int index = At(place.i, place.j);
+    const int index = grid_.At(place.i, place.j);
     if (unvisited[index] == 0) continue;
     scratch_.new_cell[k] = index;
     any = true;
@@ -219,7 +182,7 @@ void UavWorld::Visit(int env, int taking_part) {
     const int index = scratch_.new_cell[k];
     if (index < 0) continue;
     if (task_ == UavTask::kCover) scratch_.own[k] = reward / static_cast<float>(std::count(begin, end, index));
-    MarkVisited(env, index);
+    grid_.MarkVisited(env, index);
   }
 }
 
@@ -245,8 +208,8 @@ bool UavWorld::Step(int env, const float* action, float* reward) {
     if (task_ == UavTask::kNavigate) {
       const float squared = DistanceSquared(uav);
       const float distance = std::sqrt(squared);
-      own = progress * (distance_[uav] - distance);
-      distance_[uav] = distance;
+      own = progress * (all_.distance[uav] - distance);
+      all_.distance[uav] = distance;
       arrived = scratch_.crashed[k] == 0 && squared < kUavArrivalSquared;
       if (arrived) own += target;
     }
@@ -254,8 +217,8 @@ bool UavWorld::Step(int env, const float* action, float* reward) {
     own -= step;
     scratch_.own[k] = own;
     sum += own;
-    if (arrived) status_[uav] = UavStatus::kArrived;
-    if (scratch_.crashed[k] != 0) status_[uav] = UavStatus::kCrashed;
+    if (arrived) all_.status[uav] = UavStatus::kArrived;
+    if (scratch_.crashed[k] != 0) all_.status[uav] = UavStatus::kCrashed;
     if (arrived || scratch_.crashed[k] != 0) --taking_part_[env];
   }
   const float mean = sum / static_cast<float>(uavs_);
@@ -263,11 +226,11 @@ bool UavWorld::Step(int env, const float* action, float* reward) {
   for (int k = 0; k < taking_part; ++k) {
     reward[scratch_.uav[k]] = (1 - share) * scratch_.own[k] + share * mean;
   }
-  return taking_part_[env] == 0 || (task_ == UavTask::kCover && left_to_visit_[env] == 0);
+  return taking_part_[env] == 0 || (task_ == UavTask::kCover && grid_.left_to_visit(env) == 0);
 }
 
 void UavWorld::Active(int env, uint8_t* active) const {
-  for (int n = 0; n < uavs_; ++n) active[n] = status_[size_t(env) * uavs_ + n] == UavStatus::kTakesPart;
+  for (int n = 0; n < uavs_; ++n) active[n] = all_.status[size_t(env) * uavs_ + n] == UavStatus::kTakesPart;
 }
 
 }  // namespace skein

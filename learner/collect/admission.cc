@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -214,11 +215,11 @@ absl::Status CheckEnvState(const CheckedFragment& checked) {
   return absl::OkStatus();
 }
 
-// The field as a ticket carries it; nothing if the run has none.
-v1::Tensor TensorOf(const CheckedFragment& checked, absl::string_view name) {
-  v1::Tensor tensor;
+// The field as a ticket carries it; nullopt: the run has none.
+std::optional<v1::Tensor> TensorOf(const CheckedFragment& checked, absl::string_view name) {
   const int i = checked.schema->Find(name);
-  if (i < 0) return tensor;
+  if (i < 0) return std::nullopt;
+  v1::Tensor tensor;
   const Field& field = checked.schema->fields[static_cast<size_t>(i)];
   const std::vector<char>& values = checked.fields[static_cast<size_t>(i)].values;
   tensor.set_name(field.name);
@@ -251,11 +252,13 @@ absl::Status CheckValues(const Field& field, const FragmentShape& shape, const c
                          int64_t first) {
   int64_t bad = count;
   switch (field.bound) {
-    case Bound::kFlag:
-      if (std::accumulate(values, values + count, 0, std::bit_or<>()) <= 1) break;
+    case Bound::kFlag: {
+      const auto* const flags = reinterpret_cast<const uint8_t*>(values);
+      // Without branches first: all are right in almost all fragments.
+      if (std::accumulate(flags, flags + count, uint8_t{0}, std::bit_or<uint8_t>()) <= 1) break;
       bad = FindBad<uint8_t>(values, count, [](uint8_t flag) { return flag <= 1; });
-      return FieldError(field, absl::StrCat("element ", first + bad, " is ",
-                                            int{static_cast<unsigned char>(values[bad])}, ", want 0 or 1"));
+      return FieldError(field, absl::StrCat("element ", first + bad, " is ", int{flags[bad]}, ", want 0 or 1"));
+    }
     case Bound::kChoice:
       bad = FindBad<int64_t>(
           values, count, [most = shape.spec.action_size()](int64_t choice) { return choice >= 0 && choice < most; });
@@ -305,8 +308,7 @@ absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFrag
   if (s.ok()) s = CheckAgentFlags(*checked);
   if (s.ok()) s = CheckEnvState(*checked);
   if (!s.ok()) return s;
-  checked->env_state = TensorOf(*checked, "env_state");
-  checked->policy_state = TensorOf(*checked, "policy_state");
+  checked->state = {.env_state = TensorOf(*checked, "env_state"), .policy_state = TensorOf(*checked, "policy_state")};
   return absl::OkStatus();
 }
 
@@ -333,6 +335,9 @@ absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& wan
   if (got.discrete() != want.discrete()) return differs("discrete", got.discrete(), want.discrete(), "action");
   if (got.global_state_size() != want.global_state_size()) {
     return differs("global_state_size", got.global_state_size(), want.global_state_size(), "state");
+  }
+  if (got.relocatable() != want.relocatable()) {
+    return differs("relocatable", got.relocatable(), want.relocatable(), "env_state");
   }
   const std::string metrics = absl::StrJoin(got.episode_metrics(), " ");
   const std::string want_metrics = absl::StrJoin(want.episode_metrics(), " ");

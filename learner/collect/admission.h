@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "learner/collect/ticket_state.h"
 #include "skein/v1/learner_service.pb.h"
 #include "trajectory/frame.h"
 #include "trajectory/schema.h"
@@ -39,9 +40,7 @@ struct CheckedFragment {
   const Schema* schema = nullptr;
   FragmentCounts counts;
   std::vector<Located> fields;  // In the schema's order.
-  // What the group's next ticket begins with: float64 [E, S] and float32 [E, A, S], the latter only of policies with a
-  // memory.
-  v1::Tensor env_state, policy_state;
+  TicketState state;         // What the group's next ticket begins with.
   uint64_t saved_bytes = 0;  // That bfloat16 and compression made the message smaller by.
 
   // The bytes of a field that came compressed.

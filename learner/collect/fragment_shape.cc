@@ -9,23 +9,23 @@
 #include "env/vector_env.h"
 #include "policy/policy_spec.h"
 #include "trajectory/env_spec_info.h"
+#include "trajectory/frame.h"
+#include "trajectory/schema.h"
 
 namespace skein {
 namespace {
 
 constexpr uint32_t kAsyncSteps = 32;
 
-// Upper bound of a trajectory batch's size on the wire, were every step the end of an episode.
+// Upper bound of a frame's size, were every step the end of an episode.
 int64_t FragmentBytes(const FragmentShape& shape) {
-  const v1::EnvSpecInfo& spec = shape.spec;
-  const int64_t action_bytes = spec.discrete() ? sizeof(int64_t) : sizeof(float) * spec.action_size();
-  const int64_t agent_bytes = 2 * sizeof(float) * spec.obs_size() + action_bytes + 2 * sizeof(float);
-  // Observations, states and flags; return, length and metrics of an episode.
-  const int64_t env_bytes = spec.num_agents() * (agent_bytes + 2) + 2 * sizeof(float) * spec.global_state_size() + 2 +
-                            sizeof(float) + sizeof(int64_t) + sizeof(float) * spec.episode_metrics_size();
-  return (shape.steps + 1) * shape.num_envs * env_bytes +
-         static_cast<int64_t>(sizeof(double)) * shape.num_envs * shape.env_state_size +
-         static_cast<int64_t>(sizeof(float)) * shape.num_envs * spec.num_agents() * shape.policy_state_size + 4096;
+  const Schema schema = MakeSchema(shape);
+  const int64_t ends = shape.steps * shape.num_envs;
+  int64_t bytes = static_cast<int64_t>(kMaxHeaderBytes);
+  for (const Field& field : schema.fields) {
+    bytes += AlignField(schema.WireBytes(field, {.truncations = ends, .episodes = ends}));
+  }
+  return bytes;
 }
 
 // Were messages of any size.

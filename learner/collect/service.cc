@@ -310,7 +310,7 @@ absl::Status LearnerService::Admit(const ActorKey& actor, const v1::Hello& hello
     auto welcome = collector_->Open(hello, actor.certificate);
     if (!welcome.ok()) return welcome.status();
     if (const auto stay = newcomers_.Greet(actor, hello, known, MonotonicNow())) {
-      collector_->CloseLife(stay->life, stay->env_steps_collected);
+      collector_->Close(stay->life, stay->env_steps_collected);
     }
     v1::CollectResponse response;
     *response.mutable_welcome() = *welcome;
@@ -340,9 +340,9 @@ void LearnerService::Confirm(const v1::StatusResponse& status, absl::Duration as
     absl::MutexLock lock(&mu_);
     const Newcomers::Verdict verdict = newcomers_.Judge(status, asked, lease_);
     // First what members say of their lives before, which may be strangers' now.
-    for (const auto& [life, env_steps_collected] : verdict.ended) collector_->CloseLife(life, env_steps_collected);
+    for (const auto& [life, env_steps_collected] : verdict.ended) collector_->Close(life, env_steps_collected);
     for (const ActorKey& actor : verdict.strangers) {
-      collector_->CloseLife(actor, 0);
+      collector_->Close(actor, 0);
       publisher_->Dismiss(actor);
       // Now, not when its stream is done: that waits until it has read what was sent.
       if (auto stream = streams_.extract(actor)) strangers.push_back(std::move(stream.mapped()));

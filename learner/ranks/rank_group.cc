@@ -18,8 +18,8 @@
 #include "base/net/host_port.h"
 #include "base/process/clock.h"
 #include "base/telemetry/log.h"
-#include "learner/optimize/training_device.h"
 #include "learner/ranks/collective.h"
+#include "learner/ranks/training_device.h"
 
 namespace skein {
 namespace {

@@ -11,15 +11,12 @@
 #include "absl/time/time.h"
 #include "base/process/clock.h"
 #include "env/env_config.h"
-#include "env/uav/tensor_form.h"
+#include "env/tensor/tensor_env.h"
 #include "learner/network/distribution.h"
 
 namespace skein {
 namespace {
 
-// Next episodes' maps made in each step: one for so many worlds, but at least kLeastMaps.
-constexpr int64_t kWorldsForAMap = 32;
-constexpr int64_t kLeastMaps = 64;
 // Blocks of four random words drawn at once, at most (but one step's).
 constexpr int64_t kNoiseBlocks = int64_t{1} << 22;
 constexpr double kTwoPi = 6.283185307179586;
@@ -39,37 +36,31 @@ std::vector<Value> ToVector(const torch::Tensor& tensor) {
 
 absl::StatusOr<std::unique_ptr<DeviceRollout>> DeviceRollout::Make(const v1::RunConfig& config, uint32_t first_env,
                                                                    uint32_t num_envs, torch::Device device) {
-  const auto task = FindTensorForm(config.env().id());
-  if (!task.ok()) return task.status();
-  TensorWorld::Options options;
-  options.task = *task;
-  options.uav = MakeEnvOptions(config.env()).uav;
+  TensorEnv::Options options;
   options.num_envs = num_envs;
   options.seed = config.seed();
   options.first_env = first_env;
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   options.device = device;
-  options.prepared_per_step = std::max<int64_t>(kLeastMaps, num_envs / kWorldsForAMap);
-  auto world = TensorWorld::Make(options);
-  if (!world.ok()) return world.status();
+  auto env = MakeTensorEnv(config.env().id(), options, MakeEnvOptions(config.env()));
+  if (!env.ok()) return env.status();
   const int64_t steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
-  return std::unique_ptr<DeviceRollout>(new DeviceRollout(config, *std::move(world), first_env, steps, device));
+  return std::unique_ptr<DeviceRollout>(new DeviceRollout(config, *std::move(env), first_env, steps, device));
 }
 
-DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<TensorWorld> world, uint32_t first_env,
+DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<TensorEnv> env, uint32_t first_env,
                              int64_t steps, torch::Device device)
     : seed_(config.seed()),
       first_env_(first_env),
-      E_(world->num_envs()),
-      A_(world->spec().num_agents),
+      E_(env->num_envs()),
+      A_(env->spec().num_agents),
       T_(steps),
-      words_(NoiseWords(world->spec())),
-      central_(config.model().central_critic() && !config.model().shared_trunk() &&
-               world->spec().global_state_size > 0),
+      words_(NoiseWords(env->spec())),
+      central_(config.model().central_critic() && !config.model().shared_trunk() && env->spec().global_state_size > 0),
       device_(device),
-      world_(std::move(world)),
+      env_(std::move(env)),
       philox_(seed_, RandomPurpose::kAction, device) {
-  const EnvSpec& spec = world_->spec();
+  const EnvSpec& spec = env_->spec();
   const int64_t M = E_ * A_, P = static_cast<int64_t>(spec.episode_metrics.size());
   const auto make = [device](std::vector<int64_t> shape, torch::ScalarType type) {
     return torch::zeros(shape, torch::TensorOptions(type).device(device));
@@ -84,25 +75,28 @@ DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<Tensor
   for (torch::Tensor* tensor : {&batch_["terminated"], &batch_["truncated"], &batch_["active"]}) {
     *tensor = make({T_, M}, torch::kBool);
   }
-  episodes_ = {make({T_, E_}, torch::kBool),       make({T_, E_}, torch::kFloat64), make({T_, E_}, torch::kInt64),
-               make({T_, E_, P}, torch::kFloat32), make({T_, E_}, torch::kInt64),   make({T_, E_, A_}, torch::kUInt8),
-               make({T_, E_, A_}, torch::kFloat32)};
+  episodes_ = {make({T_, E_}, torch::kBool),
+               make({T_, E_}, torch::kFloat64),
+               make({T_, E_}, torch::kInt64),
+               make({T_, E_, P}, torch::kFloat32),
+               {}};
 }
 
 std::vector<DeviceRollout::Candidates> DeviceRollout::FindCandidates() const {
-  const int64_t limit = world_->spec().max_episode_steps;
+  const int64_t limit = env_->spec().max_episode_steps;
+  std::vector<Candidates> candidates(T_);
+  if (limit == 0) return candidates;
   std::vector<std::vector<int64_t>> at(T_);
-  const std::vector<int64_t> steps = world_->Steps();
+  const std::vector<int64_t> steps = env_->Steps();
   for (int64_t e = 0; e < E_; ++e) {
     if (const int64_t left = limit - 1 - steps[e]; left < T_) at[left].push_back(e);
   }
-  std::vector<Candidates> candidates(T_);
   for (int64_t t = 0; t < T_; ++t) {
     candidates[t].count = static_cast<int64_t>(at[t].size());
     // After `limit` steps it may be any that began again on the way.
     candidates[t].all = t >= limit || 2 * candidates[t].count > E_;
     if (candidates[t].all || at[t].empty()) continue;
-    candidates[t].worlds = torch::tensor(at[t], torch::kInt64).to(device_);
+    candidates[t].envs = torch::tensor(at[t], torch::kInt64).to(device_);
   }
   return candidates;
 }
@@ -123,7 +117,7 @@ torch::Tensor DeviceRollout::Noise(uint64_t iteration, int64_t first, int64_t st
 
 void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Tensor& log_std,
                            const torch::Tensor& noise) {
-  const EnvSpec& spec = world_->spec();
+  const EnvSpec& spec = env_->spec();
   if (spec.discrete) {
     // Inverse of the cumulative distribution; what rounding leaves over goes to the last choice.
     const torch::Tensor log_prob = head.log_softmax(1);
@@ -146,22 +140,22 @@ void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Te
 }
 
 void DeviceRollout::Observe(int64_t t) {
-  world_->Observe(batch_["obs"][t].view({E_, A_, -1}));
-  if (central_) world_->GlobalState(batch_["state"][t]);
+  env_->Observe(batch_["obs"][t].view({E_, A_, -1}));
+  if (central_) env_->GlobalState(batch_["state"][t]);
 }
 
 void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, int64_t t) {
   if (!candidates.all && candidates.count == 0) return;
-  const EnvSpec& spec = world_->spec();
-  const torch::Tensor worlds = candidates.all ? torch::Tensor() : candidates.worlds;
+  const EnvSpec& spec = env_->spec();
+  const torch::Tensor envs = candidates.all ? torch::Tensor() : candidates.envs;
   const int64_t count = candidates.all ? E_ : candidates.count, G = spec.global_state_size;
   const auto floats = batch_["obs"].options();
   torch::Tensor obs = torch::empty({count, A_, spec.obs_size}, floats);
-  world_->Observe(obs, worlds);
+  env_->Observe(obs, envs);
   torch::Tensor input = judge.obs_scale.Apply(obs.view({count * A_, spec.obs_size}));
   if (central_) {
     torch::Tensor state = torch::empty({count, G}, floats);
-    world_->GlobalState(state, worlds);
+    env_->GlobalState(state, envs);
     state = judge.state_scale.Apply(state).unsqueeze(1).expand({count, A_, G}).reshape({count * A_, G});
     input = torch::cat({input, state}, 1);
   }
@@ -170,7 +164,18 @@ void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, 
   if (candidates.all) {
     row.copy_(value);
   } else {
-    row.index_copy_(0, worlds, value);
+    row.index_copy_(0, envs, value);
+  }
+}
+
+void DeviceRollout::KeepNotes(int64_t t, const std::vector<torch::Tensor>& notes) {
+  for (size_t i = 0; i < notes.size(); ++i) {
+    if (episodes_.notes.size() == i) {
+      std::vector<int64_t> shape = notes[i].sizes().vec();
+      shape.insert(shape.begin(), T_);
+      episodes_.notes.push_back(torch::zeros(shape, notes[i].options()));
+    }
+    episodes_.notes[i][t].copy_(notes[i]);
   }
 }
 
@@ -192,7 +197,7 @@ void DeviceRollout::Roll(const Judge& judge, uint64_t iteration, v1::StageSecond
     if (t % at_once == 0) noise = Noise(iteration, t, std::min(at_once, T_ - t));
     Sample(t, judge.network->PolicyHead(judge.obs_scale.Apply(batch_["obs"][t])), log_std, noise[t % at_once]);
     lap(&inference);
-    const TensorWorld::StepResult result = world_->Advance(batch_["action"][t]);
+    const TensorEnv::StepResult result = env_->Advance(batch_["action"][t]);
     lap(&env_step);
     const torch::Tensor cut =
         result.active.logical_and(result.agent_terminated.logical_not()).logical_and_(result.truncated.unsqueeze(1));
@@ -204,13 +209,11 @@ void DeviceRollout::Roll(const Judge& judge, uint64_t iteration, v1::StageSecond
     episodes_.episode_return[t].copy_(result.episode_return);
     episodes_.episode_length[t].copy_(result.episode_length);
     episodes_.metrics[t].copy_(result.episode_metrics);
-    episodes_.episode[t].copy_(result.episode);
-    episodes_.status[t].copy_(result.status);
-    episodes_.flown[t].copy_(result.flown);
+    KeepNotes(t, result.notes);
     lap(&build);
     JudgeEnds(judge, candidates[t], t);
     lap(&inference);
-    world_->BeginEpisodes();
+    env_->BeginEpisodes();
     Observe(t + 1);
     lap(&env_step);
   }
@@ -225,22 +228,18 @@ void DeviceRollout::ReadEpisodes(Iteration* iteration) {
   iteration->episode_return = ToVector<double>(of(episodes_.episode_return));
   iteration->episode_length = ToVector<int64_t>(of(episodes_.episode_length));
   iteration->episode_metrics = ToVector<float>(of(episodes_.metrics));
-  const std::vector<std::string>& names = world_->spec().episode_metrics;
-  const auto name = std::find(names.begin(), names.end(), "path_ratio");
-  if (name == names.end()) return;
-  const int64_t count = which.numel(), shown = std::min(count, kPathRatios);
-  const auto last = [&](const torch::Tensor& all) {
-    return all.flatten(0, 1).index_select(0, which.narrow(0, count - shown, shown));
-  };
-  const std::vector<int64_t> index = ToVector<int64_t>(which.narrow(0, count - shown, shown));
-  const std::vector<int64_t> episode = ToVector<int64_t>(last(episodes_.episode));
-  const std::vector<uint8_t> status = ToVector<uint8_t>(last(episodes_.status));
-  const std::vector<float> flown = ToVector<float>(last(episodes_.flown));
-  float* row = iteration->episode_metrics.data() + (count - shown) * static_cast<int64_t>(names.size());
-  for (int64_t i = 0; i < shown; ++i, row += names.size()) {
-    row[name - names.begin()] =
-        world_->PathRatio(first_env_ + static_cast<uint64_t>(index[i] % E_), static_cast<uint64_t>(episode[i]),
-                          status.data() + i * A_, flown.data() + i * A_);
+  if (episodes_.notes.empty()) return;
+  const int64_t count = which.numel(), shown = std::min(count, kFinished);
+  const torch::Tensor last = which.narrow(0, count - shown, shown);
+  const std::vector<int64_t> index = ToVector<int64_t>(last);
+  std::vector<torch::Tensor> notes;
+  for (const torch::Tensor& all : episodes_.notes) notes.push_back(all.flatten(0, 1).index_select(0, last).cpu());
+  const auto P = static_cast<int64_t>(env_->spec().episode_metrics.size());
+  float* row = iteration->episode_metrics.data() + (count - shown) * P;
+  std::vector<torch::Tensor> notes_of_one(notes.size());
+  for (int64_t i = 0; i < shown; ++i, row += P) {
+    for (size_t n = 0; n < notes.size(); ++n) notes_of_one[n] = notes[n][i];
+    env_->FinishMetrics(first_env_ + static_cast<uint64_t>(index[i] % E_), notes_of_one, row);
   }
 }
 
@@ -249,18 +248,10 @@ DeviceRollout::Iteration DeviceRollout::Collect(const Judge& judge, uint64_t ite
   const Judge there{judge.network, On(device_, judge.obs_scale),
                     central_ ? On(device_, judge.state_scale) : judge.state_scale};
   Iteration collected;
-  const int64_t prepared = world_->prepared_per_step();
-  TensorWorld::Snapshot before;
-  if (prepared < E_) before = world_->Save();
+  env_->BeginRollout();
   Roll(there, iteration, &collected.stage_seconds);
   const absl::Duration rolled = MonotonicNow();
-  if (prepared < E_ && world_->missed()) {
-    // Maps were too few: everything again with all of them, and with more from now on.
-    world_->Restore(before);
-    world_->PrepareAtOnce(E_);
-    Roll(there, iteration, &collected.stage_seconds);
-    world_->PrepareAtOnce(2 * prepared);
-  }
+  while (!env_->EndRollout()) Roll(there, iteration, &collected.stage_seconds);
   collected.batch = batch_;
   collected.samples = batch_["active"].sum().item<int64_t>();
   ReadEpisodes(&collected);

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/tensor_env.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
 #include "learner/optimize/batch.h"
@@ -19,7 +19,7 @@
 namespace skein {
 
 // Mode on_device: steps environments on the learner's device under the newest policy, without actors.
-//   TensorWorld -> policy -> sample -> TensorWorld, T times -> Batch -> Ppo::Update
+//   TensorEnv -> policy -> sample -> TensorEnv, T times -> Batch -> Ppo::Update
 // Actions are sampled with the streams (seed, kAction, env index, iteration), T steps after each other, so that a run
 // with the same seed on the same kind of device repeats itself, from any iteration on. Not thread-safe. Torch's
 // exceptions pass.
@@ -37,43 +37,43 @@ class DeviceRollout {
     // Of episodes that ended, in order of step and environment.
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
-    std::vector<float> episode_metrics;  // [episodes, P]; path_ratio is that of the last kPathRatios, else 0.
+    std::vector<float> episode_metrics;  // [episodes, P]; the last kFinished are complete (TensorEnv::FinishMetrics).
     // As the host sees it: what a device works on while the host is ahead of it is waited for at the end.
     v1::StageSeconds stage_seconds;
   };
-  static constexpr int64_t kPathRatios = 100;
+  static constexpr int64_t kFinished = 100;
 
-  // Environments first_env .. first_env + num_envs - 1 of the run. InvalidArgument: there is no tensor form of the
-  // environment (names those that have one), or as TensorWorld::Make.
+  // Environments first_env .. first_env + num_envs - 1 of the run. Errors as MakeTensorEnv.
   // REQUIRES: defaults applied to `config` and validated.
   static absl::StatusOr<std::unique_ptr<DeviceRollout>> Make(const v1::RunConfig& config, uint32_t first_env,
                                                              uint32_t num_envs, torch::Device device);
 
   // Everybody's episode 0.
-  void Begin() { world_->ResetAll(); }
-  // float64 [N, S]. Errors as TensorWorld::LoadState.
-  absl::Status Begin(const torch::Tensor& state) { return world_->LoadState(state); }
-  torch::Tensor SaveState() const { return world_->SaveState(); }
+  void Begin() { env_->ResetAll(); }
+  // float64 [N, S]. Errors as TensorEnv::LoadState.
+  absl::Status Begin(const torch::Tensor& state) { return env_->LoadState(state); }
+  torch::Tensor SaveState() const { return env_->SaveState(); }
 
   // The next steps_per_iteration / num_envs steps. `iteration` < 2^32 keys the noise.
   Iteration Collect(const Judge& judge, uint64_t iteration);
 
   int64_t num_envs() const { return E_; }
-  TensorWorld& world() { return *world_; }
+  TensorEnv& env() { return *env_; }
 
  private:
   // What is read of episodes once they have ended, [T, E, ...].
   struct Episodes {
-    torch::Tensor ended, episode_return, episode_length, metrics, episode, status, flown;
+    torch::Tensor ended, episode_return, episode_length, metrics;
+    std::vector<torch::Tensor> notes;  // As many as the environment makes, from the first step on.
   };
   // Environments that may be truncated in a step, known on the host before the first one.
   struct Candidates {
     bool all = false;
-    torch::Tensor worlds;  // int64 on the device, unless all.
+    torch::Tensor envs;  // int64 on the device, unless all.
     int64_t count = 0;
   };
 
-  DeviceRollout(const v1::RunConfig& config, std::unique_ptr<TensorWorld> world, uint32_t first_env, int64_t steps,
+  DeviceRollout(const v1::RunConfig& config, std::unique_ptr<TensorEnv> env, uint32_t first_env, int64_t steps,
                 torch::Device device);
   std::vector<Candidates> FindCandidates() const;
   void Roll(const Judge& judge, uint64_t iteration, v1::StageSeconds* seconds);
@@ -84,6 +84,7 @@ class DeviceRollout {
   void Sample(int64_t t, const torch::Tensor& head, const torch::Tensor& log_std, const torch::Tensor& noise);
   // V of what `candidates` see now, in row t of final_value.
   void JudgeEnds(const Judge& judge, const Candidates& candidates, int64_t t);
+  void KeepNotes(int64_t t, const std::vector<torch::Tensor>& notes);
   void ReadEpisodes(Iteration* iteration);
 
   const uint64_t seed_;
@@ -92,7 +93,7 @@ class DeviceRollout {
   const int64_t words_;      // Of noise for each agent in a step.
   const bool central_;
   const torch::Device device_;
-  const std::unique_ptr<TensorWorld> world_;
+  const std::unique_ptr<TensorEnv> env_;
   const TensorPhilox philox_;
   torch::Tensor env_index_;  // int64 [E]
   Batch batch_;

@@ -9,7 +9,7 @@
 #include "base/config/config.h"
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
-#include "learner/optimize/training_device.h"
+#include "learner/ranks/training_device.h"
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
 #include "learner/run/staged_tensors.h"

@@ -30,8 +30,9 @@ std::string MergeError(const std::string& text) {
   return std::string(status.message());
 }
 
-std::string OverrideError(const std::string& assignment) {
+std::string OverrideError(const std::string& assignment, const std::string& yaml = "") {
   v1::RunConfig config;
+  EXPECT_TRUE(MergeYaml(yaml, "run.yaml", &config).ok());
   const absl::Status status = ApplyOverride(assignment, &config);
   if (status.ok()) return "";
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -96,6 +97,28 @@ TEST(MergeYaml, UnknownKeyNamesPlaceAndNearestKey) {
             "run.yaml:3:3: unknown key 'ppo.gama'; the nearest is 'ppo.gamma'");
   EXPECT_EQ(MergeError("epochs: 3"), "run.yaml:1:1: unknown key 'epochs'; the nearest is 'ppo.epochs'");
   EXPECT_EQ(MergeError("pop: {lr: 1}"), "run.yaml:1:1: unknown key 'pop'; the nearest is 'ppo'");
+}
+
+TEST(MergeYaml, ARunHasOneAlgorithm) {
+  EXPECT_EQ(MergeError("seed: 1\nppo: {lr: 1}\nreinforce: {lr: 1}\n"),
+            "run.yaml:3:1: 'reinforce' is given, but the algorithm of this run is 'ppo'; a run has one");
+  EXPECT_EQ(MergeError("reinforce:\nppo:\n"),
+            "run.yaml:2:1: 'ppo' is given, but the algorithm of this run is 'reinforce'; a run has one");
+}
+
+TEST(ApplyDefaults, FillsTheChosenAlgorithmOnly) {
+  v1::RunConfig config;
+  ApplyDefaults(&config);
+  EXPECT_EQ(config.algorithm_case(), v1::RunConfig::kPpo);  // None was given.
+  config.Clear();
+  ASSERT_TRUE(MergeYaml("reinforce: {lr: 0.5}", "run.yaml", &config).ok());
+  ApplyDefaults(&config);
+  EXPECT_EQ(config.algorithm_case(), v1::RunConfig::kReinforce);
+  EXPECT_EQ(config.reinforce().lr(), 0.5);
+  EXPECT_EQ(config.reinforce().gamma(), 0.99);
+  v1::RunConfig read;
+  ASSERT_TRUE(MergeYaml(ToYaml(config), "run.yaml", &read).ok());
+  EXPECT_EQ(read.SerializeAsString(), config.SerializeAsString());
 }
 
 TEST(MergeYaml, AnEndlessKeyIsCutShort) {
@@ -194,6 +217,10 @@ TEST(ApplyOverride, ErrorsQuoteTheAssignment) {
   EXPECT_EQ(OverrideError("ppo.lr=abc"), "--set ppo.lr=abc: ppo.lr: expected a number, got 'abc'");
   EXPECT_EQ(OverrideError("ppo.lrr=1"), "--set ppo.lrr=1: unknown key 'ppo.lrr'; the nearest is 'ppo.lr'");
   EXPECT_EQ(OverrideError("ppo.lr.x=1"), "--set ppo.lr.x=1: unknown key 'ppo.lr.x'; the nearest is 'ppo.lr'");
+  EXPECT_EQ(OverrideError("reinforce.lr=1", "ppo: {lr: 1}"),
+            "--set reinforce.lr=1: 'reinforce' is given, but the algorithm of this run is 'ppo'; a run has one");
+  EXPECT_EQ(OverrideError("ppo={lr: 1}", "reinforce:"),
+            "--set ppo={lr: 1}: 'ppo' is given, but the algorithm of this run is 'reinforce'; a run has one");
   EXPECT_EQ(OverrideError("ppo.lr"), "--set ppo.lr: expected a.b=value");
   EXPECT_THAT(OverrideError("=1"), HasSubstr("unknown key ''"));
   EXPECT_THAT(OverrideError("ppo.=1"), HasSubstr("unknown key 'ppo.'"));
@@ -265,6 +292,11 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
       "/ num_envs (512)");
   EXPECT_EQ(LoadError({"ppo.minibatch_size=16385"}),
             "ppo.minibatch_size (16385) must not exceed rollout.steps_per_iteration (16384)");
+  EXPECT_EQ(LoadError({"reinforce.minibatch_size=16385"}),
+            "reinforce.minibatch_size (16385) must not exceed rollout.steps_per_iteration (16384)");
+  EXPECT_THAT(LoadError({"reinforce.lr=0.1", "sync.mode=async"}),
+              StartsWith("sync.mode must be on_policy or on_device"));
+  EXPECT_EQ(LoadError({"reinforce.lr=0.1"}), "");
   EXPECT_EQ(LoadError({"coordinator.lease_seconds=1"}),
             "coordinator.lease_seconds (1) must be greater than coordinator.heartbeat_seconds (1)");
   EXPECT_THAT(std::string(LoadRunConfig("", {}, 4000000000).status().message()),

@@ -23,7 +23,7 @@ constexpr char kChromium[] = "/usr/bin/chromium";
 
 Browser::Browser() {
   if (access(kDriver, X_OK) != 0 || access(kChromium, X_OK) != 0) {
-    ADD_FAILURE() << "Chromium and its driver are needed: scripts/install_cluster_test_dependencies.sh";
+    ADD_FAILURE() << "Chromium and its driver are needed: scripts/install_dependencies.sh cluster";
     return;
   }
   driver_ = std::make_unique<Running>(kDriver, std::vector<std::string>{"--port=0"});

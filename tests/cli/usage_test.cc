@@ -24,7 +24,7 @@ Parsed Parse(std::vector<std::string> arguments) {
   CLI::App app("Skein", "skein");
   app.require_subcommand(1);
   Action action;
-  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddEval, AddEnvs}) add(&app, &action);
+  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddEval, AddBench, AddTune, AddEnvs}) add(&app, &action);
   arguments.insert(arguments.begin(), "skein");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -89,9 +89,11 @@ TEST(ParseArguments, SetTakesOneAssignmentAndMayBeRepeated) {
   EXPECT_EQ(Parse({"train", "--set", "ppo.lr=1", "ppo.clip=2"}).code, 64);
 }
 
-TEST(ParseArguments, EvalPassesEverythingOn) {
+TEST(ParseArguments, VerbsOfOtherProgramsPassEverythingOn) {
   EXPECT_TRUE(Parse({"eval", "--checkpoint", "x", "--episodes", "3", "--json"}).has_action);
-  EXPECT_TRUE(Parse({"eval", "--help"}).has_action);
+  EXPECT_TRUE(Parse({"bench", "scaling", "--out", "x"}).has_action);
+  EXPECT_TRUE(Parse({"tune", "--env", "x"}).has_action);
+  for (const char* verb : {"eval", "bench", "tune"}) EXPECT_TRUE(Parse({verb, "--help"}).has_action) << verb;
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ begin_test() {
   local program
   for program in munged slurmctld slurmd sbatch; do
     command -v "$program" >/dev/null ||
-      cannot_run "there is no $program; scripts/install_cluster_test_dependencies.sh installs it"
+      cannot_run "there is no $program; scripts/install_dependencies.sh cluster installs it"
   done
   [[ $(id -u) == 0 ]] || cannot_run "slurmd needs root"
   [[ -x $bin/skein ]] || give_up "$bin/skein: no such program"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/number/philox.h"
+#include "env/mujoco/contacts.h"
 #include "env/mujoco/model.h"
 #include "tests/env/golden.h"
 
@@ -171,6 +172,34 @@ TEST(HalfCheetahModel, IsCompiledOnceForAllThreads) {
   for (size_t i = 0; i < models.size(); ++i) threads.emplace_back([&, i] { models[i] = HalfCheetahModel()->get(); });
   for (std::thread& thread : threads) thread.join();
   for (const mjModel* model : models) EXPECT_EQ(model, HalfCheetahModel()->get());
+}
+
+// A ball over a plane, with `more` attributes; what may touch, listed, or "".
+std::string ContactsOfABall(const std::string& more, const std::string& elsewhere = "") {
+  const std::string mjcf =
+      R"(<mujoco><worldbody><geom name="ground" type="plane" size="1 1 1"/><body name="ball"><joint/>)"
+      R"(<geom name="ball" size="0.1" friction="0.5 0.2 0.3" )" +
+      more + "/></body></worldbody>" + elsewhere + "</mujoco>";
+  const auto model = CompileModel("ball", mjcf, 1);
+  EXPECT_TRUE(model.ok()) << model.status();
+  const std::string listed = ListContacts(mjcf, **model);
+  const size_t begin = listed.find("<contact>");
+  return begin == std::string::npos ? "" : listed.substr(begin, listed.rfind("</contact>") - begin);
+}
+
+TEST(ListContacts, MixesWhatMujocoWouldMix) {
+  // Friction: the larger of each, of the plane's 1, 0.005 and 0.0001; sliding and rolling have two directions.
+  EXPECT_THAT(ContactsOfABall(""),
+              testing::AllOf(testing::HasSubstr(R"(geom1="ground" geom2="ball" condim="3" friction="1 1 0.2)"),
+                             testing::HasSubstr(R"(solref="0.02)")));
+}
+
+TEST(ListContacts, LeavesModelsAloneThatAListWouldChange) {
+  EXPECT_EQ(ContactsOfABall(R"(margin="0.01")"), "");
+  EXPECT_EQ(ContactsOfABall(R"(solref="0.03 1")"), "");  // MuJoCo would mix it with the plane's.
+  EXPECT_EQ(ContactsOfABall(R"(priority="1")"), "");
+  EXPECT_EQ(ContactsOfABall(R"(contype="0" conaffinity="0")"), "");  // Nothing may touch.
+  EXPECT_EQ(ContactsOfABall("", R"(<contact><exclude body1="world" body2="ball"/></contact>)"), "");
 }
 
 TEST(CompileModel, ReportsWhatMujocoRefuses) {

@@ -166,7 +166,7 @@ TEST(UavEnv, FewTargetsAreWalledIn) {
       occupied[at(cell)] = word >> cell % 32 & 1;
     }
     for (int n = 0; n < 10; ++n) {
-      const double* const own = state.data() + layout.saved_uavs + n * layout.saved_uav;
+      const double* const own = state.data() + layout.saved_uavs + n * kUavSavedDoubles;
       walled_in +=
           std::isinf(path.Length(occupied.data(), kStride, at(static_cast<int>(own[6])), at(static_cast<int>(own[7]))));
     }

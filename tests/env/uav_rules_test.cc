@@ -37,7 +37,7 @@ class Arena {
     for (const auto& [i, j] : obstacles)
       state[layout_.saved_obstacles + (20 * j + i) / 32] += std::exp2((20 * j + i) % 32);
     for (size_t n = 0; n < uavs.size(); ++n) {
-      double* const own = state.data() + layout_.saved_uavs + n * layout_.saved_uav;
+      double* const own = state.data() + layout_.saved_uavs + n * kUavSavedDoubles;
       own[0] = uavs[n].x;
       own[1] = uavs[n].y;
       own[6] = 20 * std::floor(uavs[n].y) + std::floor(uavs[n].x);
@@ -53,7 +53,7 @@ class Arena {
     std::vector<int> status;
     const std::vector<double> state = State();
     for (size_t n = 0; n < reward_.size(); ++n) {
-      status.push_back(static_cast<int>(state[layout_.saved_uavs + n * layout_.saved_uav + 4]));
+      status.push_back(static_cast<int>(state[layout_.saved_uavs + n * kUavSavedDoubles + 4]));
     }
     return status;
   }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/number/philox.h"
-#include "env/uav/tensor/tensor_philox.h"
-#include "env/uav/tensor/tensor_world.h"
+#include "env/tensor/tensor_philox.h"
+#include "env/tensor/uav/tensor_world.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -124,13 +124,13 @@ bool Same(const torch::Tensor& got, const torch::Tensor& want) {
   return torch::equal(got.to(torch::kInt64), want.to(torch::kInt64));
 }
 
-TensorWorld::StepResult OnCpu(TensorWorld::StepResult result) {
-  for (torch::Tensor* tensor :
-       {&result.reward, &result.terminated, &result.truncated, &result.active, &result.agent_terminated, &result.ended,
-        &result.episode_return, &result.episode_length, &result.episode_metrics, &result.episode, &result.status,
-        &result.flown, &result.final_obs, &result.final_state}) {
+TensorEnv::StepResult OnCpu(TensorEnv::StepResult result) {
+  for (torch::Tensor* tensor : {&result.reward, &result.terminated, &result.truncated, &result.active,
+                                &result.agent_terminated, &result.ended, &result.episode_return, &result.episode_length,
+                                &result.episode_metrics, &result.final_obs, &result.final_state}) {
     *tensor = tensor->cpu();
   }
+  for (torch::Tensor& note : result.notes) note = note.cpu();
   return result;
 }
 
@@ -174,7 +174,7 @@ class Twins {
     const auto P = static_cast<int64_t>(spec_.episode_metrics.size());
     std::vector<uint64_t> episode;
     for (int e = 0; e < E_; ++e) episode.push_back(native_->episode(e));
-    const TensorWorld::StepResult got = OnCpu(tensor_->Step(action.to(device_)));
+    const TensorEnv::StepResult got = OnCpu(tensor_->Step(action.to(device_)));
     const torch::Tensor as_float = action.to(torch::kFloat32).contiguous();
     const VectorEnv::StepResult want = native_->Step(as_float.data_ptr<float>());
     const auto flags = [&](const uint8_t* values, std::vector<int64_t> shape) {
@@ -193,19 +193,16 @@ class Twins {
     for (int e = 0; e < E_; ++e) {
       if (!got.ended[e].item<bool>()) continue;
       ++ended;
-      EXPECT_EQ(got.episode[e].item<int64_t>(), static_cast<int64_t>(episode[e]));
+      EXPECT_EQ(got.notes[0][e].item<int64_t>(), static_cast<int64_t>(episode[e]));
       EXPECT_EQ(got.episode_length[e].item<int64_t>(), want.episode_length[e]);
       EXPECT_NEAR(got.episode_return[e].item<double>(), want.episode_return[e],
                   1e-5 * std::max(1.0, std::abs(want.episode_return[e])));
       EXPECT_TRUE(Near(got.final_obs[e], final_obs[e]));
       EXPECT_TRUE(Near(got.final_state[e], final_state[e]));
-      arrived_ += (got.status[e] == static_cast<int64_t>(UavStatus::kArrived)).sum().item<int64_t>();
+      arrived_ += (got.notes[1][e] == static_cast<int64_t>(UavStatus::kArrived)).sum().item<int64_t>();
       torch::Tensor got_metrics = got.episode_metrics[e].clone();
-      for (int64_t p = 0; p < P; ++p) {
-        if (spec_.episode_metrics[p] != "path_ratio") continue;
-        got_metrics[p] = tensor_->PathRatio(kFirstEnv + e, episode[e], got.status[e].contiguous().data_ptr<uint8_t>(),
-                                            got.flown[e].contiguous().data_ptr<float>());
-      }
+      tensor_->FinishMetrics(kFirstEnv + e, {got.notes[0][e], got.notes[1][e], got.notes[2][e]},
+                             got_metrics.data_ptr<float>());
       EXPECT_TRUE(Near(got_metrics, metrics[e])) << got_metrics << metrics[e];
     }
     return ended;

@@ -132,7 +132,7 @@ TEST(UavWorld, NobodyComesBackAndEverybodyIsSomewhere) {
           if (before[n] == 0) {
             EXPECT_NEAR(reward[n], w * m, 1e-5);
           }
-          ++count[static_cast<int>(state[layout.saved_uavs + n * layout.saved_uav + 4])];
+          ++count[static_cast<int>(state[layout.saved_uavs + n * kUavSavedDoubles + 4])];
         }
         world.EpisodeMetrics(0, metrics.data());
         const float* rates = metrics.data();
@@ -216,7 +216,7 @@ TEST(UavWorld, AStateThatNobodySavedIsHarmless) {
           Observation(world, 0);
         }
         // The second time all take part.
-        for (int n = 0; n < 10; ++n) state[layout.saved_uavs + n * layout.saved_uav + 4] = 0;
+        for (int n = 0; n < 10; ++n) state[layout.saved_uavs + n * kUavSavedDoubles + 4] = 0;
       }
     }
   }

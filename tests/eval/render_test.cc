@@ -10,11 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "eval/render_episode.h"
-#include "eval/render_glyphs.h"
-#include "eval/render_raster.h"
-#include "eval/render_svg.h"
 #include "eval/render_uav.h"
 #include "eval/render_video.h"
+#include "eval/svg_canvas.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/eval/recorded_flight.h"
@@ -25,7 +23,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 int CountOf(const std::string& text, const std::string& what) {
   int count = 0;
@@ -135,18 +132,25 @@ TEST(CheckRender, SaysWhatCannotBeDrawn) {
   EXPECT_THAT(no_ffmpeg.message(), HasSubstr("Debian: ffmpeg"));
 }
 
+// Puts the pictures that it is told to read into the film, one after the other.
+constexpr char kJoiningFfmpeg[] = R"(while [ "$1" != -i ]; do shift; done
+pictures=${2#file:}
+for last; do :; done
+/bin/cat "${pictures%/*}"/*.svg > "${last#file:}"
+)";
+
 TEST(RenderEpisode, FilmsEveryStepAndThenTheEnd) {
   const ScratchFolder folder;
-  folder.WriteScript("ffmpeg", kFakeFfmpeg);
+  folder.WriteScript("ffmpeg", kJoiningFfmpeg);
   const OnlyPath path(folder.path());
   const RecordedFlight flight = Fly("UavNavigate-v0", "greedy", 0, {.uavs = 2, .obstacles = 10, .size = 8});
   ASSERT_TRUE(RenderEpisode(folder.path() + "/film.mp4", flight.episode).ok());
   EXPECT_THAT(FilesIn(folder), ElementsAre("ffmpeg", "film.mp4"));
-  // 640 + 2 x 24 by 640 + 24 + 88 pixels; the reset, each step, 18 times the end.
-  const UavPictureSize size = SizeOfUavPicture(flight.episode);
-  EXPECT_EQ(size.width, 688);
-  EXPECT_EQ(size.height, 752);
-  EXPECT_EQ(folder.Read("film.mp4").size(), size_t{688} * 752 * 3 * (1 + flight.result.lengths[0] + 18));
+  // The reset, each step, 18 times the end: 640 + 2 x 24 by 640 + 24 + 88 pixels.
+  const std::string film = folder.Read("film.mp4");
+  EXPECT_EQ(CountOf(film, "width=\"688\" height=\"752\" role"), 1 + flight.result.lengths[0] + 18);
+  EXPECT_EQ(CountOf(film, absl::StrCat(">step ", flight.result.lengths[0], ", ")), 19);
+  EXPECT_EQ(CountOf(film, ">step 1, "), 1);
 }
 
 TEST(VideoWriter, LeavesNothingBehindIfFfmpegFails) {
@@ -185,47 +189,6 @@ TEST(SvgCanvas, EscapesWhatPeopleWrite) {
   const std::string svg = canvas.Document();
   EXPECT_EQ(WhatIsWrongWithXml(svg), "");
   EXPECT_THAT(svg, AllOf(HasSubstr("&lt;&amp;&gt;"), HasSubstr("d=\"M1 1L1 1\""), HasSubstr("#ff0010")));
-}
-
-std::vector<int> PixelAt(const RasterCanvas& canvas, int width, int x, int y) {
-  const uint8_t* const pixel = canvas.rgb().data() + (y * width + x) * 3;
-  return {pixel[0], pixel[1], pixel[2]};
-}
-
-TEST(RasterCanvas, CoversPixelsByHowFarTheyAreWithin) {
-  RasterCanvas canvas(20, 10);
-  canvas.Squares("", {{2, 2}}, 3, {200, 0, 0});
-  EXPECT_THAT(PixelAt(canvas, 20, 2, 2), ElementsAre(200, 0, 0));
-  EXPECT_THAT(PixelAt(canvas, 20, 4, 4), ElementsAre(200, 0, 0));
-  EXPECT_THAT(PixelAt(canvas, 20, 5, 4), ElementsAre(255, 255, 255));
-  // A line from 10 to 14 at y = 5 is 2 wide: rows 4 and 5 are within, row 6 is half a pixel and more away.
-  canvas.Strokes("", {{{10, 5}, {14, 5}}}, 2, {0, 0, 0});
-  EXPECT_THAT(PixelAt(canvas, 20, 12, 4), ElementsAre(0, 0, 0));
-  EXPECT_THAT(PixelAt(canvas, 20, 12, 5), ElementsAre(0, 0, 0));
-  EXPECT_THAT(PixelAt(canvas, 20, 12, 6), ElementsAre(255, 255, 255));
-  // The middle (17.5, 7.5) is 1.5 from the ring's: in its middle; the ring's own middle is free.
-  canvas.Ring("", {16, 7.5}, 1.5, 1, {0, 0, 250});
-  EXPECT_THAT(PixelAt(canvas, 20, 17, 7), ElementsAre(0, 0, 250));
-}
-
-TEST(RasterCanvas, LeavesOutWhatIsOutside) {
-  RasterCanvas canvas(8, 8);
-  canvas.Disc("", {-20, 4}, 5, {0, 0, 0});
-  canvas.Disc("", {400, 400}, 5, {0, 0, 0});
-  canvas.Squares("", {{-100, -100}, {7, 7}}, 50, {0, 0, 0});
-  canvas.Text({100, -100}, 10, {0, 0, 0}, "out");
-  EXPECT_EQ(std::count(canvas.rgb().begin(), canvas.rgb().end(), 0), 3);
-}
-
-TEST(GlyphStrokes, KnowWhatCaptionsSay) {
-  const RecordedFlight flight = Fly("UavCover-v0", "random", 0);
-  const std::string all =
-      UavCaption(flight.episode, 0) + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz,.-:/()%";
-  for (const char letter : all) {
-    EXPECT_EQ(GlyphStrokes(letter).empty(), letter == ' ') << letter;
-  }
-  EXPECT_THAT(GlyphStrokes(' '), IsEmpty());
-  EXPECT_THAT(GlyphStrokes('\n'), IsEmpty());
 }
 
 }  // namespace

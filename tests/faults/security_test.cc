@@ -300,6 +300,7 @@ TEST(FaultRow26, WhoHasNotJoinedIsSentAwayByTheLearner) {
   spec.set_action_size(2);
   spec.set_discrete(true);
   spec.set_num_agents(1);
+  spec.set_relocatable(true);
   // And it says that it was the run's actor before.
   for (const v1::MemberStatus& member : before->members()) {
     if (member.role() != "actor") continue;

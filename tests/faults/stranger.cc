@@ -90,6 +90,7 @@ v1::CollectRequest Stranger::Hello(uint64_t generation) const {
   spec.set_action_size(2);
   spec.set_discrete(true);
   spec.set_num_agents(1);
+  spec.set_relocatable(true);
   return request;
 }
 

@@ -61,6 +61,16 @@ TEST(Train, CartPoleReachesItsThreshold) {
   EXPECT_THAT(trained.skein.out, HasSubstr("step account: collected "));
 }
 
+TEST(Train, AnotherAlgorithmReachesTheThresholdToo) {
+  const Trained trained = Train("configs/cartpole_reinforce.yaml", {});
+  EXPECT_GE(trained.evaluation.at("return_mean").get<double>(), 475);
+  EXPECT_TRUE(Balances(trained.account)) << trained.account.ShortDebugString();
+  for (const nlohmann::json& line : trained.iterations) {
+    EXPECT_TRUE(line.at("update").contains("policy_loss"));
+    EXPECT_FALSE(line.at("update").contains("clip_fraction"));  // PPO's.
+  }
+}
+
 TEST(Train, CartPoleReachesItsThresholdAsynchronously) {
   const Trained trained = Train("configs/cartpole_ppo.yaml", {"--set", "sync.mode=async"});
   EXPECT_GE(trained.evaluation.at("return_mean").get<double>(), 475);

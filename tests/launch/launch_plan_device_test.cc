@@ -49,7 +49,8 @@ TEST(LaunchPlanOnDevice, EachLearnerHasABlockOfEnvironments) {
 TEST(LaunchPlanOnDevice, RefusesEnvironmentsWithoutTensorForm) {
   const auto plan = PlanLaunch(OnDevice("HalfCheetah-v5"), 4);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("HalfCheetah-v5 has no such form; UavCover-v0 and"));
+  EXPECT_THAT(std::string(plan.status().message()),
+              HasSubstr("HalfCheetah-v5 has no such form; CartPole-v1, UavCover-v0 and"));
 }
 
 TEST(LaunchPlanOnDevice, RefusesUavsThatDoNotFit) {

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/collect/admission.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "absl/strings/str_cat.h"
+#include "base/net/protocol.h"
 #include "base/number/number_bounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "learner/collect/batch_assembler.h"
+#include "learner/collect/staged_columns.h"
 #include "tests/learner/sample_batch.h"
 
 namespace skein {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -51,11 +55,11 @@ TEST(Admission, FindsEveryFieldOfAGoodBatch) {
     }
     EXPECT_EQ(checked.values<float>("final_obs").at(5), 105);  // 1 * 2 * 3 elements.
     EXPECT_EQ(checked.values<int64_t>("episode_length").at(1), 11);
-    EXPECT_EQ(checked.env_state.name(), "env_state");
-    EXPECT_EQ(checked.env_state.dtype(), v1::DATA_TYPE_FLOAT64);
-    EXPECT_THAT(checked.env_state.shape(), ElementsAre(2, 4));
-    EXPECT_EQ(checked.env_state.data().size(), 2 * 4 * sizeof(double));
-    EXPECT_TRUE(checked.policy_state.data().empty());
+    EXPECT_EQ(checked.state.env_state->name(), "env_state");
+    EXPECT_EQ(checked.state.env_state->dtype(), v1::DATA_TYPE_FLOAT64);
+    EXPECT_THAT(checked.state.env_state->shape(), ElementsAre(2, 4));
+    EXPECT_EQ(checked.state.env_state->data().size(), 2 * 4 * sizeof(double));
+    EXPECT_FALSE(checked.state.policy_state);
   }
 }
 
@@ -67,8 +71,8 @@ TEST(Admission, GivesBackWhatThePolicyRemembers) {
   const Schema schema = MakeSchema(shape);
   CheckedFragment checked;
   ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
-  EXPECT_THAT(checked.policy_state.shape(), ElementsAre(2, 2, 5));
-  EXPECT_EQ(checked.policy_state.data(), batch.Find("policy_state")->data);
+  EXPECT_THAT(checked.state.policy_state->shape(), ElementsAre(2, 2, 5));
+  EXPECT_EQ(checked.state.policy_state->data(), batch.Find("policy_state")->data);
   SetElement(batch.Find("policy_state"), 3, std::numeric_limits<float>::quiet_NaN());
   EXPECT_THAT(std::string(Admit(batch, shape).message()), HasSubstr("fields.policy_state: element 3 is not finite"));
 }
@@ -361,6 +365,9 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
   got = want;
   got.set_global_state_size(5);
   expect(got, "global_state_size: the actor has 5, this run has 0");
+  got = want;
+  got.set_relocatable(!want.relocatable());
+  expect(got, "relocatable: ");
 }
 
 TEST(Admission, RefusesAgentFlagsThatContradictEachOther) {

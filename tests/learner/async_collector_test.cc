@@ -54,7 +54,7 @@ TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
   EXPECT_EQ(iteration->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 200);
   EXPECT_EQ(iteration->policy_version, 1u);
-  EXPECT_FALSE(iteration->env_state);  // Block 0 has not been served.
+  EXPECT_FALSE(iteration->state);  // Block 0 has not been served.
 }
 
 TEST_F(AsyncCollectorTest, ReportsTheOldestPolicy) {
@@ -67,7 +67,7 @@ TEST_F(AsyncCollectorTest, ReportsTheOldestPolicy) {
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->policy_version, 1u);
-  EXPECT_EQ(iteration->env_state->shape(0), 4);
+  EXPECT_EQ(iteration->state->env_state->shape(0), 4);
 }
 
 TEST_F(AsyncCollectorTest, WhatWouldBeTooOldIsStaleAndItsBlockGoesOn) {

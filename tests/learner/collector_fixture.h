@@ -18,7 +18,7 @@ inline const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
 inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 
 inline Collector::Options WithFragments(Collector::Options options, uint32_t fragments) {
-  options.fragments_per_block = fragments;
+  options.fragments_per_group = fragments;
   return options;
 }
 

@@ -77,9 +77,9 @@ TEST_F(TakeShareTest, EnvironmentsContinueFromTheStateThatIsGiven) {
   collector_.OpenIteration(1);
   ServeIteration();
   const auto iteration = Take();
-  ASSERT_TRUE(iteration && iteration->env_state);
+  ASSERT_TRUE(iteration && iteration->state);
   Collector::Share share = LastFour();
-  share.env_state = iteration->env_state;
+  share.state = *iteration->state;
   collector_.TakeShare(share);
   collector_.OpenIteration(2);
   for (const auto& [actor, ticket] : collector_.TakeGrants()) EXPECT_TRUE(ticket.has_env_state());

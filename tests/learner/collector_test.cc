@@ -64,8 +64,8 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 500);
   EXPECT_THAT(iteration->batch->values<int64_t>("final_index"), ElementsAre(1 * 4 + 2));
   EXPECT_THAT(iteration->batch->values<float>("episode_return"), ElementsAre(100, 500));
-  EXPECT_EQ(iteration->env_state->shape(0), 4);
-  const auto* state = reinterpret_cast<const double*>(iteration->env_state->data().data());
+  EXPECT_EQ(iteration->state->env_state->shape(0), 4);
+  const auto* state = reinterpret_cast<const double*>(iteration->state->env_state->data().data());
   EXPECT_EQ(state[0], 100);
   EXPECT_EQ(state[8], 500);
   EXPECT_EQ(iteration->stage_seconds.env_step(), 0.75);
@@ -206,7 +206,7 @@ TEST_F(CollectorTest, TicketsContinueFromTheState) {
   // A process that resumes grants what this one would.
   collector_.OpenIteration(2);
   Collector::Options options = MakeOptions();
-  options.env_state = iteration->env_state;
+  options.state = *iteration->state;
   options.first_ticket_id = 3;
   prometheus::Registry registry;
   LearnerMetrics metrics(&registry);
@@ -302,7 +302,7 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
   const SampleBatch late = Serve(kAda, ticket);
   const v1::Hello hello = MakeHello({"cora", 5});
   ASSERT_TRUE(collector_.Open(hello).ok());
-  collector_.CloseLife(kAda, kBlockSteps);
+  collector_.Close(kAda, kBlockSteps);
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
   EXPECT_EQ(collector_.actors(), 1);
   // Cora gets the ticket although the old stream has not noticed yet, and what that one still brings is not counted.
@@ -314,7 +314,7 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
   collector_.Disconnect(kAda);
   EXPECT_EQ(collector_.actors(), 1);
   ASSERT_TRUE(collector_.Open(hello).ok());  // Hello may come twice, on two connections.
-  collector_.CloseLife(kAda, kBlockSteps);
+  collector_.Close(kAda, kBlockSteps);
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/config/config.h"
 #include "env/env_config.h"
+#include "env/tensor/uav/tensor_world.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -92,7 +93,7 @@ TEST_P(DeviceRollouts, BatchesAreWhatVectorEnvSays) {
   const auto rollout = MakeRollout(config);
   const Networks networks(config, spec);
   const torch::NoGradGuard no_grad;
-  const int64_t E = 12, A = 3, M = E * A, T = 20, O = spec.obs_size, G = spec.global_state_size;
+  const int64_t E = 12, A = spec.num_agents, M = E * A, T = 20, O = spec.obs_size, G = spec.global_state_size;
   torch::Tensor obs = torch::empty({M, O}), state = torch::empty({E, G});
   bool any_truncated = false;
   for (uint64_t round = 0; round < 2; ++round) {
@@ -147,16 +148,16 @@ TEST_P(DeviceRollouts, BatchesAreWhatVectorEnvSays) {
   EXPECT_TRUE(any_truncated);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceRollouts,
-                         testing::Values(std::vector<std::string>{"UavNavigate-v0"},
-                                         std::vector<std::string>{"UavNavigate-v0", "env.uav.continuous=true",
-                                                                  "model.central_critic=false"},
-                                         std::vector<std::string>{"UavCover-v0"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, DeviceRollouts,
+    testing::Values(std::vector<std::string>{"UavNavigate-v0"},
+                    std::vector<std::string>{"UavNavigate-v0", "env.uav.continuous=true", "model.central_critic=false"},
+                    std::vector<std::string>{"UavCover-v0"}, std::vector<std::string>{"CartPole-v1"}));
 
 TEST(DeviceRollout, ChoicesAreAsFrequentAsTheirProbabilitiesAndKnowThem) {
   const v1::RunConfig config = Config("UavNavigate-v0", {"model.policy_head_scale=30"});
   const auto rollout = MakeRollout(config);
-  const Networks networks(config, rollout->world().spec());
+  const Networks networks(config, rollout->env().spec());
   const torch::NoGradGuard no_grad;
   torch::Tensor expected = torch::zeros({9}), seen = torch::zeros({9});
   for (uint64_t iteration = 0; iteration < 20; ++iteration) {
@@ -176,7 +177,7 @@ TEST(DeviceRollout, ChoicesAreAsFrequentAsTheirProbabilitiesAndKnowThem) {
 TEST(DeviceRollout, NoiseIsStandardNormalAndRepeatsItself) {
   const v1::RunConfig config = Config("UavNavigate-v0", {"env.uav.continuous=true"});
   const auto one = MakeRollout(config), other = MakeRollout(config);
-  const Networks networks(config, one->world().spec());
+  const Networks networks(config, one->env().spec());
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> noise;
   for (uint64_t iteration = 0; iteration < 10; ++iteration) {
@@ -199,21 +200,23 @@ TEST(DeviceRollout, WhatMissedMapsIsRolledAgain) {
                                          "env.uav.neighbours=0", "rollout.steps_per_iteration=2560"};
   const v1::RunConfig config = Config("UavNavigate-v0", tiny);
   const auto few = MakeRollout(config), all = MakeRollout(config);
-  EXPECT_EQ(few->world().prepared_per_step(), 64);
-  all->world().PrepareAtOnce(128);
-  const Networks networks(config, few->world().spec());
+  const auto worlds_of = [](DeviceRollout& rollout) { return dynamic_cast<TensorWorld*>(&rollout.env()); };
+  EXPECT_EQ(worlds_of(*few)->prepared_per_step(), 64);
+  worlds_of(*all)->PrepareAtOnce(128);
+  const Networks networks(config, few->env().spec());
   const Batch want = all->Collect(networks.judge, 0).batch;
   const Batch got = few->Collect(networks.judge, 0).batch;
-  EXPECT_EQ(few->world().prepared_per_step(), 128);  // It was too few.
+  EXPECT_EQ(worlds_of(*few)->prepared_per_step(), 128);  // It was too few.
   EXPECT_TRUE(torch::equal(got["obs"], want["obs"]));
   EXPECT_TRUE(torch::equal(got["reward"], want["reward"]));
   EXPECT_TRUE(torch::equal(few->SaveState(), all->SaveState()));
 }
 
 TEST(DeviceRollout, RefusesEnvironmentsWithoutTensorForm) {
-  const auto made = DeviceRollout::Make(Config("CartPole-v1"), 0, 12, torch::kCPU);
+  const auto made = DeviceRollout::Make(Config("Pendulum-v1"), 0, 12, torch::kCPU);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(made.status().message()), HasSubstr("CartPole-v1 has no such form; UavCover-v0 and"));
+  EXPECT_THAT(std::string(made.status().message()),
+              HasSubstr("Pendulum-v1 has no such form; CartPole-v1, UavCover-v0 and"));
 }
 
 class OnDevice : public testing::Test {
@@ -236,7 +239,7 @@ class OnDevice : public testing::Test {
       const auto collected = trainer->CollectOnDevice(iteration);
       ASSERT_TRUE(collected.ok()) << collected.status();
       EXPECT_EQ(collected->steps * collected->num_envs, 240);
-      EXPECT_EQ(collected->columns, 36);
+      EXPECT_EQ(collected->columns % 12, 0);
       const auto figures = trainer->UpdateOnDevice(0.1 * static_cast<double>(iteration), iteration, 0, 0);
       ASSERT_TRUE(figures.ok()) << figures.status();
       for (const auto& [name, value] : *figures) EXPECT_TRUE(std::isfinite(value)) << name;
@@ -248,7 +251,7 @@ class OnDevice : public testing::Test {
 };
 
 TEST_F(OnDevice, TrainingRepeatsItselfAndGoesOnFromACheckpointAsIfNothingHadBeen) {
-  for (const char* env : {"UavNavigate-v0", "UavCover-v0"}) {
+  for (const char* env : {"UavNavigate-v0", "UavCover-v0", "CartPole-v1"}) {
     const v1::RunConfig config = Config(env);
     const auto whole = MakeTrainer(config);
     ASSERT_TRUE(whole->BeginOnDevice(0, 12, std::nullopt).ok());

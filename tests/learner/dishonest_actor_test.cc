@@ -111,7 +111,7 @@ TEST_F(CollectorTest, WhatAnActorHadNoTicketsForItHasNotCollected) {
   collector_.Depart(kAda, goodbye);
   EXPECT_EQ(collector_.account().collected(), kBlockSteps);
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
-  collector_.CloseLife(kBob, ~uint64_t{0});
+  collector_.Close(kBob, ~uint64_t{0});
   EXPECT_EQ(collector_.account().collected(), 2 * kBlockSteps);
   ExpectBalance();
   spdlog::set_default_logger(logger);

@@ -11,7 +11,7 @@
 #include "learner/algorithm/ppo/ppo.h"
 #include "learner/optimize/autocast.h"
 #include "learner/optimize/flat_adam.h"
-#include "learner/optimize/training_device.h"
+#include "learner/ranks/training_device.h"
 #include "tests/learner/ppo_sample.h"
 
 // What updates do differently on a GPU, as far as the CPU can show it.

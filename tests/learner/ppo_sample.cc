@@ -46,14 +46,14 @@ torch::Tensor LogProb(const ActorCritic& network, const torch::Tensor& head, con
                                     : GaussianLogProb(head, network.log_std(), action);
 }
 
-Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns) {
+Batch CollectFrom(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t columns) {
   const torch::NoGradGuard no_grad;
-  ActorCritic network = ppo.network();
+  ActorCritic network = algorithm.network();
   const ActorCriticOptions& options = network.options();
   Batch batch;
   batch["obs"] = 1 + 2 * torch::randn({steps + 1, columns, options.obs_size});
-  const torch::Tensor head =
-      network.PolicyHead(ppo.acting().obs_scale.Apply(batch["obs"].narrow(0, 0, steps)).view({-1, options.obs_size}));
+  const torch::Tensor head = network.PolicyHead(
+      algorithm.acting().obs_scale.Apply(batch["obs"].narrow(0, 0, steps)).view({-1, options.obs_size}));
   const torch::Tensor action =
       options.discrete ? head.softmax(1).multinomial(1).squeeze(1)
                        : head + network.log_std().exp() * torch::randn({steps * columns, options.action_size});
@@ -67,8 +67,8 @@ Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns) {
   return batch;
 }
 
-Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns) {
-  Batch batch = CollectFrom(ppo, steps, columns);
+Batch CollectEpisodes(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t columns) {
+  Batch batch = CollectFrom(algorithm, steps, columns);
   const torch::Tensor draw = torch::rand({steps, columns});
   batch["terminated"] = draw < 0.1;
   batch["truncated"] = torch::logical_and(draw >= 0.1, draw < 0.3);
@@ -83,8 +83,8 @@ ActorCriticOptions CentralNetwork(bool discrete) {
   return options;
 }
 
-Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents) {
-  Batch batch = CollectFrom(ppo, steps, envs * agents);
+Batch CollectTeams(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t envs, int64_t agents) {
+  Batch batch = CollectFrom(algorithm, steps, envs * agents);
   const torch::Tensor draw = torch::rand({steps, envs});
   const torch::Tensor team_terminated = draw < 0.1;
   const torch::Tensor team_truncated = torch::logical_and(draw >= 0.1, draw < 0.3);
@@ -139,8 +139,8 @@ Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
   return part;
 }
 
-UpdateStats Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration) {
-  auto figures = ppo.Update(batch, progress, iteration);
+UpdateStats Train(Algorithm& algorithm, const Batch& batch, double progress, uint64_t iteration) {
+  auto figures = algorithm.Update(batch, progress, iteration);
   EXPECT_TRUE(figures.ok()) << figures.status();
   return figures.ok() ? *figures : UpdateStats();
 }
@@ -164,7 +164,7 @@ double LargestDifference(const std::vector<std::pair<std::string, torch::Tensor>
   return largest;
 }
 
-void ExpectEqualStates(const Ppo& a, const Ppo& b) {
+void ExpectEqualStates(const Algorithm& a, const Algorithm& b) {
   const auto expect_equal = [](const auto& x, const auto& y) {
     ASSERT_EQ(x.size(), y.size());
     for (size_t i = 0; i < x.size(); ++i) {

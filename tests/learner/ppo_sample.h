@@ -18,20 +18,20 @@ ActorCriticOptions SampleNetwork(bool discrete = false, bool shared_trunk = fals
 torch::Tensor LogProb(const ActorCritic& network, const torch::Tensor& head, const torch::Tensor& action);
 
 // Random observations and rewards, actions of the current policy, no episode ends.
-Batch CollectFrom(const Ppo& ppo, int64_t steps, int64_t columns);
+Batch CollectFrom(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t columns);
 // The same with episodes that terminate and others that are truncated.
-Batch CollectEpisodes(const Ppo& ppo, int64_t steps, int64_t columns);
+Batch CollectEpisodes(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t columns);
 
 // With a critic that also reads a global state of two numbers.
 ActorCriticOptions CentralNetwork(bool discrete = false);
 // Episodes of `envs` teams of `agents`, some of which end before their team's episode.
-Batch CollectTeams(const Ppo& ppo, int64_t steps, int64_t envs, int64_t agents);
+Batch CollectTeams(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t envs, int64_t agents);
 
 // Columns [offset, offset + columns) of a batch, as one of several ranks has them.
 Batch Columns(const Batch& batch, int64_t offset, int64_t columns);
 
 // Update, which must succeed.
-UpdateStats Train(Ppo& ppo, const Batch& batch, double progress, uint64_t iteration);
+UpdateStats Train(Algorithm& algorithm, const Batch& batch, double progress, uint64_t iteration);
 
 // The tensor of this name; a failure if there is none.
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name);
@@ -39,6 +39,6 @@ torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& sta
 double LargestDifference(const std::vector<std::pair<std::string, torch::Tensor>>& got,
                          const std::vector<std::pair<std::string, torch::Tensor>>& want);
 // Names and bits of model and optimizer are equal.
-void ExpectEqualStates(const Ppo& a, const Ppo& b);
+void ExpectEqualStates(const Algorithm& a, const Algorithm& b);
 
 }  // namespace skein

@@ -48,8 +48,8 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   EXPECT_EQ(front->policy_version, 1u);
   EXPECT_EQ(front->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(front->batch->values<float>("obs")[2 * 3], 300);
-  EXPECT_EQ(StateOf(*front->env_state, 0), 100);  // Where the front ended, not where block 0 is.
-  EXPECT_EQ(StateOf(*front->env_state, 1), 300);
+  EXPECT_EQ(StateOf(*front->state->env_state, 0), 100);  // Where the front ended, not where block 0 is.
+  EXPECT_EQ(StateOf(*front->state->env_state, 1), 300);
   EXPECT_EQ(front->stage_seconds.env_step(), 0.5);
   EXPECT_EQ(collector_.queued_batches(), 3u);
   EXPECT_FALSE(Take());
@@ -59,7 +59,7 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   EXPECT_EQ(next->policy_version, 2u);
   EXPECT_EQ(next->batch->values<float>("obs")[0], 200);
   EXPECT_EQ(next->batch->values<float>("obs")[2 * 3], 400);
-  EXPECT_EQ(StateOf(*next->env_state, 0), 200);
+  EXPECT_EQ(StateOf(*next->state->env_state, 0), 200);
   EXPECT_EQ(next->stage_seconds.env_step(), 8);
 }
 
@@ -132,8 +132,8 @@ TEST_F(RunAheadInFragmentsTest, AnIterationEndsShortWithAnotherBehindIt) {
   EXPECT_EQ(partial->policy_version, 2u);
   EXPECT_EQ(partial->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(partial->batch->values<float>("obs")[2 * 2 * 3], 200);
-  EXPECT_EQ(StateOf(*partial->env_state, 0), 200);
-  EXPECT_EQ(StateOf(*partial->env_state, 1), 20);
+  EXPECT_EQ(StateOf(*partial->state->env_state, 0), 200);
+  EXPECT_EQ(StateOf(*partial->state->env_state, 1), 20);
   EXPECT_EQ(collector_.account().stale(), kBlockSteps);
   EXPECT_EQ(collector_.queued_batches(), 2u + 1u + 4u);  // Of the front, behind it, and of the first, not booked yet.
 
@@ -216,7 +216,7 @@ TEST_F(RunAheadTest, TheFrontEndsWhileBatchesOfTheOneBehindArrive) {
     ASSERT_TRUE(taken);
     EXPECT_EQ(taken->batch->columns(), 4);
     EXPECT_EQ(taken->batch->values<float>("obs")[0], iteration);
-    EXPECT_EQ(StateOf(*taken->env_state, 1), iteration);
+    EXPECT_EQ(StateOf(*taken->state->env_state, 1), iteration);
     collector_.Trained(2 * kBlockSteps);
     collector_.OpenIteration(iteration + 2);
     ExpectBalance();
@@ -262,9 +262,9 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
       }
     }
     const bool all = trained_to[0] > 0 && trained_to[1] > 0;
-    ASSERT_EQ(iteration.env_state.has_value(), all);
+    ASSERT_EQ(iteration.state.has_value(), all);
     for (uint32_t block = 0; all && block < 2; ++block)
-      ASSERT_EQ(StateOf(*iteration.env_state, block), trained_to[block]);
+      ASSERT_EQ(StateOf(*iteration.state->env_state, block), trained_to[block]);
     collector_.Trained(steps);
   };
   for (int i = 0; i < 400; ++i) {

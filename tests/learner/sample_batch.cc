@@ -67,6 +67,7 @@ FragmentShape MakeSampleShape(const SampleSizes& sizes) {
   shape.spec.set_action_size(sizes.D);
   shape.spec.set_discrete(sizes.discrete);
   shape.spec.set_num_agents(sizes.A);
+  shape.spec.set_relocatable(true);
   shape.spec.set_global_state_size(sizes.G);
   for (int64_t i = 0; i < sizes.P; ++i) shape.spec.add_episode_metrics("metric_" + std::to_string(i));
   return shape;
@@ -169,7 +170,7 @@ BatchValues::BatchValues(const std::string& bytes, const FragmentShape& shape) {
   EXPECT_TRUE(status.ok()) << status;
   if (!status.ok()) return;
   saved_bytes_ = checked.saved_bytes;
-  env_state_ = checked.env_state;
+  env_state_ = checked.state.env_state.value_or(v1::Tensor());
   for (size_t i = 0; i < schema.fields.size(); ++i) {
     const Field& field = schema.fields[i];
     std::vector<char>& values = values_[field.name];

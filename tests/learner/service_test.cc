@@ -8,7 +8,9 @@
 
 #include "gmock/gmock.h"
 #include "tests/base/health_check.h"
+#include "tests/learner/sample_metrics.h"
 #include "tests/learner/service_fixture.h"
+#include "tests/testing/old_hello.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
@@ -55,6 +57,20 @@ TEST_F(LearnerServiceTest, WantsHelloFirstAndOnce) {
   const grpc::Status status = twice.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(), "hello came twice");
+}
+
+TEST_F(LearnerServiceTest, RefusesAnActorThatKnowsNoFrames) {
+  Serve();
+  ScriptedActor old(port_, "ada");
+  old.SendBytes(OldHello());
+  const grpc::Status status = old.End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(status.error_message(), "protocol 1.0 of the actor and 2.0 of the learner differ in their major version");
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_malformed_messages_total"), 0);
+  ScriptedActor nonsense(port_, "bob");
+  nonsense.SendBytes("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(nonsense.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_malformed_messages_total"), 1);
 }
 
 TEST_F(LearnerServiceTest, RefusesAnotherRunAndAClosedLife) {

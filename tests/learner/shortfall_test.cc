@@ -33,7 +33,7 @@ TEST_F(ShortfallTest, TakesWholeBlocksAndCountsTheRestAsStale) {
   ASSERT_THAT(iteration->batch->values<float>("obs"), SizeIs(5 * 2 * 3));
   EXPECT_EQ(iteration->batch->values<float>("obs")[0], 500);
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 2 * 3], 600);
-  EXPECT_FALSE(iteration->env_state);  // Block 0 has not been trained on yet.
+  EXPECT_FALSE(iteration->state);  // Block 0 has not been trained on yet.
   EXPECT_EQ(collector_.account().stale(), kBlockSteps);
   EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
   EXPECT_EQ(collector_.queued_batches(), 2u);
@@ -75,7 +75,7 @@ TEST_F(ShortfallTest, MissingBlocksContinueFromWhatWasTrainedOn) {
   const auto partial = collector_.TakeWhatIsThere();
   ASSERT_TRUE(partial);
   // A batch's state [2, 4] begins with its offset.
-  const auto* state = reinterpret_cast<const double*>(partial->env_state->data().data());
+  const auto* state = reinterpret_cast<const double*>(partial->state->env_state->data().data());
   EXPECT_EQ(state[0], 200);
   EXPECT_EQ(state[8], 400);
   collector_.OpenIteration(3);
@@ -101,7 +101,7 @@ TEST_F(ShortfallTest, ACompleteIterationIsTakenWhole) {
   const auto iteration = collector_.TakeWhatIsThere();
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->batch->columns(), 4);
-  EXPECT_TRUE(iteration->env_state);
+  EXPECT_TRUE(iteration->state);
   EXPECT_EQ(collector_.account().stale(), 0u);
 }
 
@@ -217,7 +217,7 @@ TEST_F(ShareTest, TicketsHaveRunWideEnvironments) {
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->batch->num_envs(), 2);
-  EXPECT_EQ(iteration->env_state->shape(0), 2);
+  EXPECT_EQ(iteration->state->env_state->shape(0), 2);
   collector_.OpenIteration(2);
   EXPECT_EQ(collector_.TakeGrants().at(0).second.id(), 103u);
 }

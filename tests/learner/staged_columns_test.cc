@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/collect/staged_columns.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "base/number/tensor_packing.h"
@@ -73,7 +74,9 @@ void ExpectPlaced(const StagedColumns& staged, const SampleSizes& z, const Block
     ExpectColumn(staged, column, z, blocks);
     ++fields;
   }
-  EXPECT_EQ(fields, 6 + (z.A > 1 ? 1 : 0) + (z.G > 0 ? 1 : 0));
+  const Schema& schema = blocks.front()->schema;
+  const auto of_steps = [](const Field& field) { return field.of_steps() && field.name != "agent_terminated"; };
+  EXPECT_EQ(fields, std::count_if(schema.fields.begin(), schema.fields.end(), of_steps));
 }
 
 // Every truncated column has its own row of the final observations and nothing else has.

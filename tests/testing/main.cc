@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// main() of every test program. --files=a/b_test.cc,c/d_test.cc, paths below tests/, runs the tests that these files define;
-// without it, or with --gtest_filter, googletest's own flags choose. Exit code 2 if one of the files defines no test.
+// main() of every test program. --files=a/b_test.cc,c/d_test.cc, paths below tests/, runs the tests that these files
+// define; without it, or with --gtest_filter, googletest's own flags choose. Exit code 2 if one of the files defines no
+// test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +12,8 @@
 
 namespace {
 
-// The tests of a file as a part of googletest's filter. What __FILE__ begins with depends on how the compiler was called.
+// The tests of a file as a part of googletest's filter. What __FILE__ begins with depends on how the compiler was
+// called.
 std::string TestsOf(std::string_view file) {
   const std::string end = "/tests/" + std::string(file);
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/number/philox.h"
+#include "env/env.h"
+#include "env/env_options.h"
+
+namespace skein {
+
+// E environments as tensors on one device: what VectorEnv does over Env, with the same outcomes and, up to rounding,
+// the same numbers, for the same (seed, env index, episode, actions).
+//   ResetAll -> { Observe, Advance, BeginEpisodes } over and over
+// Nothing in a step waits for the device, but where that is the CPU. Not thread-safe. Torch's exceptions pass.
+class TensorEnv {
+ public:
+  struct Options {
+    int64_t num_envs = 1;  // E
+    uint64_t seed = 1;
+    uint64_t first_env = 0;  // Run-wide index of the first environment.
+    RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
+    int max_episode_steps = 0;  // 0 = the environment's own limit.
+    torch::Device device = torch::kCPU;
+  };
+  // What one step did, as VectorEnv::StepResult; all tensors are on the device and not written to later.
+  struct StepResult {
+    torch::Tensor reward;            // float32 [E, A]
+    torch::Tensor terminated;        // bool [E]
+    torch::Tensor truncated;         // bool [E]
+    torch::Tensor active;            // bool [E, A], the agent took part in the step
+    torch::Tensor agent_terminated;  // bool [E, A]
+    torch::Tensor ended;            // bool [E], terminated or truncated; what follows is valid where it is set, else of
+                                    // the episode so far.
+    torch::Tensor episode_return;   // float64 [E]
+    torch::Tensor episode_length;   // int64 [E]
+    torch::Tensor episode_metrics;  // float32 [E, P]; see FinishMetrics
+    std::vector<torch::Tensor> notes;  // [E, ...] each: what FinishMetrics wants to know. As many in every step.
+    // Only of Step: before the next episode begins.
+    torch::Tensor final_obs;    // float32 [E, A, O]
+    torch::Tensor final_state;  // float32 [E, G]
+  };
+
+  virtual ~TensorEnv() = default;
+
+  virtual const EnvSpec& spec() const = 0;  // max_episode_steps is the limit in force.
+  virtual int64_t num_envs() const = 0;
+  // Doubles for each environment in SaveState; rows are VectorEnv's.
+  virtual int64_t state_size() const = 0;
+
+  // Begins episode 0 everywhere. All else needs this or LoadState first.
+  virtual void ResetAll() = 0;
+  // action: int64 [E, A] choices or float32 [E, A, D], on the device; brought into range as VectorEnv does.
+  // Environments whose episode ended stay as they are until BeginEpisodes, which must come before the next step; until
+  // then Observe and GlobalState show the end.
+  virtual StepResult Advance(const torch::Tensor& action) = 0;
+  virtual void BeginEpisodes() = 0;
+  // Advance and BeginEpisodes, with what is observed in between.
+  StepResult Step(const torch::Tensor& action);
+
+  // Into float32 [E, A, O] and [E, G], contiguous. With int64 [K] `envs`: of these, into [K, A, O] and [K, G].
+  void Observe(torch::Tensor obs, const torch::Tensor& envs = {}) const { WriteObs(std::move(obs), envs); }
+  void GlobalState(torch::Tensor state, const torch::Tensor& envs = {}) const { WriteState(std::move(state), envs); }
+
+  // Waits for the device. float64 [E, S] on the CPU, rows as VectorEnv::SaveState writes them.
+  virtual torch::Tensor SaveState() const = 0;
+  // InvalidArgument: as VectorEnv::LoadState; nothing has changed.
+  virtual absl::Status LoadState(const torch::Tensor& state) = 0;
+  // Steps done in the current episodes, on the CPU. Waits for the device.
+  virtual std::vector<int64_t> Steps() const = 0;
+
+  // Around steps whose results are used together. An environment that prepares next episodes ahead of need may find
+  // that it had prepared too few: EndRollout then says false, all is as BeginRollout found it, and the same steps taken
+  // again are right. EndRollout may wait for the device.
+  virtual void BeginRollout() {}
+  virtual bool EndRollout() { return true; }
+
+  // Adds the metrics of a finished episode that a device cannot compute. notes: the row of environment `env_index`
+  // (run-wide) in each of StepResult::notes, on the CPU, of the step in which the episode ended; metrics [P].
+  virtual void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const {
+    (void)env_index, (void)notes, (void)metrics;
+  }
+
+ protected:
+  // InvalidArgument: num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+  static absl::Status CheckOptions(const Options& options);
+  // InvalidArgument: `state` is not float64 [E, S], a number is not finite, or bookkeeping is out of range.
+  absl::Status CheckRows(const torch::Tensor& state) const;
+
+ private:
+  virtual void WriteObs(torch::Tensor obs, const torch::Tensor& envs) const = 0;
+  virtual void WriteState(torch::Tensor state, const torch::Tensor& envs) const = 0;
+};
+
+// The tensor form of a registered environment. InvalidArgument: as CheckTensorForm (env/registry.h), the environment
+// refuses `env_options`, num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorEnv(const std::string& env_id, const TensorEnv::Options& options,
+                                                         const EnvOptions& env_options);
+
+}  // namespace skein

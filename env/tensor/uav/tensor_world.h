@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/number/philox.h"
+#include "env/env.h"
+#include "env/tensor/tensor_env.h"
+#include "env/tensor/tensor_philox.h"
+#include "env/tensor/uav/tensor_arena.h"
+#include "env/tensor/uav/tensor_sight.h"
+#include "env/tensor/uav/tensor_uav_state.h"
+#include "env/uav/uav_layout.h"
+#include "env/uav/uav_options.h"
+#include "env/uav/uav_world.h"
+
+namespace skein {
+
+// UavNavigate-v0 and UavCover-v0 as tensors: what VectorEnv over UavWorld does, with the same discrete outcomes and, up
+// to rounding of sums, the same numbers. docs/environments.md has the formulas, docs/decisions/maps-ahead-of-need.md
+// how episodes begin.
+class TensorWorld final : public TensorEnv {
+ public:
+  struct Options : TensorEnv::Options {
+    UavTask task = UavTask::kNavigate;
+    UavOptions uav;
+    int64_t prepared_per_step = 0;  // See PrepareAtOnce; 0 = all.
+  };
+
+  // InvalidArgument: as CheckUavOptions; num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+  static absl::StatusOr<std::unique_ptr<TensorWorld>> Make(const Options& options);
+
+  const EnvSpec& spec() const override { return spec_; }
+  int64_t num_envs() const override { return envs_; }
+  int64_t state_size() const override { return kBookkeeping + layout_.saved_size; }
+
+  void ResetAll() override;
+  StepResult Advance(const torch::Tensor& action) override;
+  void BeginEpisodes() override;
+  torch::Tensor SaveState() const override;
+  absl::Status LoadState(const torch::Tensor& state) override;
+  std::vector<int64_t> Steps() const override;
+  void BeginRollout() override;
+  bool EndRollout() override;
+  // The metric path_ratio, on the host, by the search that UavWorld uses. Notes are the episode's number int64 [],
+  // status uint8 [A] (UavStatus) and flown float32 [A]; the episode began by Reset.
+  void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const override;
+
+  // How many next episodes' maps are made in each step, at most E; results do not depend on it, unless missed() is
+  // true.
+  void PrepareAtOnce(int64_t worlds) { prepared_per_step_ = std::min(std::max<int64_t>(worlds, 1), envs_); }
+  int64_t prepared_per_step() const { return prepared_per_step_; }
+  // Whether an episode began, since ResetAll, LoadState or Restore, whose map had not been made: then all since is
+  // void. Never if all are made in each step. Waits for the device.
+  bool missed() const;
+
+  // The state on the device, to go back to.
+  struct Snapshot {
+    std::vector<torch::Tensor> tensors;
+  };
+  Snapshot Save() const;
+  void Restore(const Snapshot& snapshot);
+
+ private:
+  static constexpr int kBookkeeping = 3;  // Episode, step, return so far.
+
+  explicit TensorWorld(const Options& options);
+  void Prepare(const torch::Tensor& worlds, const torch::Tensor& episode);
+  // Episode `next_episode` where `begins` [E].
+  void Begin(const torch::Tensor& begins);
+  void MeasureSeparation();
+
+  std::pair<torch::Tensor, torch::Tensor> Velocity(const torch::Tensor& action) const;
+  // Marks cells and returns what each UAV gets for it, [E, N].
+  torch::Tensor Visit(const torch::Tensor& cell, const torch::Tensor& row, const torch::Tensor& visits);
+  torch::Tensor Metrics() const;
+  void WriteObs(torch::Tensor obs, const torch::Tensor& worlds) const override {
+    sight_.WriteObs(state_, worlds, squares_, std::move(obs));
+  }
+  void WriteState(torch::Tensor state, const torch::Tensor& worlds) const override {
+    sight_.WriteState(state_, worlds, squares_, std::move(state));
+  }
+
+  // Constant after construction.
+  const Options options_;
+  const UavLayout layout_;
+  EnvSpec spec_;
+  const int64_t envs_, uavs_;  // E, N
+  const torch::Device device_;
+  const TensorPhilox philox_;
+  const TensorArena arena_;
+  const TensorSight sight_;
+  const torch::Tensor worlds_, env_index_;  // int64 [E], from 0 and run-wide
+  const torch::Tensor team_;                // N, a divisor.
+
+  int64_t prepared_per_step_;
+  TensorUavState state_;
+  torch::Tensor ended_;                       // bool [E], by the last Advance.
+  torch::Tensor missed_;                      // bool []
+  torch::Tensor squares_;                     // PairSquares of all as they are now; undefined = not known.
+  mutable std::unique_ptr<UavWorld> native_;  // Of FinishMetrics, made when it is first asked.
+  Snapshot before_;                           // Of BeginRollout, unless all maps are made in each step.
+  int64_t prepared_before_ = 0;               // Not 0: steps that missed a map are taken again, with all of them.
+};
+
+// For MakeTensorEnv: worlds that make some of the next maps in each step.
+absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(UavTask task, const TensorEnv::Options& options,
+                                                          const UavOptions& uav);
+template <UavTask task>
+absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(const TensorEnv::Options& options,
+                                                          const EnvOptions& env_options) {
+  return MakeTensorUavs(task, options, env_options.uav);
+}
+
+}  // namespace skein

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "learner/collect/collector.h"
+#include "learner/collect/policy_publisher.h"
+#include "learner/collect/service.h"
+#include "learner/run/elastic_ranks.h"
+#include "learner/run/iteration_source.h"
+#include "learner/run/run_accounts.h"
+#include "learner/run/run_context.h"
+#include "learner/run/run_report.h"
+
+namespace skein {
+
+// Iterations that actors collect: opens them, waits for their data and publishes the policies they are made with.
+//   Serve -> { open -> tickets, fragments -> Next -> update -> Publish } ... -> Stop -> Finish
+class CollectedIterations final : public IterationSource {
+ public:
+  // All pointers must outlive it. For a share of the run's environments from `env_state` on. Errors as
+  // MakeFragmentShape.
+  static absl::StatusOr<std::unique_ptr<CollectedIterations>> Make(const RunContext& context, const EnvShare& share,
+                                                                   const std::optional<v1::Tensor>& env_state,
+                                                                   ElasticRanks* ranks, RunAccounts* accounts,
+                                                                   RunReport* report, LearnerService* service);
+
+  // Actors are served from now on. REQUIRES: a policy is published.
+  void Serve();
+  // Waits for nothing any more.
+  void Stop() { collector_->Stop(); }
+  // Ends what is left of policy streams and closes the books. `over`: for actors too, not for this learner alone.
+  void Finish(bool over);
+
+  absl::Status TakeShare(const EnvShare& share, const std::optional<v1::Tensor>& env_state, Trainer* trainer) override;
+  absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) override;
+  absl::Status Publish(uint64_t iteration, const Trainer& trainer) override;
+  void Trained(uint64_t env_steps) override;
+  absl::StatusOr<std::optional<v1::Tensor>> EnvState(const Trainer&) const override { return std::nullopt; }
+
+ private:
+  CollectedIterations(const RunContext& context, int64_t fragment_steps, ElasticRanks* ranks, RunReport* report,
+                      LearnerService* service);
+
+  uint32_t AsyncFragments(const EnvShare& share) const;  // Of this rank's part of an iteration, in mode async.
+  void OpenIterations(const RunRecord& record);
+  // Another look at the data; says now and then what is waited for.
+  void KeepWaiting(absl::Duration* told);
+  absl::StatusOr<Answer> NextAlone();
+  absl::StatusOr<Answer> NextWithRanks();
+  static Answer Take(RankDecision decision, Collector::Iteration collected);
+
+  const RunContext& context_;
+  const int64_t fragment_steps_;  // Of all environments of a block.
+  ElasticRanks& ranks_;
+  RunReport& report_;
+  LearnerService& service_;
+  PolicyPublisher publisher_;
+  std::unique_ptr<Collector> collector_;
+  uint64_t published_ = 0;  // The newest policy version.
+  uint64_t open_ = 0;       // Iterations that are not trained on yet.
+  absl::Duration arrived_;  // When data last arrived, or were first waited for.
+  bool starves_ = false;    // Went on short, and nothing has arrived since.
+};
+
+}  // namespace skein

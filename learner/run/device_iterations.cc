@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/run/device_iterations.h"
+
+#include <utility>
+
+#include "base/process/clock.h"
+
+namespace skein {
+
+absl::Status DeviceIterations::TakeShare(const EnvShare& share, const std::optional<v1::Tensor>& env_state,
+                                         Trainer* trainer) {
+  columns_ = static_cast<int64_t>(share.num_envs * agents_);
+  accounts_.SettleOwn();
+  accounts_.Count(0, 0);
+  return trainer->BeginOnDevice(share.first_env, share.num_envs, env_state);
+}
+
+absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& record, Trainer* trainer) {
+  Answer answer;
+  if (context_.expelled()) return answer;
+  // Before anything is collected: where environments are then is where the last iteration ended.
+  if (ranks_.group() == nullptr) {
+    if (context_.shutdown->signalled()) return answer;
+    answer.decision.kind = RankDecision::Kind::kTrain;
+    answer.decision.total_columns = columns_;
+  } else {
+    const absl::Duration begin = MonotonicNow();
+    auto decision = ranks_.Agree(columns_, absl::ZeroDuration());
+    if (!decision.ok()) return decision.status();
+    context_.metrics->AddStage(LearnerMetrics::Stage::kBarrier, MonotonicNow() - begin);
+    answer.decision = *std::move(decision);
+    if (answer.decision.kind != RankDecision::Kind::kTrain) return answer;
+  }
+  auto collected = trainer->CollectOnDevice(record.iteration);
+  if (!collected.ok()) return collected.status();
+  accounts_.Count(static_cast<uint64_t>(collected->steps * collected->num_envs), 0);
+  answer.iteration = Iteration{nullptr, *std::move(collected), record.iteration + 1, std::nullopt};
+  return answer;
+}
+
+absl::StatusOr<std::optional<v1::Tensor>> DeviceIterations::EnvState(const Trainer& trainer) const {
+  auto state = trainer.EnvStateOnDevice();
+  if (!state.ok()) return state.status();
+  return std::optional<v1::Tensor>(*std::move(state));
+}
+
+}  // namespace skein

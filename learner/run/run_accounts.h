@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "learner/collect/collector.h"
+#include "learner/report/metrics.h"
+#include "skein/v1/status.pb.h"
+
+namespace skein {
+
+// The run's step account as this rank knows it: its own, the other ranks' as they last said, and that of ranks that are
+// gone. Thread-safe.
+class RunAccounts {
+ public:
+  explicit RunAccounts(LearnerMetrics* metrics) : metrics_(metrics) {}
+
+  // This rank's account is the collector's from now on, which must outlive this.
+  void Follow(const Collector* collector) { collector_ = collector; }
+  const Collector* collector() const { return collector_; }  // Null: mode on_device, or not yet.
+  // Without a collector: what this rank begins with; what it collects and trains on; nothing is pending any more.
+  void Begin(const v1::StepAccount& account);
+  void Count(uint64_t collected, uint64_t trained);
+  void SettleOwn();
+
+  void SetOthers(const v1::StepAccount& others);
+  void SetLost(const v1::StepAccount& lost);  // Of ranks that are gone, the same on all.
+
+  v1::StepAccount own() const;
+  v1::StepAccount lost() const;
+  v1::StepAccount total() const;
+
+ private:
+  LearnerMetrics* const metrics_;
+  std::atomic<const Collector*> collector_{nullptr};
+  mutable absl::Mutex mu_;
+  v1::StepAccount own_ ABSL_GUARDED_BY(mu_);
+  v1::StepAccount others_ ABSL_GUARDED_BY(mu_);
+  v1::StepAccount lost_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace skein

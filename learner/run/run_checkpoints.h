@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "learner/run/run_context.h"
+#include "learner/run/trainer.h"
+
+namespace skein {
+
+// When the run's checkpoints are written, and what came of it. For the thread that trains.
+class RunCheckpoints {
+ public:
+  explicit RunCheckpoints(const RunContext& context);  // Must outlive this.
+
+  // The newest one's record, as --resume says; an empty record where there is none. Errors as Trainer::Resume.
+  absl::StatusOr<RunRecord> Resume(Trainer* trainer);
+  // The ranks go on from a state in memory at `env_steps`; `newest` is rank 0's.
+  void GoOnFrom(const Trainer::Saved& newest, uint64_t env_steps);
+
+  bool Due(uint64_t env_steps) const { return env_steps >= next_ && env_steps < context_.config.total_steps(); }
+  // Writes one unless there is one of this state already. A failure is counted and logged.
+  absl::Status Save(const Trainer& trainer, const RunRecord& record);
+  // The next one is due an interval after `env_steps`.
+  void Schedule(uint64_t env_steps) { next_ = env_steps + context_.config.checkpoint().interval_steps(); }
+
+  const Trainer::Saved& newest() const { return newest_; }
+
+ private:
+  const RunContext& context_;
+  const std::string folder_;
+  uint64_t saved_env_steps_ = 0;
+  uint64_t next_ = 0;
+  Trainer::Saved newest_;
+};
+
+}  // namespace skein

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/run/run_report.h"
+
+#include <limits>
+#include <utility>
+
+#include "base/process/clock.h"
+#include "base/telemetry/log.h"
+#include "nlohmann/json.hpp"
+
+namespace skein {
+
+RunReport::RunReport(const RunContext& context, const RunAccounts& accounts)
+    : context_(context), accounts_(accounts), started_(MonotonicNow()) {}
+
+void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint,
+                      const std::vector<std::string>& episode_metrics) {
+  progress_ = std::make_unique<ProgressTracker>(context_.config.total_steps(), record.env_steps, record.iteration,
+                                                record.episodes, episode_metrics);
+  if (!checkpoint.path.empty()) progress_->SetCheckpoint(checkpoint.path, checkpoint.digest);
+  begun_ = true;
+}
+
+absl::Status RunReport::OpenLogs(const RunRecord& record) {
+  if (metrics_log_.is_open()) return absl::OkStatus();
+  const std::string& folder = context_.options.run_directory;
+  metrics_log_.open(folder + "/metrics.jsonl", std::ios::app);
+  if (!metrics_log_) return absl::PermissionDeniedError(folder + "/metrics.jsonl: cannot be written");
+  auto event_log = EventLog::Open(folder, record.env_steps, absl::Now());
+  if (event_log.ok()) {
+    event_log_ = *std::move(event_log);
+  } else {
+    spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
+  }
+  return absl::OkStatus();
+}
+
+void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Iteration& counted,
+                             const v1::StageSeconds& actors, bool leads, bool several_ranks, const Trainer& trainer,
+                             Columns* batch) {
+  v1::RunProgress progress;
+  FillReport(nullptr, &progress);
+  context_.metrics->SetProgress(progress);
+  if (!leads) return;
+  nlohmann::json line;
+  line["iteration"] = record.iteration;
+  line["env_steps"] = record.env_steps;
+  line["seconds"] = absl::ToDoubleSeconds(MonotonicNow() - started_);
+  line["policy_lag"] = counted.policy_lag;
+  line["episodes"] = progress.episodes();
+  line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.
+  for (const auto& [name, value] : progress.episode_metrics()) line["episode_metrics"][name] = value;
+  if (!several_ranks) line["samples"] = counted.samples;
+  line["env_steps_per_second"] = progress.env_steps_per_second_10s();
+  for (const auto& [name, value] : counted.stats) line["update"][name] = value;
+  for (const auto& [name, value] : progress.stage_seconds()) line["learner_stage_seconds"][name] = value;
+  line["learner_stage_seconds"]["update_cpu"] = absl::ToDoubleSeconds(update_cpu_);
+  line["actor_stage_seconds"] = {{"env_step", actors.env_step()},
+                                 {"inference", actors.inference()},
+                                 {"build", actors.build()},
+                                 {"wait", actors.wait()}};
+  metrics_log_ << line.dump() << std::endl;
+  LogEvents(progress, trainer, batch);
+}
+
+void RunReport::LogEvents(const v1::RunProgress& progress, const Trainer& trainer, Columns* batch) {
+  if (event_log_ == nullptr) return;
+  const absl::Time now = absl::Now();
+  event_log_->LogIteration(progress, now);
+  if (!event_log_->SamplesDue(now)) return;
+  const auto samples = trainer.LastSamples(batch);
+  if (samples.ok()) event_log_->LogSamples(*samples, progress.env_steps(), now);
+}
+
+void RunReport::SetBlocked(const std::string& missing) {
+  absl::MutexLock lock(&mu_);
+  if (!missing.empty() && blocked_.empty()) spdlog::error("blocked: {}", missing);
+  blocked_ = missing;
+}
+
+v1::RunProgress RunReport::Progress() const {
+  v1::RunProgress progress;
+  if (begun_) {
+    progress = progress_->Snapshot(MonotonicNow());
+    *progress.mutable_account() = accounts_.total();
+    if (accounts_.collector() != nullptr) progress.set_queued_batches(accounts_.collector()->queued_batches());
+    for (const auto& [stage, seconds] : context_.metrics->StageSeconds()) {
+      (*progress.mutable_stage_seconds())[stage] = seconds;
+    }
+  } else {
+    progress.set_state(v1::RUN_STATE_STARTING);
+    progress.set_target_env_steps(context_.config.total_steps());
+    progress.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
+    progress.set_eta_seconds(-1);
+  }
+  absl::MutexLock lock(&mu_);
+  if (!blocked_.empty()) {
+    progress.set_state(v1::RUN_STATE_BLOCKED);
+    progress.set_last_error(blocked_);
+  }
+  return progress;
+}
+
+void RunReport::FillReport(v1::MemberReport* report, v1::RunProgress* progress) const {
+  const v1::RunProgress now = Progress();
+  if (progress != nullptr) *progress = now;
+  if (report == nullptr || !begun_) return;
+  report->set_env_steps(now.env_steps());
+  report->set_env_steps_per_second(now.env_steps_per_second_10s());
+  report->set_policy_version(now.policy_version());
+  *report->mutable_stage_seconds() = now.stage_seconds();
+  report->set_last_error(now.last_error());
+  const Collector* const collector = accounts_.collector();
+  const absl::Duration starving = collector != nullptr ? collector->waiting() : absl::ZeroDuration();
+  context_.metrics->SetStarving(starving);
+  report->set_starving_seconds(absl::ToDoubleSeconds(starving));
+}
+
+}  // namespace skein
