@@ -29,7 +29,7 @@ struct RunRecord {
   uint64_t env_steps = 0;
   uint64_t iteration = 0;
   uint64_t episodes = 0;
-  std::optional<v1::Tensor> env_state;  // float64 [N, S]; nullopt = no iteration is finished.
+  TicketState state;  // Where all environments of the run go on; empty = no iteration is finished.
   v1::StepAccount account;
 };
 
