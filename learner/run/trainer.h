@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "env/env.h"
 #include "learner/algorithm/update_stats.h"
+#include "learner/collect/ticket_state.h"
 #include "learner/report/update_samples.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
