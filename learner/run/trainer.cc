@@ -18,7 +18,19 @@
 namespace skein {
 namespace {
 
-constexpr char kEnvState[] = "env_state";
+constexpr char kEnvState[] = "env_state", kPolicyState[] = "policy_state";
+
+// A tensor of a record, between ranks: absent = no bytes.
+std::string ToBytes(const std::optional<v1::Tensor>& tensor) { return tensor ? tensor->SerializeAsString() : ""; }
+bool FromBytes(const std::string& bytes, std::optional<v1::Tensor>* tensor) {
+  return bytes.empty() || tensor->emplace().ParseFromString(bytes);
+}
+
+void Append(const std::string& name, const std::optional<v1::Tensor>& tensor, std::vector<v1::Tensor>* tensors) {
+  if (!tensor) return;
+  tensors->push_back(*tensor);
+  tensors->back().set_name(name);
+}
 
 absl::Status TorchError(const std::string& doing, const std::exception& error) {
   std::string what = error.what();
@@ -36,7 +48,8 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
                                     std::to_string(record.iteration),
                                     std::to_string(record.episodes),
                                     record.account.SerializeAsString(),
-                                    record.env_state ? record.env_state->SerializeAsString() : "",
+                                    ToBytes(record.state.env_state),
+                                    ToBytes(record.state.policy_state),
                                     resumed.checkpoint.path,
                                     resumed.checkpoint.digest};
   for (std::string& part : parts) {
@@ -49,11 +62,8 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
   if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), parts[1]);
   read = read && absl::SimpleAtoi(parts[2], &record.env_steps) && absl::SimpleAtoi(parts[3], &record.iteration) &&
          absl::SimpleAtoi(parts[4], &record.episodes) && record.account.ParseFromString(parts[5]);
-  if (!parts[6].empty()) {
-    record.env_state.emplace();
-    read = read && record.env_state->ParseFromString(parts[6]);
-  }
-  resumed.checkpoint = {parts[7], parts[8]};
+  read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state);
+  resumed.checkpoint = {parts[8], parts[9]};
   if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
   return resumed;
 }
@@ -89,6 +99,9 @@ struct Trainer::Impl {
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective, int local_rank) {
+  if (MakePolicySpec(config.model(), spec).state_size() > 0) {
+    return absl::InvalidArgumentError("model.memory: no algorithm trains a memory yet, want none");
+  }
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
@@ -231,10 +244,8 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   } catch (const std::exception& error) {
     return TorchError("saving", error);
   }
-  if (record.env_state) {
-    checkpoint.state.push_back(*record.env_state);
-    checkpoint.state.back().set_name(kEnvState);
-  }
+  Append(kEnvState, record.state.env_state, &checkpoint.state);
+  Append(kPolicyState, record.state.policy_state, &checkpoint.state);
   const v1::StepAccount& account = record.account;
   checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()},
                          {"stale", account.stale()},         {"rejected", account.rejected()},
@@ -319,13 +330,14 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
     if (name == "pending") record.account.set_pending(value);
   }
   for (const v1::Tensor& tensor : checkpoint.state) {
-    if (tensor.name() != kEnvState) continue;
-    const int64_t envs = tensor.shape_size() == 2 ? tensor.shape(0) : 0;
+    const bool of_policy = tensor.name() == kPolicyState;
+    if (tensor.name() != kEnvState && !of_policy) continue;
+    const int64_t envs = tensor.shape_size() == (of_policy ? 3 : 2) ? tensor.shape(0) : 0;
     if (envs != impl_->config.rollout().num_envs()) {
       return absl::FailedPreconditionError(absl::StrCat(
           found->path, ": has ", envs, " environments, rollout.num_envs is ", impl_->config.rollout().num_envs()));
     }
-    record.env_state = tensor;
+    (of_policy ? record.state.policy_state : record.state.env_state) = tensor;
   }
   try {
     const auto model = DecodeTensors(checkpoint.model);
