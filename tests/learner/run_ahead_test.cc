@@ -29,7 +29,7 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   collector_.OpenIteration(1);
   collector_.OpenIteration(2);
   const v1::Ticket first = TakeTicket(0);
-  EXPECT_EQ(first.header.policy_version(), 1u);
+  EXPECT_EQ(first.policy_version(), 1u);
   SampleBatch batch = Serve(kAda, first, 100);
   batch.header.mutable_stage_seconds()->set_env_step(0.5);
   ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);

@@ -397,7 +397,7 @@ TEST(TicketOffice, AGroupServesItsFragmentsOneAfterTheOther) {
   ASSERT_EQ(next.size(), 1u);
   EXPECT_EQ(next[0].second.id(), 3u);
   EXPECT_EQ(next[0].second.first_env(), 1u);
-  EXPECT_EQ(next[0].second.header.policy_version(), 3u);
+  EXPECT_EQ(next[0].second.policy_version(), 3u);
   EXPECT_EQ(next[0].second.env_state().data(), std::string(8, 'm'));
   piece = office.Accept(kAda, 3, kNow);
   EXPECT_EQ(piece->fragment, 1u);
