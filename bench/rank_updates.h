@@ -33,7 +33,7 @@ class RankUpdates {
 
   // So many updates, begun when all ranks are there. All ranks make the same calls. What this rank has to say of them:
   // seconds, samples (times epochs), updates, gradient_steps, device; where gradients were summed, all_reduces,
-  // bytes_sent, all_reduce_seconds and exposed_seconds, as GradientReducer::Figures. Errors as Trainer::Update's.
+  // bytes_sent, all_reduce_seconds and exposed_seconds, as GradientReducer::Cost. Errors as Trainer::Update's.
   absl::StatusOr<Json> Run(Mode mode, int64_t updates);
 
  private:

@@ -68,14 +68,6 @@ std::string WhyNoneIsBalanced(const std::vector<ScalingRow>& rows) {
       100 * kBalancedEfficiency, 100 * kBalancedCpu, row.point.name(), Figures(row));
 }
 
-Json LawJson(const std::optional<ScalingLaw>& law) {
-  if (!law) return {};
-  Json json = {{"serial_share", law->sigma}, {"crosstalk", law->kappa}, {"r_squared", law->r_squared}};
-  const auto peak = PeakWorkers(*law);
-  json["peak_environments"] = peak ? Json(*peak) : Json();
-  return json;
-}
-
 Json RecommendationJson(const std::vector<ScalingRow>& rows, const Recommendation& recommendation) {
   Json json;
   json["configuration"] = recommendation.row ? Json(rows[*recommendation.row].point.name()) : Json();
@@ -130,16 +122,11 @@ void Recommend(ScalingAnalysis* analysis) {
 
 ScalingAnalysis Analyze(const ScalingResults& results) {
   ScalingAnalysis analysis;
-  std::vector<SpeedUp> speed_ups;
   for (const ScalingMeasurement& measured : results.rows) {
     const IterationTimes& baseline = results.rows[0].times;
     const double baseline_rate = static_cast<double>(baseline.env_steps) / baseline.total_seconds();
     analysis.rows.push_back(AnalyzeRow(measured, baseline_rate, StepSeconds(baseline), results));
-    const ScalingRow& row = analysis.rows.back();
-    speed_ups.push_back({.workers = static_cast<double>(row.point.environments()), .speed_up = row.speed_up});
   }
-  analysis.amdahl = FitAmdahl(speed_ups);
-  analysis.universal = FitUniversal(speed_ups);
   Recommend(&analysis);
   return analysis;
 }
@@ -169,9 +156,7 @@ Json ToJson(const ScalingResults& results, const ScalingAnalysis& analysis) {
   for (const auto& [name, limit] : results.limits) {
     limits[name] = {{"env_steps_per_second", optional(limit.env_steps_per_second)}, {"how", limit.how}};
   }
-  Json summary = {{"amdahl", LawJson(analysis.amdahl)},
-                  {"universal", LawJson(analysis.universal)},
-                  {"fastest", RecommendationJson(analysis.rows, analysis.fastest)},
+  Json summary = {{"fastest", RecommendationJson(analysis.rows, analysis.fastest)},
                   {"balanced", RecommendationJson(analysis.rows, analysis.balanced)},
                   {"most_efficient", RecommendationJson(analysis.rows, analysis.most_efficient)}};
   summary["gpu_reason"] = results.gpu_reason.empty() ? Json() : Json(results.gpu_reason);

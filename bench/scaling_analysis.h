@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/scaling_law.h"
 #include "bench/scaling_result.h"
 
-// What follows from a study's measurements. Pure functions.   ScalingResults -> ScalingAnalysis -> report, dashboard
+// What follows from a study's measurements. Pure functions.   ScalingResults -> ScalingAnalysis -> report
 namespace skein {
 
 // One configuration. Shares are 0-1.
@@ -35,7 +34,6 @@ struct Recommendation {
 
 struct ScalingAnalysis {
   std::vector<ScalingRow> rows;
-  std::optional<ScalingLaw> amdahl, universal;
   Recommendation fastest, balanced, most_efficient;
 };
 

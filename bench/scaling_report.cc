@@ -84,22 +84,6 @@ std::string StageTable(const ScalingAnalysis& analysis) {
   return text;
 }
 
-std::string LawTable(const ScalingAnalysis& analysis) {
-  std::string text =
-      "| law | serial share % | crosstalk | R^2 | most speed-up at environments |\n|---|---|---|---|---|\n";
-  const auto add = [&text](const char* name, const std::optional<ScalingLaw>& law) {
-    if (!law) return;
-    const auto peak = PeakWorkers(*law);
-    absl::StrAppendFormat(&text, "| %s | %.1f | %.2g | %.3f | %s |\n", name, 100 * law->sigma, law->kappa,
-                          law->r_squared, peak ? absl::StrFormat("%.0f", *peak) : "-");
-  };
-  add("Amdahl", analysis.amdahl);
-  add("universal scalability", analysis.universal);
-  absl::StrAppendFormat(&text, "| the learner, measured at 1x1 | %.1f | - | - | - |\n",
-                        100 * analysis.rows[0].shares.serial());
-  return text;
-}
-
 std::string RecommendationLine(const ScalingAnalysis& analysis, const std::string& purpose,
                                const Recommendation& recommendation) {
   const std::string name = recommendation.row ? analysis.rows[*recommendation.row].point.name() : "none";
@@ -123,9 +107,8 @@ std::string HowToRun(const ScalingResults& results, const ScalingAnalysis& analy
 
 std::string FormatScalingReport(const ScalingResults& results, const ScalingAnalysis& analysis) {
   return absl::StrCat("# How training of ", results.config.value("env", "?"), " scales on this machine\n\n",
-                      MachineLine(results.machine), "\n\n", Setup(results), "\n\n![dashboard](dashboard.png)\n\n",
-                      MainTable(results, analysis), "\n## Where the time goes\n\n", StageTable(analysis),
-                      "\n## Laws\n\n", LawTable(analysis),
+                      MachineLine(results.machine), "\n\n", Setup(results), "\n\n", MainTable(results, analysis),
+                      "\n## Where the time goes\n\n", StageTable(analysis),
                       "\n## Recommendation\n\n| purpose | runners x envs | why |\n|---|---|---|\n",
                       RecommendationLine(analysis, "fastest", analysis.fastest),
                       RecommendationLine(analysis, "balanced", analysis.balanced),

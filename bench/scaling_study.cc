@@ -17,7 +17,6 @@
 #include "base/telemetry/format_seconds.h"
 #include "bench/machine.h"
 #include "bench/options.h"
-#include "bench/scaling_dashboard.h"
 #include "bench/scaling_limit.h"
 #include "bench/scaling_report.h"
 
@@ -174,7 +173,6 @@ absl::StatusOr<ScalingAnalysis> RunScalingStudy(const ScalingOptions& options, c
   }
   if (absl::Status s = WriteResults(options, results); !s.ok()) return s;
   ScalingAnalysis analysis = Analyze(results);
-  if (absl::Status s = WriteDashboard(options.out, results, analysis); !s.ok()) say(std::string(s.message()));
   if (absl::Status s = WriteFileAtomically(options.out + "/report.md", FormatScalingReport(results, analysis));
       !s.ok()) {
     return s;

@@ -20,8 +20,8 @@ struct ScalingOptions {
   std::string json_path;           // Where else to write results.json; empty = nowhere.
 };
 
-// Measures configuration after configuration and writes results.json after each; then report.md and the dashboard.
-//   grid -> MeasureTraining, LimitFinder -> results.json -> Analyze -> report.md, dashboard.{dat,gp,png}
+// Measures configuration after configuration and writes results.json after each; then report.md.
+//   grid -> MeasureTraining, LimitFinder -> results.json -> Analyze -> report.md
 // `say` gets a line of progress now and then. All configurations are checked before the first is measured.
 // InvalidArgument, NotFound: the configuration. AlreadyExists: there are results and `resume` is not set.
 // FailedPrecondition: those are of another study (names the first difference). Cancelled: `stop` said so; what has

@@ -50,7 +50,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "Env steps of each environment instead: iterations grow with their number")
       ->check(CLI::Range(1, 16777216))
       ->excludes(steps);
-  app->add_option("--out", flags->options.out, "Folder for results.json, report.md and dashboard.png")->required();
+  app->add_option("--out", flags->options.out, "Folder for results.json and report.md")->required();
   app->add_flag("--resume", flags->options.resume, "Go on with the results that are in --out");
   app->add_flag("--no-limit", flags->no_limit, "Do not measure the physical limit");
   app->add_option("--json", flags->options.json_path, "Write results.json here, too");

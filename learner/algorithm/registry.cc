@@ -3,14 +3,20 @@
 
 #include <torch/types.h>
 
+#include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "learner/algorithm/ppo/ppo.h"
 #include "learner/algorithm/reinforce/reinforce.h"
 #include "learner/network/actor_critic.h"
 
 namespace skein {
 
-std::unique_ptr<Algorithm> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec, Collective* collective,
-                                         torch::Device device) {
+absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec,
+                                                         Collective* collective, torch::Device device) {
+  if (config.model().memory() != v1::MEMORY_NONE && config.model().memory() != v1::MEMORY_UNSPECIFIED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.memory must be none: ", AlgorithmName(config), " does not train a memory yet"));
+  }
   const ActorCriticOptions network = MakeActorCriticOptions(config.model(), spec);
   if (config.has_reinforce()) return std::make_unique<Reinforce>(config, network, collective, device);
   return std::make_unique<Ppo>(config, network, config.seed(), collective, device);

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "env/env.h"
 #include "learner/algorithm/algorithm.h"
 #include "learner/ranks/collective.h"
@@ -14,7 +15,8 @@ namespace skein {
 
 // The algorithm that the configuration says, for an environment; the one place of the learner that knows their names.
 // REQUIRES: defaults applied to `config` and validated. `collective` must outlive it; null: a single rank.
-std::unique_ptr<Algorithm> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec, Collective* collective,
-                                         torch::Device device);
+// InvalidArgument: no algorithm trains a policy with model.memory yet.
+absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec,
+                                                         Collective* collective, torch::Device device);
 
 }  // namespace skein

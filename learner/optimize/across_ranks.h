@@ -9,7 +9,7 @@
 #include "learner/network/normalizer.h"
 #include "learner/ranks/collective.h"
 
-// Small agreements of the ranks of one learner: figures and statistics of everybody's data. A null collective is a
+// Small agreements of the ranks of one learner: sums and statistics of all ranks' data. A null collective is a
 // single rank, for which each of these returns what it is given. Every rank gets the same bits. Errors as Collective's.
 namespace skein {
 
@@ -31,7 +31,7 @@ struct ColumnShare {
   int64_t total;
   int64_t iteration;
 };
-// FailedPrecondition, naming the ranks and figures: steps, total or iteration differ, or the shares do not follow upon
+// FailedPrecondition, naming the ranks and numbers: steps, total or iteration differ, or the shares do not follow upon
 // each other by rank and make up the total. A batch that a rank misunderstands would leave the others in a collective.
 absl::Status CheckShares(Collective* collective, const ColumnShare& mine);
 

@@ -79,15 +79,15 @@ void GradientReducer::StartNext() {
   bucket.travelling = bf16_ ? bucket.gradient.to(torch::kBFloat16) : bucket.gradient;
   const int64_t before = collective_.bytes_sent();
   bucket.work = collective_.StartAllReduce(bucket.travelling);
-  figures_.bytes_sent += collective_.bytes_sent() - before;
-  ++figures_.all_reduces;
+  cost_.bytes_sent += collective_.bytes_sent() - before;
+  ++cost_.all_reduces;
 }
 
 absl::Status GradientReducer::WaitFor(Bucket* bucket) {
   if (bucket->work == nullptr) return absl::OkStatus();
   const int64_t before = collective_.bytes_sent();
   const absl::Status status = std::exchange(bucket->work, nullptr)->Wait();
-  figures_.bytes_sent += collective_.bytes_sent() - before;
+  cost_.bytes_sent += collective_.bytes_sent() - before;
   return status;
 }
 
@@ -118,8 +118,8 @@ absl::Status GradientReducer::Finish() {
   }
   next_ = 0;
   const absl::Time finished = SteadyNow();
-  figures_.exposed += finished - entered;
-  figures_.all_reducing += finished - first_start_;
+  cost_.exposed += finished - entered;
+  cost_.all_reducing += finished - first_start_;
   return status;
 }
 

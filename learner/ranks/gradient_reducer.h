@@ -31,7 +31,7 @@ class GradientReducer {
     bool bf16 = false;
   };
   // Since construction.
-  struct Figures {
+  struct Cost {
     int64_t all_reduces = 0;
     int64_t bytes_sent = 0;                              // By this rank, as Collective::bytes_sent.
     absl::Duration exposed = absl::ZeroDuration();       // In Finish.
@@ -58,7 +58,7 @@ class GradientReducer {
   size_t buckets() const { return buckets_.size(); }
   // Of this minibatch, so far.
   size_t started() const { return next_; }
-  const Figures& figures() const { return figures_; }
+  const Cost& cost() const { return cost_; }
 
  private:
   struct Bucket {
@@ -85,7 +85,7 @@ class GradientReducer {
   bool armed_ = false;
   size_t next_ = 0;  // Buckets before this one have started.
   absl::Time first_start_;
-  Figures figures_;
+  Cost cost_;
 };
 
 }  // namespace skein

@@ -31,7 +31,7 @@ class EventLog {
   // counts no more. Errors as EventFile.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& folder, uint64_t env_steps, absl::Time now);
 
-  // The figures after an iteration, those that are finite.
+  // The numbers after an iteration, those that are finite.
   void LogIteration(const v1::RunProgress& progress, absl::Time now);
 
   // Whether kSampleInterval is over since the last samples, or there were none.

@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// The learner's figures for people: kept by the training loop, read by heartbeats. Thread-safe.
+// The run's progress as people see it: kept by the training loop, read by heartbeats. Thread-safe.
 class ProgressTracker {
  public:
   // `metrics`: names of the environment's episode metrics, P of them.

@@ -19,10 +19,11 @@ struct Checkpoint {
   uint64_t iteration = 0;  // Finished ones.
   uint64_t episodes = 0;
   std::string env_id;
-  std::string config_yaml;                                 // Resolved configuration, so that a checkpoint stands alone.
-  std::vector<v1::Tensor> model;                           // Ppo::ModelState
-  std::vector<v1::Tensor> optimizer;                       // Ppo::OptimizerState
-  std::vector<v1::Tensor> state;                           // "env_state" [N, S], where the environments go on.
+  std::string config_yaml;            // Resolved configuration, so that a checkpoint stands alone.
+  std::vector<v1::Tensor> model;      // Algorithm::ModelState
+  std::vector<v1::Tensor> optimizer;  // Algorithm::OptimizerState
+  std::vector<v1::Tensor> state;      // "env_state" [N, S], where the environments go on; "policy_state"
+                                      // [N, A, P] if the policy has a memory.
   std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
 };
 

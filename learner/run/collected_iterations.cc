@@ -21,7 +21,7 @@ constexpr absl::Duration kTell = absl::Seconds(5);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
-    const RunContext& context, const EnvShare& share, const std::optional<v1::Tensor>& env_state, ElasticRanks* ranks,
+    const RunContext& context, const EnvShare& share, const TicketState& state, ElasticRanks* ranks,
     RunAccounts* accounts, RunReport* report, LearnerService* service) {
   const v1::RolloutConfig& rollout = context.config.rollout();
   auto shape = MakeFragmentShape(context.config);
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
   collect.account = accounts->own();
-  collect.state.env_state = env_state;
+  collect.state = state;
   made->collector_ = std::make_unique<Collector>(collect, context.metrics);
   accounts->Follow(made->collector_.get());
   return made;
@@ -79,9 +79,8 @@ void CollectedIterations::Finish(bool over) {
   collector_->CloseBooks();
 }
 
-absl::Status CollectedIterations::TakeShare(const EnvShare& share, const std::optional<v1::Tensor>& env_state,
-                                            Trainer*) {
-  collector_->TakeShare({share.first_env, share.num_envs, AsyncFragments(share), {.env_state = env_state}});
+absl::Status CollectedIterations::TakeShare(const EnvShare& share, const TicketState& state, Trainer*) {
+  collector_->TakeShare({share.first_env, share.num_envs, AsyncFragments(share), state});
   open_ = 0;
   starves_ = false;
   return absl::OkStatus();
@@ -110,7 +109,7 @@ IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collect
   Iteration iteration{collected.batch,
                       {.steps = batch.steps(), .num_envs = batch.num_envs(), .columns = batch.columns()},
                       collected.policy_version,
-                      collected.state ? std::move(collected.state->env_state) : std::nullopt};
+                      collected.state ? *std::move(collected.state) : TicketState()};
   Trainer::Collected& data = iteration.data;
   data.samples = batch.samples();
   data.stage_seconds = collected.stage_seconds;

@@ -22,12 +22,12 @@ namespace skein {
 //   Serve -> { open -> tickets, fragments -> Next -> update -> Publish } ... -> Stop -> Finish
 class CollectedIterations final : public IterationSource {
  public:
-  // All pointers must outlive it. For a share of the run's environments from `env_state` on. Errors as
+  // All pointers must outlive it. For a share of the run's environments from `state` on. Errors as
   // MakeFragmentShape.
   static absl::StatusOr<std::unique_ptr<CollectedIterations>> Make(const RunContext& context, const EnvShare& share,
-                                                                   const std::optional<v1::Tensor>& env_state,
-                                                                   ElasticRanks* ranks, RunAccounts* accounts,
-                                                                   RunReport* report, LearnerService* service);
+                                                                   const TicketState& state, ElasticRanks* ranks,
+                                                                   RunAccounts* accounts, RunReport* report,
+                                                                   LearnerService* service);
 
   // Actors are served from now on. REQUIRES: a policy is published.
   void Serve();
@@ -36,7 +36,7 @@ class CollectedIterations final : public IterationSource {
   // Ends what is left of policy streams and closes the books. `over`: for actors too, not for this learner alone.
   void Finish(bool over);
 
-  absl::Status TakeShare(const EnvShare& share, const std::optional<v1::Tensor>& env_state, Trainer* trainer) override;
+  absl::Status TakeShare(const EnvShare& share, const TicketState& state, Trainer* trainer) override;
   absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) override;
   absl::Status Publish(uint64_t iteration, const Trainer& trainer) override;
   void Trained(uint64_t env_steps) override;

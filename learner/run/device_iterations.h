@@ -18,7 +18,7 @@ class DeviceIterations final : public IterationSource {
   DeviceIterations(const RunContext& context, uint64_t agents, ElasticRanks* ranks, RunAccounts* accounts)
       : context_(context), agents_(agents), ranks_(*ranks), accounts_(*accounts) {}
 
-  absl::Status TakeShare(const EnvShare& share, const std::optional<v1::Tensor>& env_state, Trainer* trainer) override;
+  absl::Status TakeShare(const EnvShare& share, const TicketState& state, Trainer* trainer) override;
   absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) override;
   absl::Status Publish(uint64_t, const Trainer&) override { return absl::OkStatus(); }
   void Trained(uint64_t env_steps) override { accounts_.Count(0, env_steps); }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "env/tensor/tensor_env.h"
+#include "env/tensor/tensor_philox.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
 #include "learner/optimize/batch.h"
@@ -19,7 +20,7 @@
 namespace skein {
 
 // Mode on_device: steps environments on the learner's device under the newest policy, without actors.
-//   TensorEnv -> policy -> sample -> TensorEnv, T times -> Batch -> Ppo::Update
+//   TensorEnv -> policy -> sample -> TensorEnv, T times -> Batch -> Algorithm::Update
 // Actions are sampled with the streams (seed, kAction, env index, iteration), T steps after each other, so that a run
 // with the same seed on the same kind of device repeats itself, from any iteration on. Not thread-safe. Torch's
 // exceptions pass.

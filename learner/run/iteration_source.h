@@ -23,8 +23,8 @@ class IterationSource {
   struct Iteration {
     Columns* batch = nullptr;  // Valid until the next Next; null: what the trainer has collected on the device.
     Trainer::Collected data;
-    uint64_t policy_version = 0;          // The oldest that it was made with.
-    std::optional<v1::Tensor> env_state;  // [N, S] of this rank's share, where the next one begins; nullopt: not known.
+    uint64_t policy_version = 0;  // The oldest that it was made with.
+    TicketState state;            // Of this rank's share, where the next one begins; empty: not known.
   };
   struct Answer {
     RankDecision decision;               // As all ranks have made it.
@@ -32,10 +32,9 @@ class IterationSource {
   };
 
   virtual ~IterationSource() = default;
-  // These environments of the run are this rank's from now on, from `env_state` on or from their first episodes. What
+  // These environments of the run are this rank's from now on, from `state` on or from their first episodes. What
   // was collected and not trained on is lost.
-  virtual absl::Status TakeShare(const EnvShare& share, const std::optional<v1::Tensor>& env_state,
-                                 Trainer* trainer) = 0;
+  virtual absl::Status TakeShare(const EnvShare& share, const TicketState& state, Trainer* trainer) = 0;
   // Waits until the next iteration is there and the ranks agree on what comes next.
   virtual absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) = 0;
   // The trainer's policy is what the next steps are made with. `iteration`: updates so far.

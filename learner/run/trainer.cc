@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
@@ -17,7 +18,19 @@
 namespace skein {
 namespace {
 
-constexpr char kEnvState[] = "env_state";
+constexpr char kEnvState[] = "env_state", kPolicyState[] = "policy_state";
+
+// A tensor of a record, between ranks: absent = no bytes.
+std::string ToBytes(const std::optional<v1::Tensor>& tensor) { return tensor ? tensor->SerializeAsString() : ""; }
+bool FromBytes(const std::string& bytes, std::optional<v1::Tensor>* tensor) {
+  return bytes.empty() || tensor->emplace().ParseFromString(bytes);
+}
+
+void Append(const std::string& name, const std::optional<v1::Tensor>& tensor, std::vector<v1::Tensor>* tensors) {
+  if (!tensor) return;
+  tensors->push_back(*tensor);
+  tensors->back().set_name(name);
+}
 
 absl::Status TorchError(const std::string& doing, const std::exception& error) {
   std::string what = error.what();
@@ -35,7 +48,8 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
                                     std::to_string(record.iteration),
                                     std::to_string(record.episodes),
                                     record.account.SerializeAsString(),
-                                    record.env_state ? record.env_state->SerializeAsString() : "",
+                                    ToBytes(record.state.env_state),
+                                    ToBytes(record.state.policy_state),
                                     resumed.checkpoint.path,
                                     resumed.checkpoint.digest};
   for (std::string& part : parts) {
@@ -48,13 +62,18 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
   if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), parts[1]);
   read = read && absl::SimpleAtoi(parts[2], &record.env_steps) && absl::SimpleAtoi(parts[3], &record.iteration) &&
          absl::SimpleAtoi(parts[4], &record.episodes) && record.account.ParseFromString(parts[5]);
-  if (!parts[6].empty()) {
-    record.env_state.emplace();
-    read = read && record.env_state->ParseFromString(parts[6]);
-  }
-  resumed.checkpoint = {parts[7], parts[8]};
+  read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state);
+  resumed.checkpoint = {parts[8], parts[9]};
   if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
   return resumed;
+}
+
+// As its configuration says; runs of before there was a choice say ppo, too.
+std::string AlgorithmOf(const Checkpoint& checkpoint) {
+  v1::RunConfig config;
+  MergeYaml(checkpoint.config_yaml, "checkpoint", &config).IgnoreError();
+  ApplyDefaults(&config);
+  return AlgorithmName(config);
 }
 
 }  // namespace
@@ -69,21 +88,27 @@ struct Trainer::Impl {
   std::unique_ptr<DeviceRollout> rollout;
   Batch collected;
 
-  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where)
+  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where,
+       std::unique_ptr<Algorithm> made)
       : config(run_config),
         network(MakeActorCriticOptions(run_config.model(), spec)),
         collective(ranks),
         device(where),
-        algorithm(MakeAlgorithm(run_config, spec, ranks, where)) {}
+        algorithm(std::move(made)) {}
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective, int local_rank) {
+  if (MakePolicySpec(config.model(), spec).state_size() > 0) {
+    return absl::InvalidArgumentError("model.memory: no algorithm trains a memory yet, want none");
+  }
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
     if (!device.ok()) return device.status();
-    auto impl = std::make_unique<Impl>(config, spec, collective, *device);
+    auto algorithm = MakeAlgorithm(config, spec, collective, *device);
+    if (!algorithm.ok()) return algorithm.status();
+    auto impl = std::make_unique<Impl>(config, spec, collective, *device, *std::move(algorithm));
     if (absl::Status s = impl->algorithm->Synchronize(); !s.ok()) return s;
     return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
   } catch (const std::exception& error) {
@@ -194,8 +219,8 @@ uint64_t Trainer::ParametersDigest() const { return impl_->algorithm->Parameters
 Trainer::Reduction Trainer::reduction() const {
   const GradientReducer* const reducer = impl_->algorithm->reducer();
   if (reducer == nullptr) return {};
-  const GradientReducer::Figures& figures = reducer->figures();
-  return {figures.all_reduces, figures.bytes_sent, figures.exposed, figures.all_reducing};
+  const GradientReducer::Cost& cost = reducer->cost();
+  return {cost.all_reduces, cost.bytes_sent, cost.exposed, cost.all_reducing};
 }
 
 absl::StatusOr<std::shared_ptr<const v1::PolicySnapshot>> Trainer::Snapshot(uint64_t version) const {
@@ -219,10 +244,8 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   } catch (const std::exception& error) {
     return TorchError("saving", error);
   }
-  if (record.env_state) {
-    checkpoint.state.push_back(*record.env_state);
-    checkpoint.state.back().set_name(kEnvState);
-  }
+  Append(kEnvState, record.state.env_state, &checkpoint.state);
+  Append(kPolicyState, record.state.policy_state, &checkpoint.state);
   const v1::StepAccount& account = record.account;
   checkpoint.counters = {{"collected", account.collected()}, {"trained", account.trained()},
                          {"stale", account.stale()},         {"rejected", account.rejected()},
@@ -287,6 +310,10 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
                                                       ", this run has ", impl_->config.env().id(),
                                                       "; give the run another --name"));
   }
+  if (const std::string was = AlgorithmOf(checkpoint), is = AlgorithmName(impl_->config); was != is) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found->path, ": is of algorithm ", was, ", this run has ", is, "; give the run another --name"));
+  }
   Resumed resumed;
   resumed.checkpoint = {found->path, CheckpointDigest(checkpoint)};
   resumed.warnings = found->warnings;
@@ -303,13 +330,14 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
     if (name == "pending") record.account.set_pending(value);
   }
   for (const v1::Tensor& tensor : checkpoint.state) {
-    if (tensor.name() != kEnvState) continue;
-    const int64_t envs = tensor.shape_size() == 2 ? tensor.shape(0) : 0;
+    const bool of_policy = tensor.name() == kPolicyState;
+    if (tensor.name() != kEnvState && !of_policy) continue;
+    const int64_t envs = tensor.shape_size() == (of_policy ? 3 : 2) ? tensor.shape(0) : 0;
     if (envs != impl_->config.rollout().num_envs()) {
       return absl::FailedPreconditionError(absl::StrCat(
           found->path, ": has ", envs, " environments, rollout.num_envs is ", impl_->config.rollout().num_envs()));
     }
-    record.env_state = tensor;
+    (of_policy ? record.state.policy_state : record.state.env_state) = tensor;
   }
   try {
     const auto model = DecodeTensors(checkpoint.model);

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "env/env.h"
 #include "learner/algorithm/update_stats.h"
+#include "learner/collect/ticket_state.h"
 #include "learner/report/update_samples.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
@@ -29,7 +30,7 @@ struct RunRecord {
   uint64_t env_steps = 0;
   uint64_t iteration = 0;
   uint64_t episodes = 0;
-  std::optional<v1::Tensor> env_state;  // float64 [N, S]; nullopt = no iteration is finished.
+  TicketState state;  // Where all environments of the run go on; empty = no iteration is finished.
   v1::StepAccount account;
 };
 
@@ -40,7 +41,8 @@ struct RunRecord {
 class Trainer {
  public:
   // `collective` must outlive it; null: a single rank. `local_rank` chooses the GPU where learner.device is auto.
-  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice.
+  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice. InvalidArgument: the policy has a
+  // memory.
   static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
@@ -77,7 +79,7 @@ class Trainer {
 
   // See Algorithm::ParametersDigest.
   uint64_t ParametersDigest() const;
-  // What summing gradients over ranks has cost this one since construction: GradientReducer::Figures; zero for a single
+  // What summing gradients over ranks has cost this one since construction: GradientReducer::Cost; zero for a single
   // rank.
   struct Reduction {
     int64_t all_reduces = 0;

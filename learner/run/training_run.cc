@@ -24,14 +24,16 @@ void AddSeconds(const v1::StageSeconds& from, v1::StageSeconds* to) {
   to->set_wait(to->wait() + from.wait());
 }
 
-// The rows of all parts, in their order.
-v1::Tensor Join(const std::vector<const v1::Tensor*>& parts) {
-  v1::Tensor all = *parts.front();
-  for (size_t i = 1; i < parts.size(); ++i) {
-    all.set_shape(0, all.shape(0) + parts[i]->shape(0));
-    all.mutable_data()->append(parts[i]->data());
-  }
-  return all;
+void Tell(const TicketState& state, v1::RankIteration* part) {
+  if (state.env_state) *part->mutable_env_state() = *state.env_state;
+  if (state.policy_state) *part->mutable_policy_state() = *state.policy_state;
+}
+
+TicketState StateOf(const v1::RankIteration& part) {
+  TicketState state;
+  if (part.has_env_state()) state.env_state = part.env_state();
+  if (part.has_policy_state()) state.policy_state = part.policy_state();
+  return state;
 }
 
 }  // namespace
@@ -65,8 +67,7 @@ absl::Status TrainingRun::Prepare(LearnerService* service) {
     source_ = on_device_.get();
     if (absl::Status s = TakeShare(); !s.ok()) return s;
   } else {
-    auto collected =
-        CollectedIterations::Make(context_, share_, own_env_state_, &ranks_, &accounts_, &report_, service);
+    auto collected = CollectedIterations::Make(context_, share_, own_state_, &ranks_, &accounts_, &report_, service);
     if (!collected.ok()) return collected.status();
     collected_ = *std::move(collected);
     source_ = collected_.get();
@@ -106,7 +107,7 @@ absl::Status TrainingRun::Run(LearnerService* service) {
 
 absl::Status TrainingRun::End(absl::Status trained) {
   if (trained.ok() && ranks_.group() != nullptr && context_.expelled()) {
-    record_.env_state.reset();  // Where the others' environments are is not known.
+    record_.state = {};  // Where the others' environments are is not known.
   } else if (trained.ok()) {
     trained = EndTogether();
   }
@@ -184,7 +185,7 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
                       static_cast<uint64_t>(spec_.num_agents);
   ++record_.iteration;
   record_.env_steps += counted.env_steps;
-  own_env_state_ = iteration.env_state;
+  own_state_ = iteration.state;
   if (absl::Status s = source_->Publish(record_.iteration, *trainer_); !s.ok()) return s;
   const bool several_ranks = ranks_.group() != nullptr;
   LearnerMetrics& metrics = *context_.metrics;
@@ -202,11 +203,11 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   mine.mutable_episode_metrics()->Add(data.episode_metrics.begin(), data.episode_metrics.end());
   *mine.mutable_stage_seconds() = data.stage_seconds;
   // Of several ranks always, if it is known: those that are left can then go on with a lost one's environments.
-  if (own_env_state_ && (saves || several_ranks)) *mine.mutable_env_state() = *own_env_state_;
+  if (saves || several_ranks) Tell(own_state_, &mine);
   const auto sum = AddUp(std::move(mine));
   if (!sum.ok()) return sum.status();
   record_.episodes += sum->episode_return.size();
-  if (saves || sum->env_state) record_.env_state = sum->env_state;
+  if (saves || !sum->state.empty()) record_.state = sum->state;
 
   counted.policy_version = record_.iteration + 1;
   counted.stats = *std::move(stats);
@@ -241,7 +242,8 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
   Sum sum;
   v1::StepAccount others;
   std::vector<v1::StepAccount> told;
-  std::vector<const v1::Tensor*> states;
+  std::vector<TicketState> states;
+  std::vector<const TicketState*> parts;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const v1::RankIteration& part = all[rank];
     told.push_back(part.account());
@@ -250,9 +252,10 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
     sum.episode_length.insert(sum.episode_length.end(), part.episode_length().begin(), part.episode_length().end());
     sum.episode_metrics.insert(sum.episode_metrics.end(), part.episode_metrics().begin(), part.episode_metrics().end());
     AddSeconds(part.stage_seconds(), &sum.stage_seconds);
-    if (part.has_env_state()) states.push_back(&part.env_state());
+    states.push_back(StateOf(part));
   }
-  if (states.size() == all.size()) sum.env_state = Join(states);
+  for (const TicketState& state : states) parts.push_back(&state);
+  sum.state = Join(parts);
   books_.Tell(std::move(told));
   accounts_.SetOthers(others);
   return sum;
@@ -261,7 +264,7 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
 absl::Status TrainingRun::ReadEnvState() {
   auto state = source_->EnvState(*trainer_);
   if (!state.ok()) return state.status();
-  if (*state) own_env_state_ = *std::move(state);
+  if (*state) own_state_.env_state = *std::move(state);
   return absl::OkStatus();
 }
 
@@ -271,9 +274,9 @@ absl::Status TrainingRun::AddUpForLastCheckpoint() {
   }
   v1::RankIteration mine;
   *mine.mutable_account() = accounts_.own();
-  if (own_env_state_) *mine.mutable_env_state() = *own_env_state_;
+  Tell(own_state_, &mine);
   const auto sum = AddUp(std::move(mine));
-  if (sum.ok()) record_.env_state = sum->env_state;
+  if (sum.ok()) record_.state = sum->state;
   return sum.status();
 }
 

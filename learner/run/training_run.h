@@ -50,7 +50,7 @@ class TrainingRun {
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;  // [episodes, P]
     v1::StageSeconds stage_seconds;
-    std::optional<v1::Tensor> env_state;  // [N, S], if every rank gave its part.
+    TicketState state;  // Of the whole run, as far as every rank gave its part.
   };
 
   absl::Status Prepare(LearnerService* service);
@@ -68,7 +68,7 @@ class TrainingRun {
   absl::Status ReadEnvState();
   absl::Status SaveCheckpoint();
 
-  // Ranks. After JoinGroup: a group, trainer_, record_, share_, own_env_state_.
+  // Ranks. After JoinGroup: a group, trainer_, record_, share_, own_state_.
   absl::Status JoinGroup();
   absl::Status Enter(const RankFormation* formation);  // Null: a single rank.
   absl::Status GoOnFromMemory(const RankFormation& formation, v1::StepAccount* lost);
@@ -88,7 +88,7 @@ class TrainingRun {
   EnvSpec spec_;
   RunRecord record_;
   EnvShare share_;  // Of this rank.
-  std::optional<v1::Tensor> own_env_state_;
+  TicketState own_state_;
   RankDecision decision_;             // The last.
   std::unique_ptr<Trainer> trainer_;  // Uses the ranks' group.
   // Several ranks: at record_'s iteration, while an update is under way or none is.

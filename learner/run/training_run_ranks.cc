@@ -12,15 +12,6 @@ namespace {
 // So often a group is tried that then does not connect. A newcomer gives up first: it may be the cause.
 constexpr int kAttempts = 5, kAttemptsOfNewcomer = 2;
 
-// Rows [first, first + rows) of a tensor [N, S] of doubles.
-v1::Tensor Rows(const v1::Tensor& all, uint32_t first, uint32_t rows) {
-  const size_t row_bytes = all.data().size() / static_cast<size_t>(all.shape(0));
-  v1::Tensor part = all;
-  part.set_shape(0, rows);
-  part.set_data(all.data().substr(first * row_bytes, rows * row_bytes));
-  return part;
-}
-
 std::vector<uint32_t> Lives(const RankFormation& formation) {
   std::vector<uint32_t> lives;
   for (const v1::RankOffer& member : formation.members) lives.push_back(member.life());
@@ -58,8 +49,7 @@ absl::Status TrainingRun::Enter(const RankFormation* formation) {
                                  static_cast<uint32_t>(ranks_.size()));
   if (!share.ok()) return share.status();
   share_ = *share;
-  own_env_state_.reset();
-  if (record_.env_state) own_env_state_ = Rows(*record_.env_state, share_.first_env, share_.num_envs);
+  own_state_ = Rows(record_.state, share_.first_env, share_.num_envs);
   if (formation == nullptr) return absl::OkStatus();
   v1::RankIteration mine;
   *mine.mutable_account() = accounts_.own();
@@ -131,7 +121,7 @@ absl::Status TrainingRun::Reform(const std::string& why) {
   return source_->Publish(record_.iteration, *trainer_);
 }
 
-absl::Status TrainingRun::TakeShare() { return source_->TakeShare(share_, own_env_state_, trainer_.get()); }
+absl::Status TrainingRun::TakeShare() { return source_->TakeShare(share_, own_state_, trainer_.get()); }
 
 // Asked to stop while others are missing, or they do not return: the rank that would lead writes down where the run is.
 absl::Status TrainingRun::StopAlone(const absl::Status& why) {
@@ -142,7 +132,7 @@ absl::Status TrainingRun::StopAlone(const absl::Status& why) {
   Trainer::Resumed resumed;
   resumed.record = record_;
   share_ = {0, context_.config.rollout().num_envs()};
-  own_env_state_ = record_.env_state;
+  own_state_ = record_.state;
   if (absl::Status s = trainer_->TakeOver(memory_.get(), resumed).status(); !s.ok()) return s;
   if (context_.on_device()) {
     if (absl::Status s = TakeShare(); !s.ok()) return s;

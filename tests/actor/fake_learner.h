@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "base/net/grpc_transport.h"
-#include "grpcpp/impl/codegen/method_handler.h"
-#include "grpcpp/impl/codegen/service_type.h"
+#include "grpcpp/impl/rpc_service_method.h"
+#include "grpcpp/impl/service_type.h"
+#include "grpcpp/support/method_handler.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "skein/v1/learner_service.grpc.pb.h"

@@ -265,14 +265,14 @@ TEST_F(OnDevice, TrainingRepeatsItselfAndGoesOnFromACheckpointAsIfNothingHadBeen
     RunRecord record;
     record.iteration = 2;
     record.env_steps = 480;
-    record.env_state = *state;
+    record.state.env_state = *state;
     const std::string folder = folder_ + "/" + env;
     ASSERT_TRUE(begun->Save(folder, record).ok());
 
     const auto resumed = MakeTrainer(config);
     const auto from = resumed->Resume(folder);
     ASSERT_TRUE(from.ok()) << from.status();
-    ASSERT_TRUE(resumed->BeginOnDevice(0, 12, from->record.env_state).ok());
+    ASSERT_TRUE(resumed->BeginOnDevice(0, 12, from->record.state.env_state).ok());
     Train(resumed.get(), 2, 4);
     EXPECT_EQ(resumed->ParametersDigest(), whole->ParametersDigest());
     EXPECT_NE(resumed->ParametersDigest(), begun->ParametersDigest());

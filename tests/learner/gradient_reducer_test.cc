@@ -81,11 +81,11 @@ TEST(GradientReducer, SumsTheRanksGradients) {
       ExpectSum(chain.gradient, {0, 1, 2});
       ExpectSameBits(collective, chain.gradient);
     }
-    EXPECT_EQ(reducer.figures().all_reduces, 4);
+    EXPECT_EQ(reducer.cost().all_reduces, 4);
     // Each of 4 bytes to two others, in two steps.
-    EXPECT_EQ(reducer.figures().bytes_sent, kParameters * 4 * 2 * 2);
-    EXPECT_GT(reducer.figures().exposed, absl::ZeroDuration());
-    EXPECT_GE(reducer.figures().all_reducing, reducer.figures().exposed);
+    EXPECT_EQ(reducer.cost().bytes_sent, kParameters * 4 * 2 * 2);
+    EXPECT_GT(reducer.cost().exposed, absl::ZeroDuration());
+    EXPECT_GE(reducer.cost().all_reducing, reducer.cost().exposed);
   });
 }
 
@@ -188,7 +188,7 @@ TEST(GradientReducer, KeepsWhatWasSummedBeforeAnInterruption) {
       chain.Loss(Data(collective->rank())).backward();
       ASSERT_TRUE(reducer.Finish().ok());
       ExpectSameBits(collective, chain.gradient);
-      EXPECT_EQ(reducer.figures().all_reduces, 4);
+      EXPECT_EQ(reducer.cost().all_reduces, 4);
       if (!bf16) ExpectSum(chain.gradient, {0, 1});
     });
   }
@@ -212,7 +212,7 @@ TEST(GradientReducer, RoundsToBfloat16OnceBeforeAndOnceAfterTheSum) {
     }
     EXPECT_LE(worst, 1e-9f);
     EXPECT_FALSE(chain.gradient.equal(zero + one));                     // It was compressed:
-    EXPECT_EQ(reducer.figures().bytes_sent, kParameters * int64_t{2});  // to 2 bytes each.
+    EXPECT_EQ(reducer.cost().bytes_sent, kParameters * int64_t{2});  // to 2 bytes each.
   });
 }
 

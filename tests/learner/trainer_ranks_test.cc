@@ -74,13 +74,19 @@ RunRecord Record(int iterations) {
   record.env_steps = static_cast<uint64_t>(32 * iterations);
   record.episodes = 7;
   record.account.set_collected(record.env_steps);
-  v1::Tensor& state = record.env_state.emplace();
+  v1::Tensor& state = record.state.env_state.emplace();
   state.set_name("env_state");
   state.set_dtype(v1::DATA_TYPE_FLOAT64);
   state.add_shape(4);
   state.add_shape(1);
   const double values[] = {1, 2, 3, 4};
   state.set_data(values, sizeof(values));
+  v1::Tensor& memory = record.state.policy_state.emplace();
+  memory.set_name("policy_state");
+  memory.set_dtype(v1::DATA_TYPE_FLOAT32);
+  for (const int64_t extent : {4, 1, 2}) memory.add_shape(extent);
+  const float remembered[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  memory.set_data(remembered, sizeof(remembered));
   return record;
 }
 
@@ -97,8 +103,11 @@ void Train(Collective* collective, const std::string& folder, int from, int to, 
     EXPECT_EQ(resumed->record.env_steps, static_cast<uint64_t>(32 * from));
     EXPECT_EQ(resumed->record.episodes, 7u);
     EXPECT_EQ(resumed->record.account.collected(), static_cast<uint64_t>(32 * from));
-    ASSERT_TRUE(resumed->record.env_state);
-    EXPECT_EQ(resumed->record.env_state->data(), Record(from).env_state->data());
+    ASSERT_TRUE(resumed->record.state.env_state);
+    EXPECT_EQ(resumed->record.state.env_state->data(), Record(from).state.env_state->data());
+    ASSERT_TRUE(resumed->record.state.policy_state);
+    EXPECT_EQ(resumed->record.state.policy_state->SerializeAsString(),
+              Record(from).state.policy_state->SerializeAsString());
     EXPECT_FALSE(resumed->checkpoint.digest.empty());
     EXPECT_FALSE(resumed->checkpoint.path.empty());
   }
@@ -178,7 +187,7 @@ TEST(TrainerRanks, GoOnFromWhatTheFirstHasInMemory) {
     ASSERT_TRUE(taken.ok()) << taken.status();
     EXPECT_EQ(taken->record.iteration, 3u);
     EXPECT_EQ(taken->record.account.collected(), 96u);
-    EXPECT_EQ(taken->record.env_state->data(), Record(3).env_state->data());
+    EXPECT_EQ(taken->record.state.env_state->data(), Record(3).state.env_state->data());
     const auto snapshot = (*trainer)->Snapshot(1);
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     if (collective->rank() == 0) return;
@@ -189,6 +198,30 @@ TEST(TrainerRanks, GoOnFromWhatTheFirstHasInMemory) {
   });
   EXPECT_EQ(got, want);
   std::filesystem::remove_all(folder);
+}
+
+TEST(TrainerRanks, RefusesACheckpointOfAnotherAlgorithm) {
+  const std::string folder = NewFolder();
+  std::vector<float> weights;
+  Train(nullptr, folder, 0, 1, &weights);
+  v1::RunConfig config = Config();
+  config.mutable_reinforce();
+  ApplyDefaults(&config);
+  const auto trainer = Trainer::Make(config, Spec());
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  const absl::Status status = (*trainer)->Resume(folder).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(status.message()).find("is of algorithm ppo, this run has reinforce"), std::string::npos)
+      << status;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TrainerRanks, RefusesAMemory) {
+  v1::RunConfig config = Config();
+  config.mutable_model()->set_memory(v1::MEMORY_GRU);
+  const absl::Status status = Trainer::Make(config, Spec()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()), "model.memory must be none: ppo does not train a memory yet");
 }
 
 TEST(TrainerRanks, RefusesADeviceThatIsNotThere) {
