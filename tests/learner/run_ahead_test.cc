@@ -240,7 +240,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
   uint64_t collected = 0, trained = 0, stale = 0, rejected = 0, version = 0;
   std::map<uint64_t, uint64_t> admitted;  // Of each open iteration's version.
   std::array<double, 2> trained_to = {};  // Of each block.
-  std::vector<std::pair<ActorKey, v1::Ticket>> held;
+  std::vector<std::pair<ConnectionId, v1::Ticket>> held;
   Open(kAda, 2);
   Open(kBob);
   const auto open = [&] {

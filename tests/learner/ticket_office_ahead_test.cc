@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Serves `ticket` by `actor`; returns the iteration that it was for.
-uint32_t Serve(TicketOffice* office, const ActorKey& actor, uint64_t ticket, absl::Duration now = kNow,
+uint32_t Serve(TicketOffice* office, const ConnectionId& actor, uint64_t ticket, absl::Duration now = kNow,
                char state = 'x') {
   const auto piece = office->Accept(actor, ticket, now);
   EXPECT_TRUE(piece);

@@ -202,13 +202,13 @@ TEST(TicketOffice, ATicketIsAcceptedOnce) {
 
 TEST(TicketOffice, ATicketIsAcceptedFromThoseWhoGotIt) {
   TicketOffice office = MakeOffice(1, 1, 1, 1);
-  const ActorKey later_stay{"ada", 2}, impostor{"ada", 1, "another's"};
+  const ConnectionId later_stay{"ada", 2}, impostor{"ada", 1, "another's"};
   office.AddActor(kAda, 1, 1);
   office.OpenIteration(1);
   ASSERT_EQ(office.Grant(kNow).size(), 1u);
   office.AddActor(kBob, 1, 1);
   EXPECT_TRUE(office.GrantedTo(kAda, 1));
-  for (const ActorKey& other : {kBob, impostor}) {
+  for (const ConnectionId& other : {kBob, impostor}) {
     EXPECT_FALSE(office.GrantedTo(other, 1));
     EXPECT_FALSE(office.Accept(other, 1, kNow));
   }
@@ -230,7 +230,7 @@ TEST(TicketOffice, SoManyWhoWentAwayCanAnswerATicketYet) {
   office.RemoveActor(kBob);
   for (int i = 0; i < 64; ++i) {
     EXPECT_TRUE(office.GrantedTo(kBob, 1)) << i;
-    const ActorKey other{"actor-" + std::to_string(i), 1};
+    const ConnectionId other{"actor-" + std::to_string(i), 1};
     office.AddActor(other, 1, 1);
     ASSERT_EQ(office.Grant(kNow).size(), 1u);
     office.RemoveActor(other);
