@@ -3,28 +3,28 @@
 
 namespace skein {
 
-ActorRecord* ActorRoster::Find(const ActorKey& actor) {
+ActorRecord* ActorRoster::Find(const ConnectionId& actor) {
   const auto it = records_.find(actor);
   return it == records_.end() ? nullptr : &it->second;
 }
 
-const ActorRecord* ActorRoster::Find(const ActorKey& actor) const {
+const ActorRecord* ActorRoster::Find(const ConnectionId& actor) const {
   const auto it = records_.find(actor);
   return it == records_.end() ? nullptr : &it->second;
 }
 
-void ActorRoster::Add(const ActorKey& actor, uint32_t credits, uint32_t runners) {
+void ActorRoster::Add(const ConnectionId& actor, uint32_t credits, uint32_t runners) {
   records_.emplace(actor, ActorRecord(credits, runners, absent_.Take(actor), ++turn_));
 }
 
-void ActorRoster::Remove(const ActorKey& actor) {
+void ActorRoster::Remove(const ConnectionId& actor) {
   const auto it = records_.find(actor);
   if (it == records_.end()) return;
   absent_.Keep(actor, it->second.standing());
   records_.erase(it);
 }
 
-void ActorRoster::Grant(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+void ActorRoster::Grant(const ConnectionId& actor, uint64_t ticket_id, absl::Duration now) {
   Find(actor)->Grant(ticket_id, now, ++turn_);
 }
 

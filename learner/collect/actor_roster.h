@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "learner/collect/actor_record.h"
 #include "learner/collect/actor_standing.h"
-#include "learner/collect/step_ledger.h"
+#include "learner/collect/connection_id.h"
 
 namespace skein {
 
@@ -16,18 +16,18 @@ namespace skein {
 // Remembers the standing of members that went away. Pure. Not thread-safe.
 class ActorRoster {
  public:
-  using Records = std::map<ActorKey, ActorRecord>;
+  using Records = std::map<ConnectionId, ActorRecord>;
 
   Records& records() { return records_; }
   const Records& records() const { return records_; }
   // nullptr: it is not connected.
-  ActorRecord* Find(const ActorKey& actor);
-  const ActorRecord* Find(const ActorKey& actor) const;
+  ActorRecord* Find(const ConnectionId& actor);
+  const ActorRecord* Find(const ConnectionId& actor) const;
 
   // As ActorRecord. It comes after the actors that are here. REQUIRES: it is not connected.
-  void Add(const ActorKey& actor, uint32_t credits, uint32_t runners);
-  void Remove(const ActorKey& actor);
-  void Grant(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
+  void Add(const ConnectionId& actor, uint32_t credits, uint32_t runners);
+  void Remove(const ConnectionId& actor);
+  void Grant(const ConnectionId& actor, uint64_t ticket_id, absl::Duration now);
 
   // The average of the fastest for a ticket; zero: none of the connected actors has answered yet.
   absl::Duration Fastest() const;

@@ -19,7 +19,7 @@ void ActorStanding::LeaveUnserved(absl::Duration now) {
   waits_until_ = now + wait_;
 }
 
-void AbsentStandings::Keep(const ActorKey& actor, const ActorStanding& standing) {
+void AbsentStandings::Keep(const ConnectionId& actor, const ActorStanding& standing) {
   if (standing.good()) return;
   Take(actor);
   const Member member{actor.actor_id, actor.certificate};
@@ -30,7 +30,7 @@ void AbsentStandings::Keep(const ActorKey& actor, const ActorStanding& standing)
   order_.erase(order_.begin());
 }
 
-ActorStanding AbsentStandings::Take(const ActorKey& actor) {
+ActorStanding AbsentStandings::Take(const ConnectionId& actor) {
   const auto kept = kept_.extract(Member{actor.actor_id, actor.certificate});
   if (kept.empty()) return {};
   order_.erase(kept.mapped().number);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "learner/collect/step_ledger.h"
+#include "learner/collect/connection_id.h"
 
 namespace skein {
 
@@ -39,9 +39,9 @@ class AbsentStandings {
  public:
   static constexpr size_t kMost = 1'000;
 
-  void Keep(const ActorKey& actor, const ActorStanding& standing);
-  // Whatever stay it is of the member. Forgets it here.
-  ActorStanding Take(const ActorKey& actor);
+  void Keep(const ConnectionId& actor, const ActorStanding& standing);
+  // Of whatever connection of the member. Forgets it here.
+  ActorStanding Take(const ConnectionId& actor);
 
  private:
   using Member = std::pair<std::string, std::string>;  // Id and certificate.

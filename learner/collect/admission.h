@@ -40,8 +40,8 @@ struct CheckedFragment {
   const Schema* schema = nullptr;
   FragmentCounts counts;
   std::vector<Located> fields;  // In the schema's order.
-  TicketState state;         // What the group's next ticket begins with.
-  uint64_t saved_bytes = 0;  // That bfloat16 and compression made the message smaller by.
+  TicketState state;            // What the group's next ticket begins with.
+  uint64_t saved_bytes = 0;     // That bfloat16 and compression made the message smaller by.
 
   // The bytes of a field that came compressed.
   struct Decompressed {

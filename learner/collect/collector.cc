@@ -19,7 +19,7 @@
 namespace skein {
 namespace {
 
-void Record(const ActorKey& actor, const v1::TrajectoryBatch& header, const v1::Receipt& receipt) {
+void Record(const ConnectionId& actor, const v1::TrajectoryBatch& header, const v1::Receipt& receipt) {
   if (!HistoryIsOn()) return;
   RecordHistory("batch", {{"actor", actor.actor_id},
                           {"generation", actor.generation},
@@ -65,11 +65,11 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
 
 absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello, const std::string& certificate) {
   if (absl::Status s = CheckHello(hello, run_id_, schema_.shape.spec); !s.ok()) return s;
-  const ActorKey key{hello.actor_id(), hello.generation(), certificate};
+  const ConnectionId key{hello.actor_id(), hello.generation(), certificate};
   absl::MutexLock lock(&mu_);
   if (!ledger_.HasRoomFor(key)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the books of ", ledger_.lives(), " actors' connections are open, which is the most"));
+        absl::StrCat("the books of ", ledger_.connections(), " actors' connections are open, which is the most"));
   }
   if (!ledger_.Open(key)) {
     return absl::AbortedError(absl::StrCat("stale generation ", key.generation, " of ", key.actor_id,
@@ -82,12 +82,12 @@ absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello, const std::s
   return welcome;
 }
 
-bool Collector::Knows(const ActorKey& actor) const {
+bool Collector::Knows(const ConnectionId& actor) const {
   absl::MutexLock lock(&mu_);
   return ledger_.Knows(actor);
 }
 
-void Collector::Close(const ActorKey& actor, uint64_t env_steps_collected) {
+void Collector::Close(const ConnectionId& actor, uint64_t env_steps_collected) {
   absl::MutexLock lock(&mu_);
   office_.RemoveActor(actor);
   intake_.NoteClaim(actor, ledger_.Depart(actor, env_steps_collected));
@@ -95,14 +95,14 @@ void Collector::Close(const ActorKey& actor, uint64_t env_steps_collected) {
   ExportAccount();
 }
 
-void Collector::Disconnect(const ActorKey& actor) {
+void Collector::Disconnect(const ConnectionId& actor) {
   absl::MutexLock lock(&mu_);
   office_.RemoveActor(actor);
   ledger_.Disconnect(actor, MonotonicNow());
   metrics_->SetActors(office_.num_actors());
 }
 
-v1::Receipt Collector::Receive(const ActorKey& actor, const Frame& frame, uint64_t bytes) {
+v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes) {
   const v1::TrajectoryBatch& header = frame.header.batch();
   v1::Receipt receipt;
   receipt.set_sequence(header.sequence());

@@ -50,22 +50,22 @@ class Collector {
   };
   Collector(const Options& options, LearnerMetrics* metrics);
 
-  // An actor's stream begins, which came with `certificate` (as in ActorKey). Errors as CheckHello, and Aborted: the
-  // books of this connection are closed; the actor must join again. ResourceExhausted: there are too many.
+  // An actor's stream begins, which came with `certificate` (as in ConnectionId). Errors as CheckHello, and Aborted:
+  // the books of this connection are closed; the actor must join again. ResourceExhausted: there are too many.
   absl::StatusOr<v1::Welcome> Open(const v1::Hello& hello, const std::string& certificate = "");
   // Whether there are books of this connection.
-  bool Knows(const ActorKey& actor) const;
+  bool Knows(const ConnectionId& actor) const;
   // A connection ended that did not say so, and its actor had finished so many env steps, as far as it had tickets for
   // them: what is missing of them is lost, and its tickets can be granted again.
-  void Close(const ActorKey& actor, uint64_t env_steps_collected);
+  void Close(const ConnectionId& actor, uint64_t env_steps_collected);
   // A stream ended without goodbye.
-  void Disconnect(const ActorKey& actor);
+  void Disconnect(const ConnectionId& actor);
   // Goodbye: its books are closed and its tickets can be granted again.
-  void Depart(const ActorKey& actor, const v1::Goodbye& goodbye) { Close(actor, goodbye.env_steps_collected()); }
+  void Depart(const ConnectionId& actor, const v1::Goodbye& goodbye) { Close(actor, goodbye.env_steps_collected()); }
 
   // Decides the fate of one batch that took `bytes` on the wire. Copies what it accepts; the caller may free what
   // `frame` was read from afterwards. REQUIRES: it has a batch.
-  v1::Receipt Receive(const ActorKey& actor, const Frame& frame, uint64_t bytes);
+  v1::Receipt Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes);
   // A message that could not be read is counted.
   void ReceiveMalformed() { metrics_->CountMalformedMessage(); }
   TicketOffice::Grants TakeGrants();

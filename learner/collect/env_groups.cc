@@ -162,11 +162,11 @@ std::vector<uint32_t> EnvGroups::Waiting() const {
   return waiting;
 }
 
-bool EnvGroups::MayGo(uint32_t g, const ActorKey& actor) const {
+bool EnvGroups::MayGo(uint32_t g, const ConnectionId& actor) const {
   return !groups_[g].owner || *groups_[g].owner == actor;
 }
 
-v1::Ticket EnvGroups::Give(uint32_t g, const ActorKey& actor) {
+v1::Ticket EnvGroups::Give(uint32_t g, const ConnectionId& actor) {
   EnvGroup& group = groups_[g];
   group.holders.Add(actor);
   if (!relocatable_) {
@@ -190,7 +190,7 @@ v1::Ticket EnvGroups::Give(uint32_t g, const ActorKey& actor) {
   return ticket;
 }
 
-void EnvGroups::Forget(const ActorKey& actor) {
+void EnvGroups::Forget(const ConnectionId& actor) {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     groups_[g].holders.TakeBack(actor);
     if (groups_[g].owner != actor) continue;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "learner/collect/step_ledger.h"
+#include "learner/collect/connection_id.h"
 #include "learner/collect/ticket_holders.h"
 #include "learner/collect/ticket_state.h"
 #include "skein/v1/trajectory.pb.h"
@@ -34,7 +34,7 @@ struct EnvGroup {
   std::array<TicketState, 2> begun_from;
   // Only where environments cannot be moved: the connection whose actor has them, and the ticket that their episodes
   // began with; 0 = the next one begins new episodes.
-  std::optional<ActorKey> owner;
+  std::optional<ConnectionId> owner;
   uint64_t episodes_since = 0;
   bool abandoned = false;  // Episodes of it were given up and not begun anew yet.
   uint32_t restarts = 0;
@@ -107,15 +107,15 @@ class EnvGroups {
   // Groups whose open ticket has no holder, in the order in which they should be granted.
   std::vector<uint32_t> Waiting() const;
   // Whether the group's ticket may be granted to `actor`: where environments cannot be moved, to their owner only.
-  bool MayGo(uint32_t group, const ActorKey& actor) const;
+  bool MayGo(uint32_t group, const ConnectionId& actor) const;
 
   // `actor` gets the group's open ticket.
-  v1::Ticket Give(uint32_t group, const ActorKey& actor);
+  v1::Ticket Give(uint32_t group, const ConnectionId& actor);
   // `actor` no longer holds the group's open ticket.
-  void Release(uint32_t group, const ActorKey& actor) { groups_[group].holders.Release(actor); }
-  void TakeBack(uint32_t group, const ActorKey& actor) { groups_[group].holders.TakeBack(actor); }
+  void Release(uint32_t group, const ConnectionId& actor) { groups_[group].holders.Release(actor); }
+  void TakeBack(uint32_t group, const ConnectionId& actor) { groups_[group].holders.TakeBack(actor); }
   // The connection is gone: what it holds is taken back, and what only it can continue begins anew.
-  void Forget(const ActorKey& actor);
+  void Forget(const ConnectionId& actor);
   // If environments cannot be moved, the group begins new episodes under a new ticket; otherwise no effect.
   void Restart(uint32_t group);
 

@@ -14,10 +14,10 @@ struct EnvShare {
   uint32_t num_envs = 0;
 };
 
-// The environments of learner rank `rank` of `ranks`: whole blocks of `envs_per_block`, in order of rank, of which no
+// The environments of learner rank `rank` of `ranks`: whole groups of `envs_per_group`, in order of rank, of which no
 // rank has more than one more than another.
-// InvalidArgument: there is no such rank, or fewer blocks than ranks (with what would fit), or num_envs is no multiple
-// of envs_per_block.
-absl::StatusOr<EnvShare> ShareOfRank(uint32_t num_envs, uint32_t envs_per_block, uint32_t rank, uint32_t ranks);
+// InvalidArgument: there is no such rank, or fewer groups than ranks (with what would fit), or num_envs is no multiple
+// of envs_per_group.
+absl::StatusOr<EnvShare> ShareOfRank(uint32_t num_envs, uint32_t envs_per_group, uint32_t rank, uint32_t ranks);
 
 }  // namespace skein

@@ -36,8 +36,9 @@ void AddPlausible(const v1::StageSeconds& added, v1::StageSeconds* seconds) {
 
 }  // namespace
 
-std::optional<Place> Intake::Decide(const ActorKey& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
-                                    bool sized, const TicketState& state, v1::Receipt* receipt) {
+std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::TrajectoryBatch& header,
+                                    const absl::Status& valid, bool sized, const TicketState& state,
+                                    v1::Receipt* receipt) {
   if (ledger_->closed(actor)) {
     Answer(v1::RECEIPT_RESULT_STALE, "the books of this connection are closed; its steps count as lost already",
            receipt);
@@ -90,7 +91,7 @@ void Intake::Finish(const Place& place, const absl::Status& placed, TicketState 
   mode_->OpenTickets();
 }
 
-absl::Status Intake::CheckHeader(const ActorKey& actor, const v1::TrajectoryBatch& header) const {
+absl::Status Intake::CheckHeader(const ConnectionId& actor, const v1::TrajectoryBatch& header) const {
   if (header.sequence() > kSequenceLimit || header.env_steps_collected() > header.sequence() * fragment_steps_) {
     return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", header.env_steps_collected(),
                                                    " at sequence ", header.sequence(), ", want at most ",
@@ -110,11 +111,11 @@ absl::Status Intake::CheckHeader(const ActorKey& actor, const v1::TrajectoryBatc
   return absl::OkStatus();
 }
 
-void Intake::Book(const ActorKey& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate) {
+void Intake::Book(const ConnectionId& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate) {
   NoteClaim(actor, ledger_->Arrive(actor, header.sequence(), fragment_steps_, header.env_steps_collected(), fate));
 }
 
-void Intake::NoteClaim(const ActorKey& actor, uint64_t not_counted) {
+void Intake::NoteClaim(const ConnectionId& actor, uint64_t not_counted) {
   if (not_counted == 0) return;
   claims_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation, ") says that it has collected ",
                             not_counted, " env steps more than it had tickets for: they are not counted"));

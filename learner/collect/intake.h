@@ -26,19 +26,19 @@ class Intake {
 
   // Books a batch that `actor` sent and sets the receipt's result; where it goes if it is accepted. `valid`: what
   // admission said; `sized`: whether it has the run's sizes at least. `state`: where its env group continues.
-  std::optional<Place> Decide(const ActorKey& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
+  std::optional<Place> Decide(const ConnectionId& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
                               bool sized, const TicketState& state, v1::Receipt* receipt);
   // The data of an accepted batch are in place (`placed` OK), or turned out to be unusable: as if it had been refused.
   void Finish(const Place& place, const absl::Status& placed, TicketState state, v1::Receipt* receipt);
 
   // Says that of the env steps that `actor` claims to have collected so many are not counted, if any.
-  void NoteClaim(const ActorKey& actor, uint64_t not_counted);
+  void NoteClaim(const ConnectionId& actor, uint64_t not_counted);
 
  private:
   // What a batch of `actor` says about itself against its ticket and against what is possible.
-  absl::Status CheckHeader(const ActorKey& actor, const v1::TrajectoryBatch& header) const;
+  absl::Status CheckHeader(const ConnectionId& actor, const v1::TrajectoryBatch& header) const;
   // Books a batch that came once.
-  void Book(const ActorKey& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate);
+  void Book(const ConnectionId& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate);
 
   const uint64_t fragment_steps_;
   StepLedger* const ledger_;

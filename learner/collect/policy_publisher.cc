@@ -12,7 +12,7 @@ namespace skein {
 // Fields are guarded by the publisher's mutex; gRPC calls the reactions one after another.
 class PolicyPublisher::Stream : public grpc::ServerWriteReactor<v1::PolicySnapshot> {
  public:
-  Stream(PolicyPublisher* publisher, const ActorKey& actor, uint64_t newest_version)
+  Stream(PolicyPublisher* publisher, const ConnectionId& actor, uint64_t newest_version)
       : publisher_(publisher), actor_(actor), sent_version_(newest_version) {}
 
   void OnWriteDone(bool ok) override {
@@ -41,7 +41,7 @@ class PolicyPublisher::Stream : public grpc::ServerWriteReactor<v1::PolicySnapsh
  private:
   friend class PolicyPublisher;
   PolicyPublisher* const publisher_;
-  const ActorKey actor_;
+  const ConnectionId actor_;
   uint64_t sent_version_;
   std::shared_ptr<const v1::PolicySnapshot> writing_;
   bool broken_ = false;
@@ -91,7 +91,7 @@ void PolicyPublisher::Publish(std::shared_ptr<const v1::PolicySnapshot> snapshot
   for (Stream* stream : streams) Advance(stream);
 }
 
-grpc::ServerWriteReactor<v1::PolicySnapshot>* PolicyPublisher::Subscribe(const ActorKey& actor,
+grpc::ServerWriteReactor<v1::PolicySnapshot>* PolicyPublisher::Subscribe(const ConnectionId& actor,
                                                                          uint64_t newest_version) {
   auto* stream = new Stream(this, actor, newest_version);
   {
@@ -102,7 +102,7 @@ grpc::ServerWriteReactor<v1::PolicySnapshot>* PolicyPublisher::Subscribe(const A
   return stream;
 }
 
-void PolicyPublisher::Dismiss(const ActorKey& actor) {
+void PolicyPublisher::Dismiss(const ConnectionId& actor) {
   std::vector<Stream*> streams;
   {
     absl::MutexLock lock(&mu_);

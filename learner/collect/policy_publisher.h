@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
-#include "learner/collect/step_ledger.h"
+#include "learner/collect/connection_id.h"
 #include "learner/report/metrics.h"
 #include "skein/v1/learner_service.pb.h"
 
@@ -26,9 +26,9 @@ class PolicyPublisher {
   // REQUIRES: versions rise.
   void Publish(std::shared_ptr<const v1::PolicySnapshot> snapshot);
   // A stream to `actor`, which has `newest_version` already; owns itself.
-  grpc::ServerWriteReactor<v1::PolicySnapshot>* Subscribe(const ActorKey& actor, uint64_t newest_version);
+  grpc::ServerWriteReactor<v1::PolicySnapshot>* Subscribe(const ConnectionId& actor, uint64_t newest_version);
   // Ends all streams to `actor` with ABORTED.
-  void Dismiss(const ActorKey& actor);
+  void Dismiss(const ConnectionId& actor);
   // Ends all streams with OK; later subscribers end at once. Idempotent.
   void Finish();
 

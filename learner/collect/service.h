@@ -15,8 +15,8 @@
 #include "base/telemetry/rare_log.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "learner/collect/collector.h"
-#include "learner/collect/newcomers.h"
 #include "learner/collect/policy_publisher.h"
+#include "learner/collect/unconfirmed_connections.h"
 #include "skein/v1/learner_service.grpc.pb.h"
 #include "skein/v1/status.pb.h"
 
@@ -24,7 +24,7 @@ namespace skein {
 
 // The learner's gRPC face: one reactor per Collect stream, none of which blocks. Thread-safe.
 // Whoever says hello as an actor of this run is welcome at once, as the coordinator may be away. Later it is asked:
-//   hello -> HasNewcomers -> (the coordinator's status) -> Confirm -> a stream that is no member's ends
+//   hello -> HasUnconfirmed -> (the coordinator's status) -> Confirm -> a stream that is no member's ends
 class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
                            v1::Learner::WithCallbackMethod_SubscribePolicy<v1::Learner::Service>> {
  public:
@@ -50,12 +50,12 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
 
   // Sends whatever tickets can be granted now. Call after each Collector::OpenIteration.
   void SendGrants();
-  // Whether there are lives of which the coordinator has not said yet that they are members'.
-  bool HasNewcomers();
+  // Whether there are connections that the coordinator has not confirmed as members' yet.
+  bool HasUnconfirmed();
   // Whether a stream has ended since this was last asked. Thread-safe.
   bool TakeStreamEnded() { return stream_ended_.exchange(false); }
-  // `status` is what the coordinator answered when it was asked at `asked` (MonotonicNow()): as Newcomers::Judge()
-  // says, lives that are over are closed, and strangers' streams are ended, too.
+  // `status` is what the coordinator answered when it was asked at `asked` (MonotonicNow()): as
+  // UnconfirmedConnections::Judge() says, connections that are over are closed, and strangers' streams are ended, too.
   void Confirm(const v1::StatusResponse& status, absl::Duration asked);
   // Tells every actor that the run is over and ends its stream once that is sent. Idempotent.
   void Finish();
@@ -65,15 +65,15 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
  private:
   class Stream;
   // Opens the actor's books and makes `stream` its stream, ending an older one. Errors as Collector::Open;
-  // ResourceExhausted: too many newcomers.
-  absl::Status Admit(const ActorKey& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream);
-  // The life of the open stream of this member, its newest; nullptr: there is none.
-  const ActorKey* FindStream(const std::string& actor_id, uint64_t generation, const std::string& certificate) const
+  // ResourceExhausted: too many are unconfirmed.
+  absl::Status Admit(const ConnectionId& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream);
+  // The connection of the open stream of this member, its newest; nullptr: there is none.
+  const ConnectionId* FindStream(const std::string& actor_id, uint64_t generation, const std::string& certificate) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // ResourceExhausted: too many calls of this connection. Unavailable: not before Serve().
   absl::Status CheckCall(const grpc::CallbackServerContext& context);
   // False if another stream of the same actor has taken over.
-  bool Dismiss(const ActorKey& actor, const Stream* stream);
+  bool Dismiss(const ConnectionId& actor, const Stream* stream);
 
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return streams_.empty(); }
 
@@ -90,10 +90,10 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   RareLog strangers_;
 
   absl::Mutex mu_;
-  Newcomers newcomers_ ABSL_GUARDED_BY(mu_);
-  std::map<ActorKey, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
+  UnconfirmedConnections unconfirmed_ ABSL_GUARDED_BY(mu_);
+  std::map<ConnectionId, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<ActorKey, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences, as SKEIN_FAULTS wants it.
+  std::map<ConnectionId, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences, as SKEIN_FAULTS wants it.
 };
 
 }  // namespace skein

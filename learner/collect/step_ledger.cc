@@ -13,51 +13,53 @@ StepLedger::StepLedger(const v1::StepAccount& before, bool several)
       rejected_(before.rejected()),
       lost_(before.lost() + before.pending()) {}
 
-bool StepLedger::Open(const ActorKey& key) {
-  Life& life = lives_[key];
-  if (life.closed) return false;
-  life.connected = true;
-  life.came_here = false;
+bool StepLedger::Open(const ConnectionId& key) {
+  Connection& connection = connections_[key];
+  if (connection.closed) return false;
+  connection.connected = true;
+  connection.came_here = false;
   return true;
 }
 
-bool StepLedger::closed(const ActorKey& key) const {
-  auto it = lives_.find(key);
-  return it != lives_.end() && it->second.closed;
+bool StepLedger::closed(const ConnectionId& key) const {
+  auto it = connections_.find(key);
+  return it != connections_.end() && it->second.closed;
 }
 
-uint64_t StepLedger::last_sequence(const ActorKey& key) const {
-  auto it = lives_.find(key);
-  return it == lives_.end() ? 0 : it->second.last_sequence;
+uint64_t StepLedger::last_sequence(const ConnectionId& key) const {
+  auto it = connections_.find(key);
+  return it == connections_.end() ? 0 : it->second.last_sequence;
 }
 
-void StepLedger::Grant(const ActorKey& key, uint64_t env_steps) {
-  const auto it = lives_.find(key);
-  if (it != lives_.end()) it->second.unserved += env_steps;
+void StepLedger::Grant(const ConnectionId& key, uint64_t env_steps) {
+  const auto it = connections_.find(key);
+  if (it != connections_.end()) it->second.unserved += env_steps;
 }
 
-uint64_t StepLedger::Claim(uint64_t claimed, Life* life) {
-  const uint64_t counted = std::max(std::min(claimed, life->arrived + life->unserved), life->collected);
-  in_transit_ += counted - life->collected;
-  collected_ += counted - life->collected;
-  life->collected = counted;
+uint64_t StepLedger::Claim(uint64_t claimed, Connection* connection) {
+  const uint64_t counted =
+      std::max(std::min(claimed, connection->arrived + connection->unserved), connection->collected);
+  in_transit_ += counted - connection->collected;
+  collected_ += counted - connection->collected;
+  connection->collected = counted;
   return claimed - std::min(claimed, counted);
 }
 
-uint64_t StepLedger::Arrive(const ActorKey& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate) {
-  Life& life = lives_[key];
-  if (sequence > life.last_sequence + 1 && (several_ || life.last_sequence == 0)) {
-    const uint64_t counted = life.collected + env_steps;
+uint64_t StepLedger::Arrive(const ConnectionId& key, uint64_t sequence, uint64_t env_steps, uint64_t collected,
+                            Fate fate) {
+  Connection& connection = connections_[key];
+  if (sequence > connection.last_sequence + 1 && (several_ || connection.last_sequence == 0)) {
+    const uint64_t counted = connection.collected + env_steps;
     const uint64_t elsewhere = collected - std::min(collected, counted);
-    life.collected += elsewhere;
-    life.arrived += elsewhere;
+    connection.collected += elsewhere;
+    connection.arrived += elsewhere;
   }
-  life.last_sequence = sequence;
-  life.came_here = true;
-  if (fate == Fate::kAdmitted) life.unserved -= std::min(life.unserved, env_steps);
-  life.arrived += env_steps;
+  connection.last_sequence = sequence;
+  connection.came_here = true;
+  if (fate == Fate::kAdmitted) connection.unserved -= std::min(connection.unserved, env_steps);
+  connection.arrived += env_steps;
   // An actor cannot have finished less than what came from it: a lower claim is raised.
-  const uint64_t rest = Claim(std::max(collected, life.arrived), &life);
+  const uint64_t rest = Claim(std::max(collected, connection.arrived), &connection);
   in_transit_ -= env_steps;
   switch (fate) {
     case Fate::kAdmitted:
@@ -80,50 +82,50 @@ void StepLedger::RejectAdmitted(uint64_t env_steps) {
   rejected_ += rejected;
 }
 
-void StepLedger::Close(const ActorKey& key, Life* life) {
-  if (life->closed) return;
-  const uint64_t missing = life->collected - life->arrived;
+void StepLedger::Close(const ConnectionId& key, Connection* connection) {
+  if (connection->closed) return;
+  const uint64_t missing = connection->collected - connection->arrived;
   in_transit_ -= missing;
   lost_ += missing;
-  life->closed = true;
-  life->connected = false;
+  connection->closed = true;
+  connection->connected = false;
   closed_.push_back(key);
 }
 
 void StepLedger::ForgetOldest() {
   while (closed_.size() > kMostClosed) {
-    lives_.erase(closed_.front());
+    connections_.erase(closed_.front());
     closed_.pop_front();
   }
 }
 
-uint64_t StepLedger::Depart(const ActorKey& key, uint64_t collected) {
-  auto it = lives_.find(key);
-  if (it == lives_.end() || it->second.closed) return 0;
-  Life& life = it->second;
-  const uint64_t rest = !several_ || life.came_here ? Claim(collected, &life) : 0;
-  Close(it->first, &life);
+uint64_t StepLedger::Depart(const ConnectionId& key, uint64_t collected) {
+  auto it = connections_.find(key);
+  if (it == connections_.end() || it->second.closed) return 0;
+  Connection& connection = it->second;
+  const uint64_t rest = !several_ || connection.came_here ? Claim(collected, &connection) : 0;
+  Close(it->first, &connection);
   ForgetOldest();
   return rest;
 }
 
-void StepLedger::Disconnect(const ActorKey& key, absl::Duration now) {
-  auto it = lives_.find(key);
-  if (it == lives_.end() || it->second.closed) return;
+void StepLedger::Disconnect(const ConnectionId& key, absl::Duration now) {
+  auto it = connections_.find(key);
+  if (it == connections_.end() || it->second.closed) return;
   it->second.connected = false;
   it->second.came_here = false;
   it->second.disconnected_at = now;
 }
 
 void StepLedger::CloseSilent(absl::Duration now, absl::Duration grace) {
-  for (auto it = lives_.begin(); it != lives_.end();) {
-    Life& life = it->second;
-    const bool silent = !life.closed && !life.connected && now - life.disconnected_at >= grace;
-    if (silent && life.last_sequence == 0) {
-      it = lives_.erase(it);  // Nothing has come from it.
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    Connection& connection = it->second;
+    const bool silent = !connection.closed && !connection.connected && now - connection.disconnected_at >= grace;
+    if (silent && connection.last_sequence == 0) {
+      it = connections_.erase(it);  // Nothing has come from it.
       continue;
     }
-    if (silent) Close(it->first, &life);
+    if (silent) Close(it->first, &connection);
     ++it;
   }
   ForgetOldest();
@@ -145,7 +147,7 @@ void StepLedger::DropAdmitted() {
 }
 
 void StepLedger::CloseAll() {
-  for (auto& [key, life] : lives_) Close(key, &life);
+  for (auto& [key, connection] : connections_) Close(key, &connection);
   ForgetOldest();
   DropAdmitted();
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "learner/collect/step_ledger.h"
+#include "learner/collect/connection_id.h"
 
 namespace skein {
 
@@ -15,21 +15,21 @@ class TicketHolders {
   static constexpr size_t kMostFormer = 64;
 
   // Empty: the ticket waits to be granted.
-  const std::vector<ActorKey>& now() const { return now_; }
+  const std::vector<ConnectionId>& now() const { return now_; }
   // It was taken from a connection: the time since its grant says nothing about the next holder's speed.
   bool taken_back() const { return taken_back_; }
   // Granted to `actor`, or to another connection of the same member, now or before.
-  bool MayBeAnsweredBy(const ActorKey& actor) const;
+  bool MayBeAnsweredBy(const ConnectionId& actor) const;
 
-  void Add(const ActorKey& actor) { now_.push_back(actor); }
+  void Add(const ConnectionId& actor) { now_.push_back(actor); }
   // `actor` no longer works on it, as it answered or was refused. False: it did not hold it.
-  bool Release(const ActorKey& actor);
+  bool Release(const ConnectionId& actor);
   // As Release; the ticket was taken from it.
-  void TakeBack(const ActorKey& actor) { taken_back_ = Release(actor) || taken_back_; }
+  void TakeBack(const ConnectionId& actor) { taken_back_ = Release(actor) || taken_back_; }
 
  private:
-  std::vector<ActorKey> now_;
-  std::vector<ActorKey> former_;
+  std::vector<ConnectionId> now_;
+  std::vector<ConnectionId> former_;
   bool taken_back_ = false;
 };
 

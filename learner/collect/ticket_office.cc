@@ -14,7 +14,7 @@ void TicketOffice::TakeShare(uint32_t first_env, uint32_t num_envs) {
 
 void TicketOffice::CloseIteration() {
   for (const EnvGroup& group : groups_.all()) {
-    for (const ActorKey& holder : group.holders.now()) actors_.Find(holder)->Drop(group.ticket_id);
+    for (const ConnectionId& holder : group.holders.now()) actors_.Find(holder)->Drop(group.ticket_id);
   }
   groups_.CloseIteration();
 }
@@ -27,12 +27,12 @@ std::vector<uint32_t> TicketOffice::EndIteration() {
   return groups_.EndIteration();
 }
 
-void TicketOffice::AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners) {
+void TicketOffice::AddActor(const ConnectionId& actor, uint32_t credits, uint32_t runners) {
   RemoveActor(actor);
   actors_.Add(actor, credits, runners);
 }
 
-void TicketOffice::RemoveActor(const ActorKey& actor) {
+void TicketOffice::RemoveActor(const ConnectionId& actor) {
   groups_.Forget(actor);
   actors_.Remove(actor);
 }
@@ -124,7 +124,7 @@ bool TicketOffice::GrantCopy(absl::Duration worth, size_t most_holders, absl::Du
   const EnvGroup* latest = nullptr;
   absl::Duration longest = worth;
   for (const EnvGroup& group : groups_.all()) {
-    const std::vector<ActorKey>& holders = group.holders.now();
+    const std::vector<ConnectionId>& holders = group.holders.now();
     if (holders.empty() || holders.size() > most_holders || entry->second.Has(group.ticket_id)) continue;
     const ActorRecord& holder = *actors_.Find(holders.back());
     const absl::Duration remaining = holder.ExpectedRemaining(group.ticket_id, fastest, now);
@@ -147,12 +147,12 @@ std::optional<Piece> TicketOffice::PieceOf(uint64_t ticket_id) const {
   return group ? std::optional(groups_.Next(*group)) : std::nullopt;
 }
 
-bool TicketOffice::GrantedTo(const ActorKey& actor, uint64_t ticket_id) const {
+bool TicketOffice::GrantedTo(const ConnectionId& actor, uint64_t ticket_id) const {
   const auto group = groups_.Find(ticket_id);
   return group && groups_[*group].holders.MayBeAnsweredBy(actor);
 }
 
-std::optional<Piece> TicketOffice::Accept(const ActorKey& actor, uint64_t ticket_id, absl::Duration now) {
+std::optional<Piece> TicketOffice::Accept(const ConnectionId& actor, uint64_t ticket_id, absl::Duration now) {
   const auto group = groups_.Find(ticket_id);
   const bool granted = GrantedTo(actor, ticket_id);
   if (group) groups_.Release(*group, actor);
@@ -165,7 +165,7 @@ std::optional<Piece> TicketOffice::Accept(const ActorKey& actor, uint64_t ticket
   return groups_.Next(*group);
 }
 
-void TicketOffice::Refuse(const ActorKey& actor, uint64_t ticket_id) {
+void TicketOffice::Refuse(const ConnectionId& actor, uint64_t ticket_id) {
   if (ActorRecord* record = actors_.Find(actor); record != nullptr) record->GiveBack(ticket_id);
   const auto group = groups_.Find(ticket_id);
   if (!group) return;
@@ -174,10 +174,10 @@ void TicketOffice::Refuse(const ActorKey& actor, uint64_t ticket_id) {
   if (owns) groups_.Restart(*group);
 }
 
-std::map<ActorKey, uint32_t> TicketOffice::Holders() const {
-  std::map<ActorKey, uint32_t> holders;
+std::map<ConnectionId, uint32_t> TicketOffice::Holders() const {
+  std::map<ConnectionId, uint32_t> holders;
   for (const EnvGroup& group : groups_.all()) {
-    for (const ActorKey& holder : group.holders.now()) ++holders[holder];
+    for (const ConnectionId& holder : group.holders.now()) ++holders[holder];
   }
   for (const auto& [key, actor] : actors_.records()) {
     for (const uint64_t ticket : actor.Unserved()) {

@@ -25,7 +25,7 @@ namespace skein {
 class TicketOffice {
  public:
   using Options = EnvGroups::Options;
-  using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
+  using Grants = std::vector<std::pair<ConnectionId, v1::Ticket>>;
   explicit TicketOffice(const Options& options) : groups_(options) {}
 
   // What is open, and where the groups continue.
@@ -42,9 +42,9 @@ class TicketOffice {
   std::vector<uint32_t> EndIteration();
 
   // As ActorRecord. An actor that connects again gives up what it held.
-  void AddActor(const ActorKey& actor, uint32_t credits, uint32_t runners);
+  void AddActor(const ConnectionId& actor, uint32_t credits, uint32_t runners);
   // Its tickets can be granted again at once (and be answered by it still, if it comes back first).
-  void RemoveActor(const ActorKey& actor);
+  void RemoveActor(const ConnectionId& actor);
 
   // Tickets to send now.
   Grants Grant(absl::Duration now);
@@ -53,19 +53,19 @@ class TicketOffice {
   std::optional<Piece> PieceOf(uint64_t ticket_id) const;
   // Whether an open ticket was granted to `actor`, or to another connection of the same member, which takes along what
   // it has begun.
-  bool GrantedTo(const ActorKey& actor, uint64_t ticket_id) const;
+  bool GrantedTo(const ConnectionId& actor, uint64_t ticket_id) const;
   // `actor` answered. The piece if `ticket_id` is open and was granted to it: it is then accepted, once. nullopt: it is
   // void or another's.
-  std::optional<Piece> Accept(const ActorKey& actor, uint64_t ticket_id, absl::Duration now);
+  std::optional<Piece> Accept(const ConnectionId& actor, uint64_t ticket_id, absl::Duration now);
   // The data of an accepted ticket are in place; the group's next ticket continues from `state`.
   void Commit(uint32_t group, TicketState state) { groups_.Commit(group, std::move(state)); }
   // The data of an accepted ticket turned out to be unusable: its piece gets another ticket.
   void Reopen(uint32_t group) { groups_.Reopen(group); }
   // `actor` answered with something unusable: the ticket is granted again.
-  void Refuse(const ActorKey& actor, uint64_t ticket_id);
+  void Refuse(const ConnectionId& actor, uint64_t ticket_id);
 
   // For people: actors that hold open tickets now, or left them unserved, with how many.
-  std::map<ActorKey, uint32_t> Holders() const;
+  std::map<ConnectionId, uint32_t> Holders() const;
 
  private:
   using ActorEntry = ActorRoster::Records::value_type;

@@ -122,7 +122,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
     if (ended || had_ended) malloc_trim(0);
     had_ended = ended;
   };
-  membership.wants_status = [&service] { return service.HasNewcomers(); };
+  membership.wants_status = [&service] { return service.HasUnconfirmed(); };
   membership.on_status = [&service](const v1::StatusResponse& status, absl::Duration asked) {
     service.Confirm(status, asked);
   };

@@ -70,8 +70,11 @@ TEST(PackFragment, CompressionChangesNoValue) {
     const Fragment plain = Packed(Transport(precision, v1::COMPRESSION_NONE));
     const Fragment fragment = Packed(Transport(precision, v1::COMPRESSION_ZSTD));
     for (const v1::FieldHead& head : fragment.header.fields()) {
-      if (head.name() == "obs") EXPECT_EQ(head.compression(), v1::COMPRESSION_ZSTD);
-      if (head.name() == "truncated") EXPECT_EQ(head.compression(), v1::COMPRESSION_UNSPECIFIED);  // 600 bytes.
+      if (head.name() == "obs") {
+        EXPECT_EQ(head.compression(), v1::COMPRESSION_ZSTD);
+      } else if (head.name() == "truncated") {
+        EXPECT_EQ(head.compression(), v1::COMPRESSION_UNSPECIFIED);  // 600 bytes.
+      }
     }
     EXPECT_LT(fragment.block->size(), plain.block->size());
     const bool narrow = precision == v1::PRECISION_BF16;

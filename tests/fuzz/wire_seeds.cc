@@ -74,7 +74,7 @@ std::vector<Seed> Trajectories() {
   seeds.Add("bad_cut_off", 0, 0, whole.substr(0, whole.size() / 2));
   seeds.Add("bad_cut_off_header", 0, 0, whole.substr(0, 20));
   seeds.Add("bad_two_messages", 0, 0, whole + FrameHead(small));
-  seeds.Add("bad_group", 0, 0, std::string("SKF\x02\x02\x00\x00\x00\x1b\x1c", 10));
+  seeds.Add("bad_group", 0, 0, std::string("SKF\x02\x01\x00\x00\x00\x1b", 9));
   seeds.Add("bad_length_of_a_header", 0, 0, std::string("SKF\x02\xff\xff\xff\xff", 8));
   seeds.Add("bad_other_version", 0, 0, std::string("SKF\x03\x00\x00\x00\x00", 8));
   seeds.Add("bad_other_run", 1, Batch(0));
@@ -117,7 +117,7 @@ std::vector<Seed> WireSeeds() {
   seeds.push_back({"frame", "good_batch", OfHeader(header, "0123456789")});
   seeds.push_back({"frame", "good_large", OfHeader(header, std::string(5000, 'x'))});
   seeds.push_back({"frame", "good_empty_batch", OfHeader({}, "")});
-  seeds.push_back({"frame", "bad_header", std::string("\x02\x1b\x1c", 3)});
+  seeds.push_back({"frame", "bad_header", std::string("\x02\x0a\x7f", 3)});
 
   v1::Tensor tensor;
   tensor.set_dtype(v1::DATA_TYPE_FLOAT32);

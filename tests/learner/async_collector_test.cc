@@ -38,7 +38,7 @@ TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  EXPECT_EQ(grants[0].second.header.policy_version(), 0u);
+  EXPECT_EQ(grants[0].second.policy_version(), 0u);
   // Block 1 is served twice before block 0: the iteration is made of its two fragments.
   ASSERT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 100)), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());

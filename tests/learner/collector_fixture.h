@@ -14,7 +14,7 @@
 
 namespace skein {
 
-inline const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+inline const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
 inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 
 inline Collector::Options WithFragments(Collector::Options options, uint32_t fragments) {
@@ -33,7 +33,7 @@ class CollectorTest : public testing::Test {
     options.num_envs = 4;
     return options;
   }
-  v1::Hello MakeHello(const ActorKey& actor, uint32_t runners = 1) {
+  v1::Hello MakeHello(const ConnectionId& actor, uint32_t runners = 1) {
     v1::Hello hello;
     hello.set_protocol_major(kProtocolMajor);
     hello.set_run_id("run");
@@ -44,12 +44,12 @@ class CollectorTest : public testing::Test {
     *hello.mutable_env_spec() = MakeOptions().shape.spec;
     return hello;
   }
-  void Open(const ActorKey& actor, uint32_t runners = 1) {
+  void Open(const ConnectionId& actor, uint32_t runners = 1) {
     ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok());
   }
 
   // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
-  SampleBatch Serve(const ActorKey& actor, const v1::Ticket& ticket, float offset = 0,
+  SampleBatch Serve(const ConnectionId& actor, const v1::Ticket& ticket, float offset = 0,
                     const std::vector<SampleEnd>& ends = {}) {
     SampleBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
     Work& work = works_[actor];
@@ -61,7 +61,7 @@ class CollectorTest : public testing::Test {
     batch.header.set_policy_version(ticket.policy_version());
     return batch;
   }
-  v1::ReceiptResult Deliver(const ActorKey& actor, const SampleBatch& batch) {
+  v1::ReceiptResult Deliver(const ConnectionId& actor, const SampleBatch& batch) {
     const v1::Receipt receipt = collector_.Receive(actor, ReceivedBatch(batch).frame(), 1);
     EXPECT_EQ(receipt.sequence(), batch.header.sequence());
     EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
@@ -98,7 +98,7 @@ class CollectorTest : public testing::Test {
   struct Work {
     uint64_t sequence = 0, collected = 0;
   };
-  std::map<ActorKey, Work> works_;
+  std::map<ConnectionId, Work> works_;
   prometheus::Registry registry_;
   LearnerMetrics metrics_{&registry_};
   Collector collector_;

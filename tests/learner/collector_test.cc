@@ -294,7 +294,7 @@ TEST_F(CollectorTest, GoodbyeClosesTheBooksAndFreesTheTickets) {
   ExpectBalance();
 }
 
-TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
+TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsEarlierConnection) {
   Open(kAda);
   collector_.OpenIteration(1);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
@@ -318,7 +318,7 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsLifeBefore) {
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
 }
 
-TEST_F(CollectorTest, ASilentLifeIsClosed) {
+TEST_F(CollectorTest, ASilentConnectionIsClosed) {
   Open(kAda);
   collector_.OpenIteration(1);
   Deliver(kAda, Serve(kAda, collector_.TakeGrants().at(0).second));
@@ -353,7 +353,7 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
   for (int i = 0; i < kActors; ++i) ASSERT_TRUE(collector.Open(MakeHello({"a", 1 + uint64_t(i)}, 2)).ok());
   for (int iteration = 1; iteration <= kIterations; ++iteration) {
     collector.OpenIteration(iteration);
-    std::map<ActorKey, std::vector<SampleBatch>> batches;
+    std::map<ConnectionId, std::vector<SampleBatch>> batches;
     for (const auto& [actor, ticket] : collector.TakeGrants()) {
       batches[actor].push_back(Serve(actor, ticket, static_cast<float>(ticket.first_env())));
     }

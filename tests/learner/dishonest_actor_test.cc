@@ -67,7 +67,7 @@ TEST_F(CollectorTest, ABatchForAnotherBlockThanItsTicketsIsRejected) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   SampleBatch batch = Serve(kAda, grants[0].second);
-  batch.header.set_first_env(batch.first_env() + 1);
+  batch.header.set_first_env(batch.header.first_env() + 1);
   EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
 }
 

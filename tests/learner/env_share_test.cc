@@ -20,7 +20,7 @@ TEST(ShareOfRank, OneRankHasEverything) {
 }
 
 TEST(ShareOfRank, TheFirstRanksHaveTheBlocksLeftOver) {
-  // 7 blocks of 4 over 3 ranks: 3 + 2 + 2.
+  // 7 groups of 4 over 3 ranks: 3 + 2 + 2.
   const uint32_t first[] = {0, 12, 20}, count[] = {12, 8, 8};
   for (uint32_t rank : {0, 1, 2}) {
     const auto share = ShareOfRank(28, 4, rank, 3);
@@ -31,18 +31,18 @@ TEST(ShareOfRank, TheFirstRanksHaveTheBlocksLeftOver) {
 }
 
 TEST(ShareOfRank, SharesFollowEachOtherAndDifferByOneBlock) {
-  for (uint32_t blocks = 1; blocks <= 12; ++blocks) {
-    for (uint32_t ranks = 1; ranks <= blocks; ++ranks) {
+  for (uint32_t groups = 1; groups <= 12; ++groups) {
+    for (uint32_t ranks = 1; ranks <= groups; ++ranks) {
       uint32_t next = 0;
       for (uint32_t rank = 0; rank < ranks; ++rank) {
-        const auto share = ShareOfRank(3 * blocks, 3, rank, ranks);
+        const auto share = ShareOfRank(3 * groups, 3, rank, ranks);
         ASSERT_TRUE(share.ok());
         EXPECT_EQ(share->first_env, next);
-        EXPECT_GE(share->num_envs / 3, blocks / ranks);
-        EXPECT_LE(share->num_envs / 3, (blocks + ranks - 1) / ranks);
+        EXPECT_GE(share->num_envs / 3, groups / ranks);
+        EXPECT_LE(share->num_envs / 3, (groups + ranks - 1) / ranks);
         next += share->num_envs;
       }
-      EXPECT_EQ(next, 3 * blocks);
+      EXPECT_EQ(next, 3 * groups);
     }
   }
 }
@@ -50,11 +50,12 @@ TEST(ShareOfRank, SharesFollowEachOtherAndDifferByOneBlock) {
 TEST(ShareOfRank, SaysWhatWouldFitWhereBlocksAreTooFew) {
   EXPECT_EQ(
       Message(ShareOfRank(8, 4, 0, 3)),
-      "rollout.num_envs 8 in blocks of rollout.envs_per_runner 4: got 2 blocks for 3 learners, want one for each; "
+      "rollout.num_envs 8 in env groups of rollout.envs_per_runner 4: got 2 groups for 3 learners, want one for each; "
       "what would fit: rollout.num_envs of at least 12, rollout.envs_per_runner of 2, or 2 learners");
-  EXPECT_EQ(Message(ShareOfRank(1, 1, 1, 2)),
-            "rollout.num_envs 1 in blocks of rollout.envs_per_runner 1: got 1 block for 2 learners, want one for each; "
-            "what would fit: rollout.num_envs of at least 2, or 1 learner");
+  EXPECT_EQ(
+      Message(ShareOfRank(1, 1, 1, 2)),
+      "rollout.num_envs 1 in env groups of rollout.envs_per_runner 1: got 1 group for 2 learners, want one for each; "
+      "what would fit: rollout.num_envs of at least 2, or 1 learner");
 }
 
 TEST(ShareOfRank, RefusesWhatCannotBeCut) {

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 using testing::Pair;
 
 // Serves `ticket` by `actor` in `seconds`, as measured from zero.
-void ServeIn(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
+void ServeIn(TicketOffice* office, const ConnectionId& actor, uint64_t ticket, double seconds) {
   const auto piece = office->Accept(actor, ticket, absl::Seconds(seconds));
   ASSERT_TRUE(piece);
   office->Commit(piece->group, State(std::string(8, 'x'), 1));

@@ -29,7 +29,7 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   collector_.OpenIteration(1);
   collector_.OpenIteration(2);
   const v1::Ticket first = TakeTicket(0);
-  EXPECT_EQ(first.header.policy_version(), 1u);
+  EXPECT_EQ(first.policy_version(), 1u);
   SampleBatch batch = Serve(kAda, first, 100);
   batch.header.mutable_stage_seconds()->set_env_step(0.5);
   ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
@@ -240,7 +240,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
   uint64_t collected = 0, trained = 0, stale = 0, rejected = 0, version = 0;
   std::map<uint64_t, uint64_t> admitted;  // Of each open iteration's version.
   std::array<double, 2> trained_to = {};  // Of each block.
-  std::vector<std::pair<ActorKey, v1::Ticket>> held;
+  std::vector<std::pair<ConnectionId, v1::Ticket>> held;
   Open(kAda, 2);
   Open(kBob);
   const auto open = [&] {

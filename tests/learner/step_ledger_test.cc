@@ -12,7 +12,7 @@ namespace {
 
 using Fate = StepLedger::Fate;
 
-const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
 constexpr absl::Duration kGrace = absl::Seconds(60);
 
 v1::StepAccount Account(uint64_t collected, uint64_t trained, uint64_t stale, uint64_t rejected, uint64_t lost,
@@ -108,7 +108,7 @@ TEST(StepLedger, NoMoreIsCountedThanTicketsWereGrantedFor) {
   ExpectAccount(ledger, Account(30, 0, 10, 0, 10, 10));
 }
 
-TEST(StepLedger, AClosedLifeCannotBeOpenedButTheNextCan) {
+TEST(StepLedger, AClosedConnectionCannotBeOpenedButTheNextCan) {
   StepLedger ledger;
   ledger.Open(kAda);
   ledger.Depart(kAda, 0);
@@ -131,7 +131,7 @@ TEST(StepLedger, ReopeningKeepsTheBooksAndTheSequence) {
   ExpectAccount(ledger, Account(20, 0, 0, 0, 0, 20));
 }
 
-TEST(StepLedger, ASilentLifeIsClosedAfterTheGraceAndNotBefore) {
+TEST(StepLedger, ASilentConnectionIsClosedAfterTheGraceAndNotBefore) {
   StepLedger ledger;
   ledger.Open(kAda);
   ledger.Grant(kAda, 30);
@@ -148,7 +148,7 @@ TEST(StepLedger, ASilentLifeIsClosedAfterTheGraceAndNotBefore) {
   EXPECT_TRUE(ledger.Open(kBob));
 }
 
-TEST(StepLedger, ASilentLifeThatNothingCameFromIsForgotten) {
+TEST(StepLedger, ASilentConnectionThatNothingCameFromIsForgotten) {
   StepLedger ledger;
   ledger.Open(kAda);
   ledger.Disconnect(kAda, absl::Seconds(100));
@@ -160,17 +160,17 @@ TEST(StepLedger, ASilentLifeThatNothingCameFromIsForgotten) {
   ExpectAccount(ledger, Account(0, 0, 0, 0, 0, 0));
 }
 
-TEST(StepLedger, ForgetsTheOldestOfTooManyClosedLives) {
+TEST(StepLedger, ForgetsTheOldestOfTooManyClosedConnections) {
   constexpr uint64_t kMany = StepLedger::kMostClosed + 10;
   StepLedger ledger;
   for (uint64_t generation = 1; generation <= kMany; ++generation) {
-    const ActorKey key{"ada", generation};
+    const ConnectionId key{"ada", generation};
     ASSERT_TRUE(ledger.Open(key));
     ledger.Grant(key, 20);
     ledger.Arrive(key, 1, 10, 20, Fate::kStale);
     ledger.Depart(key, 20);
   }
-  EXPECT_EQ(ledger.lives(), StepLedger::kMostClosed);
+  EXPECT_EQ(ledger.connections(), StepLedger::kMostClosed);
   EXPECT_FALSE(ledger.Open({"ada", kMany}));
   ExpectAccount(ledger, Account(20 * kMany, 0, 10 * kMany, 0, 10 * kMany, 0));
   // One that is forgotten goes on as one of an earlier process would.
@@ -179,9 +179,9 @@ TEST(StepLedger, ForgetsTheOldestOfTooManyClosedLives) {
   ExpectAccount(ledger, Account(20 * kMany + 10, 0, 10 * kMany + 10, 0, 10 * kMany, 0));
 }
 
-TEST(StepLedger, HasRoomForSoManyLives) {
+TEST(StepLedger, HasRoomForSoManyConnections) {
   StepLedger ledger;
-  for (uint64_t generation = 1; generation <= StepLedger::kMostLives; ++generation) {
+  for (uint64_t generation = 1; generation <= StepLedger::kMostConnections; ++generation) {
     ASSERT_TRUE(ledger.HasRoomFor({"ada", generation}));
     ledger.Open({"ada", generation});
   }
@@ -192,9 +192,9 @@ TEST(StepLedger, HasRoomForSoManyLives) {
   EXPECT_TRUE(ledger.HasRoomFor(kBob));
 }
 
-TEST(StepLedger, WithAnotherCertificateItIsAnotherLife) {
+TEST(StepLedger, WithAnotherCertificateItIsAnotherConnection) {
   StepLedger ledger;
-  const ActorKey impostor{"ada", 1, "another's"};
+  const ConnectionId impostor{"ada", 1, "another's"};
   ledger.Open(kAda);
   ledger.Arrive(kAda, 1, 10, 10, Fate::kAdmitted);
   ledger.Open(impostor);
@@ -209,7 +209,7 @@ TEST(StepLedger, PendingOfAnEarlierProcessIsLost) {
   ExpectAccount(ledger, Account(100, 60, 10, 5, 25, 0));
 }
 
-TEST(StepLedger, ALifeThatBeganUnderAnEarlierProcessIsCountedFromItsFirstBatchHere) {
+TEST(StepLedger, AConnectionThatBeganUnderAnEarlierProcessIsCountedFromItsFirstBatchHere) {
   // The actor had finished 70 steps when it made batch 8 of 10 steps; 60 of them are in the earlier account.
   StepLedger ledger(Account(60, 60, 0, 0, 0, 0));
   ledger.Open(kAda);
@@ -220,7 +220,7 @@ TEST(StepLedger, ALifeThatBeganUnderAnEarlierProcessIsCountedFromItsFirstBatchHe
   ExpectAccount(ledger, Account(90, 60, 0, 0, 0, 30));
 }
 
-TEST(StepLedger, DepartureOfALifeThatWasNeverOpenedHereChangesNothing) {
+TEST(StepLedger, DepartureOfAConnectionThatWasNeverOpenedHereChangesNothing) {
   StepLedger ledger(Account(60, 60, 0, 0, 0, 0));
   ledger.Depart(kAda, 60);
   ExpectAccount(ledger, Account(60, 60, 0, 0, 0, 0));
@@ -251,7 +251,7 @@ TEST(StepLedger, ClosingAllLeavesNothingPending) {
 // the sum holds, and the columns are what a count of the events themselves says.
 TEST(StepLedger, AddsUpAfterEveryEventOfARandomWalk) {
   struct ActorModel {
-    ActorKey key;
+    ConnectionId key;
     std::vector<uint64_t> unsent;  // Steps of finished fragments.
     uint64_t sequence = 0, collected = 0;
     bool open = false;
@@ -325,9 +325,9 @@ TEST(StepLedger, AddsUpAfterEveryEventOfARandomWalk) {
   }
 }
 
-// Two ledgers, one life that moves between them: together they have every step once.
-TEST(StepLedger, SeveralLedgersShareALife) {
-  const ActorKey key{"ada", 1};
+// Two ledgers, one actor that moves between them: together they have every step once.
+TEST(StepLedger, SeveralLedgersShareAnActor) {
+  const ConnectionId key{"ada", 1};
   StepLedger first({}, true), second({}, true);
   first.Open(key);
   first.Arrive(key, 1, 10, 10, StepLedger::Fate::kAdmitted);
@@ -354,7 +354,7 @@ TEST(StepLedger, SeveralLedgersShareALife) {
 }
 
 TEST(StepLedger, AGoodbyeWhereNothingCameBeforeSaysNothing) {
-  const ActorKey key{"ada", 1};
+  const ConnectionId key{"ada", 1};
   StepLedger ledger({}, true);
   ledger.Open(key);
   ledger.Depart(key, 70);  // All of it came to another learner.
@@ -364,7 +364,7 @@ TEST(StepLedger, AGoodbyeWhereNothingCameBeforeSaysNothing) {
 }
 
 TEST(StepLedger, WhatAnIterationLeavesOutIsStale) {
-  const ActorKey key{"ada", 1};
+  const ConnectionId key{"ada", 1};
   StepLedger ledger;
   ledger.Open(key);
   ledger.Arrive(key, 1, 10, 10, StepLedger::Fate::kAdmitted);

@@ -15,7 +15,7 @@ using testing::SizeIs;
 // Two groups of two environments.
 TicketOffice StickyOffice() { return TicketOffice({.num_envs = 4, .envs_per_group = 2, .relocatable = false}); }
 
-void Serve(TicketOffice* office, const ActorKey& actor, uint64_t ticket, absl::Duration now = kNow) {
+void Serve(TicketOffice* office, const ConnectionId& actor, uint64_t ticket, absl::Duration now = kNow) {
   const auto piece = office->Accept(actor, ticket, now);
   ASSERT_TRUE(piece) << ticket;
   office->Commit(piece->group, {});

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Serves `ticket` by `actor`; returns the iteration that it was for.
-uint32_t Serve(TicketOffice* office, const ActorKey& actor, uint64_t ticket, absl::Duration now = kNow,
+uint32_t Serve(TicketOffice* office, const ConnectionId& actor, uint64_t ticket, absl::Duration now = kNow,
                char state = 'x') {
   const auto piece = office->Accept(actor, ticket, now);
   EXPECT_TRUE(piece);
@@ -31,7 +31,7 @@ TEST(TicketOffice, GrantsTicketsOfTheFrontFirst) {
     const Grants grants = office.Grant(kNow);
     ASSERT_EQ(grants.size(), 1u);
     EXPECT_EQ(grants[0].second.id(), id);
-    EXPECT_EQ(grants[0].second.header.policy_version(), version);
+    EXPECT_EQ(grants[0].second.policy_version(), version);
     EXPECT_EQ(Serve(&office, kAda, id), version - 5);
   }
   EXPECT_TRUE(office.groups().complete());
@@ -57,7 +57,7 @@ TEST(TicketOffice, ADoneGroupGoesOnWhenTheIterationBehindIsOpened) {
   office.Commit(accepted->group, State(std::string(8, 'b'), 1));
   grants = office.Grant(kNow);
   ASSERT_EQ(grants.size(), 1u);
-  EXPECT_EQ(grants[0].second.header.policy_version(), 6u);
+  EXPECT_EQ(grants[0].second.policy_version(), 6u);
   EXPECT_EQ(grants[0].second.env_state().data(), std::string(8, 'b'));
 }
 
@@ -116,7 +116,7 @@ TEST(TicketOffice, AnIdleActorHelpsWithTheFrontAfterWhatIsBehind) {
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].first, kAda);
   EXPECT_EQ(grants[0].second.id(), 2u);
-  EXPECT_EQ(grants[0].second.header.policy_version(), 5u);
+  EXPECT_EQ(grants[0].second.policy_version(), 5u);
   EXPECT_EQ(Serve(&office, kAda, 2, absl::Seconds(3.5)), 0u);
   EXPECT_FALSE(office.Accept(kBob, 2, absl::Seconds(10)));
   EXPECT_THAT(office.EndIteration(), ElementsAre(0, 1));

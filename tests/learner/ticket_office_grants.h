@@ -14,9 +14,9 @@ namespace skein {
 
 inline constexpr absl::Duration kNow = absl::ZeroDuration();
 
-inline const ActorKey kAda{"ada", 1}, kBob{"bob", 1};
+inline const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
 
-using Grants = std::vector<std::pair<ActorKey, v1::Ticket>>;
+using Grants = std::vector<std::pair<ConnectionId, v1::Ticket>>;
 
 // Tickets of `steps` steps for groups of `envs_per_group` environments.
 inline TicketOffice MakeOffice(uint32_t num_envs, uint32_t envs_per_group, uint32_t steps, uint64_t first_ticket_id) {

@@ -202,13 +202,13 @@ TEST(TicketOffice, ATicketIsAcceptedOnce) {
 
 TEST(TicketOffice, ATicketIsAcceptedFromThoseWhoGotIt) {
   TicketOffice office = MakeOffice(1, 1, 1, 1);
-  const ActorKey later_stay{"ada", 2}, impostor{"ada", 1, "another's"};
+  const ConnectionId later_stay{"ada", 2}, impostor{"ada", 1, "another's"};
   office.AddActor(kAda, 1, 1);
   office.OpenIteration(1);
   ASSERT_EQ(office.Grant(kNow).size(), 1u);
   office.AddActor(kBob, 1, 1);
   EXPECT_TRUE(office.GrantedTo(kAda, 1));
-  for (const ActorKey& other : {kBob, impostor}) {
+  for (const ConnectionId& other : {kBob, impostor}) {
     EXPECT_FALSE(office.GrantedTo(other, 1));
     EXPECT_FALSE(office.Accept(other, 1, kNow));
   }
@@ -230,7 +230,7 @@ TEST(TicketOffice, SoManyWhoWentAwayCanAnswerATicketYet) {
   office.RemoveActor(kBob);
   for (int i = 0; i < 64; ++i) {
     EXPECT_TRUE(office.GrantedTo(kBob, 1)) << i;
-    const ActorKey other{"actor-" + std::to_string(i), 1};
+    const ConnectionId other{"actor-" + std::to_string(i), 1};
     office.AddActor(other, 1, 1);
     ASSERT_EQ(office.Grant(kNow).size(), 1u);
     office.RemoveActor(other);
@@ -397,7 +397,7 @@ TEST(TicketOffice, AGroupServesItsFragmentsOneAfterTheOther) {
   ASSERT_EQ(next.size(), 1u);
   EXPECT_EQ(next[0].second.id(), 3u);
   EXPECT_EQ(next[0].second.first_env(), 1u);
-  EXPECT_EQ(next[0].second.header.policy_version(), 3u);
+  EXPECT_EQ(next[0].second.policy_version(), 3u);
   EXPECT_EQ(next[0].second.env_state().data(), std::string(8, 'm'));
   piece = office.Accept(kAda, 3, kNow);
   EXPECT_EQ(piece->fragment, 1u);

@@ -18,7 +18,7 @@ using testing::SizeIs;
 constexpr uint32_t kManyRunners = uint32_t{1} << 31;
 constexpr uint32_t kManyCredits = std::numeric_limits<uint32_t>::max();
 
-void ServeAt(TicketOffice* office, const ActorKey& actor, uint64_t ticket, double seconds) {
+void ServeAt(TicketOffice* office, const ConnectionId& actor, uint64_t ticket, double seconds) {
   const auto piece = office->Accept(actor, ticket, absl::Seconds(seconds));
   ASSERT_TRUE(piece);
   office->Commit(piece->group, State(std::string(8, 'x'), 1));
@@ -90,7 +90,7 @@ TEST(UnservedTickets, NobodyIsBlamedForTheFirstOnesWhileNothingIsKnown) {
   office.AddActor(kAda, 3, 2);
   office.AddActor(kBob, 3, 2);
   office.OpenIteration(1);
-  std::map<uint64_t, ActorKey> granted;
+  std::map<uint64_t, ConnectionId> granted;
   for (const auto& [actor, ticket] : office.Grant(kNow)) granted[ticket.id()] = actor;
   ASSERT_THAT(granted, SizeIs(4));
   for (const double now : {5.1, 30.0, 59.0}) EXPECT_THAT(office.Grant(absl::Seconds(now)), IsEmpty()) << now;
@@ -118,13 +118,13 @@ TEST(UnservedTickets, NobodyIsBlamedHoweverLongTheFirstOnesTake) {
 TEST(UnservedTickets, WhoTakesAllAndNeverAnswersKeepsNobodyFromItsFirst) {
   for (const bool async : {false, true}) {
     TicketOffice office = AllInAdasHands(async);
-    const ActorKey alf{"alf", 1};
+    const ConnectionId alf{"alf", 1};
     office.AddActor(alf, kManyCredits, kManyRunners);
     EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(5.1))), ElementsAre(Pair("alf", 3), Pair("bob", 1)));
   }
   // Of a single ticket it is who came first.
   TicketOffice office = MakeOffice(1, 1, 1, 1);
-  const ActorKey alf{"alf", 1};
+  const ConnectionId alf{"alf", 1};
   office.AddActor(alf, kManyCredits, kManyRunners);
   office.OpenTickets(1);
   ASSERT_THAT(office.Grant(kNow), SizeIs(1));
@@ -150,7 +150,7 @@ TEST(UnservedTickets, AVoidOneOccupiesARunnerForTenSecondsWhileNothingIsKnown) {
 TEST(UnservedTickets, WhileNobodyHasAnsweredEachWhoIsIdleGetsThemInTurn) {
   for (const bool async : {false, true}) {
     TicketOffice office = AllInAdasHands(async);
-    const ActorKey eve{"eve", 1}, joe{"joe", 1};
+    const ConnectionId eve{"eve", 1}, joe{"joe", 1};
     const Grants bobs = office.Grant(absl::Seconds(5.1));
     ASSERT_THAT(CountByActor(bobs), ElementsAre(Pair("bob", 1)));
     office.AddActor(eve, 3, 3);
@@ -234,7 +234,7 @@ TEST(UnservedTickets, AreRememberedWhenTheActorConnectsAgain) {
   TicketOffice office = AllInAdasHands(true);
   LetBobServeOne(&office);
   office.Grant(absl::Seconds(5.1));
-  const ActorKey later_stay{"ada", 2}, another{"ada", 1, "another's"};
+  const ConnectionId later_stay{"ada", 2}, another{"ada", 1, "another's"};
   office.AddActor(kAda, kManyCredits, kManyRunners);
   EXPECT_THAT(office.Grant(absl::Seconds(5.1)), IsEmpty());
   office.RemoveActor(kAda);

@@ -91,7 +91,7 @@ TEST(Frame, RefusesAHeaderThatIsDamagedOrReachesBeyondTheMessage) {
   ExpectRefused(std::string("SKF\x02\x05\x00\x00\x00\x1a\x02\x08\x4d", 12), "is cut off within its header");
   ExpectRefused(std::string("SKF\x02\xff\xff\xff\xff\x1a\x02\x08\x4d", 12), "header has 4294967295 bytes");
   ExpectRefused(std::string("SKF\x02\x04\x00\x00\x00\x1a\x7f\x08\x4d", 12), "its header is damaged");
-  ExpectRefused(std::string("SKF\x02\x02\x00\x00\x00\x1b\x1c", 10), "its header is damaged");  // A group.
+  ExpectRefused(std::string("SKF\x02\x01\x00\x00\x00\x1b", 9), "its header is damaged");  // A group without end.
 }
 
 TEST(Frame, RefusesAHeaderLargerThanAnyNeedsToBe) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/collect/newcomers.h"
+#include "learner/collect/unconfirmed_connections.h"
 
 #include <string>
 #include <vector>
@@ -20,10 +20,10 @@ constexpr absl::Duration kAsked = absl::Seconds(60);  // After all that said hel
 constexpr absl::Duration kNow = absl::Seconds(50);
 
 // Of a coordinator that has been up for long enough to know.
-v1::StatusResponse StatusOf(const std::vector<ActorKey>& members) {
+v1::StatusResponse StatusOf(const std::vector<ConnectionId>& members) {
   v1::StatusResponse status;
   status.set_uptime_seconds(10);
-  for (const ActorKey& member : members) {
+  for (const ConnectionId& member : members) {
     v1::MemberStatus* one = status.add_members();
     one->set_role("actor");
     one->set_member_id(member.actor_id);
@@ -32,9 +32,9 @@ v1::StatusResponse StatusOf(const std::vector<ActorKey>& members) {
   return status;
 }
 
-const ActorKey kAda{"ada", 4}, kBob{"bob", 5}, kCora{"cora", 6};
+const ConnectionId kAda{"ada", 4}, kBob{"bob", 5}, kCora{"cora", 6};
 
-v1::Hello HelloAfter(const ActorKey& before, uint64_t env_steps_collected) {
+v1::Hello HelloAfter(const ConnectionId& before, uint64_t env_steps_collected) {
   v1::Hello hello;
   hello.set_previous_actor_id(before.actor_id);
   hello.set_previous_generation(before.generation);
@@ -42,72 +42,72 @@ v1::Hello HelloAfter(const ActorKey& before, uint64_t env_steps_collected) {
   return hello;
 }
 
-TEST(Newcomers, AreJudgedOnceAndOnlyIfTheyHadComeBefore) {
-  Newcomers newcomers;
-  EXPECT_TRUE(newcomers.empty());
-  EXPECT_FALSE(newcomers.Greet(kAda, {}, false, kNow));
-  newcomers.Greet(kBob, {}, false, kNow);
-  newcomers.Greet(kCora, {}, false, kAsked);
-  newcomers.Greet({"dora", 7}, {}, true, kNow);
-  EXPECT_EQ(newcomers.size(), 3u);
-  EXPECT_THAT(newcomers.Judge(StatusOf({kAda}), kAsked, kLease).strangers, ElementsAre(kBob));
-  EXPECT_EQ(newcomers.size(), 1u);
-  EXPECT_THAT(newcomers.Judge(StatusOf({}), 2 * kAsked, kLease).strangers, ElementsAre(kCora));
-  EXPECT_TRUE(newcomers.empty());
+TEST(UnconfirmedConnections, AreJudgedOnceAndOnlyIfTheyHadComeBefore) {
+  UnconfirmedConnections unconfirmed;
+  EXPECT_TRUE(unconfirmed.empty());
+  EXPECT_FALSE(unconfirmed.Greet(kAda, {}, false, kNow));
+  unconfirmed.Greet(kBob, {}, false, kNow);
+  unconfirmed.Greet(kCora, {}, false, kAsked);
+  unconfirmed.Greet({"dora", 7}, {}, true, kNow);
+  EXPECT_EQ(unconfirmed.size(), 3u);
+  EXPECT_THAT(unconfirmed.Judge(StatusOf({kAda}), kAsked, kLease).strangers, ElementsAre(kBob));
+  EXPECT_EQ(unconfirmed.size(), 1u);
+  EXPECT_THAT(unconfirmed.Judge(StatusOf({}), 2 * kAsked, kLease).strangers, ElementsAre(kCora));
+  EXPECT_TRUE(unconfirmed.empty());
 }
 
-TEST(Newcomers, ACoordinatorThatHasJustStartedSaysNothingAboutThem) {
-  Newcomers newcomers;
-  newcomers.Greet(kAda, {}, false, kNow);
-  newcomers.Greet(kCora, HelloAfter(kBob, 8), false, kNow);
+TEST(UnconfirmedConnections, ACoordinatorThatHasJustStartedSaysNothingAboutThem) {
+  UnconfirmedConnections unconfirmed;
+  unconfirmed.Greet(kAda, {}, false, kNow);
+  unconfirmed.Greet(kCora, HelloAfter(kBob, 8), false, kNow);
   v1::StatusResponse status = StatusOf({kCora});
   status.set_uptime_seconds(9.9);  // Two leases are 10 s.
-  const Newcomers::Verdict early = newcomers.Judge(status, kAsked, kLease);
+  const UnconfirmedConnections::Verdict early = unconfirmed.Judge(status, kAsked, kLease);
   EXPECT_THAT(early.strangers, IsEmpty());
   EXPECT_THAT(early.ended, IsEmpty());
-  EXPECT_EQ(newcomers.size(), 2u);
+  EXPECT_EQ(unconfirmed.size(), 2u);
   status.set_uptime_seconds(10);
-  const Newcomers::Verdict verdict = newcomers.Judge(status, kAsked, kLease);
+  const UnconfirmedConnections::Verdict verdict = unconfirmed.Judge(status, kAsked, kLease);
   EXPECT_THAT(verdict.strangers, ElementsAre(kAda));
   ASSERT_EQ(verdict.ended.size(), 1u);
-  EXPECT_EQ(verdict.ended[0].life, kBob);
+  EXPECT_EQ(verdict.ended[0].connection, kBob);
   EXPECT_EQ(verdict.ended[0].env_steps_collected, 8u);
 }
 
-TEST(Newcomers, AStayBeforeIsOverAtOnceAndAnotherMembersLifeIsNot) {
-  Newcomers newcomers;
-  const ActorKey before{"ada", 3, "hers"}, now{"ada", 4, "hers"};
-  const auto ended = newcomers.Greet(now, HelloAfter(before, 8), false, kNow);
+TEST(UnconfirmedConnections, AStayBeforeIsOverAtOnceAndAnotherMembersLifeIsNot) {
+  UnconfirmedConnections unconfirmed;
+  const ConnectionId before{"ada", 3, "hers"}, now{"ada", 4, "hers"};
+  const auto ended = unconfirmed.Greet(now, HelloAfter(before, 8), false, kNow);
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->life, before);
+  EXPECT_EQ(ended->connection, before);
   EXPECT_EQ(ended->env_steps_collected, 8u);
-  EXPECT_FALSE(newcomers.Greet(kCora, HelloAfter(kBob, 8), false, kNow));
+  EXPECT_FALSE(unconfirmed.Greet(kCora, HelloAfter(kBob, 8), false, kNow));
   // Bob is a member still.
-  EXPECT_THAT(newcomers.Judge(StatusOf({{"ada", 3}, kBob, kCora}), kAsked, kLease).ended, IsEmpty());
+  EXPECT_THAT(unconfirmed.Judge(StatusOf({{"ada", 3}, kBob, kCora}), kAsked, kLease).ended, IsEmpty());
 }
 
-TEST(Newcomers, WhatAStrangerSaysOfAnotherLifeIsNotBelieved) {
-  Newcomers newcomers;
-  newcomers.Greet(kCora, HelloAfter(kBob, 8), false, kNow);
-  const Newcomers::Verdict verdict = newcomers.Judge(StatusOf({kAda}), kAsked, kLease);
+TEST(UnconfirmedConnections, WhatAStrangerSaysOfAnotherLifeIsNotBelieved) {
+  UnconfirmedConnections unconfirmed;
+  unconfirmed.Greet(kCora, HelloAfter(kBob, 8), false, kNow);
+  const UnconfirmedConnections::Verdict verdict = unconfirmed.Judge(StatusOf({kAda}), kAsked, kLease);
   EXPECT_THAT(verdict.strangers, ElementsAre(kCora));
   EXPECT_THAT(verdict.ended, IsEmpty());
 }
 
 TEST_F(LearnerServiceTest, WhoIsNoMemberIsSentAwayOnceTheCoordinatorHasSaidSo) {
   Serve();
-  EXPECT_FALSE(service_.HasNewcomers());
+  EXPECT_FALSE(service_.HasUnconfirmed());
   ScriptedActor ada(port_, "ada"), bob(port_, "bob"), cora(port_, "cora");
   cora.hello()->set_generation(3);
   ada.Join();
   bob.Join();
   cora.Join();
-  EXPECT_TRUE(service_.HasNewcomers());
+  EXPECT_TRUE(service_.HasUnconfirmed());
   service_.Confirm(StatusOf({}), MonotonicNow() - absl::Minutes(1));  // As it was before they came.
   EXPECT_EQ(collector_->actors(), 3);
   // Cora has left a learner twice, and counts each stay.
   service_.Confirm(StatusOf({{"ada", 1}, {"cora", 1}}), MonotonicNow());
-  EXPECT_FALSE(service_.HasNewcomers());
+  EXPECT_FALSE(service_.HasUnconfirmed());
   EXPECT_EQ(bob.End().error_code(), grpc::StatusCode::ABORTED);
   bob.Connect();
   bob.SendHello();
@@ -197,7 +197,7 @@ TEST_F(LearnerServiceTest, NobodyIsSentAwayOnTheWordOfACoordinatorThatHasJustSta
   v1::StatusResponse status = StatusOf({});
   status.set_uptime_seconds(1);
   service_.Confirm(status, MonotonicNow());
-  EXPECT_TRUE(service_.HasNewcomers());
+  EXPECT_TRUE(service_.HasUnconfirmed());
   OpenIteration(1);
   ada.ReadTicket();
 }
