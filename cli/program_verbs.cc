@@ -36,8 +36,9 @@ void AddEval(CLI::App* app, Action* action) {
 }
 
 void AddBench(CLI::App* app, Action* action) {
-  AddProgram(app, action, "bench", "Measure env, rollout, stream, learner, train, tensor or scaling against its limit",
-             "skein-bench", {});
+  AddProgram(app, action, "bench",
+             "Measure acting, env, rollout, stream, learner, train, tensor or scaling against its limit", "skein-bench",
+             {});
 }
 
 void AddTune(CLI::App* app, Action* action) {

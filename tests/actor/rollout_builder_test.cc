@@ -162,7 +162,7 @@ TEST(RolloutBuilder, CarriesWhatPolicyAndAlgorithmAdd) {
   shape.policy_state_size = 3;
   shape.extra_fields = {value};
   const BatchValues values(builder.Finish({}), shape);
-  EXPECT_EQ(values.floats("policy_state").at(17), 17);
+  EXPECT_EQ(values.floats("policy_state").at(11), 11);  // 2 x 2 x 3 floats.
   EXPECT_EQ(values.floats("value").at(19), -19);
 }
 

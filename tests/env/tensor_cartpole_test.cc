@@ -20,8 +20,12 @@ constexpr int kEnvs = 24;
 constexpr uint64_t kSeed = (uint64_t{5} << 32) | 3, kFirstEnv = 9;
 
 std::unique_ptr<VectorEnv> MakeNative(int limit) {
-  return VectorEnv::Make({.env_id = "CartPole-v1", .num_envs = kEnvs, .seed = kSeed, .max_episode_steps = limit})
-      .value();
+  VectorEnv::Options options;
+  options.env_id = "CartPole-v1";
+  options.num_envs = kEnvs;
+  options.seed = kSeed;
+  options.max_episode_steps = limit;
+  return VectorEnv::Make(options).value();
 }
 
 std::unique_ptr<TensorEnv> MakeTensor(int limit) {
