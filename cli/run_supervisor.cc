@@ -21,8 +21,8 @@ namespace {
 
 // How long a rank that failed may outlive those that lost it.
 constexpr absl::Duration kCauseShows = absl::Seconds(1);
-constexpr absl::Duration kTick = absl::Milliseconds(100);
-constexpr absl::Duration kPollPeriod = absl::Seconds(1);
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(100);
+constexpr absl::Duration kStatusPeriod = absl::Seconds(1);
 constexpr absl::Duration kPollDeadline = absl::Milliseconds(500);
 constexpr absl::Duration kCoordinatorStart = absl::Seconds(15);
 // After the learner has ended.
@@ -88,7 +88,7 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
     outcome.exit_code = ExitCodeOf(status);
     outcome.failure = std::string(status.message());
   } else {
-    while (Watch(&outcome) && !stop.HasBeenNotified()) absl::SleepFor(kTick);
+    while (Watch(&outcome) && !stop.HasBeenNotified()) absl::SleepFor(kWatchPeriod);
   }
   // Learners first: rank 0 writes a checkpoint and reports its last figures to the coordinator.
   const bool elsewhere = options_.learners == 0 && outcome.exit_code == 0 && !FinishedElsewhere(last_status_);
@@ -271,7 +271,7 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
 
 void RunSupervisor::PollStatus(bool last) {
   auto status = status_client_->Get(kPollDeadline);
-  next_poll_ = MonotonicNow() + kPollPeriod;
+  next_poll_ = MonotonicNow() + kStatusPeriod;
   if (!status.ok()) return;  // Its death is seen elsewhere; for a moment it may just be busy.
   last_status_ = *std::move(status);
   display_->Update(*last_status_, notes_, MonotonicNow(), last);

@@ -31,7 +31,7 @@
 namespace skein {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(3);
+constexpr absl::Duration kStatusDeadline = absl::Seconds(3);
 constexpr int kUnlimited = 100000;
 constexpr size_t kFramesCompared = 10;
 
@@ -131,7 +131,7 @@ absl::Status Show(const TopOptions& options) {
   }
   Stop stop;
   const StatusClient client(options.address);
-  auto status = client.Get(kDeadline);
+  auto status = client.Get(kStatusDeadline);
   if (!status.ok()) return status.status();  // Later it may be away for a while.
   const bool terminal = TerminalWidth(stdout) > 0 && isatty(STDIN_FILENO) != 0;
   std::optional<Screen> screen;
@@ -154,7 +154,7 @@ absl::Status Show(const TopOptions& options) {
       std::fflush(stdout);
     }
     if (frame == options.count || stop.Wait(interval, terminal)) return absl::OkStatus();
-    status = client.Get(kDeadline);
+    status = client.Get(kStatusDeadline);
   }
 }
 

@@ -24,12 +24,12 @@ const char* RoleName(v1::Role role) {
 
 namespace {
 
-constexpr size_t kMostNamed = 20;
+constexpr size_t kMostIdsNamed = 20;
 
 std::string NameActors(const std::set<std::string>& ids) {
   if (ids.empty()) return "the run has no actors now";
-  const auto end = std::next(ids.begin(), static_cast<std::ptrdiff_t>(std::min(ids.size(), kMostNamed)));
-  const std::string more = ids.size() > kMostNamed ? absl::StrCat(" and ", ids.size() - kMostNamed, " more") : "";
+  const auto end = std::next(ids.begin(), static_cast<std::ptrdiff_t>(std::min(ids.size(), kMostIdsNamed)));
+  const std::string more = ids.size() > kMostIdsNamed ? absl::StrCat(" and ", ids.size() - kMostIdsNamed, " more") : "";
   return absl::StrCat("the run's actors are ", absl::StrJoin(ids.begin(), end, ", "), more);
 }
 

@@ -20,13 +20,13 @@ namespace skein {
 namespace {
 
 constexpr char kNone[] = "none";
-constexpr absl::Duration kAskAgain = absl::Milliseconds(100);
+constexpr absl::Duration kRetryPeriod = absl::Milliseconds(100);
 
 absl::StatusOr<std::unique_ptr<StateLog>> OpenLog(const std::string& folder, absl::Duration patience) {
-  for (absl::Duration waited; waited < patience; waited += kAskAgain) {
+  for (absl::Duration waited; waited < patience; waited += kRetryPeriod) {
     auto log = StateLog::Open(folder);
     if (!absl::IsUnavailable(log.status())) return log;
-    absl::SleepFor(kAskAgain);
+    absl::SleepFor(kRetryPeriod);
   }
   return StateLog::Open(folder);
 }

@@ -6,6 +6,7 @@
     scripts/test_faults.py build/release --quick                # those that take a few seconds
     scripts/test_faults.py build/release --rows 1,15 --verbose  # some rows, with what the tests say
     scripts/test_faults.py build/release --seed 7               # other random choices
+    scripts/test_faults.py build/release --jobs 2 --attempts 2  # two rows at a time; what fails again, alone
 
 A row NN passes if there are tests named FaultRowNN.*, in whichever binary under BUILD/tests, and all of them pass; it is
 `missing` if there are none, and `skipped` if one of them cannot run here: which one is said below it. Exit code 1 unless
@@ -124,6 +125,16 @@ def run(build, binary, tests, options):
     return results, re.findall(r"^seed \d+: .*$", output, re.MULTILINE)
 
 
+def try_row(binaries, options):
+    """(results, choices, seconds) of one attempt at the tests of a row."""
+    begin, results, choices = time.monotonic(), [], []
+    for binary, tests in binaries.items():
+        some_results, some_choices = run(options.build, binary, tests, options)
+        results += some_results
+        choices += some_choices
+    return results, choices, time.monotonic() - begin
+
+
 def verdict_of(results):
     verdicts = [verdict for _, verdict, _ in results]
     if not verdicts:
@@ -138,6 +149,7 @@ def main():
     parser.add_argument("--rows", help="only these, e.g. 1,2,12-14")
     parser.add_argument("--seed", type=int, default=1, help="of what tests do at random (SKEIN_FAULT_SEED)")
     parser.add_argument("--attempts", type=int, default=1, help="times that a row may be tried; more than 1 on busy machines")
+    parser.add_argument("--jobs", type=int, default=1, help="rows that are tried at the same time, at the first attempt")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for the tests of one row in one binary")
     parser.add_argument("--allow-skipped", action="store_true", help="exit code 0 also where this machine cannot run a test")
     parser.add_argument("--json", type=pathlib.Path, help="write the verdicts there too")
@@ -164,23 +176,33 @@ def main():
     width = min(width, 76)
     print(f" row  verdict  tests  seconds  {'what is done':{width}}", flush=True)
     rows, begin = [], time.monotonic()
-    for row in sorted(wanted):
-        row_begin = time.monotonic()
-        for _ in range(options.attempts):
-            results, choices = [], []
-            for binary, tests in found.get(row, {}).items():
-                some_results, some_choices = run(options.build, binary, tests, options)
-                results += some_results
-                choices += some_choices
-            if verdict_of(results) != "fail":
-                break
-        seconds = time.monotonic() - row_begin
+
+    def report(row, results, choices, seconds):
         verdict = verdict_of(results)
         print(f"  {row:2}  {verdict:7}  {len(results):5}  {seconds:7.1f}  {what.get(row, '')[:width]}", flush=True)
         for line in choices + [f"skipped: {t}" for t, v, _ in results if v == "skipped"]:
             print(f"      {line}", flush=True)
         rows.append({"row": row, "verdict": verdict, "seconds": round(seconds, 2), "choices": choices,
                      "tests": [{"name": t, "verdict": v, "seconds": s} for t, v, s in results]})
+
+    # Most of a row is waiting: leases that end, processes that start. A row that fails is tried again when it is alone.
+    again = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        firsts = {row: pool.submit(try_row, found.get(row, {}), options) for row in sorted(wanted)}
+        for row, first in firsts.items():
+            if options.attempts > 1 and verdict_of(first.result()[0]) == "fail":
+                again.append(row)
+            else:
+                report(row, *first.result())
+    for row in again:
+        seconds = firsts[row].result()[2]
+        for _ in range(1, options.attempts):
+            results, choices, more = try_row(found[row], options)
+            seconds += more
+            if verdict_of(results) != "fail":
+                break
+        report(row, results, choices, seconds)
+    rows.sort(key=lambda r: r["row"])
     passed = sum(r["verdict"] == "pass" for r in rows)
     print(f"{passed} of {len(rows)} rows pass, seed {options.seed}, {time.monotonic() - begin:.0f} s", flush=True)
     if options.json:

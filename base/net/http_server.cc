@@ -31,7 +31,7 @@ namespace skein {
 namespace {
 
 // Threads are made as they are needed, and stay.
-constexpr size_t kMostConnections = 32;
+constexpr size_t kMostHttpConnections = 32;
 constexpr size_t kMostRequestBytes = size_t{64} << 10;
 constexpr absl::Duration kRequestTime = absl::Seconds(5);
 constexpr absl::Duration kAnswerTime = absl::Seconds(10);
@@ -44,7 +44,7 @@ class ConnectionQueue final : public httplib::TaskQueue {
   void enqueue(std::function<void()> serve) override ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     waiting_.push_back(std::move(serve));
-    if (waiting_.size() > idle_ && threads_.size() < kMostConnections) {
+    if (waiting_.size() > idle_ && threads_.size() < kMostHttpConnections) {
       ++idle_;
       threads_.emplace_back([this] { Run(); });
     }
