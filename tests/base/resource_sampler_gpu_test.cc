@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "prometheus/text_serializer.h"
 #include "tests/base/scripted_nvml.h"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

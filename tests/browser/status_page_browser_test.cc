@@ -11,8 +11,8 @@
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "tests/browser/browser.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/integration/cluster.h"
+#include "tests/testing/http_get.h"
 
 namespace skein {
 namespace {

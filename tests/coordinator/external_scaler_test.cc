@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "tests/base/health_check.h"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 
 namespace skein {
 namespace {

@@ -16,7 +16,7 @@
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/loopback.h"
 
 namespace skein {

@@ -7,9 +7,9 @@
 #include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/faults/live_members.h"
 #include "tests/integration/cluster.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

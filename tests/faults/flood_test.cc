@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "skein/v1/learner_service.grpc.pb.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/faults/stranger.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 

@@ -13,8 +13,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/faults/secured_cluster.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 

@@ -16,9 +16,9 @@
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "skein/v1/learner_service.grpc.pb.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/faults/secured_cluster.h"
 #include "tests/testing/collect_stream.h"
+#include "tests/testing/http_get.h"
 
 namespace skein {
 namespace {

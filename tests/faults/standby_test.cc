@@ -6,9 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launch/status_client.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/faults/live_members.h"
 #include "tests/testing/etcd_server.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

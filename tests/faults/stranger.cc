@@ -9,7 +9,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

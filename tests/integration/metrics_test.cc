@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
 

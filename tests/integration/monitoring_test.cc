@@ -18,8 +18,8 @@
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/coordinator/http_get.h"
 #include "tests/monitoring/monitoring_files.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
 

@@ -5,8 +5,8 @@
 #include "base/net/host_port.h"
 #include "gtest/gtest.h"
 #include "tests/base/health_check.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/integration/cluster.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
 

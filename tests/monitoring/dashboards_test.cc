@@ -11,8 +11,8 @@
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "skein/v1/config.pb.h"
-#include "tests/coordinator/http_get.h"
 #include "tests/monitoring/monitoring_files.h"
+#include "tests/testing/http_get.h"
 
 namespace skein {
 namespace {

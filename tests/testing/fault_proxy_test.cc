@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/host_port.h"
 #include "gtest/gtest.h"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/loopback.h"
 #include "tests/testing/wait_until.h"
 

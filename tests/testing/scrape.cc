@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 
 namespace skein {
 

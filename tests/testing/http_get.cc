@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/coordinator/http_get.h"
+#include "tests/testing/http_get.h"
 
 #include <sys/socket.h>
 #include <sys/wait.h>
