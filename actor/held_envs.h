@@ -13,8 +13,8 @@ namespace skein {
 
 // The environments of groups that cannot be moved (EnvSpec.relocatable false), between two tickets of their group.
 //   Runner -> Put -> Take -> the runner that has the group's next ticket
-// What is kept belongs to one connection to a learner: `epoch` counts connections, and with the first Take of a newer one
-// all that is older is destroyed. Thread-safe.
+// What is kept belongs to one connection to a learner: `epoch` counts connections, and with the first Take of a newer
+// one all that is older is destroyed. Thread-safe.
 class HeldEnvs {
  public:
   // The environments of the group that begins with environment `first_env`, whose present episodes began with ticket

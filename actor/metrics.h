@@ -22,9 +22,9 @@ class ActorMetrics {
   // env_step: physics; inference: policy and noise; build: writing the fragment; send: handing it to the transport;
   // wait: for a ticket or its policy.
   enum class Stage { kEnvStep, kInference, kBuild, kSend, kWait };
-  static constexpr std::array<const char *, 5> kStageNames = kActorStages;
+  static constexpr std::array<const char*, 5> kStageNames = kActorStages;
 
-  explicit ActorMetrics(prometheus::Registry *registry, uint32_t runners);
+  explicit ActorMetrics(prometheus::Registry* registry, uint32_t runners);
 
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
@@ -53,10 +53,10 @@ class ActorMetrics {
   uint64_t env_steps() const;  // As CountFragment() has added up.
 
  private:
-  std::array<prometheus::Counter *, 5> stage_seconds_;
+  std::array<prometheus::Counter*, 5> stage_seconds_;
   prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_, *dropped_batches_,
       *env_failures_;
-  std::map<v1::ReceiptResult, prometheus::Counter *> receipts_;
+  std::map<v1::ReceiptResult, prometheus::Counter*> receipts_;
   prometheus::Histogram *receipt_seconds_, *heartbeat_seconds_;
   prometheus::Gauge *policy_version_, *queued_batches_, *undelivered_, *limit_, *efficiency_;
 };

@@ -26,9 +26,9 @@ class LearnerMetrics {
   // receive: checking batches; admit: copying them into place; barrier: waiting for an iteration to be complete;
   // update: gradient steps; publish; checkpoint.
   enum class Stage { kReceive, kAdmit, kBarrier, kUpdate, kPublish, kCheckpoint };
-  static constexpr std::array<const char *, 6> kStageNames = kLearnerStages;
+  static constexpr std::array<const char*, 6> kStageNames = kLearnerStages;
 
-  explicit LearnerMetrics(prometheus::Registry *registry);
+  explicit LearnerMetrics(prometheus::Registry* registry);
 
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
@@ -43,11 +43,11 @@ class LearnerMetrics {
   // What summing gradients over the ranks has cost since the start; `exposed` is what nothing hid.
   void SetReduction(uint64_t all_reduces, uint64_t bytes_sent, absl::Duration total, absl::Duration exposed);
   // Mean over the last 100 episodes of something that the environment measures in each.
-  void SetEpisodeMetric(const std::string &name, double value);
+  void SetEpisodeMetric(const std::string& name, double value);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
-  void SetAccount(const v1::StepAccount &account, int64_t imbalance);
+  void SetAccount(const v1::StepAccount& account, int64_t imbalance);
   // `samples`: of this rank, each of which counts once for each of the update's epochs.
-  void CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats &stats);
+  void CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats& stats);
   void CountEpisode(int64_t length);
   // `unix_time`: when it was done.
   void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
@@ -69,29 +69,29 @@ class LearnerMetrics {
   void CountReformation() { reformations_->Increment(); }
   // Of several ranks: the same number on all of them after the same iteration.
   void SetParametersDigest(uint64_t digest);
-  void SetProgress(const v1::RunProgress &progress);
+  void SetProgress(const v1::RunProgress& progress);
 
  private:
-  void RaiseTo(prometheus::Counter *counter, double value);
+  void RaiseTo(prometheus::Counter* counter, double value);
 
-  std::array<prometheus::Counter *, 6> stage_seconds_;
-  prometheus::Gauge *actors_;
-  std::map<v1::ReceiptResult, prometheus::Counter *> batches_;
+  std::array<prometheus::Counter*, 6> stage_seconds_;
+  prometheus::Gauge* actors_;
+  std::map<v1::ReceiptResult, prometheus::Counter*> batches_;
   prometheus::Counter *received_bytes_, *received_uncompressed_, *policy_bytes_, *policy_uncompressed_;
   prometheus::Counter *collected_, *trained_, *stale_, *rejected_, *lost_;
   prometheus::Gauge *pending_, *imbalance_;
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
-  prometheus::Histogram *policy_lag_;
+  prometheus::Histogram* policy_lag_;
   prometheus::Counter *episodes_, *episode_steps_, *restarted_episodes_;
   prometheus::Counter *checkpoints_, *checkpoint_failures_, *damaged_checkpoints_, *shortfalls_;
   prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
   prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;
   prometheus::Counter *all_reduces_, *all_reduce_bytes_, *all_reduce_seconds_, *all_reduce_exposed_seconds_;
-  prometheus::Counter *reformations_;
-  prometheus::Gauge *ranks_;
+  prometheus::Counter* reformations_;
+  prometheus::Gauge* ranks_;
   prometheus::Gauge *parameters_digest_, *policy_version_, *target_, *return_mean_, *length_mean_;
   prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
-  prometheus::Family<prometheus::Gauge> *rate_, *loss_, *episode_metric_;
+  prometheus::Family<prometheus::Gauge>*rate_, *loss_, *episode_metric_;
 };
 
 }  // namespace skein

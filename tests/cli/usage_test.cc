@@ -24,7 +24,8 @@ Parsed Parse(std::vector<std::string> arguments) {
   CLI::App app("Skein", "skein");
   app.require_subcommand(1);
   Action action;
-  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddEval, AddBench, AddTune, AddEnvs}) add(&app, &action);
+  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddEval, AddBench, AddTune, AddEnvs})
+    add(&app, &action);
   arguments.insert(arguments.begin(), "skein");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/net/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,7 +30,7 @@ CoordinatorState::Options OptionsOf(uint64_t epoch = kEpoch) {
 
 v1::JoinRequest JoinOf(v1::Role role, uint32_t rank = 0) {
   v1::JoinRequest request;
-  request.set_protocol_major(1);
+  request.set_protocol_major(kProtocolMajor);
   request.set_role(role);
   request.set_rank(rank);
   request.set_ranks(3);

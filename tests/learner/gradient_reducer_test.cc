@@ -211,7 +211,7 @@ TEST(GradientReducer, RoundsToBfloat16OnceBeforeAndOnceAfterTheSum) {
       worst = std::max(worst, std::abs(got - (a + b)) - sent - (std::abs(a + b) + sent) / 256);
     }
     EXPECT_LE(worst, 1e-9f);
-    EXPECT_FALSE(chain.gradient.equal(zero + one));                     // It was compressed:
+    EXPECT_FALSE(chain.gradient.equal(zero + one));                  // It was compressed:
     EXPECT_EQ(reducer.cost().bytes_sent, kParameters * int64_t{2});  // to 2 bytes each.
   });
 }

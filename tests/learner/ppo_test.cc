@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "base/number/number_bounds.h"
+#include "learner/algorithm/ppo/ppo_loss.h"
 #include "learner/algorithm/returns/advantage.h"
 #include "learner/algorithm/returns/vtrace.h"
-#include "learner/algorithm/ppo/ppo_loss.h"
 #include "learner/network/distribution.h"
 #include "tests/learner/ppo_sample.h"
 

@@ -79,7 +79,8 @@ TEST(Safetensors, EqualInputGivesEqualBytes) {
 
 TEST(Safetensors, DataBeginAtAMultipleOfEight) {
   for (size_t length = 1; length <= 9; ++length) {
-    const std::string file = EncodeSafetensors({Make<float>(std::string(length, 'n'), v1::DATA_TYPE_FLOAT32, {2}, {0, 0})});
+    const std::string file =
+        EncodeSafetensors({Make<float>(std::string(length, 'n'), v1::DATA_TYPE_FLOAT32, {2}, {0, 0})});
     EXPECT_EQ((file.size() - 8) % 8, 0u);
     EXPECT_TRUE(DecodeSafetensors(file).ok());
   }
