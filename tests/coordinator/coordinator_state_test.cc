@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/net/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,7 +30,7 @@ CoordinatorState::Options OptionsOf(uint64_t epoch = kEpoch) {
 
 v1::JoinRequest JoinOf(v1::Role role, uint32_t rank = 0) {
   v1::JoinRequest request;
-  request.set_protocol_major(1);
+  request.set_protocol_major(kProtocolMajor);
   request.set_role(role);
   request.set_rank(rank);
   request.set_ranks(3);
@@ -131,11 +132,11 @@ TEST_F(CoordinatorStateTest, JoinBeatExpireRejoin) {
 
 TEST_F(CoordinatorStateTest, RefusesAnotherProtocolAnotherRunAndNonsense) {
   v1::JoinRequest request = JoinOf(v1::ROLE_ACTOR);
-  request.set_protocol_major(2);
+  request.set_protocol_major(9);
   request.set_protocol_minor(3);
   absl::Status status = state_.Join(request, now_, &effects_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 2.3 does not match the coordinator's 1.0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 9.3 does not match the coordinator's 2.0"));
 
   request = JoinOf(v1::ROLE_ACTOR);
   request.set_run_id("other");

@@ -2,6 +2,7 @@
 // Several learner ranks in the coordinator's state machine: their number, their actors, their barriers.
 #include <cmath>
 
+#include "base/net/protocol.h"
 #include "coordinator/coordinator_state.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,7 +29,7 @@ class LearnerRanksTest : public testing::Test {
  protected:
   absl::StatusOr<v1::JoinResponse> TryLearner(uint32_t rank, uint32_t ranks) {
     v1::JoinRequest request;
-    request.set_protocol_major(1);
+    request.set_protocol_major(kProtocolMajor);
     request.set_role(v1::ROLE_LEARNER);
     request.set_rank(rank);
     request.set_ranks(ranks);
@@ -44,7 +45,7 @@ class LearnerRanksTest : public testing::Test {
   }
   v1::JoinResponse Actor(uint32_t runners) {
     v1::JoinRequest request;
-    request.set_protocol_major(1);
+    request.set_protocol_major(kProtocolMajor);
     request.set_role(v1::ROLE_ACTOR);
     request.set_runners(runners);
     request.set_rank(3);  // Ignored.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/net/grpc_transport.h"
+#include "base/net/protocol.h"
 #include "base/telemetry/stage_names.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/history.h"
@@ -171,7 +172,7 @@ class StateWithTheMostTest : public testing::Test {
   // Of a member that sends as much as it can.
   v1::JoinResponse Join(v1::Role role) {
     v1::JoinRequest request;
-    request.set_protocol_major(1);
+    request.set_protocol_major(kProtocolMajor);
     request.set_role(role);
     request.set_host(std::string(kMostHostBytes, 'h'));
     request.set_pid(-1);  // Ten bytes.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/net/protocol.h"
 #include "coordinator/coordinator_state.h"
 #include "coordinator/state_records.h"
 #include "gmock/gmock.h"
@@ -52,7 +53,7 @@ class RestoredStateTest : public testing::Test {
   }
   v1::JoinResponse Join(v1::Role role, uint32_t rank = 0) {
     v1::JoinRequest request;
-    request.set_protocol_major(1);
+    request.set_protocol_major(kProtocolMajor);
     request.set_role(role);
     request.set_rank(rank);
     request.set_ranks(2);
@@ -114,7 +115,7 @@ TEST_F(RestoredStateTest, MembersKeepTheirLeasesWithoutJoiningAgain) {
 
 TEST_F(RestoredStateTest, MembersKeepTheirCertificates) {
   v1::JoinRequest request;
-  request.set_protocol_major(1);
+  request.set_protocol_major(kProtocolMajor);
   request.set_role(v1::ROLE_ACTOR);
   const auto actor = state_->Join(request, now_, &effects_, "the actor's");
   ASSERT_TRUE(actor.ok()) << actor.status();
