@@ -7,7 +7,7 @@
 # build: what the programs are built from, and MuJoCo (scripts/fetch_mujoco.sh).   test: what `make test` runs beside them.
 # dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm and a browser.
 # A LibTorch under CMAKE_PREFIX_PATH is taken instead of the system's (docs/cuda.md).
-# Exit codes: 64 no such purpose; 69 no apt here, or it lacks packages; 77 neither root nor sudo without a password.
+# Exit codes: 64 no such purpose; 69 no apt here, or it lacks packages or has them too old; 77 neither root nor sudo without a password.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -59,6 +59,13 @@ install() {
   unknown=
   for package in $missing; do
     if [ -z "$(apt-cache madison "$package")" ]; then unknown="$unknown $package"; fi
+  done
+  # What is older lacks interfaces that Skein uses.
+  for wanted in libgrpc++-dev/1.51 libtorch-dev/1.13; do
+    version=$(apt-cache madison "${wanted%/*}" | awk 'NR == 1 { print $3 }')
+    case $missing in
+      *" ${wanted%/*}"*) dpkg --compare-versions "$version" ge "${wanted#*/}" || unknown="$unknown ${wanted%/*} of ${wanted#*/} or newer" ;;
+    esac
   done
   if [ -n "$unknown" ]; then
     echo "install_dependencies: apt knows no$unknown here; install it otherwise (docs/quickstart.md, Systems)" >&2

@@ -99,9 +99,6 @@ struct Trainer::Impl {
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective, int local_rank) {
-  if (MakePolicySpec(config.model(), spec).state_size() > 0) {
-    return absl::InvalidArgumentError("model.memory: no algorithm trains a memory yet, want none");
-  }
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     const auto device = ParseTrainingDevice(config.learner().device(), local_rank);

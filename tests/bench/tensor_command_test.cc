@@ -52,9 +52,9 @@ TEST(BenchTensorCommand, TrainsAgainstStepping) {
 }
 
 TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
-  const Ended other = RunToEnd("skein", {"bench", "tensor", "--env", "CartPole-v1"});
+  const Ended other = RunToEnd("skein", {"bench", "tensor", "--env", "Pendulum-v1"});
   EXPECT_EQ(other.code, 64);
-  EXPECT_THAT(other.err, HasSubstr("CartPole-v1 has no such form"));
+  EXPECT_THAT(other.err, HasSubstr("Pendulum-v1 has no such form"));
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--worlds", "0"}).code, 64);
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--set", "env.uav.uavs=0"}).code, 64);
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--json", "/no/such/folder/x.json"}).code, 74);

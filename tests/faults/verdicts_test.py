@@ -70,6 +70,9 @@ class VerdictsTest(unittest.TestCase):
         self.add("one_test", "FaultRow01.\n  A\n  B\nFaultRow02.\n  C", {"FaultRow01.B": {"failures": [{}]}})
         code, verdicts = self.run_script("--rows", "1-2")
         self.assertEqual((code, verdicts), (1, {1: "fail", 2: "pass"}))
+        code, verdicts = self.run_script("--rows", "1-2", "--jobs", "2", "--attempts", "2")
+        self.assertEqual((code, list(verdicts.items())), (1, [(1, "fail"), (2, "pass")]))
+        self.assertLess(self.output.index("\n   2  pass"), self.output.index("\n   1  fail"))  # Tried again at the end.
 
     def test_a_binary_that_crashes_fails(self):
         self.add("one_test", "FaultRow01.\n  A", None)

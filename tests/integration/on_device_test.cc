@@ -92,13 +92,22 @@ TEST_F(OnDevice, TwoRanksStepTheirSharesAndAccountForAllSteps) {
   EXPECT_EQ(account.trained(), 20480u);
 }
 
+TEST_F(OnDevice, CartPoleTrains) {
+  const Ended ended = RunToEnd("skein", {"train", "--env", "CartPole-v1", "--runs-dir", runs_.path(), "--name", "cart",
+                                         "--set", "sync.mode=on_device", "--steps", "32768", "--no-eval"});
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  const v1::StepAccount account = Account(run("cart"));
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_EQ(account.trained(), 32768u);
+}
+
 TEST_F(OnDevice, OtherEnvironmentsAreRefused) {
   const Ended ended =
-      RunToEnd("skein", {"train", "--env", "CartPole-v1", "--runs-dir", runs_.path(), "--set", "sync.mode=on_device"});
+      RunToEnd("skein", {"train", "--env", "Pendulum-v1", "--runs-dir", runs_.path(), "--set", "sync.mode=on_device"});
   EXPECT_EQ(ended.code, 64);
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("on_device"), HasSubstr("CartPole-v1 has no such form"),
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("on_device"), HasSubstr("Pendulum-v1 has no such form"),
                                HasSubstr("UavCover-v0 and UavNavigate-v0")));
-  EXPECT_FALSE(std::filesystem::exists(runs_.path() + "/CartPole-v1-s1"));
+  EXPECT_FALSE(std::filesystem::exists(runs_.path() + "/Pendulum-v1-s1"));
 }
 
 }  // namespace
