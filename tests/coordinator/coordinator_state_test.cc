@@ -132,11 +132,11 @@ TEST_F(CoordinatorStateTest, JoinBeatExpireRejoin) {
 
 TEST_F(CoordinatorStateTest, RefusesAnotherProtocolAnotherRunAndNonsense) {
   v1::JoinRequest request = JoinOf(v1::ROLE_ACTOR);
-  request.set_protocol_major(2);
+  request.set_protocol_major(9);
   request.set_protocol_minor(3);
   absl::Status status = state_.Join(request, now_, &effects_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 2.3 does not match the coordinator's 1.0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 9.3 does not match the coordinator's 2.0"));
 
   request = JoinOf(v1::ROLE_ACTOR);
   request.set_run_id("other");
