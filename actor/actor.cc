@@ -28,6 +28,7 @@
 #include "base/process/cancellation.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
+#include "base/process/freed_memory.h"
 #include "base/telemetry/log.h"
 #include "base/telemetry/rate_window.h"
 #include "base/telemetry/resource_sampler.h"
@@ -318,6 +319,7 @@ absl::Status ActorOptions::Validate() const {
 }
 
 absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown, bool* drained) {
+  KeepFreedMemory();
   auto registry = std::make_shared<prometheus::Registry>();
   ActorMetrics metrics(registry.get(), options.runners);
   ResourceSampler sampler(registry.get());

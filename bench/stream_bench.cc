@@ -13,6 +13,7 @@
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
 #include "base/net/host_port.h"
+#include "base/process/freed_memory.h"
 #include "base/telemetry/format_count.h"
 #include "bench/bare_stream.h"
 #include "bench/fragments.h"
@@ -158,6 +159,7 @@ absl::StatusOr<Json> StreamUnderTest::Measure(absl::Duration duration, size_t me
 }
 
 absl::Status RunStreamBench(const StreamBenchOptions& options, const ShutdownSignal& shutdown) {
+  KeepFreedMemory();  // As skein-actor does.
   const auto plan = PlanBenchRun(options, "auto");
   if (!plan.ok()) return plan.status();
   const v1::RunConfig& config = plan->config;
