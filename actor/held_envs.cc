@@ -25,8 +25,11 @@ void HeldEnvs::Put(uint64_t epoch, uint32_t first_env, uint64_t episodes_since, 
     if (epoch >= epoch_) {
       epoch_ = epoch;
       Group& group = groups_[first_env];
-      group.episodes_since = episodes_since;
-      group.envs.swap(envs);
+      // A runner that was slow with a ticket that is void by now brings environments of older episodes: ids rise.
+      if (group.envs == nullptr || group.episodes_since <= episodes_since) {
+        group.episodes_since = episodes_since;
+        group.envs.swap(envs);
+      }
     }
   }
   envs.reset();  // Older ones, or those of a connection that is over: without the lock.

@@ -20,7 +20,8 @@ class HeldEnvs {
   // The environments of the group that begins with environment `first_env`, whose present episodes began with ticket
   // `episodes_since`; null: there are none.
   std::unique_ptr<VectorEnv> Take(uint64_t epoch, uint32_t first_env, uint64_t episodes_since);
-  // Keeps them until they are taken, in place of older ones of their group. Destroys them if `epoch` is over.
+  // Keeps them until they are taken, in place of older ones of their group. Destroys them if `epoch` is over or there
+  // are newer ones: ticket ids rise.
   void Put(uint64_t epoch, uint32_t first_env, uint64_t episodes_since, std::unique_ptr<VectorEnv> envs);
 
  private:

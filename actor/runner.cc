@@ -20,6 +20,10 @@ namespace {
 // Between an environment's failure and its successor.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100), kLongestPause = absl::Seconds(10);
 
+// Where environments that cannot be moved begin after one of their group has failed, from their ticket's first episode
+// on; half of what one start of a group has (learner/collect/env_groups.h).
+constexpr uint64_t kEpisodesAfterFailure = uint64_t{1} << 19;
+
 // Steps shorter than this are not worth the few microseconds that it takes two threads to share one.
 constexpr absl::Duration kWorthSharing = absl::Microseconds(50);
 
@@ -130,11 +134,14 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
 
 absl::StatusOr<bool> Runner::PlaceEnvs(const HeldTicket& held) {
   const v1::Ticket& ticket = held.ticket;
+  uint64_t first_episode = ticket.first_episode();
   if (ticket.episodes_since() != 0 && ticket.episodes_since() != ticket.id()) {
     if (auto envs = held_envs_->Take(held.epoch, ticket.first_env(), ticket.episodes_since()); envs != nullptr) {
       Use(std::move(envs));
       return true;
     }
+    // An environment of the group has failed: other episodes than those before, so that random numbers are new.
+    first_episode += kEpisodesAfterFailure + ticket.id() % kEpisodesAfterFailure;
   }
   if (env_ == nullptr) {
     auto envs = rebuilds_->Build();
@@ -142,7 +149,7 @@ absl::StatusOr<bool> Runner::PlaceEnvs(const HeldTicket& held) {
     Use(*std::move(envs));
   }
   if (!ticket.has_env_state()) {
-    env_->ResetAll(ticket.first_env());
+    env_->ResetAll(ticket.first_env(), first_episode);
     return false;
   }
   const auto* state = reinterpret_cast<const double*>(ticket.env_state().data().data());

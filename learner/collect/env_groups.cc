@@ -10,6 +10,7 @@ namespace {
 // Episodes of one environment between two restarts at most; those after a restart have indices, and so random numbers,
 // of their own.
 constexpr uint32_t kEpisodesOfOneStart = 1 << 20;
+constexpr uint32_t kMostStarts = (1 << 12) - 1;  // Then they share indices: an index has 32 bits.
 
 }  // namespace
 
@@ -30,6 +31,7 @@ void EnvGroups::TakeShare(uint32_t first_env, uint32_t num_envs) {
   EnvGroup fresh;
   fresh.abandoned = std::any_of(groups_.begin(), groups_.end(),
                                 [](const EnvGroup& group) { return group.episodes_since != 0 || group.abandoned; });
+  for (const EnvGroup& group : groups_) fresh.restarts = std::max(fresh.restarts, group.restarts);
   first_env_ = first_env;
   groups_.assign(num_envs / envs_per_group_, fresh);
 }
@@ -184,7 +186,7 @@ v1::Ticket EnvGroups::Give(uint32_t g, const ConnectionId& actor) {
   ticket.set_num_envs(envs_per_group_);
   ticket.set_steps(steps_);
   ticket.set_episodes_since(group.episodes_since);
-  ticket.set_first_episode(group.restarts * kEpisodesOfOneStart);
+  ticket.set_first_episode(std::min(group.restarts, kMostStarts) * kEpisodesOfOneStart);
   if (group.state.env_state) *ticket.mutable_env_state() = *group.state.env_state;
   if (group.state.policy_state) *ticket.mutable_policy_state() = *group.state.policy_state;
   return ticket;
