@@ -60,6 +60,13 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
     const int64_t whole = config.rollout().steps_per_iteration() / config.rollout().num_envs();
     while (shape.steps > 1 && (whole % shape.steps != 0 || FragmentBytes(shape) > kMaxMessageBytes)) --shape.steps;
   }
+  // Within an iteration a group's fragments are one sequence, which episodes begun anew would break.
+  const int64_t whole = config.rollout().steps_per_iteration() / std::max(1u, config.rollout().num_envs());
+  if (!shape.spec.relocatable() && config.sync().mode() != v1::SYNC_MODE_ASYNC && shape.steps != whole) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rollout.fragment_steps: environments of ", config.env().id(), " cannot be moved, so a fragment must have all ",
+        whole, " steps of an iteration, not ", shape.steps, "; leave it at 0, or set sync.mode=async"));
+  }
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
                                                    shape.num_envs, " environments takes ", bytes,
