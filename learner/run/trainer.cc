@@ -69,9 +69,9 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
 }
 
 // As its configuration says; runs of before there was a choice say ppo, too.
-std::string AlgorithmOf(const Checkpoint& checkpoint) {
+absl::StatusOr<std::string> AlgorithmOf(const Checkpoint& checkpoint) {
   v1::RunConfig config;
-  MergeYaml(checkpoint.config_yaml, "checkpoint", &config).IgnoreError();
+  if (absl::Status s = MergeYaml(checkpoint.config_yaml, "the checkpoint's config.yaml", &config); !s.ok()) return s;
   ApplyDefaults(&config);
   return AlgorithmName(config);
 }
@@ -307,9 +307,13 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
                                                       ", this run has ", impl_->config.env().id(),
                                                       "; give the run another --name"));
   }
-  if (const std::string was = AlgorithmOf(checkpoint), is = AlgorithmName(impl_->config); was != is) {
+  const absl::StatusOr<std::string> was = AlgorithmOf(checkpoint);
+  if (!was.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(was.status().message())));
+  }
+  if (const std::string is = AlgorithmName(impl_->config); *was != is) {
     return absl::FailedPreconditionError(
-        absl::StrCat(found->path, ": is of algorithm ", was, ", this run has ", is, "; give the run another --name"));
+        absl::StrCat(found->path, ": is of algorithm ", *was, ", this run has ", is, "; give the run another --name"));
   }
   Resumed resumed;
   resumed.checkpoint = {found->path, CheckpointDigest(checkpoint)};
