@@ -75,8 +75,8 @@ absl::StatusOr<Frame> ReadFrame(const Pieces& pieces) {
 }
 
 std::optional<v1::Hello> HelloWithoutFrame(const Pieces& pieces) {
+  if (TotalBytes(pieces) > kMaxHeaderBytes) return std::nullopt;
   std::string bytes(TotalBytes(pieces), '\0');
-  if (bytes.size() > kMaxHeaderBytes) return std::nullopt;
   PieceReader(pieces, 0).Read(bytes.data(), bytes.size());
   v1::CollectRequest request;
   if (!request.ParseFromString(bytes) || !request.has_hello()) return std::nullopt;
