@@ -10,6 +10,8 @@
 # Exit codes: 64 no such purpose; 69 no apt here, or it lacks packages or has them too old; 77 neither root nor sudo without a password.
 set -eu
 cd "$(dirname "$0")/.."
+# One at a time, where make runs several targets side by side.
+if command -v flock >/dev/null; then exec 9<scripts/install_dependencies.sh && flock 9; fi
 
 packages=
 for purpose in "${@:-build}"; do
