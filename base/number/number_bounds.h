@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +25,8 @@ inline size_t FindBeyond(const float* values, size_t count, float bound) {
   using Words = int32_t __attribute__((vector_size(16)));
   constexpr int32_t kMagnitude = 0x7fffffff;
   constexpr size_t kLanes = sizeof(Words) / sizeof(int32_t);
-  const int32_t most = std::bit_cast<int32_t>(bound);
+  int32_t most;
+  std::memcpy(&most, &bound, sizeof(most));
   Words found = {};
   const size_t whole = count - count % kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {
