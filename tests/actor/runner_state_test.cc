@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "actor/held_envs.h"
 #include "base/process/fault_hook.h"
 #include "gmock/gmock.h"
 #include "tests/actor/working_runner.h"
@@ -160,11 +161,37 @@ TEST(RunnerSticky, AMemoryGoesOnWithThemAndBeginsAnewWithThem) {
   Continue(first, &rest);
   rest.clear_env_state();
   EXPECT_EQ(FieldBytes(first, "action") + FieldBytes(sticky.Serve(rest), "action"), FieldBytes(whole, "action"));
-  // Environments that are gone: the episodes begin anew, and so does the memory.
+  // Environments that are gone: other episodes begin, and the memory begins with zeros.
   v1::Ticket gone = Sticky(sticky.MakeTicket(3, 15), 99);
   Continue(first, &gone);
   gone.clear_env_state();
-  EXPECT_EQ(Trajectory(sticky.Serve(gone)), Trajectory(first));
+  const std::string others = Trajectory(sticky.Serve(gone));
+  EXPECT_NE(others, Trajectory(first));
+  v1::Ticket fresh = Sticky(sticky.MakeTicket(3, 15), 0);
+  constexpr uint32_t kAfterFailure = 1 << 19;
+  fresh.set_first_episode(static_cast<uint32_t>(kAfterFailure + gone.id() % kAfterFailure));
+  EXPECT_EQ(Trajectory(sticky.Serve(fresh)), others);
+}
+
+TEST(RunnerSticky, ATicketThatBeginsAnewSaysWithWhichEpisode) {
+  WorkingRunner sticky("StickyCartPole-v0", 25);
+  sticky.PutPolicy();
+  const std::string first = Trajectory(sticky.Serve(Sticky(sticky.MakeTicket(3, 15), 0)));
+  v1::Ticket later = Sticky(sticky.MakeTicket(3, 15), 0);
+  later.set_first_episode(1 << 20);
+  EXPECT_NE(Trajectory(sticky.Serve(later)), first);
+}
+
+TEST(HeldEnvs, KeepsTheNewerEpisodesOfAGroup) {
+  const auto make = [] { return VectorEnv::Make({.env_id = "StickyCartPole-v0", .num_envs = 2}).value(); };
+  HeldEnvs held;
+  auto newer = make();
+  const VectorEnv* const kept = newer.get();
+  EXPECT_EQ(held.Take(1, 0, 5), nullptr);
+  held.Put(1, 0, 5, std::move(newer));
+  held.Put(1, 0, 3, make());  // By a runner that was slow with a ticket that is void by now.
+  EXPECT_EQ(held.Take(1, 0, 3), nullptr);
+  EXPECT_EQ(held.Take(1, 0, 5).get(), kept);
 }
 
 }  // namespace
