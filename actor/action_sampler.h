@@ -8,8 +8,9 @@
 
 namespace skein {
 
-// Samples actions for one row of a fragment. Noise is keyed by (run seed, env index, episode, step): the same whoever
-// steps the environment. All functions write log-probabilities of what they sampled. Pure but for their outputs.
+// Samples actions for one row of a fragment. Noise is keyed by (run seed, env index, episode, step), so that it does
+// not depend on which runner steps the environment. All functions also write the log-probabilities of their samples.
+// Pure except for their outputs.
 
 // mean [E, A, D] -> action [E, A, D] ~ N(mean, exp(log_std)^2), log_prob [E, A].
 void SampleGaussian(uint64_t seed, const VectorEnv& env, const float* mean, const float* log_std, float* action,

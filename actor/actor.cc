@@ -46,7 +46,7 @@ constexpr absl::Duration kDeliveryTimeout = absl::Seconds(3);
 // Finished batches that may wait for a connection, for each ticket that an actor holds at most.
 constexpr uint32_t kBatchesForTicket = 4;
 constexpr absl::Duration kLimitProbe = absl::Milliseconds(150);
-constexpr absl::Duration kDrainTimeout = absl::Seconds(30);  // Nobody waits for this actor to end.
+constexpr absl::Duration kDrainTimeout = absl::Seconds(30);  // Nothing waits for this actor to end.
 
 v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   char host[256] = "";
@@ -62,8 +62,8 @@ v1::JoinRequest MakeJoin(const ActorOptions& options, int metrics_port) {
   return join;
 }
 
-// Ends the process: nothing can be done about a thread that does not come back. Whoever started it starts another one,
-// and its tickets are granted again.
+// Ends the process: a thread that does not return cannot be stopped. The supervisor starts another process,
+// and the tickets of this one are granted again.
 void EndBecauseOfHang(const std::string& env_id, double limit_seconds, const EnvActivity::Place& place) {
   const absl::Status why = absl::AbortedError(
       absl::StrCat("environment ", place.env_index, " of ", env_id, ", episode ", place.episode, ", step ", place.step,
@@ -266,7 +266,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   for (size_t i = 0; i < runners.size(); ++i) {
     runner_threads.emplace_back([&, i] {
       runner_status[i] = runners[i]->Run();
-      if (!runner_status[i].ok()) StopRunners();  // One that fails takes all along.
+      if (!runner_status[i].ok()) StopRunners();  // If one runner fails, all stop.
     });
   }
   absl::Status link_status;

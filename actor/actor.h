@@ -13,9 +13,9 @@ namespace skein {
 struct ActorOptions {
   std::string coordinator;              // host:port
   uint32_t runners = 1;                 // Runner threads; each steps rollout.envs_per_runner environments.
-  std::string metrics = "127.0.0.1:0";  // /metrics
-  std::string announce_host;  // Host under which Prometheus reaches this one; empty = as the coordinator sees it.
-  absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
+  std::string metrics = "127.0.0.1:0";  // Address of /metrics.
+  std::string announce_host;  // Host at which Prometheus reaches this actor; empty = as the coordinator sees it.
+  absl::Duration timeout = absl::Seconds(30);  // For the coordinator's answers.
   // The program's exit code after a drain: 0, or another one that tells a supervisor not to start it again.
   int drained_exit_code = 0;
 
@@ -23,9 +23,9 @@ struct ActorOptions {
   absl::Status Validate() const;
 };
 
-// Runs one actor process until the run is over or `shutdown` is signalled: then unfinished fragments are abandoned,
-// finished ones delivered (within 3 s), and the actor leaves. A drained one finishes the fragments that it has begun
-// and delivers them (within 30 s) before it leaves; *drained says so.
+// Runs one actor process until the run is over or `shutdown` is signalled. It then abandons unfinished fragments,
+// delivers finished ones (within 3 s) and leaves. A drained actor first finishes the fragments that it has begun,
+// delivers them (within 30 s) and then leaves; *drained says whether the actor was drained.
 absl::Status RunActor(const ActorOptions& options, ShutdownSignal* shutdown, bool* drained);
 
 }  // namespace skein

@@ -16,8 +16,8 @@
 
 namespace skein {
 
-// One Collect call to a learner. gRPC's threads drive it, and whoever calls Pump: no thread waits for it to read or
-// write.
+// One Collect call to a learner. It runs on gRPC's threads and on threads that call Pump; no thread waits for its reads
+// or writes.
 //   Pump -> next -> learner -> on_response
 // Thread-safe.
 class CollectCall final : private grpc::ClientBidiReactor<grpc::ByteBuffer, v1::CollectResponse> {
@@ -26,42 +26,43 @@ class CollectCall final : private grpc::ClientBidiReactor<grpc::ByteBuffer, v1::
     grpc::ByteBuffer bytes;
     bool last = false;
   };
-  // None of them may block. No two calls of the same one at once.
+  // Callbacks. None may block. No callback is called twice at the same time.
   struct Options {
     std::function<std::optional<Request>()> next;  // What to send now; nullopt: nothing, until the next Pump.
     std::function<void(const v1::CollectResponse&)> on_response;
-    // A request that `next` gave, other than the last, was taken so long after `next` was asked for it.
+    // A request from `next`, other than the last one, was written. Argument: the time since that call of `next`.
     std::function<void(absl::Duration)> on_sent;
-    std::function<void()> on_done;  // No other is called any more.
+    std::function<void()> on_done;  // The call is over; no callback follows.
   };
   explicit CollectCall(Options options) : options_(std::move(options)) {}
 
-  // Makes the call and sends `first`, which `next` is not asked for. Once; channel and context outlive the call.
+  // Makes the call and sends `first`, before any request of `next`. Call it once; channel and context outlive the call.
   void Start(grpc::Channel* channel, grpc::ClientContext* context, grpc::ByteBuffer first);
-  // There may be something to send: asks `next`, now or after what is being sent. REQUIRES: Start was called.
+  // Sends what `next` returns, now or after the write in progress. REQUIRES: Start was called.
   void Pump();
-  // Blocks until on_done has returned: how the call ended. REQUIRES: Start was called, and nobody pumps afterwards.
+  // Blocks until on_done has returned; returns how the call ended. REQUIRES: Start was called; Pump is not called
+  // afterwards.
   absl::Status Wait();
 
  private:
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
-  // Whether the call may end: it is over and nobody is about to send. Once; who gets it removes the hold.
+  // True once: when the call is over and no thread is about to send. The caller that gets true removes the hold.
   bool TakeRelease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  v1::CollectResponse response_;  // Of the read that is under way.
-  // Of whoever made sending_ true.
+  v1::CollectResponse response_;  // Of the read in progress.
+  // Used by the thread that set sending_.
   grpc::ByteBuffer request_;
   absl::Duration began_;
-  bool tell_ = false;  // on_sent.
+  bool tell_ = false;  // Whether to call on_sent.
 
   absl::Mutex mu_;
-  bool sending_ ABSL_GUARDED_BY(mu_) = true;  // Or about to: `next` is being asked.
-  bool pumped_ ABSL_GUARDED_BY(mu_) = false;  // Meanwhile.
-  bool last_ ABSL_GUARDED_BY(mu_) = false;    // The last request is on its way or sent.
-  bool over_ ABSL_GUARDED_BY(mu_) = false;    // Nothing more will come.
+  bool sending_ ABSL_GUARDED_BY(mu_) = true;  // A write or a call of `next` is in progress.
+  bool pumped_ ABSL_GUARDED_BY(mu_) = false;  // Pump was called meanwhile.
+  bool last_ ABSL_GUARDED_BY(mu_) = false;    // The last request is being sent or was sent.
+  bool over_ ABSL_GUARDED_BY(mu_) = false;    // No more responses will come.
   bool released_ ABSL_GUARDED_BY(mu_) = false;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mu_);

@@ -16,8 +16,8 @@
 
 namespace skein {
 
-// How the runners of one actor get over environments that fail: they are built anew after a pause, so many times within
-// ten minutes in all runners together.   Runner -> failure -> Rebuild -> a new VectorEnv
+// Replaces failed environments of one actor's runners: builds new ones after a pause, at most `most` times within ten
+// minutes over all runners.   Runner -> failure -> Rebuild -> a new VectorEnv
 // Thread-safe.
 class EnvRebuilds {
  public:
@@ -30,12 +30,12 @@ class EnvRebuilds {
   // The first environments of a runner. Errors as `make`.
   absl::StatusOr<std::unique_ptr<VectorEnv>> Build() const { return make_(); }
 
-  // New environments in place of some that failed with `failure`, after `pause`; what fails while it is built counts
-  // likewise. Internal: that was one failure too many; the message has the last one.
+  // New environments that replace those that failed with `failure`, after `pause`. A failure to build them counts too.
+  // Internal: the limit was exceeded; the message has the last failure.
   // Cancelled: Cancel() was called.
   absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, absl::Duration pause);
 
-  // Nobody waits any more.
+  // Ends all waits in Rebuild, present and future.
   void Cancel();
 
  private:

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// `env`, or one around it that misbehaves where SKEIN_FAULTS says so (FaultPoint::kEnv, once a step): it throws,
+// Returns `env`, or a wrapper of it that fails where SKEIN_FAULTS says so (FaultPoint::kEnv, once per step): it throws,
 // crashes, never returns, or observes a number that is not finite or one number too many.
 std::unique_ptr<Env> MakeFaulty(std::unique_ptr<Env> env);
 

@@ -7,9 +7,10 @@
 
 namespace skein {
 
-// Gives a finished fragment the form in which the run's trajectories travel.   RolloutBuilder -> PackFragment -> Outbox
-// bf16: observed fields become bfloat16; log_prob, action and reward do not, since importance ratio and objective are
-// made of them. zstd: every large field is compressed, if that makes it smaller. fp32 and none: nothing happens.
+// Converts a finished fragment to the form in which the run sends it.   RolloutBuilder -> PackFragment -> Outbox
+// bf16: observed fields become bfloat16; log_prob, action and reward do not, since the importance ratio and the
+// objective are computed from them. zstd: every large field is compressed, if that makes it smaller. fp32, none: no
+// change.
 // Sets saved_bytes. Thread-safe. REQUIRES: the fragment was built with `schema` and is not packed.
 void PackFragment(const Schema& schema, const v1::TransportConfig& transport, Fragment* fragment);
 

@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// A fragment's frame without a copy of its values: the bytes returned share its block and keep it.
+// The frame of a fragment, made without copying its values: the returned bytes share ownership of its block.
 //   Outbox -> FrameBytes -> Collect stream
 // Thread-safe.
 grpc::ByteBuffer FrameBytes(const Fragment& fragment);
 
-// The frame of a request that has no block, i.e. of any but a batch.
+// The frame of a request without a block, i.e. of any but a batch.
 grpc::ByteBuffer FrameBytes(const v1::CollectRequest& request);
 
 }  // namespace skein

@@ -11,17 +11,16 @@
 
 namespace skein {
 
-// The environments of groups that cannot be moved (EnvSpec.relocatable false), between two tickets of their group.
+// Keeps environments that are not relocatable (EnvSpec.relocatable) between two tickets of their env group.
 //   Runner -> Put -> Take -> the runner that has the group's next ticket
-// What is kept belongs to one connection to a learner: `epoch` counts connections, and with the first Take of a newer
-// one all that is older is destroyed. Thread-safe.
+// `epoch` counts Collect streams to learners. The first Take of a newer epoch destroys everything older. Thread-safe.
 class HeldEnvs {
  public:
-  // The environments of the group that begins with environment `first_env`, whose present episodes began with ticket
+  // The environments of the group that begins with environment `first_env`, whose current episodes began with ticket
   // `episodes_since`; null: there are none.
   std::unique_ptr<VectorEnv> Take(uint64_t epoch, uint32_t first_env, uint64_t episodes_since);
-  // Keeps them until they are taken, in place of older ones of their group. Destroys them if `epoch` is over or there
-  // are newer ones: ticket ids rise.
+  // Keeps environments until they are taken, in place of older ones of their group. Destroys them if `epoch` is over or
+  // newer ones are kept: ticket ids rise.
   void Put(uint64_t epoch, uint32_t first_env, uint64_t episodes_since, std::unique_ptr<VectorEnv> envs);
 
  private:

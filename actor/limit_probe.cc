@@ -21,7 +21,7 @@ constexpr size_t kActionRows = 64;
 constexpr int kStepsBetweenClocks = 8;
 // Of one thread: few, so that one step is short however many a runner has.
 constexpr int kMostEnvs = 8;
-constexpr uint64_t kSeed = 0x6c696d6974;  // No run's: its streams are nobody else's.
+constexpr uint64_t kSeed = 0x6c696d6974;  // No run uses this seed, so the streams are the probe's own.
 
 std::vector<float> RandomActions(const EnvSpec& spec, size_t count) {
   RandomStream random(kSeed, RandomPurpose::kAction, 0, 0);

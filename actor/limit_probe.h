@@ -11,11 +11,11 @@
 
 namespace skein {
 
-// Env steps per second that `threads` threads (of them as many as there are cores) reach at stepping these environments
-// with random actions and nothing else: the limit that an actor's efficiency is measured against. Takes `duration` and
-// the time to make a few environments. They are its own, with streams of their own: the data do not depend on it.
-// 0: the environment sleeps instead of computing (Latency-v0), so it has no limit, or it failed; nothing is measured.
-// `activities`: empty, or one for each thread, to be told where its environments are.
+// Measures the env steps per second that `threads` threads (at most one per core) reach when they only step these
+// environments with random actions: the limit that an actor's efficiency is measured against. Takes `duration` and the
+// time to make a few environments. The probe has its own environments and random streams: the data do not depend on it.
+// 0: the environment sleeps instead of computing (Latency-v0), so it has no limit and is not measured, or it failed.
+// `activities`: empty, or one for each thread, to record its environment calls.
 // Errors as VectorEnv::Make.
 absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t threads, absl::Duration duration,
                                        const std::vector<EnvActivity*>& activities = {});

@@ -16,7 +16,7 @@
 
 namespace skein {
 
-// What an actor tells Prometheus. Thread-safe.
+// The metrics that an actor exports to Prometheus. Thread-safe.
 class ActorMetrics {
  public:
   // env_step: physics; inference: policy and noise; build: writing the fragment; send: handing it to the transport;
@@ -29,28 +29,28 @@ class ActorMetrics {
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
   void CountFragment(uint64_t env_steps);
-  // `saved`: how many more they were before rounding and compression.
+  // `saved`: bytes removed by rounding and compression.
   void CountSent(uint64_t bytes, uint64_t saved);
   void CountReceipt(v1::ReceiptResult result);
   void CountReconnection();
-  // An environment failed, and others are built in its place unless it was once too often.
+  // An environment failed. It is rebuilt unless the limit of EnvRebuilds is exceeded.
   void CountEnvFailure() { env_failures_->Increment(); }
   void CountDroppedBatch();
   void SetPolicyVersion(uint64_t version);
-  // From handing a batch to the transport until its receipt.
+  // Time from handing a batch to the transport to its receipt.
   void ObserveReceipt(absl::Duration round_trip);
   void ObserveHeartbeat(absl::Duration round_trip);
-  // Finished and without a receipt yet.
+  // Batches that are finished and have no receipt yet.
   void SetQueuedBatches(size_t batches);
   // As LearnerLink::undelivered().
   void SetUndelivered(absl::Duration undelivered);
-  // What MeasureEnvLimit() found; 0 = there is none, and no efficiency then.
+  // The result of MeasureEnvLimit(); 0 = no limit, and then no efficiency.
   void SetLimit(double env_steps_per_second);
-  // What is collected now.
+  // The current rate of collection.
   void SetRate(double env_steps_per_second);
   double limit() const { return limit_->Value(); }
   uint64_t policy_version() const;
-  uint64_t env_steps() const;  // As CountFragment() has added up.
+  uint64_t env_steps() const;  // The sum of CountFragment().
 
  private:
   std::array<prometheus::Counter*, 5> stage_seconds_;

@@ -113,7 +113,7 @@ std::optional<HeldTicket> Outbox::TakeTicket(const std::function<bool()>& or_els
   return held;
 }
 
-// Who waits looks again when the mutex is released.
+// Threads in Await evaluate their conditions again when the mutex is released.
 void Outbox::Nudge() { const absl::MutexLock lock(&mu_); }
 
 bool Outbox::stopped() const {

@@ -18,73 +18,73 @@
 
 namespace skein {
 
-// A ticket and the connection it came over.
+// A ticket and the epoch in which it came. An epoch is one Collect stream to a learner.
 struct HeldTicket {
   v1::Ticket ticket;
   uint64_t epoch = 0;
 };
 
-// What an actor has to do and has done, between its runners and its connection to the learner.
+// An actor's open tickets and finished batches, between its runners and its connection to the learner.
 //   tickets: connection -> AddTicket -> TakeTicket -> runner
 //   batches: runner -> PutBatch -> (Watch) -> TryNextToSend -> connection
-// Gives sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what was not
-// receipted. Holds no more batches than tickets were granted, and `most` at most: a connection that breaks again and
-// again before anything is receipted brings tickets each time. Then the oldest is dropped. Thread-safe.
+// Assigns sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what has no
+// receipt. Holds no more batches than tickets were granted, and at most `most`: a stream that breaks repeatedly before
+// any receipt brings new tickets each time. Beyond `most` the oldest batch is dropped. Thread-safe.
 class Outbox {
  public:
   static constexpr size_t kMostBatches = 64;
   explicit Outbox(size_t most = kMostBatches) : most_(most) {}
 
-  // One life of this actor in the run: numbers start anew.
+  // One connection of this actor (docs/glossary.md): sequence numbers and step counts begin anew with each.
   struct Life {
     std::string actor_id;
     uint64_t generation = 0;
     uint64_t env_steps_collected = 0;
   };
-  // What becomes of batches without a receipt when a life begins. kSentAgain: they belong to the new life, under new
-  // numbers, and the life before does not count them.
+  // What happens to batches without a receipt when a connection begins. kSentAgain: they move to the new connection,
+  // under new numbers, and the previous connection does not count them.
   enum class Undelivered { kGivenUp, kSentAgain };
-  // Returns the life before (generation 0: none). The same generation again changes nothing.
+  // Begins a connection and returns the previous one (generation 0: none). The same generation again changes nothing.
   Life BeginLife(const std::string& actor_id, uint64_t generation, Undelivered undelivered = Undelivered::kGivenUp);
 
-  // A new connection is up and the learner has receipted everything up to `last_sequence`; tickets of earlier
-  // connections that no runner has begun are void.
+  // A new stream is open and the learner has receipted everything up to `last_sequence`. Tickets of earlier streams
+  // that no runner has begun are void.
   void BeginEpoch(uint64_t epoch, uint64_t last_sequence);
-  // The connection broke: there is nothing to send in this epoch any more.
+  // The stream broke: nothing more can be sent in this epoch.
   void EndEpoch(uint64_t epoch);
-  // The connection is to end in order: no runner begins another of its tickets, and sending is over once all that was
-  // begun is done and receipted.
+  // The stream is to end in order: no runner begins another of its tickets, and sending is over once all begun
+  // fragments are finished and receipted.
   void LeaveEpoch(uint64_t epoch);
 
-  // A ticket that this actor is working on already, or has an unreceipted batch for, is not worked on twice: it is
-  // handed out again only if DropTicket gives up the work on it.
+  // A ticket that a runner is working on, or whose batch has no receipt, is not worked on twice. It is handed out again
+  // only if DropTicket gives up the work on it, or its batch is not accepted.
   void AddTicket(uint64_t epoch, const v1::Ticket& ticket);
-  // Blocks for the next ticket. nullopt: Stop() was called, or there is none and `or_else()` holds, which whoever makes
-  // it so must tell by Nudge().
+  // Blocks for the next ticket. nullopt: Stop() was called, or there is no ticket and `or_else()` holds. A thread that
+  // makes `or_else()` true must call Nudge().
   std::optional<HeldTicket> TakeTicket(const std::function<bool()>& or_else = [] { return false; });
   void Nudge();
   bool stopped() const;
-  // Whether TakeTicket would not block.
+  // Whether TakeTicket would return without waiting.
   bool HasWork() const;
-  // The runner gives a ticket up without a batch. If the present connection granted it anew meanwhile, it is next.
+  // Gives a ticket up without a batch. If the current stream granted it again meanwhile, it is the next one.
   void DropTicket(uint64_t ticket_id);
 
-  // A finished fragment. Fills in actor, generation, sequence and env_steps_collected. Whether the oldest batch was
-  // dropped for it: its steps were collected and are lost.
+  // Adds a finished fragment. Fills in actor, generation, sequence and env_steps_collected. True: the oldest batch was
+  // dropped to make room; its steps were collected and are lost.
   bool PutBatch(Fragment batch);
-  // The next batch to send in `epoch`, if there is one. over: there will be none, as the epoch has ended, all is sent
-  // after StopSending() or receipted after LeaveEpoch().
+  // The next batch to send in `epoch`, if there is one. over: there will be none, because the epoch has ended, or all
+  // is sent after StopSending(), or all is receipted after LeaveEpoch().
   struct ToSend {
     std::shared_ptr<const Fragment> batch;
     bool over = false;
   };
   ToSend TryNextToSend(uint64_t epoch);
-  // Blocks for it; nullptr: it is over. REQUIRES: one caller at a time.
+  // As TryNextToSend, but blocks until there is a batch; nullptr: sending is over. REQUIRES: one caller at a time.
   std::shared_ptr<const Fragment> NextToSend(uint64_t epoch);
-  // From now on `changed`, if any, is called whenever there may be more to send within an epoch or sending may be over
-  // (but for BeginLife, BeginEpoch and EndEpoch), on the thread that made it so; on several at once, if need be. It
-  // must not block, nor call Watch or what brings it about. When Watch returns, what watched before is not called any
-  // more.
+  // From now on calls `changed`, unless null, whenever there may be more to send within an epoch or sending may be over
+  // (except by BeginLife, BeginEpoch and EndEpoch), on the thread that made the change; calls may be concurrent.
+  // `changed` must not block, and must not call Watch or a method that notifies it. When Watch returns, the previous
+  // callback is no longer called.
   void Watch(std::function<void()> changed);
   void Acknowledge(const v1::Receipt& receipt);
 
@@ -94,11 +94,11 @@ class Outbox {
   void StopSending();
   // Waits until every batch is receipted. False: the timeout was over first, or GiveUp() was called.
   bool WaitUntilReceipted(absl::Duration timeout);
-  // No connection will be made any more.
+  // Ends WaitUntilReceipted: no further connection will be made.
   void GiveUp();
 
   Life life() const;
-  uint64_t env_steps_collected() const;  // By all lives.
+  uint64_t env_steps_collected() const;  // Over all connections.
   size_t unreceipted() const;
   // How long the oldest batch has waited for its receipt; 0 = there is none.
   absl::Duration waiting() const;
@@ -110,11 +110,11 @@ class Outbox {
     absl::Duration finished;  // When, on the monotonic clock.
     std::shared_ptr<const Fragment> batch;
   };
-  // The work on a ticket was for nothing. If the present connection granted it anew meanwhile, it is next.
+  // Ends the work on a ticket without a result. If the current stream granted it again meanwhile, it is the next one.
   void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Counts a batch to the present life, as its next one.
+  // Assigns a batch to the current connection, as its next one.
   void Sign(v1::TrajectoryBatch* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The first that was not sent in this epoch, or end().
+  // The first batch that was not sent in this epoch, or end().
   std::deque<Pending>::const_iterator FindUnsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool SendingIsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -134,13 +134,13 @@ class Outbox {
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<HeldTicket> tickets_ ABSL_GUARDED_BY(mu_);
   std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);  // Tickets that runners work on or whose batch is pending.
-  std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Came in this epoch while in hand.
+  std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Granted in this epoch while in hand.
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);                  // Unreceipted, in order of sequence.
-  uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // Given out.
-  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // Sent in this epoch.
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one assigned.
+  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one sent in this epoch.
   Life life_ ABSL_GUARDED_BY(mu_);
   Life before_ ABSL_GUARDED_BY(mu_);
-  uint64_t earlier_env_steps_ ABSL_GUARDED_BY(mu_) = 0;  // Collected by lives before this one.
+  uint64_t earlier_env_steps_ ABSL_GUARDED_BY(mu_) = 0;  // Collected by previous connections.
 };
 
 }  // namespace skein

@@ -11,16 +11,16 @@
 
 namespace skein {
 
-// One SubscribePolicy call to a learner. gRPC's threads drive it.   learner -> on_policy
+// One SubscribePolicy call to a learner. It runs on gRPC's threads.   learner -> on_policy
 // Not thread-safe.
 class PolicyCall final : private grpc::ClientReadReactor<v1::PolicySnapshot> {
  public:
-  // `on_policy` is called on gRPC's threads, never twice at once.
+  // `on_policy` is called on gRPC's threads, never twice at the same time.
   explicit PolicyCall(std::function<void(const v1::PolicySnapshot&)> on_policy) : on_policy_(std::move(on_policy)) {}
 
-  // Makes the call. Once; stub and context outlive it.
+  // Makes the call. Call it once; stub and context outlive it.
   void Start(v1::Learner::Stub* stub, grpc::ClientContext* context, const v1::SubscribePolicyRequest& request);
-  // Blocks until it is over and on_policy is not called any more. REQUIRES: Start was called.
+  // Blocks until the call is over and on_policy is no longer called. REQUIRES: Start was called.
   void Wait();
 
  private:
@@ -29,7 +29,7 @@ class PolicyCall final : private grpc::ClientReadReactor<v1::PolicySnapshot> {
 
   const std::function<void(const v1::PolicySnapshot&)> on_policy_;
   v1::SubscribePolicyRequest request_;
-  v1::PolicySnapshot snapshot_;  // Of the read that is under way.
+  v1::PolicySnapshot snapshot_;  // Of the read in progress.
   absl::Mutex mu_;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -13,17 +13,17 @@ namespace skein {
 
 class Policy;
 
-// The policies this actor has, newest last.   PolicyCall -> Put -> WaitFor -> runner
-// Keeps as many versions as open tickets can ask for. Belongs to one connection at a time: `epoch` counts connections
-// to a learner, and what came over an older one is forgotten. Thread-safe.
+// Holds the policies of an actor, newest last.   PolicyCall -> Put -> WaitFor -> runner
+// Keeps as many versions as open tickets can ask for. `epoch` counts Collect streams to learners; policies of an older
+// epoch are dropped. Thread-safe.
 class PolicyStore {
  public:
-  // A new connection: forgets all policies and wakes those who wait for an older epoch.
+  // Begins an epoch: drops all policies and wakes threads that wait for an older epoch.
   void BeginEpoch(uint64_t epoch);
   // Ignored unless `epoch` is the current one and the version is newer than all before.
   void Put(uint64_t epoch, std::shared_ptr<const Policy> policy);
-  // Blocks until policy `version` (0 = any: then the newest) of `epoch` is here.
-  // Cancelled: the epoch has passed or Stop() was called. NotFound: the version is gone, newer ones are here.
+  // Blocks until policy `version` (0 = any: then the newest) of `epoch` has arrived.
+  // Cancelled: the epoch has passed or Stop() was called. NotFound: the version was dropped, newer ones are held.
   absl::StatusOr<std::shared_ptr<const Policy>> WaitFor(uint64_t epoch, uint64_t version);
   uint64_t newest_version() const;
   void Stop();

@@ -14,7 +14,7 @@
 
 namespace skein {
 
-// Writes the steps of one fragment straight into the block that will be sent, so that nothing is copied a second time.
+// Writes the steps of one fragment directly into the block that will be sent, so that nothing is copied twice.
 //   VectorEnv step -> Add -> Finish -> Fragment
 // T steps, E environments, A agents; layouts as in trajectory/schema.h. Not thread-safe: one per runner.
 class RolloutBuilder {
@@ -22,9 +22,9 @@ class RolloutBuilder {
   // `policy_state_size` and `extra_fields` as in FragmentShape.
   explicit RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size = 0, std::vector<Field> extra_fields = {});
 
-  // Starts a fragment. Pointers handed out below are valid until Finish.
+  // Starts a fragment. Pointers returned by the methods below are valid until Finish.
   void Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size);
-  // The first element of a field whose extent does not vary, which the caller writes; null: the run has no such field.
+  // The first element of a field of fixed extent, which the caller writes; null: the run has no such field.
   // REQUIRES: Value is the field's type.
   template <typename Value>
   Value* values(absl::string_view field) {
@@ -39,11 +39,11 @@ class RolloutBuilder {
   float* state(int64_t t) { return Row(state_, t); }               // [E, G] of row t, 0 <= t <= T; only if G > 0.
   double* env_state() { return values<double>("env_state"); }      // [E, S], after the last step.
   float* policy_state() { return values<float>("policy_state"); }  // [E, A, S] after the last step; null: no memory.
-  // What the environments did in step t.
+  // Adds the results of step t.
   void Add(int64_t t, const VectorEnv::StepResult& result);
   Fragment Finish(const v1::StageSeconds& stage_seconds);
 
-  // Of the fragment that was begun last.
+  // The schema of the fragment that was begun last.
   const Schema& schema() const { return schema_; }
 
  private:

@@ -27,7 +27,7 @@ constexpr uint64_t kEpisodesAfterFailure = uint64_t{1} << 19;
 // Steps shorter than this are not worth the few microseconds that it takes two threads to share one.
 constexpr absl::Duration kWorthSharing = absl::Microseconds(50);
 
-// Adds up wall time stage by stage: each Lap() books the time since the last one.
+// Adds up wall time stage by stage: each Lap() adds the time since the last one.
 class StopWatch {
  public:
   StopWatch() : last_(MonotonicNow()) {}

@@ -9,11 +9,12 @@
 
 namespace skein {
 
-// The environments that one runner of this run steps. Pure. REQUIRES: defaults applied to `config` and validated.
+// Options of the environments that one runner of this run steps. Pure. REQUIRES: `config` has its defaults applied and
+// is validated.
 VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config);
 
-// New ones, with the faults that SKEIN_FAULTS asks for. Errors as VectorEnv::Make. Internal: one threw while it was
-// built.
+// New environments, with the faults that SKEIN_FAULTS sets. Errors as VectorEnv::Make. Internal: an environment threw
+// while it was built.
 absl::StatusOr<std::unique_ptr<VectorEnv>> MakeRunnerEnv(const v1::RunConfig& config);
 
 }  // namespace skein

@@ -13,14 +13,15 @@
 
 namespace skein {
 
-// Watches that no environment hangs.   EnvActivity of each runner -> StepWatchdog -> on_hang
-// One call into an environment may take `limit`; it is noticed up to an eighth of that later. A process that was
-// stopped as a whole and goes on has not hung: what counts are the watchdog's own rounds. Has a thread of its own.
+// Detects environments that hang.   EnvActivity of each runner -> StepWatchdog -> on_hang
+// One call into an environment may take `limit`; a longer one is detected up to an eighth of that later. Time is
+// counted in the watchdog's own rounds, so that a process that was stopped as a whole and continues has not hung. Has a
+// thread of its own.
 class StepWatchdog {
  public:
-  // Called on the watchdog's thread, for each call that hangs once.
+  // Called on the watchdog's thread, once for each call that hangs.
   using OnHang = std::function<void(const EnvActivity::Place&)>;
-  // What is watched must outlive this. `limit` 0: nothing is.
+  // All of `watched` must outlive this. `limit` 0: nothing is watched.
   StepWatchdog(std::vector<const EnvActivity*> watched, absl::Duration limit, OnHang on_hang);
   ~StepWatchdog();
   StepWatchdog(const StepWatchdog&) = delete;
@@ -31,13 +32,13 @@ class StepWatchdog {
   struct Watched {
     const EnvActivity* activity;
     uint64_t entries = 0;
-    int rounds = 0;  // So many has it been in the same call.
+    int rounds = 0;  // Rounds that it has been in the same call.
   };
   void Run(absl::Duration period);
   void Look();
 
   const OnHang on_hang_;
-  std::vector<Watched> watched_;  // Of the thread.
+  std::vector<Watched> watched_;  // Used by the watchdog's thread.
   absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

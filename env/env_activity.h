@@ -6,15 +6,15 @@
 
 namespace skein {
 
-// Where a VectorEnv is, for whoever watches that its environments do not hang.   VectorEnv -> EnvActivity -> watchdog
-// One thread writes, any other reads. Costs a few stores a step and no clock.
+// Records which environment call is running, to detect one that hangs.   VectorEnv -> EnvActivity -> watchdog
+// One thread writes, any other thread may read. Costs a few stores per step and reads no clock.
 class EnvActivity {
  public:
   struct Place {
-    uint64_t entries = 0;  // Calls into environments so far: while one is under way this stays as it is.
-    bool inside = false;   // One is under way, of:
+    uint64_t entries = 0;  // Calls into environments so far; constant while a call is running.
+    bool inside = false;   // Whether a call is running. The fields below describe it.
     uint64_t env_index = 0, episode = 0;
-    uint32_t step = 0;  // Of the episode, from 1; 0 = its beginning, or where a saved state is taken up.
+    uint32_t step = 0;  // Step of the episode, from 1; 0 = a reset. While a saved state is loaded: its step.
   };
 
   void Enter(uint64_t env_index, uint64_t episode, uint32_t step) {
@@ -25,7 +25,7 @@ class EnvActivity {
   }
   void Leave() { mark_.store(2 * entries_, std::memory_order_release); }
 
-  // Of one moment if `entries` is the same when read again.
+  // The fields are consistent with each other if a second Read returns the same `entries`.
   Place Read() const {
     const uint64_t mark = mark_.load(std::memory_order_acquire);
     return {mark / 2, mark % 2 == 1, env_index_.load(std::memory_order_relaxed),
@@ -33,7 +33,7 @@ class EnvActivity {
   }
 
  private:
-  uint64_t entries_ = 0;  // Of the writing thread.
+  uint64_t entries_ = 0;  // Used by the writing thread only.
   std::atomic<uint64_t> mark_{0}, env_index_{0}, episode_{0};
   std::atomic<uint32_t> step_{0};
 };

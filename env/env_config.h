@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// REQUIRES: defaults applied to `config` and validated.
+// Converts a run's environment settings to EnvOptions. REQUIRES: `config` has its defaults applied and is validated.
 EnvOptions MakeEnvOptions(const v1::EnvConfig& config);
 
 }  // namespace skein

@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// What particular environments can be told; the others do not read it.
+// Settings of particular environments. Each environment reads only its own.
 struct EnvOptions {
   LatencyOptions latency;  // Latency-v0
   UavOptions uav;          // UavNavigate-v0, UavCover-v0

@@ -36,7 +36,7 @@ bool SameSizes(const EnvSpec& one, const EnvSpec& other) {
 // Whether `value` is a whole number in [0, bound).
 bool IsIndex(double value, double bound) { return value >= 0 && value < bound && value == std::floor(value); }
 
-// What a thread needs to step an environment of a block.
+// What a thread needs to step an environment of a VectorEnv.
 struct Workspace {
   Workspace() = default;
   Workspace(const EnvSpec& spec, size_t action_row, size_t obs_row, EnvActivity* who)
@@ -79,7 +79,7 @@ struct VectorEnv::Impl {
   Workspace own;                      // Of the thread that calls Step.
 
   absl::Mutex failure_mu;
-  absl::Status failure;  // Written under the mutex, read by who calls Step.
+  absl::Status failure;  // Written under the mutex, read by the thread that calls Step.
   std::atomic<bool> failed{false};
 
   const float* wanted = nullptr;  // What the Step under way was called with.
@@ -182,7 +182,7 @@ struct VectorEnv::Impl {
     if (!good_rewards || !TakeObs(e, *work)) {
       if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
         return Fail(e, "observed a number that is not finite");
-      // Came apart: ObsRow still has the observation from before.
+      // Diverged: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
       results.terminated[e] = false;
       results.truncated[e] = true;

@@ -17,11 +17,12 @@ namespace skein {
 
 // E environments stepped in place, one after the other, with time limits and automatic reset. An episode of environment
 // i depends only on (seed, first_env + i, episode number, actions), not on which process or thread steps it. Not
-// thread-safe: one per runner thread; other threads may Help with a Step. No allocation after construction. No I/O.
-// An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, or if
-// anything but a reward is not finite (for that see Env::Step) or a first observation, global state or metric is beyond
-// its bound (base/number/number_bounds.h). failure() then says which one and why, and the
-// VectorEnv is of no more use: what it has made since the last ResetAll or LoadState must not be trained on, though
+// thread-safe: one per runner thread, except that other threads may Help with a Step. No allocation after construction.
+// No I/O.
+// An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, if a value
+// other than a reward is not finite (for rewards see Env::Step), or if a first observation, global state or metric is
+// beyond its bound (base/number/number_bounds.h). failure() then names the environment and the cause, and the VectorEnv
+// must not be used further. Data made since the last ResetAll or LoadState must not be trained on, although its
 // observations, rewards and flags are finite.
 class VectorEnv {
  public:
@@ -31,20 +32,20 @@ class VectorEnv {
     uint64_t seed = 1;
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
-    EnvOptions env;  // Of particular environments.
+    EnvOptions env;  // Settings of particular environments.
   };
-  // What one step did to each environment, all buffers owned by the VectorEnv and overwritten by the next Step.
+  // The result of one step. All buffers are owned by the VectorEnv and overwritten by the next Step.
   struct StepResult {
     const float* reward;        // [E, A]
     const uint8_t* terminated;  // [E]
     const uint8_t* truncated;   // [E]; never set together with terminated
-    // [E, A, O]; row e is written only if environment e's episode ended: the observation after its last step, or
-    // the last one before it if the simulation came apart (truncated, with reward 0 for that step).
+    // [E, A, O]; row e is written only if environment e's episode ended: the observation after its last step, or the
+    // last one before it if the simulation diverged (truncated, with reward 0 for that step).
     const float* final_obs;
     const double* episode_return;   // [E], summed over agents and steps; valid if the episode ended
     const int64_t* episode_length;  // [E]; valid if the episode ended
-    // [E, A]: the agent took part in this step; its part of the episode ended in this step in a terminal state, with
-    // the episode or before it.
+    // [E, A]: the alive mask of this step; whether the agent's part of the episode ended in this step in a terminal
+    // state, with the episode or before it.
     const uint8_t* active;
     const uint8_t* agent_terminated;
     const float* final_state;      // [E, G], as final_obs
@@ -53,28 +54,28 @@ class VectorEnv {
 
   // InvalidArgument: num_envs < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
-  // The same over environments that no registry knows, all of one spec; env_id and num_envs are not read.
+  // The same over the given environments, all of one spec; env_id and num_envs are ignored.
   // InvalidArgument: no environments, they differ in size, max_episode_steps < 0.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Wrap(std::vector<std::unique_ptr<Env>> envs,
                                                          const Options& options);
 
   const EnvSpec& spec() const;  // max_episode_steps is the limit in force.
   int num_envs() const;
-  // Doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping
-  // (episode, step, return so far), S. 0 if the environments are not relocatable.
+  // S, doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping (episode, step,
+  // return so far). 0 if the environments are not relocatable.
   int state_size() const;
 
-  // OK, or Internal for good: "environment 12 of CartPole-v1, episode 3, step 17: ...".
+  // OK, or Internal from the first failure on: "environment 12 of CartPole-v1, episode 3, step 17: ...".
   const absl::Status& failure() const;
-  // Tells `activity` from now on which environment is being called. It must outlive this; null: nobody.
+  // From now on `activity` records which environment is being called. It must outlive this; null: no recording.
   void SetActivity(EnvActivity* activity);
 
   // Begins episode `first_episode` of environments first_env .. first_env + E - 1. Step, Observe and SaveState need
   // this or LoadState first. REQUIRES: first_env + E <= 2^32, first_episode < 2^32.
   void ResetAll(uint64_t first_env, uint64_t first_episode = 0);
-  // Continues environments first_env .. from `state` [E, S]; row e is episode, step, return so far, then what the
-  // environment saved; where what it then observes is not finite or beyond its bound, the next episode begins.
-  // InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
+  // Continues environments first_env .. from `state` [E, S]. Row e is episode, step, return so far, then what the
+  // environment saved. Where the loaded environment's observation is not finite or beyond its bound, the next episode
+  // begins. InvalidArgument: a value is not finite or the bookkeeping is out of range; nothing has changed.
   // FailedPrecondition: the environments are not relocatable; nothing has changed.
   // Internal: failure().
   absl::Status LoadState(uint64_t first_env, const double* state);
@@ -83,14 +84,14 @@ class VectorEnv {
   // action [E, A, D] or [E, A, 1]; continuous ones are clipped to the bounds here, NaN becomes the lower bound.
   // Environments whose episode ended are reset before this returns: Observe then shows the new episode.
   StepResult Step(const float* action);
-  // Step, from other threads: steps environments that its own thread has not come to yet, in this Step and those that
-  // follow, until `leave` says so, which is asked before each of them and after sleep. Sleeps where there is nothing to
-  // step until the next Step or WakeHelpers(). Results are the same. `activity`, which may be null, is told what this
-  // thread calls. Any number of threads; must have returned before this is destroyed. Allocates. Returns how long it
-  // has stepped.
+  // Step, from other threads: steps environments that the VectorEnv's own thread has not begun, in this Step and those
+  // that follow, until `leave` returns true. `leave` is called before each environment and after each sleep. Sleeps
+  // while there is nothing to step, until the next Step or WakeHelpers(). Results are the same. `activity`, which may
+  // be null, records this thread's calls. Any number of threads; all must have returned before this is destroyed.
+  // Allocates. Returns the time spent stepping.
   absl::Duration Help(EnvActivity* activity, const std::function<bool()>& leave);
   void WakeHelpers();
-  absl::Duration TakeHelped();  // The sum of what Help has returned since this was last asked.
+  absl::Duration TakeHelped();  // Sum of the times that Help returned since the last call.
 
   void Observe(float* obs) const;        // [E, A, O]
   void GlobalState(float* state) const;  // [E, G]

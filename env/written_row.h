@@ -7,14 +7,15 @@
 
 namespace skein {
 
-// Floats that an environment writes, which show whether it wrote as many as it should: behind them is room for what it
-// writes too much, and a NaN that no computation makes stands where the last one and the first one too many belong.
+// A buffer that an environment writes floats to, which detects a wrong number of them. It has spare room after the last
+// float. A special NaN, which no computation produces, marks the last float and the first spare one: the environment
+// must overwrite the former and not the latter.
 class WrittenRow {
  public:
   WrittenRow() = default;
   explicit WrittenRow(size_t size) : size_(size), values_(size + kSpare) {}
 
-  // To be written now.
+  // Returns the buffer, marked and ready to be written.
   float* Prepare() {
     if (size_ > 0) std::memcpy(&values_[size_ - 1], &kUnwritten, sizeof(float));
     std::memcpy(&values_[size_], &kUnwritten, sizeof(float));
@@ -22,7 +23,7 @@ class WrittenRow {
   }
   const float* data() const { return values_.data(); }
 
-  // What is wrong with how many have been written since; null = nothing.
+  // Describes a wrong number of floats written since Prepare; null = the number is right.
   const char* WrongSize() const {
     if (size_ > 0 && IsUnwritten(size_ - 1)) return "fewer numbers than its spec says";
     if (!IsUnwritten(size_)) return "more numbers than its spec says";

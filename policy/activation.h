@@ -3,7 +3,7 @@
 
 namespace skein {
 
-// What follows each hidden layer. ELU with alpha 1: x where x > 0, else exp(x) - 1.
+// The activation function after each hidden layer. ELU with alpha 1: x where x > 0, else exp(x) - 1.
 enum class ActivationKind { kTanh, kElu, kRelu };
 
 }  // namespace skein

@@ -5,11 +5,11 @@
 
 #include "policy/activation.h"
 
-// Matrix products and activations for networks of a few dozen units, where calling a library costs as much as its
+// Matrix products and activations for networks of a few dozen units, where a library call would cost as much as its
 // arithmetic. Single-threaded, float32, row-major. Reentrant.
 namespace skein {
 
-// Rows are stored with a multiple of this many floats, the rest being zero, so that no loop has a tail.
+// Rows are padded with zeros to a multiple of this many floats, so that no loop has a remainder.
 constexpr int64_t kPadding = 16;
 constexpr int64_t Padded(int64_t size) { return (size + kPadding - 1) / kPadding * kPadding; }
 
@@ -37,9 +37,9 @@ void Transpose(const float* in, int64_t rows, int64_t columns, float* out, int64
 
 // x[i] = f(x[i]), up to an absolute error of about 1e-7; NaN stays NaN. REQUIRES: size is a multiple of kPadding.
 void Activate(ActivationKind kind, float* x, int64_t size);
-// x[i] = 1 / (1 + exp(-x[i])), as exact as Activate. REQUIRES: size is a multiple of kPadding.
+// x[i] = 1 / (1 + exp(-x[i])), with the accuracy of Activate. REQUIRES: size is a multiple of kPadding.
 void Sigmoid(float* x, int64_t size);
-// delta[i] *= f'(x[i]), told from y[i] = f(x[i]). REQUIRES: size is a multiple of kPadding.
+// delta[i] *= f'(x[i]), computed from y[i] = f(x[i]). REQUIRES: size is a multiple of kPadding.
 void ActivateBackward(ActivationKind kind, const float* y, float* delta, int64_t size);
 
 }  // namespace skein

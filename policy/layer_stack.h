@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Makes room for `size` floats; what was there may be gone.
+// Makes room for `size` floats; the old contents may be lost.
 inline void MakeRoom(int64_t size, AlignedFloats* floats) {
   if (static_cast<int64_t>(floats->size()) < size) floats->resize(static_cast<size_t>(size));
 }

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Added to a variance before its root is taken.
+// Added to a variance before its square root is taken.
 inline constexpr double kNormalizationEpsilon = 1e-8;
 // Normalised observations are clipped to plus and minus this.
 inline constexpr float kNormalizationClip = 10;
@@ -18,7 +18,7 @@ struct Normalization {
   std::vector<float> mean, inv_std;  // [O]
 
   static Normalization Identity(int64_t size);
-  // Of running moments. REQUIRES: equal sizes.
+  // From running moments. REQUIRES: equal sizes.
   static Normalization From(absl::Span<const double> mean, absl::Span<const double> variance);
   // obs [rows, O] -> out [rows, O]
   void Apply(const float* obs, int64_t rows, float* out) const;

@@ -9,15 +9,15 @@
 
 namespace skein {
 
-// A fully connected layer y = W x + b with W transposed and padded as the products want it (dense_kernels.h), in panels
-// of 64 outputs: in a wide layer what one tile of a product reads is then in one piece.
-// Pack() and weight() need the parameters to live; Forward does not. Const calls may run in several threads at once.
+// A fully connected layer y = W x + b. W is stored transposed and padded as the products need it (dense_kernels.h), in
+// panels of 64 outputs: in a wide layer the data that one tile of a product reads are then contiguous.
+// Pack() and weight() need the parameters to exist; Forward does not. Const calls may run in several threads at once.
 class PackedLayer {
  public:
-  // weight [outputs, inputs], bias [outputs]. Packs.
+  // weight [outputs, inputs], bias [outputs]. Calls Pack().
   PackedLayer(const float* weight, const float* bias, int64_t inputs, int64_t outputs);
 
-  // Takes the parameters as they are now.
+  // Copies the parameters' current values into the packed form.
   void Pack();
   // x: rows of `inputs` floats, x_row apart -> y: rows of Padded(outputs) floats, those beyond `outputs` zero.
   void Forward(const float* x, int64_t x_row, int64_t rows, float* y) const;
@@ -27,7 +27,7 @@ class PackedLayer {
   const float* weight() const { return weight_; }
 
  private:
-  // Outputs of a panel; the last one has what is left.
+  // Outputs of a panel; the last one has the remainder.
   static constexpr int64_t kPanel = 64;
   int64_t PanelWidth(int64_t first) const { return std::min(kPanel, Padded(outputs_) - first); }
 

@@ -13,9 +13,9 @@
 
 namespace skein {
 
-// A published policy, ready to act: a function of observations and of what it remembers.
+// A published policy, ready to act: a function of observations and of the policy state.
 //   PolicySnapshot -> Policy;   (observation, state) -> Act -> (parameters of the action's distribution, next state)
-// Immutable: share by shared_ptr<const Policy>, any number of threads.
+// Immutable: any number of threads may share it by shared_ptr<const Policy>.
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -23,15 +23,15 @@ class Policy {
   Policy& operator=(const Policy&) = delete;
 
   // Raw observations [rows, O] and states [rows, S] -> head [rows, head_size()] (means or logits) and next states
-  // [rows, S], all float32 without gaps. A row is one agent of one environment; on one kind of processor its result is
-  // the same to the bit whatever the other rows are. `next_state` may be `state`; both may be null if S = 0. An episode
-  // begins with a state of zeros, which is the caller's to write. Allocates nothing once it has been called with as
-  // many rows on the same thread.
+  // [rows, S], all float32 without gaps. A row is one agent of one environment; on one kind of processor its result
+  // does not depend on the other rows, to the bit. `next_state` may be `state`; both may be null if S = 0. An episode
+  // begins with a state of zeros, which the caller writes. Allocates nothing after a first call with as many rows on
+  // the same thread.
   virtual void Act(const float* obs, const float* state, int64_t rows, float* head, float* next_state) const = 0;
 
   uint64_t version() const { return version_; }
   const PolicySpec& spec() const { return spec_; }
-  // The logarithm of the standard deviation of each real number, [D]; empty if discrete.
+  // The logarithm of the standard deviation of each action dimension, [D]; empty if discrete.
   const std::vector<float>& log_std() const { return log_std_; }
 
  protected:
@@ -49,8 +49,8 @@ class Policy {
   const Normalization normalization_;
 };
 
-// The policy of this spec: FeedForward, or Recurrent if it has a memory. `values` are those of PolicyParameters(spec),
-// in their order and row-major. REQUIRES: their sizes are right; memory in `spec` has a size.
+// Makes the policy of this spec: FeedForward, or Recurrent if it has a memory. `values` are those of
+// PolicyParameters(spec), in their order and row-major. REQUIRES: their sizes are right; memory in `spec` has a size.
 std::shared_ptr<const Policy> MakePolicy(uint64_t version, const PolicySpec& spec,
                                          absl::Span<const std::vector<float>> values, Normalization normalization);
 

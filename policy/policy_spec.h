@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// What a policy remembers of the steps before.
+// The kind of memory that a policy has of earlier steps.
 enum class MemoryKind { kNone, kGru, kLstm };
 
 // The shape of a policy: actors and the learner make the same one from the run's configuration and the environment's
@@ -24,7 +24,7 @@ struct PolicySpec {
   int64_t memory_size = 0;  // H, units of the memory; 0 without one.
   std::vector<int64_t> hidden = {64, 64};
   ActivationKind activation = ActivationKind::kTanh;
-  bool shared_trunk = false;  // The hidden layers are the value function's too. Says their names; acting is the same.
+  bool shared_trunk = false;  // The value function shares the hidden layers. Sets only their names; acting is the same.
 
   // The head: a mean for each real number, or a logit for each choice.
   int64_t head_size() const { return action_size; }
@@ -32,7 +32,7 @@ struct PolicySpec {
   int64_t state_size() const {
     return memory == MemoryKind::kLstm ? 2 * memory_size : memory == MemoryKind::kGru ? memory_size : 0;
   }
-  // What the first hidden layer, or the head, reads.
+  // Size of the input of the first hidden layer, or of the head if there is none.
   int64_t feature_size() const { return memory == MemoryKind::kNone ? obs_size : memory_size; }
 };
 
@@ -45,7 +45,7 @@ struct ParameterSpec {
   std::vector<int64_t> shape;
 };
 
-// The parameters of such a policy in their order, with PyTorch's names and shapes: "memory.weight_ih" [G H, O],
+// The parameters of a policy of this spec in order, with PyTorch's names and shapes: "memory.weight_ih" [G H, O],
 // "memory.weight_hh" [G H, H], "memory.bias_ih" and "memory.bias_hh" [G H] (G = 3 gates of a GRU, 4 of an LSTM), then
 // "policy.<i>.weight|bias" ("trunk.<i>..." with shared_trunk), "policy.head.weight|bias", and "log_std" [D] unless
 // discrete.

@@ -16,7 +16,7 @@ namespace skein {
 // What the hidden layers read is h'.
 class Recurrent final : public Policy {
  public:
-  // `cell`: weight_ih, weight_hh, bias_ih, bias_hh; gates r, z, n or i, f, g, o one under the other.
+  // `cell`: weight_ih, weight_hh, bias_ih, bias_hh; gates r, z, n or i, f, g, o stacked along the first dimension.
   // `layers`: as LayerStack.
   Recurrent(uint64_t version, const PolicySpec& spec, absl::Span<const std::vector<float>> cell,
             absl::Span<const std::vector<float>> layers, std::vector<float> log_std, Normalization normalization);

@@ -20,9 +20,9 @@ namespace skein {
 std::string EncodeSafetensors(absl::Span<const v1::Tensor> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 
-// Tensors in order of their offsets. Nothing is allocated from a declared size before it is checked against the
-// input's. DataLoss: says what is wrong and where: header length, JSON, dtype, offsets that overlap or leave gaps.
-// dtypes: F32, F64, I64, I32, U8. `metadata`, unless null, receives the file's string metadata.
+// Tensors in order of their offsets. A declared size is checked against the input's size before anything is allocated
+// from it. DataLoss: the message says what is wrong and where: header length, JSON, dtype, offsets that overlap or
+// leave gaps. dtypes: F32, F64, I64, I32, U8. `metadata`, unless null, receives the file's string metadata.
 absl::StatusOr<std::vector<v1::Tensor>> DecodeSafetensors(absl::string_view bytes,
                                                           std::map<std::string, std::string>* metadata = nullptr);
 

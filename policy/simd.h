@@ -11,10 +11,10 @@ namespace skein {
 
 enum class SimdLevel { kBase, kAvx2, kAvx512 };
 
-// What the processor can do, best of all. Tests may set it lower; not while another thread computes.
+// The widest instruction set of the processor. Tests may set a lower one, but not while another thread computes.
 SimdLevel& ActiveSimdLevel();
 
-// As GCC and Clang know them on every processor: arithmetic and comparisons go by element.
+// Vector types of GCC and Clang, available on every processor; arithmetic and comparisons are element-wise.
 using Float4 = float __attribute__((vector_size(16)));
 using Float8 = float __attribute__((vector_size(32)));
 using Float16 = float __attribute__((vector_size(64)));
@@ -25,7 +25,7 @@ using Float16 = float __attribute__((vector_size(64)));
 template <typename V>
 constexpr int64_t kWidth = sizeof(V) / sizeof(float);
 
-// Vectors are passed by reference: by value they would need an ABI that the base instruction set has not.
+// Vectors are passed by reference: by value they would need an ABI that the base instruction set does not have.
 template <typename V>
 SKEIN_INLINE void Load(const float* from, V& to) {
   std::memcpy(&to, from, sizeof(V));
@@ -46,8 +46,8 @@ __attribute__((target("avx2,fma"))) void RunAvx2(Args... args) {
 }
 #endif
 
-// Body::Run<V>(args...) with the widest V. Run must be SKEIN_INLINE, and so must all that it calls and that is to be as
-// wide.
+// Calls Body::Run<V>(args...) with the widest V. Run must be SKEIN_INLINE, and so must every function that it calls and
+// that is to use the same width.
 template <typename Body, typename... Args>
 void RunWidest(Args... args) {
 #if defined(__x86_64__)

@@ -10,18 +10,18 @@
 
 namespace skein {
 
-// The trajectories of one update: one buffer a field, all env groups side by side.
+// The trajectories of one update: one buffer per field, all env groups side by side.
 //   fragments -> StagedColumns -> Columns -> Batch (Torch)
-// Fragments of F steps x E environments: `slots` beside each other (N = slots * E environments, M = N * A columns),
-// `segments` one after the other (T = segments * F steps). Not thread-safe.
+// Fragments have F steps x E environments: `slots` of them side by side (N = slots * E environments, M = N * A
+// columns), `segments` one after the other (T = segments * F steps). Not thread-safe.
 //
-// Fields are those of the schema with a value for each column, so that an update need not know of environments:
+// The fields are those of the schema with a value for each column, so that an update need not handle environments:
 //   fields with rows for steps            [T or T+1, M, width], or [T or T+1, N, width] if not per agent
 //   fields of truncations and episodes    one row for each (and agent), in order of slot and segment
 //   terminated, truncated uint8 [T, M]    the agent's part of the episode ended in a terminal state; the episode was
-//                                         cut while the agent was alive. agent_terminated is merged into these.
+//                                         truncated while the agent was alive. agent_terminated is merged into these.
 //   final_index int64 [K * A]             added: t * M + column of each row of final_obs
-// Fields of extent kFragment are not there: they belong to the next ticket.
+// Fields of extent kFragment are left out: they belong to the next ticket.
 class Columns {
  public:
   struct Column {
@@ -36,11 +36,11 @@ class Columns {
   int64_t num_envs() const { return static_cast<int64_t>(kept_.size()) * group_envs_; }
   int64_t num_agents() const { return num_agents_; }
   int64_t samples() const;                                     // Steps of agents that were alive.
-  int64_t fragments() const { return slots_ * segments_; }     // There is room for.
-  const std::vector<int64_t>& slots() const { return kept_; }  // That have columns, ascending.
+  int64_t fragments() const { return slots_ * segments_; }     // For which there is room.
+  const std::vector<int64_t>& slots() const { return kept_; }  // Slots that have columns, ascending.
 
   const std::vector<Column>& all() const { return columns_; }
-  // All dimensions, as above.
+  // All dimensions of a column's field, as listed above.
   std::vector<int64_t> Dimensions(const Column& column) const;
   // The elements of a field; none if there is no such field. REQUIRES: Value is the field's type.
   template <typename Value>
@@ -69,7 +69,7 @@ class Columns {
   Column* Find(absl::string_view field);
   // Makes room for all slots.
   void ResetSlots();
-  // Leaves the columns of `slots` (ascending).
+  // Keeps only the columns of `slots` (ascending).
   void KeepSlots(std::vector<int64_t> slots);
 
   const int64_t slots_, segments_;

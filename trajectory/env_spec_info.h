@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// What actor and learner compare before they exchange data.
+// The description of the environment that actor and learner compare before they exchange data.
 v1::EnvSpecInfo MakeEnvSpecInfo(const EnvSpec& spec);
 
 }  // namespace skein

@@ -11,37 +11,38 @@
 #include "skein/v1/learner_service.pb.h"
 #include "trajectory/pieces.h"
 
-// What an actor sends to a learner.
+// The messages that an actor sends to a learner: frames.
 //   Fragment -> FrameHead + block ==Collect stream==> ReadFrame -> CheckFragment
-// A frame is four bytes of magic and version, the header's size in four bytes, little-endian, the header, which is a
-// CollectRequest, and, if that has a batch, the batch's block of fields until the end of the message.
+// A frame is: four bytes of magic and version; the header's size in four bytes, little-endian; the header, which is a
+// CollectRequest; and, if the header has a batch, the batch's block of fields until the end of the message.
 namespace skein {
 
 // A finished fragment in the form in which it is sent. Copies share the block.
 struct Fragment {
   v1::TrajectoryBatch header;
   std::shared_ptr<const std::string> block;  // The header's `fields`, each from a multiple of kFieldAlignment on.
-  uint64_t saved_bytes = 0;                  // That packing made the block smaller by.
+  uint64_t saved_bytes = 0;                  // Bytes that packing removed from the block.
 };
 
-// Largest header. One of a batch has a few hundred bytes, a hello more if the environment has many metrics.
+// Largest header. A batch's header has a few hundred bytes; a hello has more if the environment has many metrics.
 inline constexpr size_t kMaxHeaderBytes = 16 << 10;
 
-// What precedes the block.
+// The bytes of a frame before the block.
 std::string FrameHead(const v1::CollectRequest& header);
 std::string FrameHead(const v1::TrajectoryBatch& header);
 
-// A frame where it was received.
+// A received frame, whose block is not copied.
 struct Frame {
   v1::CollectRequest header;
   PieceReader block;  // At the block's first byte; copy it to read.
   size_t block_bytes = 0;
 };
-// Copies nothing but the header. `pieces` must outlive the result. InvalidArgument, "message: ...": no frame, one of
-// another version, cut off within its header, a header over kMaxHeaderBytes, or a block without a batch.
+// Reads a frame; copies only the header. `pieces` must outlive the result. InvalidArgument, "message: ...": not a
+// frame, a frame of another version or cut off within its header, a header over kMaxHeaderBytes, or a block without a
+// batch.
 absl::StatusOr<Frame> ReadFrame(const Pieces& pieces);
 
-// The hello of an actor of protocol 1, which knew no frames; nullopt: the message is something else.
+// The hello of an actor of protocol 1, which had no frames; nullopt: the message is something else.
 std::optional<v1::Hello> HelloWithoutFrame(const Pieces& pieces);
 
 }  // namespace skein

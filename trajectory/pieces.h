@@ -6,23 +6,23 @@
 
 #include "absl/types/span.h"
 
-// Bytes as they were received: nothing is copied before it is known where it belongs.
+// Received bytes, read in place: nothing is copied before its destination is known.
 namespace skein {
 
-// A message's bytes in one or more pieces, in order. Views of memory that the receiver keeps.
+// A message's bytes in one or more pieces, in order. Views of memory that the receiver owns.
 using Pieces = std::vector<absl::Span<const char>>;
 
-// Reads on from one place among pieces that outlive it. A value; not thread-safe.
+// Reads pieces sequentially from a given position. The pieces must outlive it. Copyable; not thread-safe.
 class PieceReader {
  public:
   PieceReader() = default;
-  // At byte `offset` of all. REQUIRES: offset <= their total size.
+  // Starts at byte `offset` of all pieces. REQUIRES: offset <= their total size.
   PieceReader(const Pieces& pieces, size_t offset);
   // Copies the next `size` bytes. REQUIRES: there are as many.
   void Read(void* to, size_t size);
-  // The next bytes as far as they lie in one piece; empty: there are no more.
+  // The next bytes that lie in one piece; empty: there are no more.
   absl::Span<const char> Run() const;
-  // Goes on behind the next `size` bytes. REQUIRES: there are as many.
+  // Skips the next `size` bytes. REQUIRES: there are as many.
   void Skip(size_t size);
 
  private:

@@ -9,7 +9,7 @@
 #include "skein/v1/learner_service.pb.h"
 #include "skein/v1/tensor.pb.h"
 
-// The one description of what a trajectory fragment carries.
+// The only definition of the fields of a trajectory fragment.
 //   MakeSchema -> RolloutBuilder, frame, admission, staging, batch: each iterates over the fields
 // A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them.
 namespace skein {
@@ -23,7 +23,7 @@ enum class Extent {
   kEpisode,      // M: one for each episode that ended, ordered by (step, environment).
 };
 
-// What the learner demands of each element; base/number/number_bounds.h has the figures.
+// The range that the learner requires of each element; base/number/number_bounds.h has the limits.
 enum class Bound {
   kNumber,   // float32: a magnitude of at most kNumberBound.
   kEpisode,  // float32: a magnitude of at most kEpisodeBound.
@@ -40,7 +40,7 @@ struct Field {
   bool per_agent = false;  // Whether each agent has elements of its own.
   int64_t width = 0;       // Elements of one environment or agent; 0 = one, without a dimension of its own.
   Bound bound = Bound::kNumber;
-  bool observed = false;  // float32 that travels as bfloat16 if the run's precision is bf16.
+  bool observed = false;  // float32 that is sent as bfloat16 if the run's precision is bf16.
 
   int64_t elements() const { return width > 0 ? width : 1; }
   bool of_steps() const { return extent == Extent::kStep || extent == Extent::kStepAndLast; }
@@ -51,11 +51,11 @@ struct FragmentShape {
   int64_t steps = 0;              // T
   int64_t num_envs = 0;           // E, environments of one group.
   int64_t env_state_size = 0;     // Doubles of one environment's saved state.
-  int64_t policy_state_size = 0;  // Floats that the policy remembers for one agent; 0 = it has no memory.
+  int64_t policy_state_size = 0;  // Floats of one agent's policy state; 0 = the policy has no memory.
   int64_t max_episode_steps = 0;  // 0 = no limit.
   v1::EnvSpecInfo spec;
-  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // In which observed fields travel; or bfloat16.
-  std::vector<Field> extra_fields;                 // What the algorithm asks for besides.
+  v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Type in which observed fields are sent; or bfloat16.
+  std::vector<Field> extra_fields;                 // Additional fields of the algorithm.
 };
 
 // Rows of the fields whose extent varies.
@@ -64,7 +64,7 @@ struct FragmentCounts {
   int64_t episodes = 0;     // M >= K
 };
 
-// The fields of a fragment, in the order in which they travel: those of varying extent come last. A value.
+// The fields of a fragment, in the order in which they are sent: those of varying extent come last. A value type.
 struct Schema {
   FragmentShape shape;
   std::vector<Field> fields;
@@ -78,7 +78,7 @@ struct Schema {
   int64_t Rows(const Field& field, const FragmentCounts& counts) const;
   int64_t RowElements(const Field& field) const;
   std::vector<int64_t> Dimensions(const Field& field, const FragmentCounts& counts) const;
-  // Type and size of the field's elements as they travel, before compression.
+  // Type and size of the field's elements as they are sent, before compression.
   v1::DataType WireType(const Field& field) const { return field.observed ? shape.obs_dtype : field.dtype; }
   int64_t WireBytes(const Field& field, const FragmentCounts& counts) const;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// CartPole-v1's constants, for both of its forms.
+// Constants of CartPole-v1, shared by the CPU form and the tensor form.
 namespace skein::cartpole {
 
 inline constexpr double kGravity = 9.8;

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// MountainCarContinuous-v0: a car in a valley rocks itself up to the flag on the right. Moore 1990, "Efficient
+// MountainCarContinuous-v0: a car in a valley gains momentum to reach the flag on the right. Moore 1990, "Efficient
 // memory-based learning for robot control", with continuous force. obs: position, velocity. State saved: the same two.
 const EnvSpec& MountainCarContinuousSpec();
 std::unique_ptr<Env> MakeMountainCarContinuous();

@@ -69,7 +69,7 @@ std::string ListContacts(const std::string& mjcf, const mjModel& searched) {
 void CollideOnlyPairs(mjModel* model) {
   std::fill_n(model->geom_contype, model->ngeom, 0);
   std::fill_n(model->geom_conaffinity, model->ngeom, 0);
-  // What differs between MuJoCo's versions: 2 can be told, 3 sees it by itself, its later releases for each body.
+  // MuJoCo 2 needs this option; MuJoCo 3 detects it, in later releases from the masks of each body.
 #if mjVERSION_HEADER < 300
   model->opt.collision = mjCOL_PAIR;
 #else

@@ -4,18 +4,19 @@
 #include <cstdint>
 #include <string>
 
-// The linked MuJoCo library as a whole, without its headers. Thread-safe.
+// Version and message handlers of the linked MuJoCo library, without its headers. Thread-safe.
 namespace skein {
 
-// E.g. "2.2.2".
+// Version of the linked library, e.g. "2.2.2".
 std::string MujocoLibraryVersion();
 
-// Takes MuJoCo's warnings and errors away from its defaults, which write MUJOCO_LOG.TXT into the working directory.
-// A warning is counted and the first few are printed to stderr; an error, from which MuJoCo cannot return, is
-// printed and aborts the process. Done once, before any model is compiled.
+// Replaces MuJoCo's default handlers of warnings and errors, which write MUJOCO_LOG.TXT into the working directory.
+// A warning is counted, and the first few are printed to stderr. An error, from which MuJoCo cannot return, is printed
+// and aborts the process. Only the first call has an effect; it comes before any model is compiled.
 void InstallMujocoHandlers();
 
-// Warnings since the process began; not zero means that physics cannot be trusted. The newest one's text, or "".
+// Number of warnings since the process began; if it is not 0, the physics cannot be trusted. Text of the newest
+// warning, or "".
 int64_t MujocoWarningCount();
 std::string LastMujocoWarning();
 

@@ -9,10 +9,11 @@
 
 namespace skein {
 
-// An environment of a MuJoCo task. A decision sets the controls and steps the model frame_skip times; the task then
-// says the reward, the end and the observation. A simulation that has diverged rewards with NaN (see Env::Step).
-// All environments of a task share one compiled model. `task` must outlive it.
-// Internal: the linked MuJoCo does not accept the model, or its sizes are not the task's. FailedPrecondition: built
+// Makes an environment of a MuJoCo task. Each Step sets the controls and runs frame_skip time steps of the model; the
+// task then computes reward, termination and observation. A simulation that has diverged returns NaN rewards (see
+// Env::Step).
+// All environments of a task share one compiled model. `task` must outlive the environment.
+// Internal: the linked MuJoCo does not accept the model, or its sizes differ from the task's. FailedPrecondition: built
 // without MuJoCo.
 absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(const MujocoTask& task);
 

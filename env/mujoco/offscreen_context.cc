@@ -98,7 +98,7 @@ class OsMesaContext : public OffscreenContext {
  private:
   const OsMesa mesa_;
   void* const context_;
-  uint8_t pixel_[4] = {};  // Of a window that nobody draws into: MuJoCo has a buffer of its own.
+  uint8_t pixel_[4] = {};  // Unused window buffer: MuJoCo draws into a buffer of its own.
 };
 
 }  // namespace

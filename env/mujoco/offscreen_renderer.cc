@@ -27,7 +27,7 @@ void PrepareScene(mjModel* model) {
   for (int geom = 0; geom < model->ngeom; ++geom) {
     if (model->geom_type[geom] != mjGEOM_PLANE) continue;
     std::copy_n(kGround, 4, model->geom_rgba + 4 * geom);
-    std::fill_n(model->geom_size + 3 * geom, 2, mjtNum{0});  // A plane without a size goes on for ever.
+    std::fill_n(model->geom_size + 3 * geom, 2, mjtNum{0});  // A plane without a size is infinite.
   }
   auto& light = model->vis.headlight;
   std::fill_n(light.ambient, 3, 0.45f);
@@ -71,7 +71,7 @@ struct OffscreenRenderer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // Lines across the way, without which nobody would see that it runs.
+  // Lines across the track, which make the movement visible.
   void AddLine(int metre) {
     if (scene.ngeom >= scene.maxgeom) return;
     const bool fifth = metre % 5 == 0;
@@ -82,7 +82,7 @@ struct OffscreenRenderer::Impl {
   const std::unique_ptr<OffscreenContext> gl;
   const MujocoTask& task;
   const int width, height;
-  mjModel* const model;  // A copy with a ground that goes on.
+  mjModel* const model;  // A copy with an infinite ground.
   mjData* const data;
   const int body;  // That the camera follows; -1 = it is not there.
   mjvOption option;

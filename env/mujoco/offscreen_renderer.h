@@ -9,20 +9,20 @@
 
 namespace skein {
 
-// Pictures of MuJoCo environments without a screen, by MuJoCo's own renderer in an OpenGL context of EGL or, where that
-// is not there, of OSMesa. Both libraries are loaded only here and only when needed.
-// All calls from one thread, and at most one object at a time in a process.
+// Renders images of MuJoCo environments without a screen, by MuJoCo's own renderer in an OpenGL context of EGL or,
+// where EGL is not available, of OSMesa. Both libraries are loaded only here and only when needed.
+// All calls must come from one thread; at most one object at a time in a process.
 class OffscreenRenderer {
  public:
-  // A camera that follows the task's body; lines on the ground are a metre apart.
-  // NotFound: no MuJoCo environment has this id. Unavailable: neither EGL nor OSMesa makes a context; says why, and
-  // what to install. Internal: as ModelOf, or the body that the camera is to follow is not there.
+  // The camera follows the task's body; lines on the ground are a metre apart.
+  // NotFound: no MuJoCo environment has this id. Unavailable: neither EGL nor OSMesa makes a context; the message says
+  // why, and what to install. Internal: as ModelOf, or the body that the camera follows does not exist.
   static absl::StatusOr<std::unique_ptr<OffscreenRenderer>> Make(const std::string& env_id, int width, int height);
   ~OffscreenRenderer();
 
-  // state: as the environment saves it. rgb: [height, width, 3], written, the upper row first.
+  // state: as the environment saves it. rgb: [height, width, 3], written, the top row first.
   void Render(const double* state, uint8_t* rgb);
-  // At which a film is as fast as the simulation.
+  // Frame rate at which a video runs at the speed of the simulation.
   int frames_per_second() const;
 
  private:

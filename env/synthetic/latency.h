@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// How long a step of Latency-v0 sleeps. The default is not at all: the data do not depend on it.
+// How long a step of Latency-v0 sleeps. By default it does not sleep. The data do not depend on these settings.
 struct LatencyOptions {
   enum class Distribution { kFixed, kExponential, kPareto };
 
@@ -20,27 +20,27 @@ struct LatencyOptions {
   double slow_factor = 10;  // ... take this many times as long, > 0.
 };
 
-// Latency-v0: sleeps instead of computing, to study waiting, stragglers and many actors on few cores. An oscillation is
-// to be followed with one real. It never terminates.
-// obs: sin p, cos p, sin 2p, cos 2p. State saved: initial phase, steps, key of the episode's sleeping times.
+// Latency-v0: sleeps instead of computing, to study waiting, stragglers and many actors on few cores. The task is to
+// follow an oscillation with one continuous action. It never terminates.
+// obs: sin p, cos p, sin 2p, cos 2p. State saved: initial phase, steps, key of the episode's sleep durations.
 const EnvSpec& LatencySpec();
 
-// Sleeps are further multiplied by the process's LatencyFactor. InvalidArgument: that is not a number in range.
+// Sleep durations are also multiplied by LatencyFactor(). InvalidArgument: the factor is not a number in range.
 absl::StatusOr<std::unique_ptr<Env>> MakeLatency(const LatencyOptions& options);
 
-// What the variable SKEIN_LATENCY_FACTOR says, read at the first call: it plays a slower or faster machine. Unset or
-// empty = 1. Thread-safe. InvalidArgument as ParseLatencyFactor.
+// The value of the environment variable SKEIN_LATENCY_FACTOR, read at the first call. It simulates a slower or faster
+// machine. Unset or empty = 1. Thread-safe. InvalidArgument as ParseLatencyFactor.
 const absl::StatusOr<double>& LatencyFactor();
 
 // InvalidArgument: not a number from 0 to 10,000.
 absl::StatusOr<double> ParseLatencyFactor(const char* text);
 
-// Time that step `step` of an episode with this key takes in environment `env_index`; at most a day. Pure.
-// Pareto: index 2.5, smallest time 0.6 of the mean.
+// Duration of step `step` of an episode with this key in environment `env_index`; at most a day. Pure.
+// Pareto: index 2.5, smallest duration 0.6 of the mean.
 absl::Duration LatencyOfStep(const LatencyOptions& options, uint64_t env_index, uint64_t key, uint32_t step);
 
-// Keeps sums of sleeps exact: a sleep that woke late makes the next ones shorter. A delay of more than `most` is not
-// caught up with beyond that: a process that was stopped does not hurry afterwards. Times are of one clock. Not
+// Keeps the sum of sleeps exact: after a sleep that ended late, the next ones are shorter. At most `most` of delay is
+// made up for, so that a process that was stopped does not run fast afterwards. All times are of one clock. Not
 // thread-safe.
 class SleepLedger {
  public:
@@ -52,7 +52,7 @@ class SleepLedger {
 
  private:
   const absl::Duration most_;
-  absl::Duration owed_ = absl::ZeroDuration();  // Slept too long by; 0 <= owed_ <= most_.
+  absl::Duration owed_ = absl::ZeroDuration();  // Excess sleep so far; 0 <= owed_ <= most_.
 };
 
 }  // namespace skein

@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// StickyCartPole-v0: CartPole-v1 whose state cannot be saved, as a world in another process would be. For tests and
-// diagnosis of how such environments are trained (EnvSpec::relocatable); its episodes are CartPole's.
+// StickyCartPole-v0: CartPole-v1 whose state cannot be saved, like an environment in another process. For tests and
+// diagnosis of training with such environments (EnvSpec::relocatable). Its episodes are those of CartPole-v1.
 const EnvSpec& StickyCartPoleSpec();
 std::unique_ptr<Env> MakeStickyCartPole();
 

@@ -16,10 +16,10 @@
 
 namespace skein {
 
-// E environments as tensors on one device: what VectorEnv does over Env, with the same outcomes and, up to rounding,
-// the same numbers, for the same (seed, env index, episode, actions).
-//   ResetAll -> { Observe, Advance, BeginEpisodes } over and over
-// Nothing in a step waits for the device, but where that is the CPU. Not thread-safe. Torch's exceptions pass.
+// E environments stepped as tensors on one device: the tensor counterpart of VectorEnv. For the same (seed, env index,
+// episode, actions) outcomes are the same and numbers are equal up to rounding.
+//   ResetAll -> { Observe, Advance, BeginEpisodes } repeatedly
+// No step waits for the device, unless that is the CPU. Not thread-safe. Torch's exceptions are not caught.
 class TensorEnv {
  public:
   struct Options {
@@ -30,20 +30,20 @@ class TensorEnv {
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     torch::Device device = torch::kCPU;
   };
-  // What one step did, as VectorEnv::StepResult; all tensors are on the device and not written to later.
+  // The result of one step, as VectorEnv::StepResult. All tensors are on the device and are not modified later.
   struct StepResult {
     torch::Tensor reward;            // float32 [E, A]
     torch::Tensor terminated;        // bool [E]
     torch::Tensor truncated;         // bool [E]
-    torch::Tensor active;            // bool [E, A], the agent took part in the step
+    torch::Tensor active;            // bool [E, A], the alive mask of the step
     torch::Tensor agent_terminated;  // bool [E, A]
-    torch::Tensor ended;            // bool [E], terminated or truncated; what follows is valid where it is set, else of
+    torch::Tensor ended;            // bool [E], terminated or truncated. Where it is not set, the fields below describe
                                     // the episode so far.
     torch::Tensor episode_return;   // float64 [E]
     torch::Tensor episode_length;   // int64 [E]
     torch::Tensor episode_metrics;  // float32 [E, P]; see FinishMetrics
-    std::vector<torch::Tensor> notes;  // [E, ...] each: what FinishMetrics wants to know. As many in every step.
-    // Only of Step: before the next episode begins.
+    std::vector<torch::Tensor> notes;  // [E, ...] each: input of FinishMetrics. The same number in every step.
+    // Set by Step only: the end of the episode, before the next one begins.
     torch::Tensor final_obs;    // float32 [E, A, O]
     torch::Tensor final_state;  // float32 [E, G]
   };
@@ -52,20 +52,20 @@ class TensorEnv {
 
   virtual const EnvSpec& spec() const = 0;  // max_episode_steps is the limit in force.
   virtual int64_t num_envs() const = 0;
-  // Doubles for each environment in SaveState; rows are VectorEnv's.
+  // Doubles for each environment in SaveState; rows have VectorEnv's format.
   virtual int64_t state_size() const = 0;
 
-  // Begins episode 0 everywhere. All else needs this or LoadState first.
+  // Begins episode 0 of all environments. All other methods need this or LoadState first.
   virtual void ResetAll() = 0;
   // action: int64 [E, A] choices or float32 [E, A, D], on the device; brought into range as VectorEnv does.
-  // Environments whose episode ended stay as they are until BeginEpisodes, which must come before the next step; until
-  // then Observe and GlobalState show the end.
+  // Environments whose episode ended keep their final state until BeginEpisodes, which must come before the next step.
+  // Until then Observe and GlobalState return the final state.
   virtual StepResult Advance(const torch::Tensor& action) = 0;
   virtual void BeginEpisodes() = 0;
-  // Advance and BeginEpisodes, with what is observed in between.
+  // Advance, then BeginEpisodes; in between it observes final_obs and final_state.
   StepResult Step(const torch::Tensor& action);
 
-  // Into float32 [E, A, O] and [E, G], contiguous. With int64 [K] `envs`: of these, into [K, A, O] and [K, G].
+  // Write float32 [E, A, O] and [E, G], contiguous. With int64 [K] `envs`: of these environments, [K, A, O] and [K, G].
   void Observe(torch::Tensor obs, const torch::Tensor& envs = {}) const { WriteObs(std::move(obs), envs); }
   void GlobalState(torch::Tensor state, const torch::Tensor& envs = {}) const { WriteState(std::move(state), envs); }
 
@@ -76,14 +76,15 @@ class TensorEnv {
   // Steps done in the current episodes, on the CPU. Waits for the device.
   virtual std::vector<int64_t> Steps() const = 0;
 
-  // Around steps whose results are used together. An environment that prepares next episodes ahead of need may find
-  // that it had prepared too few: EndRollout then says false, all is as BeginRollout found it, and the same steps taken
-  // again are right. EndRollout may wait for the device.
+  // Called before and after the steps of one rollout. An environment that prepares next episodes in advance may have
+  // prepared too few. EndRollout then returns false and restores the state at BeginRollout; the same steps taken again
+  // give correct results. EndRollout may wait for the device.
   virtual void BeginRollout() {}
   virtual bool EndRollout() { return true; }
 
-  // Adds the metrics of a finished episode that a device cannot compute. notes: the row of environment `env_index`
-  // (run-wide) in each of StepResult::notes, on the CPU, of the step in which the episode ended; metrics [P].
+  // Computes those metrics of a finished episode that a device cannot compute. notes: the row of environment
+  // `env_index` (run-wide) in each of StepResult::notes, on the CPU, of the step in which the episode ended; metrics
+  // [P].
   virtual void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const {
     (void)env_index, (void)notes, (void)metrics;
   }

@@ -10,8 +10,7 @@
 
 namespace skein {
 
-// RandomStream's numbers as tensors on any device: the same words, many streams of one seed and purpose at once.
-// Nothing is copied from the host after construction.
+// Computes RandomStream's numbers as tensors on any device: the same words, for many streams of one seed and purpose.
 class TensorPhilox {
  public:
   TensorPhilox(uint64_t seed, RandomPurpose purpose, torch::Device device);

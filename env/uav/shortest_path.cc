@@ -26,7 +26,7 @@ float ShortestPath::Length(const uint8_t* occupied, int stride, int from, int to
     const int dx = std::abs(cell % stride - to % stride), dy = std::abs(cell / stride - to / stride);
     return LengthOf(std::abs(dx - dy), std::min(dx, dy));
   };
-  if (++search_ == 0) {  // Numbers begin anew.
+  if (++search_ == 0) {  // The counter has wrapped around.
     std::fill(reached_.begin(), reached_.end(), Reached{});
     search_ = 1;
   }

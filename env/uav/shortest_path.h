@@ -6,27 +6,27 @@
 
 namespace skein {
 
-// Shortest ways over the free cells of a grid: 1 to each of four sides, sqrt(2) to a corner if both cells beside it are
-// free. A search that is led by the distance without obstacles (A*; Hart, Nilsson, Raphael 1968).
+// Finds shortest paths over the free cells of a grid. A move to one of four sides costs 1; a diagonal move costs
+// sqrt(2) and needs both cells beside it free. A*, with the distance without obstacles as heuristic (Hart, Nilsson,
+// Raphael 1968).
 // Allocates nothing after construction. Not thread-safe.
 class ShortestPath {
  public:
-  // For grids of `cells` cells; those around them may not be free (see Length).
+  // For grids of `cells` cells, whose border cells must be occupied (see Length).
   explicit ShortestPath(int cells);
 
-  // Length of the shortest way, 0 from a cell to itself, infinity if there is none. A cell is its index into
-  // `occupied`, whose rows are `stride` long. REQUIRES: the cells that are not occupied are surrounded by such that
-  // are.
+  // Length of the shortest path between two cells, 0 from a cell to itself, infinity if there is none. A cell is its
+  // index into `occupied`, whose rows are `stride` long. REQUIRES: the free cells are surrounded by occupied ones.
   float Length(const uint8_t* occupied, int stride, int from, int to);
 
  private:
   struct Entry {
-    double bound;  // On the length of a way through this cell.
+    double bound;  // Lower bound on the length of a path through this cell.
     int cell;
   };
   struct Reached {
-    int straight, diagonal;  // Moves of the best way so far.
-    uint32_t search;         // In which search that was.
+    int straight, diagonal;  // Moves of the best path so far.
+    uint32_t search;         // The search that wrote this entry.
     bool done;
   };
 

@@ -21,7 +21,7 @@ class UavEnv final : public Env {
   void LoadState(const double* state) override { world_.LoadState(0, state); }
 
  private:
-  UavWorld world_;  // Of one row: other threads may step others of the block.
+  UavWorld world_;  // Of one row: other threads may step other environments.
 };
 
 }  // namespace

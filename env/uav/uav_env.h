@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// UavNavigate-v0 and UavCover-v0, each a UavWorld of its own. State saved: as UavLayout says. InvalidArgument: as
-// CheckUavOptions.
+// Makes a UavNavigate-v0 or UavCover-v0 environment with a UavWorld of its own. State saved: as in UavLayout.
+// InvalidArgument: as CheckUavOptions.
 absl::StatusOr<std::unique_ptr<Env>> MakeUavEnv(UavTask task, const UavOptions& options);
 
 }  // namespace skein

@@ -9,13 +9,13 @@
 
 namespace skein {
 
-// The cells of E arenas, each with walls around it, and counts of them by block for the maps of UavCover. Nothing
+// The cells of E arenas, each surrounded by walls, and counts of cells per block for the maps of UavCover. Nothing
 // allocates after construction. Not thread-safe.
 class UavGrid {
  public:
   UavGrid(const UavOptions& options, const UavLayout& layout, int envs);
 
-  int stride() const { return stride_; }                 // Of a row of a padded grid.
+  int stride() const { return stride_; }                 // Length of a row of a padded grid.
   int padded_size() const { return stride_ * stride_; }  // Cells of a padded grid.
   int At(int i, int j) const { return (j + pad_) * stride_ + i + pad_; }
   int CellIndex(int cell) const { return At(cell % size_, cell / size_); }
@@ -23,13 +23,13 @@ class UavGrid {
   // Padded grids: 1 = obstacle or wall; 1 = free and not visited.
   const uint8_t* occupied(int env) const { return occupied_.data() + size_t(env) * padded_size(); }
   const uint8_t* unvisited(int env) const { return unvisited_.data() + size_t(env) * padded_size(); }
-  // [G, G], the share of each block's cells that are so.
+  // [G, G], the occupied or unvisited share of each block's cells.
   void WriteOccupiedShares(int env, float* shares) const;
   void WriteUnvisitedShares(int env, float* shares) const;
   int free(int env) const { return free_[env]; }                    // Cells without an obstacle.
-  int left_to_visit(int env) const { return left_to_visit_[env]; }  // Of these.
+  int left_to_visit(int env) const { return left_to_visit_[env]; }  // Free cells not yet visited.
 
-  // Empties the arena.
+  // Removes all obstacles and marks all cells as unvisited.
   void Clear(int env);
   void PlaceObstacle(int env, int cell);
   void MarkVisited(int env, int cell_index);
@@ -42,7 +42,7 @@ class UavGrid {
   std::vector<float> block_cells_;             // [G, G], cells of the block.
   std::vector<uint8_t> occupied_, unvisited_;  // [E, padded grid]
   std::vector<float> occupied_map_,
-      unvisited_map_;                      // [E, G, G], cells of a block that are so.
+      unvisited_map_;                      // [E, G, G], occupied or unvisited cells of a block.
   std::vector<int> left_to_visit_, free_;  // [E]
 };
 

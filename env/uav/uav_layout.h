@@ -4,8 +4,8 @@
 #include "env/env.h"
 #include "env/uav/uav_options.h"
 
-// What both forms of the UAV world, arrays in C++ and tensors, have in common: constants, and where each number stands.
-// Formulas are in docs/environments.md.
+// Constants and array layouts shared by both forms of the UAV world, C++ arrays and tensors. Formulas are in
+// docs/environments.md.
 namespace skein {
 
 enum class UavTask { kNavigate, kCover };
@@ -19,8 +19,8 @@ inline constexpr int kUavChoices = 1 + kUavHeadings;  // 0 stays.
 inline constexpr int kUavMapSide = 10;                // Blocks on a side of the global state's maps, at most.
 inline constexpr int kUavNeighbourFloats = 5;
 inline constexpr int kUavTeamFloats = 7;
-inline constexpr int kUavCellsInWord = 32;  // Of packed cells in the saved state.
-inline constexpr int kUavSavedDoubles = 8;  // Of each UAV in the saved state.
+inline constexpr int kUavCellsInWord = 32;  // Cells packed into one word of the saved state.
+inline constexpr int kUavSavedDoubles = 8;  // Doubles for each UAV in the saved state.
 
 // Directions of the choices.
 inline constexpr float kUavDirectionX[kUavChoices] = {0, 1, kSqrtHalf, 0, -kSqrtHalf, -1, -kSqrtHalf, 0, kSqrtHalf};
@@ -32,7 +32,7 @@ struct UavLayout {
   int patch_side;  // 2 R + 1
   int map_side;    // G
 
-  // Of an agent's observation. Position, place in the cell, velocity and time left come first.
+  // Offsets in an agent's observation, which begins with position, place in the cell, velocity and time left.
   int obs_time;
   int obs_target;
   int obs_feelers;
@@ -41,15 +41,16 @@ struct UavLayout {
   int obs_neighbours;
   int obs_size;
 
-  // Of the global state. UavNavigate: kUavTeamFloats figures of the team come first. UavCover: UAVs come first.
-  int uav_floats;  // For each UAV: takes part, position, velocity.
+  // Offsets in the global state, which begins with kUavTeamFloats numbers of the team (UavNavigate) or the UAVs
+  // (UavCover).
+  int uav_floats;  // Floats for each UAV: alive flag, position, velocity.
   int global_time;
   int global_occupancy;
   int global_unvisited;
   int global_size;
 
-  // Of the saved state. Steps and smallest squared separation come first.
-  int words;  // Packed cells are so many doubles.
+  // Offsets in the saved state, which begins with the steps and the smallest squared separation.
+  int words;  // Doubles that hold one set of packed cells.
   int saved_obstacles;
   int saved_visited;
   int saved_uavs;  // [N, kUavSavedDoubles]: x, y, vx, vy, status, flown, start cell, target cell.

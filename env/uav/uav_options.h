@@ -5,14 +5,14 @@
 
 namespace skein {
 
-// Of the UAV environments; meanings and defaults as in config.proto, message UavConfig. Lengths in metres, a cell is
-// one.
+// Options of the UAV environments; meanings and defaults as in config.proto, message UavConfig. Lengths are in metres;
+// a cell is 1 m wide.
 struct UavOptions {
   int uavs = 10;       // N
   int obstacles = 40;  // M
   int size = 20;       // Side of the arena.
   double radius = 0.2;
-  double speed = 0.5;  // A step.
+  double speed = 0.5;  // Per step.
   bool continuous = false;
   int sensing_radius = 3;
   int neighbours = 4;  // K

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// Where a UAV is among the cells; docs/environments.md, phase 3 of a step.
+// The cell of a UAV and its place within the cell; docs/environments.md, phase 3 of a step.
 namespace skein {
 
 struct UavPlace {
@@ -18,14 +18,14 @@ inline UavPlace PlaceAt(float x, float y) {
   return {i, j, x - static_cast<float>(i), y - static_cast<float>(j)};
 }
 
-// Whether a disc at (x, y) touches an occupied cell. `origin` is cell (0, 0) of a grid with rows of `stride`, in which
-// all cells up to two away from the disc's are.
+// Whether a disc at (x, y) touches an occupied cell. `origin` is cell (0, 0) of a grid with rows of `stride`. REQUIRES:
+// the grid has all cells up to two away from the disc's cell.
 inline bool HitsStatic(const uint8_t* origin, int stride, float radius, float x, float y) {
   const UavPlace place = PlaceAt(x, y);
   const float east = 1 - place.f, north = 1 - place.g;
   const int hx = place.f < radius ? -1 : east < radius;
   const int hy = place.g < radius ? -1 : north < radius;
-  // Where there is no side within reach the gap is at least the radius, so that the corner is not either.
+  // If no side is within reach, the gap is at least the radius, so the corner is out of reach too.
   const float ex = hx < 0 ? place.f : east;
   const float ey = hy < 0 ? place.g : north;
   const uint8_t corner = ex * ex + ey * ey < radius * radius;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving, loading, and the figures of an episode.
+// Saving, loading, and the metrics of an episode.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace skein {
 namespace {
 
 constexpr double kMaxWord = 4294967295.0;
-// Metres, and their squares: more than any episode can have, and figures made of it are within kEpisodeBound.
+// Metres, and their squares: more than any episode can have, and metrics made of it are within kEpisodeBound.
 constexpr double kMaxMetres = 1e9;
 
 }  // namespace

@@ -13,18 +13,18 @@
 
 namespace skein {
 
-// Of the UAVs that take part in a step, in the order of their numbers; overwritten by each call.
+// Scratch arrays with one entry for each alive UAV, in the order of their numbers. Overwritten by each call.
 struct UavScratch {
-  std::vector<int> uav;  // Its number.
+  std::vector<int> uav;  // Number of the UAV.
   std::vector<float> x, y, vx, vy, own;
   std::vector<uint8_t> crashed;
   std::vector<int> new_cell;           // Index into a padded grid, -1 = none.
-  std::vector<float> nearest_squared;  // Of neighbours [K], and which they are.
+  std::vector<float> nearest_squared;  // Of neighbours [K], and their numbers.
   std::vector<int> nearest;
-  std::vector<uint64_t> keys;  // [S^2], of a reset.
+  std::vector<uint64_t> keys;  // [S^2], used by Reset.
 };
 
-// [E, N]
+// State of each UAV, [E, N].
 struct UavArrays {
   std::vector<float> x, y, vx, vy, target_x, target_y, distance, flown;
   std::vector<UavStatus> status;
@@ -32,8 +32,8 @@ struct UavArrays {
 };
 
 // E arenas of N UAVs each, as a structure of arrays; docs/environments.md has every formula. The methods are those of
-// Env for arena `env`, 0 <= env < E, with the same shapes. Nothing allocates after construction. Not thread-safe, and
-// arenas share scratch memory: one thread at a time.
+// Env for arena `env`, 0 <= env < E, with the same shapes. Nothing allocates after construction. Not thread-safe: the
+// arenas share scratch memory, so that one thread at a time may use them.
 class UavWorld {
  public:
   // REQUIRES: CheckUavOptions(options).ok(), envs >= 1.
@@ -48,7 +48,7 @@ class UavWorld {
   void Active(int env, uint8_t* active) const;
   void EpisodeMetrics(int env, float* metrics) const;
   void SaveState(int env, double* state) const;
-  // Numbers that no SaveState wrote are brought into range. REQUIRES: they are finite.
+  // Numbers that SaveState cannot have written are brought into range. REQUIRES: all are finite.
   void LoadState(int env, const double* state);
 
  private:
@@ -57,13 +57,13 @@ class UavWorld {
   void Visit(int env, int taking_part);
   void SetTarget(size_t uav, int cell);
   float DistanceSquared(size_t uav) const;
-  // Empties the arena and clears its counters; then obstacles, then UAVs are put in.
+  // Empties the arena and clears its counters. Obstacles and then UAVs are placed afterwards.
   void Clear(int env);
-  // Fills the scratch with those that take part; returns how many.
+  // Fills the scratch arrays with the alive UAVs; returns their number.
   int Gather(int env) const;
   float TimeLeft(int env) const;
   float MeanPathRatio(int env) const;
-  // Global states of UavNavigate and UavCover, but for the time left.
+  // Global states of UavNavigate and UavCover, without the time left.
   void DescribeTeam(int env, float* state) const;
   void DescribeSearch(int env, float* state) const;
 

@@ -10,29 +10,30 @@
 
 namespace skein {
 
-// What the arenas of all worlds have in common, on the device, and what can be computed of places in them. Constant
-// after construction. Grids are padded with walls, [padded cells].
+// Constants shared by the arenas of all worlds, on the device, and geometric queries on them. Constant after
+// construction. Grids are padded with walls, [padded cells].
 struct TensorArena {
   TensorArena(const UavOptions& options, const UavLayout& layout, torch::Device device);
 
-  // Whether discs at (x, y) [K, ...] touch what is occupied in maps `row`, of x's shape but for sizes of 1. around: of
-  // all maps, see Around.
+  // Whether discs at (x, y) [K, ...] touch an occupied cell in maps `row`, which has x's shape except for sizes of 1.
+  // around: of all maps, see Around.
   struct Contact {
     torch::Tensor cell;  // int64, into the flattened maps
     torch::Tensor hit;   // bool
   };
   Contact Touch(const torch::Tensor& around, const torch::Tensor& x, const torch::Tensor& y,
                 const torch::Tensor& row) const;
-  // Squared distances [N, K, N] of those that are active, between others the largest float.
+  // Squared distances [N, K, N] between active UAVs; for all other pairs the largest float.
   torch::Tensor PairSquares(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& active) const;
-  // For each cell nine bits, 3 (b + 1) + (a + 1) of cell (i + a, j + b): what a disc can touch is one look away.
+  // Nine bits for each cell: bit 3 (b + 1) + (a + 1) is cell (i + a, j + b), so one lookup finds all that a disc can
+  // touch.
   // occupied: [K, padded cells]
   torch::Tensor Around(const torch::Tensor& occupied) const;
-  // How many of `padded_cells` [K, n] are in each block: float32 [K, G^2].
+  // The number of `padded_cells` [K, n] in each block: float32 [K, G^2].
   torch::Tensor BlockCounts(const torch::Tensor& padded_cells) const;
   torch::Tensor Scalar(double value) const;  // float32 [] on the device, for divisions.
 
-  const int64_t size, pad, stride, grid_size;  // Of an arena; walls around it; a row and all of a padded grid.
+  const int64_t size, pad, stride, grid_size;  // Arena side; wall width; a row and all of a padded grid.
   const float radius;
   const torch::Device device;
   torch::Tensor step_x, step_y;  // float32 [choices]

@@ -12,25 +12,26 @@
 
 namespace skein {
 
-// What UAVs and a critic see of a state. `arena` must outlive it. Constant after construction.
+// Computes observations and global states.   TensorUavState -> TensorSight -> obs, global state
+// `arena` must outlive it. Constant after construction.
 class TensorSight {
  public:
   TensorSight(UavTask task, const UavOptions& options, const UavLayout& layout, const TensorArena* arena);
 
-  // As TensorEnv::Observe and GlobalState. squares: PairSquares of all worlds as they are now, or undefined.
+  // As TensorEnv::Observe and GlobalState. squares: PairSquares of the current state of all worlds, or undefined.
   void WriteObs(const TensorUavState& state, const torch::Tensor& worlds, const torch::Tensor& squares,
                 torch::Tensor obs) const;
   void WriteState(const TensorUavState& state, const torch::Tensor& worlds, const torch::Tensor& squares,
                   torch::Tensor global) const;
 
  private:
-  // The worlds that are looked at.
+  // The state of the selected worlds.
   struct View {
     torch::Tensor x, y, vx, vy, target_x, target_y, distance;  // [K, N]
     torch::Tensor active, crashed;                             // bool [K, N]
     torch::Tensor step, row;                                   // [K]
     torch::Tensor unvisited_cells;                             // [K, G^2]
-    torch::Tensor squares;                                     // PairSquares, if they are known.
+    torch::Tensor squares;                                     // PairSquares, or undefined.
   };
 
   View Look(const TensorUavState& state, const torch::Tensor& worlds, const torch::Tensor& squares) const;
@@ -39,7 +40,7 @@ class TensorSight {
   torch::Tensor Patch(const torch::Tensor& maps, const View& view, const torch::Tensor& i,
                       const torch::Tensor& j) const;
   torch::Tensor Neighbours(const View& view) const;
-  // Global states of UavNavigate and UavCover, in parts.
+  // The parts of the global state of UavNavigate and of UavCover.
   std::vector<torch::Tensor> DescribeTeam(const View& view) const;
   std::vector<torch::Tensor> DescribeSearch(const TensorUavState& state, const View& view) const;
 

@@ -10,7 +10,7 @@ namespace skein {
 namespace {
 
 constexpr float kFar = std::numeric_limits<float>::max();
-// Next episodes' maps made in each step: one for so many worlds, but at least kLeastMaps.
+// Next episodes' maps made in each step: one for this many worlds, but at least kLeastMaps.
 constexpr int64_t kWorldsForAMap = 32;
 constexpr int64_t kLeastMaps = 64;
 constexpr auto kTakesPart = static_cast<int64_t>(UavStatus::kTakesPart);

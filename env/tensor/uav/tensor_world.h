@@ -24,9 +24,9 @@
 
 namespace skein {
 
-// UavNavigate-v0 and UavCover-v0 as tensors: what VectorEnv over UavWorld does, with the same discrete outcomes and, up
-// to rounding of sums, the same numbers. docs/environments.md has the formulas, docs/decisions/maps-ahead-of-need.md
-// how episodes begin.
+// UavNavigate-v0 and UavCover-v0 as tensors: the counterpart of VectorEnv over UavWorld, with the same discrete
+// outcomes and, up to rounding of sums, the same numbers. docs/environments.md has the formulas;
+// docs/decisions/maps-ahead-of-need.md describes how episodes begin.
 class TensorWorld final : public TensorEnv {
  public:
   struct Options : TensorEnv::Options {
@@ -50,19 +50,19 @@ class TensorWorld final : public TensorEnv {
   std::vector<int64_t> Steps() const override;
   void BeginRollout() override;
   bool EndRollout() override;
-  // The metric path_ratio, on the host, by the search that UavWorld uses. Notes are the episode's number int64 [],
-  // status uint8 [A] (UavStatus) and flown float32 [A]; the episode began by Reset.
+  // Computes the metric path_ratio on the host, with UavWorld's search. Notes are the episode's number int64 [], status
+  // uint8 [A] (UavStatus) and flown float32 [A]. REQUIRES: the episode began by Reset.
   void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const override;
 
-  // How many next episodes' maps are made in each step, at most E; results do not depend on it, unless missed() is
-  // true.
+  // Sets for how many worlds the next map is made in each step, at most E. Results do not depend on it, unless missed()
+  // is true.
   void PrepareAtOnce(int64_t worlds) { prepared_per_step_ = std::min(std::max<int64_t>(worlds, 1), envs_); }
   int64_t prepared_per_step() const { return prepared_per_step_; }
-  // Whether an episode began, since ResetAll, LoadState or Restore, whose map had not been made: then all since is
-  // void. Never if all are made in each step. Waits for the device.
+  // Whether an episode began, since ResetAll, LoadState or Restore, whose map had not been made; all results since are
+  // then void. Always false if all maps are made in each step. Waits for the device.
   bool missed() const;
 
-  // The state on the device, to go back to.
+  // A copy of the state on the device, for Restore.
   struct Snapshot {
     std::vector<torch::Tensor> tensors;
   };
@@ -74,12 +74,12 @@ class TensorWorld final : public TensorEnv {
 
   explicit TensorWorld(const Options& options);
   void Prepare(const torch::Tensor& worlds, const torch::Tensor& episode);
-  // Episode `next_episode` where `begins` [E].
+  // Begins episode `next_episode` where `begins` [E] is set.
   void Begin(const torch::Tensor& begins);
   void MeasureSeparation();
 
   std::pair<torch::Tensor, torch::Tensor> Velocity(const torch::Tensor& action) const;
-  // Marks cells and returns what each UAV gets for it, [E, N].
+  // Marks cells as visited and returns each UAV's reward for it, [E, N].
   torch::Tensor Visit(const torch::Tensor& cell, const torch::Tensor& row, const torch::Tensor& visits);
   torch::Tensor Metrics() const;
   void WriteObs(torch::Tensor obs, const torch::Tensor& worlds) const override {
@@ -105,13 +105,13 @@ class TensorWorld final : public TensorEnv {
   TensorUavState state_;
   torch::Tensor ended_;                       // bool [E], by the last Advance.
   torch::Tensor missed_;                      // bool []
-  torch::Tensor squares_;                     // PairSquares of all as they are now; undefined = not known.
-  mutable std::unique_ptr<UavWorld> native_;  // Of FinishMetrics, made when it is first asked.
-  Snapshot before_;                           // Of BeginRollout, unless all maps are made in each step.
-  int64_t prepared_before_ = 0;               // Not 0: steps that missed a map are taken again, with all of them.
+  torch::Tensor squares_;                     // PairSquares of the current state; undefined = not computed.
+  mutable std::unique_ptr<UavWorld> native_;  // Used by FinishMetrics, made at its first call.
+  Snapshot before_;                           // State at BeginRollout, unless all maps are made in each step.
+  int64_t prepared_before_ = 0;               // Not 0: a rollout that missed a map is being repeated, with all maps.
 };
 
-// For MakeTensorEnv: worlds that make some of the next maps in each step.
+// For MakeTensorEnv. The worlds make some of the next maps in each step.
 absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(UavTask task, const TensorEnv::Options& options,
                                                           const UavOptions& uav);
 template <UavTask task>
