@@ -86,7 +86,7 @@ class GradientSteps {
   BatchForward forward_;        // After gradient_.
   DeviceCopier copier_;
   bool enqueues_;
-  // Of this epoch's enqueued steps, float64 [stats + 3]: sums of stats and of grad_norm; gradient and skipped steps.
+  // Of this epoch's enqueued steps, float64 [stats + 3]: sums of stats and of grad_norm; steps taken; steps skipped.
   torch::Tensor enqueued_;
   std::unique_ptr<StepGraph> graph_;  // Null: nothing is recorded.
   int64_t out_of_memory_ = 0;         // The part already added to totals.

@@ -54,7 +54,7 @@ class Loss {
   // Current values of the coefficients that schedules change between updates.
   virtual std::vector<double> scheduled() const { return {}; }
   // `scheduled`: the values of scheduled() as float32 [] on the samples' device, equal up to rounding, which a recorded
-  // step reads; empty: Compute uses scheduled(). Autograd finds the parameters through the terms.
+  // step reads; empty: the current values are used. Parameters need no argument: the loss reads the networks' tensors.
   virtual Terms Compute(const Minibatch& samples, const std::vector<torch::Tensor>& scheduled) const = 0;
   // The hand-written form, on `threads` threads; null if the network is not supported. It follows this loss's
   // schedules; this must outlive it. REQUIRES: the parameters' grad() is defined and stays at its address.

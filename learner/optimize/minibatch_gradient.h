@@ -18,9 +18,9 @@
 
 namespace skein {
 
-// Computes the gradient of a Loss over a minibatch and sums it over the ranks. It uses AcceleratedLoss if there is one,
-// else autograd, in pieces that fit into memory.   Minibatch -> Compute ->
-// optimizer.gradient()
+// Computes the gradient of a Loss over a minibatch and sums it over the ranks.
+// It uses AcceleratedLoss if there is one, else autograd, in pieces that fit into memory.
+//   Minibatch -> Compute -> optimizer.gradient()
 // Not thread-safe.
 class MinibatchGradient {
  public:

@@ -14,9 +14,8 @@
 
 namespace skein {
 
-// Running statistics of all ranks' observations, global states and returns, as model.normalize_* selects. Data with a
-// value that is not finite are skipped; others are clipped (Winsorize). Equal bits on all ranks. Not thread-safe.
-// Errors as Collective's.
+// Statistics of all ranks' observations, global states and returns, clipped (Winsorize), as model.normalize_* selects.
+// Data with a value that is not finite are skipped. Equal bits on all ranks. Not thread-safe. Errors as Collective's.
 class Normalizers {
  public:
   // `state_size` 0: there is no global state. `collective` must outlive this; null: a single rank.
