@@ -30,11 +30,10 @@ struct IncomingCall {
   std::vector<absl::string_view> certificate_names;
 };
 
-// Checks whether a server with `credentials` accepts the call. Health checks are open to all: Kubernetes sends no
-// token, and they only tell whether the process serves. Otherwise, if the server has a token, the call must carry
-// "Bearer TOKEN" (KEDA's ExternalScaler calls need none); with TLS, its certificate must have a role for the method.
-// No error message contains the received values. Unauthenticated: no token, or a wrong one. PermissionDenied: the
-// certificate has no such role.
+// Checks whether a server with `credentials` accepts a call. Health checks are open to all: Kubernetes sends no token,
+// and they only tell whether the process serves. With a token, other calls (but KEDA's ExternalScaler) must carry
+// "Bearer TOKEN"; with TLS, the certificate must have a role for the method. Error messages do not contain received
+// values. Unauthenticated: no token, or a wrong one. PermissionDenied: the certificate has no such role.
 absl::Status AuthorizeCall(const IncomingCall& call, const Credentials& credentials);
 
 // Whether a request to an HTTP server carries the token: as "Bearer TOKEN" or, for browsers, as the password of HTTP

@@ -13,8 +13,8 @@ namespace skein {
 
 // Checks the first bytes of new connections. It hands on connections that begin with this port's protocol (the HTTP/2
 // preface, or a TLS handshake) and closes the others with a rate-limited log line. Connections that send nothing for
-// `patience` are closed without a log line. gRPC alone would close wrong connections too, but without a log
-// line.
+// `patience` are closed without a log line.
+// gRPC alone would close connections of another protocol too, but without a log line.
 //   Add -> AppendTo(polled) -> poll -> Serve -> HandOn
 // Not thread-safe. The destructor closes connections that still wait.
 class FirstBytes {

@@ -20,11 +20,11 @@ namespace skein {
 
 inline constexpr int kMaxMessageBytes = 32 << 20;
 
-// Limits of a server. A larger message fails with RESOURCE_EXHAUSTED, and its received part is
-// dropped. When memory for received data runs short, idle connections are closed and reads wait; finally the largest
-// calls are cancelled. Connections beyond 32,000, or beyond the process's limit of open files, are closed at once. A
-// client has at most kMaxCallsPerConnection open calls per connection; further calls wait on its side. A connection
-// is closed if it has not sent its protocol's first bytes within 10 s, or has no open call for 5 minutes.
+// Limits of a server. A larger message fails with RESOURCE_EXHAUSTED, and its received part is dropped. When memory for
+// received data runs short, idle connections are closed and reads wait; finally the largest calls are cancelled.
+// Connections beyond 32,000, or beyond the process's limit of open files, are closed at once. A client has at most
+// kMaxCallsPerConnection open calls per connection; further calls wait on its side. A connection is closed if it has
+// not sent its protocol's first bytes within 10 s, or has no open call for 5 minutes.
 struct ServerLimits {
   int message_bytes = kMaxMessageBytes;
   size_t memory_bytes = size_t{8} << 30;

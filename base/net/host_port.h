@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// Splits "host:port", "[v6]:port" or ":port". InvalidArgument says what is wrong.
+// Splits "host:port", "[v6]:port" or ":port". InvalidArgument: not of this form.
 struct HostPort {
   std::string host;
   int port = 0;

@@ -7,7 +7,7 @@
 namespace skein {
 
 // Makes text of other processes safe for a terminal or a log: control characters become spaces, so that the text cannot
-// move the cursor or begin a line. This includes U+0080 to U+009F, which some terminals read as ESC and a letter.
+// move the cursor or begin a line. They include U+0080 to U+009F, which some terminals read as ESC and a letter.
 inline std::string Printable(std::string text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);

@@ -18,7 +18,7 @@ class RateWindow {
   double Rate(absl::Duration now, absl::Duration window) const;
 
  private:
-  std::deque<std::pair<absl::Duration, uint64_t>> points_;  // Of the last 300 s and one before.
+  std::deque<std::pair<absl::Duration, uint64_t>> points_;  // Points of the last 300 s, and the one before.
 };
 
 }  // namespace skein

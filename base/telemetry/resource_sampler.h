@@ -12,7 +12,7 @@
 namespace skein {
 
 struct ResourceSample {
-  double cpu_ratio = 0;            // Busy share of all cores of the node since the sample before, 0-1.
+  double cpu_ratio = 0;            // Busy share of all cores of the node since the previous sample, 0-1.
   std::vector<double> core_ratio;  // The same for each core.
   double process_cpu_seconds = 0;  // User + system, since the process started.
   uint64_t resident_bytes = 0;     // Of this process.
