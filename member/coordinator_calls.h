@@ -19,21 +19,21 @@
 
 namespace skein {
 
-// No answer came: no coordinator is there, or the network is slow.
+// Whether a call got no answer: no coordinator is reachable, or the network is slow.
 inline bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// Unary calls to a coordinator and its standbys, of which one address answers at a time. A call without an answer makes
-// the next call go to the next address.   CoordinatorClient -> CoordinatorCalls -> channel to one address
+// Makes unary calls to a coordinator and its standbys, of which one answers at a time. After a call without an answer,
+// the next call uses the next address.   CoordinatorClient -> CoordinatorCalls -> channel to one address
 // A call is a function (Coordinator::Stub*, ClientContext*) -> grpc::Status. Thread-safe.
 class CoordinatorCalls {
  public:
   // REQUIRES: at least one address.
   explicit CoordinatorCalls(std::vector<std::string> addresses);
 
-  // Runs one call. `waits_long`: an answer that does not come in time does not mean that no coordinator is there.
-  // Cancelled: Cancel() was called, before or meanwhile. Otherwise as the call.
+  // Runs one call. `waits_long`: a timeout does not mean that the coordinator is unreachable, so the address stays.
+  // Cancelled: Cancel() was called, before or during the call. Other errors as the call's.
   template <typename Function>
   absl::Status Call(absl::Duration timeout, Function call, bool waits_long = false) ABSL_LOCKS_EXCLUDED(mu_) {
     grpc::ClientContext context;
@@ -54,7 +54,7 @@ class CoordinatorCalls {
     return status;
   }
 
-  // Runs the call with one address after the other until one answers or `timeout` is over, also after Cancel().
+  // Runs the call with each address in turn until one answers or `timeout` is over. It also works after Cancel().
   template <typename Function>
   absl::Status CallAny(absl::Duration timeout, Function call) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration deadline = MonotonicNow() + timeout;
@@ -70,12 +70,12 @@ class CoordinatorCalls {
     return status;
   }
 
-  // Ends all calls under way, and later ones at once, until Resume().
+  // Cancels all calls in progress; later calls fail at once until Resume().
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
   void Resume() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // To one of the addresses; immutable.
+  // A connection to one of the addresses; immutable.
   struct Connection {
     size_t address = 0;  // Index into addresses_.
     std::unique_ptr<v1::Coordinator::Stub> stub;
@@ -83,8 +83,8 @@ class CoordinatorCalls {
 
   std::shared_ptr<Connection> Connect(size_t address) const;
   std::shared_ptr<Connection> CurrentConnection() const ABSL_LOCKS_EXCLUDED(mu_);
-  // No answer came through `tried`: the next call goes to the next address. A new channel also if that is the same one,
-  // since gRPC's own back-off would refuse calls for longer than ours.
+  // Called after no answer came through `tried`: the next call uses the next address. With a single address too it
+  // makes a new channel, because gRPC's own back-off would refuse calls for longer than Skein's.
   void TryAnother(const std::shared_ptr<Connection>& tried) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::vector<std::string> addresses_;

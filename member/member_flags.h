@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "base/net/credential_flags.h"
 
-// Flags that skein-actor and skein-learner share, and what both do with them first.
+// Flags that skein-actor and skein-learner share, and the start-up steps that use them.
 namespace skein {
 
 struct MemberFlags {
@@ -16,7 +16,7 @@ struct MemberFlags {
   bool exit_with_parent = false;
 };
 
-// `app` is a CLI::App; a template, so that base need not know CLI11.
+// `app` is a CLI::App; a template, so that this header does not depend on CLI11.
 template <typename App>
 void AddMemberFlags(App* app, MemberFlags* flags) {
   app->add_option("--timeout", flags->timeout, "How long to wait for the coordinator, e.g. 30s")->capture_default_str();
@@ -25,8 +25,8 @@ void AddMemberFlags(App* app, MemberFlags* flags) {
   app->add_flag("--exit-with-parent", flags->exit_with_parent, "End when the parent process does");
 }
 
-// Starts the log, reads the credentials and the faults to inject. Returns the timeout. InvalidArgument: a flag is
-// wrong.
+// Starts the log; reads the credentials and the faults to inject. Returns the timeout. InvalidArgument: a flag is not
+// valid.
 absl::StatusOr<absl::Duration> BeginMember(const char* program, const MemberFlags& flags);
 
 }  // namespace skein

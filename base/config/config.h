@@ -12,8 +12,8 @@
 // Names, defaults and ranges come from the (setting) options in config.proto by reflection.
 namespace skein {
 
-// Sets every field of `config` that YAML text `text` names; fields it does not name are untouched.
-// `source` stands in messages. Enums are read in lower case without their prefix.
+// Sets every field of `config` that the YAML `text` names; other fields are unchanged.
+// Error messages begin with `source`. Enums are read in lower case without their prefix.
 // InvalidArgument: "source:line:column: ..." on bad YAML, an unknown key (names the nearest one), a
 // duplicate key, a wrong type, a number that is not finite or out of range, a text over 1 MiB.
 absl::Status MergeYaml(const std::string& text, const std::string& source, v1::RunConfig* config);
@@ -24,19 +24,19 @@ absl::Status ApplyOverride(const std::string& assignment, v1::RunConfig* config)
 // Gives every unset field its default.
 void ApplyDefaults(v1::RunConfig* config);
 
-// Checks ranges again and what concerns several fields (num_envs a multiple of envs_per_runner, ...).
+// Checks ranges again, and rules between fields (num_envs a multiple of envs_per_runner, ...).
 // REQUIRES: defaults applied and num_envs resolved. InvalidArgument names the fields and numbers.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
 
-// path (empty = none) -> overrides -> defaults: num_envs may be 0 still, the name empty. Errors as below.
+// path (empty = none) -> overrides -> defaults. num_envs may still be 0 and the name empty. Errors as LoadRunConfig.
 absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides);
 
-// The same -> num_envs (0 becomes blocks x envs_per_runner) ->
-// name (empty becomes <env>-s<seed>) -> validation. NotFound / InvalidArgument: as above; a file that cannot be read.
+// ReadRunConfig -> num_envs (0 becomes blocks x envs_per_runner; `blocks`: number of env groups) -> name
+// (empty becomes <env>-s<seed>) -> validation. NotFound, InvalidArgument: as above, or the file cannot be read.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
                                             uint32_t blocks);
 
-// The whole configuration as YAML that MergeYaml reads back to an equal message, each key once.
+// The whole configuration as YAML with each key once. MergeYaml reads it back to an equal message.
 std::string ToYaml(const v1::RunConfig& config);
 
 }  // namespace skein

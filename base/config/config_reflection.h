@@ -10,17 +10,17 @@
 #include "skein/v1/config.pb.h"
 #include "yaml-cpp/yaml.h"
 
-// The settings of a configuration message by reflection over the (setting) options; what config.cc is made of.
+// Reads, checks and writes settings of a configuration message by reflection over the (setting) options, for config.cc.
 // A path is the dotted name of a setting from the root, e.g. "ppo.lr".
 namespace skein::config_reflection {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Where a YAML text came from, for messages.
+// Origin of a YAML text, for error messages.
 struct Source {
   std::string name;
-  bool has_lines = true;  // Whether line and column mean something to the reader.
+  bool has_lines = true;  // Whether messages have line and column.
 
   // InvalidArgument "name:line:column: message".
   absl::Status Error(const YAML::Mark& mark, const std::string& message) const;
@@ -29,20 +29,20 @@ struct Source {
 // Parses one YAML document. InvalidArgument: syntax, several documents, anchors, aliases or tags, over 1 MiB.
 absl::StatusOr<YAML::Node> ParseYaml(const std::string& text, const Source& source);
 
-// Of sections of which a configuration has one (a oneof): whether `field` of `message` is that one. Where none is given
-// it is the first. True for all other fields.
+// For sections that exclude each other (a oneof): whether `field` is the section that `message` has. If none is given,
+// it is the first one. True for all other fields.
 bool IsChosen(const Message& message, const FieldDescriptor* field);
-// Why `field` may not be given beside what `message` has, or empty: another section of its oneof is given already.
+// The reason why `field` may not be set in `message` (another section of its oneof is set already), or empty.
 std::string ChoiceProblem(const Message& message, const FieldDescriptor* field);
 
-// Sets the fields of `message` that mapping `node` names. `path` is that of the message, empty at the root.
+// Sets the fields of `message` that the mapping `node` names. `path` is the message's path, empty at the root.
 absl::Status SetMessage(const YAML::Node& node, const Source& source, const std::string& path, Message* message);
 
-// Sets one field, a section included.
+// Sets one field; the field may be a section.
 absl::Status SetField(const YAML::Node& node, const Source& source, const std::string& path,
                       const FieldDescriptor* field, Message* message);
 
-// "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting has.
+// The message "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting has.
 std::string UnknownKey(const std::string& path);
 
 // Checks that each setting below `message` is set and in its range. InvalidArgument names the first that is not.
@@ -52,7 +52,7 @@ inline std::string JoinPath(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
-// Reads back as the same number; as few digits as that takes, whole numbers without an exponent.
+// The shortest text that reads back as the same number; whole numbers have no exponent.
 std::string NumberText(double value);
 
 // "on_policy" for SYNC_MODE_ON_POLICY.

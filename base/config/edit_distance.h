@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// Levenshtein distance: the fewest insertions, deletions and substitutions that make one text of the other.
+// Levenshtein distance: the least number of insertions, deletions and substitutions that turn `from` into `to`.
 int EditDistance(const std::string& from, const std::string& to);
 
 }  // namespace skein

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// What to do where a run may have checkpoints: go on from the newest if there is one, insist on one, begin anew.
+// How a run uses checkpoints: kAuto resumes from the newest if there is one, kMust requires one, kNever starts afresh.
 enum class ResumeMode { kAuto, kMust, kNever };
 
 // "auto", "must", "never". InvalidArgument: another text.

@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// Gives a call so much time from now on the steady clock; gRPC's usual deadlines are times of day.
+// Sets a call's deadline to `timeout` from now on the steady clock; gRPC's usual deadlines are times of day.
 inline void SetTimeout(grpc::ClientContext* context, absl::Duration timeout) {
   const int64_t nanoseconds =
       absl::ToInt64Nanoseconds(std::clamp(timeout, absl::ZeroDuration(), absl::Hours(24 * 365)));

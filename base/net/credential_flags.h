@@ -3,8 +3,8 @@
 
 #include "base/net/credentials.h"
 
-// The flags of every program that listens or connects, and the environment variables that stand in for them: processes
-// started by another one are told that way.
+// Credential flags of every program that listens or connects, and the environment variables that replace them. A
+// process passes its credentials to the processes that it starts by these variables.
 namespace skein {
 
 inline constexpr char kTlsCertFlag[] = "--tls-cert", kTlsCertVariable[] = "SKEIN_TLS_CERT";
@@ -13,10 +13,10 @@ inline constexpr char kTlsCaFlag[] = "--tls-ca", kTlsCaVariable[] = "SKEIN_TLS_C
 inline constexpr char kTokenFileFlag[] = "--token-file", kTokenFileVariable[] = "SKEIN_TOKEN_FILE";
 inline constexpr char kInsecureFlag[] = "--insecure", kInsecureVariable[] = "SKEIN_INSECURE";
 
-// Takes those variables out of this process's environment, and so out of that of processes that it starts.
+// Removes these variables from this process's environment, and so from that of processes that it starts.
 void ForgetCredentialVariables();
 
-// `app` is a CLI::App; a template, so that base need not know CLI11.
+// `app` is a CLI::App; a template, so that base does not depend on CLI11.
 template <typename App>
 void AddCredentialFlags(App* app, CredentialFiles* files) {
   const auto file = [app](const char* flag, std::string* path, const char* help, const char* variable) {

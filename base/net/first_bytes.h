@@ -11,12 +11,12 @@
 
 namespace skein {
 
-// Connections whose protocol is not known yet: looks at their first bytes and hands on those that begin as
-// this port's do, with HTTP/2's preface or with a TLS handshake. The others are closed, with a line of the log now and
-// then; so are, without one, those that say nothing for `patience`. gRPC by itself closes them too, but without a log
-// line.
+// Checks the first bytes of new connections. It hands on connections that begin with this port's protocol (the HTTP/2
+// preface, or a TLS handshake) and closes the others with a rate-limited log line. Connections that send nothing for
+// `patience` are closed without a log line.
+// gRPC alone would close connections of another protocol too, but without a log line.
 //   Add -> AppendTo(polled) -> poll -> Serve -> HandOn
-// Not thread-safe. The destructor closes those that still wait.
+// Not thread-safe. The destructor closes connections that still wait.
 class FirstBytes {
  public:
   struct Options {
@@ -24,7 +24,7 @@ class FirstBytes {
     bool tls = false;
     absl::Duration patience = absl::Seconds(10);
   };
-  // Takes a connected socket over. False: connections are not served any more, close it.
+  // Takes ownership of a connected socket. False: the receiver serves no more connections; the socket is closed.
   using HandOn = std::function<bool(int listener, int connection)>;
 
   FirstBytes(const Options& options, HandOn hand_on);
@@ -32,13 +32,13 @@ class FirstBytes {
   FirstBytes(const FirstBytes&) = delete;
   FirstBytes& operator=(const FirstBytes&) = delete;
 
-  // Owns `connection`, which does not block.
+  // Takes ownership of `connection`, a non-blocking socket.
   void Add(int listener, int connection, absl::Duration now);
 
-  // What poll() is to wait for, besides other things; and until when, at most.
+  // Appends the entries that poll() must wait for; and the longest time that it may wait (-1: no limit).
   void AppendTo(std::vector<pollfd>* polled) const;
   int TimeoutMillis(absl::Duration now) const;
-  // After poll(), with the entries that AppendTo() made. REQUIRES: no Add() in between.
+  // Call it after poll() with the entries that AppendTo() appended. REQUIRES: no Add() in between.
   void Serve(const pollfd* polled, absl::Duration now);
 
  private:
@@ -47,7 +47,7 @@ class FirstBytes {
     int connection = -1;
     absl::Duration deadline;
   };
-  // Whether it waits on. `ended`: nothing more will come.
+  // Whether the connection must wait for more bytes. `ended`: the peer sends no more.
   bool Examine(const Waiting& waiting, bool ended);
 
   const Options options_;

@@ -13,29 +13,29 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/channel_arguments.h"
 
-// Credentials as gRPC wants them.
+// Converts credentials to gRPC's types.
 namespace skein {
 
-// Of a server: TLS that demands a certificate of the CA, or plain text; each call, also of a method that there is not,
-// is put to AuthorizeCall() before anything else sees it. InvalidArgument: these are no certificate, key and CA.
+// For a server: TLS that requires a client certificate of the CA, or plain text. Each call, also of an unknown method,
+// passes AuthorizeCall() before any handler. InvalidArgument: certificate, key or CA is not valid.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Credentials& credentials);
 
 // A channel that checks the server's certificate for kServerName and sends the token with each call, without TLS too.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Credentials& credentials,
                                            grpc::ChannelArguments arguments);
 
-// Whether the caller's certificate has `name`, e.g. kActorName; always if the call came without TLS, where everyone
-// with the token is as good. PermissionDenied.
+// Checks that the caller's certificate has `name`, e.g. kActorName. Always OK without TLS, where all callers with the
+// token have equal rights. PermissionDenied: it has not.
 absl::Status CheckCertificateName(const grpc::ServerContextBase& context, const std::string& name);
 
-// Tells one caller's certificate from another: its SHA-256 in hex. Empty if the call came without TLS.
+// Identifies the caller's certificate: its SHA-256 in hex. Empty if the call came without TLS.
 std::string CertificateDigest(const grpc::ServerContextBase& context);
 
-// Sends gRPC's own log lines to ours, each place in its sources at most once in ten seconds.
+// Redirects gRPC's log lines to Skein's log; each place in gRPC's sources logs at most once in ten seconds.
 void RouteGrpcLog();
 
-// Whether gRPC has said on this thread, since it was asked last, that its server is shutting down and that it did not
-// take over the connection it was just given. It says so nowhere else. REQUIRES: RouteGrpcLog().
+// Whether gRPC has logged on this thread, since the last call, that it did not take over an external connection because
+// its server is shutting down. gRPC reports this only in its log. REQUIRES: RouteGrpcLog().
 bool TookNoConnection();
 
 }  // namespace skein

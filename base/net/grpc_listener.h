@@ -14,15 +14,15 @@
 
 namespace skein {
 
-// Listens for a gRPC server and hands it its connections, once they have said something that it may understand
-// (FirstBytes), so many at a time and no more: those beyond are closed at once.
+// Listens for a gRPC server and hands it connections whose first bytes have the right protocol (FirstBytes). The number
+// of open connections is limited; connections beyond the limit are closed at once.
 //   Listen -> AddTo(builder) -> BuildAndStart -> Start
-// gRPC 1.51 listens by itself too, but never accepts another connection after the process has run out of files once.
-// Start() makes one thread, which ends with the server.
+// Reason: the listener of gRPC 1.51 accepts no more connections once the process has run out of file descriptors.
+// Start() starts one thread, which ends with the server.
 class GrpcListener {
  public:
-  // An empty host is every interface. `tls`: what connections begin with. Unavailable: "port P is in use", or it cannot
-  // listen there.
+  // An empty host means every interface. `tls`: connections begin with a TLS handshake. Unavailable: "port P is in
+  // use", or it cannot listen there.
   static absl::StatusOr<std::shared_ptr<GrpcListener>> Listen(const HostPort& address, bool tls = false);
   ~GrpcListener();
 

@@ -15,35 +15,35 @@
 #include "grpcpp/server.h"
 #include "grpcpp/support/status.h"
 
-// The one place that knows gRPC's options and its status type.
+// Servers and channels of gRPC. Only this file sets gRPC's options and converts its status type.
 namespace skein {
 
 inline constexpr int kMaxMessageBytes = 32 << 20;
 
-// Limits of a server. Beyond them: a larger message is RESOURCE_EXHAUSTED, whatever has come of it
-// is dropped; where memory for what is received runs short, idle connections are closed and reads wait, in the end the
-// largest calls are cancelled; connections beyond 32,000, or what files the system lets this process have, are closed
-// at once. A client has at most kMaxCallsPerConnection calls open, the next ones wait on its side. A connection that
-// has not said within 10 s what it wants, or has no call open for 5 minutes, is closed.
+// Limits of a server. A larger message fails with RESOURCE_EXHAUSTED, and its received part is dropped. When memory for
+// received data runs short, idle connections are closed and reads wait; finally the largest calls are cancelled.
+// Connections beyond 32,000, or beyond the process's limit of open files, are closed at once. A client has at most
+// kMaxCallsPerConnection open calls per connection; further calls wait on its side. A connection is closed if it has
+// not sent its protocol's first bytes within 10 s, or has no open call for 5 minutes.
 struct ServerLimits {
   int message_bytes = kMaxMessageBytes;
   size_t memory_bytes = size_t{8} << 30;
 };
-// Of servers that take small messages only.
+// For servers that receive only small messages.
 inline constexpr ServerLimits kControlPlaneLimits{1 << 20, size_t{256} << 20};
 inline constexpr int kMaxCallsPerConnection = 64;
 
 absl::Status FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 
-// What gRPC's health service (grpc.health.v1) says of a process: "" is SERVING from the start, "readiness" when
-// SetReady() says so.
+// Services of gRPC's health service (grpc.health.v1): "" is SERVING from the start; "readiness" is SERVING as set by
+// SetReady().
 inline constexpr char kReadiness[] = "readiness";
 
 // Starts a server with `services` and the standard health service on `address` ("127.0.0.1:0"); *port gets the real
-// port. Takes as many files (connections) as the system lets this process have. Callers must have what `credentials`
-// ask for. InvalidArgument: not host:port, or CheckExposure() forbids it. Unavailable: "port P is in use" or cannot
-// listen on that address.
+// port. Raises the process's limit of open files to its maximum. Each call is checked by AuthorizeCall() with
+// `credentials`. InvalidArgument: not host:port, or CheckExposure() forbids it. Unavailable: "port P is in use" or
+// cannot listen on that address.
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address,
                                                               const std::vector<grpc::Service*>& services, int* port,
                                                               const ServerLimits& limits = {},
@@ -51,11 +51,11 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string& address, grpc::Service* service,
                                                               int* port);
 
-// Whether the process does what it is for: the answer of its health service.
+// Sets whether the health service reports the process as ready.
 void SetReady(grpc::Server* server, bool ready);
 
-// A lazily connecting channel with keepalive and message limits set, that proves itself by `credentials`. It shares no
-// connection with other channels and ignores proxy variables of the environment.
+// Opens a lazily connecting channel with keepalive and message limits, authenticated by `credentials`. It shares no
+// connection with other channels and ignores the environment's proxy variables.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address,
                                            const Credentials& credentials = ProcessCredentials());
 

@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// A small HTTP server (cpp-httplib) for /metrics and read-only pages; HTTPS if there is a certificate. A client that
-// asks must have the token, or a certificate where there is none, except at /healthz and /readyz. Thread-safe.
+// A small HTTP server (cpp-httplib) for /metrics and read-only pages; HTTPS if there is a certificate. Except at
+// /healthz and /readyz, a client must have the token or, without a token, a certificate. Thread-safe.
 class HttpServer {
  public:
   struct Response {

@@ -3,7 +3,7 @@
 
 namespace skein {
 
-// Versions of what members of a run say to each other. Another major version is refused, naming both.
+// Version of the protocol between the members of a run. Another major version is refused; the error names both.
 // 2: trajectories travel as frames (trajectory/frame.h).
 inline constexpr unsigned kProtocolMajor = 2;
 inline constexpr unsigned kProtocolMinor = 0;

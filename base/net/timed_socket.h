@@ -12,9 +12,9 @@ struct ssl_st;
 
 namespace skein {
 
-// A server's side of a connection, with or without TLS, with one deadline for all of it: a client
-// that sends or takes a byte now and then gains no time. Not thread-safe; shutdown() of the descriptor by another
-// thread ends what waits.
+// A server's side of a connection, with or without TLS. One deadline covers all operations, so that a
+// client cannot extend it by sending or reading single bytes. Not thread-safe; a waiting operation ends when another
+// thread calls shutdown() on the descriptor.
 //   Open -> Read ... -> set_deadline -> Write
 class TimedSocket {
  public:
@@ -28,22 +28,22 @@ class TimedSocket {
   void set_deadline(absl::Duration deadline) { deadline_ = deadline; }
   const ssl_st* ssl() const { return ssl_; }  // nullptr without TLS.
 
-  // TLS's handshake; without TLS nothing. False: it failed, or the deadline has passed.
+  // Does the TLS handshake; without TLS it does nothing. False: it failed, or the deadline has passed.
   bool Open();
-  // Waits for one byte at least: how many there are. 0: the client has ended. -1: an error, or the deadline has passed.
+  // Waits for at least one byte; returns the number read. 0: the client has closed. -1: an error, or past the deadline.
   ssize_t Read(char* to, size_t size);
-  // All of it, or false.
+  // Writes all `size` bytes. False: an error, or the deadline has passed.
   bool Write(const char* from, size_t size);
 
  private:
-  // Repeats `attempt`, which does not block, until it moves something.
+  // Repeats the non-blocking `attempt` until it transfers at least one byte.
   template <typename Attempt>
   ssize_t Move(short wanted, Attempt attempt);
   bool WaitFor(short events);
 
   const int descriptor_;
   const bool tls_;
-  ssl_st* const ssl_;  // Also nullptr where OpenSSL could not make it: Open() fails then.
+  ssl_st* const ssl_;  // Also nullptr if OpenSSL could not create it; then Open() fails.
   absl::Duration deadline_;
 };
 

@@ -7,19 +7,19 @@
 struct ssl_ctx_st;
 struct ssl_st;
 
-// Credentials as OpenSSL wants them.
+// Converts credentials to OpenSSL's types.
 namespace skein {
 
-// InvalidArgument names the flag: PEM that cannot be read, a key that is not the certificate's. A certificate that has
-// expired is only warned of: it is for the other side to refuse. REQUIRES: credentials.has_tls().
+// Checks the PEM texts. InvalidArgument names the flag: PEM cannot be parsed, or the key does not belong to the
+// certificate. An expired certificate only logs a warning: the peer refuses it. REQUIRES: credentials.has_tls().
 absl::Status CheckTlsPem(const Credentials& credentials);
 
-// Makes an SSL_CTX that of a server with this certificate and key. A client's certificate is asked for, and must be of
-// the CA, if there is no token that identifies the caller; a client may have none, see HasCertificate(). TLS 1.2 at
-// least. False: they cannot be used. REQUIRES: credentials.has_tls().
+// Configures an SSL_CTX for a server with this certificate and key, TLS 1.2 at least. Without a token, it requests a
+// client certificate, which must be of the CA; a client may still send none, see HasCertificate().
+// False: the credentials cannot be used. REQUIRES: credentials.has_tls().
 bool SetUpTlsServer(const Credentials& credentials, ssl_ctx_st* context);
 
-// Whether the client of an SSL connection has shown a certificate (which was then checked).
+// Whether the client of an SSL connection has sent a certificate (which was then checked).
 bool HasCertificate(const ssl_st* connection);
 
 }  // namespace skein

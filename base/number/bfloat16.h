@@ -7,11 +7,11 @@
 // bfloat16, the upper half of a float32: its range with 8 significant bits.
 namespace skein {
 
-// The nearest bfloat16, ties to the even one. What is finite stays finite (beyond the largest bfloat16: that one); NaN
-// and infinity stay what they are.
+// Rounds to the nearest bfloat16, ties to even. Finite values stay finite (clamped to the largest bfloat16); NaN stays
+// NaN, and infinity stays infinity.
 void ToBfloat16(const float* from, size_t count, uint16_t* to);
 void FromBfloat16(const uint16_t* from, size_t count, float* to);
-// Each value becomes what ToBfloat16 and FromBfloat16 make of it.
+// Replaces each value by FromBfloat16(ToBfloat16(value)).
 void RoundToBfloat16(float* values, size_t count);
 
 }  // namespace skein

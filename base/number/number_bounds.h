@@ -6,22 +6,22 @@
 #include <cstdint>
 #include <cstring>
 
-// How large the numbers of a trajectory may be: environments and actors keep to it, learners refuse what does not.
+// Bounds of the numbers in a trajectory. Environments and actors observe them; learners reject fragments that do not.
 namespace skein {
 
 // The largest magnitude of an observation, a number of the global state, a reward, a real action or a log-probability.
-// Networks learn from numbers of about one. Running statistics take in squares, so that one number of 1e25 would
-// outweigh all others for the rest of a run; with this bound the squares and sums of any iteration stay far within a
-// float, too.
+// Networks learn from numbers of about one. Running statistics add squares, so that one number of 1e25 would dominate
+// them for the rest of a run. With this bound, squares and sums of any iteration also stay far within a float's
+// range.
 inline constexpr float kNumberBound = 1e6f;
-// Of an episode's return and metrics, which may be sums over its steps: those of a million steps.
+// The bound of an episode's return and metrics, which may be sums over its steps: kNumberBound times a million steps.
 inline constexpr float kEpisodeBound = 1e12f;
 
-// The first of `count` values that is NaN or larger in magnitude than `bound`; `count` if none is.
+// The index of the first of `count` values that is NaN or larger in magnitude than `bound`; `count` if none is.
 // REQUIRES: bound is finite and >= 0.
 inline size_t FindBeyond(const float* values, size_t count, float bound) {
-  // Without their signs, floats are ordered as their bits are, NaN above all. Several at a time and without branches;
-  // where, is only looked for if any is.
+  // Without the sign bit, floats are ordered as their bits, with NaN above all others. The vector loop has no branches
+  // and only finds whether there is such a value; the scalar loop then finds its index.
   using Words = int32_t __attribute__((vector_size(16)));
   constexpr int32_t kMagnitude = 0x7fffffff;
   constexpr size_t kLanes = sizeof(Words) / sizeof(int32_t);

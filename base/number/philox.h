@@ -14,7 +14,7 @@ inline constexpr int kPhiloxRounds = 10;
 // The ten-round bijection of one 128-bit counter under a 64-bit key.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// What a stream of random numbers is for; streams of different purposes never meet.
+// Purpose of a stream of random numbers; streams of different purposes never overlap.
 enum class RandomPurpose : uint32_t {
   kEnvReset = 1,     // (env index, episode)
   kEnvStep = 2,      // (env index, episode), for environments that are random within an episode
@@ -26,7 +26,7 @@ enum class RandomPurpose : uint32_t {
 
 // The stream (seed, purpose, a, b): a pure function from position to numbers, in 64 bytes of state.
 // The key is the seed, the counter is {position, b, a, purpose}. a must be under 2^32, b under 2^32.
-// `position` is the index of the first block of four 32-bit words: a user that draws n words a step begins step t at
+// `position` is the index of the first block of four 32-bit words: code that draws n words a step begins step t at
 // position t * ceil(n / 4), so that no two steps share a block. Words drawn: NextUint32 1, Uniform 2, each pair of
 // Normals 4, Below 1 (rarely more). Not thread-safe; copies are independent.
 class RandomStream {

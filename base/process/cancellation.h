@@ -10,11 +10,11 @@
 
 namespace skein {
 
-// A request to stop something, with its reason, that can be made once, from any thread, and breaks off a blocking call.
+// A request, with a reason, to stop an operation. It can be made once, from any thread, and ends a blocking call.
 // Thread-safe.
 class Cancellation {
  public:
-  // REQUIRES: !why.ok(). The first reason stands.
+  // REQUIRES: !why.ok(). Later calls do not change the reason.
   void Cancel(absl::Status why = absl::CancelledError("stopped on request")) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     if (!status_.ok()) return;
@@ -22,13 +22,13 @@ class Cancellation {
     if (on_cancel_) on_cancel_();
   }
 
-  // OK until it is cancelled, then why.
+  // OK until Cancel(), then its reason.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return status_;
   }
 
-  // Called once, on the thread of Cancel(), or here if that has been called. Replaces the callback before; an empty
+  // Sets the callback, which runs once: in Cancel(), or in this call after Cancel(). Replaces an earlier one; an empty
   // function removes it. No callback runs when this returns. The callback must not call this object.
   void OnCancel(std::function<void()> on_cancel) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);

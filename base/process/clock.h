@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// Time since an arbitrary start that never jumps with the wall clock. Only differences mean something.
+// Time since an arbitrary start, independent of the wall clock. Only differences are meaningful.
 inline absl::Duration MonotonicNow() { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); }
 
 // Processor time of the calling thread.

@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// sysexits(3) codes that every Skein program ends with.
+// Exit codes of all Skein programs, from sysexits(3).
 enum ExitCode : int {
   kExitOk = 0,
   kExitUsage = 64,        // Flags or configuration: INVALID_ARGUMENT, OUT_OF_RANGE; no credentials: UNAUTHENTICATED.
@@ -21,9 +21,9 @@ ExitCode ExitCodeOf(const absl::Status& status);
 // Prints "PROGRAM: message" as one line on standard error unless ok; returns the exit code.
 int ReportAndExitCode(const char* program, const absl::Status& status);
 
-// Ends the process: what was printed is written, but destructors of static objects do not run. LibTorch's take a fifth
-// of what its loading takes (docs/benchmarks/two-cores/many-actors.txt), which all actors of a node would spend in the
-// same moment.
+// Ends the process: flushes output, but does not run destructors of static objects. LibTorch's destructors take a fifth
+// of its loading time (docs/benchmarks/two-cores/many-actors.txt), and all actors of a node would spend it
+// at the same time.
 [[noreturn]] void EndProcess(int code);
 
 }  // namespace skein

@@ -9,13 +9,13 @@
 
 namespace skein {
 
-// The whole file. NotFound: no such file. InvalidArgument: larger than `max_bytes`. PermissionDenied, DataLoss.
+// Reads a whole file. NotFound: no such file. InvalidArgument: larger than `max_bytes`. PermissionDenied, DataLoss.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
 // Writes and fsyncs `path` (not its folder). ResourceExhausted: disk full. PermissionDenied: read-only or not allowed.
 absl::Status WriteFileSynced(const std::string& path, absl::string_view contents);
 
-// The same, through a temporary file in the same folder that is renamed into place.
+// The same by a temporary file in the same folder, which is then renamed to `path`.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
 
 absl::Status SyncFolder(const std::string& path);

@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// SIGTERM and SIGINT as a callback on an ordinary thread, where locks may be taken.
-// Construct first thing in main(), one at a time: the signals are blocked in all later threads, and handed on by those
-// that libraries have started before.
-// The first signal calls `on_signal` once; a second one ends the process at once with 128 + signal number. What comes
-// within `same` of the first is the same wish told twice: a cluster's scheduler signals a process and its parent, which
-// hands it on.
+// Turns SIGTERM and SIGINT into a callback on an ordinary thread, which may take locks.
+// Construct it first in main(), only one at a time: it blocks the signals in all later threads. Threads that libraries
+// started earlier forward them.
+// The first signal calls `on_signal` once; a second one ends the process at once with 128 + signal number. Signals
+// within `same` of the first are ignored: a cluster's scheduler signals a process and also its parent, which forwards
+// the signal to the process.
 class ShutdownSignal {
  public:
   explicit ShutdownSignal(absl::Duration same = absl::Milliseconds(500));
@@ -20,8 +20,8 @@ class ShutdownSignal {
   ShutdownSignal(const ShutdownSignal&) = delete;
   ShutdownSignal& operator=(const ShutdownSignal&) = delete;
 
-  // At once if the signal has come already. Replaces the callback before; an empty function removes it. Waits for a
-  // callback that is running, unless called from it.
+  // Sets the callback, which runs at once if the signal has come already. It replaces an earlier one; an empty function
+  // removes it. Waits for a running callback, unless called from it.
   void OnSignal(std::function<void()> on_signal);
   bool signalled() const;
 
@@ -30,8 +30,8 @@ class ShutdownSignal {
   Impl* impl_;
 };
 
-// Ends this process with SIGTERM when its parent dies (prctl); for children of `skein train`. The kernel means the
-// thread that spawned it: spawn from one that lives as long as the process.
+// Ends this process with SIGTERM when its parent dies (prctl); for children of `skein train`. For the kernel, the
+// parent is the spawning thread: spawn from a thread that lives as long as its process.
 void ExitWithParent();
 
 }  // namespace skein

@@ -13,8 +13,8 @@
 
 namespace skein {
 
-// A child process (posix_spawn) in a process group of its own, with default signal handling, nothing on standard input
-// and SKEIN_PARENT_PID set. Not thread-safe. The destructor kills and reaps a child that still runs.
+// A child process (posix_spawn) in its own process group, with default signal handling, empty standard input and
+// SKEIN_PARENT_PID set. Not thread-safe. The destructor kills and reaps a child that still runs.
 class Subprocess {
  public:
   struct Options {
@@ -22,9 +22,9 @@ class Subprocess {
     std::string output_path;             // Standard output and error are appended here; empty = inherited.
     bool capture_stdout = false;         // ReadLine() reads standard output instead.
     std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
-    std::vector<std::string> unset_env;  // Names that are left out of it first.
+    std::vector<std::string> unset_env;  // Names that are removed from the environment first.
   };
-  // NotFound: no such program. Internal: the system refused.
+  // NotFound: no such program. Internal: the system could not start it.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Spawn(const Options& options);
   ~Subprocess();
 

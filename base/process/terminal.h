@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// Columns of the terminal behind `out`; 0 if it is none or cannot move its cursor.
+// Columns of the terminal behind `out`; 0 if `out` is not a terminal or the terminal cannot move its cursor.
 int TerminalWidth(std::FILE* out);
 
 }  // namespace skein

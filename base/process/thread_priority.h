@@ -5,13 +5,13 @@
 
 namespace skein {
 
-// Raises the niceness of the calling thread, and no other, by 5: another thread that wants the same core gets three
-// quarters of it. For threads that step environments. Where a learner computes beside its actors, all of them wait for
-// its update in the end, so it goes first, and what moves messages does too (docs/decisions/runners-give-way.md).
-// Cannot fail: more niceness is always allowed, and beyond the most there is nothing changes.
+// Raises the niceness of the calling thread alone by 5: another thread on the same core then gets three quarters of its
+// time. For threads that step environments. Where a learner shares a machine with its actors, all actors wait for its
+// update, so the learner and the message threads have priority (docs/decisions/runners-give-way.md).
+// Cannot fail: raising niceness is always allowed, and at its maximum nothing changes.
 inline void LowerThreadPriority() {
   constexpr int kNicer = 5;
-  // On Linux, niceness is of a thread.
+  // On Linux, niceness belongs to a thread.
   static_cast<void>(nice(kNicer));
 }
 

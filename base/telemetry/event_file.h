@@ -14,19 +14,19 @@ namespace skein {
 // CRC-32C (Castagnoli), as of RFC 3720 B.4.
 uint32_t Crc32c(absl::string_view bytes);
 
-// A file of records as TensorBoard reads it (TFRecord); what the records are is the caller's business.
+// A file of records in TensorBoard's format (TFRecord); the caller defines the content of the records.
 // A record: its length (uint64), the length's checksum, its bytes, their checksum; all little-endian. Checksums are
 // masked CRC-32C. Not thread-safe.
 class EventFile {
  public:
-  // Creates the file, or goes on at its end. Errors as WriteFileSynced.
+  // Creates the file, or appends to an existing one. Errors as WriteFileSynced.
   static absl::StatusOr<std::unique_ptr<EventFile>> Open(const std::string& path);
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
   ~EventFile();
 
-  // A reader of the file sees the record at once; it is not fsynced. After an error (as WriteFileSynced) the file
-  // ends where it ended before as far as possible, and the next record may succeed.
+  // Readers of the file see the record at once; it is not fsynced. After an error (as WriteFileSynced) the file is cut
+  // back to its previous end if possible, and the next record may succeed.
   absl::Status Append(absl::string_view record);
 
  private:
@@ -34,7 +34,7 @@ class EventFile {
 
   const std::string path_;
   const int fd_;
-  int64_t size_;  // Of whole records.
+  int64_t size_;  // Bytes of complete records.
 };
 
 }  // namespace skein

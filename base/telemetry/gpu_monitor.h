@@ -13,12 +13,12 @@
 namespace skein {
 
 struct GpuInfo {
-  unsigned index = 0;  // NVML's: by PCI bus.
-  std::string name;    // E.g. "NVIDIA H200"; empty = the driver does not tell.
+  unsigned index = 0;  // NVML's index: in the order of PCI buses.
+  std::string name;    // E.g. "NVIDIA H200"; empty = the driver does not report it.
   std::string uuid;    // "GPU-..."; likewise.
 };
 
-// One GPU at one time. Nullopt: the driver does not tell, now or ever.
+// A sample of one GPU. Nullopt: the driver does not report the value, at this time or at all.
 struct GpuSample {
   std::optional<double> utilization_ratio;  // Share of the last moments, up to a second, in which a kernel ran, 0-1.
   std::optional<uint64_t> memory_used_bytes;
@@ -28,21 +28,21 @@ struct GpuSample {
   std::optional<double> temperature_celsius;
 };
 
-// How busy this machine's NVIDIA GPUs are.   driver's NVML library -> GpuSample
-// All of the node's GPUs, or of the container's: NVML knows nothing of CUDA_VISIBLE_DEVICES, and CUDA may number them
-// otherwise (CUDA_DEVICE_ORDER). Of one cut up by MIG it is the whole, which tells no utilisation.
-// Energy is the driver's counter; of a GPU without one, the power integrated between samples.
+// Samples utilisation, memory and power of this machine's NVIDIA GPUs.   driver's NVML library -> GpuSample
+// It covers all GPUs of the node or container: NVML ignores CUDA_VISIBLE_DEVICES, and CUDA may number GPUs
+// differently (CUDA_DEVICE_ORDER). A GPU divided by MIG is sampled as a whole, without utilisation.
+// Energy is the driver's counter or, for a GPU without one, the power integrated between samples.
 // Not thread-safe.
 class GpuMonitor {
  public:
-  // Opens the library, a file name or a path, when it is there. Its first reading is made here.
-  // Unavailable, with the reason: no library, a library without what is needed, no driver, no GPU.
+  // Opens the library (file name or path) and takes the first reading.
+  // Unavailable, with the reason: no library, the library lacks functions, no driver, no GPU.
   static absl::StatusOr<std::unique_ptr<GpuMonitor>> Open(absl::Duration now,
                                                           const std::string& library = "libnvidia-ml.so.1");
   ~GpuMonitor();
 
   const std::vector<GpuInfo>& gpus() const { return gpus_; }
-  // One for each of gpus(). `now` is MonotonicNow(), not before that of the call before.
+  // One sample for each of gpus(). `now` is MonotonicNow() and never decreases between calls.
   std::vector<GpuSample> Sample(absl::Duration now);
 
  private:
@@ -58,7 +58,7 @@ class GpuMonitor {
   std::vector<Device> devices_;
 };
 
-// Over those that tell; nullopt if none does.
+// Mean over the GPUs that report utilisation; nullopt if none does.
 std::optional<double> MeanUtilization(const std::vector<GpuSample>& samples);
 
 }  // namespace skein

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Text of other processes, made safe for a terminal or a log: control characters (of ASCII, and U+0080 to U+009F, which
-// some terminals take for an ESC and a letter) become spaces, so that it can neither move the cursor nor begin a line.
+// Makes text of other processes safe for a terminal or a log: control characters become spaces, so that the text cannot
+// move the cursor or begin a line. They include U+0080 to U+009F, which some terminals read as ESC and a letter.
 inline std::string Printable(std::string text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -19,7 +19,7 @@ inline std::string Printable(std::string text) {
   return text;
 }
 
-// The beginning of it, for a message or a line of a log.
+// The printable beginning of `text`, for an error message or a log line.
 inline std::string Excerpt(const std::string& text) {
   constexpr size_t kShown = 64;
   return Printable(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// What the resource sampler reads out of the text files in /proc. Lines that are missing or malformed count as 0.
+// Parses the text files in /proc for the resource sampler. Missing or malformed lines give 0.
 namespace skein {
 
 // Ticks since boot, from /proc/stat.

@@ -11,16 +11,16 @@
 
 namespace skein {
 
-// A log for events that unknown clients can repeat at will: one line at a time. Thread-safe.
+// A rate-limited log for events that unknown clients can cause: at most one line per period. Thread-safe.
 class RareLog {
  public:
   explicit RareLog(absl::Duration period = absl::Seconds(10)) : period_(period) {}
 
-  // `message` as it is to be logged at `now` (MonotonicNow()), control characters taken out and with the number of
-  // those left out before it; nullopt: the last line is younger than the period.
+  // The log line for `message` at `now` (MonotonicNow()): without control characters, with the number of messages
+  // suppressed since the last line. Nullopt: the last line is younger than the period.
   std::optional<std::string> Admit(const std::string& message, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Logs a warning if it is admitted now.
+  // Logs `message` as a warning if Admit() allows it now.
   void Warn(const std::string& message) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

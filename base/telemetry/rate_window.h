@@ -9,16 +9,16 @@
 
 namespace skein {
 
-// Rate of a growing total over sliding windows. Pure; not thread-safe.
+// Computes the rate of a growing total over sliding windows. Pure; not thread-safe.
 class RateWindow {
  public:
-  // `total` at `now` (monotonic); totals never fall.
+  // Adds the value `total` at `now` (monotonic). REQUIRES: totals never decrease.
   void Add(absl::Duration now, uint64_t total);
-  // Per second over the last `window`, or over what there is if that is shorter. 0 with less than two points.
+  // Rate per second over the last `window`, or over all points if they span less. 0 with less than two points.
   double Rate(absl::Duration now, absl::Duration window) const;
 
  private:
-  std::deque<std::pair<absl::Duration, uint64_t>> points_;  // Of the last 300 s and one before.
+  std::deque<std::pair<absl::Duration, uint64_t>> points_;  // Points of the last 300 s, and the one before.
 };
 
 }  // namespace skein

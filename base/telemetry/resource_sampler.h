@@ -12,7 +12,7 @@
 namespace skein {
 
 struct ResourceSample {
-  double cpu_ratio = 0;            // Busy share of all cores of the node since the sample before, 0-1.
+  double cpu_ratio = 0;            // Busy share of all cores of the node since the previous sample, 0-1.
   std::vector<double> core_ratio;  // The same for each core.
   double process_cpu_seconds = 0;  // User + system, since the process started.
   uint64_t resident_bytes = 0;     // Of this process.
@@ -20,18 +20,18 @@ struct ResourceSample {
   uint32_t threads = 0;
   uint64_t node_memory_total_bytes = 0;
   uint64_t node_memory_available_bytes = 0;
-  std::vector<GpuSample> gpus;  // Of the monitor's; empty without one.
+  std::vector<GpuSample> gpus;  // One for each GPU of the monitor; empty without a monitor.
 };
 
 // Reads /proc and the GPUs in a background thread every `period` and keeps the newest sample; exports it as metrics
-// (process_*, skein_node_cpu_utilization_ratio{core}, skein_node_memory_*, skein_node_gpu_*{gpu}). What a GPU does not
-// tell is not exported; without a monitor (null) nothing of GPUs is. Thread-safe.
+// (process_*, skein_node_cpu_utilization_ratio{core}, skein_node_memory_*, skein_node_gpu_*{gpu}). Values that a GPU
+// does not report are not exported; without a monitor (null) no GPU metrics are. Thread-safe.
 class ResourceSampler {
  public:
   explicit ResourceSampler(prometheus::Registry* registry, absl::Duration period = absl::Milliseconds(500),
                            std::unique_ptr<GpuMonitor> gpus = nullptr);
   ~ResourceSampler();  // Stops and joins.
-  // From now on: the next sample is due after it. Zero and less are ignored.
+  // Sets the period from now on: the next sample is due one period from now. Zero and less are ignored.
   void SetPeriod(absl::Duration period);
   ResourceSample newest() const;
 

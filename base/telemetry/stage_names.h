@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// What a member's time is divided into, as its metrics and its reports name it. Others are not shown.
+// Names of the stages into which metrics and reports divide a member's time. Other stages are not shown.
 inline constexpr std::array<const char*, 5> kActorStages = {"env_step", "inference", "build", "send", "wait"};
 inline constexpr std::array<const char*, 6> kLearnerStages = {"receive", "admit",   "barrier",
                                                               "update",  "publish", "checkpoint"};

@@ -16,11 +16,11 @@
 
 namespace skein {
 
-// The policy and value networks of an algorithm, as its initial weights say, on `device`.
+// Makes the policy and value networks with initial weights from `seed`, on `device`.
 std::shared_ptr<ActorCritic> MakeNetworks(const ActorCriticOptions& options, uint64_t seed, torch::Device device);
 
-// What algorithms that take policy and value networks down the gradient of a Loss have in common: everything but the
-// loss and Update.
+// Base class of algorithms that train policy and value networks by gradient descent on a Loss. It implements all of
+// Algorithm but Update; the derived class supplies the loss.
 class ActorCriticAlgorithm : public Algorithm {
  public:
   v1::PolicySnapshot Snapshot(uint64_t version) const final;
@@ -36,14 +36,14 @@ class ActorCriticAlgorithm : public Algorithm {
   GradientSteps& steps() { return steps_; }
 
  protected:
-  // REQUIRES: `config` has every field set and is validated. `loss` is of `network`. `collective` must outlive this;
-  // null: a single rank.
+  // REQUIRES: `config` has every field set and is validated; `loss` evaluates `network`. `collective` must outlive
+  // this; null: a single rank.
   ActorCriticAlgorithm(const v1::RunConfig& config, std::shared_ptr<ActorCritic> network,
                        std::shared_ptr<const Loss> loss, double adam_epsilon, double max_grad_norm, double lr,
                        Collective* collective, torch::Device device);
 
-  // An update's beginning and end on all ranks: the data, if the ranks' batches fit together; what the steps came to,
-  // if the ranks' parameters are equal. Errors as Update's.
+  // Begin and end of an update on all ranks. Prepare checks that the ranks' batches fit together and returns the data.
+  // Finish checks that the ranks' parameters are equal and returns the stats of the steps. Errors as Update's.
   absl::StatusOr<TrainingData> Prepare(const Batch& batch, uint64_t iteration);
   absl::StatusOr<UpdateStats> Finish(const GradientSteps::Totals& totals) const;
 

@@ -16,41 +16,41 @@
 
 namespace skein {
 
-// What is learned and how: the learning state of one run and its update.   Batch -> Update -> Snapshot
-// Several ranks make the same calls with their shares of the same batches. Each ends up with the same state, to the
-// bit. Not thread-safe. Torch's exceptions pass.
+// A learning algorithm with its state (networks, optimiser, normalisers).   Batch -> Update -> Snapshot
+// All ranks make the same calls with their shares of the same batches. Their states stay equal to the bit.
+// Not thread-safe. Torch's exceptions pass through.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
-  // Trains on one iteration's data. `progress` in [0, 1], of the run, drives schedules. `iteration` keys random
-  // streams. ResourceExhausted: memory does not suffice for a single sample. FailedPrecondition: there is no sample, or
-  // the ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as Collective's.
+  // Trains on one iteration's data. `progress` of the run, in [0, 1], drives schedules. `iteration` keys random
+  // streams. ResourceExhausted: out of memory with a single sample. FailedPrecondition: there is no sample, or the
+  // ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as Collective's.
   // After an error the state is undefined.
   virtual absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) = 0;
 
-  // What actors act with from now on.
+  // The current policy, for actors.
   virtual v1::PolicySnapshot Snapshot(uint64_t version) const = 0;
-  // The networks as they act and judge; valid until the next call that is not const.
+  // Current networks and scales, for acting and values on the learner; valid until the next call that is not const.
   struct Acting {
     const ActorCritic* network;
     ObsScale obs_scale;
     ObsScale state_scale;  // Of the global state, if the critic is central.
   };
   virtual Acting acting() const = 0;
-  // Of the last update's samples, float32 [T * M] each, for histograms. Empty before the first.
+  // Values of the last update's samples, float32 [T * M] each, for histograms. Empty before the first update.
   virtual StateTensors SampleStats() const { return {}; }
 
-  // Everything that learning depends on, for checkpoints; names are stable. Tensors are copies.
+  // The complete learning state, for checkpoints; names are stable. Tensors are copies.
   virtual StateTensors ModelState() const = 0;      // Weights and normalisers.
   virtual StateTensors OptimizerState() const = 0;  // Moments, step counts, learning rate.
-  // InvalidArgument: names or shapes differ from this run's (names the first that does); then nothing has changed.
+  // InvalidArgument: names or shapes differ from this run's (the message names the first); then nothing has changed.
   virtual absl::Status Restore(const StateTensors& model, const StateTensors& optimizer) = 0;
-  // Rank 0's state to all. Each rank calls it, once after construction and after Restore. Errors as Update.
+  // Copies rank 0's state to all ranks. Each rank calls it once after construction and after Restore. Errors as Update.
   virtual absl::Status Synchronize() = 0;
   // XXH3-64 of the parameters' bytes.
   virtual uint64_t ParametersDigest() const = 0;
-  // What summing gradients has cost so far; null: a single rank.
+  // The reducer that sums gradients, with its cost so far; null: a single rank.
   virtual const GradientReducer* reducer() const = 0;
 };
 

@@ -13,8 +13,8 @@
 
 namespace skein {
 
-// The algorithm that the configuration says, for an environment; the one place of the learner that knows their names.
-// REQUIRES: defaults applied to `config` and validated. `collective` must outlive it; null: a single rank.
+// Makes the algorithm that the configuration selects; the only place in the learner that knows the algorithms' names.
+// REQUIRES: defaults applied to `config` and validated. `collective` must outlive the result; null: a single rank.
 // InvalidArgument: no algorithm trains a policy with model.memory yet.
 absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec,
                                                          Collective* collective, torch::Device device);

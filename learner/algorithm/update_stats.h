@@ -10,25 +10,25 @@
 
 namespace skein {
 
-// What an update tells of itself: names and values, in the order of an algorithm's choice. Metrics, logs and
-// TensorBoard show all of them under these names.   Algorithm::Update -> UpdateStats -> report
+// Statistics of one update: names and values, in an order that the algorithm defines. Metrics, logs and TensorBoard
+// show all of them under these names.   Algorithm::Update -> UpdateStats -> report
 class UpdateStats {
  public:
-  // The few names that have a meaning of their own outside algorithms.
+  // Names that code outside algorithms reads.
   static constexpr char kEpochs[] = "epochs";                 // How often each sample was trained on; absent: once.
-  static constexpr char kGradientSteps[] = "gradient_steps";  // Optimizer steps that were taken.
-  static constexpr char kSkippedSteps[] = "skipped_steps";    // Those that were not, for not being finite.
+  static constexpr char kGradientSteps[] = "gradient_steps";  // Optimiser steps that were taken.
+  static constexpr char kSkippedSteps[] = "skipped_steps";    // Steps not taken because they were not finite.
 
   UpdateStats() = default;
   UpdateStats(std::initializer_list<std::pair<std::string, double>> stats) : stats_(stats) {}
 
   void Add(std::string name, double value) { stats_.emplace_back(std::move(name), value); }
-  // `absent`: where there is none of this name.
+  // The value of `name`, or `absent` if there is none.
   double Get(std::string_view name, double absent) const {
     const double* const value = Find(name);
     return value == nullptr ? absent : *value;
   }
-  // Throws std::out_of_range where there is none of this name.
+  // The value of `name`. Throws std::out_of_range if there is none.
   double at(std::string_view name) const {
     const double* const value = Find(name);
     if (value == nullptr) throw std::out_of_range(std::string(name));

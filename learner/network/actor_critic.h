@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// Shape of the networks, and how they begin. Its PolicySpec is what actors know of it.
+// Shape and initialisation of the networks. Actors receive only the PolicySpec part.
 struct ActorCriticOptions : PolicySpec {
   int64_t critic_input_size = 0;  // 0 = obs_size; more for a central critic. Unused with shared_trunk.
   double init_gain = 1.4142135623730951;
@@ -29,28 +29,28 @@ struct ActorCriticOptions : PolicySpec {
 ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const EnvSpec& spec);
 
 // Policy and value networks. Parameters in a fixed order with fixed names: those of PolicyParameters (policy_spec.h),
-// then "value.<i>..." (none with shared_trunk) and "value.head...". A memory's parameters are kept and published, and
-// nothing here computes with them. Forward calls are const in effect; several threads may run them at once if none
-// writes parameters.
+// then "value.<i>..." (none with shared_trunk) and "value.head...". A memory's parameters are stored and published, but
+// this class does not compute with them. Forward calls change nothing; several threads may run them at once while no
+// thread writes parameters.
 class ActorCritic : public torch::nn::Module {
  public:
   // Initial weights are orthogonal (Saxe et al. 2014) from counter-based streams keyed by `seed`; biases are zero. A
   // memory's matrices have gain 1.
   ActorCritic(const ActorCriticOptions& options, uint64_t seed);
-  // Every parameter zero, to be filled from a snapshot or a checkpoint.
+  // All parameters are zero; the caller fills them from a snapshot or a checkpoint.
   explicit ActorCritic(const ActorCriticOptions& options);
 
   // obs [B, O] -> mean [B, D] (continuous) or logits [B, choices] (discrete). REQUIRES: no memory.
   torch::Tensor PolicyHead(const torch::Tensor& obs) const;
   // input [B, critic_input] -> [B]. With a shared trunk, input is obs [B, O].
   torch::Tensor Value(const torch::Tensor& input) const;
-  // Both; with a shared trunk it is computed once, from obs. Without one, critic_input may differ from obs.
+  // Both. A shared trunk is computed once, from obs. Without a shared trunk, critic_input may differ from obs.
   std::pair<torch::Tensor, torch::Tensor> PolicyHeadAndValue(const torch::Tensor& obs,
                                                              const torch::Tensor& critic_input) const;
 
   const torch::Tensor& log_std() const { return log_std_; }  // [D]; undefined if discrete.
   const ActorCriticOptions& options() const { return options_; }
-  // Parameters an actor needs: everything but the value function's. The tensors are the parameters themselves.
+  // The parameters that an actor needs: all but the value function's. The tensors are the parameters, not copies.
   std::vector<std::pair<std::string, torch::Tensor>> PolicyParameters() const;
   std::vector<std::pair<std::string, torch::Tensor>> AllParameters() const;
 

@@ -18,18 +18,18 @@ class RunningMoments {
   // rows [B, size] of any floating type and device. B = 0 changes nothing. Sums run in row order on one thread, so the
   // result does not depend on the number of Torch threads.
   void Update(const torch::Tensor& rows);
-  // As if the rows that made `other` had come after ours, up to rounding. REQUIRES: equal size.
+  // Equals Update() with all rows that `other` was updated with, up to rounding. REQUIRES: equal size.
   void Merge(const RunningMoments& other);
 
   double count() const { return count_; }
   const torch::Tensor& mean() const { return mean_; }          // float64 [size]; zeros before the first update.
   const torch::Tensor& variance() const { return variance_; }  // float64 [size], of the population; ones before.
-  // What count(), mean() and variance() said: the moments go on from there to the bit. Copies the tensors.
+  // Sets saved values of count(), mean() and variance(); later updates give equal bits. Copies the tensors.
   // REQUIRES: shapes [size], count >= 0.
   void Restore(double count, const torch::Tensor& mean, const torch::Tensor& variance);
 
  private:
-  // Takes in `n` rows of these means and sums of squared deviations from them.
+  // Merges `n` rows, given by their means and the sums of squared deviations from the means.
   void Merge(double n, const double* mean, const double* squares);
 
   double count_ = 0;
@@ -37,7 +37,7 @@ class RunningMoments {
   torch::Tensor variance_;
 };
 
-// Normalises observations: clip((x - mean) / sqrt(variance + 1e-8), -10, 10). The affine form is what travels.
+// Normalises observations: clip((x - mean) / sqrt(variance + 1e-8), -10, 10). Snapshots contain mean and inv_std.
 struct ObsScale {
   torch::Tensor mean;     // float32 [O]
   torch::Tensor inv_std;  // float32 [O]

@@ -11,8 +11,8 @@
 namespace skein {
 
 // Copies the policy part of `network` and `scale` into a snapshot and computes its digest. Tensors: PolicyParameters(),
-// then "obs_normalizer.mean" and "obs_normalizer.inv_std". In the form that `transport` says: with bf16 the matrices
-// are rounded; what is added to or multiplied with all of their products is few numbers and stays as it is.
+// then "obs_normalizer.mean" and "obs_normalizer.inv_std". `transport` selects precision and compression: with bf16,
+// matrices become bfloat16; vectors (biases, log_std, observation scale) are few numbers and stay float32.
 // ReadSnapshot (policy/snapshot.h) reads it.
 v1::PolicySnapshot MakeSnapshot(uint64_t version, const ActorCritic& network, const ObsScale& scale,
                                 const v1::TransportConfig& transport = {});

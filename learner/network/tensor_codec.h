@@ -19,14 +19,14 @@ using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 // bfloat16.
 void EncodeTensor(const std::string& name, const torch::Tensor& tensor, v1::Tensor* wire);
 
-// A tensor that reads wire.data() in place; `wire` must outlive it and not change.
+// A tensor that reads wire.data() in place; `wire` must outlive the tensor and must not change.
 // InvalidArgument: unknown dtype, bad extent, product overflow, data of another size, or compressed.
 absl::StatusOr<torch::Tensor> ViewTensor(const v1::Tensor& wire, const std::string& field);
-// The same, as an own copy, decompressed. InvalidArgument as well: the compressed data are damaged. REQUIRES: if it is
-// compressed, CheckTensor (policy/tensor_check.h) has been asked for a shape of acceptable size, which is allocated.
+// The same as a decompressed copy. InvalidArgument also if the compressed data are damaged. REQUIRES: if `wire` is
+// compressed, CheckTensor (policy/tensor_check.h) has accepted its shape, because a tensor of that size is allocated.
 absl::StatusOr<torch::Tensor> DecodeTensor(const v1::Tensor& wire, const std::string& field);
 
-// Several, as checkpoints have them. Errors as DecodeTensor; the field is the tensor's name.
+// Lists of tensors, for checkpoints. Errors as DecodeTensor; the field is the tensor's name.
 std::vector<v1::Tensor> EncodeTensors(const NamedTensors& tensors);
 absl::StatusOr<NamedTensors> DecodeTensors(const std::vector<v1::Tensor>& tensors);
 

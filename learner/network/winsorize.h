@@ -7,11 +7,11 @@
 
 namespace skein {
 
-// What running moments are to take in of `rows` [B, size], any floating type and device: each number clipped to
-// mean +- max(10 deviations, 10) of the moments so far, so that a few absurd rows count for no more than their share.
-// All of it before the moments' first update, when there is nothing to compare with; a number within is not changed by
-// a bit, and NaN stays. 10 about the mean is never absurd: it lets numbers in that have hardly varied so far, a flag,
-// or the pitch of a cheetah that has not fallen over yet. The same on all ranks, whose moments are the same.
+// Clips `rows` [B, size], any floating type and device, before they update running moments: each number to
+// mean +- max(10 standard deviations, 10) of the moments so far. A few extreme rows then cannot dominate the moments.
+// Before the moments' first update nothing is clipped. Numbers inside the range keep their bits, and NaN stays NaN.
+// The minimum reach of 10 admits changes in inputs that have hardly varied so far, such as a flag, or the pitch of a
+// cheetah that has not fallen over yet. The result is the same on all ranks because their moments are equal.
 torch::Tensor Winsorize(const torch::Tensor& rows, const RunningMoments& moments);
 
 }  // namespace skein

@@ -8,11 +8,11 @@
 
 namespace skein {
 
-// What the networks say of a minibatch's samples now, float32, with gradients: what losses of actor-critic methods are
-// made of.
+// Outputs of the current networks for the samples of a minibatch, float32, with gradients. Actor-critic losses are
+// computed from them.
 struct ActionTerms {
   torch::Tensor log_prob;  // [B], of the actions that were taken.
-  torch::Tensor entropy;   // [B] if discrete, else a scalar, the same for all.
+  torch::Tensor entropy;   // [B] if discrete, else a scalar that holds for all samples.
   torch::Tensor value;     // [B], in the value net's units.
 };
 // Reads obs, action and, for a central critic, critic_input. Matrix products in `precision`.

@@ -3,17 +3,17 @@
 
 #include <cstdint>
 
-// The loops of FlatAdam on the CPU.
+// FlatAdam's loops for the CPU.
 namespace skein {
 
-// Sizes of these loops are multiples of this.
+// Array sizes are multiples of this, so that the loops have no remainder.
 constexpr int64_t kAdamPadding = 64;
 
 // One step of Adam (Kingma & Ba 2015, algorithm 1).
 struct AdamStep {
   double gradient_scale;
   double beta1, beta2;
-  double correction1, correction2;  // 1 - beta^t of each
+  double correction1, correction2;  // 1 - beta1^t, 1 - beta2^t
   double epsilon, lr;
 };
 

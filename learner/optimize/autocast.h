@@ -7,13 +7,13 @@
 
 namespace skein {
 
-// What learner.precision says of forward and backward passes.
+// Element type of forward and backward passes, from learner.precision.
 inline torch::ScalarType TrainingPrecision(const v1::LearnerConfig& config) {
   return config.precision() == v1::PRECISION_BF16 ? torch::kBFloat16 : torch::kFloat32;
 }
 
-// While it lives, and unless `precision` is float32, this thread's matrix products on `device` are of `precision`;
-// parameters keep theirs. What was cast is forgotten at the end. Guards of one thread must end in reverse order.
+// A scope in which this thread's matrix products on `device` run in `precision` (float32: no change). Parameters keep
+// their type. The outermost destructor clears the cast cache. Guards of one thread must end in reverse order.
 class ScopedAutocast {
  public:
   ScopedAutocast(torch::Device device, torch::ScalarType precision);

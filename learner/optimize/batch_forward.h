@@ -14,17 +14,17 @@
 
 namespace skein {
 
-// The networks over a whole batch without gradients, in pieces that memory suffices for. Not thread-safe.
+// Forward passes of the networks over a whole batch without gradients, in pieces that fit into memory. Not thread-safe.
 // Errors: ResourceExhausted: out of memory with a single row.
 class BatchForward {
  public:
-  // `network` must outlive this; `accelerated` too, which is used instead unless null.
+  // `network` and `accelerated` must outlive this. If `accelerated` is not null, it computes in place of `network`.
   BatchForward(const v1::LearnerConfig& config, const ActorCritic& network, torch::Device device,
                AcceleratedLoss* accelerated);
 
-  // Of what the value function reads, [B, C] on any device, [B] on `device`.
+  // Input of the value function [B, C] on any device -> values [B] on `device`.
   absl::StatusOr<torch::Tensor> Values(const torch::Tensor& input, torch::Device device = torch::kCPU);
-  // Of obs [B, O], mean [B, D] or logits [B, C] on the CPU.
+  // obs [B, O] -> mean [B, D] (continuous) or logits [B, C] (discrete), on the CPU.
   absl::StatusOr<torch::Tensor> PolicyHead(const torch::Tensor& obs);
 
   int64_t out_of_memory() const { return memory_.out_of_memory(); }

@@ -8,22 +8,22 @@
 
 namespace skein {
 
-// Copies tensors from host memory to a device while it computes: through pinned memory, on a stream of their own.
-// For the CPU, and in a build without CUDA, they are handed over as Torch does it.   Start -> Pending -> Finish
-// Not thread-safe: one thread, that of the stream that computes.
+// Copies tensors from host memory to a device while the device computes: through pinned memory, on a separate stream.
+// For the CPU, and in a build without CUDA, it uses Torch's own copy.   Start -> Pending -> Finish
+// Not thread-safe: used only by the thread whose stream computes.
 class DeviceCopier {
  public:
   explicit DeviceCopier(torch::Device device);
   ~DeviceCopier();
 
-  // Copies under way.
+  // Copies in progress.
   struct Pending {
     std::vector<torch::Tensor> tensors;
-    std::shared_ptr<void> copied;  // Null: they are there.
+    std::shared_ptr<void> copied;  // Null: the copies are complete.
   };
-  // `host` may change as soon as this returns, except where the device is the CPU: then the tensors are themselves.
+  // `host` may change as soon as this returns. Exception: for the CPU the result is the tensors themselves.
   Pending Start(const std::vector<torch::Tensor>& host);
-  // The tensors on the device. Later work of the current stream waits for them, the caller does not.
+  // The tensors on the device. Later work of the current stream waits for the copies; the caller does not wait.
   std::vector<torch::Tensor> Finish(Pending pending);
 
  private:

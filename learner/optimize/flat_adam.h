@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Adam, Kingma & Ba 2015, algorithm 1 (betas 0.9 and 0.999), over parameters that lie end to end in one buffer, so
-// that a step is one pass over memory and a gradient norm another, whatever the number of layers.
+// Adam, Kingma & Ba 2015, algorithm 1 (betas 0.9 and 0.999). All parameters are contiguous in one buffer, so that a
+// step and a gradient norm are one pass over memory each, independent of the number of layers.
 // Not thread-safe. The parameters share their memory with this object from its construction on.
 class FlatAdam {
  public:
@@ -17,15 +17,15 @@ class FlatAdam {
   // views. Their gradients become views of a second buffer, zero at first.
   FlatAdam(const std::vector<torch::Tensor>& parameters, double epsilon);
 
-  // [P]. Backward passes add to it; whoever starts one sets it to zero first.
+  // [P]. Backward passes add to it; the caller sets it to zero before the first one.
   torch::Tensor& gradient() { return gradient_.used; }
-  // REQUIRES, both: parameters on the CPU. The gradient's norm; one step down the gradient times `scale`, which
-  // consumes it.
+  // The gradient's norm; one descent step along the gradient times `scale`. Step() consumes the gradient. REQUIRES,
+  // both: parameters on the CPU.
   double GradientNorm() const;
   void Step(double lr, double scale);
 
-  // The same without waiting for the device: one step down the gradient, scaled down to `max_norm` (0 = no limit), or
-  // none at all where the gradient's norm is not finite. `lr` float64 [] on the parameters' device.
+  // The same without waiting for the device: one descent step with the gradient clipped to norm `max_norm` (0 = no
+  // limit); no step if the gradient's norm is not finite. `lr` float64 [] on the parameters' device.
   struct Enqueued {
     torch::Tensor norm;   // float64 []
     torch::Tensor taken;  // bool []
@@ -40,16 +40,16 @@ class FlatAdam {
   void Restore(int64_t steps, const torch::Tensor& exp_avg, const torch::Tensor& exp_avg_sq);
 
  private:
-  // Zeros at first, and always beyond the first P.
+  // Initially zero; elements from P on stay zero.
   struct Buffer {
-    torch::Tensor all;   // P rounded up, for loops without tails.
+    torch::Tensor all;   // Size P rounded up to kAdamPadding.
     torch::Tensor used;  // [P], a view.
   };
 
   const double epsilon_;
   Buffer parameters_, gradient_, exp_avg_, exp_avg_sq_;
   int64_t steps_ = 0;
-  torch::Tensor enqueued_steps_;  // float64 [], takes the place of steps_ once defined.
+  torch::Tensor enqueued_steps_;  // float64 [], replaces steps_ once defined.
 };
 
 }  // namespace skein

@@ -20,27 +20,27 @@
 
 namespace skein {
 
-// The optimiser: takes networks down the gradient of a Loss, minibatch after minibatch; waited for on the CPU, enqueued
-// on a GPU, there recorded if learner.cuda_graph says so.   Minibatch, order -> TrainEpoch -> Settle -> Totals
-// Not thread-safe. Several ranks make the same calls with their rows of the same minibatches.
+// Optimises the networks: one step down the gradient of a Loss per minibatch. On the CPU each step is waited for; on a
+// GPU it is enqueued, and recorded with learner.cuda_graph.   Minibatch, order -> TrainEpoch -> Settle -> Totals
+// Not thread-safe. All ranks make the same calls with their rows of the same minibatches.
 class GradientSteps {
  public:
   struct Options {
     v1::LearnerConfig learner;
     double adam_epsilon = 1e-8;
     double max_grad_norm = 0;      // 0 = no limit.
-    bool batch_on_device = false;  // Batches are where they are trained on: nothing is prefetched.
+    bool batch_on_device = false;  // Batches are already on the training device: nothing is prefetched.
   };
-  // Sums over gradient steps that were taken.
+  // Sums over the gradient steps that were taken.
   struct Totals {
-    LossValues loss;  // The total only where steps are waited for.
+    LossValues loss;  // loss.total is set only if steps are waited for.
     double grad_norm = 0;
     int64_t gradient_steps = 0;
-    int64_t skipped_steps = 0;  // Not finite.
-    int64_t out_of_memory = 0;  // How often passes were made smaller because memory did not suffice.
+    int64_t skipped_steps = 0;  // Steps not taken because loss or gradient was not finite.
+    int64_t out_of_memory = 0;  // How often passes were made smaller for lack of memory.
   };
 
-  // `network`, on `device`, and `loss` must outlive this; `collective` too, null: a single rank.
+  // `network`, on `device`, `loss` and `collective` must outlive this. Null `collective`: a single rank.
   GradientSteps(const Options& options, const ActorCritic& network, const Loss& loss, Collective* collective,
                 torch::Device device);
 
@@ -48,7 +48,7 @@ class GradientSteps {
   // One step on each minibatch of `order`, in order. Adds to `totals`, which is complete after Settle. Errors as
   // MinibatchGradient::Compute.
   absl::Status TrainEpoch(const Minibatch& samples, const MinibatchOrder& order, double lr, Totals* totals);
-  // Takes in what was enqueued, and what other ranks have added since `before`. Errors as Collective's.
+  // Waits for enqueued steps; adds their sums and those of the other ranks since `before`. Errors as Collective's.
   absl::Status Settle(const Totals& before, Totals* totals);
 
   // Whether samples stay in host memory until their minibatch's turn.
@@ -60,20 +60,20 @@ class GradientSteps {
   DeviceCopier& copier() { return copier_; }
   const GradientReducer* reducer() const { return gradient_.reducer(); }  // Null: a single rank.
 
-  // For tests. Called before each pass forward and backward with its samples; throws where memory shall not suffice.
+  // For tests. Called before each forward and backward pass with its number of samples; throws for a lack of memory.
   void SetMemoryProbe(std::function<void(int64_t samples)> probe) { gradient_.memory().SetProbe(std::move(probe)); }
-  // For tests. Does what is otherwise done on a GPU: does not wait for the device in each gradient step.
+  // For tests. Enqueues steps as on a GPU, without waiting for the device in each gradient step.
   void EnqueueSteps() { enqueues_ = true; }
-  // Records enqueued steps of fixed shape; null: by a CUDA graph, or not at all where that cannot be, which is logged.
+  // Records enqueued steps of fixed shape. Null: by a CUDA graph, or not at all (logged) where that is impossible.
   void RecordSteps(std::unique_ptr<Recorder> recorder);
   bool records() const { return graph_ != nullptr && graph_->recorded(); }
 
  private:
   absl::Status TrainAhead(const Minibatch& samples, const MinibatchOrder& order, double lr, Totals* totals);
-  // On the samples at int64 [B] `index`, or on all if undefined; `size` with those of all ranks.
+  // On the samples at int64 [B] `index`, or on all if undefined. `size`: samples of the minibatch on all ranks.
   absl::Status TrainMinibatch(const Minibatch& samples, const torch::Tensor& index, int64_t size, double lr,
                               Totals* totals);
-  // With a gradient and stats as MinibatchGradient::Enqueue leaves them.
+  // REQUIRES: MinibatchGradient::Enqueue has set the gradient and `stats`.
   void EnqueueStep(const torch::Tensor& stats, const torch::Tensor& lr);
 
   const Options options_;
@@ -86,10 +86,10 @@ class GradientSteps {
   BatchForward forward_;        // After gradient_.
   DeviceCopier copier_;
   bool enqueues_;
-  // Of this epoch's enqueued steps, float64 [stats + 3]: sums of stats and of grad_norm; gradient and skipped steps.
+  // Of this epoch's enqueued steps, float64 [stats + 3]: sums of stats and of grad_norm; steps taken; steps skipped.
   torch::Tensor enqueued_;
   std::unique_ptr<StepGraph> graph_;  // Null: nothing is recorded.
-  int64_t out_of_memory_ = 0;         // As far as totals have told it.
+  int64_t out_of_memory_ = 0;         // The part already added to totals.
 };
 
 }  // namespace skein

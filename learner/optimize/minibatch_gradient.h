@@ -18,24 +18,24 @@
 
 namespace skein {
 
-// The gradient of a Loss over a minibatch, by the cheapest way that the device and settings allow: written out
-// (AcceleratedLoss) or autograd, in pieces that memory suffices for, summed over the ranks.   Minibatch -> Compute ->
-// optimizer.gradient()
+// Computes the gradient of a Loss over a minibatch and sums it over the ranks.
+// It uses AcceleratedLoss if there is one, else autograd, in pieces that fit into memory.
+//   Minibatch -> Compute -> optimizer.gradient()
 // Not thread-safe.
 class MinibatchGradient {
  public:
-  // `loss` and `optimizer`, which moves `parameters`, must outlive this; `collective` too, which may be null.
+  // `loss`, `optimizer` (the optimiser of `parameters`) and `collective` (may be null) must outlive this.
   MinibatchGradient(const v1::LearnerConfig& config, const std::vector<torch::Tensor>& parameters, const Loss& loss,
                     FlatAdam* optimizer, Collective* collective);
 
-  // Of one rank's rows of a minibatch that has `minibatch_size` rows on all ranks: weights count accordingly, so that
-  // gradients and LossValues of all ranks add up to the whole minibatch's. `index` int64 on the samples' device says
-  // which rows; undefined: all. Afterwards optimizer.gradient() has the sum over the ranks, `loss` this rank's part.
-  // A loss that is not finite on any rank makes the gradient not a number on every rank.
+  // For this rank's rows of a minibatch that has `minibatch_size` rows on all ranks. Means are over all ranks' rows, so
+  // that the gradients and LossValues of all ranks add up to the whole minibatch's. `index` int64 on the samples'
+  // device selects rows; undefined: all. Then optimizer.gradient() is the sum over the ranks, `loss` this rank's part.
+  // If the loss is not finite on some rank, the gradient is NaN on every rank.
   // Errors: as Collective's; ResourceExhausted: out of memory with a single sample.
   absl::Status Compute(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size, LossValues* loss);
-  // The same without waiting for the device: `stats` float64 [Loss::stats()] there. `recorded` (StepGraph): an
-  // exception for lack of memory passes through. Autograd alone reads `scheduled`.
+  // The same without waiting for the device. `stats`: float64 [Loss::stats().size()] on it. `recorded` (StepGraph): an
+  // exception for lack of memory passes through. Only autograd reads `scheduled`.
   absl::Status Enqueue(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
                        torch::Tensor* stats, const std::vector<torch::Tensor>& scheduled = {}, bool recorded = false);
 
@@ -44,12 +44,12 @@ class MinibatchGradient {
   const GradientReducer* reducer() const { return reducer_.get(); }  // Null: a single rank.
 
  private:
-  // What the rows are evaluated with, and whether kernels are being recorded.
+  // Scheduled values of one evaluation, and whether its kernels are being recorded.
   struct Pass {
     std::vector<torch::Tensor> scheduled;
     bool recorded = false;
   };
-  // Sums up the gradient of the rows, piece by piece, and that of all ranks. `add` gets the terms of each piece and
+  // Adds up the gradient of the rows, piece by piece, then over all ranks. `add` receives the terms of each piece and
   // their weight.
   absl::Status Differentiate(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
                              const Pass& pass, const std::function<void()>& reset,
@@ -57,7 +57,7 @@ class MinibatchGradient {
   absl::Status DifferentiateAccelerated(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size,
                                         LossValues* loss);
   LossValues Zero() const;
-  // Before the gradient is computed, or computed again: zero, and no reduction adds to it.
+  // Called before each attempt to compute the gradient: sets it to zero and ends a reduction of an earlier attempt.
   absl::Status Begin();
 
   const Loss& loss_;
@@ -65,7 +65,7 @@ class MinibatchGradient {
   const size_t stats_;
   const std::unique_ptr<AcceleratedLoss> accelerated_;
   const std::unique_ptr<GradientReducer> reducer_;
-  bool armed_ = false;  // The reducer, for the pass that runs or has failed.
+  bool armed_ = false;  // The reducer is prepared for the current pass, or for one that failed.
   MemoryLimit memory_;
 };
 

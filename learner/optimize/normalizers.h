@@ -14,31 +14,31 @@
 
 namespace skein {
 
-// Running statistics of all ranks' observations, global states and returns, as model.normalize_* says. They are made of
-// what is finite, clipped (Winsorize). The same on all ranks, to the bit. Not thread-safe. Errors as Collective's.
+// Statistics of all ranks' observations, global states and returns, clipped (Winsorize), as model.normalize_* selects.
+// Data with a value that is not finite are skipped. Equal bits on all ranks. Not thread-safe. Errors as Collective's.
 class Normalizers {
  public:
-  // `state_size` 0: no global state is read. `collective` must outlive this; null: a single rank.
+  // `state_size` 0: there is no global state. `collective` must outlive this; null: a single rank.
   Normalizers(const v1::ModelConfig& config, int64_t obs_size, int64_t state_size, Collective* collective);
 
   bool has_state() const { return has_state_; }
   ObsScale obs_scale() const;
   ObsScale state_scale() const;  // Of the global state.
-  // What a value in the value net's units is multiplied with to be a return.
+  // Return = return_scale() * output of the value net.
   double return_scale() const;
 
-  // Takes in the observations of samples and the global states. active bool [T * M]; undefined = all.
+  // Adds the samples' observations and the global states. active bool [T * M]; undefined = all.
   absl::Status CountObservations(const Batch& batch, const torch::Tensor& active);
-  // Takes in returns; gives the share of their variance that `value` explains. Both float32 [R].
+  // Adds returns. Returns the share of their variance that `value` explains. Both float32 [R].
   absl::StatusOr<double> CountReturns(const torch::Tensor& returns, const torch::Tensor& value);
 
   // For checkpoints: "<obs|return|state>_normalizer.<count|mean|variance>".
   void AppendTo(StateTensors* state) const;
-  // REQUIRES: what AppendTo appends begins at `first`, in names and shapes.
+  // REQUIRES: from index `first`, `state` has the names and shapes that AppendTo appends.
   void Restore(const StateTensors& state, size_t first);
 
  private:
-  // Takes the values of `rows` [B, *] into `moments`, unless some of `all` are not finite.
+  // Adds `rows` [B, *] to `moments`, unless some value of `all` is not finite.
   absl::Status CountRows(const torch::Tensor& rows, const torch::Tensor& all, RunningMoments* moments);
 
   const bool normalizes_observations_, normalizes_returns_, has_state_;

@@ -16,49 +16,49 @@
 
 namespace skein {
 
-// Records what work enqueues on a device, to enqueue the same again without the work's host code. Not thread-safe.
+// Records the kernels that a function enqueues on a device and replays them without its host code. Not thread-safe.
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  // Does `work` the way it will be recorded, so that what is made once is made before.
+  // Runs `work` in the way that it will be recorded, so that one-time initialisation happens before the recording.
   virtual void WarmUp(const std::function<void()>& work) = 0;
-  // Records `work`, whose kernels do not run now, in place of what was recorded before. Throws what `work` throws and
-  // where it cannot be recorded; then nothing is recorded.
+  // Records `work` in place of the previous recording; its kernels do not run now. Throws what `work` throws, and also
+  // if `work` cannot be recorded; then there is no recording.
   virtual void Record(const std::function<void()>& work) = 0;
-  // Enqueues what was recorded, on the memory that it was recorded with. Throws.
+  // Enqueues the recorded kernels, which read and write the same memory as when they were recorded. Throws.
   virtual void Replay() = 0;
   virtual void Forget() = 0;
 };
 
-// By a CUDA graph. Null in builds for a Torch without CUDA.
+// Records by a CUDA graph. Null in builds for a Torch without CUDA.
 std::unique_ptr<Recorder> MakeCudaRecorder(torch::Device device);
 
 // Why updates with these settings cannot be recorded, for a log line; empty if they can.
 std::string WhyNotRecorded(const v1::LearnerConfig& config, bool several_ranks, torch::Device device);
 
 // A gradient step of fixed shape, recorded once and replayed for each minibatch.   index -> Run -> optimizer
-// The first few steps of a shape warm up and count like any other. Not thread-safe.
+// The first few steps of a shape are warm-up steps; they train like all others. Not thread-safe.
 class StepGraph {
  public:
-  // What a step reads: the same memory each time.
+  // Inputs of a step. Every step reads them from the same memory.
   struct Inputs {
     Minibatch samples;                     // [R]
     torch::Tensor index;                   // int64 [B], rows of the minibatch.
     torch::Tensor lr;                      // float64 []
     std::vector<torch::Tensor> scheduled;  // float32 [] each, Loss::scheduled().
   };
-  // Enqueues one gradient step. Whatever changes from step to step must come from Inputs. When recorded, an exception
-  // for lack of memory must pass through.
+  // Enqueues one gradient step. Every value that changes between steps must come from Inputs. If `recorded`, an
+  // exception for lack of memory must pass through.
   using Step = std::function<absl::Status(const Inputs&, bool recorded)>;
 
   StepGraph(std::unique_ptr<Recorder> recorder, Step step);
 
-  // Before the minibatches of an epoch: copies everything. Minibatches of `minibatch_size` rows will be recorded; if
-  // that or the samples' shape is another than before, anew.
+  // Copies the inputs; called before the minibatches of an epoch. Minibatches of `minibatch_size` rows are recorded. If
+  // that size or the shape of the samples has changed, the old recording is dropped.
   void Load(const Minibatch& samples, int64_t minibatch_size, double lr, const std::vector<double>& scheduled);
 
   // One step on the rows int64 [B'] `index` of the loaded samples, on their device. False: nothing was done, because B'
-  // is not the size that is recorded, or recording has failed, which is logged once. Errors are those of warming up.
+  // differs from `minibatch_size`, or because recording has failed (logged once). Errors as Step's in warm-up steps.
   absl::StatusOr<bool> Run(const torch::Tensor& index);
 
   bool recorded() const { return recorded_; }

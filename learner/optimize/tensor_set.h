@@ -12,10 +12,10 @@
 
 namespace skein {
 
-// Tensors with names that stay, in an order that stays: what a checkpoint holds.
+// Tensors with stable names in a stable order, as a checkpoint stores them.
 using StateTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Tensors by name. A name that was never given a tensor has an undefined one. References stay valid.
+// Tensors by name. A name that was never assigned gives an undefined tensor. References stay valid.
 class TensorSet {
  public:
   using Map = std::map<std::string, torch::Tensor, std::less<>>;

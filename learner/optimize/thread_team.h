@@ -13,17 +13,17 @@
 
 namespace skein {
 
-// Threads that share short pieces of work with their caller, again and again: between two pieces they stay awake for
-// some 50 us. (Torch's own pool runs in parallel only where a program is compiled for OpenMP.) Not thread-safe.
+// Threads that repeatedly share short pieces of work with their caller. After a piece they wait actively for about
+// 50 us before they sleep. (Torch's own pool is parallel only in programs compiled for OpenMP.) Not thread-safe.
 class ThreadTeam {
  public:
-  // Starts `helpers` threads, which are as nice as the caller. Throws std::system_error: there may be no more.
+  // Starts `helpers` threads, which have the caller's niceness. Throws std::system_error if a thread cannot be started.
   explicit ThreadTeam(int helpers);
   ~ThreadTeam();
 
-  int size() const { return 1 + static_cast<int>(helpers_.size()); }  // With the caller.
-  // work(0) on the calling thread, work(1) to work(count - 1) on helpers, all at once. When all are done, throws what
-  // the first of them has thrown. REQUIRES: 1 <= count <= size().
+  int size() const { return 1 + static_cast<int>(helpers_.size()); }  // Including the caller.
+  // Runs work(0) on the calling thread and work(1) to work(count - 1) on helpers, concurrently. Returns when all are
+  // done, or then throws the exception of the lowest-numbered call that threw. REQUIRES: 1 <= count <= size().
   void Run(int count, const std::function<void(int)>& work);
 
  private:
@@ -34,16 +34,16 @@ class ThreadTeam {
   };
   void Serve(int number);
   void Stop();
-  // Returns what `value` is when that is not `old` any more: awake at first, then asleep until Wake().
+  // Returns `value` once it differs from `old`. Waits actively at first, then sleeps until Wake().
   uint32_t WaitForChange(const std::atomic<uint32_t>& value, uint32_t old);
-  // Whoever sleeps looks again.
+  // Makes sleeping threads check their value again.
   void Wake() { const absl::MutexLock lock(&mu_); }
 
   std::vector<std::unique_ptr<Helper>> helpers_;
-  // Of the present piece; written before orders are given.
-  const std::function<void(int)>* work_ = nullptr;  // Null: the end.
-  std::atomic<uint32_t> pending_{0};                // Helpers that are at it.
-  absl::Mutex mu_;                                  // Guards nothing; to sleep by.
+  // Of the current piece; written before `orders` is increased.
+  const std::function<void(int)>* work_ = nullptr;  // Null: helpers end.
+  std::atomic<uint32_t> pending_{0};                // Helpers that still work on the piece.
+  absl::Mutex mu_;                                  // Guards no data; threads sleep on it.
 };
 
 }  // namespace skein

@@ -18,27 +18,27 @@
 
 namespace skein {
 
-// The gradient of PpoLoss for small networks on the CPU, written out instead of recorded by autograd, with products of
-// our own: rows go through the networks a few at a time and stay in the cache.   Minibatch -> Compute -> parameters'
-// grad() Equal to autograd up to rounding. Not thread-safe.
-// With several threads, each takes so many rows in a row, and their gradients are added up in order: the same number of
-// threads gives the same bits. Less than 96 rows for each use fewer threads.
+// A hand-written gradient of PpoLoss for small networks on the CPU, without autograd or Torch's matrix products. Rows
+// pass through the networks in small groups that stay in the cache.   Minibatch -> Compute -> parameters' grad()
+// Equal to autograd up to rounding. Not thread-safe.
+// Each thread takes one contiguous range of rows, and the threads' gradients are added in order: an equal number of
+// threads gives equal bits. With less than 96 rows per thread, fewer threads are used.
 class FusedGradient {
  public:
-  // On the CPU, and no hidden layer too wide for it to pay.
+  // The network is on the CPU, and its hidden layers are narrow enough that this class is faster than Torch.
   static bool Supports(const ActorCritic& network);
 
-  // The parameters' grad() must be defined; both must stay where they are in memory, and `network` outlives this.
-  // `threads` >= 1, with the caller's. REQUIRES: Supports(network).
+  // The parameters' grad() must be defined; parameters and grad() must keep their addresses. `network` must outlive
+  // this. `threads` >= 1, including the caller's. REQUIRES: Supports(network).
   explicit FusedGradient(const ActorCritic& network, int threads = 1);
 
-  // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss. Where they
-  // are only a part of a minibatch, of `minibatch_size` samples, both are that part's share in the means over all of
-  // it. REQUIRES: tensors of `samples` are contiguous.
+  // Adds the gradient of the samples index[0..size) to the grad() of every parameter. Returns their loss. If they are
+  // a part of a minibatch of `minibatch_size` samples, both are that part's contribution to the means over the whole
+  // minibatch. REQUIRES: tensors of `samples` are contiguous.
   PpoLossValues Compute(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
                         int64_t minibatch_size = 0);
 
-  // What the value function reads, [B, C] or obs [B, O] -> [B], without gradients.
+  // Value function input, [B, C] or obs [B, O] -> [B], without gradients.
   torch::Tensor Values(const torch::Tensor& input);
   // obs [B, O] -> mean [B, D] or logits [B, C], without gradients.
   torch::Tensor PolicyHead(const torch::Tensor& obs);
@@ -55,32 +55,32 @@ class FusedGradient {
     // As above with rows padded; the first two empty where a row needs no padding.
     AlignedFloats padded_weight, padded_grad_weight, padded_grad_bias;
     AlignedFloats output;  // After the activation.
-    AlignedFloats delta;   // Gradient by what goes into the activation.
+    AlignedFloats delta;   // Gradient with respect to the activation's input.
   };
   using Stack = std::vector<Layer>;
-  // Rows that go into a stack.
+  // Input rows of a stack.
   struct Input {
     const float* data;
     int64_t stride;
-    float* delta;      // Gradient by them, of the same stride; null: not wanted.
+    float* delta;      // Gradient with respect to `data`, same stride; null: not computed.
     bool accumulates;  // Adds to `delta` instead of setting it.
   };
 
-  // Calls part(worker, p, first, rows) for each part p of `size` rows, in several threads at once; how many there were.
-  // Threads are started when there is work for them.
+  // Calls part(worker, p, first, rows) for each part p of `size` rows, on several threads; returns the number of parts.
+  // Threads are started when they are first needed.
   int ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part);
   // As Compute, on the calling thread.
   PpoLossValues ComputePart(const Minibatch& samples, const int64_t* index, int64_t size, const v1::PpoConfig& config,
                             double weight);
-  // Adds another's gradient to ours.
+  // Adds the gradient of `other` to this one's.
   void AddGradient(const FusedGradient& other);
   void Pack();
   void AddPaddedGradients();
   void ClearPaddedGradients();
-  // Rows that go into the networks, padded with zeros.
+  // A buffer of the networks' input rows, padded with zeros.
   struct Rows {
     explicit Rows(int64_t width);
-    // index null: rows [first, first + rows) of `from`.
+    // Null `index`: copies rows [first, first + rows) of `from`.
     void Copy(const float* from, const int64_t* index, int64_t first, int64_t rows);
     Input input() const { return {buffer.data(), stride, nullptr, false}; }
 
@@ -89,9 +89,9 @@ class FusedGradient {
   };
   // The first `activated` layers are followed by the activation.
   void Forward(Stack& stack, size_t activated, Input input, int64_t rows) const;
-  // From the last layer's delta, which is set.
+  // REQUIRES: the last layer's delta is set.
   void Backward(Stack& stack, Input input, int64_t rows) const;
-  // What policy and value stack read: the trunk's output, or the rows themselves.
+  // Input of the policy and value stacks: the trunk's output, or the rows themselves.
   Input Features(const Rows& rows);
   // The last layer's output [B, outputs], over all of `input`.
   enum class Head { kPolicy, kValue };
@@ -102,8 +102,8 @@ class FusedGradient {
   const ActorCritic& network_;
   const ActivationKind activation_;
   const int threads_;
-  std::vector<std::unique_ptr<FusedGradient>> others_;  // Of further threads, with gradients of their own,
-  std::unique_ptr<ThreadTeam> team_;                    // and the threads; null: none.
+  std::vector<std::unique_ptr<FusedGradient>> others_;  // One for each further thread, with separate gradients.
+  std::unique_ptr<ThreadTeam> team_;                    // The further threads; null: none.
   std::vector<torch::Tensor> gradients_;                // By parameter.
   Stack trunk_;                                         // Empty unless shared.
   Stack policy_, value_;                                // Head last.

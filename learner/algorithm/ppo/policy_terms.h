@@ -6,24 +6,24 @@
 #include "learner/algorithm/ppo/ppo_loss.h"
 #include "learner/optimize/minibatch.h"
 
-// PpoLoss and its derivatives row by row, for FusedGradient. PpoLoss is the definition.
+// PpoLoss and its derivatives row by row, for FusedGradient. PpoLoss defines the result.
 namespace skein {
 
-// Some rows of a set of samples, which must outlive it: `index` and `size` say which, none at first.
+// A selection of rows from `samples`, which must outlive it. `index` and `size` select the rows; initially none.
 struct LossRows {
   LossRows(const Minibatch& samples, double weight);
 
-  const int64_t* index = nullptr;  // Of each row in the samples.
+  const int64_t* index = nullptr;  // Row number of each selected row in the samples.
   int64_t size = 0;
-  double weight;  // Of one row in the means over the whole minibatch.
+  double weight;  // Weight of one row in the means over the whole minibatch.
   const float* log_prob;
   const float* advantage;
   const float* old_value;
   const float* value_target;
 };
 
-// Each of these adds its part of the loss, not yet weighted, to `sum`. Row i of `head`, `delta` and `value` stands
-// `stride` floats after row i - 1, and belongs to sample index[i].
+// Each function adds its part of the loss, without weights, to `sum`. Row i of `head`, `delta` and `value` begins
+// `stride` floats after row i - 1 and belongs to sample index[i].
 
 // head: means. Writes d(loss)/d(mean) to delta; adds d(loss)/d(log_std) to grad_log_std [actions].
 void GaussianTerms(const LossRows& rows, const float* head, int64_t stride, const float* log_std, const float* action,

@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// Bound of |log ratio| in the loss: what an honest policy never comes near. A sample beyond it has no gradient, and no
-// false log-probability makes a loss infinite.
+// Bound of |log ratio| in the loss; regular training stays far below it. A sample beyond it has no gradient, so that a
+// wrong log-probability cannot make the loss infinite.
 inline constexpr double kLogRatioBound = 20;
 
 struct LossTerms {
@@ -20,14 +20,14 @@ struct LossTerms {
   torch::Tensor clip_fraction;  // share of |ratio - 1| > clip; no gradient
 };
 
-// What schedules change, in place of the configuration's where defined: float32 [] on the minibatch's device.
+// Scheduled values that replace the configuration's where defined: float32 [] on the minibatch's device.
 struct LossCoefficients {
   torch::Tensor min_ratio, max_ratio;  // 1 - clip and 1 + clip
   torch::Tensor clip, entropy;
 };
 
 // Pure: the loss of one minibatch, Schulman et al. 2017, eq. 9. All of size [B]; old_value only used if value_clip > 0;
-// value_target in the value net's units. `coefficients` of the same values give the same up to rounding.
+// value_target in the value net's units. `coefficients` equal to config's values give the same result up to rounding.
 LossTerms PpoLoss(const torch::Tensor& new_log_prob, const torch::Tensor& old_log_prob, const torch::Tensor& advantage,
                   const torch::Tensor& new_value, const torch::Tensor& old_value, const torch::Tensor& value_target,
                   const torch::Tensor& entropy, const v1::PpoConfig& config, const LossCoefficients& coefficients = {});

@@ -13,17 +13,17 @@
 
 namespace skein {
 
-// PpoLoss of networks, as the gradient steps descend it; FusedGradient is its twin.
+// PpoLoss (ppo_loss.h) as the Loss that GradientSteps minimises. FusedGradient is its accelerated form.
 // Reads the samples' obs, action, log_prob (of the behaviour policy), advantage, old_value (if ppo.value_clip > 0),
 // value_target and, for a central critic, critic_input.
 class PpoObjective : public Loss {
  public:
-  static constexpr size_t kKl = 3;  // Its place among stats().
+  static constexpr size_t kKl = 3;  // Index of "kl" in stats().
 
-  // `network` must outlive it.
+  // `network` must outlive this.
   PpoObjective(const v1::PpoConfig& config, const ActorCritic& network, torch::ScalarType precision);
 
-  // clip and entropy_coefficient as their schedules have them at `progress`.
+  // Sets clip and entropy_coefficient from their schedules at `progress`.
   void SetSchedules(double progress);
 
   std::vector<std::string> stats() const override {

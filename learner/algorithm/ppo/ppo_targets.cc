@@ -14,7 +14,7 @@
 namespace skein {
 namespace {
 
-// Of the policy now over the behaviour policy, [T, M]; 0 for agents that took no part.
+// log(current policy / behaviour policy) of each action, [T, M]; 0 where the agent is not active.
 absl::StatusOr<torch::Tensor> LogRatio(const TrainingData& data, const ActorCritic& network, BatchForward* forward) {
   const auto head = forward->PolicyHead(data.samples["obs"]);
   if (!head.ok()) return head.status();

@@ -13,15 +13,15 @@
 
 namespace skein {
 
-// What the samples of one epoch are trained on, float32 [R] on the batch's device.
+// Training targets of one epoch's samples, float32 [R] on the batch's device.
 struct PpoTargets {
   torch::Tensor advantage, old_value, value_target;
   double explained_variance = 0;
   double vtrace_rho = 1;  // Mean clipped importance weight; 1 when on-policy.
 };
 
-// By generalised advantage estimation or, in mode async, V-trace. Takes the returns into `normalizers`' statistics,
-// after it has used them. Errors as BatchForward's and Collective's; null: a single rank.
+// Computes them by generalised advantage estimation or, in mode async, V-trace. It uses `normalizers` and afterwards
+// adds the returns to their statistics. Errors as BatchForward's and Collective's; null `collective`: a single rank.
 absl::StatusOr<PpoTargets> ComputePpoTargets(const v1::RunConfig& config, const TrainingData& data,
                                              const ActorCritic& network, Collective* collective, BatchForward* forward,
                                              Normalizers* normalizers);

@@ -17,7 +17,7 @@ namespace skein {
 // value function as baseline: -mean(log pi(a|s) A) + value_coefficient mean((V - target)^2) - entropy_coefficient H.
 class ReinforceLoss final : public Loss {
  public:
-  // `network` must outlive it.
+  // `network` must outlive this.
   ReinforceLoss(const v1::ReinforceConfig& config, const ActorCritic& network, torch::ScalarType precision)
       : config_(config), network_(network), precision_(precision) {}
 
@@ -30,9 +30,9 @@ class ReinforceLoss final : public Loss {
   const torch::ScalarType precision_;
 };
 
-// One pass over each iteration's data with ReinforceLoss. An advantage is the return that followed less the value
-// function's guess, normalised over each minibatch; where a fragment or a time limit cuts an episode, the value
-// function says what would have followed. The example of how an algorithm is added: docs/algorithms.md.
+// One pass over each iteration's data with ReinforceLoss. The advantage is the discounted return minus the value
+// function's estimate, normalised over each minibatch. Where a fragment's end or a time limit cuts an episode, the
+// value function estimates the rest of the return. docs/algorithms.md uses it to show how an algorithm is added.
 class Reinforce final : public ActorCriticAlgorithm {
  public:
   // REQUIRES: defaults applied to `config` and validated. `collective` must outlive this; null: a single rank.

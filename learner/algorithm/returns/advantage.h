@@ -10,7 +10,7 @@ struct AdvantageInput {
   torch::Tensor reward;      // [T, N]
   torch::Tensor value;       // [T, N], V(s_t)
   torch::Tensor next_value;  // [T, N], V of the true successor: V(final_obs) where the episode was truncated at t,
-                             // anything where it terminated, else V(s_{t+1}).
+                             // ignored where it terminated, else V(s_{t+1}).
   torch::Tensor terminated;  // [T, N] bool
   torch::Tensor done;        // [T, N] bool, terminated or truncated
 };

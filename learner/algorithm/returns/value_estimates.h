@@ -11,11 +11,11 @@
 
 namespace skein {
 
-// What the value function says of a batch now, R = T * M rows, on the batch's device.
+// Values of the current value function for a batch of R = T * M rows, on the batch's device.
 struct ValueEstimates {
   torch::Tensor value;   // float32 [R], V(s_t) in the value net's units.
-  double scale;          // Times this they are in the reward's units, as all in `input`.
-  AdvantageInput input;  // [T, M]; rewards with posthumous credit where agents come and go.
+  double scale;          // value * scale is in the reward's units. All of `input` is in the reward's units.
+  AdvantageInput input;  // [T, M]; with posthumous credit (posthumous_reward.h) if the batch has an alive mask.
 };
 
 // Errors as BatchForward's.

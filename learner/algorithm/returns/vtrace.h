@@ -11,7 +11,7 @@ struct VtraceOptions {
 };
 
 struct VtraceTargets {
-  torch::Tensor target;     // [T, N], vs_t: the value that the current policy would have, as far as the data tell
+  torch::Tensor target;     // [T, N], vs_t: estimated value of s_t under the current policy
   torch::Tensor advantage;  // [T, N]
   double mean_rho;          // Mean of rho_t: 1 when on-policy
 };
@@ -22,7 +22,7 @@ struct VtraceTargets {
 //   vs_t    = V(s_t) + delta_t + gamma c_t (1 - done_t) (vs_{t+1} - V(s_{t+1}))
 //   A_t     = r_t + gamma (1 - terminated_t) V(s'_t) - V(s_t) + gamma lambda (1 - done_t) (vs_{t+1} - V(s_{t+1}))
 // The advantage is q_t - V(s_t) with the q_t of the paper at lambda = 1, and GeneralizedAdvantage when every w is 1. It
-// is not weighted by rho_t: whoever takes the policy's gradient weights the action's own step, as PpoLoss does.
+// is not weighted by rho_t: the policy's loss must weight the action's own step, as PpoLoss does by its ratio.
 // log_ratio [T, N] is log w.
 VtraceTargets Vtrace(const AdvantageInput& input, const torch::Tensor& log_ratio, const VtraceOptions& options);
 
