@@ -27,8 +27,7 @@ class CertificateAuthority {
     std::string common_name;
     std::vector<std::string> names;  // DNS names or IP addresses, as subject alternative names.
     bool serves = false;             // True: for servers too. False: for clients only.
-    absl::Duration valid_from = -absl::Hours(1),
-                   valid_until = absl::Hours(24);  // From now: clocks differ.
+    absl::Duration valid_from = -absl::Hours(1), valid_until = absl::Hours(24);  // Relative to now: clocks differ.
   };
   // InvalidArgument: a name that is neither a host name nor an address. Internal: OpenSSL failed, e.g. own() is not a
   // CA.
