@@ -38,7 +38,7 @@ class ReceivingLearner {
   ~ReceivingLearner();
 
   int port() const { return port_; }
-  // Serves a run with this id from now on; before, callers are told to try again. Call once.
+  // Serves a run with this id from now on; until then callers are told to try again. Call once.
   void Serve(const std::string& run_id);
 
   // Totals over whole iterations.

@@ -18,8 +18,7 @@ struct ProgressNotes {
   std::string waiting_hint;  // Advice shown while no data arrive; empty = none.
 };
 
-// The block redrawn in place: bar, rates, return, members, and the first error, if any. No line exceeds `width`
-// columns.
+// The block redrawn in place: bar, rates, return, members, first error if any. Lines have at most `width` columns.
 std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width);
 
 // The same on one line, for logs.

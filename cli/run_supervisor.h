@@ -43,7 +43,7 @@ class RunSupervisor {
     absl::Duration learner_stop = absl::Seconds(60);  // For the last checkpoint; then they are killed.
     absl::Duration orphan_stop = absl::Seconds(5);    // For the other ranks after one failed: they cannot continue.
     absl::Duration notice_after = absl::Seconds(5);   // Within that time: then prints what it waits for.
-    // Delay before an actor that exited normally is restarted: it may have heard of the run's end first.
+    // Delay before an actor that exited normally is restarted: it may have received the run's end before this process.
     absl::Duration restart_after_leave = absl::Seconds(5);
     std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: print how to add workers,
     bool takes_workers = true;            // if the run can use them.

@@ -64,7 +64,7 @@ class Assignment {
   struct Actor {
     uint64_t runners = 1;
     std::optional<uint32_t> rank;  // Of a live learner.
-    std::optional<uint32_t> told;  // Its rank at the end of the last call, live or not.
+    std::optional<uint32_t> told;  // Its rank when the last call returned; live or not.
   };
   void Place();
   bool BalanceOnce();

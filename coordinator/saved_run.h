@@ -29,8 +29,8 @@ struct StoreOptions {
 absl::Status ValidateStore(const StoreOptions& options);
 
 // Opens the store; in etcd, waits until this coordinator is the primary. nullptr: no state is kept. A run directory
-// that is not writable is an error only if `url` asks for a store; a store held by another coordinator is always an
-// error. Codes as StateLog::Open and EtcdStore::Acquire.
+// that cannot be written is an error only if `url` names a store; a store held by another coordinator always is. Codes
+// as StateLog::Open and EtcdStore::Acquire.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenStore(const StoreOptions& options);
 
 // Reads the state that an earlier coordinator kept and fills in `state`: run_id if empty, start_epoch, saved. Logs what

@@ -37,8 +37,8 @@ class Child {
   // Describes the exit with `code` and its cause: the last line of its log after an orderly exit with an error, the
   // last few lines after a crash; always with the path of the log.
   std::string DescribeExit(int code) const;
-  // The same as a status: its ExitCodeOf() is `code` if that is one of Skein's codes, else Internal. REQUIRES: code !=
-  // 0.
+  // The same as a status. Its ExitCodeOf() is `code` if that is one of Skein's codes, else Internal.
+  // REQUIRES: code != 0.
   absl::Status ExitStatus(int code) const;
 
  private:
