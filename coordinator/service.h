@@ -23,7 +23,7 @@
 
 namespace skein {
 
-// Connects CoordinatorState to gRPC and the real clock.   call -> event -> effects -> finished calls, log, metrics
+// Connects CoordinatorState with gRPC and the real clock.   call -> event -> effects -> finished calls, log, metrics
 // No thread blocks at a barrier: each waiting caller is a reactor that an effect finishes. One thread sleeps until the
 // next deadline, and adds to the history once a second. Thread-safe. Must outlive the server it is registered with.
 class CoordinatorService final : public v1::Coordinator::CallbackService {

@@ -130,7 +130,7 @@ absl::Status TooFewRunners(uint32_t runners, uint32_t learners) {
                                                  learners, " or --learners ", runners));
 }
 
-// Environments are cut into fewer blocks than there are learners.
+// The environments form fewer env groups than there are learners.
 absl::Status TooFewBlocks(const v1::RolloutConfig& rollout, uint32_t learners) {
   const uint32_t envs = rollout.num_envs(), each = rollout.envs_per_runner(), blocks = envs / each;
   std::string fitting;
@@ -269,7 +269,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!open.ok()) return open.status();
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) return PlanOnDevice(options, *open, std::move(plan));
   uint32_t sized_for = *wanted;  // Blocks that the number of environments follows from, if it is open.
-  bool goes_on = false;          // With the environments it began with.
+  bool goes_on = false;          // Continues with its first number of environments.
   if (before) {
     const std::optional<RunSizes> sizes = Usable(before(*open), *open, options, cores);
     goes_on = sizes.has_value();
@@ -332,7 +332,7 @@ SizesBefore SizesInRunFolder(const LaunchOptions& options) {
     const std::string run_path = absl::StrCat(options.runs_dir, "/", name);
     const std::string config_path = run_path + "/config.yaml", checkpoints = run_path + "/checkpoints";
     std::error_code ignored;
-    // Without a checkpoint nothing goes on; where learners are elsewhere, so may theirs be.
+    // Only a run with checkpoints can be continued; with learners elsewhere they may be there.
     const bool begun = std::filesystem::exists(config_path, ignored) &&
                        (options.learners == 0 || std::filesystem::directory_iterator(checkpoints, ignored) !=
                                                      std::filesystem::directory_iterator());
