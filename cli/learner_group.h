@@ -48,7 +48,7 @@ class LearnerGroup {
 
   // True also if none was started. A rank that waits for its restart has not ended.
   bool AllEnded() const;
-  // The failure of a rank that ended with an error and will not be restarted. Ranks that only lost contact to the
+  // The failure of a rank that ended with an error and will not be restarted. Ranks that only lost contact with the
   // others exit with code 75, so any other code is preferred as the cause; among equals the lowest rank. `stopped`: the
   // ranks were asked to end; then code 75 and SIGTERM are not failures.
   std::optional<Failure> FindFailure(bool stopped) const;

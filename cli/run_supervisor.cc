@@ -212,7 +212,7 @@ bool RunSupervisor::Watch(Outcome* outcome) {
   }
   for (const std::string& what : *mended) display_->Say(what);
   if (auto failure = learners_.FindFailure(false)) {
-    // It may only have lost contact to the rank that failed, which is then about to end.
+    // It may only have lost contact with the rank that failed, which is then about to end.
     if (failure->code == kExitTryAgain && !learners_.AllEnded()) {
       learners_.WaitForAll(kCauseShows);
       failure = learners_.FindFailure(false);
