@@ -71,7 +71,8 @@ class DiscardService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new Discard; }
 };
 
-// One call, which sends with at most so many messages unanswered. The thread that reads answers lives as long as this.
+// One call, which sends with a limited number of unanswered messages. The thread that reads answers lives as long as
+// this object.
 class Sender {
  public:
   Sender(grpc::Channel* channel, int in_flight) : in_flight_(static_cast<uint64_t>(in_flight)) {

@@ -11,19 +11,19 @@
 
 namespace skein {
 
-// The limit of the trajectory stream: gRPC carrying bytes that are not read. One bidirectional stream over the
-// loopback to a server in this process, which throws each message away and answers with a byte; at most `in_flight`
-// messages are unanswered. Between calls of Send nothing of it runs: a thread that waits for this stream's answers
-// would otherwise carry the data of others, as all of gRPC's threads in a process wait for all of its sockets. Not
+// Measures the upper limit of the trajectory stream: gRPC carrying bytes that are not parsed. One bidirectional stream
+// over the loopback to a server in this process, which discards each message and answers with one byte; at most
+// `in_flight` messages are unanswered. Between calls of Send() no thread of it runs: all gRPC threads of a process poll
+// all of its sockets, so a thread waiting for this stream's answers would also carry other streams' data. Not
 // thread-safe.
 class BareStream {
  public:
-  // The messages are copies of `message`, as many as `copies`, sent in turn: what is sent was not just sent.
-  // Errors as StartGrpcServer.
+  // The messages are `copies` copies of `message`, sent in turn, so that no buffer is sent twice in a row. Errors as
+  // StartGrpcServer.
   static absl::StatusOr<std::unique_ptr<BareStream>> Make(const std::string& message, int copies, int in_flight);
   ~BareStream();
 
-  // Messages sent and answered in at least `duration`, and how long that took. Unavailable: the stream broke.
+  // Sends for at least `duration`: messages sent and answered, and the time taken. Unavailable: the stream broke.
   struct Sent {
     uint64_t messages = 0;
     absl::Duration elapsed;

@@ -15,9 +15,9 @@ namespace skein {
 // E.g. "1.13.0".
 std::string TorchVersion();
 
-// The limit of an update: PPO as one would write it in plain LibTorch, with torch::nn layers, autograd and
-// torch::optim::Adam. Same networks, epochs, minibatches, loss and recomputation of advantages as the run's; no
-// statistics, no figures, no check of what is not finite.
+// Measures the upper limit of an update: PPO in plain LibTorch with torch::nn layers, autograd and torch::optim::Adam.
+// Networks, epochs, minibatches, loss and recomputation of advantages are those of the run; there are no observation
+// statistics, no update stats and no checks for non-finite values.
 // Not thread-safe: all calls from one thread, whose number of Torch threads is set as configured.
 class BareUpdate {
  public:

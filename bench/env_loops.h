@@ -14,36 +14,39 @@
 #include "env/vector_env.h"
 #include "skein/v1/config.pb.h"
 
-// Environments stepped with ready-made random actions and nothing else.
+// Steps environments with precomputed actions and does nothing else.
 namespace skein {
 
-// [rows, width] random actions within the bounds of `spec`; `width` is a multiple of the floats of one agent's action.
+// [rows, width] random actions within the bounds of `spec`. REQUIRES: `width` is a multiple of the floats of one
+// agent's action.
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
 
-// What one thread has done since the last measurement began.
+// Steps of one thread since the last measurement began.
 struct StepTally {
   int64_t env_steps = 0;
-  int64_t agent_steps = 0;  // Of agents that took part in the step.
+  int64_t agent_steps = 0;  // Of agents whose alive flag is set.
 };
 
 struct StepRates {
   double env_steps_per_second, agent_steps_per_second;
 };
 
-// The physical limit of a configuration: the bare physics of its environment on some threads, one simulation each.
+// Measures the physical limit of a configuration: the bare physics of its environment on several threads, one
+// simulation on each.
 class EnvLimit {
  public:
   // Errors as MakeEnv.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
-  // Bare mj_step of actions that were taken in these very episodes: thread i repeats episodes 0 .. `episodes` - 1 of
-  // environment i with actions[i], [episodes x steps of an episode, D]. NotFound: not an environment of MuJoCo's.
+  // Bare mj_step with recorded actions in the episodes in which they were taken: thread i repeats episodes 0 ..
+  // `episodes` - 1 of environment i with actions[i], [episodes x steps of an episode, D]. NotFound: not a MuJoCo
+  // environment.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> MakeReplay(const v1::RunConfig& config,
                                                               std::vector<std::vector<float>> actions,
                                                               uint64_t episodes);
-  // What is stepped: "mj_step" (setting controls, mj_step x frame skip, reset at the time limit), or "Env::Step" where
-  // the environment is not one of MuJoCo's: no observations and none of VectorEnv's bookkeeping.
+  // What is stepped. "mj_step": set controls, mj_step x frame skip, reset at the time limit. "Env::Step" for
+  // environments without MuJoCo: no observations and no bookkeeping of VectorEnv.
   const std::string& what() const { return what_; }
-  // Simulations go on where they were.
+  // Simulations continue from their current states.
   StepRates MeasureRates(absl::Duration duration);
   double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
 
@@ -57,12 +60,12 @@ class EnvLimit {
   std::vector<std::unique_ptr<StepTally>> tallies_;  // One of each job.
 };
 
-// Our vector environments, one of rollout.envs_per_runner environments on each thread.
+// Measures VectorEnv, one with rollout.envs_per_runner environments on each thread.
 class VectorEnvLoops {
  public:
   // Errors as VectorEnv::Make.
   static absl::StatusOr<std::unique_ptr<VectorEnvLoops>> Make(const v1::RunConfig& config, uint32_t threads);
-  // Episodes go on where they were.
+  // Episodes continue from their current states.
   StepRates MeasureRates(absl::Duration duration);
   double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
 

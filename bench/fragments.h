@@ -10,11 +10,10 @@
 #include "trajectory/frame.h"
 #include "trajectory/schema.h"
 
-// Trajectories as actors send them, made in this process.
+// Makes rollout fragments as actors send them, in this process.
 namespace skein {
 
-// One fragment of each of the first `blocks` blocks of environments, collected by a real runner with the policy of
-// `snapshot`.
+// One fragment for each of the first `blocks` env groups, collected by a real runner with the policy of `snapshot`.
 absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
                                                        const v1::PolicySnapshot& snapshot, uint32_t blocks);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein bench learner: our update against a plain LibTorch one on the same batch; or, with --learners or --parameters,
-// that of several ranks against as many that do not know of each other.
+// that of several ranks against as many independent ones.
 #include <cstdlib>
 #include <memory>
 

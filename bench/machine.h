@@ -7,11 +7,11 @@
 
 namespace skein {
 
-// What a figure was measured on: processor, cores, memory, operating system, compiler, build type, versions of the
-// libraries that matter, and the load average now. An empty `torch_version` leaves LibTorch out.
+// Describes the machine of a measurement: processor, cores, memory, operating system, compiler, build type, versions of
+// the main libraries, and the current load average. Without LibTorch if `torch_version` is empty.
 Json DescribeMachine(const std::string& torch_version);
 
-// The value of the first line "KEY <separators> VALUE" of such a text as /proc/cpuinfo; "" if there is none.
+// The value of the first line "KEY <separators> VALUE" in a text such as /proc/cpuinfo; "" if there is none.
 std::string ValueOfLine(const std::string& text, const std::string& key);
 
 }  // namespace skein

@@ -9,11 +9,11 @@
 
 namespace skein {
 
-// Does a little work and returns how many units that was, > 0.
+// Does a short piece of work and returns its number of units, > 0.
 using Job = std::function<int64_t()>;
 
-// Repeats each job for `duration` on a thread of its own, all at once; the sum over threads of units per second. The
-// clock is read about twice a millisecond, however short a job is.
+// Repeats each job for `duration` on a thread of its own, all concurrently. Returns units per second, summed over
+// threads. The clock is read about twice a millisecond, however short a job is.
 double MeasureRate(const std::vector<Job>& jobs, absl::Duration duration);
 
 }  // namespace skein

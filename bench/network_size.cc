@@ -32,7 +32,7 @@ void FitHiddenLayers(int64_t parameters, const EnvSpec& spec, v1::ModelConfig* m
     model->add_hidden(1);
     model->add_hidden(1);
   }
-  uint32_t below = 1, above = kWidest;  // Widths that give at most so many parameters, and more.
+  uint32_t below = 1, above = kWidest;  // Widths with at most, and with more than, `parameters` parameters.
   while (above - below > 1) {
     const uint32_t middle = (below + above) / 2;
     SetWidth(middle, model);

@@ -8,10 +8,10 @@
 
 namespace skein {
 
-// Numbers that are learned: those of policy and value function.
+// Number of learned parameters of policy and value function.
 int64_t CountParameters(const v1::ModelConfig& model, const EnvSpec& spec);
 
-// Gives all hidden layers of `model`, two if it has none, the one width with which the networks come nearest to
+// Sets all hidden layers of `model` (two if it has none) to the one width with which the networks come closest to
 // `parameters`.
 void FitHiddenLayers(int64_t parameters, const EnvSpec& spec, v1::ModelConfig* model);
 

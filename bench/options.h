@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// What every verb of `skein bench` is told.
+// Options of every verb of `skein bench`.
 struct BenchOptions {
   std::string config_path;  // Empty = none.
   std::string env_id;
@@ -25,19 +25,19 @@ struct BenchOptions {
 };
 
 void AddBenchFlags(CLI::App* verb, BenchOptions* options);
-// --threads or --runners: how many at once; default: one for each core.
+// --threads or --runners: number that work in parallel; default: one for each core.
 void AddParallelFlag(CLI::App* verb, const std::string& flag, const std::string& help, std::string* value);
 
 uint32_t Cores();
 
-// The configuration with flags and defaults, for verbs that start no run: rollout.num_envs may be 0, the name empty.
-// InvalidArgument, NotFound: what is wrong with a flag or the file, or that there is no such environment.
+// The configuration with flags and defaults applied, for verbs that start no run: rollout.num_envs may be 0, the name
+// empty. InvalidArgument, NotFound: a bad flag or file, or an unknown environment.
 absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options);
 
 // The same for a run of `runners` runners ("auto": one for each core), resolved and checked as `skein train` does.
 absl::StatusOr<LaunchPlan> PlanBenchRun(const BenchOptions& options, const std::string& runners);
 
-// PermissionDenied: `path` (empty = none) cannot be written. Nothing is left behind.
+// Checks that `path` (empty = none) can be written; leaves no file behind. PermissionDenied: it cannot.
 absl::Status CheckWritable(const std::string& path);
 
 }  // namespace skein

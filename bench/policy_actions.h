@@ -10,9 +10,10 @@
 
 namespace skein {
 
-// What a checkpoint's policy does, with its noise, in episodes 0 .. `episodes` - 1 of environments 0 .. `envs` - 1 of a
-// run of `config`: for each environment [episodes x steps of an episode, D]. One core. Errors as LoadCheckpointPolicy.
-// InvalidArgument: the environment has choices, several agents, or ends episodes before their time limit.
+// Records the actions of a checkpoint's policy, with its noise, in episodes 0 .. `episodes` - 1 of environments 0 ..
+// `envs` - 1 of a run of `config`. Returns for each environment [episodes x steps of an episode, D]. Uses one core.
+// Errors as LoadCheckpointPolicy. InvalidArgument: the environment has discrete actions or several agents, or ends
+// episodes before their time limit.
 absl::StatusOr<std::vector<std::vector<float>>> RecordPolicyActions(const std::string& checkpoint,
                                                                     const v1::RunConfig& config, uint32_t envs,
                                                                     uint32_t episodes);

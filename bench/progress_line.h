@@ -8,14 +8,15 @@
 
 namespace skein {
 
-// What is being measured, redrawn in place on a terminal; nothing elsewhere. Not thread-safe. Does not own `out`.
+// Shows what is being measured, redrawn in place on a terminal; prints nothing elsewhere. Not thread-safe. Does not own
+// `out`.
 class ProgressLine {
  public:
-  // `width` is the terminal's in columns; 0 = `out` is no terminal.
+  // `width`: columns of the terminal; 0 = `out` is not a terminal.
   ProgressLine(std::FILE* out, int width) : out_(out), width_(width) {}
   ~ProgressLine() { Clear(); }
 
-  // `left`: how long all of it is still expected to take; negative = unknown.
+  // `left`: expected remaining time of all measurements; negative = unknown.
   void Show(const std::string& text, absl::Duration left);
   void Clear();
 

@@ -47,7 +47,7 @@ class SizeRounds {
     return absl::OkStatus();
   }
 
-  // The next round goes the other way round.
+  // The next round uses the opposite order.
   absl::StatusOr<std::vector<Json>> Round(int round) {
     std::vector<Json> rows(crews_.size());
     for (size_t i = 0; i < crews_.size(); ++i) {
@@ -92,7 +92,7 @@ class SizeRounds {
 
 absl::StatusOr<v1::RunConfig> PlanRankBench(const RankBenchOptions& options) {
   BenchOptions bench = options.bench;
-  // An epoch is like the other.
+  // All epochs cost the same.
   bench.overrides.insert(bench.overrides.begin(), "ppo.epochs=1");
   const auto whole = PlanBenchRun(bench, "auto");
   if (!whole.ok()) return whole.status();

@@ -101,7 +101,7 @@ absl::Status RankCrew::Failure() {
   for (const Rank& rank : ranks_) {
     const auto code = rank.process->process().Wait(kToEnd);
     if (!code || *code == 0) continue;
-    // The others only miss the one that has failed.
+    // The others only report the loss of the failed rank.
     const bool is_cause = *code != kExitUnavailable;
     if (found && !is_cause) continue;
     failure = rank.process->ExitStatus(*code);

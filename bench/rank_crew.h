@@ -17,20 +17,21 @@
 
 namespace skein {
 
-// The ranks of one learner as processes of this program's own, ready for updates.   RankCrew::Start -> Run -> figures
-// of each rank
-// Not thread-safe. They end with this object. Start and Run: Cancelled: `stopped()`. A rank's error if it ended.
+// Runs the ranks of one learner as processes of this program, ready for updates.
+//   RankCrew::Start -> Run -> measurements of each rank
+// Not thread-safe. The processes end with this object. Start and Run: Cancelled: `stopped()`. Others: a rank's error if
+// it ended.
 class RankCrew {
  public:
-  // `config` as for RankUpdates::Make. They wait for each other, not for those of another crew.
+  // `config` as for RankUpdates::Make. Ranks wait only for those of their own crew.
   static absl::StatusOr<std::unique_ptr<RankCrew>> Start(const v1::RunConfig& config, int ranks,
                                                          std::function<bool()> stopped);
   ~RankCrew();
 
-  // What RankUpdates::Run says on each rank, by rank.
+  // The results of RankUpdates::Run, by rank.
   absl::StatusOr<std::vector<Json>> Run(RankUpdates::Mode mode, int64_t updates);
 
-  // Makes a first update of each kind, which allocates what later ones use again, and finds out how many take about
+  // Runs one update of each kind, which allocates what later ones reuse. Returns how many updates take about
   // `duration`.
   absl::StatusOr<int64_t> Rehearse(absl::Duration duration);
 
@@ -44,7 +45,7 @@ class RankCrew {
       : folder_(std::move(folder)), stopped_(std::move(stopped)) {}
   absl::Status StartRank(int rank, int ranks, int store_port);
   absl::StatusOr<std::string> Line(Rank* rank);
-  // Why the crew is of no more use, one having closed its output.
+  // Why the crew failed, after a rank closed its output.
   absl::Status Failure();
 
   const TemporaryFolder folder_;

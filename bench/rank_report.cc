@@ -13,7 +13,7 @@ constexpr char kRate[] = "samples_per_second";
 constexpr char kLimitRate[] = "limit_samples_per_second";
 constexpr double kMicro = 1e6;
 
-// What tells one combination from another.
+// The key of a combination.
 constexpr const char* kCombination[] = {"learners", "parameters", "hidden", "device"};
 
 const std::vector<Column>& Columns() {

@@ -8,20 +8,20 @@
 
 namespace skein {
 
-// The verb of `skein-bench` that RankCrew starts, hidden from people: one learner rank.
+// The verb of `skein-bench` that RankCrew starts for one learner rank; hidden in --help.
 constexpr char kRankWorkerVerb[] = "learner-rank";
 
 // Its flags.
 struct RankWorkerOptions {
   std::string config_path;    // A whole configuration, YAML.
-  std::string commands_path;  // A named pipe: "alone N" and "summing N" lines, N updates each. It ends with that.
+  std::string commands_path;  // A named pipe with lines "alone N" and "summing N", N updates each. Ends at its end.
   int rank = 0;
   int ranks = 1;
   int store_port = 0;
 };
 
-// It says on standard output, one line each: rank 0 the port of its store; then that it is ready; then what
-// RankUpdates::Run returns for each command.
+// Prints on standard output, one line each: on rank 0 the port of its store; then that it is ready; then for each
+// command the result of RankUpdates::Run.
 void AddRankWorker(CLI::App* app, BenchAction* action);
 
 }  // namespace skein

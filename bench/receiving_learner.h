@@ -20,8 +20,8 @@
 
 namespace skein {
 
-// A learner that only receives: the real service, collector and publisher, which open the next iteration as soon as one
-// is complete and never train. One policy, version 1.
+// A learner that receives fragments but never trains: the real service, collector and publisher, which open the next
+// iteration as soon as one is complete. One policy, version 1.
 //   LearnerService -> Collector -> WaitForIteration -> OpenIteration -> ...
 // Not thread-safe.
 class ReceivingLearner {
@@ -29,19 +29,19 @@ class ReceivingLearner {
   struct Options {
     FragmentShape shape;  // Of one fragment.
     uint32_t num_envs = 1;
-    uint32_t fragments_per_group = 1;  // Of one iteration; with `async`, its own number counts.
+    uint32_t fragments_per_group = 1;  // Of one iteration; unused with `async`, which has its own.
     std::optional<Collector::Async> async;
-    std::shared_ptr<const v1::PolicySnapshot> policy;  // Null: none is published.
+    std::shared_ptr<const v1::PolicySnapshot> policy;  // Null: no policy is published.
   };
   // Listens on a free port of the loopback. Errors as StartGrpcServer.
   static absl::StatusOr<std::unique_ptr<ReceivingLearner>> Start(const Options& options);
   ~ReceivingLearner();
 
   int port() const { return port_; }
-  // Serves a run under this id from now on; until then callers are told to come again. Once.
+  // Serves a run with this id from now on; until then callers are told to try again. Call once.
   void Serve(const std::string& run_id);
 
-  // Summed over whole iterations.
+  // Totals over whole iterations.
   struct Received {
     uint64_t iterations = 0;
     uint64_t batches = 0;
@@ -50,9 +50,9 @@ class ReceivingLearner {
     v1::StageSeconds actor_seconds;
     std::map<std::string, double> learner_seconds;  // Of stages receive and admit.
   };
-  // Opens one iteration after the other until `enough` says so of what whole iterations have brought; then, unless
-  // asynchronous, no ticket is open any more. `healthy` is asked now and then: its error ends it. Unavailable: no actor
-  // sent anything for 30 s.
+  // Opens one iteration after the other until `enough` returns true for the totals of whole iterations. Then no ticket
+  // is open any more, except in mode async. `healthy` is polled; its error ends the call. Unavailable: no iteration was
+  // completed for 30 s, or for 10 minutes while actors are connected.
   absl::StatusOr<Received> Receive(const std::function<bool(const Received&)>& enough,
                                    const std::function<absl::Status()>& healthy);
 

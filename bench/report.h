@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// What a verb found. As JSON it has exactly these four keys.
+// The result of a verb. As JSON it has exactly these four keys.
 struct Report {
   Json machine, config, summary;
   std::vector<Json> rows;
@@ -27,13 +27,13 @@ struct Column {
   std::string key, title;
 };
 
-// Its machine in one line.
+// The machine of a report in one line.
 std::string FormatMachine(const Json& machine);
 
-// Machine, one line a round, medians with their spread, then every other figure of the summary, nested ones as a.b.
+// Machine, one line per round, medians with their spread, then every other number of the summary, nested ones as a.b.
 std::string FormatReport(const Report& report, const std::string& heading, const std::vector<Column>& columns);
 
-// 12345.6 -> "12,346", 3.14159 -> "3.142", 0.000123 -> "0.000123", -> "-" if not a number.
+// 12345.6 -> "12,346", 3.14159 -> "3.142", 0.000123 -> "0.000123"; not a number -> "-".
 std::string FormatFigure(const Json& value);
 
 }  // namespace skein

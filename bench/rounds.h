@@ -12,23 +12,23 @@
 
 namespace skein {
 
-// A figure and its limit, measured in turn so that what else happens on the machine meets both.
+// A rate and its limit, measured in turn so that other load on the machine affects both.
 struct Contest {
-  std::string rate;                     // Key of the figure; the limit's is "limit_" + rate.
-  std::string ours_title, limit_title;  // For people.
-  // Each measures for about so long and returns its key and whatever else it has to say.
+  std::string rate;                     // Key of the rate; the limit's key is "limit_" + rate.
+  std::string ours_title, limit_title;  // For display.
+  // Each measures for about the given time and returns its key and further values.
   std::function<absl::StatusOr<Json>(absl::Duration)> ours, limit;
-  // What the ratio is to: "limit_" + rate if empty, else a key that `derive` adds.
+  // Key of the ratio's denominator: "limit_" + rate if empty, else a key that `derive` adds.
   std::string reference;
-  std::function<void(Json* row)> derive;  // Adds to a row what follows from both; may be empty.
+  std::function<void(Json* row)> derive;  // Adds values computed from both; may be empty.
 
   std::string limit_rate() const { return "limit_" + rate; }
   std::string reference_rate() const { return reference.empty() ? limit_rate() : reference; }
 };
 
-// One row a round: "round", everything both returned or `derive` added, and "ratio". The limit is first in the first
-// round, last in the second, and so on, so that a drift favours neither. Cancelled: `stopped()` between two
-// measurements. Errors as the measurements'. Internal: a rate is not a positive number.
+// One row per round: "round", everything that both returned or `derive` added, and "ratio". The limit is measured first
+// in the first round, last in the second, and so on, so that a drift favours neither. Cancelled: `stopped()` between
+// two measurements. Errors as the measurements. Internal: a rate is not a positive number.
 absl::StatusOr<std::vector<Json>> RunRounds(const Contest& contest, int rounds, absl::Duration seconds,
                                             const std::function<bool()>& stopped, ProgressLine* progress);
 

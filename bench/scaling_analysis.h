@@ -7,7 +7,8 @@
 
 #include "bench/scaling_result.h"
 
-// What follows from a study's measurements. Pure functions.   ScalingResults -> ScalingAnalysis -> report
+// Computes rows and recommendations from a study's measurements. Pure functions.
+//   ScalingResults -> ScalingAnalysis -> report
 namespace skein {
 
 // One configuration. Shares are 0-1.
@@ -16,9 +17,9 @@ struct ScalingRow {
   double seconds_mean = 0;       // Of an iteration.
   double seconds_deviation = 0;  // Standard deviation (n - 1) of the iterations; 0 for a single one.
   double env_steps_per_second = 0;
-  double speed_up = 1;          // Env-steps/s against 1x1: of equal iterations that is the ratio of their times.
-  double efficiency = 1;        // Speed-up over environments.
-  std::optional<double> limit;  // Env-steps/s of the bare environments with that many threads.
+  double speed_up = 1;          // Env steps/s over those of 1x1; for equal iterations the inverse ratio of times.
+  double efficiency = 1;        // Speed-up divided by environments.
+  std::optional<double> limit;  // Env steps/s of the bare environments with that many threads.
   std::optional<double> limit_ratio;
   UsageSummary cpu;
   std::vector<double> cores;
@@ -26,7 +27,7 @@ struct ScalingRow {
   StageShares shares;
 };
 
-// Why a row is recommended, or why none is.
+// A recommended row, if any, and the reason.
 struct Recommendation {
   std::optional<size_t> row;
   std::string why;
@@ -44,8 +45,8 @@ inline constexpr double kBalancedCpu = 0.7;
 // REQUIRES: the first row is 1x1.
 ScalingAnalysis Analyze(const ScalingResults& results);
 
-// Fastest: the most env-steps/s. Balanced: the fastest of those above kBalancedEfficiency and below kBalancedCpu, a
-// single environment aside. Most efficient: the highest efficiency, a single environment aside.
+// Fastest: the most env steps/s. Balanced: the fastest of those above kBalancedEfficiency and below kBalancedCpu,
+// except a single environment. Most efficient: the highest efficiency, except a single environment.
 void Recommend(ScalingAnalysis* analysis);
 
 // {"machine", "config", "summary", "rows", "limits"}: results.json, and what --json writes.

@@ -10,15 +10,15 @@
 
 namespace skein {
 
-// Finds the physical limit of an environment: that of the bare loop with as many threads as a configuration has
-// runners, but no more than cores. Measured with `skein-bench env`, once for each number of threads; computed for
-// Latency-v0, whose steps take time and no core.
+// Finds the physical limit of an environment: the rate of the bare loop with as many threads as a configuration has
+// runners, but at most one per core. Measured with `skein-bench env`, once for each number of threads. Computed for
+// Latency-v0, whose steps take time but no core.
 class LimitFinder {
  public:
   LimitFinder(std::string program_folder, const v1::RunConfig& config, uint32_t cores)
       : program_folder_(std::move(program_folder)), config_(config), cores_(cores) {}
 
-  // `folder` is for files in between. A limit that cannot be found has the reason instead.
+  // `folder` is for temporary files. A limit that cannot be found carries the reason instead.
   PhysicalLimit Find(const ScalingPoint& point, const std::string& folder, const StopRequested& stop);
 
  private:
@@ -30,8 +30,8 @@ class LimitFinder {
   std::map<uint32_t, PhysicalLimit> by_threads_;
 };
 
-// r runners that sleep step_ms a step, one environment after the other: r / step_ms, however many environments each
-// has.
+// The limit of r runners that sleep step_ms per step, one environment after the other: r / step_ms, independent of the
+// number of environments of each.
 PhysicalLimit LatencyLimit(const v1::LatencyConfig& latency, const ScalingPoint& point);
 
 }  // namespace skein

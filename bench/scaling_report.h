@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// A study in tables: report.md. A pure function. REQUIRES: the first row is 1x1.
+// Formats a study as tables, for report.md. A pure function. REQUIRES: the first row is 1x1.
 std::string FormatScalingReport(const ScalingResults& results, const ScalingAnalysis& analysis);
 
 // The table of configurations alone, for a terminal.

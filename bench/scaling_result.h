@@ -14,7 +14,7 @@
 
 namespace skein {
 
-// What was measured of one configuration, before anything is computed from it.
+// The measurements of one configuration, before anything is computed from them.
 struct ScalingMeasurement {
   ScalingPoint point;
   uint32_t actors = 1;               // Actor processes.
@@ -23,23 +23,23 @@ struct ScalingMeasurement {
   std::vector<UsageSample> usage;
 };
 
-// The fastest that this machine steps the environment with a number of threads and nothing else to do.
+// The highest rate at which this machine steps the environment on a number of threads that do nothing else.
 struct PhysicalLimit {
   std::optional<double> env_steps_per_second;
-  std::string how;  // Where it comes from, or why there is none.
+  std::string how;  // How it was found, or why there is none.
 };
 
-// All that a study has found so far. What results.json holds.
+// All results of a study so far: the content of results.json.
 struct ScalingResults {
   nlohmann::ordered_json machine;               // As DescribeMachine(), with the GPUs' names.
-  nlohmann::ordered_json config;                // What was asked for: equal for studies that can be continued.
-  std::string gpu_reason;                       // Why there are no GPU figures; empty if there are.
+  nlohmann::ordered_json config;                // Of the study: must be equal to continue it.
+  std::string gpu_reason;                       // Why there is no GPU usage; empty if there is.
   std::vector<ScalingMeasurement> rows;         // In the order of the grid; 1x1 first.
   std::map<std::string, PhysicalLimit> limits;  // By ScalingPoint::name().
 };
 
 nlohmann::ordered_json ToJson(const ScalingMeasurement& row);
-// DataLoss: not what ToJson wrote.
+// Parses what ToJson writes. DataLoss: anything else.
 absl::StatusOr<ScalingMeasurement> MeasurementFromJson(const nlohmann::ordered_json& json);
 
 }  // namespace skein

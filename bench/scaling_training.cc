@@ -116,7 +116,7 @@ absl::Status EndedEarly(const ScalingPoint& point, int code, const std::string& 
   return absl::InternalError(text);
 }
 
-// Asks it to stop and waits; what it still does then is of no interest.
+// Asks it to stop and waits; ignores its remaining output.
 void StopTraining(Subprocess* process) {
   process->Signal(SIGTERM);
   process->Wait(kStopLimit);  // The destructor kills what has not ended by then.

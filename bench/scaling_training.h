@@ -13,10 +13,10 @@
 // Measures one configuration by training with it.   skein train -> metrics.jsonl, /proc/stat -> ScalingMeasurement
 namespace skein {
 
-// Asked often whether the user wants an end.
+// Polled often; returns true if the user wants to stop.
 using StopRequested = std::function<bool()>;
 
-// What is the same for all configurations.
+// Settings shared by all configurations.
 struct TrainingSetup {
   std::string program_folder;          // Of skein.
   std::string config_path;             // Empty = none.
@@ -26,22 +26,22 @@ struct TrainingSetup {
   uint64_t steps_per_iteration = 16384;  // Rounded to a multiple of the environments.
   uint64_t steps_per_env = 0;            // If not 0: steps_per_iteration is this times the environments instead.
   uint32_t iterations = 5;               // Measured ones.
-  uint32_t warmup = 1;                   // Before them, and after the actors' joining. At least 1.
-  uint32_t actors = 1;                   // Actor processes, if there are as many runners.
+  uint32_t warmup = 1;                   // Before them, after all actors have joined. At least 1.
+  uint32_t actors = 1;                   // Actor processes, at most one per runner.
 };
 
-// The options of `skein train` for one configuration, with as many steps as it takes and some to spare, no checkpoint
-// in between and no evaluation. `runs_dir` is where its folder goes. A minibatch that does not fit into an iteration is
-// as large as that. Errors as ReadRunConfig and PlanLaunch.
+// The options of `skein train` for one configuration: enough steps with some to spare, no checkpoints in between and no
+// evaluation. `runs_dir` will hold its folder. A minibatch larger than an iteration is reduced to it. Errors as
+// ReadRunConfig and PlanLaunch.
 absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const ScalingPoint& point,
                                               const std::string& runs_dir);
 
 // The same as arguments of skein.
 std::vector<std::string> TrainArguments(const LaunchOptions& options);
 
-// Trains in a new folder below `folder`, which is removed afterwards unless the training fails. Measures from the end
-// of the warm-up, and not before all actors have joined. `gpu` may be null. Cancelled: `stop` said so.
-// Unavailable: a program is missing. Otherwise how the training ended, with the path of its log.
+// Trains in a new folder below `folder`, which is removed afterwards unless training fails. Measures from the end of
+// the warm-up, once all actors have joined. `gpu` may be null. Cancelled: `stop` returned true. Unavailable: a program
+// is missing. Others: how training ended, with the path of its log.
 absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, const ScalingPoint& point,
                                                    const std::string& folder, GpuMonitor* gpu,
                                                    const StopRequested& stop);

@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// How busy the machine was since the sample before. Shares are 0-1.
+// Utilisation of the machine since the previous sample, as shares 0-1.
 struct UsageSample {
   double seconds = 0;  // Since the recording began.
   double cpu = 0;      // All cores.
@@ -25,26 +25,26 @@ struct UsageSummary {
   double min = 0;
 };
 
-// Averages weigh each sample with its length. REQUIRES: samples are in order.
+// Averages are weighted by the length of each sample. REQUIRES: samples are in order.
 UsageSummary SummarizeCpu(const std::vector<UsageSample>& samples);
 std::vector<double> AverageCores(const std::vector<UsageSample>& samples);
-// Nullopt: no sample has a GPU's.
+// nullopt: no sample has a GPU share.
 std::optional<UsageSummary> SummarizeGpu(const std::vector<UsageSample>& samples);
 
-// Takes a sample every 0.5 s while it is told the time: Begin -> Tick ... -> End.   /proc/stat, GPU -> UsageSample
+// Takes a sample every 0.5 s while Tick() is called: Begin -> Tick ... -> End.   /proc/stat, GPU -> UsageSample
 // Not thread-safe.
 class UsageRecorder {
  public:
   struct Sources {
     std::function<std::string()> proc_stat;      // The text of /proc/stat.
-    std::function<std::optional<double>()> gpu;  // 0-1; nullopt: it does not tell. Empty = there is none.
+    std::function<std::optional<double>()> gpu;  // 0-1; nullopt: unknown. Empty function = no GPU.
   };
   explicit UsageRecorder(Sources sources) : sources_(std::move(sources)) {}
 
   void Begin(absl::Duration now);
   // Takes a sample if one is due.
   void Tick(absl::Duration now);
-  // Takes a last one, unless the one before is too recent to tell anything.
+  // Takes a last sample, unless the previous one is too recent to be meaningful.
   void End(absl::Duration now);
   const std::vector<UsageSample>& samples() const { return samples_; }
 

@@ -73,7 +73,7 @@ class StreamUnderTest {
 absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const FragmentShape& shape, Fragment batch,
                                                                         uint32_t in_flight, int burst) {
   std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), burst));
-  // Asynchronous, so that the stream never drains, and one block for each message that may be under way.
+  // Asynchronous, so that the stream never drains, and one env group for each message that may be in flight.
   auto learner = ReceivingLearner::Start({.shape = shape,
                                           .num_envs = in_flight * static_cast<uint32_t>(shape.num_envs),
                                           .async = Collector::Async{kIterationFragments, kAnyLag}});
@@ -134,7 +134,7 @@ absl::StatusOr<Json> StreamUnderTest::Measure(absl::Duration duration, size_t me
   double cpu_seconds = 0, receive = 0, admit = 0;
   while (sum.elapsed < duration) {
     std::vector<Fragment> ready(burst_, batch_);
-    // Each has values of its own: what is sent was not just sent.
+    // Each has values of its own, so that no message repeats the previous one.
     for (Fragment& fragment : ready) fragment.block = std::make_shared<const std::string>(*batch_.block);
     const double cpu_before = OwnCpuSeconds();
     {

@@ -11,9 +11,9 @@
 
 namespace skein {
 
-// One iteration's batch of the run's shape without an environment: random observations and rewards, actions of the
-// policy of `snapshot` with their log-probabilities, episodes that end at their time limit, each environment's at a
-// step of its own. An update cannot tell it from a real one, and it costs the same. Internal: Torch failed.
+// Makes one iteration's batch of the run's shape without an environment: random observations and rewards, actions of
+// the policy of `snapshot` with their log-probabilities, and episodes that end at their time limit, at a different step
+// for each environment. An update of it costs the same as one of a real batch. Internal: Torch failed.
 absl::StatusOr<std::unique_ptr<Columns>> MakeSyntheticBatch(const v1::RunConfig& config, const EnvSpec& spec,
                                                             const v1::PolicySnapshot& snapshot);
 

@@ -7,10 +7,10 @@
 
 namespace skein {
 
-// A folder of its own under TMPDIR or /tmp, removed with all that is in it when this object goes.
+// A new folder under TMPDIR or /tmp. The destructor removes it and its content.
 class TemporaryFolder {
  public:
-  // PermissionDenied, ResourceExhausted, NotFound: there is no room for it.
+  // PermissionDenied, ResourceExhausted, NotFound: it cannot be created.
   static absl::StatusOr<TemporaryFolder> Make();
   ~TemporaryFolder();
   TemporaryFolder(TemporaryFolder&& other) noexcept { path_.swap(other.path_); }

@@ -28,7 +28,7 @@ struct TensorEnvLoop::Impl {
   torch::Tensor actions;  // [kActionRows, E, A(, 2)]
   torch::Tensor obs;      // [E, A, O]
 
-  // How many agents took part.
+  // Number of agents whose alive flag was set.
   int64_t Steps() {
     torch::Tensor agents = torch::zeros({}, torch::TensorOptions(torch::kInt64).device(obs.device()));
     for (int64_t t = 0; t < kStepsAtOnce; ++t) {
@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<TensorEnvLoop>> TensorEnvLoop::Make(const v1::Run
 absl::StatusOr<TensorEnvLoop::Rates> TensorEnvLoop::Measure(absl::Duration duration) {
   try {
     impl_->env->BeginRollout();
-    impl_->Steps();  // What is done only once on a device is done.
+    impl_->Steps();  // Warm-up: work that a device does only once.
     int64_t steps = 0, agent_steps = 0;
     const absl::Duration begin = MonotonicNow();
     absl::Duration now = begin;

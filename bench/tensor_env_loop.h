@@ -11,13 +11,13 @@
 
 namespace skein {
 
-// The tensor form of an environment, rollout.num_envs of them on learner.device, stepped with ready-made random
-// actions; observations are made in each step, as VectorEnv does. Behind a header without Torch. Not thread-safe: one
-// thread, whose number of Torch threads it sets.
+// Steps the tensor form of an environment, rollout.num_envs of them on learner.device, with precomputed random actions.
+// Observations are made in each step, as in VectorEnv. The header does not include Torch. Not thread-safe: one thread,
+// whose number of Torch threads it sets.
 class TensorEnvLoop {
  public:
   struct Rates {
-    double env_steps_per_second, agent_steps_per_second;  // The latter of agents that took part.
+    double env_steps_per_second, agent_steps_per_second;  // The latter: agents whose alive flag is set.
   };
 
   // InvalidArgument: as MakeTensorEnv or ParseTrainingDevice.
@@ -26,7 +26,7 @@ class TensorEnvLoop {
   ~TensorEnvLoop();
 
   const std::string& device() const;  // "cpu", "cuda:0"
-  // Episodes go on where they were. Internal: Torch failed, or too few next episodes were prepared.
+  // Episodes continue from their current states. Internal: Torch failed, or too few next episodes were prepared.
   absl::StatusOr<Rates> Measure(absl::Duration duration);
 
  private:

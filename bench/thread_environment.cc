@@ -30,7 +30,7 @@ absl::Status EnsureTorchThreads(uint32_t threads) {
   for (const char* name : kLibraryVariables) setenv(name, wanted.c_str(), 1);
   setenv(kStartedOver, wanted.c_str(), 1);
   std::vector<std::string> arguments = absl::StrSplit(*command_line, '\0');
-  arguments.pop_back();  // Each ends with a zero.
+  arguments.pop_back();  // Each argument ends with a zero byte.
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

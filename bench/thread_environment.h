@@ -7,12 +7,11 @@
 
 namespace skein {
 
-// Makes the linear algebra library run with `threads` threads: it reads its environment when it is loaded, so where
-// that says something else this process starts itself over, once, with the same arguments. Internal: the system
-// refused.
+// Makes the linear algebra library use `threads` threads. The library reads its environment when it is loaded, so if
+// that sets another number this process restarts itself once with the same arguments. Internal: the restart failed.
 absl::Status EnsureTorchThreads(uint32_t threads);
 
-// `skein bench` allows this process one such thread. Programs that it starts are to choose for themselves.
+// Removes the thread limit that `skein bench` sets for this process, so that child processes choose their own.
 void LetChildrenChooseThreads();
 
 }  // namespace skein

@@ -11,14 +11,15 @@
 
 namespace skein {
 
-// The limit of acting: the same network and normaliser in plain LibTorch, on one thread, without gradients.
+// Measures the upper limit of acting: the same network and normaliser in plain LibTorch, on one thread, without
+// gradients.
 class TorchForward {
  public:
-  // InvalidArgument: the policy has a memory. Internal: Torch failed.
+  // InvalidArgument: the policy is recurrent. Internal: Torch failed.
   static absl::StatusOr<std::unique_ptr<TorchForward>> Make(const v1::RunConfig& config, const EnvSpec& spec);
   ~TorchForward();
 
-  // The network as actors get it.
+  // The network in the form that actors receive.
   v1::PolicySnapshot Snapshot() const;
   // obs [rows, O] -> head [rows, head_size].
   void Act(const float* obs, int64_t rows, float* head) const;

@@ -159,7 +159,7 @@ Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
   return row;
 }
 
-// Bare mj_step of what training's own policies do, in place of random actions: physics costs what a policy makes of it.
+// Bare mj_step with actions of the trained policies in place of random ones: the cost of physics depends on the policy.
 class PolicyLimit {
  public:
   static absl::StatusOr<PolicyLimit> Make(const v1::RunConfig& config, uint32_t threads,
@@ -266,7 +266,7 @@ void AddBenchTrain(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("train", "Training from end to end against bare mj_step plus the update");
   auto options = std::make_shared<TrainBenchOptions>();
   options->rounds = 3;
-  options->seconds = 60;  // Physics costs what the policy makes of it: less and less while it learns to run.
+  options->seconds = 60;  // The cost of physics depends on the policy, and falls while it learns to run.
   AddBenchFlags(verb, options.get());
   AddParallelFlag(verb, "--runners", "Runner threads, or auto = one for each core", &options->runners);
   verb->add_option("--iterations", options->iterations,

@@ -30,8 +30,8 @@ class Climber {
     return absl::OkStatus();
   }
 
-  // Goes on in steps of `next` from the best so far while each is `worth` times as fast as the fastest so far: true if
-  // one was.
+  // Continues in steps of `next` from the best point while each is `worth` times as fast as the fastest before it.
+  // Returns whether any was.
   template <typename Next>
   absl::StatusOr<bool> Climb(const Next& next, double worth) {
     bool climbed = false;
@@ -61,7 +61,7 @@ class Climber {
   double fastest_before_ = 0;
 };
 
-// 0 for what there is not.
+// A number smaller than its divisor becomes 0.
 ScalingPoint Fewer(const ScalingPoint& point, uint32_t runners_by, uint32_t envs_by) {
   return {point.runners / runners_by, point.envs_per_runner / envs_by};
 }

@@ -10,7 +10,7 @@
 #include "bench/scaling_grid.h"
 #include "bench/scaling_result.h"
 
-// Finds the fastest configuration of a node with few measurements. Pure but for the measuring, which is passed in.
+// Finds the fastest configuration of a node with few measurements. Pure, except for the measuring function passed in.
 namespace skein {
 
 struct TuneTrial {
@@ -28,14 +28,13 @@ struct TuneSearch {
 
 using MeasureTrial = std::function<absl::StatusOr<TuneTrial>(const ScalingPoint& point)>;
 
-// A configuration must be this much faster to be taken instead of one with fewer environments or runners.
+// A configuration must be faster by this factor to be preferred to one with fewer environments or runners.
 inline constexpr double kWorthIt = 1.03;
 
-// Climbs from one runner a core with `envs_per_runner` environments: first with four times or a quarter of the
-// environments, then with twice or half the runners, each as long as it is worth it. Of two that are as fast, fewer
-// environments or runners win. Tries only what divides
-// steps_per_iteration. InvalidArgument: not even a single environment does (names what is needed). Otherwise errors of
-// `measure`.
+// Hill climbing from one runner per core with `envs_per_runner` environments: first with four times or a quarter of the
+// environments, then with twice or half the runners, each as long as the gain is worth it. At equal speed fewer
+// environments or runners are preferred. Tries only configurations whose environments divide steps_per_iteration.
+// InvalidArgument: not even a single environment does (names what is needed). Others: errors of `measure`.
 absl::StatusOr<TuneSearch> SearchFastest(uint32_t cores, uint32_t envs_per_runner, uint64_t steps_per_iteration,
                                          const MeasureTrial& measure);
 

@@ -38,7 +38,7 @@ struct TuneOptions {
   bool json = false;
 };
 
-// A change of what is learned, too, and so for people to decide.
+// A change that also affects what is learned, so the user must decide on it.
 struct BatchTrial {
   std::string setting;  // "ppo.minibatch_size=16384"
   TuneTrial trial;

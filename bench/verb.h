@@ -12,20 +12,20 @@
 
 namespace skein {
 
-// The part of a verb after its contestants are ready: rounds, summary, table, JSON.
+// The common last part of a verb, once the measured objects are ready: rounds, summary, table, JSON.
 struct VerbRun {
-  std::string heading;  // For people: what is compared.
+  std::string heading;  // Displayed: what is compared.
   Json config;          // As DescribeConfig.
   Contest contest;
   std::vector<Column> columns;                // Of the table, after rate, limit and ratio.
-  std::function<void(Json* summary)> finish;  // Sees the summary last; may be empty.
+  std::function<void(Json* summary)> finish;  // Edits the summary at the end; may be empty.
 };
 
 // Measures all rounds, summarises, prints the table and writes --json. Errors as RunRounds and WriteReport.
 absl::Status MeasureAndReport(const VerbRun& run, const BenchOptions& options, const ShutdownSignal& shutdown,
                               ProgressLine* progress);
 
-// On standard error.
+// A progress line on standard error.
 ProgressLine StderrProgress();
 
 }  // namespace skein

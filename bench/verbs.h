@@ -7,7 +7,8 @@
 #include "absl/status/status.h"
 #include "base/process/shutdown.h"
 
-// The verbs of `skein bench`. Each function adds one to `app`; parsing it sets *action to what it does.
+// The verbs of `skein bench`. Each function adds one verb to `app`. Parsing the verb sets *action to a function that
+// runs it.
 namespace skein {
 
 using BenchAction = std::function<absl::Status(const ShutdownSignal& shutdown)>;

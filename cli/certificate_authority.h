@@ -15,21 +15,21 @@ struct KeyAndCertificate {
   std::string key_pem, certificate_pem;
 };
 
-// A CA for the processes of one run, and the certificates that it makes: keys on P-256, OpenSSL's library.
+// A certificate authority (CA) for the processes of one run. It issues certificates with P-256 keys through OpenSSL.
 class CertificateAuthority {
  public:
-  // Internal: OpenSSL refused.
+  // Makes a new CA. Internal: OpenSSL failed.
   static absl::StatusOr<CertificateAuthority> Make(absl::Duration valid_for);
-  // One that was made before.
+  // Uses an existing CA.
   explicit CertificateAuthority(KeyAndCertificate own) : own_(std::move(own)) {}
 
   struct Request {
     std::string common_name;
-    std::vector<std::string> names;  // DNS names or IP addresses: alternative names.
-    bool serves = false;             // For servers as well as for clients.
-    absl::Duration valid_from = -absl::Hours(1), valid_until = absl::Hours(24);  // From now on. Clocks differ.
+    std::vector<std::string> names;  // DNS names or IP addresses, as subject alternative names.
+    bool serves = false;             // True: for servers too. False: for clients only.
+    absl::Duration valid_from = -absl::Hours(1), valid_until = absl::Hours(24);  // Relative to now: clocks differ.
   };
-  // InvalidArgument: a name that is neither a host's name nor an address. Internal: OpenSSL refused, e.g. own() is no
+  // InvalidArgument: a name that is neither a host name nor an address. Internal: OpenSSL failed, e.g. own() is not a
   // CA.
   absl::StatusOr<KeyAndCertificate> Issue(const Request& request) const;
 
@@ -43,12 +43,12 @@ class CertificateAuthority {
 struct CertificateFolderOptions {
   std::string folder;
   int days = 365;
-  std::vector<std::string> hosts;  // Names and addresses under which browsers and Prometheus reach servers.
+  std::vector<std::string> hosts;  // Host names and addresses at which browsers and Prometheus reach the servers.
 };
 
-// Makes the folder with ca.crt and ca.key; coordinator, learner, actor, client and node (all of them at once), each
-// .crt and .key; and token. Keys and token are for the owner only. Returns the files' names. InvalidArgument: a file is
-// there already, a host that is none. As the system says: nothing could be written.
+// Makes the folder with ca.crt and ca.key; a .crt and a .key for each of coordinator, learner, actor, client and node
+// (node serves for all of them); and token. Only the owner can read keys and token. Returns the names of the files.
+// InvalidArgument: a file exists already, or a host is invalid. Others: the system's error if a file cannot be written.
 absl::StatusOr<std::vector<std::string>> MakeCertificateFolder(const CertificateFolderOptions& options);
 
 }  // namespace skein

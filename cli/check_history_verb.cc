@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein check-history: whether what must hold whatever happens held.
+// skein check-history: checks recorded event histories for broken rules.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -19,7 +19,7 @@
 namespace skein {
 namespace {
 
-// So many breaches are printed; the rest is counted.
+// Number of breaches to print; the rest is counted.
 constexpr size_t kShownBreaches = 20;
 
 std::string Counts(const std::map<std::string, uint64_t>& counts) {

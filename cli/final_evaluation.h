@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// Evaluates the newest checkpoint of a run in a process of its own (skein-eval) and writes <run>/eval.json.
-// Cancelled: `stop` was notified. Unavailable: there is no skein-eval in `program_folder`. Others: as skein-eval ended.
+// Evaluates the newest checkpoint of a run in a separate process (skein-eval) and writes <run>/eval.json. Cancelled:
+// `stop` was notified. Unavailable: `program_folder` has no skein-eval. Others: the error with which skein-eval ended.
 absl::StatusOr<EvaluationResult> EvaluateRun(const std::string& program_folder, const RunDirectory& directory,
                                              const v1::RunConfig& config, const absl::Notification& stop);
 

@@ -118,7 +118,7 @@ class PolicyVersions {
     if (falls && learners_ == newest.learners) {
       breaches->push_back(absl::StrCat(event.Text("actor"), " got policy ", version, " after ", newest.version));
     }
-    // What still comes of a dead learner over its connection, when the next one has started, is of the one before.
+    // After the next learner has started, messages of a dead one over its old connection count for the old one.
     newest = {connection, version, connects || falls ? learners_ : newest.learners};
   }
 

@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 
-// What processes recorded with SKEIN_HISTORY (base/telemetry/history_recorder.h), and the rules that hold for it
-// whatever faults occurred.
+// Checks the event histories that processes record with SKEIN_HISTORY (base/telemetry/history_recorder.h) against rules
+// that hold whatever faults occur.   files -> ReadHistory -> HistoryEvent -> HistoryChecker -> breaches
 namespace skein {
 
 struct HistoryEvent {
@@ -22,22 +22,22 @@ struct HistoryEvent {
   std::string event;
   nlohmann::json fields;
 
-  // 0, or empty: there is no such field, or it is of another type.
+  // 0, or empty, if the field is missing or of another type.
   uint64_t Number(const char* name) const;
   std::string Text(const char* name) const;
 };
 
-// Calls `see` with each event that processes recorded into `folder`, in order of time. A last line that was cut off, or
-// is still being written, is left out. Holds the text of all files at once, but not all events.
-// NotFound: there is no such folder, or no history in it. DataLoss: after all that can be read has been seen, the first
-// line that is no event.
+// Calls `see` with each event recorded into `folder`, in order of time. An incomplete last line, cut off or still being
+// written, is left out. Keeps the text of all files in memory, but not all events. NotFound: there is no such folder,
+// or it has no history. DataLoss: a line is not an event (names the first); all readable events have been passed to
+// `see`.
 absl::Status ReadHistory(const std::string& folder, const std::function<void(const HistoryEvent&)>& see);
 
-// What events break. They come in order of time.
-//  - exactly once: each (actor, generation, sequence) is accepted at most once, by whichever learner process;
-//  - no two live members with one rank, as each coordinator process knows them, and no generation used twice;
-//  - barriers: of each name the generations that open rise, and all that pass one are told the same members;
-//  - the policy version that an actor gets over one connection to a learner never falls, unless a learner started
+// Finds the rules that events break. Events must come in order of time. The rules:
+//  - exactly once: each (actor, generation, sequence) is accepted at most once, over all learner processes;
+//  - in each coordinator process no two live members have one rank, and no generation is used twice;
+//  - barriers: for each name the generations that open increase, and all members that pass one get the same members;
+//  - over one connection to a learner, the policy version that an actor gets never decreases, unless a learner started
 //    meanwhile;
 //  - steps: accounts balance, and a learner process trains on no more than it accepted.
 // Not thread-safe.
@@ -48,12 +48,12 @@ class HistoryChecker {
 
   void See(const HistoryEvent& event);
 
-  // One line for each; empty: all is well.
+  // One line for each breach; empty if no rule is broken.
   const std::vector<std::string>& breaches() const { return breaches_; }
-  uint64_t accepted_again() const { return accepted_again_; }  // Of the breaches, batches that had been accepted.
-  // What there was to judge.
-  const std::map<std::string, uint64_t>& events() const { return events_; }    // How many, by their names.
-  const std::map<std::string, uint64_t>& batches() const { return batches_; }  // How many, by their results.
+  uint64_t accepted_again() const { return accepted_again_; }  // Breaches by batches accepted a second time.
+  // What was checked.
+  const std::map<std::string, uint64_t>& events() const { return events_; }    // Counts by event name.
+  const std::map<std::string, uint64_t>& batches() const { return batches_; }  // Counts by result.
   size_t processes() const { return pids_.size(); }
   double seconds() const { return last_seconds_ - first_seconds_; }  // From the first event to the last.
 

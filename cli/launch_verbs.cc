@@ -26,7 +26,7 @@ struct LaunchFlags {
 // `least_learners`: 0 if they may be started elsewhere.
 int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string& command) {
   LaunchOptions options = flags.options;
-  // On one device that is named there is nothing to share out.
+  // With one named device there is nothing to divide among learners.
   const bool one = options.device == "cpu" || absl::StartsWith(options.device, "cuda:");
   const auto learners =
       ParseLearners(flags.learners, least_learners, flags.learners == "auto" && !one ? CountVisibleGpus() : 0);

@@ -15,7 +15,7 @@ namespace {
 // How long a rank that was started again may outlive those that have finished the run.
 constexpr absl::Duration kEndTogether = absl::Seconds(2);
 
-// It was killed, crashed or lost the others: nothing that would happen again at once.
+// True if it was killed, crashed or lost the others: causes that a restart would not repeat at once.
 bool IsLoss(int code) { return code == kExitTryAgain || code > 128; }
 
 }  // namespace
@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<std::string>> LearnerGroup::Mend(absl::Duration now) 
   std::vector<std::string> told;
   if (ending_ || slots_.size() < 2) return told;
   if (SomeFinished()) {
-    // The run is over: a rank that was away meanwhile need not come back.
+    // The run is over: a rank that was lost need not be restarted.
     if (!finished_at_) finished_at_ = now;
     for (Slot& slot : slots_) {
       if (slot.started_again && slot.child != nullptr && now - *finished_at_ > kEndTogether) {
@@ -102,7 +102,7 @@ std::optional<LearnerGroup::Failure> LearnerGroup::FindFailure(bool stopped) con
   for (const Slot& slot : slots_) {
     const int code = slot.code().value_or(0);
     if (code == 0 || (stopped && (code == kExitTryAgain || code == 128 + SIGTERM))) continue;
-    if (finished && slot.started_again) continue;  // It came too late.
+    if (finished && slot.started_again) continue;  // It was restarted too late to matter.
     if (found != nullptr && (found_code != kExitTryAgain || code == kExitTryAgain)) continue;
     found = slot.child.get();
     found_code = code;

@@ -18,45 +18,44 @@
 
 namespace skein {
 
-// The name of a rank among `ranks` that run here, for people and its log: "learner" if it is the only one, else
-// "learner-0" and so on.
+// The display and log name of a rank if `ranks` run here: "learner" for a single one, else "learner-0" and so on.
 std::string LearnerName(uint32_t rank, uint32_t ranks);
 
-// The learner's ranks on this machine: one process each, told apart by RANK, WORLD_SIZE and LOCAL_RANK.
-// Of several, one that is lost is started again, at most three times a minute: the others go on or wait for it. Those
-// that have finished end together. Not thread-safe.
+// Runs the learner ranks of this machine, one process each, with RANK, WORLD_SIZE and LOCAL_RANK set.
+// If there are several, a lost rank is restarted, at most three times a minute; the others continue or wait for it.
+// Once one rank has finished, none is restarted. Not thread-safe.
 class LearnerGroup {
  public:
   struct Options {
     std::string program;  // Path of skein-learner.
     uint32_t ranks = 1;
-    // The same for each; one that is started again gets "--resume auto", since the run has begun.
+    // The same for each rank; a restarted one gets "--resume auto", since the run has begun.
     std::vector<std::string> arguments;
     int torch_threads = 1;
   };
   struct Failure {
     int code = 0;
-    std::string description;  // As Child::DescribeExit().
+    std::string description;  // From Child::DescribeExit().
   };
 
-  // Once. Not ok: some may run already. `directory` must outlive this. Errors as Child::Start() and
-  // RunDirectory::NoteChild().
+  // Starts all ranks. Call once. On an error some may be running. `directory` must outlive this object. Errors as
+  // Child::Start() and RunDirectory::NoteChild().
   absl::Status Start(const Options& options, const RunDirectory* directory);
 
-  // Starts again, after a back-off, ranks that a signal has ended or that ended with code 75. Returns what people
-  // should know of it. Errors as Start.
+  // Restarts, after a back-off, ranks that were ended by a signal or exited with code 75. Returns messages for the
+  // user. Errors as Start().
   absl::StatusOr<std::vector<std::string>> Mend(absl::Duration now);
 
-  // Also if none was started. One that is to be started again has not ended.
+  // True also if none was started. A rank that waits for its restart has not ended.
   bool AllEnded() const;
-  // Of a rank that has ended with an error and is not to be started again. A rank that only lost the others ends with
-  // code 75, so any other code is more likely to be the cause; of several the lowest rank's. `stopped`: they have been
-  // asked to end; then code 75 and SIGTERM are no failures.
+  // The failure of a rank that ended with an error and will not be restarted. Ranks that only lost contact with the
+  // others exit with code 75, so any other code is preferred as the cause; among equals the lowest rank. `stopped`: the
+  // ranks were asked to end; then code 75 and SIGTERM are not failures.
   std::optional<Failure> FindFailure(bool stopped) const;
 
-  // To those that still run. From then on none is started again.
+  // Sends a signal to the running ranks. After that none is restarted.
   void Signal(int signal_number);
-  // Whether all have ended in time.
+  // Returns whether all ended in time.
   bool WaitForAll(absl::Duration timeout);
   void KillAll();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein: the command people type.
+// skein: the command-line tool.
 #include <map>
 #include <string>
 
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
   skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
   const std::string verb = app.get_subcommands().front()->get_name();
-  // What the others start or ask is on the loopback, for themselves.
+  // Other verbs only use servers of their own on the loopback.
   if (credentials.count(verb) == 0) skein::ForgetCredentialVariables();
   if (const absl::Status status = skein::UseCredentials(credentials[verb]); !status.ok()) {
     return skein::ReportAndExitCode(("skein " + verb).c_str(), status);

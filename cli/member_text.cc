@@ -15,7 +15,7 @@ namespace skein {
 namespace {
 
 constexpr double kSilentSeconds = 3;
-constexpr double kStarvingSeconds = 1;  // Shorter waits are how an iteration goes.
+constexpr double kStarvingSeconds = 1;  // Shorter waits are normal in an iteration.
 constexpr double kLeastShare = 0.01;
 constexpr char kRow[] = "%-12s %-10s %-16s %-10s %12s %6s %5s %5s %9s %7s  %s";
 
@@ -33,7 +33,7 @@ std::string Cell(const std::string& text, size_t width) {
   return line.size() <= width ? line : absl::StrCat(line.substr(0, width - 1), "~");
 }
 
-// A member's figures as text.
+// A member's numbers as text.
 struct Figures {
   std::string place, rate, limit, lag, cpu, memory, silent;
 };

@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// `first` comes before what people typed.
+// `first` is inserted before the user's arguments.
 void AddProgram(CLI::App* app, Action* action, const std::string& name, const std::string& help,
                 const std::string& program, const std::vector<std::string>& first) {
   CLI::App* verb = app->add_subcommand(name, help);

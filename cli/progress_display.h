@@ -10,19 +10,19 @@
 
 namespace skein {
 
-// Shows a run's progress: one block redrawn in place on a terminal, elsewhere a line every `line_period`.
-// Not thread-safe. Does not own `out`.
+// Shows a run's progress: on a terminal a text block redrawn in place, otherwise one line every `line_period`. Not
+// thread-safe. Does not own `out`.
 class ProgressDisplay {
  public:
-  // `width` is the terminal's in columns; 0 = `out` is no terminal.
+  // `width`: columns of the terminal; 0 = `out` is not a terminal.
   ProgressDisplay(std::FILE* out, int width, absl::Duration line_period = absl::Seconds(5))
       : out_(out), width_(width), line_period_(line_period) {}
 
-  // `now` is MonotonicNow(). `last` is shown whenever the last line was.
+  // `now` is MonotonicNow(). With `last` a line is printed even if `line_period` has not passed.
   void Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now, bool last = false);
-  // A line that stays, above the block.
+  // Prints a permanent line above the block.
   void Say(const std::string& line);
-  // The block stays as it is; what follows is printed below it.
+  // Leaves the block on the screen; later output is printed below it.
   void Finish();
 
  private:

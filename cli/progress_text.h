@@ -7,18 +7,18 @@
 
 #include "skein/v1/status.pb.h"
 
-// A run's status as text for people. Pure functions.
+// Formats a run's status as text. Pure functions.
 namespace skein {
 
 std::string FormatBar(double share, int width);  // 0.5, 8 -> "[####----]"; share is clamped to [0, 1]
 
-// What the display knows beyond the coordinator's answer.
+// What the display shows beyond the coordinator's status.
 struct ProgressNotes {
   uint64_t actor_restarts = 0;
-  std::string waiting_hint;  // What to do while no data arrive; empty = nothing to say.
+  std::string waiting_hint;  // Advice shown while no data arrive; empty = none.
 };
 
-// The live block: bar, rates, return, members, and the first error if there is one. No line exceeds `width` columns.
+// The block redrawn in place: bar, rates, return, members, first error if any. Lines have at most `width` columns.
 std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width);
 
 // The same on one line, for logs.

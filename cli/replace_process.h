@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Replaces this process by the program `name` of `folder` (execv), with one Torch thread, in the foreground.
-// Returns only if that fails. Unavailable: it is not there. Internal: the system refused.
+// Replaces this process by the program `name` of `folder` (execv), with one Torch thread. Returns only on failure.
+// Unavailable: the program is missing. Internal: execv failed.
 absl::Status ReplaceProcess(const std::string& folder, const std::string& name,
                             const std::vector<std::string>& arguments);
 

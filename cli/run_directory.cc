@@ -167,7 +167,7 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
   }
   ApplyDefaults(&old_config);
   if (const auto difference = FirstDifference(old_config, config)) {
-    // No flag may have asked for it.
+    // The user may have set no such flag: say what decides the number.
     const v1::RolloutConfig& before = old_config.rollout();
     const std::string why =
         before.num_envs() == config.rollout().num_envs()

@@ -28,7 +28,7 @@ constexpr absl::Duration kCoordinatorStart = absl::Seconds(15);
 // After the learner has ended.
 constexpr absl::Duration kActorStop = absl::Milliseconds(1500);
 constexpr absl::Duration kCoordinatorStop = absl::Seconds(1);
-// After the learner has ended by itself: time for actors to hear of it.
+// After the learner has ended by itself: time for actors to receive the end.
 constexpr absl::Duration kActorGrace = absl::Seconds(3);
 constexpr absl::Duration kRestartWindow = absl::Minutes(1);
 constexpr size_t kRestartLimit = 3;
@@ -90,7 +90,7 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
   } else {
     while (Watch(&outcome) && !stop.HasBeenNotified()) absl::SleepFor(kWatchPeriod);
   }
-  // Learners first: rank 0 writes a checkpoint and reports its last figures to the coordinator.
+  // Learners first: rank 0 writes a checkpoint and reports its last progress to the coordinator.
   const bool elsewhere = options_.learners == 0 && outcome.exit_code == 0 && !FinishedElsewhere(last_status_);
   if (!learners_.AllEnded() || elsewhere) {
     outcome.stopped = stop.HasBeenNotified();
@@ -212,7 +212,7 @@ bool RunSupervisor::Watch(Outcome* outcome) {
   }
   for (const std::string& what : *mended) display_->Say(what);
   if (auto failure = learners_.FindFailure(false)) {
-    // It may only have lost the one that failed, which then is about to end as well.
+    // It may only have lost contact with the rank that failed, which is then about to end.
     if (failure->code == kExitTryAgain && !learners_.AllEnded()) {
       learners_.WaitForAll(kCauseShows);
       failure = learners_.FindFailure(false);
@@ -272,7 +272,7 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
 void RunSupervisor::PollStatus(bool last) {
   auto status = status_client_->Get(kPollDeadline);
   next_poll_ = MonotonicNow() + kStatusPeriod;
-  if (!status.ok()) return;  // Its death is seen elsewhere; for a moment it may just be busy.
+  if (!status.ok()) return;  // Its exit is detected elsewhere; it may just be busy.
   last_status_ = *std::move(status);
   display_->Update(*last_status_, notes_, MonotonicNow(), last);
 }
@@ -322,7 +322,7 @@ void RunSupervisor::StopActors(absl::Duration grace) {
 }
 
 void RunSupervisor::Fail(int code, const std::string& description, Outcome* outcome) {
-  // A child that ended as if all were well, before its time, has failed us all the same.
+  // A child that exited with code 0 too early counts as a failure too.
   outcome->exit_code = code == 0 ? kExitInternal : code;
   outcome->failure = description;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein top: a run and its members, again and again.
+// skein top: shows a run and its members, refreshed periodically.
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -41,7 +41,7 @@ struct TopOptions {
   uint64_t count = 0;
 };
 
-// The terminal's other screen, without echo; as it was again at the end, with the last frame on it.
+// The terminal's alternate screen, without echo. The destructor restores the terminal and prints the last frame.
 class Screen {
  public:
   Screen() {
@@ -132,11 +132,11 @@ absl::Status Show(const TopOptions& options) {
   Stop stop;
   const StatusClient client(options.address);
   auto status = client.Get(kStatusDeadline);
-  if (!status.ok()) return status.status();  // Later it may be away for a while.
+  if (!status.ok()) return status.status();  // Later failures are tolerated.
   const bool terminal = TerminalWidth(stdout) > 0 && isatty(STDIN_FILENO) != 0;
   std::optional<Screen> screen;
   if (terminal) screen.emplace();
-  std::deque<v1::StatusResponse> recent;  // Reports come less often than frames: shares are those of a while.
+  std::deque<v1::StatusResponse> recent;  // Reports are rarer than frames: shares cover several.
   for (uint64_t frame = 1;; ++frame) {
     const std::string away = status.ok() ? "" : std::string(status.status().message());
     if (status.ok()) recent.push_back(*std::move(status));

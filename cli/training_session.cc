@@ -47,7 +47,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   return supervisor;
 }
 
-// One session's figures, for people.
+// The summary of one session.
 void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
             const std::optional<CheckpointInfo>& checkpoint) {
   const double seconds = absl::ToDoubleSeconds(outcome.wall_time);
@@ -106,7 +106,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   const auto before = directory->NewestCheckpoint();
   uint64_t steps_before = before ? before->env_steps : 0;
   if (before && steps_before >= config.total_steps()) {
-    // The learner is started all the same: only it can tell whether the checkpoint is sound, and make up for it if not.
+    // Starts the learner even so: only it can verify the checkpoint, and repair the run if it is damaged.
     std::cout << "target already reached: " << FormatCount(steps_before) << " of " << FormatCount(config.total_steps())
               << " env steps; raise it with --steps, or start over with --resume never; verifying the checkpoint"
               << std::endl;

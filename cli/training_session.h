@@ -7,9 +7,9 @@
 
 namespace skein {
 
-// What `skein train` and `skein head` do, once their flags are read:
+// Runs `skein train` and `skein head` once their flags are parsed:
 //   plan -> run directory -> supervise until the target or a signal -> evaluate -> report
-// Takes SIGINT and SIGTERM over; call it before any other thread is started. `command` stands before errors, e.g.
+// Handles SIGINT and SIGTERM; call it before any other thread is started. `command` precedes error messages, e.g.
 // "skein train". `program_folder` holds the programs it starts. Returns the exit code.
 int RunTraining(const LaunchOptions& options, const std::string& command, const std::string& program_folder);
 

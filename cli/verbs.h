@@ -5,8 +5,8 @@
 
 #include "CLI/App.hpp"
 
-// The verbs of the skein command. Each function adds one to `app`; parsing it sets *action to what it does,
-// which returns the exit code.
+// The verbs of the skein command. Each function adds one verb to `app`. Parsing the verb sets *action to a function
+// that runs it and returns the exit code.
 namespace skein {
 
 using Action = std::function<int()>;
@@ -17,7 +17,7 @@ void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddTop(CLI::App* app, Action* action);
 void AddDrain(CLI::App* app, Action* action);
-// These three hand their whole command line to skein-eval or skein-bench.
+// These three pass their whole command line to skein-eval or skein-bench.
 void AddEval(CLI::App* app, Action* action);
 void AddBench(CLI::App* app, Action* action);
 void AddTune(CLI::App* app, Action* action);

@@ -12,16 +12,16 @@
 
 namespace skein {
 
-// Admits calls to the control plane by their client's quota and by their bounds; counts and logs those that are
-// refused, here or later. Thread-safe.
+// Checks each call to the control plane against its client's quota and its size bounds. Counts and logs refused calls,
+// including those that other code refuses later. Thread-safe.
 //   call -> CallGate -> CoordinatorService
 class CallGate {
  public:
-  // `metrics` must outlive it. `arrivals`: how many from a connection at barriers.
+  // `metrics` must outlive it. `arrivals`: the quota of barrier calls of one connection.
   CallGate(CoordinatorMetrics* metrics, const CallQuota::Options& arrivals) : metrics_(metrics), arrivals_(arrivals) {}
 
-  // Counts a call to the quota of `peer`, barriers apart. ResourceExhausted: it calls too often. InvalidArgument:
-  // CheckBounds(request).
+  // Counts a call against the quota of `peer`; barrier calls have a quota of their own. ResourceExhausted: `peer` calls
+  // too often. InvalidArgument: as CheckBounds(request).
   template <typename Request>
   absl::Status Admit(const std::string& peer, const Request& request, const char* call, MonotonicTime now) {
     if (absl::Status s = TakeQuota(&quota_, peer, call, now); !s.ok()) return s;
@@ -35,7 +35,7 @@ class CallGate {
   // REQUIRES: `status` is not ok.
   void Refused(const char* call, const absl::Status& status);
   void JoinRefused(const std::string& peer, const absl::Status& status);
-  // A call that has waited at a barrier ends with it.
+  // Records the status with which a waiting barrier call ends.
   void ArrivalEnded(const absl::Status& status);
 
  private:
@@ -44,9 +44,9 @@ class CallGate {
 
   CoordinatorMetrics* const metrics_;
   CallQuota quota_;
-  CallQuota arrivals_;  // Apart: a member that arrives too often keeps its lease all the same.
+  CallQuota arrivals_;  // Separate: too many barrier calls do not cost a member its lease.
   RareLog refusals_;
-  RareLog refused_joins_;  // Apart: other refusals are not to hide why a member does not come in.
+  RareLog refused_joins_;  // Separate: other refusals must not hide why a member cannot join.
   RareLog barrier_timeouts_;
 };
 

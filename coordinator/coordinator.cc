@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& 
   kept.cancel = hooks.cancel;
   kept.on_wait = hooks.on_wait;
   kept.on_lost = hooks.on_lost;
-  // A standby should not find out at its turn that it cannot or may not listen.
+  // A standby must not find out only on takeover that it cannot listen.
   for (const std::string& address : {options.listen, options.http}) {
     if (absl::Status status = CheckExposure(address); !status.ok()) return status;
   }

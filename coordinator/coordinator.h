@@ -21,32 +21,33 @@
 namespace skein {
 
 struct CoordinatorOptions {
-  std::string config_path;             // YAML; what it leaves open is resolved as for one runner. Empty = all defaults.
+  std::string config_path;             // YAML; open settings are resolved as for one runner. Empty = all defaults.
   std::vector<std::string> overrides;  // KEY=VALUE, over the file.
   std::string listen = "127.0.0.1:7070";
   std::string http = "127.0.0.1:0";
-  std::string run_directory;  // Shown; and the state is kept there, unless `store` says otherwise.
-  std::string run_id;         // Empty = that of the state that is kept, else random.
-  std::string announce_host;  // How others reach this node; empty = the host it listens on.
+  std::string run_directory;  // Shown to users; also holds the state unless `store` is set.
+  std::string run_id;         // Empty = the id in the stored state, else a random one.
+  std::string announce_host;  // Host under which others reach this node; empty = `listen`'s host.
   bool exit_with_parent = false;
-  std::string store;         // Where the state is kept: "" = in run_directory, "none", a folder, "etcd://...".
-  bool standby = false;      // With etcd: waits until the primary is gone.
-  bool new_session = false;  // Members of a coordinator before this one are gone.
+  std::string store;         // Where to keep state: "" = in run_directory, "none", a folder, "etcd://...".
+  bool standby = false;      // With etcd: wait until there is no primary.
+  bool new_session = false;  // Members of an earlier coordinator no longer exist.
 
-  // InvalidArgument: an address is not host:port, `store` or `standby` cannot be, etcd without a port of one's own.
+  // InvalidArgument: an address is not host:port, `store` or `standby` has an unusable value, or etcd is used without a
+  // fixed port.
   absl::Status Validate() const;
 };
 
-// The coordinator of one run, listening. Threads: gRPC's, the HTTP server's, the barrier timer, the resource sampler.
+// The coordinator process of one run. Threads: gRPC, HTTP server, barrier timer, resource sampler.
 class Coordinator {
  public:
   struct Hooks {
-    Cancellation* cancel = nullptr;  // Ends the wait of a standby; not owned, not used after Start().
-    std::function<void(const std::string& why)> on_wait;  // Once, if it has to wait to be the primary.
-    std::function<void(const absl::Status&)> on_lost;     // It is not the primary any more: on any thread, once.
+    Cancellation* cancel = nullptr;                       // Ends a standby's wait; not owned, unused after Start().
+    std::function<void(const std::string& why)> on_wait;  // At most once: it must wait to become primary.
+    std::function<void(const absl::Status&)> on_lost;     // Once, on any thread: it lost the primary role.
   };
-  // NotFound, InvalidArgument: the configuration. Unavailable: an address cannot be listened on, or the state is
-  // another coordinator's. Cancelled. Others as the store.
+  // NotFound, InvalidArgument: the configuration. Unavailable: an address cannot be listened on, or another coordinator
+  // holds the state. Cancelled: the wait was cancelled. Others as the store.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options, Hooks hooks);
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(const CoordinatorOptions& options) {
     return Start(options, Hooks());
@@ -64,7 +65,7 @@ class Coordinator {
 
   std::string grpc_address_;
   std::string http_address_;
-  // In the order of their construction; each may use those above it.
+  // In order of construction; each member may use those above it.
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<CoordinatorMetrics> metrics_;
   std::unique_ptr<ResourceSampler> sampler_;

@@ -119,7 +119,7 @@ absl::StatusOr<v1::JoinResponse> CoordinatorState::Join(const v1::JoinRequest& r
     progress_.set_state(v1::RUN_STATE_STARTING);
     progress_.clear_last_error();
   }
-  // A rank that starts again counts its meetings from 1, and so do the others that have to with it.
+  // A restarted rank counts its barrier generations from 1, and so do the ranks that restart with it.
   if (member.role == v1::ROLE_LEARNER) barriers_.ForgetRole(v1::ROLE_LEARNER);
   barriers_.AddMember(member.role, member.id);
   RecordMember(member.id, effects);
@@ -234,14 +234,14 @@ void CoordinatorState::Depart(const std::vector<Member>& members, MembershipChan
   UpdateAssignment(effects);
 }
 
-// Rank 0 unless another one has said that it does.
+// Rank 0 leads unless another rank has taken over.
 bool CoordinatorState::Leads(const Member& member) const {
   if (member.role != v1::ROLE_LEARNER) return false;
   return leader_.empty() ? member.rank == 0 : member.id == leader_;
 }
 
-// Of several ranks one leads; another one does once that is gone, or once it knows of more steps. A rank that was
-// silent for long may still believe that it leads.
+// One of several ranks leads. Another one takes over when the leader is gone, or when it reports more steps: a rank
+// that was silent for long may still act as leader.
 bool CoordinatorState::TakesOver(const Member& member, const v1::RunProgress& progress) const {
   if (Leads(member)) return true;
   if (member.role != v1::ROLE_LEARNER) return false;
@@ -283,8 +283,8 @@ void CoordinatorState::NoteError(const Member& member, const std::string& before
   progress_changed_ = true;
 }
 
-// Whether an error of it is the run's: there was none, or only actors had one and this is a learner. All begin with
-// the id of the member that had them.
+// Whether an error of this member replaces the run's: there was none, or only actors had one and this is a learner.
+// Errors begin with the id of their member.
 bool CoordinatorState::Counts(const Member& member) const {
   if (last_error_.empty()) return true;
   return member.role == v1::ROLE_LEARNER && !absl::StartsWith(last_error_, RoleName(v1::ROLE_LEARNER));

@@ -17,7 +17,7 @@ namespace {
 constexpr char kScheme[] = "etcd://";
 constexpr char kTlsScheme[] = "etcds://";
 
-// The run's token is none of etcd's business.
+// Without the run's token: it is never sent to etcd.
 Credentials CredentialsFor(const EtcdAddress& address) {
   if (!address.tls) return Credentials();
   Credentials credentials = ProcessCredentials();

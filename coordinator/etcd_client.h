@@ -14,26 +14,26 @@
 
 namespace skein {
 
-// "etcd://host:port,host:port/prefix": where the servers are, and below which key everything is. "etcds://" likewise,
-// by TLS with this process's certificate and CA.
+// An address "etcd://host:port,host:port/prefix": the servers, and the prefix of all keys. "etcds://" is the same over
+// TLS, with this process's certificate and CA.
 struct EtcdAddress {
   std::vector<std::string> endpoints;
   std::string prefix;  // "/skein/run": begins with a slash, ends without.
   bool tls = false;
 };
 bool IsEtcdAddress(const std::string& url);  // By its scheme.
-// InvalidArgument says what is wrong.
+// InvalidArgument: the message says what is wrong.
 absl::StatusOr<EtcdAddress> ParseEtcdAddress(const std::string& url);
 
 // The end of the range of keys that begin with `prefix`. REQUIRES: its last byte is not 0xff.
 std::string EndOfPrefix(std::string prefix);
 
-// The calls of etcd that Skein needs, each with a deadline. An endpoint that does not answer is left for the next one.
-// Errors of all: Unavailable: none of the endpoints answers, or etcd has no leader; others as etcd has them.
+// The etcd calls that Skein needs, each with a deadline. If an endpoint does not answer, the next one is tried.
+// Errors of all calls: Unavailable: no endpoint answers, or etcd has no leader; others as etcd returns them.
 // Thread-safe.
 class EtcdClient {
  public:
-  // Never sends the token of a run. With `tls` but without a certificate no server answers.
+  // Never sends the run's token. REQUIRES for `tls`: this process has a certificate; without one no server answers.
   explicit EtcdClient(const EtcdAddress& address, absl::Duration timeout = absl::Seconds(2));
 
   // The keys that begin with `prefix`, in order.
@@ -41,9 +41,9 @@ class EtcdClient {
   absl::StatusOr<etcdserverpb::RangeResponse> ReadKey(const std::string& key);
   absl::StatusOr<etcdserverpb::TxnResponse> Transact(const etcdserverpb::TxnRequest& request);
 
-  // A lease of `seconds`, or of more if etcd says so.
+  // Grants a lease of `seconds`, or longer if etcd decides so.
   absl::StatusOr<etcdserverpb::LeaseGrantResponse> Grant(int64_t seconds);
-  // How many seconds it has from now. NotFound: it has ended.
+  // Renews a lease; returns the seconds it has left. NotFound: it has ended.
   absl::StatusOr<int64_t> KeepAlive(int64_t lease);
   absl::Status Revoke(int64_t lease);
 

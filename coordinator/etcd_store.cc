@@ -15,8 +15,8 @@ namespace {
 constexpr int kMostOperations = 100;      // Of a transaction; etcd takes 128,
 constexpr size_t kMostBytes = 1'000'000;  // and 1.5 MiB.
 constexpr absl::Duration kAskAgain = absl::Milliseconds(250);
-// etcd counts a lease's seconds from when it has heard of it, this process from before it asked: what is taken off
-// besides is for clocks that do not run alike.
+// etcd counts a lease's seconds from when it receives the request, this process from before it sends it. This share is
+// subtracted in addition, for clocks of different speed.
 constexpr double kMargin = 0.05;
 
 etcdserverpb::RequestOp Put(const std::string& key, const std::string& value) {
@@ -113,8 +113,8 @@ absl::StatusOr<std::string> EtcdStore::TryToTake() {
   put->set_value(options_.address);
   put->set_lease(granted->id());
   const auto taken = client_.Transact(take);
-  // Of an answer that was lost the key's lease says whether it was this one; the next attempt sees the key then, and
-  // its lease ends by itself.
+  // If the answer was lost, the next attempt sees the key; the lease of the key shows whether it was this
+  // coordinator's. That lease ends by itself.
   if (!taken.ok() || !taken->succeeded()) {
     client_.Revoke(granted->id()).IgnoreError();
     if (!taken.ok()) return taken.status();
@@ -142,7 +142,7 @@ void EtcdStore::KeepAlive() {
     {
       absl::MutexLock lock(&mu_);
       if (stop_) return;
-      // An answer that comes after this process has stopped to serve does not make it serve again.
+      // An answer that arrives after this process has stopped serving has no effect.
       over = MonotonicNow() >= serving_until_;
       if (seconds.ok() && !over) serving_until_ = begin + absl::Seconds(*seconds) * (1 - kMargin);
     }
@@ -191,8 +191,8 @@ absl::StatusOr<std::string> EtcdStore::SetAside(const std::string& name) {
   const auto records = Load();
   if (!records.ok()) return records.status();
   if (records->empty()) return aside;
-  // The records are whole where they were until they are whole elsewhere, and gone in one transaction then: a reader
-  // that is primary after one that was cut off here begins anew.
+  // All records stay in place until all copies exist, and are then removed in one transaction. A primary that follows
+  // one interrupted here starts the move again.
   if (absl::Status status = Do({DeleteAll(aside)}); !status.ok()) return status;
   std::vector<etcdserverpb::RequestOp> copies;
   for (const auto& [key, value] : *records) copies.push_back(Put(aside + key, value));
@@ -209,7 +209,7 @@ absl::Status EtcdStore::Do(const std::vector<etcdserverpb::RequestOp>& operation
     still->set_key(key_);
     still->set_create_revision(create_revision_);
     size_t bytes = 0;
-    do {  // At least one, whatever its size: how large a record can be is bounded where it comes from.
+    do {  // At least one, whatever its size: the size of a record is bounded where it is made.
       bytes += operations[at].ByteSizeLong();
       *request.add_success() = operations[at];
       ++at;

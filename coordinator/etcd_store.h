@@ -19,12 +19,12 @@
 
 namespace skein {
 
-// A StateStore in etcd, for the one coordinator that holds the key PREFIX/primary, which is attached to a lease.
-//   Acquire: waits for the key to be free, takes it    records: PREFIX/state/...
-//   those set aside: PREFIX/aside/NAME/...
-//   a thread keeps the lease alive; each Write() is a transaction that compares the key, so that a coordinator that has
-//   lost it writes nothing; Serving() ends by this process's own steady clock before etcd can have given the key to
-//   another.
+// A StateStore in etcd, for the coordinator that holds the key PREFIX/primary. The key is attached to a lease.
+//   Acquire: waits until the key is free, then takes it    records: PREFIX/state/...
+//   records set aside: PREFIX/aside/NAME/...
+// A thread keeps the lease alive. Each Write() is a transaction that checks the key, so a coordinator that has lost it
+// writes nothing. Serving() turns false, by this process's own steady clock, before etcd can give the key to another
+// coordinator.
 class EtcdStore final : public StateStore {
  public:
   struct Options {
@@ -33,31 +33,31 @@ class EtcdStore final : public StateStore {
     absl::Duration lease = absl::Seconds(5);             // At least 2 s; whole seconds, rounded up.
     absl::Duration patience = absl::InfiniteDuration();  // How long to wait for another primary, or for etcd.
     Cancellation* cancel = nullptr;                      // Ends the wait; not owned, not used after it.
-    // Called once with the primary's address, or why it is not known; on the caller's thread.
+    // Called once when it must wait, with the primary's address or why that is not known; on the caller's thread.
     std::function<void(const std::string&)> on_wait;
     // Called once when the lease is lost, on the store's thread; must not block.
     std::function<void(const absl::Status&)> on_lost;
   };
 
-  // Blocks until this coordinator is the primary. Unavailable: another one is, or etcd does not answer, for longer than
-  // `patience`. Cancelled. Others as EtcdClient.
+  // Blocks until this coordinator is the primary. Unavailable: for longer than `patience` another one is the primary,
+  // or etcd does not answer. Cancelled: `cancel`. Others as EtcdClient.
   static absl::StatusOr<std::unique_ptr<EtcdStore>> Acquire(Options options);
-  // Gives the key back, so that a standby need not wait for the lease to end.
+  // Releases the key, so that a standby need not wait for the lease to end.
   ~EtcdStore() override;
 
   absl::StatusOr<std::map<std::string, std::string>> Load() override;
   absl::Status Write(const std::vector<StateChange>& changes) override;
-  // Below PREFIX/aside/NAME/, over what was there. Where it was cut off, all records are still there for the next
-  // primary, which does it again.
+  // Moves the records to PREFIX/aside/NAME/, replacing what was there. If it is interrupted, all records are still in
+  // place and the next primary repeats the move.
   absl::StatusOr<std::string> SetAside(const std::string& name) override;
   bool Serving() const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   explicit EtcdStore(Options options);
-  // Takes the key if it is free: the holder's address otherwise, "" if it is taken.
+  // Takes the key if it is free. Returns "" if this coordinator took it, else the holder's address.
   absl::StatusOr<std::string> TryToTake();
   absl::Status WaitToTake();
-  // Does the operations if this is still the primary.
+  // Executes the operations if this is still the primary.
   absl::Status Do(const std::vector<etcdserverpb::RequestOp>& operations);
   void KeepAlive() ABSL_LOCKS_EXCLUDED(mu_);
   void Lose(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);

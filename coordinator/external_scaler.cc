@@ -28,8 +28,8 @@ grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const 
 
 }  // namespace
 
-// One caller that is told of each change. At most one write is under way; what changes meanwhile is sent after it.
-// Lives until gRPC calls OnDone(), and as long as another owner holds it.
+// One caller that receives each change. At most one write is in progress; later changes are sent after it. Lives until
+// gRPC calls OnDone(), and as long as another owner holds it.
 class ExternalScaler::Stream final : public grpc::ServerWriteReactor<IsActiveResponse> {
  public:
   explicit Stream(ExternalScaler* scaler) : scaler_(scaler) {}

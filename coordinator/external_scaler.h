@@ -12,15 +12,15 @@
 
 namespace skein {
 
-// The number of actors that a run can use, for KEDA and other clients of its protocol.   ActorDemand -> replicas
-// One figure, `wanted_actors`, with a target of 1: as many replicas as actors are wanted. The trigger's metadata are
-// those of ParseActorBounds(). Active until the run is over. Thread-safe. Must outlive the server it is registered
-// with. INVALID_ARGUMENT: the metadata, or another metric's name.
+// Reports how many actors a run can use to KEDA and other clients of its protocol.   ActorDemand -> replicas
+// It serves one metric, `wanted_actors`, with a target of 1, so that the number of replicas equals the number of wanted
+// actors. Trigger metadata are parsed by ParseActorBounds(). Active until the run is over.
+// Thread-safe. Must outlive the server it is registered with. INVALID_ARGUMENT: bad metadata, or another metric's name.
 class ExternalScaler final : public externalscaler::ExternalScaler::CallbackService {
  public:
   explicit ExternalScaler(const v1::RunConfig& config) : demand_(config) {}
 
-  // Takes what a learner's heartbeat has changed. Returns what is wanted within no bounds.
+  // Call after each change of members or of the run's progress. Returns the number of actors wanted, without bounds.
   uint32_t Observe(const v1::StatusResponse& status) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends open streams with UNAVAILABLE, and refuses new ones. Idempotent.
   void Shutdown() ABSL_LOCKS_EXCLUDED(mu_);

@@ -75,7 +75,7 @@ void History::AddStages(const v1::StatusResponse& status) {
     StageSeconds& total = member.role() == "actor" ? newest_.actor_stages : newest_.learner_stages;
     StageSeconds& reported = reported_[key];
     for (const auto& [stage, seconds] : member.report().stage_seconds()) {
-      // What it did before its first report to this coordinator is not of this time.
+      // Time before its first report to this coordinator does not count.
       const auto [before, first] = reported.try_emplace(stage, seconds);
       total[stage] += first ? 0 : std::max(seconds - before->second, 0.0);
       before->second = seconds;

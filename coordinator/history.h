@@ -13,8 +13,8 @@
 
 namespace skein {
 
-// How a run went, for charts: a point a second, thinned out as it grows so that at most kMostPoints cover the whole of
-// it.   StatusResponse -> Add -> points -> HistoryJson
+// The course of a run, for charts: one point a second, thinned out as the run grows so that at most kMostPoints cover
+// all of it.   StatusResponse -> Add -> points -> HistoryJson
 // Pure: no clock, no I/O. Not thread-safe.
 class History {
  public:
@@ -29,18 +29,19 @@ class History {
     double episode_return = 0;          // NaN: no episode has ended yet.
     double policy_lag = 0;
     int actors = 0;
-    double efficiency = 0;  // Env steps/s of the actors over what they have measured as their limit; NaN: none has.
-    // Wall seconds by stage since the coordinator started, summed over members that came and went: they never fall.
+    double efficiency = 0;  // Actors' env steps/s over the limit they measured; NaN: none measured.
+    // Wall seconds by stage since the coordinator started. Members that have left stay in the sum, so it never
+    // decreases.
     StageSeconds actor_stages, learner_stages;
   };
 
-  // To be called each kPeriod.
+  // Call once each kPeriod.
   void Add(const v1::StatusResponse& status, MonotonicTime now);
 
-  // Every stride()-th of the points added, from the first on.
+  // Every stride()-th of the added points, starting with the first.
   const std::vector<Point>& points() const { return points_; }
   uint64_t stride() const { return stride_; }
-  // The last one added, also if it was not kept. REQUIRES: there was one.
+  // The last point added, even if it was not kept. REQUIRES: Add() was called.
   const Point& newest() const { return newest_; }
 
  private:
@@ -55,8 +56,8 @@ class History {
 };
 
 // {"stride": 2, "points": 600, "seconds": [...], "return": [...], ..., "actor_stages": {"wait": [...], ...}}: columns
-// of equal length, of the last `count` points kept, and of the newest one if that is not among them. "points": how many
-// are kept in all. Numbers that are not finite are null.
+// of equal length with the last `count` kept points, followed by the newest point if it is not among them. "points" is
+// the total number of kept points. Numbers that are not finite are null.
 std::string HistoryJson(const History& history, size_t count);
 
 }  // namespace skein

@@ -11,21 +11,21 @@
 
 namespace skein {
 
-// Prometheus http_sd: [{"targets": ["host:port"], "labels": {"role", "member", "run"}}, ...], the coordinator at
-// `own_address` first, then every live member that has a metrics address. "run" is the run's name, or its id if it has
-// none. `tls`: they are asked by HTTPS.
+// Targets for Prometheus http_sd: [{"targets": ["host:port"], "labels": {"role", "member", "run"}}, ...]. The
+// coordinator at `own_address` is first, then every live member that has a metrics address. "run" is the run's name, or
+// its id if it has no name. `tls`: the targets are scraped over HTTPS.
 std::string ScrapeTargets(const v1::StatusResponse& status, const std::string& own_address, bool tls = false);
 
-// protobuf's JSON with the names of the .proto file and with fields that are zero; 64-bit numbers are strings.
+// Protobuf JSON with the field names of the .proto file, zero fields included; 64-bit numbers are strings.
 std::string StatusJson(const v1::StatusResponse& status);
 
-// What pages are made of; called on server threads.
+// Where the pages get their data. The functions are called on server threads.
 struct PageSources {
   std::function<v1::StatusResponse()> status;
   std::function<std::string(size_t count)> history;  // HistoryJson() of the last `count` points.
 };
 
-// Points of /api/history/recent.
+// Number of points that /api/history/recent returns.
 inline constexpr size_t kRecentPoints = 60;
 
 // Serves / and the other files of the status page, /api/status, /api/history (the whole run), /api/history/recent,

@@ -7,13 +7,13 @@
 #include "coordinator/membership.h"
 #include "skein/v1/coordinator_service.pb.h"
 
-// What a process says of itself when it joins.   JoinRequest -> CheckJoin -> MemberOf -> Membership
+// Checks and converts a process's request to join.   JoinRequest -> CheckJoin -> MemberOf -> Membership
 namespace skein {
 
-// FailedPrecondition: of another protocol or another run. InvalidArgument: role, data address or rank.
+// FailedPrecondition: another protocol or another run. InvalidArgument: bad role, data address or rank.
 absl::Status CheckJoin(const v1::JoinRequest& request, const std::string& run_id);
 
-// A member without id, generation and lease. REQUIRES: CheckJoin(request, ...).
+// A member still without id, generation and lease. REQUIRES: CheckJoin(request, ...) is ok.
 Member MemberOf(const v1::JoinRequest& request);
 
 }  // namespace skein

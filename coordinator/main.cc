@@ -89,7 +89,7 @@ absl::Status Run(const CoordinatorOptions& options, ShutdownSignal* signal) {
   hooks.on_lost = [&reason](const absl::Status& why) { reason.Note(why); };
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Start(options, hooks);
   signal->OnSignal({});
-  if (absl::IsCancelled(coordinator.status())) return absl::OkStatus();  // A standby that was told to end.
+  if (absl::IsCancelled(coordinator.status())) return absl::OkStatus();  // A standby that was asked to stop.
   if (!coordinator.ok()) return coordinator.status();
   std::printf("coordinator listening grpc=%s http=%s://%s/\n", (*coordinator)->grpc_address().c_str(),
               ProcessCredentials().has_tls() ? "https" : "http", (*coordinator)->http_address().c_str());

@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// Members that joined, left, fell silent or got another learner: a line of the log each, for people. Of many at once,
-// and of those that come and go without end, only the beginning: 1,000 lines, and ten a second. Thread-safe.
+// Logs one line for each member that joins, leaves, expires or gets another learner. The rate is limited to ten lines a
+// second after a burst of 1,000; further lines are left out. Thread-safe.
 class MembershipLog {
  public:
   void Log(const MembershipChange& change, MonotonicTime now);
@@ -25,7 +25,7 @@ class MembershipLog {
   std::atomic<uint64_t> left_out_ = 0;
 };
 
-// An event of the history for tests (base/telemetry/history_recorder.h), if there is one.
+// Records the change as a history event (base/telemetry/history_recorder.h) if recording is on.
 void RecordChange(const MembershipChange& change);
 
 }  // namespace skein

@@ -37,7 +37,7 @@ absl::Status CheckNumber(const char* field, uint32_t number, uint32_t most) {
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", number, ", and may be ", most, " at most"));
 }
 
-// Never within a character of UTF-8, as a message with half a one cannot be read.
+// Never cuts within a UTF-8 character: such a message could not be parsed.
 void Cut(size_t most, std::string* text) {
   static constexpr char kMore[] = "...";
   if (text->size() <= most) return;
@@ -59,7 +59,7 @@ Figures Stages(const Names& names, const Figures& reported) {
   return stages;
 }
 
-// By name, so that it is always the same ones that are left out.
+// In order of name, so that always the same entries are left out.
 Figures Bounded(const Figures& reported) {
   std::map<std::string, double> sane;
   for (const auto& [name, figure] : reported) {

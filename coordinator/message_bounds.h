@@ -10,8 +10,8 @@
 
 namespace skein {
 
-// What members may tell the coordinator, which keeps it, shows it to all, and writes it down for a successor. With as
-// many members as there can be, each with the most, a StatusResponse is below kMaxMessageBytes.
+// Bounds of what members may send. The coordinator keeps it, shows it to all clients and stores it for a successor.
+// With the maximum number of members, each at its bounds, a StatusResponse is smaller than kMaxMessageBytes.
 inline constexpr size_t kMostActors = 10'000;
 inline constexpr uint32_t kMostRanks = 4'096;       // As --learners.
 inline constexpr uint32_t kMostRunners = 4'096;     // Of an actor; as --runners.
@@ -20,24 +20,23 @@ inline constexpr size_t kMostHostBytes = 255;       // DNS has 253.
 inline constexpr size_t kMostAddressBytes = 300;    // Such a host and a port.
 inline constexpr size_t kMostErrorBytes = 1'024;    // A longer one is cut.
 inline constexpr size_t kMostPathBytes = 4'096;     // A longer one is cut.
-inline constexpr size_t kMostFigures = 64;          // Losses, or metrics of episodes; more are left out,
-inline constexpr size_t kMostFigureNameBytes = 64;  // and so are those with longer names.
-inline constexpr double kMostReported = 1e15;       // Seconds, or steps per second: more than there can be.
+inline constexpr size_t kMostFigures = 64;          // Update stats, or episode metrics; more are left out,
+inline constexpr size_t kMostFigureNameBytes = 64;  // as are those with longer names.
+inline constexpr double kMostReported = 1e15;       // Seconds, or steps per second; above any real value.
 
 // InvalidArgument: a text or a number above its bound; names the field, what it is and the bound.
 absl::Status CheckBounds(const v1::JoinRequest& request);
 absl::Status CheckBounds(const v1::HeartbeatRequest& request);
 absl::Status CheckBounds(const v1::LeaveRequest& request);
-absl::Status CheckBounds(const v1::BarrierRequest& request);  // Barriers has those of name, timeout and payload.
+absl::Status CheckBounds(const v1::BarrierRequest& request);  // Barriers checks name, timeout and payload.
 absl::Status CheckBounds(const v1::DrainRequest& request);
 absl::Status CheckBounds(const v1::GetStatusRequest& request);
 
-// Whether seconds, a rate or a ratio can be a measurement: from 0 to kMostReported. NaN is not.
+// Whether seconds, a rate or a ratio is a possible measurement: 0 to kMostReported, not NaN.
 bool IsSaneFigure(double figure);
 
-// What of a report is kept, as a report is never refused. Figures that are not sane become 0 (where NaN, or -1, says
-// that something is not known: that). Stages that the role does not have, and whatever this version does not know, are
-// left out. Texts are cut.
+// The part of a report that is kept; a report is never refused. Numbers that are not sane become 0, or NaN or -1 where
+// these stand for "unknown". Stages that the role does not have and unknown fields are left out. Texts are cut.
 v1::MemberReport Bounded(const v1::MemberReport& report, v1::Role role);
 v1::RunProgress Bounded(const v1::RunProgress& progress);
 

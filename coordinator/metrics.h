@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// The coordinator's metrics: the only file that knows their names. Thread-safe.
+// The coordinator's Prometheus metrics. Metric names appear in this module only. Thread-safe.
 class CoordinatorMetrics {
  public:
   // Registers with `registry`, which must outlive this object.

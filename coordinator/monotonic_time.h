@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// A moment on a steady clock, counted from the coordinator's start; always passed in, never read by pure code.
-// absl::InfiniteDuration() is "never".
+// A time on a steady clock, counted from the coordinator's start. Pure code takes it as an argument and never reads a
+// clock. absl::InfiniteDuration() means "never".
 using MonotonicTime = absl::Duration;
 
 }  // namespace skein

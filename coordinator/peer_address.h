@@ -7,8 +7,9 @@
 
 namespace skein {
 
-// The host in a gRPC peer name: "ipv4:10.0.0.7:4711", "ipv6:[fd00::7]:4711" or the same with %5B and %5D; an IPv4
-// address in IPv6 form comes out as IPv4. Peers without an address (inproc:, unix:) are on this node: "127.0.0.1".
+// The host in a gRPC peer name: "ipv4:10.0.0.7:4711", "ipv6:[fd00::7]:4711", or the same with %5B and %5D. An
+// IPv4-mapped IPv6 address is returned as IPv4. Peers without an address (inproc:, unix:) are on this node:
+// "127.0.0.1".
 std::string HostOfPeer(const std::string& peer);
 
 // `address` (host:port) with an empty or wildcard host replaced by `host`; an empty address stays empty.

@@ -99,7 +99,7 @@ absl::Status TakeOver(StateStore* store, uint64_t now, CoordinatorState::Options
     spdlog::warn("the state that is kept here is of run {}, this is run {}: starting with none", saved->run.run_id(),
                  state->run_id);
     if (absl::Status s = SetAside(store, "of_another_run"); !s.ok()) return s;
-    // Its generations are passed all the same: nothing tells which clock was right.
+    // Use higher generations than that run's as well: it is unknown which clock was right.
     state->start_epoch = NextEpoch(now, saved->run.epoch());
     return absl::OkStatus();
   }

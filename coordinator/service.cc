@@ -157,7 +157,7 @@ void CoordinatorService::NoteWrite(const absl::Status& status) {
 
 void CoordinatorService::KeepAndCarry(Outcome outcome) {
   ++outcomes_;
-  // A caller that asks again after a barrier has opened is told without a change, but not before that was written.
+  // A repeated call for an open barrier changes nothing, but its reply must wait until the opening is stored.
   const bool opens = std::any_of(outcome.ended.begin(), outcome.ended.end(),
                                  [](const auto& waiter_and_reply) { return waiter_and_reply.second.status.ok(); });
   if (writer_ == nullptr || (outcome.effects.records.empty() && !opens)) {
@@ -171,7 +171,7 @@ void CoordinatorService::KeepAndCarry(Outcome outcome) {
 
 void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
   absl::Status fenced = CheckServing();
-  // Its successor will not know what was not written. (What a disk refuses is tried again, and delays no call.)
+  // A successor will not know what was not written. (Changes that a disk refuses are retried and delay no call.)
   if (absl::IsAborted(written) || absl::IsUnavailable(written)) fenced = NotThePrimary();
   if (outcome.effects.state_was_lost) {
     spdlog::warn(
@@ -196,7 +196,7 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
     membership_log_.Log(move, now);
   }
   if (!outcome.effects.changes.empty() || !outcome.effects.moves.empty()) report_due_ = true;
-  // Of many outcomes in a row the last one reports for all: a report looks at every member.
+  // The last of several outcomes reports for all: a report iterates over every member.
   if (--outcomes_ == 0 && report_due_.exchange(false)) Report();
 }
 
@@ -220,7 +220,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Join(grpc::CallbackServerContext* 
   absl::StatusOr<v1::JoinRequest> complete = Complete(*request, context->peer());
   const std::string certificate = CertificateDigest(*context);
   absl::Status status = CheckCertificateName(
-      *context, request->role() == v1::ROLE_LEARNER ? kLearnerName : kActorName);  // A role is not a matter of choice.
+      *context, request->role() == v1::ROLE_LEARNER ? kLearnerName : kActorName);  // Callers cannot choose their role.
   if (status.ok()) status = complete.status();
   if (status.ok()) {
     Effects effects;

@@ -23,17 +23,17 @@
 
 namespace skein {
 
-// CoordinatorState behind gRPC and the real clock.   call -> event -> effects -> finished calls, log, metrics
-// No thread waits for a barrier: its callers are reactors that an effect finishes. One thread sleeps until the next
-// deadline, and adds to the history once a second. Thread-safe. Must outlive the server it is registered with.
+// Connects CoordinatorState with gRPC and the real clock.   call -> event -> effects -> finished calls, log, metrics
+// No thread blocks at a barrier: each waiting caller is a reactor that an effect finishes. One thread sleeps until the
+// next deadline, and adds to the history once a second. Thread-safe. Must outlive the server it is registered with.
 class CoordinatorService final : public v1::Coordinator::CallbackService {
  public:
-  // `metrics` must outlive the service. `announced_host` is the address of members that called over loopback and gave
-  // no host of their own (they are where the coordinator is); empty = the loopback address.
-  // `on_report` hears of each change that the metrics hear of, on the thread that made it. `store`, if there is one,
-  // must outlive the service: what a successor must know is written there, and calls are refused with UNAVAILABLE while
-  // it does not let this coordinator serve. `arrivals`: how many from a connection at barriers. A learner comes once or
-  // twice in each iteration, and waits for the answer before it comes again.
+  // `metrics` must outlive the service. `announced_host` is the host of members that call over loopback without a host
+  // of their own, since they run on the coordinator's node; empty = the loopback address.
+  // `on_report` is called with each status that updates the metrics, on the thread that made the change. `store`, if
+  // not nullptr, must outlive the service. It keeps what a successor must know; while it does not let this coordinator
+  // serve, calls are refused with UNAVAILABLE. `arrivals`: the quota of barrier calls of one connection. A learner
+  // makes one or two in each iteration and waits for each answer.
   CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics,
                      std::function<void(const v1::StatusResponse&)> on_report = {}, StateStore* store = nullptr,
                      const CallQuota::Options& arrivals = {.per_second = 5000, .burst = 25000});
@@ -67,13 +67,14 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   // CheckServing(), then CallGate::Admit().
   template <typename Request>
   absl::Status Admit(const grpc::CallbackServerContext& context, const Request& request, const char* call);
-  absl::Status CheckServing() const;  // Unavailable: this is not (any more) the coordinator that may answer.
+  absl::Status CheckServing() const;  // Unavailable: this coordinator is not, or no longer, the primary.
   absl::StatusOr<v1::JoinRequest> Complete(const v1::JoinRequest& request, const std::string& peer) const;
-  // Takes the waiters that `effects` ends out of waiters_; Carry(...) finishes them, without the lock.
+  // Removes the waiters that `effects` ends from waiters_; Carry() then ends them without the lock.
   Outcome Take(Effects effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waiting callers are told that this is not the primary if `written` says so.
+  // Carries out the effects. If this coordinator may not serve, or `written` is Aborted or Unavailable, waiting callers
+  // get an error (not the primary) instead of their reply.
   void Carry(Outcome outcome, const absl::Status& written) ABSL_LOCKS_EXCLUDED(mu_);
-  // Keeps what the outcome has for a successor, then Carry(...): here, or on the writer's thread.
+  // Stores the outcome's records, then calls Carry(): here, or on the writer's thread.
   void KeepAndCarry(Outcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteWrite(const absl::Status& status);
   void CancelWaiter(WaiterId id) ABSL_LOCKS_EXCLUDED(mu_);
@@ -91,18 +92,18 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   absl::Mutex mu_;
   CoordinatorState state_ ABSL_GUARDED_BY(mu_);
-  std::map<WaiterId, Waiter*> waiters_ ABSL_GUARDED_BY(mu_);  // Each owned by its call; alive while in here.
+  std::map<WaiterId, Waiter*> waiters_ ABSL_GUARDED_BY(mu_);  // Each owned by its call; alive while it is in this map.
   WaiterId last_waiter_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 
   absl::Mutex history_mu_;  // Never held together with mu_.
   History history_ ABSL_GUARDED_BY(history_mu_);
 
-  std::atomic<int> outcomes_ = 0;  // Not carried yet.
+  std::atomic<int> outcomes_ = 0;  // Number not yet carried out.
   std::atomic<bool> report_due_ = false;
 
   StateStore* const store_;
-  absl::Status last_write_;              // Of the writer's thread.
+  absl::Status last_write_;              // Used on the writer's thread only.
   std::unique_ptr<StateWriter> writer_;  // Constant after construction; nullptr without a store.
   std::thread timer_;
 };

@@ -60,8 +60,8 @@ uint64_t BytesOf(const std::map<std::string, std::string>& records) {
   return bytes;
 }
 
-// Applies entries from `text` until it ends, or until one is not complete: how far that is. What is wrong with the rest
-// of it, `tail`, is "" if there is none. DataLoss: one is damaged.
+// Applies entries from `text` up to its end or to the first incomplete entry; returns that position. `tail` describes
+// what follows it, "" if nothing does. DataLoss: an entry is damaged.
 absl::StatusOr<size_t> Replay(absl::string_view text, std::map<std::string, std::string>* records, std::string* tail) {
   size_t at = sizeof(kMagic) - 1;
   while (at < text.size()) {
@@ -167,7 +167,7 @@ absl::Status StateLog::Write(const std::vector<StateChange>& changes) {
     if (change.value) written->set_value(*change.value);
     durable = durable || change.durable;
   }
-  // Of what cannot be written now the records know all the same: they are written anew as soon as that is possible.
+  // records_ include changes that cannot be written now, so that the next rewrite of the log writes them.
   Apply(entry, &records_);
   const std::string framed = Framed(entry);
   if (log_ < 0) return Rewrite();

@@ -11,23 +11,23 @@
 
 namespace skein {
 
-// A StateStore in a folder: `log`, to which each Write() is appended with checksums, and `lock`, held while it is open.
-// An entry that was not written to its end (the process or the machine died) is dropped with what follows it, which is
-// nothing; a warning says so. Once the log is several times as large as what is in it, it is written anew beside, and
-// renamed into place.
+// A StateStore in a folder with two files: `log`, to which each Write() appends an entry with checksums, and `lock`,
+// held while the store is open. An incomplete last entry (the process or the machine died) is dropped with a warning.
+// When the log is several times larger than its live records, it is rewritten to a new file, which is renamed into
+// place.
 class StateLog final : public StateStore {
  public:
   static constexpr uint64_t kCompactBytes = uint64_t{1} << 20;  // Smaller logs are left as they are.
 
-  // Makes the folder if there is none. Unavailable: another process has it open. Others: as the system says.
+  // Creates the folder if needed. Unavailable: another process has it open. Others: the system's error.
   static absl::StatusOr<std::unique_ptr<StateLog>> Open(const std::string& folder,
                                                         uint64_t compact_bytes = kCompactBytes);
   ~StateLog() override;
 
-  // DataLoss: a damaged entry has others after it.
+  // DataLoss: a damaged entry is followed by others.
   absl::StatusOr<std::map<std::string, std::string>> Load() override;
   absl::Status Write(const std::vector<StateChange>& changes) override;
-  // As `log.NAME`; begins an empty log.
+  // Renames the log to `log.NAME` and starts an empty one.
   absl::StatusOr<std::string> SetAside(const std::string& name) override;
 
   uint64_t log_bytes() const { return size_; }
@@ -42,7 +42,7 @@ class StateLog final : public StateStore {
   const std::string path_;
   const uint64_t compact_bytes_;
   int lock_ = -1;
-  int log_ = -1;  // -1: the next Write() writes everything anew.
+  int log_ = -1;  // -1: the next Write() rewrites the whole log.
   uint64_t size_ = 0;
   uint64_t live_bytes_ = 0;  // Of records_.
   std::map<std::string, std::string> records_;

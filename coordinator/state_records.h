@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// The records that a coordinator keeps, taken apart.
+// The records that a coordinator keeps in its StateStore, parsed.
 struct SavedState {
   store::RunRecord run;
   std::optional<store::ProgressRecord> progress;
@@ -23,7 +23,7 @@ struct SavedState {
   std::vector<store::BarrierRecord> barriers;
 };
 
-// nullopt: there are none. DataLoss: one of them cannot be read, or there is none of the run.
+// nullopt: `records` is empty. DataLoss: a record cannot be parsed, or the record of the run is missing.
 absl::StatusOr<std::optional<SavedState>> ParseRecords(const std::map<std::string, std::string>& records);
 
 StateChange PutRun(const store::RunRecord& run);
@@ -35,11 +35,11 @@ StateChange RemoveBarrier(v1::Role role, const std::string& name);
 
 Member MemberOf(const store::MemberRecord& record, MonotonicTime last_heartbeat);
 
-// Tells one resolved configuration from another. Never 0.
+// A checksum that distinguishes resolved configurations. Never 0.
 uint32_t ChecksumOf(const v1::RunConfig& config);
 
-// An epoch (see CoordinatorState::Options) above all those of coordinators before: `now`, in milliseconds, unless the
-// clock has been set back. REQUIRES: a coordinator makes less than 2^20 members.
+// A start epoch (see CoordinatorState::Options) above those of all earlier coordinators: `now`, in milliseconds, unless
+// the clock has been set back. REQUIRES: a coordinator admits fewer than 2^20 members.
 uint64_t NextEpoch(uint64_t now, uint64_t before);
 
 }  // namespace skein

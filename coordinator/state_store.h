@@ -11,33 +11,33 @@
 
 namespace skein {
 
-// One record put or removed.
+// One change: a record is put or removed.
 struct StateChange {
   std::string key;
   std::optional<std::string> value;  // nullopt: removed.
-  // Should outlive a failure of the machine. What does not is what members repeat anyway.
+  // True: the change must survive a machine failure. False for data that members report again anyway.
   bool durable = true;
 };
 
-// Where a coordinator keeps what its successor must know: records by key.   Write -> ... -> Load, in another process
-// Not thread-safe, but for Serving().
+// Stores what a coordinator's successor must know, as records by key.   Write -> ... -> Load, in another process
+// Not thread-safe, except Serving().
 class StateStore {
  public:
   virtual ~StateStore() = default;
 
-  // All records as they are. DataLoss: what is kept is damaged; SetAside() is the way on. Others as the store has them.
+  // Returns all records. DataLoss: the stored data are damaged; call SetAside() to continue. Others as the store.
   virtual absl::StatusOr<std::map<std::string, std::string>> Load() = 0;
 
-  // Makes the changes, in their order, after those of earlier calls; a key is among them once at most. Aborted: this
-  // coordinator is not (any more) the one that may write, now and for ever. Unavailable: no answer, later again.
-  // Others (disk full, ...): they were not made; the next call makes them too.
+  // Makes the changes in order, after those of earlier calls. REQUIRES: each key occurs at most once.
+  // Aborted: this coordinator may not, or no longer, write; this is final. Unavailable: no answer; try again later.
+  // Others (disk full, ...): the changes were not made; the next call makes them too.
   virtual absl::Status Write(const std::vector<StateChange>& changes) = 0;
 
-  // Moves all records, damaged ones too, to where Load() does not find them, under `name`: where that is, for people.
-  // What was there before is gone. Codes as Write().
+  // Moves all records, including damaged ones, to a place named `name` where Load() does not find them, replacing what
+  // was there. Returns that place for display. Codes as Write().
   virtual absl::StatusOr<std::string> SetAside(const std::string& name) = 0;
 
-  // Whether this coordinator is still the one that may serve. Thread-safe.
+  // Whether this coordinator may still serve. Thread-safe.
   virtual bool Serving() const { return true; }
 };
 

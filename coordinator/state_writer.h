@@ -13,9 +13,9 @@
 
 namespace skein {
 
-// Writes a coordinator's changes to its store, on a thread of its own, so that no call waits for a disk.
-//   Add -> queue -> StateStore::Write, of several changes of a key the newest -> `done` of each
-// Changes that cannot be written are tried again with the next ones, or after `try_again`; `done` waits meanwhile only
+// Writes a coordinator's changes to its store on a thread of its own, so that no call waits for a disk.
+//   Add -> queue -> StateStore::Write with the newest change of each key -> `done` of each Add
+// Changes that cannot be written are retried with the next ones, or after `try_again`. `done` waits for the retry only
 // if the store does not answer at all (Unavailable). Thread-safe.
 class StateWriter {
  public:
@@ -24,14 +24,14 @@ class StateWriter {
               absl::Duration try_again = absl::Seconds(1));
   ~StateWriter() { Stop(); }
 
-  // What became of the changes of this and earlier calls. Aborted: never written, as this coordinator may not write any
-  // more. Unavailable: the writer was stopped first. Others: as StateStore::Write() has them, which will be tried
-  // again.
+  // The result of writing the changes of this and earlier calls. Aborted: never written, because this coordinator may
+  // no longer write. Unavailable: the writer was stopped first. Others: as StateStore::Write(); the changes will be
+  // retried.
   using Done = std::function<void(const absl::Status& written)>;
-  // `done` is called once, on the writer's thread; if the writer is stopped already, at once, here.
+  // `done` is called once: on the writer's thread, or immediately on this one if the writer has stopped.
   void Add(std::vector<StateChange> changes, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Tries once to write what is left, then calls every `done` that is. Idempotent.
+  // Tries once to write the remaining changes, then calls the remaining `done`s. Idempotent.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// The policy of a checkpoint, ready to act, with what it acts in.
+// The policy of a checkpoint, ready to act, with its configuration and environment spec.
 struct CheckpointPolicy {
   std::string path;      // Of the checkpoint's folder.
   v1::RunConfig config;  // Resolved.
@@ -24,9 +24,9 @@ struct CheckpointPolicy {
   std::vector<std::string> warnings;  // Newer checkpoints that were damaged.
 };
 
-// `path`: a checkpoint's folder, or a run's or its checkpoints folder: the newest one there.
-// NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
-// InvalidArgument: of an environment that is not registered.
+// Loads the policy at `path`: a checkpoint's folder, or a run's folder or its checkpoints folder, for the newest one
+// there. NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
+// InvalidArgument: its environment is not registered.
 absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path);
 
 }  // namespace skein

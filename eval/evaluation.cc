@@ -26,7 +26,7 @@ class CheckpointActor : public EpisodePolicy {
   CheckpointActor(std::shared_ptr<const Policy> policy, EnvSpec spec)
       : policy_(std::move(policy)), spec_(std::move(spec)) {}
 
-  // An episode is looked at to its first end, so no state is ever to be forgotten.
+  // Only the first episode of each environment counts, so no policy state needs a reset.
   void Begin(uint32_t, uint32_t count) override {
     rows_ = int64_t{count} * spec_.num_agents;
     state_.assign(static_cast<size_t>(rows_ * policy_->spec().state_size()), 0);
@@ -86,7 +86,7 @@ VectorEnv::Options MakeVectorEnvOptions(const std::string& env_id, const v1::Run
           .env = MakeEnvOptions(config.env())};
 }
 
-// Who acts where. Also writes what `result` says of a checkpoint.
+// The policy and its environment. Also fills in what `result` says of a checkpoint.
 struct Match {
   VectorEnv::Options env;
   EnvSpec spec;

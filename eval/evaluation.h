@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "eval/evaluation_result.h"
 
-// Deterministic evaluation of a checkpoint, or of a baseline to compare it with.
+// Evaluates a checkpoint deterministically, or a baseline to compare it with.
 //   checkpoint -> Policy -> VectorEnv -> EvaluationResult
 namespace skein {
 
@@ -18,18 +18,18 @@ struct EvaluationOptions {
   uint32_t episodes = 10;
   uint64_t seed = 1;
   std::string baseline;                // "random" or "greedy", as MakeBaseline.
-  std::string env_id;                  // Of a baseline; a checkpoint knows its own, and may be held to it.
-  std::vector<std::string> overrides;  // Of a baseline, "env.a.b=value".
-  std::string render_path;             // Empty, or where one episode is drawn, as RenderEpisode.
+  std::string env_id;                  // For a baseline. With a checkpoint: must be its own, if set.
+  std::vector<std::string> overrides;  // For a baseline, "env.a.b=value".
+  std::string render_path;             // File for one drawn episode, as RenderEpisode; empty = none.
   uint32_t render_episode = 0;
 };
 
-// A checkpoint acts with its mean action (the likeliest choice if discrete), in the environment that its configuration
-// describes. Episode i depends on (seed, i) only, up to the rounding of differently sized inference batches. Works
-// on the calling thread.
-// NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
-// InvalidArgument: options that contradict each other, an unknown environment or baseline, bad settings. Otherwise as
-// CheckRender, before any episode is run, and RenderEpisode.
+// A checkpoint acts with its mean action (the most likely choice if discrete), in the environment that its
+// configuration describes. Episode i depends only on (seed, i), except for rounding in inference batches of different
+// sizes. Runs on the calling thread.
+// NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration. InvalidArgument:
+// contradictory options, an unknown environment or baseline, bad settings. Others as CheckRender, before any episode is
+// run, and RenderEpisode.
 absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options);
 
 }  // namespace skein

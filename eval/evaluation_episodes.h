@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`. num_envs of
-// `options` is not read. The states of episode `recording->episode` are noted in `recording`, unless it is null.
+// Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`. Ignores
+// num_envs of `options`. Records the states of episode `recording->episode` in `recording`, unless it is null.
 // InvalidArgument, Internal: as VectorEnv::Make. Internal: an environment failed.
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
                          RecordedEpisode* recording, EvaluationResult* result);

@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// One episode to be drawn.   VectorEnv -> RecordingEnv -> RecordedEpisode -> RenderEpisode
+// A recorded episode, for drawing.   VectorEnv -> RecordingEnv -> RecordedEpisode -> RenderEpisode
 struct RecordedEpisode {
   EnvSpec spec;
   EnvOptions options;
@@ -21,7 +21,7 @@ struct RecordedEpisode {
   std::vector<std::vector<double>> states;  // As Env::SaveState writes them: at the reset, then after each step.
 };
 
-// An environment that notes the states of its first episode in `states`, which must outlive it.
+// Wraps `env` to record the states of its first episode in `states`, which must outlive it.
 std::unique_ptr<Env> MakeRecordingEnv(std::unique_ptr<Env> env, std::vector<std::vector<double>>* states);
 
 }  // namespace skein

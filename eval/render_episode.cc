@@ -24,7 +24,7 @@ namespace skein {
 namespace {
 
 constexpr int kUavFramesPerSecond = 12;
-constexpr int kUavLastFrames = 18;  // The end is shown for so long.
+constexpr int kUavLastFrames = 18;  // How long the end is shown.
 constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
 
 bool IsUav(const std::string& env_id) { return absl::StartsWith(env_id, "Uav"); }

@@ -8,18 +8,18 @@
 
 namespace skein {
 
-// The picture of an episode of UavNavigate-v0 or UavCover-v0, even so many pixels wide and high.
+// Size in pixels of the picture of an episode of UavNavigate-v0 or UavCover-v0. Both numbers are even.
 struct UavPictureSize {
   int width, height;
 };
 UavPictureSize SizeOfUavPicture(const RecordedEpisode& episode);
 
-// The caption's words about the episode up to `step`, e.g. "step 74, success 0.90, collisions 0.10, coverage 0.31".
+// The caption for the episode up to `step`, e.g. "step 74, success 0.90, collisions 0.10, coverage 0.31".
 std::string UavCaption(const RecordedEpisode& episode, size_t step);
 
-// Draws the arena and what has happened up to `step`, an index into the episode's states: a "trail", a "start" and, in
-// UavNavigate, a "target" for each UAV in its own colour; a "crash" for each that crashed, an "arrival" for each that
-// arrived, a "uav" for each that still flies; "obstacle"; in UavCover what was "visited".
+// Draws the arena and the course of the episode up to `step`, an index into its states. Elements by kind: "trail",
+// "start" and, in UavNavigate, "target" for each UAV in its own colour; "crash" for each UAV that crashed, "arrival"
+// for each that arrived, "uav" for each still flying; "obstacle"; in UavCover "visited".
 void DrawUavs(const RecordedEpisode& episode, size_t step, SvgCanvas& canvas);
 
 }  // namespace skein

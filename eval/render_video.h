@@ -16,16 +16,16 @@ namespace skein {
 // Path of ffmpeg on this machine. Unavailable: there is none in PATH; says what to install.
 absl::StatusOr<std::string> FindFfmpeg();
 
-// Pictures to an MP4 (H.264), through a pipe to ffmpeg. A file of that name is there once Finish has said ok, and never
-// a part of one. Not thread-safe.
+// Encodes pictures as an MP4 (H.264) through a pipe to ffmpeg. The file appears when Finish() succeeds, never in part.
+// Not thread-safe.
 class VideoWriter {
  public:
-  // Of pictures that Write is given. Sizes are even. Unavailable: as FindFfmpeg. Internal: the system refused to start
-  // it.
+  // Starts a film of pictures passed to Write(). REQUIRES: sizes are even. Unavailable: as FindFfmpeg. Internal: the
+  // system could not start it.
   static absl::StatusOr<std::unique_ptr<VideoWriter>> Start(const std::string& path, int width, int height,
                                                             int frames_per_second);
-  // Of picture files, whose names are `pattern` with a number from 0 on, e.g. "/tmp/a/%06d.svg"; ffmpeg draws them.
-  // There is nothing to Write. Errors as Start.
+  // Starts a film of picture files that ffmpeg draws. Their names are `pattern` with a number from 0, e.g.
+  // "/tmp/a/%06d.svg". Write() is not used. Errors as Start.
   static absl::StatusOr<std::unique_ptr<VideoWriter>> StartFromFiles(const std::string& path,
                                                                      const std::string& pattern, int frames_per_second);
   // Stops ffmpeg and removes what it wrote unless Finish was called.
@@ -33,8 +33,8 @@ class VideoWriter {
 
   // rgb: [height, width, 3]. REQUIRES: made by Start. Internal: ffmpeg ended early; it has printed why.
   absl::Status Write(const uint8_t* rgb);
-  // Waits for ffmpeg and moves the film into place. Internal: it failed; it has printed why. As SystemError: the file
-  // cannot be there.
+  // Waits for ffmpeg and moves the film into place. Internal: ffmpeg failed; it has printed why. As SystemError: the
+  // file cannot be moved there.
   absl::Status Finish();
 
  private:

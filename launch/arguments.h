@@ -8,14 +8,14 @@
 
 namespace skein {
 
-// Parses the command line. nullopt: go on. Otherwise the program ends with the code: 0 after printing help or the
-// version, 64 after one line on standard error that says what is wrong and which --help to ask.
+// Parses the command line. nullopt: continue. Otherwise the program must exit with this code: 0 after printing help or
+// the version, 64 after printing one line on standard error that says what is wrong and which --help to use.
 std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv);
 
-// Lets a flag take decimal digits only, for numbers from 0 to 2^64 - 1.
+// Accepts only decimal digits, for numbers from 0 to 2^64 - 1.
 CLI::Validator WholeNumber();
 
-// Lets a flag take numbers from `min` to `max`; unlike CLI::Range, "nan" is none.
+// Accepts numbers from `min` to `max`; unlike CLI::Range it rejects "nan".
 CLI::Validator NumberWithin(double min, double max);
 
 }  // namespace skein

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kTailBytes = 8192;
 constexpr size_t kTailLines = 10;
-// By which torchrun and Slurm tell a process its place among others.
+// Variables by which torchrun and Slurm give a process its rank.
 constexpr const char* kRankVariables[] = {"RANK",         "WORLD_SIZE",       "LOCAL_RANK",          "LOCAL_WORLD_SIZE",
                                           "GROUP_RANK",   "GROUP_WORLD_SIZE", "ROLE_RANK",           "ROLE_WORLD_SIZE",
                                           "MASTER_ADDR",  "MASTER_PORT",      "SLURM_PROCID",        "SLURM_NTASKS",
@@ -79,7 +79,7 @@ std::string Child::DescribeExit(int code) const {
                               : absl::StrCat("ended with code ", code);
   const std::string where = absl::StrCat("log: ", options_.log_path);
   if (lines.empty()) return absl::StrCat(options_.name, " ", how, " without a message (", where, ")");
-  const bool orderly = code >= 64 && code <= 78;  // Our programs end so after one line that says it all.
+  const bool orderly = code >= 64 && code <= 78;  // Our programs exit so after one line of error text.
   if (orderly) return absl::StrCat(options_.name, " ", how, ": ", lines.back(), " (", where, ")");
   return absl::StrCat(options_.name, " ", how, "; the last lines it wrote (", where, "):\n  ",
                       absl::StrJoin(lines, "\n  "));

@@ -12,8 +12,8 @@
 
 namespace skein {
 
-// One of our own processes with a name for people and a log file. If this process is a rank of torchrun or a task of
-// Slurm, the child does not inherit that. Not thread-safe.
+// A child process that runs one of Skein's programs, with a display name and a log file. The child does not inherit the
+// environment of torchrun or Slurm, if this process is a rank or a task of those. Not thread-safe.
 class Child {
  public:
   struct Options {
@@ -22,22 +22,23 @@ class Child {
     std::vector<std::string> arguments;
     std::string log_path;  // Standard error and, unless captured, standard output are appended here.
     bool capture_stdout = false;
-    int torch_threads = 1;               // Threads that the linear algebra library may start in it.
+    int torch_threads = 1;               // Threads that its linear algebra library may start.
     std::vector<std::string> extra_env;  // "NAME=value"
   };
-  // Unavailable: no such program (with what to do). Internal: the system refused.
+  // Unavailable: no such program (says what to do). Internal: the system could not start it.
   static absl::StatusOr<std::unique_ptr<Child>> Start(const Options& options);
 
   const std::string& name() const { return options_.name; }
   Subprocess& process() { return *process_; }
 
-  // Asks it to end with SIGTERM and kills it if it has not within `timeout`. Returns its exit code.
+  // Sends SIGTERM, and kills it if it has not ended within `timeout`. Returns its exit code.
   int Stop(absl::Duration timeout);
 
-  // Says that it ended with `code` and why: the last line of its log after an orderly exit with an error, the last
-  // few after a crash, always with the log's path.
+  // Describes the exit with `code` and its cause: the last line of its log after an orderly exit with an error, the
+  // last few lines after a crash; always with the path of the log.
   std::string DescribeExit(int code) const;
-  // The same as a status whose ExitCodeOf() is `code` if that is one of ours, else Internal. REQUIRES: code != 0.
+  // The same as a status. Its ExitCodeOf() is `code` if that is one of Skein's codes, else Internal.
+  // REQUIRES: code != 0.
   absl::Status ExitStatus(int code) const;
 
  private:
@@ -47,11 +48,10 @@ class Child {
   std::unique_ptr<Subprocess> process_;
 };
 
-// Path of a program that stands next to the running one, e.g. "skein-actor", in `folder`.
-// Unavailable: it is not there.
+// Path of the program `name`, e.g. "skein-actor", in `folder`, the running program's. Unavailable: it is missing.
 absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::string& name);
 
-// Environment variables for a process that runs Torch, except those the user has set.
+// Environment variables for a process that runs Torch, without those that the user has set.
 std::vector<std::string> ThreadEnvironment(int torch_threads);
 
 }  // namespace skein

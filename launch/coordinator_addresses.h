@@ -7,13 +7,13 @@
 
 namespace skein {
 
-// Where a coordinator that this process has started listens.
+// Addresses on which a coordinator started by this process listens.
 struct CoordinatorAddresses {
   std::string grpc;
   std::string http_url;
 };
 
-// The addresses in "coordinator listening grpc=HOST:PORT http=http://HOST:PORT/". Internal: it is another line.
+// Parses the line "coordinator listening grpc=HOST:PORT http=http://HOST:PORT/". Internal: another line.
 absl::StatusOr<CoordinatorAddresses> ParseCoordinatorLine(const std::string& line);
 
 }  // namespace skein

@@ -27,7 +27,7 @@ constexpr uint32_t kMaxRunners = 4096;
 constexpr uint32_t kMaxLearners = 4096;
 constexpr uint32_t kDeviceSteps = 32;   // Of each environment in an iteration, in mode on_device, if that is open.
 constexpr uint32_t kMaxEnvs = 1048576;  // As config.proto has it.
-constexpr uint32_t kLeastSteps = 32;    // Of each environment in an iteration, where a runner has two blocks.
+constexpr uint32_t kLeastSteps = 32;    // Of each environment in an iteration, where a runner has two env groups.
 constexpr uint32_t kHeadRunners = 2;    // Runners of the one node that `skein head` counts on by default.
 
 // JSON strings are YAML strings too.
@@ -53,9 +53,9 @@ bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
   return rollout.steps_per_iteration() % (runners * rollout.envs_per_runner()) == 0;
 }
 
-// In mode overlapped twice as many blocks as runners, so that each has the next ticket in hand while the learner
-// answers what it has just sent; one for each where they do not divide an iteration, or would make its part for each
-// environment short or no whole number of fragments.
+// The number of env groups. In mode overlapped twice the runners, so that each has its next ticket in hand while the
+// learner answers its last fragment; one for each runner if twice as many do not divide an iteration, or would make the
+// part of each environment short or no whole number of fragments.
 uint32_t BlocksFor(const v1::RunConfig& config, uint32_t runners) {
   const v1::RolloutConfig& rollout = config.rollout();
   const uint64_t envs = uint64_t{2} * runners * rollout.envs_per_runner();
@@ -130,7 +130,7 @@ absl::Status TooFewRunners(uint32_t runners, uint32_t learners) {
                                                  learners, " or --learners ", runners));
 }
 
-// Environments are cut into fewer blocks than there are learners.
+// The environments form fewer env groups than there are learners.
 absl::Status TooFewBlocks(const v1::RolloutConfig& rollout, uint32_t learners) {
   const uint32_t envs = rollout.num_envs(), each = rollout.envs_per_runner(), blocks = envs / each;
   std::string fitting;
@@ -200,7 +200,7 @@ absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
 // resolved.
 absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& open, LaunchPlan plan) {
   if (absl::Status status = CheckTensorForm(open.env().id()); !status.ok()) return status;
-  uint32_t blocks = 1;  // Of envs_per_runner environments, that their number follows from, if it is open.
+  uint32_t blocks = 1;  // Env groups that determine the number of environments if that is open.
   if (open.rollout().num_envs() == 0) {
     const uint32_t wanted = open.rollout().steps_per_iteration() / kDeviceSteps / open.rollout().envs_per_runner();
     blocks = FittingRunners(open.rollout(), std::max({wanted, options.learners, 1u}), options.learners);
@@ -268,8 +268,8 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   auto open = ReadRunConfig(options.config_path, AllOverrides(options));
   if (!open.ok()) return open.status();
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) return PlanOnDevice(options, *open, std::move(plan));
-  uint32_t sized_for = *wanted;  // Blocks that the number of environments follows from, if it is open.
-  bool goes_on = false;          // With the environments it began with.
+  uint32_t sized_for = *wanted;  // Env groups that determine the number of environments if that is open.
+  bool goes_on = false;          // Continues with its first number of environments.
   if (before) {
     const std::optional<RunSizes> sizes = Usable(before(*open), *open, options, cores);
     goes_on = sizes.has_value();
@@ -332,7 +332,7 @@ SizesBefore SizesInRunFolder(const LaunchOptions& options) {
     const std::string run_path = absl::StrCat(options.runs_dir, "/", name);
     const std::string config_path = run_path + "/config.yaml", checkpoints = run_path + "/checkpoints";
     std::error_code ignored;
-    // Without a checkpoint nothing goes on; where learners are elsewhere, so may theirs be.
+    // Only a run with checkpoints can be continued; with learners elsewhere they may be there.
     const bool begun = std::filesystem::exists(config_path, ignored) &&
                        (options.learners == 0 || std::filesystem::directory_iterator(checkpoints, ignored) !=
                                                      std::filesystem::directory_iterator());

@@ -11,10 +11,10 @@
 #include "base/config/resume_mode.h"
 #include "skein/v1/config.pb.h"
 
-// From flags to what is to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
+// Turns flags into a plan of what to run.   LaunchOptions -> PlanLaunch -> LaunchPlan -> RunDirectory, RunSupervisor
 namespace skein {
 
-// What `skein train` and `skein head` were told. An unset option leaves the configuration file's value.
+// The options of `skein train` and `skein head`. An unset option leaves the configuration file's value.
 struct LaunchOptions {
   std::string config_path;  // Empty = none.
   std::string runs_dir = "runs";
@@ -27,15 +27,15 @@ struct LaunchOptions {
   std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
   std::string resume = "auto";
   std::string runners = "auto";  // Runner threads on this machine, or "auto".
-  uint32_t actors = 1;           // Actor processes the runners are split over; 0 = none (`skein head`). At least
-                                 // one for each learner is started.
+  uint32_t actors = 1;           // Actor processes that share the runners; 0 = none (`skein head`). At least
+                                 // one is started for each learner.
   uint32_t learners = 1;         // Ranks on this machine; 0 = started elsewhere (`skein head`).
   std::string device;            // learner.device
   std::string host = "127.0.0.1";
-  std::string announce_host;  // Name under which others reach `host`; empty = found out.
+  std::string announce_host;  // Name under which others reach `host`; empty = determined automatically.
   int port = 0;
   int http_port = 0;
-  int data_port = 0;  // Of rank 0; rank r's is this + r. 0 = free ones.
+  int data_port = 0;  // Of rank 0; rank r uses this + r. 0 = free ports.
   bool no_eval = false;
 };
 
@@ -45,44 +45,45 @@ struct LaunchPlan {
   bool on_device = false;               // Environments step on the learner's device: neither actors nor workers.
   std::vector<uint32_t> actor_runners;  // Runner threads of each actor process.
   uint32_t learners = 1;                // Ranks to start here.
-  std::vector<std::string> notes;       // For the user, before anything starts.
+  std::vector<std::string> notes;       // Messages for the user, shown before anything starts.
 };
 
-// The sizes that a run began with.
+// The sizes with which a run began.
 struct RunSizes {
   uint32_t runners = 1;
   uint32_t envs_per_runner = 1;
   uint32_t num_envs = 1;
 };
 
-// Asks whether a run of this configuration goes on, and with which sizes; nullopt = it begins anew.
+// Returns the sizes of the run of this configuration that is to be continued; nullopt = the run is new.
 using SizesBefore = std::function<std::optional<RunSizes>(const v1::RunConfig& config)>;
 
 // A count of runners: a positive number, or "auto" = `automatic`. InvalidArgument otherwise.
 absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automatic);
 
-// What `--learners` asks for: a number from `least` to 4096, or "auto" = one for each of `gpus`, at least one.
-// InvalidArgument otherwise.
+// A count of learners: a number from `least` to 4096, or "auto" = one for each of `gpus`, at least one. InvalidArgument
+// otherwise.
 absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, uint32_t gpus);
 
-// `total` split into `parts` that differ by one at most, larger ones first.
+// Splits `total` into `parts` that differ by at most one, larger ones first.
 std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 
-// Merges file < flags < overrides, checks the result and the environment's id. Touches no file but the configuration's.
-// With automatic runners and an open number of environments it takes the most runners, up to `cores`, whose
-// environments divide steps_per_iteration. In mode overlapped there are two blocks of environments for each of those
-// runners, if that divides an iteration and leaves each environment 32 steps of it or more, in whole fragments. A run
-// that goes on, as `before` (may be empty) says, keeps its environments whatever the runners. Each learner has a runner
-// and a block of environments at least. InvalidArgument, NotFound: one line with the field, or with the flags and what
-// would fit.
+// Merges file < flags < overrides, checks the result and the environment's id. Touches no file except the
+// configuration's.
+// With automatic runners and an open number of environments it takes the largest number of runners, up to `cores`, for
+// which the number of environments divides steps_per_iteration. Mode overlapped uses two env groups for each of those
+// runners, if their environments divide an iteration and each environment has at least 32 of its steps, in whole
+// fragments. A run that `before` (may be empty) reports as continued keeps its environments whatever the runners. Each
+// learner has at least one runner and one env group. InvalidArgument, NotFound: one line with the field, or with the
+// flags and values that would fit.
 absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& options, uint32_t cores,
                                       const SizesBefore& before = nullptr);
 
-// Reads the sizes of the run that `options` continue from its folder.
+// Returns a function that reads the sizes from the folder of the run that `options` continue.
 SizesBefore SizesInRunFolder(const LaunchOptions& options);
 
-// An address of this machine that others can reach: `host` itself unless it is a wildcard, then the first address
-// of an interface that is up and not the loopback, else 127.0.0.1.
+// An address of this machine that others can reach: `host` itself unless it is a wildcard, else the first address of an
+// interface that is up and not the loopback, else 127.0.0.1.
 std::string AnnounceHost(const std::string& host);
 
 }  // namespace skein

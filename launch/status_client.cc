@@ -27,7 +27,7 @@ absl::Status StatusClient::Ask(absl::Duration deadline, Call call) const {
   absl::Status status;
   for (size_t i = 0; i < stubs_.size(); ++i) {
     grpc::ClientContext context;
-    // One that is silent must leave time for the others.
+    // A silent address must leave time for the others.
     SetTimeout(&context, (end - MonotonicNow()) / static_cast<int64_t>(stubs_.size() - i));
     status = FromGrpc(call(stubs_[i].get(), &context));
     if (!IsAway(status)) break;

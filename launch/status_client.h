@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// What people ask of a coordinator: how its run is doing, and that an actor should leave. Of several addresses, with
-// commas between, the first that answers counts. Thread-safe.
+// Client for user requests to a coordinator: the run's status, and draining an actor. `address` may be several
+// addresses separated by commas; the first that answers is used. Thread-safe.
 class StatusClient {
  public:
   explicit StatusClient(const std::string& address);
@@ -20,14 +20,14 @@ class StatusClient {
   // Unavailable: no coordinator answered within `deadline`; other codes as GetStatus.
   absl::StatusOr<v1::StatusResponse> Get(absl::Duration deadline) const;
 
-  // Asks an actor to finish what it has begun and leave; does not wait for that. Unavailable: as above. NotFound: there
-  // is no such member; names those there are. FailedPrecondition: it is a learner.
+  // Asks an actor to finish its work and leave; does not wait for it. Unavailable: as above. NotFound: no such member
+  // (names the existing ones). FailedPrecondition: it is a learner.
   absl::Status Drain(const std::string& member, absl::Duration deadline) const;
 
  private:
-  // A status that names the addresses without an answer.
+  // Adds the addresses that did not answer to the status.
   absl::Status Explain(const absl::Status& status) const;
-  // The first answer other than that no coordinator is there.
+  // Returns the first answer other than that there is no coordinator.
   template <typename Call>
   absl::Status Ask(absl::Duration deadline, Call call) const;
 

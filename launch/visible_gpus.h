@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// How many GPUs CUDA would show to a process here, of `installed` ones (0 = none, or not known).
-// `visible_devices` is CUDA_VISIBLE_DEVICES (nullopt: not set), a list of numbers, GPU-... or MIG-...; as for CUDA the
-// first entry that is none of these, or a number that is too large, ends it.
+// How many of `installed` GPUs (0 = none, or unknown) CUDA would show to a process here. `visible_devices` is
+// CUDA_VISIBLE_DEVICES (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the list ends at the
+// first entry that is none of these or a number that is too large.
 uint32_t CountVisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed);
 
-// Of this process's environment and the driver's list; 0 if the learner was built with a LibTorch that has no CUDA.
+// The same for this process's environment and the driver's GPUs; 0 if the learner's LibTorch has no CUDA.
 uint32_t CountVisibleGpus();
 
 }  // namespace skein
