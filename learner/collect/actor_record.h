@@ -33,7 +33,7 @@ class ActorRecord {
   bool Idle(absl::Duration now) const { return in_hand_.size() < Runners(now); }
   // Order of grants: fewest tickets per runner first; ties go to the least recently granted.
   bool GoesBefore(const ActorRecord& other) const;
-  // The actor holds the ticket, or held it until it was taken back or, if void, no longer occupied a runner.
+  // The actor holds the ticket, or held it until the office stopped waiting for it.
   bool Has(uint64_t ticket_id) const { return in_hand_.count(ticket_id) > 0 || left_.count(ticket_id) > 0; }
   // Tickets that were taken back.
   std::vector<uint64_t> Unserved() const;

@@ -39,8 +39,8 @@ class UnconfirmedConnections {
   size_t size() const { return waiting_.size(); }
 
   // `actor` sent `hello` at `now`. `known`: the connection has an account, so it is confirmed. Returns the earlier
-  // connection that the hello names if it is of the same member: that one has certainly ended. If the hello names a
-  // connection of another member id, that claim waits for Judge.
+  // connection that the hello names if it is of the same member: that one has certainly ended. A claim about another
+  // member's connection waits for Judge.
   std::optional<Ended> Greet(const ConnectionId& actor, const v1::Hello& hello, bool known, absl::Duration now);
 
   // `status`: the coordinator's answer to a request made at `asked`. It settles all connections that began before
