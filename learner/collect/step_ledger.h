@@ -16,7 +16,7 @@ namespace skein {
 // For every connection and in total: collected = trained + stale + rejected + lost + pending. collected: steps that
 // the actor says it finished; pending: finished steps whose fate is not decided yet.
 // Pure: no I/O, no clock. Not thread-safe. Stores at most kMostConnections connections, at most kMostClosed of them
-// closed; the oldest closed ones are dropped. A dropped connection that returns is treated like a new one.
+// closed; the oldest closed ones are dropped. One that returns is treated like a connection of an earlier process.
 class StepLedger {
  public:
   static constexpr size_t kMostConnections = 100'000;
