@@ -50,7 +50,7 @@ void ActorRecord::Answer(uint64_t ticket_id, bool granted_once, absl::Duration f
   if (granted_once || !in_time) {
     // A ticket beyond its runners waits for its turn.
     const absl::Duration took = (now - granted) / PerRunner();
-    // A trial that went well: an average from when it was slow says nothing.
+    // After a successful trial the old, slow average is replaced.
     const bool news = service_ == absl::ZeroDuration() || (took < service_ && TrialIsDue(fastest, granted));
     service_ = news ? took : service_ + kNewestWeight * (took - service_);
     measured_ = now;

@@ -12,28 +12,28 @@
 
 namespace skein {
 
-// The connected actors.   hello -> Add -> Grant, Answer -> Remove
-// Remembers the standing of members that went away. Pure. Not thread-safe.
+// The records of the connected actors.   hello -> Add -> Grant, Answer -> Remove
+// Remembers the standing of members that disconnected. Pure. Not thread-safe.
 class ActorRoster {
  public:
   using Records = std::map<ConnectionId, ActorRecord>;
 
   Records& records() { return records_; }
   const Records& records() const { return records_; }
-  // nullptr: it is not connected.
+  // nullptr: the actor is not connected.
   ActorRecord* Find(const ConnectionId& actor);
   const ActorRecord* Find(const ConnectionId& actor) const;
 
-  // As ActorRecord. It comes after the actors that are here. REQUIRES: it is not connected.
+  // As ActorRecord. The new actor comes last in the order of grants. REQUIRES: it is not connected.
   void Add(const ConnectionId& actor, uint32_t credits, uint32_t runners);
   void Remove(const ConnectionId& actor);
   void Grant(const ConnectionId& actor, uint64_t ticket_id, absl::Duration now);
 
-  // The average of the fastest for a ticket; zero: none of the connected actors has answered yet.
+  // The fastest actor's average time for a ticket; zero: none of the connected actors has answered yet.
   absl::Duration Fastest() const;
-  // Tickets that all can work on at once.
+  // Tickets that all actors together can serve at once.
   uint64_t Runners(absl::Duration now) const;
-  // Tickets a second that all but `actor` answer, at their averages; `fastest` for those that are unknown.
+  // Tickets a second that all actors but `actor` answer, at their averages; unknown averages count as `fastest`.
   double OthersPerSecond(const ActorRecord& actor, absl::Duration fastest, absl::Duration now) const;
 
  private:

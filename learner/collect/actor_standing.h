@@ -12,35 +12,35 @@
 
 namespace skein {
 
-// How many tickets an actor may hold at once, as it serves what it holds: all it asks for until it leaves one unserved.
-// Then it waits, longer each time, and is tried with one; each that it serves in time is worth one more.
+// Limits how many tickets an actor may hold at once. There is no limit until the actor leaves a ticket unserved. Then
+// it gets none for a while, longer each time; after that it gets one, and one more for each that it serves in time.
 // Pure: `now` counts from any fixed moment. Not thread-safe.
 class ActorStanding {
  public:
-  // 0 while it waits.
+  // The limit at `now`; 0 while the actor waits.
   uint32_t Most(absl::Duration now) const { return now < waits_until_ ? 0 : most_; }
-  // It answered one in time.
+  // The actor answered a ticket in time.
   void Serve();
-  // It answered one that nobody waited for any more: it is there, and waits no longer this time.
+  // The actor answered a ticket that was no longer waited for: it is alive, so its wait ends now.
   void ServeLate() { waits_until_ = -absl::InfiniteDuration(); }
-  // It has not answered what it held for so long that nobody waits for it any more.
+  // The actor left a ticket unserved: its deadline (learner/collect/ticket_timing.h) has passed.
   void LeaveUnserved(absl::Duration now);
   bool good() const { return most_ == kAll; }
 
  private:
-  static constexpr uint32_t kAll = 2048;  // More than anybody may ask for.
+  static constexpr uint32_t kAll = 2048;  // No limit: the most credits that an actor may ask for.
   uint32_t most_ = kAll;
   absl::Duration wait_ = absl::ZeroDuration();
   absl::Duration waits_until_ = -absl::InfiniteDuration();
 };
 
-// Standings of members that went away and may connect again, the newest so many; good ones need no remembering.
+// Standings of members that disconnected and may connect again: the newest kMost. Good standings are not stored.
 class AbsentStandings {
  public:
   static constexpr size_t kMost = 1'000;
 
   void Keep(const ConnectionId& actor, const ActorStanding& standing);
-  // Of whatever connection of the member. Forgets it here.
+  // The standing stored from any connection of the member; removes it.
   ActorStanding Take(const ConnectionId& actor);
 
  private:

@@ -38,7 +38,7 @@ int64_t FindBad(const char* values, int64_t count, Good good) {
   return std::find_if_not(begin, begin + count, good) - begin;
 }
 
-// A value that StagedColumns::Place looks at while it copies it.
+// A field whose values StagedColumns::Place checks while it copies them.
 bool IsCheckedOnTheWay(const Field& field) { return field.of_steps() && field.bound != Bound::kFlag; }
 
 // Locates the fields of one fragment in its block, in two passes: sizes, then values.
@@ -47,7 +47,7 @@ class Locator {
   Locator(const Frame& frame, const Schema& schema, CheckedFragment* checked)
       : batch_(frame.header.batch()), frame_(frame), schema_(schema), checked_(checked) {}
 
-  // That each field is there with the size it must have. Looks only at the header.
+  // Checks that each field is present with the right size. Reads only the header.
   absl::Status CheckSizes() {
     const auto& heads = batch_.fields();
     int64_t offset = 0;
@@ -65,7 +65,7 @@ class Locator {
         absl::StrCat("fields: their block has ", frame_.block_bytes, " bytes, want ", offset));
   }
 
-  // Where each field's elements are, and the values of the small ones. REQUIRES: CheckSizes() is OK.
+  // Locates each field's elements, and checks the values of the small fields. REQUIRES: CheckSizes() is OK.
   absl::Status Locate() {
     checked_->fields.resize(schema_.fields.size());
     PieceReader at = frame_.block;
@@ -156,7 +156,7 @@ class Locator {
   CheckedFragment* const checked_;
 };
 
-// That the header counts what the flags say, each episode ended in one way. REQUIRES: flags are 0 or 1.
+// Checks the header's counts against the flags, and that each episode ended in one way. REQUIRES: flags are 0 or 1.
 absl::Status CheckEnds(const CheckedFragment& checked) {
   const auto terminated = checked.values<uint8_t>("terminated"), truncated = checked.values<uint8_t>("truncated");
   // Without branches: both are 0 for almost all steps.
@@ -181,7 +181,7 @@ absl::Status CheckEnds(const CheckedFragment& checked) {
   return absl::OkStatus();
 }
 
-// Of several agents: those that ended were alive, and those alive when the episode terminated have ended.
+// Checks several agents' flags: agents that ended were alive; all agents alive when the episode terminated have ended.
 absl::Status CheckAgentFlags(const CheckedFragment& checked) {
   const auto active = checked.values<uint8_t>("active"), ended = checked.values<uint8_t>("agent_terminated");
   const auto terminated = checked.values<uint8_t>("terminated");
@@ -320,7 +320,7 @@ absl::Status CheckProtocol(const v1::Hello& hello) {
 }
 
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want) {
-  // `tensor`: the first field of a fragment that is another one for it.
+  // `tensor`: the first field of a fragment that differs because of it.
   const auto differs = [](const std::string& field, const auto& g, const auto& w, const std::string& tensor) {
     return absl::FailedPreconditionError(absl::StrCat(
         "env_spec.", field, ": the actor has ", g, ", this run has ", w,

@@ -17,20 +17,20 @@
 
 namespace skein {
 
-// What admission found out about a fragment, which stays where it was received: where each field's elements are. Values
-// of large fields (rows for steps, but for flags) are not looked at yet: StagedColumns::Place does that while it copies
-// them.   ReadFrame -> CheckFragment -> CheckedFragment -> StagedColumns::Place
-// Readers point into what was received. Not thread-safe.
+// The result of admission: where each field's elements are in the received message. Values of large fields (step rows
+// except flags) are not checked yet: StagedColumns::Place checks them while it copies.
+//   ReadFrame -> CheckFragment -> CheckedFragment -> StagedColumns::Place
+// Readers point into the received message, which must outlive this. Not thread-safe.
 struct CheckedFragment {
   struct Located {
-    PieceReader data;          // At its first element, decompressed if need be.
-    std::vector<char> values;  // Its elements, float32 if they came as bfloat16; only if they were looked at.
+    PieceReader data;          // At the first element; of the decompressed bytes if the field came compressed.
+    std::vector<char> values;  // The elements, bfloat16 converted to float32; empty if admission did not check them.
     template <typename Value>
     absl::Span<const Value> As() const {
       return {reinterpret_cast<const Value*>(values.data()), values.size() / sizeof(Value)};
     }
   };
-  // The elements of a field that was looked at; none if there is no such field.
+  // The elements of a field whose values were checked; none if there is no such field.
   template <typename Value>
   absl::Span<const Value> values(absl::string_view field) const {
     const int i = schema->Find(field);
@@ -40,8 +40,8 @@ struct CheckedFragment {
   const Schema* schema = nullptr;
   FragmentCounts counts;
   std::vector<Located> fields;  // In the schema's order.
-  TicketState state;            // What the group's next ticket begins with.
-  uint64_t saved_bytes = 0;     // That bfloat16 and compression made the message smaller by.
+  TicketState state;            // The state that the group's next ticket begins with.
+  uint64_t saved_bytes = 0;     // By which bfloat16 and compression shortened the message.
 
   // The bytes of a field that came compressed.
   struct Decompressed {
@@ -51,26 +51,26 @@ struct CheckedFragment {
   std::vector<std::unique_ptr<Decompressed>> decompressed;
 };
 
-// Checks what a batch's frame holds against the run's schema: steps and environments, names and types, the size of
-// each field and of the block, before anything is allocated or copied; then counts, flags, which must not contradict
-// each other, and that no value of the small fields is beyond its bound; decompresses what is compressed. Pure,
-// thread-safe. `schema` and what `frame` was read from must outlive `checked`. InvalidArgument: "fields.<name>: ..."
-// with what it got and what it wants. REQUIRES: frame.header.has_batch().
+// Checks a batch's frame against the run's schema. First, before anything is allocated or copied: steps, environments,
+// field names, types and sizes, block size. Then: counts, flags (they must not contradict each other) and the bounds of
+// the small fields' values. Decompresses compressed fields. Pure, thread-safe. `schema` and the bytes that `frame` was
+// read from must outlive `checked`. InvalidArgument: "fields.<name>: ..." with the value got and the value wanted.
+// REQUIRES: frame.header.has_batch().
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked);
 
-// That `count` elements at `values`, as CheckedFragment has them, are within the field's bound; `first` is the index
-// of the first of them in the field. InvalidArgument: "fields.<name>: element <i> ...".
+// Checks that `count` elements at `values`, in CheckedFragment's types, are within the field's bound; `first` is the
+// index of the first of them in the field. InvalidArgument: "fields.<name>: element <i> ...".
 absl::Status CheckValues(const Field& field, const FragmentShape& shape, const char* values, int64_t count,
                          int64_t first = 0);
-// The magnitude that a float32 field's elements have at most.
+// The largest magnitude allowed for an element of a float32 field.
 float BoundOf(const Field& field);
-// InvalidArgument of a float32 element that is beyond its field's bound.
+// The InvalidArgument status for a float32 element beyond its field's bound.
 absl::Status BeyondError(const Field& field, int64_t element, float value);
 
-// FailedPrecondition: the actor speaks another protocol; both versions are named.
+// FailedPrecondition: the actor uses another protocol version; the message names both.
 absl::Status CheckProtocol(const v1::Hello& hello);
-// FailedPrecondition naming the first field that differs, with both values, and the trajectory field that it belongs
-// to.
+// FailedPrecondition: the specs differ; the message names the first differing field with both values, and the
+// trajectory field that it belongs to.
 absl::Status CheckEnvSpec(const v1::EnvSpecInfo& got, const v1::EnvSpecInfo& want);
 
 }  // namespace skein

@@ -9,7 +9,7 @@ namespace skein {
 
 void AsynchronousCollect::TakeShare(uint32_t iteration_fragments) {
   fragments_ = iteration_fragments;
-  // One is trained on and one is filled, and there is room for what every env group may bring besides.
+  // One is trained on, one is filled, and the others have room for one more fragment of every env group.
   const auto groups = static_cast<int64_t>(office_->groups().all().size()), slots = static_cast<int64_t>(fragments_);
   pool_->Make(2 + (groups + slots - 1) / slots, slots, 1);
 }
@@ -26,19 +26,19 @@ bool AsynchronousCollect::MayAnswer(uint64_t policy_version, const std::optional
 
 absl::StatusOr<Place> AsynchronousCollect::Assign(const Piece& piece, uint64_t policy_version) {
   const auto& queue = pool_->queue();
-  // The first place that a fragment gave up, else the next one of the last staging, else the first of a new one.
+  // The first vacated slot, else the next slot of the last staging, else the first slot of a new staging.
   size_t at = 0;
   while (at < queue.size() && queue[at]->vacated.empty()) ++at;
   const bool vacated = at < queue.size();
   if (!vacated && at > 0 && queue[at - 1]->assigned < queue[at - 1]->columns.fragments()) --at;
-  // Each iteration ahead of it makes a version before it is trained on.
+  // Each iteration ahead of it adds one version before it is trained on.
   const uint64_t lag = trains_next_ + at - policy_version;
   if (lag > max_policy_lag_) {
     return absl::OutOfRangeError(
         absl::StrCat("its policy would be ", lag, " versions old, sync.max_policy_lag is ", max_policy_lag_));
   }
   Place place;
-  // An iteration that ended early took room along that open tickets counted on: there may be none free.
+  // No staging may be free: an iteration that ended early took room that was reserved for open tickets.
   place.staging = at < queue.size() ? queue[at] : pool_->Begin(newest_version_);
   place.group = piece.group;
   if (vacated) {
@@ -67,7 +67,7 @@ void AsynchronousCollect::OpenTickets() {
 }
 
 CollectMode::Front AsynchronousCollect::TakeFront() {
-  if (pool_->queue().empty()) pool_->Begin(newest_version_);  // Nothing has come.
+  if (pool_->queue().empty()) pool_->Begin(newest_version_);  // No fragment has arrived.
   Front front;
   front.staging = pool_->TakeFront();
   front.slots = front.staging->PlacedSlots();

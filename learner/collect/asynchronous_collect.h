@@ -6,9 +6,9 @@
 
 namespace skein {
 
-// Mode async: an iteration is the next so many fragments that arrive, of whatever env groups. Tickets are open all the
-// time, as long as there is room for what they will bring. A fragment that would be trained on more than
-// `max_policy_lag` versions late is stale.
+// Mode async: an iteration consists of the next fragments that arrive, a fixed number, from any env groups. Tickets
+// stay open as long as the staging pool has room for their fragments. A fragment whose policy lag at training would
+// exceed `max_policy_lag` versions is stale.
 class AsynchronousCollect : public CollectMode {
  public:
   // Both must outlive this.
@@ -32,8 +32,8 @@ class AsynchronousCollect : public CollectMode {
   StagingPool* const pool_;
   bool stopped_ = false;
   uint32_t fragments_ = 1;       // Of one iteration.
-  uint64_t newest_version_ = 0;  // Published.
-  uint64_t trains_next_ = 0;     // The newest when the front will be trained on.
+  uint64_t newest_version_ = 0;  // The newest published version.
+  uint64_t trains_next_ = 0;     // The learner's version when the front will be trained on.
 };
 
 }  // namespace skein

@@ -5,9 +5,9 @@
 
 namespace skein {
 
-// Copies `rows` rows of `width` floats each, which lie one after the other at `from`, aligned or not, to `to`, `stride`
-// floats apart, and looks at each on its way: the first, counted in the order they lie in, that FindBeyond
-// (base/number/number_bounds.h) would find, or rows * width. All are copied in any case. They must not overlap.
+// Copies `rows` contiguous rows of `width` floats from `from` (any alignment) to `to`, where rows are `stride` floats
+// apart, and checks each float against `bound`. Returns the index in `from` of the first float that FindBeyond
+// (base/number/number_bounds.h) would find, or rows * width. Always copies all. The ranges must not overlap.
 size_t CopyRowsAndFindBeyond(const void* from, size_t rows, size_t width, size_t stride, float bound, float* to);
 
 }  // namespace skein

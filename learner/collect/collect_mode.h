@@ -11,43 +11,43 @@
 
 namespace skein {
 
-// What an iteration is made of, where fragments go, and when tickets are open. Implementations work on the ticket
-// office and the staging pool that they are given, and the Collector, which has both, guards all three by one lock.
-//   OpenIteration -> Check -> Assign -> (copy) -> Committed | TakeBack -> TakeFront
-// Another kind of work order than steps is another implementation (docs/decisions/work-orders.md).
+// Defines which fragments make up an iteration, where each is placed, and when tickets are open. Implementations use a
+// ticket office and a staging pool. The Collector owns these two and guards all three by one lock.
+//   OpenIteration -> MayAnswer -> Assign -> (copy) -> OpenTickets | TakeBack -> TakeFront
+// A new kind of work order would be a new implementation (docs/decisions/work-orders.md).
 // Not thread-safe.
 class CollectMode {
  public:
   virtual ~CollectMode() = default;
 
-  // The office has another share of the run's environments: makes stagings for it. `iteration_fragments`: of one
-  // iteration; only asynchronous.
+  // The office now has another share of the run's environments: makes stagings for it. `iteration_fragments`: fragments
+  // of one iteration; used in mode async only.
   virtual void TakeShare(uint32_t iteration_fragments) = 0;
-  // As Collector.
+  // As in Collector.
   virtual void OpenIteration(uint64_t policy_version) = 0;
   virtual void Published(uint64_t policy_version) = 0;
-  // Before the trainer waits for an iteration.
+  // Called before the trainer waits for an iteration.
   virtual void BeforeWait() = 0;
 
-  // Whether a fragment made with `policy_version` may answer an open ticket for `piece`; nullopt: its ticket is void.
+  // Whether a fragment made with `policy_version` may answer an open ticket for `piece`. nullopt: the ticket is void.
   virtual bool MayAnswer(uint64_t policy_version, const std::optional<Piece>& piece) const = 0;
-  // Where the fragment of an accepted ticket goes. OutOfRange: it is stale, with the reason; its env group goes on all
-  // the same.
+  // The place of an accepted ticket's fragment. OutOfRange: the fragment is stale, with the reason; its env group
+  // continues from it all the same.
   virtual absl::StatusOr<Place> Assign(const Piece& piece, uint64_t policy_version) = 0;
   // The values of an assigned fragment turned out to be unusable; its ticket is reopened.
   virtual void TakeBack(const Place& place) = 0;
-  // Tickets were committed or reopened: opens those that there is room for.
+  // Called after a ticket was committed or reopened: opens as many tickets as there is room for.
   virtual void OpenTickets() = 0;
 
   struct Front {
     Staging* staging = nullptr;
-    std::vector<int64_t> slots;  // Those that can be trained on, ascending.
-    uint64_t unusable = 0;       // Fragments that are there and cannot be.
-    bool next_is_open = false;   // An iteration behind it was open, whose data are owed from now on.
+    std::vector<int64_t> slots;  // Slots that can be trained on, ascending.
+    uint64_t unusable = 0;       // Fragments placed in slots that cannot be trained on.
+    bool next_is_open = false;   // An iteration behind it is open: it is the front now, and its data are awaited.
   };
-  // Ends the front with what is there. REQUIRES: nothing is being copied into it.
+  // Ends the front with the fragments placed so far. REQUIRES: no fragment is being copied into it.
   virtual Front TakeFront() = 0;
-  // Voids all tickets; none is opened any more.
+  // Voids all tickets; opens no more.
   virtual void Stop() = 0;
 };
 

@@ -25,16 +25,16 @@
 
 namespace skein {
 
-// Collects the data of one update after the other from the actors that are connected.
+// Collects the data of successive updates from the connected actors.
 //   LearnerService -> Receive -> admission -> StagingPool -> WaitForIteration -> Trainer
-// What an iteration is made of is the CollectMode's: SynchronousCollect or AsynchronousCollect. What becomes of a batch
-// is the Intake's. This class has the parts, the lock and the waits. Thread-safe. Knows no gRPC: a caller of Open,
-// Receive or OpenIteration sends what TakeGrants then returns.
+// CollectMode (SynchronousCollect or AsynchronousCollect) defines what an iteration consists of; Intake decides the
+// fate of each batch. This class owns the parts, holds the lock and does the waiting. Thread-safe. Independent of gRPC:
+// after Open, Receive or OpenIteration the caller sends the tickets that TakeGrants returns.
 class Collector {
  public:
   struct Async {
     uint32_t fragments = 1;       // Of one iteration.
-    uint64_t max_policy_lag = 4;  // A fragment that would be trained on more versions late than this is stale.
+    uint64_t max_policy_lag = 4;  // A fragment whose policy lag at training would exceed this is stale.
   };
   struct Options {
     std::string run_id;
@@ -43,60 +43,61 @@ class Collector {
     uint32_t num_envs = 1;             // Of this learner's share.
     uint32_t fragments_per_group = 1;  // Of one iteration, if synchronous.
     std::optional<Async> async;        // nullopt: synchronous.
-    uint32_t rank = 0, ranks = 1;      // Of this learner: the ids of its tickets are `rank` modulo `ranks`.
-    uint64_t first_ticket_id = 1;      // Above those of earlier processes of the run.
+    uint32_t rank = 0, ranks = 1;      // Of this learner: its ticket ids are equal to `rank` modulo `ranks`.
+    uint64_t first_ticket_id = 1;      // Above all ticket ids of earlier processes of the run.
     v1::StepAccount account;           // Totals of earlier processes.
     TicketState state;                 // To continue from, one row for each environment; empty = episode 0 everywhere.
   };
   Collector(const Options& options, LearnerMetrics* metrics);
 
-  // An actor's stream begins, which came with `certificate` (as in ConnectionId). Errors as CheckHello, and Aborted:
-  // the books of this connection are closed; the actor must join again. ResourceExhausted: there are too many.
+  // An actor's stream begins, with `certificate` (as in ConnectionId). Errors as CheckHello, and Aborted: the account
+  // of this connection is closed; the actor must join again. ResourceExhausted: there are too many connections.
   absl::StatusOr<v1::Welcome> Open(const v1::Hello& hello, const std::string& certificate = "");
-  // Whether there are books of this connection.
+  // Whether this connection has an account.
   bool Knows(const ConnectionId& actor) const;
-  // A connection ended that did not say so, and its actor had finished so many env steps, as far as it had tickets for
-  // them: what is missing of them is lost, and its tickets can be granted again.
+  // A connection ended without goodbye after its actor had finished `env_steps_collected` steps, of which at most the
+  // steps of its tickets count. Those that have not arrived are lost, and its tickets can be granted again.
   void Close(const ConnectionId& actor, uint64_t env_steps_collected);
   // A stream ended without goodbye.
   void Disconnect(const ConnectionId& actor);
-  // Goodbye: its books are closed and its tickets can be granted again.
+  // Goodbye: closes the connection's account; its tickets can be granted again.
   void Depart(const ConnectionId& actor, const v1::Goodbye& goodbye) { Close(actor, goodbye.env_steps_collected()); }
 
-  // Decides the fate of one batch that took `bytes` on the wire. Copies what it accepts; the caller may free what
-  // `frame` was read from afterwards. REQUIRES: it has a batch.
+  // Decides the fate of one batch of `bytes` bytes on the wire. Copies an accepted batch, so the caller may free the
+  // bytes that `frame` was read from afterwards. REQUIRES: the frame has a batch.
   v1::Receipt Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes);
-  // A message that could not be read is counted.
+  // Counts a message that could not be read.
   void ReceiveMalformed() { metrics_->CountMalformedMessage(); }
   TicketOffice::Grants TakeGrants();
 
-  // Synchronous: starts the next iteration, made with `policy_version`. REQUIRES: one is open at most; if one is, the
-  // trainer is done with the batch it had. Asynchronous: `policy_version` is the newest from now on, and the trainer is
-  // done with what it had.
+  // Synchronous: starts the next iteration, collected with `policy_version`. REQUIRES: at most one is open; if one is,
+  // the trainer has finished with its last batch. Asynchronous: `policy_version` is the newest from now on, and the
+  // trainer has finished with its last batch.
   void OpenIteration(uint64_t policy_version);
-  // Asynchronous: fragments made with `policy_version`, which the update under way resulted in, may come from now on.
-  // Call before it is published. Synchronous: no effect.
+  // Asynchronous: fragments made with `policy_version`, the result of the current update, may arrive from now on. Call
+  // before that policy is published. Synchronous: no effect.
   void Published(uint64_t policy_version);
 
   struct Iteration {
-    StagedColumns* batch = nullptr;    // Sealed; the trainer's until it asks for the next one or opens one behind
+    StagedColumns* batch = nullptr;    // Sealed; valid until the trainer waits for the next one or opens one behind
                                        // the open one. Synchronous: its slots are the env groups of the share.
-    uint64_t policy_version = 0;       // The oldest that its fragments were made with.
+    uint64_t policy_version = 0;       // The oldest version that its fragments were made with.
     std::optional<TicketState> state;  // Where the next one begins, one row for each environment of the share;
-                                       // asynchronous: where tickets continue. nullopt: not every group has one.
+                                       // asynchronous: where tickets continue. nullopt: a group has no state yet.
     v1::StageSeconds stage_seconds;    // Summed over its batches.
   };
-  // Blocks until the front is complete, and ends it. nullopt: Stop() was called, or `timeout` is over.
+  // Blocks until the front (the oldest open iteration) is complete, and ends it. nullopt: Stop() was called, or
+  // `timeout` is over.
   std::optional<Iteration> WaitForIteration(absl::Duration timeout);
-  // Ends the front with what has arrived: its batch has the columns of env groups whose fragments are all there, maybe
-  // none (asynchronous: of all fragments). Synchronous: its open tickets are void and what comes for them is stale, as
-  // is what is there of groups that lack something; these continue as EnvGroups::EndIteration says. What other groups
-  // have of the iteration behind stays. Waits only for batches that are being copied. nullopt: Stop() was called.
-  // REQUIRES: an iteration is open.
+  // Ends the front with the fragments that have arrived. Asynchronous: its batch has the columns of all of them.
+  // Synchronous: it has the columns of the env groups whose fragments are all there, maybe none. The front's open
+  // tickets become void. Answers to them are stale, as are the fragments of incomplete groups; these groups continue
+  // as EnvGroups::EndIteration says. The other groups keep their fragments of the iteration behind. Waits only for
+  // batches that are being copied. nullopt: Stop() was called. REQUIRES: an iteration is open.
   std::optional<Iteration> TakeWhatIsThere();
-  // Another share of the run's environments from now on, because ranks came or went: all tickets are void, what was
-  // admitted and not trained on is lost, actors stay. The trainer must be done with what it had; no iteration is open
-  // afterwards.
+  // Switches to another share of the run's environments, because ranks joined or left. All tickets become void, steps
+  // admitted and not trained on are lost, and actors stay connected. No iteration is open afterwards.
+  // REQUIRES: the trainer has finished with its last batch.
   struct Share {
     uint32_t first_env = 0;
     uint32_t num_envs = 1;
@@ -104,35 +105,35 @@ class Collector {
     TicketState state;             // As in Options.
   };
   void TakeShare(const Share& share);
-  // Wakes WaitForIteration for good and voids open tickets. Idempotent.
+  // Makes WaitForIteration return at once from now on, and voids open tickets. Idempotent.
   void Stop();
 
   // `env_steps`: steps() * num_envs() of the iteration's batch.
   void Trained(uint64_t env_steps);
-  // Closes the books of connections that ended `grace` ago.
+  // Closes the accounts of connections whose stream ended at least `grace` ago.
   void CloseSilent(absl::Duration grace);
-  // The run is over: all that is pending counts as lost. Returns the final account.
+  // The run is over: all pending steps count as lost. Returns the final account.
   v1::StepAccount CloseBooks();
 
   v1::StepAccount account() const;
   int actors() const;                    // With an open stream.
   uint64_t queued_batches() const;       // Admitted into iterations that are not trained on yet.
   std::string HoldersForPeople() const;  // Actors that hold open tickets: "actor-1 (2), actor-4 (1)".
-  // Since when the data of the front have been owed: from its opening or the end of the one before until it is
-  // complete, and on over iterations that ended without all of theirs. 0 = nothing is owed.
+  // How long the learner has waited for the front's data: counted from its opening or the end of the iteration before
+  // until it is complete, and further across iterations that ended incomplete. 0 = no data are awaited.
   absl::Duration waiting() const;
 
  private:
   bool Complete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || pool_.FrontIsComplete(); }
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_ || pool_.FrontIsSettled(); }
   bool NothingIsCopied() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pool_.NothingIsCopied(); }
-  // The iteration that the front was, not sealed yet.
+  // Ends the front; the returned iteration is not sealed yet.
   Iteration TakeFront(std::vector<int64_t>* slots) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ExportAccount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string run_id_;
   const Schema schema_;
-  const uint64_t fragment_steps_;  // Of all its environments.
+  const uint64_t fragment_steps_;  // Env steps of a fragment, over all its environments.
   LearnerMetrics* const metrics_;
 
   mutable absl::Mutex mu_;

@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// One connection of an actor to a learner: its member id, the generation it joined under, counted on by one at each
-// move to another learner, and the certificate it came with: a connection with another certificate is another one.
+// Identifies one connection of an actor to a learner. The generation is the one that the member joined under, plus one
+// for each move to another learner. Connections with different certificates are different connections.
 struct ConnectionId {
   std::string actor_id;
   uint64_t generation = 0;

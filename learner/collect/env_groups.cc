@@ -7,8 +7,8 @@
 namespace skein {
 namespace {
 
-// Episodes of one environment between two restarts at most; those after a restart have indices, and so random numbers,
-// of their own.
+// The most episodes of one environment between two restarts. Episodes after a restart have their own indices, and so
+// their own random numbers.
 constexpr uint32_t kEpisodesOfOneStart = 1 << 20;
 constexpr uint32_t kMostStarts = (1 << 12) - 1;  // Then they share indices: an index has 32 bits.
 
@@ -156,7 +156,7 @@ std::vector<uint32_t> EnvGroups::Waiting() const {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].ticket_id != 0 && groups_[g].holders.now().empty()) waiting.push_back(g);
   }
-  // The group with the most fragments to come begins first, so groups at the front do; of equals, the oldest ticket.
+  // Groups with the most fragments to come are first, so groups at the front come first; ties go to the oldest ticket.
   std::sort(waiting.begin(), waiting.end(), [this](uint32_t a, uint32_t b) {
     if (groups_[a].to_come != groups_[b].to_come) return groups_[a].to_come > groups_[b].to_come;
     return groups_[a].ticket_id < groups_[b].ticket_id;
@@ -223,7 +223,7 @@ void EnvGroups::Commit(uint32_t g, TicketState state) {
   group.accepted = false;
   const Piece piece = Next(g);
   if (piece.fragment == 0) group.begun_from[piece.iteration] = std::move(group.state);
-  // Environments that were lost meanwhile begin anew.
+  // Environments that were lost meanwhile begin new episodes.
   const bool continues = relocatable_ || group.episodes_since != 0;
   group.state = continues ? std::move(state) : TicketState();
   ++group.served;

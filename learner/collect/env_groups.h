@@ -14,48 +14,48 @@
 
 namespace skein {
 
-// Fragment `fragment` of env group `group` in the front iteration (`iteration` 0) or the one behind it (1); both are 0
-// of asynchronous tickets.
+// Fragment `fragment` of env group `group` in the front iteration (`iteration` 0) or the one behind it (1). For
+// asynchronous tickets iteration and fragment are 0.
 struct Piece {
   uint32_t group = 0;
   uint32_t iteration = 0;
   uint32_t fragment = 0;
 };
 
-// One env group: E environments that are stepped together.
+// The state of one env group: E environments that one runner steps together.
 struct EnvGroup {
   uint64_t ticket_id = 0;  // Of its open ticket; 0 = none is open.
   TicketHolders holders;   // Of the open ticket.
-  bool accepted = false;   // Its ticket was answered, and the data are being put in place.
-  uint32_t to_come = 0;    // Fragments that are ordered and not committed; if there are any, one is open or accepted.
+  bool accepted = false;   // Its ticket was answered, and the data are being copied into place.
+  uint32_t to_come = 0;    // Fragments ordered and not committed; if > 0, one ticket is open or accepted.
   uint64_t served = 0;     // Tickets ever committed.
   TicketState state;       // Where the next ticket continues.
-  // Where the front and the iteration behind it began, each valid once a fragment of it is committed.
+  // The states that the front and the iteration behind it began from, each valid once a fragment of it is committed.
   std::array<TicketState, 2> begun_from;
-  // Only where environments cannot be moved: the connection whose actor has them, and the ticket that their episodes
-  // began with; 0 = the next one begins new episodes.
+  // Only for environments that are not relocatable: the connection of the actor that has them, and the ticket that
+  // their episodes began with; 0 = the next one begins new episodes.
   std::optional<ConnectionId> owner;
   uint64_t episodes_since = 0;
-  bool abandoned = false;  // Episodes of it were given up and not begun anew yet.
+  bool abandoned = false;  // Its episodes were given up; new ones have not begun yet.
   uint32_t restarts = 0;
 };
 
-// What may be ordered: the env groups of a learner's share, their open tickets and where each group continues.
+// The env groups of a learner's share, their open tickets and the state from which each group continues.
 //   OpenIteration | OpenTickets -> Give -> Accept -> Commit -> EndIteration
-// N environments of the run, one after the other, are cut into groups of E. A group has one open ticket at most; the
-// next one continues from the state that the last one brought. In synchronous modes two iterations may be open: the
-// front, and one behind it, in which a group goes on as soon as its part of the front is done. Where environments
-// cannot be moved (`relocatable` false) a group belongs to the connection that was granted its ticket first. What
-// becomes of a ticket that this connection does not answer cannot be told from outside, so the group begins new
-// episodes then (Restart), under a new ticket. Pure: no I/O, no clock. Not thread-safe.
+// N successive environments of the run are divided into groups of E. A group has at most one open ticket; its next
+// ticket continues from the state that the last fragment brought. In synchronous modes two iterations may be open: the
+// front, and one behind it, which a group starts as soon as its part of the front is done. A group whose environments
+// are not relocatable belongs to the connection that was granted its ticket first. If that connection does not answer a
+// ticket, the state of its environments is unknown; the group then begins new episodes under a new ticket (Restart).
+// Pure: no I/O, no clock. Not thread-safe.
 class EnvGroups {
  public:
   struct Options {
     uint32_t num_envs = 1;         // N, a multiple of envs_per_group.
     uint32_t envs_per_group = 1;   // E
     uint32_t steps = 1;            // Of a ticket.
-    uint64_t first_ticket_id = 1;  // Ids count up from here,
-    uint32_t rank = 0, ranks = 1;  // only those that are `rank` modulo `ranks`: no two ranks' are the same.
+    uint64_t first_ticket_id = 1;  // Ids rise from here;
+    uint32_t rank = 0, ranks = 1;  // only ids equal to `rank` modulo `ranks` are used, so ranks never share an id.
     uint32_t first_env = 0;        // Run-wide index of the first environment.
     uint32_t fragments = 1;        // Of each group in an iteration, one after the other.
     bool relocatable = true;       // EnvSpec::relocatable.
@@ -65,71 +65,72 @@ class EnvGroups {
   const std::vector<EnvGroup>& all() const { return groups_; }
   const EnvGroup& operator[](uint32_t group) const { return groups_[group]; }
   bool relocatable() const { return relocatable_; }
-  // No iteration is open: tickets are those of OpenTickets.
+  // No iteration is open: tickets come from OpenTickets.
   bool asynchronous() const { return versions_.empty(); }
   uint32_t FirstEnv(uint32_t group) const { return first_env_ + group * envs_per_group_; }
-  // Episodes that were begun anew because their environments cannot be moved, ever.
+  // Total of episodes restarted because their environments are not relocatable.
   uint64_t restarted_episodes() const { return restarted_episodes_; }
 
-  // Other environments of the run from now on, from their first episodes: all tickets are void.
+  // Switches to other environments of the run, which begin their first episodes. All tickets become void.
   void TakeShare(uint32_t first_env, uint32_t num_envs);
   // `state` has N rows; the next tickets continue from it.
   void Restore(const TicketState& state);
-  // Where the front begins, or, if none is open, where tickets continue: N rows. nullopt: not every group has a state.
+  // The state that the front begins from, or, if none is open, that tickets continue from: N rows. nullopt: a group has
+  // no state yet.
   std::optional<TicketState> State() const;
 
-  // Synchronous modes: `fragments` more tickets of each group. REQUIRES: one iteration is open at most.
+  // Synchronous modes: orders `fragments` more tickets of each group. REQUIRES: at most one iteration is open.
   void OpenIteration(uint64_t policy_version);
-  // Asynchronous mode: opens up to `count` tickets, one for each group that has none, groups that were served least
-  // first. Returns how many were opened.
+  // Asynchronous mode: opens up to `count` tickets, one for each group that has none; groups with the fewest committed
+  // tickets come first. Returns how many were opened.
   uint32_t OpenTickets(uint32_t count);
   uint32_t open_tickets() const { return static_cast<uint32_t>(group_of_ticket_.size()); }
-  // All that was ordered is committed.
+  // All ordered fragments are committed.
   bool complete() const;
-  // All that was ordered for the front is.
+  // All fragments ordered for the front are committed.
   bool front_complete() const;
-  // Fragments that are ordered and not committed.
+  // Fragments ordered and not committed.
   uint32_t fragments_to_come() const;
-  // Of them those of the iteration behind whose groups are still at the front.
+  // Of these, the fragments of the iteration behind whose groups have not finished the front.
   uint32_t fragments_behind() const;
-  // All tickets are void, and so are commits of accepted ones.
+  // Voids all tickets; commits of accepted tickets have no effect afterwards.
   void CloseIteration();
-  // Ends the front with the groups whose fragments of it are all committed, which it returns in order. The others' open
-  // tickets are void; these groups continue from where the front began, or in new episodes if they cannot be moved.
-  // REQUIRES: an iteration is open; what is accepted of the front is committed or reopened.
+  // Ends the front. Returns, in order, the groups that have committed all their fragments of it. The other groups' open
+  // tickets become void; these groups continue from where the front began, or in new episodes if not relocatable.
+  // REQUIRES: an iteration is open; every accepted ticket of the front is committed or reopened.
   std::vector<uint32_t> EndIteration();
 
   // The group of an open ticket; nullopt: the ticket is void.
   std::optional<uint32_t> Find(uint64_t ticket_id) const;
   bool IsOpen(uint64_t ticket_id) const { return group_of_ticket_.count(ticket_id) > 0; }
-  // What the group's open or accepted ticket is for; past the last iteration if it has none.
+  // The piece of the group's open or accepted ticket; past the last iteration if it has none.
   Piece Next(uint32_t group) const;
-  // Groups whose open ticket has no holder, in the order in which they should be granted.
+  // Groups whose open ticket has no holder, in the order in which to grant them.
   std::vector<uint32_t> Waiting() const;
-  // Whether the group's ticket may be granted to `actor`: where environments cannot be moved, to their owner only.
+  // Whether the group's ticket may be granted to `actor`: to the owner only if environments are not relocatable.
   bool MayGo(uint32_t group, const ConnectionId& actor) const;
 
-  // `actor` gets the group's open ticket.
+  // Grants the group's open ticket to `actor`.
   v1::Ticket Give(uint32_t group, const ConnectionId& actor);
   // `actor` no longer holds the group's open ticket.
   void Release(uint32_t group, const ConnectionId& actor) { groups_[group].holders.Release(actor); }
   void TakeBack(uint32_t group, const ConnectionId& actor) { groups_[group].holders.TakeBack(actor); }
-  // The connection is gone: what it holds is taken back, and what only it can continue begins anew.
+  // The connection is closed: its tickets are taken back, and groups that it owns begin new episodes.
   void Forget(const ConnectionId& actor);
-  // If environments cannot be moved, the group begins new episodes under a new ticket; otherwise no effect.
+  // The group begins new episodes under a new ticket if environments are not relocatable; otherwise no effect.
   void Restart(uint32_t group);
 
   // The group's open ticket was answered.
   void Accept(uint32_t group);
   // The data of an accepted ticket are in place; `state` has E rows.
   void Commit(uint32_t group, TicketState state);
-  // The data of an accepted ticket turned out to be unusable: its piece gets another ticket.
+  // The data of an accepted ticket are unusable: its piece gets another ticket.
   void Reopen(uint32_t group);
 
  private:
   void Open(uint32_t group);
   void CloseTicket(uint32_t group);
-  // Of the front: a fragment of it is committed.
+  // Whether a fragment of the front is committed.
   bool HasBegun(uint32_t group) const;
 
   uint32_t first_env_;
@@ -139,7 +140,7 @@ class EnvGroups {
   const uint32_t fragments_;
   const bool relocatable_;
   uint64_t next_ticket_id_;
-  std::vector<uint64_t> versions_;  // Of the policies of open iterations, the front's first; none: asynchronous.
+  std::vector<uint64_t> versions_;  // Policy versions of open iterations, the front's first; empty: asynchronous.
   std::vector<EnvGroup> groups_;
   std::map<uint64_t, uint32_t> group_of_ticket_;  // Open tickets only.
   uint64_t restarted_episodes_ = 0;

@@ -11,7 +11,7 @@ namespace {
 absl::Status TooFewGroups(uint32_t num_envs, uint32_t envs_per_group, uint32_t ranks) {
   const uint32_t groups = num_envs / envs_per_group;
   std::string fits = absl::StrCat("rollout.num_envs of at least ", uint64_t{envs_per_group} * ranks);
-  // The largest group that cuts the environments into enough of them.
+  // The largest group size that gives every rank at least one group.
   uint32_t smaller = num_envs / ranks;
   while (smaller > 0 && num_envs % smaller != 0) --smaller;
   if (smaller > 0) absl::StrAppend(&fits, ", rollout.envs_per_runner of ", smaller);

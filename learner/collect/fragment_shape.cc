@@ -28,7 +28,7 @@ int64_t FragmentBytes(const FragmentShape& shape) {
   return bytes;
 }
 
-// Were messages of any size.
+// The fragment's steps if message size were not limited.
 int64_t FragmentSteps(const v1::RunConfig& config) {
   const v1::RolloutConfig& rollout = config.rollout();
   if (rollout.fragment_steps() > 0) return rollout.fragment_steps();
@@ -60,7 +60,7 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
     const int64_t whole = config.rollout().steps_per_iteration() / config.rollout().num_envs();
     while (shape.steps > 1 && (whole % shape.steps != 0 || FragmentBytes(shape) > kMaxMessageBytes)) --shape.steps;
   }
-  // Within an iteration a group's fragments are one sequence, which episodes begun anew would break.
+  // Within an iteration a group's fragments form one sequence, which restarted episodes would break.
   const int64_t whole = config.rollout().steps_per_iteration() / std::max(1u, config.rollout().num_envs());
   if (!shape.spec.relocatable() && config.sync().mode() != v1::SYNC_MODE_ASYNC && shape.steps != whole) {
     return absl::InvalidArgumentError(absl::StrCat(

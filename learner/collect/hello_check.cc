@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// As coordinators give them. What is checked here can be shown to people.
+// Checks that id and generation have the form that coordinators assign, so that they are safe to log.
 absl::Status CheckIdentity(const v1::Hello& hello) {
   constexpr size_t kLongestId = 64;
   const std::string& id = hello.actor_id();

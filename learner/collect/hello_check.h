@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Whether an actor that says `hello` belongs to run `run_id`, whose environment is `spec`.
-// InvalidArgument: no actor has such an id or generation. FailedPrecondition: another run, protocol or environment.
+// Checks that the actor that sent `hello` belongs to run `run_id` with environment `spec`.
+// InvalidArgument: the id or generation is not valid. FailedPrecondition: another run, protocol or environment.
 absl::Status CheckHello(const v1::Hello& hello, const std::string& run_id, const v1::EnvSpecInfo& spec);
 
 }  // namespace skein

@@ -20,8 +20,8 @@ void Answer(v1::ReceiptResult result, absl::string_view why, v1::Receipt* receip
   receipt->set_message(std::string(why));
 }
 
-// What an actor says that a stage of one fragment took, as far as it can be: nothing if it is negative or not finite,
-// and an hour at most.
+// An actor's claimed time for a stage of one fragment, limited to plausible values: 0 if it is negative or not finite,
+// at most an hour.
 double PlausibleSeconds(double seconds) {
   constexpr double kMost = 3600;
   return std::isfinite(seconds) ? std::clamp(seconds, 0.0, kMost) : 0;
@@ -50,7 +50,7 @@ std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::Traject
   }
   if (const absl::Status status = valid.ok() ? CheckHeader(actor, header) : valid; !status.ok()) {
     office_->Refuse(actor, header.ticket_id());
-    // A malformed size must not enter the books: only a batch of the right shape counts its steps.
+    // A malformed size must not enter the account: only a batch of the right shape counts its steps.
     ledger_->Arrive(actor, header.sequence(), sized ? fragment_steps_ : 0, 0, StepLedger::Fate::kRejected);
     Answer(v1::RECEIPT_RESULT_REJECTED, status.message(), receipt);
     return std::nullopt;

@@ -14,30 +14,30 @@
 
 namespace skein {
 
-// What becomes of one batch: accepted, duplicate, stale or rejected, once in the ledger, with its ticket answered,
-// refused or granted again.   CheckFragment -> Decide -> (copy to its place) -> Finish Works on the parts of the
-// Collector, which guards all by one lock; the copy is done without it. They must outlive this. No I/O but one log line
-// now and then. Not thread-safe.
+// Decides the fate of one batch: accepted, duplicate, stale or rejected. Counts it once in the ledger and answers,
+// refuses or reopens its ticket.   CheckFragment -> Decide -> (copy to its place) -> Finish
+// Works on parts that the Collector owns and guards by one lock; the copy is done without the lock. The parts must
+// outlive this. No I/O except a rate-limited log line. Not thread-safe.
 class Intake {
  public:
-  // `fragment_steps`: steps of a fragment, of all its environments.
+  // `fragment_steps`: env steps of a fragment, over all its environments.
   Intake(uint64_t fragment_steps, StepLedger* ledger, TicketOffice* office, StagingPool* pool, CollectMode* mode)
       : fragment_steps_(fragment_steps), ledger_(ledger), office_(office), pool_(pool), mode_(mode) {}
 
-  // Books a batch that `actor` sent and sets the receipt's result; where it goes if it is accepted. `valid`: what
-  // admission said; `sized`: whether it has the run's sizes at least. `state`: where its env group continues.
+  // Counts a batch from `actor` in the ledger and sets the receipt's result. Returns the batch's place if it is
+  // accepted. `valid`: admission's result; `sized`: the batch has the run's sizes. `state`: its env group's next state.
   std::optional<Place> Decide(const ConnectionId& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
                               bool sized, const TicketState& state, v1::Receipt* receipt);
-  // The data of an accepted batch are in place (`placed` OK), or turned out to be unusable: as if it had been refused.
+  // Ends the copy of an accepted batch. `placed` not OK: its data are unusable, so it counts as rejected.
   void Finish(const Place& place, const absl::Status& placed, TicketState state, v1::Receipt* receipt);
 
-  // Says that of the env steps that `actor` claims to have collected so many are not counted, if any.
+  // Logs that `not_counted` of the env steps that `actor` claims to have collected are not counted; 0: no effect.
   void NoteClaim(const ConnectionId& actor, uint64_t not_counted);
 
  private:
-  // What a batch of `actor` says about itself against its ticket and against what is possible.
+  // Checks the header of a batch from `actor` against its ticket and for plausible counts.
   absl::Status CheckHeader(const ConnectionId& actor, const v1::TrajectoryBatch& header) const;
-  // Books a batch that came once.
+  // Counts a batch that is not a duplicate in the ledger.
   void Book(const ConnectionId& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate);
 
   const uint64_t fragment_steps_;

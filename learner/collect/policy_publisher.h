@@ -17,15 +17,15 @@
 namespace skein {
 
 // Sends each new policy to every subscriber.   Trainer -> Publish -> SubscribePolicy streams
-// Keeps the two newest versions, which are all that open tickets can ask for. A subscriber that is slow to read gets
-// the newest two when it is ready again. Thread-safe.
+// Keeps the two newest versions: open tickets never ask for an older one. A slow subscriber gets the newest two once it
+// is ready again. Thread-safe.
 class PolicyPublisher {
  public:
   explicit PolicyPublisher(LearnerMetrics* metrics) : metrics_(metrics) {}
 
   // REQUIRES: versions rise.
   void Publish(std::shared_ptr<const v1::PolicySnapshot> snapshot);
-  // A stream to `actor`, which has `newest_version` already; owns itself.
+  // A stream to `actor`, which already has `newest_version`. The stream owns itself.
   grpc::ServerWriteReactor<v1::PolicySnapshot>* Subscribe(const ConnectionId& actor, uint64_t newest_version);
   // Ends all streams to `actor` with ABORTED.
   void Dismiss(const ConnectionId& actor);

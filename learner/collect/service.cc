@@ -117,14 +117,14 @@ void LearnerService::Confirm(const v1::StatusResponse& status, absl::Duration as
   {
     absl::MutexLock lock(&mu_);
     const UnconfirmedConnections::Verdict verdict = unconfirmed_.Judge(status, asked, lease_);
-    // First what members say of their earlier connections, which may be strangers' now.
+    // Ended connections come first: they have step counts, and may also be among the strangers.
     for (const auto& [connection, env_steps_collected] : verdict.ended) {
       collector_->Close(connection, env_steps_collected);
     }
     for (const ConnectionId& actor : verdict.strangers) {
       collector_->Close(actor, 0);
       publisher_->Dismiss(actor);
-      // Now, not when its stream is done: that waits until it has read what was sent.
+      // Removed now, not in OnDone: that comes only after the peer has read all responses.
       if (auto stream = streams_.extract(actor)) strangers.push_back(std::move(stream.mapped()));
       strangers_.Warn(absl::StrCat(actor.actor_id, " (generation ", actor.generation,
                                    ") is not a member of the run: what it sends is not wanted"));

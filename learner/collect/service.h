@@ -22,40 +22,40 @@
 
 namespace skein {
 
-// The learner's gRPC face: one reactor per Collect stream, none of which blocks. Thread-safe.
-// Whoever says hello as an actor of this run is welcome at once, as the coordinator may be away. Later it is asked:
-//   hello -> HasUnconfirmed -> (the coordinator's status) -> Confirm -> a stream that is no member's ends
+// The learner's gRPC service. Each Collect stream has a reactor that does not block. Thread-safe.
+// A valid hello is accepted at once, because the coordinator may be down. The connection is confirmed later:
+//   hello -> HasUnconfirmed -> (the coordinator's status) -> Confirm -> streams that belong to no member end
 class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
                            v1::Learner::WithCallbackMethod_SubscribePolicy<v1::Learner::Service>> {
  public:
   LearnerService();
   ~LearnerService() override;
 
-  // Until this is called all calls are answered UNAVAILABLE. Both must live until the server is shut down. `lease` is
-  // that of the run's members.
+  // Starts to serve; all calls before it are answered UNAVAILABLE. `collector` and `publisher` must live until the
+  // server is shut down. `lease`: of the run's members.
   void Serve(std::string run_id, Collector* collector, PolicyPublisher* publisher,
              absl::Duration lease = absl::ZeroDuration());
 
-  // This learner needs nobody: all calls stay UNAVAILABLE, and it counts as serving all the same.
+  // This learner needs no actors: all calls stay UNAVAILABLE, but it is reported as serving.
   void ServeNobody() { on_serving_(true); }
 
   // Called with true once Serve() or ServeNobody() has been called, and with false by Finish(). Set it before.
   void OnServing(std::function<void(bool)> on_serving) { on_serving_ = std::move(on_serving); }
 
-  // Raw: a batch is read where it was received.
+  // Raw: a batch is read in place, from the received bytes.
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Collect(grpc::CallbackServerContext*) override;
-  // For those only who have a Collect stream, and for as long as they have it.
+  // Only for actors with an open Collect stream; ends with that stream.
   grpc::ServerWriteReactor<v1::PolicySnapshot>* SubscribePolicy(grpc::CallbackServerContext*,
                                                                 const v1::SubscribePolicyRequest* request) override;
 
-  // Sends whatever tickets can be granted now. Call after each Collector::OpenIteration.
+  // Sends all tickets that can be granted now. Call after each Collector::OpenIteration.
   void SendGrants();
-  // Whether there are connections that the coordinator has not confirmed as members' yet.
+  // Whether there are connections that the coordinator has not confirmed yet.
   bool HasUnconfirmed();
-  // Whether a stream has ended since this was last asked. Thread-safe.
+  // Whether a stream has ended since the last call. Thread-safe.
   bool TakeStreamEnded() { return stream_ended_.exchange(false); }
-  // `status` is what the coordinator answered when it was asked at `asked` (MonotonicNow()): as
-  // UnconfirmedConnections::Judge() says, connections that are over are closed, and strangers' streams are ended, too.
+  // `status`: the coordinator's answer to a request made at `asked` (MonotonicNow()). Closes the connections that
+  // UnconfirmedConnections::Judge() finds ended, and ends the streams of strangers, connections of no member.
   void Confirm(const v1::StatusResponse& status, absl::Duration asked);
   // Tells every actor that the run is over and ends its stream once that is sent. Idempotent.
   void Finish();
@@ -64,13 +64,13 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
 
  private:
   class Stream;
-  // Opens the actor's books and makes `stream` its stream, ending an older one. Errors as Collector::Open;
-  // ResourceExhausted: too many are unconfirmed.
+  // Opens the connection's account and makes `stream` its stream, ending an older one. Errors as Collector::Open;
+  // ResourceExhausted: too many connections are unconfirmed.
   absl::Status Admit(const ConnectionId& actor, const v1::Hello& hello, std::shared_ptr<Stream> stream);
-  // The connection of the open stream of this member, its newest; nullptr: there is none.
+  // The newest connection of this member that has an open stream; nullptr: there is none.
   const ConnectionId* FindStream(const std::string& actor_id, uint64_t generation, const std::string& certificate) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // ResourceExhausted: too many calls of this connection. Unavailable: not before Serve().
+  // ResourceExhausted: too many calls from this peer. Unavailable: Serve() has not been called.
   absl::Status CheckCall(const grpc::CallbackServerContext& context);
   // False if another stream of the same actor has taken over.
   bool Dismiss(const ConnectionId& actor, const Stream* stream);
@@ -93,7 +93,7 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   UnconfirmedConnections unconfirmed_ ABSL_GUARDED_BY(mu_);
   std::map<ConnectionId, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<ConnectionId, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences, as SKEIN_FAULTS wants it.
+  std::map<ConnectionId, uint64_t> forgotten_ ABSL_GUARDED_BY(mu_);  // Sequences to forget, set by SKEIN_FAULTS.
 };
 
 }  // namespace skein

@@ -21,8 +21,8 @@
 
 namespace skein {
 
-// One actor's stream. Reads one request at a time; answers and tickets queue up behind the write in flight.
-// Lives until gRPC is done with it and nobody else holds it.
+// One actor's Collect stream. Reads one request at a time; receipts and tickets queue behind the write in flight.
+// Owned by itself until OnDone, and by others through shared pointers.
 class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                                public std::enable_shared_from_this<Stream> {
  public:
@@ -33,7 +33,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     StartRead(&received_);
   }
 
-  // A ticket goes with what waits before it, if that has none.
+  // A ticket is added to the last queued response if that has none.
   void Send(v1::CollectResponse response) {
     absl::MutexLock lock(&mu_);
     if (status_) return;
@@ -54,8 +54,8 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     WriteNext();
   }
 
-  // The next message is read while this one is handled; they are handled one after the other all the same, by whichever
-  // reaction is at it.
+  // The next message is read while this one is handled. Messages are handled one after the other: the reaction that is
+  // handling one also takes the messages that arrive meanwhile.
   void OnReadDone(bool ok) override {
     {
       absl::MutexLock lock(&mu_);
@@ -110,12 +110,12 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   }
 
  private:
-  // An actor whose batches are refused this often in a row is sent away.
+  // The stream ends after this many rejected batches in a row.
   static constexpr int kMaxRejectedInARow = 3;
 
-  using Message = std::optional<grpc::ByteBuffer>;  // nullopt: there will be none.
+  using Message = std::optional<grpc::ByteBuffer>;  // nullopt: no message will follow.
 
-  // False: nothing has arrived, and the next reaction handles what does.
+  // False: nothing has arrived; the next reaction handles the next message.
   bool TakeArrived(Message* message) {
     absl::MutexLock lock(&mu_);
     handling_ = arrived_.has_value();
@@ -125,7 +125,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 
   absl::Status HandleRequest(const grpc::ByteBuffer& received) {
     if (ended()) return absl::OkStatus();
-    // The slices are views of what was received; they and the pieces live until the batch is copied into place.
+    // The slices are views of the received bytes; they and the pieces live until the batch is copied into place.
     std::vector<grpc::Slice> slices;
     if (!received.Dump(&slices).ok()) return absl::InvalidArgumentError("message: cannot be read");
     Pieces pieces;
@@ -161,8 +161,8 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     return absl::OkStatus();
   }
 
-  // Whether SKEIN_FAULTS wants this receipt lost, and the connection with it. "forget": the learner does not say at the
-  // next hello either that the batch has arrived, so that it is sent again.
+  // Fault injection: Unavailable if SKEIN_FAULTS asks to lose this receipt, and the stream with it. "forget": the
+  // learner also omits the batch from the last sequence in its next welcome, so that the actor sends it again.
   absl::Status LoseReceipt(const v1::Receipt& receipt) {
     const FaultKind fault = NextFault(FaultPoint::kReceipt);
     if (fault == FaultKind::kNone) return absl::OkStatus();
@@ -189,7 +189,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     return absl::OkStatus();
   }
 
-  // While a message is handled the answer waits for the ticket that may go with it.
+  // While a message is handled no write starts, so that a ticket can be added to the answer.
   void Hold(bool held) {
     absl::MutexLock lock(&mu_);
     held_ = held;
@@ -220,15 +220,15 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   LearnerService* const service_;
   const std::string certificate_;
   std::shared_ptr<Stream> self_;
-  grpc::ByteBuffer received_;  // Of the read that is under way.
-  // Of the reaction that handles messages.
+  grpc::ByteBuffer received_;  // Of the read under way.
+  // Used only by the reaction that handles messages.
   std::optional<ConnectionId> actor_;
   int rejected_in_a_row_ = 0;
 
   absl::Mutex mu_;
   std::optional<Message> arrived_ ABSL_GUARDED_BY(mu_);
   bool handling_ ABSL_GUARDED_BY(mu_) = false;
-  grpc::ByteBuffer sent_ ABSL_GUARDED_BY(mu_);  // Of the write that is under way.
+  grpc::ByteBuffer sent_ ABSL_GUARDED_BY(mu_);  // Of the write under way.
   std::deque<v1::CollectResponse> outgoing_ ABSL_GUARDED_BY(mu_);
   std::optional<grpc::Status> status_ ABSL_GUARDED_BY(mu_);  // Set once the stream is to end.
   bool held_ ABSL_GUARDED_BY(mu_) = false;

@@ -5,13 +5,13 @@
 
 #include "skein/v1/status.pb.h"
 
-// Env steps by fate, over the ranks of a learner. Pure.
+// Sums of step accounts (env steps by fate) over the ranks of a learner. Pure.
 namespace skein {
 
 void Add(const v1::StepAccount& from, v1::StepAccount* to);
 
-// The account of a rank that is gone, as it last told it: `trained` steps that it had then or collected since went into
-// an update all the same, and what else was pending is lost.
+// The final account of a rank that is gone. `told` is its last report. `trained` steps, pending in the report or
+// collected since, went into an update; the report's other pending steps are lost.
 v1::StepAccount Settled(const v1::StepAccount& told, uint64_t trained);
 
 }  // namespace skein

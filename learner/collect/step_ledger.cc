@@ -58,7 +58,7 @@ uint64_t StepLedger::Arrive(const ConnectionId& key, uint64_t sequence, uint64_t
   connection.came_here = true;
   if (fate == Fate::kAdmitted) connection.unserved -= std::min(connection.unserved, env_steps);
   connection.arrived += env_steps;
-  // An actor cannot have finished less than what came from it: a lower claim is raised.
+  // An actor has finished at least the steps that arrived from it: a lower claim is raised.
   const uint64_t rest = Claim(std::max(collected, connection.arrived), &connection);
   in_transit_ -= env_steps;
   switch (fate) {
@@ -76,7 +76,7 @@ uint64_t StepLedger::Arrive(const ConnectionId& key, uint64_t sequence, uint64_t
 }
 
 void StepLedger::RejectAdmitted(uint64_t env_steps) {
-  // What is no longer admitted was dropped as lost meanwhile, and stays so.
+  // Steps that are no longer admitted were dropped as lost meanwhile, and stay lost.
   const uint64_t rejected = std::min(env_steps, admitted_);
   admitted_ -= rejected;
   rejected_ += rejected;

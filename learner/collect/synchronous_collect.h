@@ -6,10 +6,10 @@
 
 namespace skein {
 
-// Modes on_policy and overlapped: an iteration is `fragments` fragments of every env group, in env-index order, all
-// made with its policy version. Two may be open, the front and one behind it, in which groups go on that are done with
-// the front. There are two stagings: when one is trained on and another one filled, there is none for an iteration
-// behind.
+// Modes on_policy and overlapped: an iteration consists of `fragments` fragments of every env group, in env-index
+// order, all made with its policy version. Two may be open: the front, and one behind it that a group starts when it
+// has finished the front. There are two stagings: while one is trained on and one is filled, no iteration behind can
+// be open.
 class SynchronousCollect : public CollectMode {
  public:
   // Both must outlive this.

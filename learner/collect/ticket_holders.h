@@ -7,24 +7,24 @@
 
 namespace skein {
 
-// The connections that one open ticket was granted to, and those that may still answer it.
+// The connections that hold one open ticket, and former holders, which may still answer it.
 // Pure. Not thread-safe.
 class TicketHolders {
  public:
-  // As many former holders are remembered, the newest.
+  // Only the newest former holders are stored, at most so many.
   static constexpr size_t kMostFormer = 64;
 
   // Empty: the ticket waits to be granted.
   const std::vector<ConnectionId>& now() const { return now_; }
-  // It was taken from a connection: the time since its grant says nothing about the next holder's speed.
+  // Whether it was taken back from a connection: its answer time is then no measure of the next holder's speed.
   bool taken_back() const { return taken_back_; }
-  // Granted to `actor`, or to another connection of the same member, now or before.
+  // Whether it is or was granted to `actor` or another connection of the same member.
   bool MayBeAnsweredBy(const ConnectionId& actor) const;
 
   void Add(const ConnectionId& actor) { now_.push_back(actor); }
-  // `actor` no longer works on it, as it answered or was refused. False: it did not hold it.
+  // `actor` no longer works on it because it answered or its answer was refused. False: `actor` did not hold it.
   bool Release(const ConnectionId& actor);
-  // As Release; the ticket was taken from it.
+  // As Release, but the ticket was taken back from `actor`.
   void TakeBack(const ConnectionId& actor) { taken_back_ = Release(actor) || taken_back_; }
 
  private:

@@ -21,7 +21,7 @@ void TicketOffice::CloseIteration() {
 
 std::vector<uint32_t> TicketOffice::EndIteration() {
   if (!groups_.front_complete()) {
-    // What an actor should have answered before this iteration's end and has not, it dropped.
+    // Actors drop the tickets that they have not answered before the end of this iteration.
     for (auto& [key, actor] : actors_.records()) actor.DropVoid([this](uint64_t id) { return groups_.IsOpen(id); });
   }
   return groups_.EndIteration();
@@ -65,7 +65,7 @@ void TicketOffice::GrantWaiting(absl::Duration now, Grants* grants) {
     for (ActorEntry& entry : actors_.records()) {
       const ActorRecord& actor = entry.second;
       if (!groups_.MayGo(g, entry.first) || actor.Has(group.ticket_id)) continue;
-      // More than it can work on at once only while every runner can still have one.
+      // More tickets than its runners only if enough tickets are left for every runner.
       const bool may = actor.Idle(now) || (actor.in_hand() < actor.Credits(now) && left > runners);
       if (!may || (best != nullptr && !actor.GoesBefore(best->second))) continue;
       if (group.owner || !TooSlow(actor, group, now)) best = &entry;
@@ -88,11 +88,11 @@ bool TicketOffice::TooSlow(const ActorRecord& actor, const EnvGroup& group, absl
 void TicketOffice::GrantCopies(absl::Duration now, Grants* grants) {
   const absl::Duration fastest = actors_.Fastest();
   const bool known = fastest != absl::ZeroDuration();
-  // Asynchronously nobody waits for a late ticket.
+  // In mode async no iteration waits for a late ticket.
   if (!groups_.relocatable() || (known && groups_.asynchronous())) return;
   const size_t most_holders = known ? 1 : actors_.records().size();
   std::vector<ActorEntry*> idle = IdleActors(now);
-  // One each in turn: an actor with many runners keeps none from its first.
+  // One ticket at a time, so that every idle actor gets its first before any gets many.
   while (!idle.empty()) {
     const auto next = std::min_element(idle.begin(), idle.end(), [](const ActorEntry* a, const ActorEntry* b) {
       return a->second.GoesBefore(b->second);
@@ -101,7 +101,7 @@ void TicketOffice::GrantCopies(absl::Duration now, Grants* grants) {
     const absl::Duration worth = known ? std::max(actor.Usual(fastest), kWorthwhile) : absl::ZeroDuration();
     if (!GrantCopy(worth, most_holders, now, *next, grants) || !actor.Idle(now)) idle.erase(next);
   }
-  // Trials of slow actors come last, with tickets that nobody else would take over now.
+  // Trials of slow actors come last, with tickets that no other actor would take over now.
   for (ActorEntry* entry : IdleActors(now)) {
     const ActorRecord& actor = entry->second;
     if (actor.in_hand() == 0 && actor.TrialIsDue(fastest, now)) {
@@ -161,7 +161,7 @@ std::optional<Piece> TicketOffice::Accept(const ConnectionId& actor, uint64_t ti
     record->Answer(ticket_id, granted_once, actors_.Fastest(), now);
   }
   if (!granted) return std::nullopt;
-  groups_.Accept(*group);  // Other holders are still at work on it: it stays in their hands.
+  groups_.Accept(*group);  // Other holders still work on it: it stays in their records.
   return groups_.Next(*group);
 }
 

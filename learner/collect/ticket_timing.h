@@ -3,7 +3,7 @@
 
 #include "absl/time/time.h"
 
-// Every time by which the ticket office judges actors, and the one function that applies them.
+// All deadlines of the ticket office, and the one function that computes them.
 //
 // b  the average time of the fastest connected actor for a ticket
 // u  an actor's usual time: its own average (b while it has none) x the tickets that it holds for each of its runners
@@ -16,9 +16,9 @@
 //   void, max(10 s, 2 u), to 10 own   | its runner counts as free                      | 10 s
 //   void, 10 own averages             | counts as unserved                             | never
 //
-//   an actor that left a ticket unserved gets nothing for 1 s, 2 s, 4 s ... 60 s, then one ticket, and one more for
-//   each that it answers in time an actor slower than max(2 b, b + 20 ms) is passed over where the others would be done
-//   before it; it gets a copy as a trial when its last answer is min(20 own averages, 10 s) old
+//   An actor that left a ticket unserved gets none for 1 s, 2 s, 4 s ... 60 s, then one, and one more for each that it
+//   answers in time. An actor slower than max(2 b, b + 20 ms) is passed over where the others would finish first; it
+//   gets a copy as a trial when its average was last measured more than min(20 own averages, 10 s) ago.
 namespace skein {
 
 inline constexpr double kLate = 2;                                     // x u
@@ -30,7 +30,7 @@ inline constexpr absl::Duration kLeastPatience = absl::Seconds(5);
 inline constexpr absl::Duration kMostPatience = absl::Seconds(60);
 inline constexpr double kMostTimesFastest = 100;  // x b, if that is more than kMostPatience.
 
-inline constexpr absl::Duration kVoidInHand = absl::Seconds(10);  // What is void may have been dropped after this.
+inline constexpr absl::Duration kVoidInHand = absl::Seconds(10);  // After it an actor may have dropped a void ticket.
 
 inline constexpr absl::Duration kFirstWait = absl::Seconds(1);
 inline constexpr absl::Duration kLongestWait = absl::Seconds(60);
@@ -41,7 +41,7 @@ inline constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
 inline constexpr double kNewestWeight = 0.3;  // Of the newest time in an actor's average.
 
-// Ages of a granted ticket from which on the rules of the table hold.
+// Ages of a granted ticket from which the rules of the table hold.
 struct TicketDeadlines {
   absl::Duration late;
   absl::Duration taken_back;

@@ -14,18 +14,18 @@
 
 namespace skein {
 
-// Whether `connection` is one of the member that joined under `generation` and has its id: each connection to a learner
-// counts the generation on by one.
+// Whether `connection` can belong to the member with its id that joined under `generation`: each move to another
+// learner adds one to the generation.
 bool IsConnectionOf(const ConnectionId& connection, uint64_t generation);
 
-// Connections that have begun here and that the coordinator has not confirmed as members' yet.
-//   hello -> Greet -> (the coordinator's status) -> Judge -> connections that are over, connections of no member
+// Connections that the coordinator has not yet confirmed as belonging to members.
+//   hello -> Greet -> (the coordinator's status) -> Judge -> connections that ended, connections of no member
 // Pure: no I/O, no clock (`now` counts from any fixed moment). Not thread-safe.
 class UnconfirmedConnections {
  public:
   static constexpr size_t kMost = 10'000;
 
-  // A connection that is over, and how many env steps its actor says that it had finished.
+  // A connection that ended, and the env steps that its actor claims to have finished in it.
   struct Ended {
     ConnectionId connection;
     uint64_t env_steps_collected = 0;
@@ -38,16 +38,16 @@ class UnconfirmedConnections {
   bool empty() const { return waiting_.empty(); }
   size_t size() const { return waiting_.size(); }
 
-  // `actor` said `hello` at `now`. `known`: there are books of it, so it is confirmed. Returns the earlier connection
-  // of the same member, if it had one: that is over for sure. What it says of another member's connection waits for the
-  // verdict.
+  // `actor` sent `hello` at `now`. `known`: the connection has an account, so it is confirmed. Returns the earlier
+  // connection that the hello names if it is of the same member: that one has certainly ended. A claim about another
+  // member's connection waits for Judge.
   std::optional<Ended> Greet(const ConnectionId& actor, const v1::Hello& hello, bool known, absl::Duration now);
 
-  // `status` is what the coordinator answered when it was asked at `asked`. It settles all connections that began
-  // before: members' are confirmed, whatever becomes of their leases, and the others are strangers. What an actor that
-  // joined again says of its earlier connection is believed if the actor is a member and that connection is no member's
-  // any more. The answer of a coordinator that has not been up for two leases changes nothing: if it has lost its
-  // state, its members are joining again.
+  // `status`: the coordinator's answer to a request made at `asked`. It settles all connections that began before
+  // `asked`: those of members are confirmed for good, even if a lease ends later; the others are strangers. An actor
+  // that joined again may name its earlier connection; the claim is accepted if the actor is a member and that
+  // connection no longer belongs to one. An answer from a coordinator that has been up for less than two leases has no
+  // effect: if it has lost its state, its members are still joining again.
   Verdict Judge(const v1::StatusResponse& status, absl::Duration asked, absl::Duration lease);
 
  private:

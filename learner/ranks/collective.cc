@@ -44,7 +44,7 @@
 namespace skein {
 namespace {
 
-// LibTorch 1.13's backends are process groups; those of 2.x are what a process group is made of. We use them bare.
+// In LibTorch 1.13 backends are process groups; in 2.x a process group contains backends. They are used directly.
 #if TORCH_VERSION_MAJOR >= 2
 using Backend = c10d::Backend;
 #else
@@ -52,7 +52,7 @@ using Backend = c10d::ProcessGroup;
 #endif
 using BackendHandle = decltype(std::declval<Backend>().barrier());
 
-// Torch reads these when it makes its first group; set before there are threads. Whoever sets them otherwise is right.
+// Torch reads these when it makes its first group. Set before any thread starts; values set by the user are kept.
 [[maybe_unused]] const bool environment_is_set = [] {
   // Wait() reports a lost rank, instead of a thread ending the process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 0);
@@ -305,11 +305,11 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
   impl->watchdog = std::make_unique<Watchdog>(options.timeout + kGrace, options.on_stuck);
   const Attempt attempt = impl->Start("meeting the other ranks");
   const Watchdog::Watching watching = attempt.Watch();
-  // What a rank tells the others is under the secret. c10d knows no other way to ask who calls.
+  // The ranks' entries have the secret as a prefix. c10d has no other way to authenticate a client.
   const auto table = c10::make_intrusive<c10d::PrefixStore>("skein" + options.secret, impl->store->impl_->store);
   try {
     table->setTimeout(Milliseconds(options.timeout));
-    // Where the others' way to the store leads, we listen.
+    // Listen on the address from which this rank reaches the store.
     std::string address = impl->store->impl_->local_address;
     if (const std::string& remote = impl->store->impl_->serving_address; !remote.empty()) {
       table->set(kServingAddress, std::vector<uint8_t>(remote.begin(), remote.end()));

@@ -12,20 +12,22 @@
 
 namespace skein {
 
-// Tensors of up to so many bytes the calling thread exchanges itself. Gloo's threads hand work on three times, which
-// costs a quarter of a millisecond on idle cores and several on busy ones.
+// Tensors of up to so many bytes are exchanged by the calling thread itself. Gloo passes work between threads three
+// times, which costs a quarter of a millisecond on idle cores and several on busy ones.
 constexpr int64_t kDirectBytes = 4 << 20;
-// Up to so many bytes to send, each rank has the whole tensor from all others: one way instead of two.
+// Up to so many bytes to send, each rank sends its whole tensor to all others: one exchange instead of two.
 constexpr int64_t kWholeBytes = 256 << 10;
 
-// An all-reduce by the calling thread, of a tensor on the CPU.   PeerMesh::Start -> sum in the order of ranks
-// Small tensors go to all ranks. Of others, each rank sums a piece and sends it to all, so that a rank sends
-// 2 (W-1)/W of the tensor. Either way every rank gets the same bits. bfloat16 is summed in float32 and rounded once.
+// An all-reduce by the calling thread, of a tensor on the CPU.   PeerMesh::StartEach -> sum in the order of ranks
+// A small tensor is sent whole to all ranks. For a larger one, each of the W ranks sums one piece and sends the sum to
+// all, so that a rank sends 2 (W-1)/W of the tensor. Either way every rank gets the same bits. bfloat16 is summed in
+// float32 and rounded once.
 class DirectSum {
  public:
-  // Begins to send. `tensor` is contiguous; untouched until Wait, which replaces it by the sum. `mesh` outlives this.
+  // Begins to send `tensor` (contiguous). It must not be accessed until Wait, which replaces it by the sum. `mesh` must
+  // outlive this.
   DirectSum(PeerMesh* mesh, torch::Tensor tensor);
-  // Once. Errors: as PeerMesh::Wait's.
+  // Call once. Errors as PeerMesh::Wait.
   absl::Status Wait(absl::Time deadline);
 
  private:

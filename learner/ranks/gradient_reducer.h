@@ -19,26 +19,26 @@ struct Node;
 
 namespace skein {
 
-// Sums a flat gradient over the ranks, while backward still computes the rest of it.   Arm -> backward -> Finish
-// The gradient is cut into buckets of whole parameters, from its end, which backward reaches first. When the last
-// gradient of a bucket has been accumulated, its all-reduce starts; buckets start in the same order on all ranks,
-// whatever order their gradients come in. Not thread-safe; between Arm and Finish the collective is this object's.
+// Sums a flat gradient over the ranks while backward still computes the rest of it.   Arm -> backward -> Finish
+// The gradient is divided into buckets of whole parameters, from its end, which backward reaches first. When the last
+// gradient of a bucket has been accumulated, its all-reduce starts. Buckets start in the same order on all ranks,
+// in whatever order their gradients come. Not thread-safe; between Arm and Finish only this may use the collective.
 class GradientReducer {
  public:
   struct Options {
     double bucket_mb = 4;  // 10^6 bytes of float32; a larger parameter is a bucket of its own.
-    // Gradients travel as bfloat16: half the bytes, each number and each sum off by at most 2^-8 of its size.
+    // Gradients are sent as bfloat16: half the bytes; each number and each sum has a relative error of at most 2^-8.
     bool bf16 = false;
   };
-  // Since construction.
+  // Totals since construction.
   struct Cost {
     int64_t all_reduces = 0;
     int64_t bytes_sent = 0;                              // By this rank, as Collective::bytes_sent.
-    absl::Duration exposed = absl::ZeroDuration();       // In Finish.
-    absl::Duration all_reducing = absl::ZeroDuration();  // From a minibatch's first start to its last end.
+    absl::Duration exposed = absl::ZeroDuration();       // Time in Finish: not hidden behind backward.
+    absl::Duration all_reducing = absl::ZeroDuration();  // From each minibatch's first start to the end of Finish.
   };
 
-  // `parameters` are leaves whose gradients are, in this order, all of `gradient`: float32 [P], contiguous. Hooks stay
+  // `parameters`: leaves whose gradients, in this order, make up `gradient`: float32 [P], contiguous. This keeps hooks
   // on them until destruction. `collective` must outlive this.
   GradientReducer(Collective* collective, torch::Tensor gradient, const std::vector<torch::Tensor>& parameters,
                   const Options& options);
@@ -46,28 +46,28 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // Before the last backward pass of a minibatch; earlier ones only accumulate. Optional: Finish alone sums as well.
+  // Call before the last backward pass of a minibatch; earlier passes only accumulate. Optional: Finish alone sums too.
   void Arm();
-  // The armed pass broke off and the gradient is computed once more from zero (e.g. for want of memory). What has
-  // been started is whole and is kept: Arm again, or Finish. Errors as Collective's.
+  // The armed pass failed (e.g. out of memory) and the gradient will be computed again from zero. Buckets whose
+  // all-reduce has started are complete; their sums are kept. Then Arm again, or Finish. Errors as Collective's.
   absl::Status Interrupt();
-  // Starts what has not started, waits for all, and leaves the sum over the ranks in the gradient. On a GPU: for the
-  // current stream. Errors as Collective's.
+  // Starts the remaining all-reduces, waits for all, and leaves the sum over the ranks in the gradient (on a GPU: for
+  // use by the current stream). Errors as Collective's.
   absl::Status Finish();
 
   size_t buckets() const { return buckets_.size(); }
-  // Of this minibatch, so far.
+  // Buckets of this minibatch whose all-reduce has started.
   size_t started() const { return next_; }
   const Cost& cost() const { return cost_; }
 
  private:
   struct Bucket {
-    torch::Tensor gradient;  // Its part, a view.
+    torch::Tensor gradient;  // A view of its part of the gradient.
     size_t parameters;
     size_t missing;            // Parameters whose gradient backward has not accumulated yet.
-    torch::Tensor travelling;  // What is summed: `gradient`, or a copy.
+    torch::Tensor travelling;  // The tensor that is summed: `gradient`, or a copy.
     std::unique_ptr<Collective::Work> work;
-    bool kept;  // `travelling` has the sum, from before an interruption.
+    bool kept;  // `travelling` has the sum from before Interrupt.
   };
   struct Hook {
     std::shared_ptr<torch::autograd::Node> node;

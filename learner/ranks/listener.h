@@ -7,14 +7,14 @@
 
 namespace skein {
 
-// A socket that does not block and is closed on exec, with its port.
+// A listening socket, non-blocking and close-on-exec, with its port.
 struct Listener {
-  int descriptor = -1;  // The caller's.
+  int descriptor = -1;  // Owned by the caller.
   int port = 0;
 };
 
-// Listens on `host`, a name or a number of this node, and nowhere else; port 0 = any. Unavailable: there is no such
-// host, it is none of this node's, or the port is taken.
+// Listens only on `host`, a name or numeric address of this node; port 0 = any. Unavailable: there is no such host, it
+// is not an address of this node, or the port is taken.
 absl::StatusOr<Listener> ListenOn(const std::string& host, int port, int backlog);
 
 }  // namespace skein

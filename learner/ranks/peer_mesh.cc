@@ -29,7 +29,7 @@ namespace skein {
 namespace {
 
 constexpr int kSocketBuffer = 1 << 20;  // Bytes that a send leaves behind without waiting, if the kernel allows it.
-// So long a rank looks again and again before it sleeps: being woken takes longer than most messages.
+// How long a rank polls before it sleeps: being woken takes longer than most messages.
 constexpr absl::Duration kAwake = absl::Microseconds(100);
 constexpr size_t kTokenBytes = 16;
 constexpr size_t kRankBytes = 8;
@@ -140,7 +140,7 @@ PeerMesh::~PeerMesh() {
   }
 }
 
-// Connects to the ranks below this one and says who calls.
+// Connects to the ranks below this one and sends them this rank's number.
 absl::Status PeerMesh::Dial(const Table& table, absl::Time deadline) {
   for (int rank = 0; rank < rank_; ++rank) {
     const auto entry = table.get(Key(rank));
@@ -161,7 +161,7 @@ absl::Status PeerMesh::Dial(const Table& table, absl::Time deadline) {
   return absl::OkStatus();
 }
 
-// Accepts the ranks above this one, and closes whatever else calls.
+// Accepts the ranks above this one, and closes all other connections.
 absl::Status PeerMesh::Admit(int listener, const std::string& token, absl::Time deadline) {
   int missing = static_cast<int>(peers_.size()) - 1 - rank_;
   while (missing > 0) {

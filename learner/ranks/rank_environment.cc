@@ -54,7 +54,7 @@ absl::StatusOr<RankEnvironment> ReadRankEnvironment(const EnvironmentLookup& loo
   for (const char* name : {kTorchrun.rank, kTorchrun.size, kTorchrun.local_rank}) {
     if (lookup(name)) return ReadSet(lookup, kTorchrun);
   }
-  // Its other variables are those of a job, too.
+  // Slurm's other variables are also set for a job without a step.
   if (lookup(kSlurm.size)) return ReadSet(lookup, kSlurm);
   return RankEnvironment();
 }

@@ -16,9 +16,9 @@ namespace skein {
 namespace {
 
 constexpr char kForm[] = "form";
-// A call waits no longer, so that a request to stop is seen soon.
+// The longest wait of one call, so that a request to stop is seen soon.
 constexpr absl::Duration kLongestCall = absl::Seconds(2);
-// Between two looks at who is there.
+// Between two meetings.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 
 // Newest state first.
@@ -86,7 +86,7 @@ absl::StatusOr<RankFormation> MeetToForm(const FormingOptions& options, v1::Rank
     mine.set_tired(waited >= options.tired_after);
     CoordinatorClient::Barrier barrier;
     barrier.name = kForm;
-    barrier.generation = 0;  // Whichever is next: those that come did not all see the last one.
+    barrier.generation = 0;  // The next one: the ranks that come did not all see the last one.
     barrier.timeout = kLongestCall;
     barrier.payload = mine.SerializeAsString();
     const auto result = coordinator->ArriveAtBarrier(barrier);

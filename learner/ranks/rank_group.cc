@@ -26,7 +26,7 @@ namespace {
 
 constexpr char kRendezvous[] = "rendezvous";
 constexpr char kTrain[] = "train";
-// A call waits no longer, so that a request to stop is seen soon.
+// The longest wait of one call, so that a request to stop is seen soon.
 constexpr absl::Duration kLongestCall = absl::Seconds(2);
 constexpr absl::Duration kRejoin = absl::Milliseconds(250);
 // A coordinator that was restarted knows its members again by then.
@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& na
   absl::Duration stop_since = absl::InfiniteDuration();
   absl::Duration refused_since = absl::InfiniteDuration();
   absl::StatusOr<CoordinatorClient::BarrierResult> result;
-  absl::Status absence;  // What the first call that timed out said: later ones do not know who has gone.
+  absl::Status absence;  // Of the first call that timed out: later ones do not name the missing ranks.
   while (true) {
     barrier.timeout = std::min(timeout, kLongestCall);
     result = coordinator_->ArriveAtBarrier(barrier);
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& na
     if (options_.stopping && options_.stopping()) stop_since = std::min(stop_since, now);
     if (absl::IsDeadlineExceeded(result.status()) && absence.ok()) absence = result.status();
     if (now - begin >= timeout || now - stop_since >= last_meeting) break;
-    // Not a member until it has joined again; or the others have gone on without it.
+    // This rank is no member until it has joined again, or the others have continued without it.
     const bool refused = absl::IsFailedPrecondition(result.status()) || absl::IsNotFound(result.status());
     refused_since = refused ? std::min(refused_since, now) : absl::InfiniteDuration();
     if (refused) {
@@ -190,7 +190,7 @@ absl::StatusOr<std::vector<v1::RankIteration>> RankGroup::Gather(const v1::RankI
 RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall) {
   RankDecision decision;
   bool all_ready = true, some_ready = false, newcomer = false;
-  absl::Duration quiet = absl::InfiniteDuration();  // Of those that are not ready, the one that got data last.
+  absl::Duration quiet = absl::InfiniteDuration();  // Time without data, least over the ranks that are not ready.
   for (const v1::RankRound& round : rounds) {
     if (round.stop()) {
       decision.kind = RankDecision::Kind::kStop;

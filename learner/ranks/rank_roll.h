@@ -16,14 +16,14 @@ namespace skein {
 // Asks the coordinator which learner ranks are live. Not thread-safe.
 class RankRoll {
  public:
-  // `coordinator`: its address, or several with commas between, of which one answers.
+  // `coordinator`: its address, or several separated by commas, of which one answers.
   explicit RankRoll(const std::string& coordinator);
-  // Within about `deadline`. Unavailable, DeadlineExceeded: nobody answers.
+  // Takes about `deadline` at most. Unavailable, DeadlineExceeded: no address answers.
   absl::StatusOr<std::set<uint32_t>> Call(absl::Duration deadline);
 
  private:
   std::vector<std::unique_ptr<v1::Coordinator::Stub>> stubs_;
-  size_t answering_ = 0;  // The one that answered last.
+  size_t answering_ = 0;  // Index of the address that answered last.
 };
 
 }  // namespace skein

@@ -23,7 +23,7 @@ std::optional<Route> FindRoute(const std::string& host, int port) {
   if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return std::nullopt;
   std::optional<Route> route;
   for (const addrinfo* address = found; address != nullptr && !route; address = address->ai_next) {
-    // A datagram socket that is told its peer makes the kernel choose.
+    // Connecting a datagram socket makes the kernel choose the route.
     const int descriptor = socket(address->ai_family, SOCK_DGRAM, 0);
     if (descriptor < 0) continue;
     sockaddr_storage local = {}, remote = {};

@@ -6,12 +6,12 @@
 
 namespace skein {
 
-// Numeric addresses of both ends of the way from this node to another.
+// Numeric addresses of both ends of the route from this node to another.
 struct Route {
   std::string local, remote;
 };
 
-// Which of this node's addresses reaches `host` (a name or a number). Sends nothing. nullopt: no such host, no way.
+// The route to `host` (a name or numeric address). Sends nothing. nullopt: no such host, or no route to it.
 std::optional<Route> FindRoute(const std::string& host, int port);
 
 }  // namespace skein

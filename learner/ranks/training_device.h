@@ -9,11 +9,11 @@
 
 namespace skein {
 
-// What learner.device says, on a node with `gpus` GPUs: auto (GPU number local_rank modulo gpus, or the CPU where there
-// is none), cpu, cuda (as auto, but there must be one) or cuda:N. InvalidArgument: none of these.
-// FailedPrecondition, naming what there is: there is no such GPU.
+// The device that learner.device selects on a node with `gpus` GPUs: auto (GPU number local_rank modulo gpus, or the
+// CPU if there is none), cpu, cuda (as auto, but there must be a GPU) or cuda:N. InvalidArgument: none of these.
+// FailedPrecondition: there is no such GPU; the message names the GPUs there are.
 absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, int local_rank, int gpus);
-// With the GPUs that Torch sees; a build without CUDA sees none.
+// The same with the number of GPUs that Torch reports; a build without CUDA reports none.
 absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, int local_rank);
 
 }  // namespace skein

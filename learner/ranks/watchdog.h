@@ -12,9 +12,9 @@
 
 namespace skein {
 
-// Ends what never ends by itself.   Begin -> (the operation) -> a Watching goes out of scope
-// Every collective has a deadline of its own; this is for one that does not keep it. Has a thread of its own, which
-// looks now and then: to begin and end a watch wakes nobody.
+// Reports an operation that hangs.   Begin -> (the operation) -> a Watching goes out of scope
+// Every collective has its own deadline; the watchdog acts on one that does not keep it. Its thread polls, so that to
+// begin or end a watch wakes no thread.
 class Watchdog {
  public:
   // Called on the watchdog's thread, once for each watched operation that has taken `limit`. Null: the process ends
@@ -23,7 +23,7 @@ class Watchdog {
   Watchdog(absl::Duration limit, OnStuck on_stuck);
   ~Watchdog();
 
-  // An operation begins: one at a time.
+  // An operation begins. One operation at a time.
   void Begin(std::string what);
   // Ends the watch at the end of its scope.
   class [[nodiscard]] Watching {
@@ -44,7 +44,7 @@ class Watchdog {
   const absl::Duration limit_;
   const OnStuck on_stuck_;
   absl::Mutex mu_;
-  std::optional<std::string> what_ ABSL_GUARDED_BY(mu_);  // Under way.
+  std::optional<std::string> what_ ABSL_GUARDED_BY(mu_);  // The operation under way.
   absl::Duration since_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

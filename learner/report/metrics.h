@@ -20,7 +20,7 @@
 
 namespace skein {
 
-// What a learner tells Prometheus. Thread-safe.
+// A learner's Prometheus metrics. Thread-safe.
 class LearnerMetrics {
  public:
   // receive: checking batches; admit: copying them into place; barrier: waiting for an iteration to be complete;
@@ -33,41 +33,41 @@ class LearnerMetrics {
   void AddStage(Stage stage, absl::Duration duration);
   std::map<std::string, double> StageSeconds() const;
   void SetActors(int actors);
-  // `saved`: how many more bytes it had before rounding and compression.
+  // `saved`: bytes that rounding and compression removed.
   void CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64_t saved);
-  // Admitted batches that are not trained on yet, of as many as there is room for.
+  // Admitted batches not trained on yet, and the number that there is room for.
   void SetQueue(uint64_t batches, uint64_t room);
-  // How long data have been owed; 0 = they are there.
+  // How long the learner has waited for data; 0 = it is not waiting.
   void SetStarving(absl::Duration starving) { starving_->Set(absl::ToDoubleSeconds(starving)); }
   void ObserveHeartbeat(absl::Duration round_trip);
-  // What summing gradients over the ranks has cost since the start; `exposed` is what nothing hid.
+  // Cost of gradient sums over the ranks since the start; `exposed`: time not hidden behind the backward pass.
   void SetReduction(uint64_t all_reduces, uint64_t bytes_sent, absl::Duration total, absl::Duration exposed);
-  // Mean over the last 100 episodes of something that the environment measures in each.
+  // Mean of an episode metric over the last 100 episodes.
   void SetEpisodeMetric(const std::string& name, double value);
   // Counters follow the account; `imbalance` is 0 unless there is a bug.
   void SetAccount(const v1::StepAccount& account, int64_t imbalance);
-  // `samples`: of this rank, each of which counts once for each of the update's epochs.
+  // `samples`: of this rank; each counts once per epoch of the update.
   void CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats& stats);
   void CountEpisode(int64_t length);
-  // `unix_time`: when it was done.
+  // `unix_time`: when the write ended.
   void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
-  // Found at the start, and passed over for an older one.
+  // Damaged checkpoints found at the start and skipped for an older one.
   void CountDamagedCheckpoints(size_t checkpoints) {
     damaged_checkpoints_->Increment(static_cast<double>(checkpoints));
   }
-  // A message that is no CollectRequest; its stream ends.
+  // A message that is not a CollectRequest; its stream ends.
   void CountMalformedMessage() { malformed_->Increment(); }
-  // What was kept from training because it is not finite.
+  // A batch kept from training because a value is beyond its field's bound.
   void CountQuarantinedBatch() { quarantined_batches_->Increment(); }
   void CountPolicySent(uint64_t bytes, uint64_t saved);
-  // An iteration that went on without data of all environments.
+  // An iteration that was trained on without the data of all environments.
   void CountShortfall();
-  // Episodes begun anew because their environments could not be moved, ever.
+  // Total of episodes restarted because their environments are not relocatable.
   void SetRestartedEpisodes(uint64_t episodes) { RaiseTo(restarted_episodes_, static_cast<double>(episodes)); }
-  // Of several ranks: how many this one is in a group with, and that they formed it anew.
+  // With several ranks: the size of this rank's group, and that the group was formed again.
   void SetRanks(int ranks) { ranks_->Set(ranks); }
   void CountReformation() { reformations_->Increment(); }
-  // Of several ranks: the same number on all of them after the same iteration.
+  // With several ranks: equal on all of them after the same iteration.
   void SetParametersDigest(uint64_t digest);
   void SetProgress(const v1::RunProgress& progress);
 

@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// The run's progress as people see it: kept by the training loop, read by heartbeats. Thread-safe.
+// The run's progress for reports: updated by the training loop, read by heartbeats. Thread-safe.
 class ProgressTracker {
  public:
   // `metrics`: names of the environment's episode metrics, P of them.
@@ -24,7 +24,7 @@ class ProgressTracker {
 
   struct Iteration {
     uint64_t env_steps = 0;  // Of this iteration.
-    int64_t samples = 0;     // Steps of agents that took part, as far as this rank knows of them.
+    int64_t samples = 0;     // Of this rank: agent steps whose alive flag is set.
     uint64_t policy_lag = 0;
     uint64_t policy_version = 0;  // Published after it.
     UpdateStats stats;
@@ -33,14 +33,14 @@ class ProgressTracker {
     const std::vector<float>* episode_metrics = nullptr;  // [episodes, P]; null if P = 0
   };
   void CountIteration(absl::Duration now, const Iteration& iteration);
-  // The run goes on from here: another rank's state, or what an iteration came to that was not counted.
+  // Sets the counts after the ranks have met again, to those of the state that they continue from.
   void GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t episodes);
   void SetState(v1::RunState state);
   void SetCheckpoint(const std::string& path, const std::string& digest);
   void SetError(const std::string& error);
   void SetPolicyVersion(uint64_t version);
 
-  // Everything but account, queue and stages, which the caller adds.
+  // Everything except account, queue and stages, which the caller adds.
   v1::RunProgress Snapshot(absl::Duration now) const;
   uint64_t env_steps() const;
 

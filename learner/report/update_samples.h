@@ -8,12 +8,12 @@
 
 namespace skein {
 
-// Some of the samples that an update was given, for histograms.
+// Some of an update's input samples, for histograms.
 struct UpdateSamples {
   std::vector<float> action;  // [samples, action_size], or the choices if discrete
   int64_t action_size = 1;
   bool discrete = false;
-  // [samples] each, by name: what the algorithm says of them.
+  // The algorithm's values for each sample, by name: [samples] each.
   std::vector<std::pair<std::string, std::vector<float>>> stats;
 };
 

@@ -189,8 +189,8 @@ absl::Status PointLatestTo(const std::string& folder, const std::string& name) {
   return absl::OkStatus();
 }
 
-// Removes all but the newest `keep` of the checkpoints up to `env_steps`. Those of later steps are damaged or of a
-// future that was abandoned: they do not count, or they would push out what was just written.
+// Removes all but the newest `keep` of the checkpoints up to `env_steps`. Checkpoints of later steps are damaged or
+// from before a rollback. They are not counted; otherwise the checkpoint just written could be removed.
 void Prune(const std::string& folder, uint64_t env_steps, uint32_t keep) {
   const absl::StatusOr<Listing> listing = List(folder);
   if (!listing.ok()) return;  // The next checkpoint tries again.

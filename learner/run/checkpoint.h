@@ -11,7 +11,8 @@
 
 // Checkpoints: runs/<name>/checkpoints/step_000000012345/{manifest.json, model.safetensors, optimizer.safetensors,
 // state.safetensors, DONE} and the symlink checkpoints/latest.
-// Written aside, fsynced, checksummed in the manifest, renamed; DONE is last.
+// The files are written to a temporary folder and fsynced, DONE last; then the folder is renamed. The manifest has
+// their checksums.
 namespace skein {
 
 struct Checkpoint {
@@ -22,7 +23,7 @@ struct Checkpoint {
   std::string config_yaml;            // Resolved configuration, so that a checkpoint stands alone.
   std::vector<v1::Tensor> model;      // Algorithm::ModelState
   std::vector<v1::Tensor> optimizer;  // Algorithm::OptimizerState
-  std::vector<v1::Tensor> state;      // "env_state" [N, S], where the environments go on; "policy_state"
+  std::vector<v1::Tensor> state;      // "env_state" [N, S], from which the environments continue; "policy_state"
                                       // [N, A, P] if the policy has a memory.
   std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
 };
@@ -30,8 +31,8 @@ struct Checkpoint {
 // 16 hex digits: XXH3-64 over steps, iteration and the three tensor files. Equal runs give equal digests.
 std::string CheckpointDigest(const Checkpoint& checkpoint);
 
-// Writes a new checkpoint under `folder` (".../checkpoints"), moves `latest`, removes all but the newest `keep`.
-// Returns its path. ResourceExhausted, PermissionDenied: what failed, with the path; older checkpoints are intact.
+// Writes a new checkpoint under `folder` (".../checkpoints"), points `latest` to it, removes all but the newest `keep`.
+// Returns its path. ResourceExhausted, PermissionDenied: what failed, with the path; older checkpoints stay intact.
 absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder, const Checkpoint& checkpoint, uint32_t keep);
 
 // Reads one checkpoint folder and verifies every checksum. NotFound: no such checkpoint. DataLoss: names the file.
@@ -42,11 +43,11 @@ struct FoundCheckpoint {
   Checkpoint checkpoint;
   std::vector<std::string> warnings;  // Newer ones that were skipped, and why.
 };
-// What becomes of a newest checkpoint that is damaged: the one before is taken, or there is none that will do.
+// If the newest checkpoint is damaged: kSkip uses the one before it, kRefuse is an error.
 enum class Damage { kSkip, kRefuse };
-// The newest complete checkpoint under ".../checkpoints". Leftovers of interrupted writes are removed. Links are
-// damage: nothing outside the folder is read. NotFound: there is none (or no folder). DataLoss: there are some, but all
-// are damaged, or kRefuse and the newest is.
+// Loads the newest complete checkpoint under ".../checkpoints". Removes leftovers of interrupted writes. Symbolic links
+// in a checkpoint count as damage: nothing outside the folder is read. NotFound: there is none (or no folder).
+// DataLoss: all are damaged, or, with kRefuse, the newest is.
 absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage = Damage::kSkip);
 
 }  // namespace skein

@@ -13,9 +13,9 @@ namespace {
 
 using Stage = LearnerMetrics::Stage;
 
-// How often tickets that are late are looked for while an iteration is waited for.
+// How often late tickets are granted again while an iteration is awaited.
 constexpr absl::Duration kLateTickets = absl::Milliseconds(20);
-// How often people are told what is waited for.
+// How often the log says what is awaited.
 constexpr absl::Duration kTell = absl::Seconds(5);
 
 }  // namespace
@@ -167,7 +167,7 @@ absl::StatusOr<IterationSource::Answer> CollectedIterations::NextWithRanks() {
         starves_ = false;
       }
       batches = collector_->queued_batches();
-      // A rank that starves comes at once: the others do not wait for it.
+      // A rank that starves meets at once, so that the others do not wait for it.
       if (!context_.stopping() && !starves_ && MonotonicNow() - met < RankGroup::kRound) continue;
     }
     const absl::Duration meet_from = MonotonicNow();

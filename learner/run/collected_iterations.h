@@ -18,22 +18,22 @@
 
 namespace skein {
 
-// Iterations that actors collect: opens them, waits for their data and publishes the policies they are made with.
+// Iterations collected by actors: opens them, waits for their data and publishes the policies for collecting them.
 //   Serve -> { open -> tickets, fragments -> Next -> update -> Publish } ... -> Stop -> Finish
 class CollectedIterations final : public IterationSource {
  public:
-  // All pointers must outlive it. For a share of the run's environments from `state` on. Errors as
+  // For a share of the run's environments, which continue from `state`. All pointers must outlive this. Errors as
   // MakeFragmentShape.
   static absl::StatusOr<std::unique_ptr<CollectedIterations>> Make(const RunContext& context, const EnvShare& share,
                                                                    const TicketState& state, ElasticRanks* ranks,
                                                                    RunAccounts* accounts, RunReport* report,
                                                                    LearnerService* service);
 
-  // Actors are served from now on. REQUIRES: a policy is published.
+  // Starts to serve actors. REQUIRES: a policy is published.
   void Serve();
-  // Waits for nothing any more.
+  // Ends waits for data, now and later.
   void Stop() { collector_->Stop(); }
-  // Ends what is left of policy streams and closes the books. `over`: for actors too, not for this learner alone.
+  // Ends the remaining policy streams and closes all accounts. `over`: also tells the actors that the run is over.
   void Finish(bool over);
 
   absl::Status TakeShare(const EnvShare& share, const TicketState& state, Trainer* trainer) override;
@@ -46,25 +46,25 @@ class CollectedIterations final : public IterationSource {
   CollectedIterations(const RunContext& context, int64_t fragment_steps, ElasticRanks* ranks, RunReport* report,
                       LearnerService* service);
 
-  uint32_t AsyncFragments(const EnvShare& share) const;  // Of this rank's part of an iteration, in mode async.
+  uint32_t AsyncFragments(const EnvShare& share) const;  // In this rank's part of an iteration, in mode async.
   void OpenIterations(const RunRecord& record);
-  // Another look at the data; says now and then what is waited for.
+  // Grants late tickets again; logs every few seconds what the learner waits for.
   void KeepWaiting(absl::Duration* told);
   absl::StatusOr<Answer> NextAlone();
   absl::StatusOr<Answer> NextWithRanks();
   static Answer Take(RankDecision decision, Collector::Iteration collected);
 
   const RunContext& context_;
-  const int64_t fragment_steps_;  // Of all environments of a block.
+  const int64_t fragment_steps_;  // Env steps of a fragment, over all environments of its group.
   ElasticRanks& ranks_;
   RunReport& report_;
   LearnerService& service_;
   PolicyPublisher publisher_;
   std::unique_ptr<Collector> collector_;
   uint64_t published_ = 0;  // The newest policy version.
-  uint64_t open_ = 0;       // Iterations that are not trained on yet.
-  absl::Duration arrived_;  // When data last arrived, or were first waited for.
-  bool starves_ = false;    // Went on short, and nothing has arrived since.
+  uint64_t open_ = 0;       // Iterations opened and not trained on yet.
+  absl::Duration arrived_;  // When data last arrived, or when waiting for data began.
+  bool starves_ = false;    // The last iteration ended incomplete, and no data have arrived since.
 };
 
 }  // namespace skein

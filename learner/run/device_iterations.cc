@@ -17,7 +17,7 @@ absl::Status DeviceIterations::TakeShare(const EnvShare& share, const TicketStat
 absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& record, Trainer* trainer) {
   Answer answer;
   if (context_.expelled()) return answer;
-  // Before anything is collected: where environments are then is where the last iteration ended.
+  // Decided before anything is collected, so that the environments are still where the last iteration ended.
   if (ranks_.group() == nullptr) {
     if (context_.shutdown->signalled()) return answer;
     answer.decision.kind = RankDecision::Kind::kTrain;

@@ -11,10 +11,10 @@
 
 namespace skein {
 
-// Mode on_device: environments, inference and update all on the learner's device, without actors.
+// Iterations in mode on_device: environments, inference and update all run on the learner's device, without actors.
 class DeviceIterations final : public IterationSource {
  public:
-  // All must outlive it. `agents`: of an environment.
+  // All pointers and `context` must outlive this. `agents`: of an environment.
   DeviceIterations(const RunContext& context, uint64_t agents, ElasticRanks* ranks, RunAccounts* accounts)
       : context_(context), agents_(agents), ranks_(*ranks), accounts_(*accounts) {}
 

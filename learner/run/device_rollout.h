@@ -19,14 +19,14 @@
 
 namespace skein {
 
-// Mode on_device: steps environments on the learner's device under the newest policy, without actors.
+// Steps environments on the learner's device with the newest policy, without actors (mode on_device).
 //   TensorEnv -> policy -> sample -> TensorEnv, T times -> Batch -> Algorithm::Update
-// Actions are sampled with the streams (seed, kAction, env index, iteration), T steps after each other, so that a run
-// with the same seed on the same kind of device repeats itself, from any iteration on. Not thread-safe. Torch's
-// exceptions pass.
+// Actions are sampled from the random streams (seed, kAction, env index, iteration), in order of the T steps, so a run
+// with the same seed on the same kind of device is reproducible from any iteration. Not thread-safe. Torch's exceptions
+// are not caught.
 class DeviceRollout {
  public:
-  // The networks as they act and judge; scales may be on the CPU.
+  // The networks for actions and values, with their input scales; scales may be on the CPU.
   struct Judge {
     const ActorCritic* network;
     ObsScale obs_scale;
@@ -34,12 +34,12 @@ class DeviceRollout {
   };
   struct Iteration {
     Batch batch;          // On the device; valid until the next Collect. Has final_value.
-    int64_t samples = 0;  // Steps of agents that took part.
-    // Of episodes that ended, in order of step and environment.
+    int64_t samples = 0;  // Agent steps whose alive flag is set.
+    // Of episodes that ended, in order of step, then environment.
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;  // [episodes, P]; the last kFinished are complete (TensorEnv::FinishMetrics).
-    // As the host sees it: what a device works on while the host is ahead of it is waited for at the end.
+    // Measured on the host. The device works asynchronously; the wait for it at the end counts as `wait`.
     v1::StageSeconds stage_seconds;
   };
   static constexpr int64_t kFinished = 100;
@@ -49,25 +49,25 @@ class DeviceRollout {
   static absl::StatusOr<std::unique_ptr<DeviceRollout>> Make(const v1::RunConfig& config, uint32_t first_env,
                                                              uint32_t num_envs, torch::Device device);
 
-  // Everybody's episode 0.
+  // Begins episode 0 in all environments.
   void Begin() { env_->ResetAll(); }
-  // float64 [N, S]. Errors as TensorEnv::LoadState.
+  // Continues from `state`, float64 [N, S]. Errors as TensorEnv::LoadState.
   absl::Status Begin(const torch::Tensor& state) { return env_->LoadState(state); }
   torch::Tensor SaveState() const { return env_->SaveState(); }
 
-  // The next steps_per_iteration / num_envs steps. `iteration` < 2^32 keys the noise.
+  // Makes the next steps_per_iteration / num_envs steps. `iteration` < 2^32 selects the noise.
   Iteration Collect(const Judge& judge, uint64_t iteration);
 
   int64_t num_envs() const { return E_; }
   TensorEnv& env() { return *env_; }
 
  private:
-  // What is read of episodes once they have ended, [T, E, ...].
+  // Data of episodes that ended in each step, [T, E, ...].
   struct Episodes {
     torch::Tensor ended, episode_return, episode_length, metrics;
-    std::vector<torch::Tensor> notes;  // As many as the environment makes, from the first step on.
+    std::vector<torch::Tensor> notes;  // StepResult::notes of each step; allocated at the first step.
   };
-  // Environments that may be truncated in a step, known on the host before the first one.
+  // Environments that may be truncated in a step, computed on the host before the first step.
   struct Candidates {
     bool all = false;
     torch::Tensor envs;  // int64 on the device, unless all.
@@ -83,7 +83,7 @@ class DeviceRollout {
   torch::Tensor Noise(uint64_t iteration, int64_t first, int64_t steps) const;
   // Writes row t of actions and log-probabilities. noise [E * words].
   void Sample(int64_t t, const torch::Tensor& head, const torch::Tensor& log_std, const torch::Tensor& noise);
-  // V of what `candidates` see now, in row t of final_value.
+  // Writes the values of the current observations of `candidates` to row t of final_value.
   void JudgeEnds(const Judge& judge, const Candidates& candidates, int64_t t);
   void KeepNotes(int64_t t, const std::vector<torch::Tensor>& notes);
   void ReadEpisodes(Iteration* iteration);

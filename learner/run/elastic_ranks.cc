@@ -13,8 +13,7 @@
 namespace skein {
 namespace {
 
-// How long ranks may take to start, the first one's wait for the last; and how long those that have trained wait for
-// others to return.
+// How long the first rank to start waits for the last; and how long ranks that have trained wait for others to return.
 constexpr absl::Duration kStart = absl::Minutes(2), kReturn = absl::Minutes(10);
 // How often the leader of a group that is not complete looks for newcomers, and how long that may take.
 constexpr absl::Duration kRollPeriod = absl::Seconds(1), kRollDeadline = absl::Milliseconds(300);

@@ -20,37 +20,37 @@
 
 namespace skein {
 
-// The ranks that this one trains with, who come and go: one group after the other, and what they agree on.
-//   Meet -> Form -> Enter -> Agree, iteration after iteration -> Dissolve -> Meet ...
-// For the thread that trains, but for reports(). With a single rank there is no group and none of these is called.
+// This rank's groups with other ranks, which may join and leave, and the decisions that a group takes together.
+//   Meet -> Form -> Enter -> Agree, once or more per iteration -> Dissolve -> Meet ...
+// Only for the training thread, except reports(). With a single rank there is no group, and none of these is called.
 class ElasticRanks {
  public:
-  // `on_look` is called during Meet with what is missing where too few ranks are there, else with "". `context` must
-  // outlive this.
+  // `on_look` is called during Meet: with the missing ranks if too few are there, else with "". `context` must outlive
+  // this.
   ElasticRanks(const RunContext& context, std::function<void(const std::string& missing)> on_look);
 
   bool single() const { return context_.options.ranks == 1; }
-  // Waits for others to form a group with. Aborted: they went on without this rank.
+  // Waits for other ranks to form a group with. Aborted: the others continued without this rank.
   absl::StatusOr<RankFormation> Meet(uint64_t iteration, const std::vector<uint32_t>& lives);
   // Connects the group. Errors as RankGroup::Form.
   absl::Status Form(const RankFormation& formation);
-  // The group has a common state: this rank is no newcomer any more.
+  // The group has a common state: this rank is no longer a newcomer.
   void Enter(const RankFormation& formation) { group_number_ = formation.number; }
-  // The others see that this rank is not in a collective with them any more.
+  // Destroys the group; the other ranks see its connections close.
   void Dissolve() { group_.reset(); }
-  // Without the others, who do not return.
+  // This rank leads without the others, which do not return.
   void LeadAlone() { leads_ = true; }
-  // With what this rank has for the next iteration: columns, or nullopt and how long it has waited for data. Errors as
-  // RankGroup::Meet.
+  // Agrees with the group on what comes next. `columns`: of this rank's next iteration; nullopt: not ready, and `idle`
+  // is how long no data have arrived. Errors as RankGroup::Meet.
   absl::StatusOr<RankDecision> Agree(std::optional<int64_t> columns, absl::Duration idle);
 
   RankGroup* group() const { return group_.get(); }  // Null: a single rank, or dissolved.
   int place() const { return group_ == nullptr ? 0 : group_->rank(); }
   int size() const { return group_ == nullptr ? 1 : group_->size(); }
-  bool newcomer() const { return group_number_ == 0; }  // It has entered no group yet.
-  uint32_t life() const { return life_; }               // Random, this process's.
-  bool leads() const { return leads_; }                 // The first of its group: writes checkpoints, tells progress.
-  // Whether this rank is the one that tells the run's progress. Callable from any thread at any time.
+  bool newcomer() const { return group_number_ == 0; }  // This rank has entered no group yet.
+  uint32_t life() const { return life_; }               // A random number that identifies this process.
+  bool leads() const { return leads_; }                 // First of its group: writes checkpoints, reports progress.
+  // Whether this rank reports the run's progress. Callable from any thread at any time.
   bool reports() const { return reports_; }
 
  private:
@@ -66,7 +66,7 @@ class ElasticRanks {
   std::unique_ptr<RankGroup> group_;
   std::unique_ptr<RankRoll> roll_;
   absl::Duration next_roll_;
-  bool newcomer_is_there_ = false;  // At the last roll.
+  bool newcomer_is_there_ = false;  // As of the last roll call.
 };
 
 }  // namespace skein

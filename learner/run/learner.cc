@@ -49,7 +49,7 @@ v1::JoinRequest MakeJoin(const LearnerOptions& options, int data_port, int metri
   return join;
 }
 
-// As the health service says it by gRPC, for those who cannot ask there (Kubernetes' probes know no TLS).
+// The gRPC health service's answers over HTTP, for clients that cannot use gRPC with TLS (Kubernetes' probes).
 void ServeHealth(HttpServer* server, const std::atomic<bool>* serving) {
   server->Handle("/healthz", [] { return HttpServer::Response{200, "text/plain", "ok\n"}; });
   server->Handle("/readyz", [serving] {
@@ -80,7 +80,7 @@ absl::Status LearnerOptions::Validate() const {
 }
 
 absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown) {
-  std::error_code ignored;  // Whoever writes there says what is wrong.
+  std::error_code ignored;  // Later writes to the folder report the error.
   std::filesystem::create_directories(options.run_directory, ignored);
   auto registry = std::make_shared<prometheus::Registry>();
   LearnerMetrics metrics(registry.get());
@@ -116,8 +116,8 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   };
   membership.on_heartbeat = [&metrics, &service, had_ended = false](absl::Duration round_trip) mutable {
     metrics.ObserveHeartbeat(round_trip);
-    // What ended streams have left, messages that were too large most of all, the allocator would keep. Twice, as gRPC
-    // lets go of some of it only after it has said that a stream has ended.
+    // The allocator would keep the memory of ended streams, above all of messages that were too large. Trimmed twice:
+    // gRPC frees some of it only after it has reported a stream's end.
     const bool ended = service.TakeStreamEnded();
     if (ended || had_ended) malloc_trim(0);
     had_ended = ended;

@@ -18,18 +18,18 @@ struct LearnerOptions {
   std::string metrics = "127.0.0.1:0";  // /metrics
   std::string announce_host;            // Host under which others reach this one; empty = as the coordinator sees it.
   ResumeMode resume = ResumeMode::kAuto;
-  absl::Duration timeout = absl::Seconds(30);  // For the coordinator to answer.
+  absl::Duration timeout = absl::Seconds(30);  // To wait for the coordinator's answer.
   uint32_t rank = 0;                           // 0 <= rank < ranks. Rank 0 reports progress and writes checkpoints.
   uint32_t ranks = 1;                          // Learner processes of the run.
   uint32_t local_rank = 0;                     // Among the ranks on this machine: the number of its GPU.
   bool stay = false;                           // When the run has reached its target, wait for a signal before ending.
-  std::string device;  // Instead of the configuration's learner.device, for this rank; empty = that.
+  std::string device;  // Overrides the configuration's learner.device for this rank; empty = no override.
 
   // InvalidArgument names the flag.
   absl::Status Validate() const;
 };
 
-// Runs one learner process until its target is reached or `shutdown` is signalled; writes a last checkpoint either way.
+// Runs one learner process until the run's target is reached or `shutdown` is signalled, then writes a last checkpoint.
 //   collector (waits for the whole iteration) -> trainer -> publisher
 absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown);
 

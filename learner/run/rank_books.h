@@ -9,31 +9,32 @@
 
 namespace skein {
 
-// What the ranks of a group have told of their steps, by their place in it, so that those of ranks that are lost can be
-// settled. Not thread-safe.
+// The step accounts that the ranks of a group last reported, by place in the group, and the update under way. Used to
+// settle the accounts of ranks that are lost. Not thread-safe.
 class RankBooks {
  public:
-  // A group of processes that call themselves so.
+  // Begins a group of the processes with these ids (ElasticRanks::life), by place.
   void SetGroup(std::vector<uint32_t> lives) { lives_ = std::move(lives); }
   const std::vector<uint32_t>& lives() const { return lives_; }
 
-  // An update begins on so many steps of each rank. It has ended or, if EndUpdate is not called, broken off.
+  // An update on `steps` env steps of each rank begins. Without a following EndUpdate it counts as broken off.
   void BeginUpdate(std::vector<uint64_t> steps);
   void EndUpdate() { in_update_ = false; }
   bool in_update() const { return in_update_; }
-  // The steps of the update that broke off are in nobody's parameters.
+  // The update that broke off is in no rank's parameters.
   void DropUpdate() { in_flight_.clear(); }
-  // The ranks' accounts, with all updates so far.
+  // Stores the accounts that the ranks reported, which include all updates so far.
   void Tell(std::vector<v1::StepAccount> accounts);
 
-  // The accounts of ranks that are gone, added to `lost`: those of the group except this one, `life`, and `there`.
+  // Adds to `lost` the settled accounts of the ranks that are gone: all of the group except `life` (this rank) and
+  // `there`. Returns the sum.
   v1::StepAccount Settle(uint32_t life, const std::vector<uint32_t>& there, v1::StepAccount lost) const;
 
  private:
   std::vector<uint32_t> lives_;
   std::vector<v1::StepAccount> told_;
-  bool in_update_ = false;           // One is under way or broke off.
-  std::vector<uint64_t> in_flight_;  // The steps of the update that accounts were not told after.
+  bool in_update_ = false;           // An update is under way or broke off.
+  std::vector<uint64_t> in_flight_;  // Env steps of the update since the last Tell, of each rank.
 };
 
 }  // namespace skein

@@ -12,16 +12,16 @@
 
 namespace skein {
 
-// The run's step account as this rank knows it: its own, the other ranks' as they last said, and that of ranks that are
-// gone. Thread-safe.
+// The run's step account as known to this rank: its own account, the other ranks' last reports, and the account of
+// ranks that are gone. Thread-safe.
 class RunAccounts {
  public:
   explicit RunAccounts(LearnerMetrics* metrics) : metrics_(metrics) {}
 
-  // This rank's account is the collector's from now on, which must outlive this.
+  // Uses the collector's account as this rank's from now on. `collector` must outlive this.
   void Follow(const Collector* collector) { collector_ = collector; }
   const Collector* collector() const { return collector_; }  // Null: mode on_device, or not yet.
-  // Without a collector: what this rank begins with; what it collects and trains on; nothing is pending any more.
+  // Without a collector: Begin sets this rank's account, Count adds steps, SettleOwn counts pending steps as lost.
   void Begin(const v1::StepAccount& account);
   void Count(uint64_t collected, uint64_t trained);
   void SettleOwn();

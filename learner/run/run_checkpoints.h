@@ -11,20 +11,21 @@
 
 namespace skein {
 
-// When the run's checkpoints are written, and what came of it. For the thread that trains.
+// Decides when the run's checkpoints are written, and writes them. Only for the training thread.
 class RunCheckpoints {
  public:
   explicit RunCheckpoints(const RunContext& context);  // Must outlive this.
 
-  // The newest one's record, as --resume says; an empty record where there is none. Errors as Trainer::Resume.
+  // Restores the newest checkpoint as --resume says and returns its record; an empty record if there is none. Errors as
+  // Trainer::Resume.
   absl::StatusOr<RunRecord> Resume(Trainer* trainer);
-  // The ranks go on from a state in memory at `env_steps`; `newest` is rank 0's.
+  // The ranks continue from a state in memory at `env_steps`; `newest`: the newest checkpoint, from place 0.
   void GoOnFrom(const Trainer::Saved& newest, uint64_t env_steps);
 
   bool Due(uint64_t env_steps) const { return env_steps >= next_ && env_steps < context_.config.total_steps(); }
-  // Writes one unless there is one of this state already. A failure is counted and logged.
+  // Writes a checkpoint unless one of this state exists already. A failure is counted and logged.
   absl::Status Save(const Trainer& trainer, const RunRecord& record);
-  // The next one is due an interval after `env_steps`.
+  // The next checkpoint is due one interval after `env_steps`.
   void Schedule(uint64_t env_steps) { next_ = env_steps + context_.config.checkpoint().interval_steps(); }
 
   const Trainer::Saved& newest() const { return newest_; }

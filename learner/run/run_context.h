@@ -12,13 +12,13 @@
 
 namespace skein {
 
-// What a learner process is part of: the same for all parts of its training run, from its beginning to its end.
+// The environment of a learner process, shared by all parts of its training run and constant throughout it.
 struct RunContext {
   const LearnerOptions& options;
   CoordinatorClient* const coordinator;
   LearnerMetrics* const metrics;
   ShutdownSignal* const shutdown;
-  const Cancellation* const expulsion;  // Why the coordinator does not take this learner back.
+  const Cancellation* const expulsion;  // Not OK once the coordinator refuses to readmit this learner, with the reason.
   const v1::RunConfig config = coordinator->config();
   const std::string run_id = coordinator->membership().run_id;
 

@@ -20,31 +20,31 @@
 
 namespace skein {
 
-// What people are told of a run: heartbeats, /metrics, metrics.jsonl and TensorBoard's events.
-// For the thread that trains, but for FillReport and SetBlocked.
+// Reports a run's progress: in heartbeats, /metrics, metrics.jsonl and TensorBoard events.
+// Only for the training thread, except FillReport and SetBlocked.
 class RunReport {
  public:
   // Both must outlive it.
   RunReport(const RunContext& context, const RunAccounts& accounts);
 
-  // From here on there is something to tell. `episode_metrics`: names of what the environment measures.
+  // Reports have progress from now on. `episode_metrics`: names of the environment's episode metrics.
   void Begin(const RunRecord& record, const Trainer::Saved& checkpoint,
              const std::vector<std::string>& episode_metrics);
   // Opens the run folder's files, unless they are open. PermissionDenied: metrics.jsonl cannot be written.
   absl::Status OpenLogs(const RunRecord& record);
   ProgressTracker& progress() { return *progress_; }  // REQUIRES: Begin.
 
-  // Time that updates took the thread that trains.
+  // Adds CPU time that an update took on the training thread.
   void AddUpdateCpu(absl::Duration cpu) { update_cpu_ += cpu; }
-  // An iteration is counted: to metrics and, if `leads`, to the logs. `actors`: where all ranks' actors spent their
-  // time. `batch`: what was trained on, null if it was on the device. `several_ranks`: samples are known of this one
-  // alone.
+  // Writes a counted iteration to the metrics and, if `leads`, to the logs. `actors`: stage times of all ranks' actors.
+  // `batch`: the training data, null if they are on the device. `several_ranks`: `counted.samples` covers this rank
+  // only, so it is not logged.
   void LogIteration(const RunRecord& record, const ProgressTracker::Iteration& counted, const v1::StageSeconds& actors,
                     bool leads, bool several_ranks, const Trainer& trainer, Columns* batch);
 
-  // Callable from any thread at any time. What is missing where too few ranks are there; empty: nothing.
+  // Callable from any thread at any time. `missing`: which ranks are missing for a group; empty: enough are there.
   void SetBlocked(const std::string& missing);
-  // Callable from any thread at any time. `progress` null: only the member's report is asked for.
+  // Callable from any thread at any time. `progress` null: fills only the member's report.
   void FillReport(v1::MemberReport* report, v1::RunProgress* progress) const;
 
  private:
@@ -57,7 +57,7 @@ class RunReport {
   const absl::Duration started_;
   absl::Duration update_cpu_;
   std::ofstream metrics_log_;
-  std::unique_ptr<EventLog> event_log_;  // Null: this rank never led, or it cannot be written.
+  std::unique_ptr<EventLog> event_log_;  // Null: this rank never led, or the file could not be opened.
   std::unique_ptr<ProgressTracker> progress_;
   std::atomic<bool> begun_{false};
   mutable absl::Mutex mu_;

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// The staged columns as tensors by field name that read them in place: `columns` must outlive them and not change.
-// Flags become bool, which are copies; fields of episodes are not among them.   Columns -> MakeBatch -> Algorithm
+// Wraps the staged columns as tensors by field name, without copying: `columns` must outlive them and not change.
+// Flags are copied to bool tensors; fields per episode are left out.   Columns -> MakeBatch -> Algorithm
 Batch MakeBatch(const Columns& columns);
 
 }  // namespace skein

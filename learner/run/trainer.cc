@@ -38,7 +38,7 @@ absl::Status TorchError(const std::string& doing, const std::exception& error) {
   return absl::InternalError(absl::StrCat("Torch failed while ", doing, ": ", what));
 }
 
-// What rank 0 has resumed, or why it has not, to all ranks. Warnings stay where they are.
+// Sends what rank 0 has resumed, or its error, to all ranks. Warnings are not sent.
 absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Trainer::Resumed> mine) {
   Trainer::Resumed resumed = mine.ok() ? *mine : Trainer::Resumed{};
   RunRecord& record = resumed.record;
@@ -68,7 +68,7 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
   return resumed;
 }
 
-// As its configuration says; runs of before there was a choice say ppo, too.
+// The algorithm in the checkpoint's configuration; configurations from before there was a choice mean ppo.
 absl::StatusOr<std::string> AlgorithmOf(const Checkpoint& checkpoint) {
   v1::RunConfig config;
   if (absl::Status s = MergeYaml(checkpoint.config_yaml, "the checkpoint's config.yaml", &config); !s.ok()) return s;

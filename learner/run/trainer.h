@@ -25,40 +25,40 @@ namespace skein {
 
 class Collective;
 
-// Everything about a run, besides what is learned, that a checkpoint holds.
+// The part of a checkpoint that is not learned: counts, environment states and the step account.
 struct RunRecord {
   uint64_t env_steps = 0;
   uint64_t iteration = 0;
   uint64_t episodes = 0;
-  TicketState state;  // Where all environments of the run go on; empty = no iteration is finished.
+  TicketState state;  // From which all environments of the run continue; empty = no iteration is finished.
   v1::StepAccount account;
 };
 
-// The run's algorithm with Torch hidden behind it: Columns in, PolicySnapshot out, checkpoints both ways.
-// Not thread-safe; all calls from the thread that constructed it, whose Torch threads are set as configured.
-// Torch's exceptions end here: they become Internal.
-// Of several ranks, all call Make, Update and Resume alike; these fail as Collective's calls do, too.
+// Runs the algorithm and hides Torch: takes Columns, returns PolicySnapshots, saves and loads checkpoints.
+// Not thread-safe; all calls from the constructing thread, whose number of Torch threads is set as configured.
+// Torch's exceptions are caught here and become Internal.
+// With several ranks, all ranks make the same calls of Make, Update and Resume; these have Collective's errors too.
 class Trainer {
  public:
-  // `collective` must outlive it; null: a single rank. `local_rank` chooses the GPU where learner.device is auto.
+  // `collective` must outlive this; null: a single rank. `local_rank` selects the GPU if learner.device is auto.
   // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice. InvalidArgument: the policy has a
   // memory.
   static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
 
-  // One iteration (see Algorithm::Update). `batch` is read in place. Of several ranks, each gives its own columns, in
-  // order of rank, maybe none: those from `column_offset` on among all ranks' `total_columns` (0 = only these).
+  // Trains on one iteration (see Algorithm::Update). `batch` is read in place. With several ranks, each passes its own
+  // columns, maybe none. They are at `column_offset` among all ranks' `total_columns` (0 = only these), in rank order.
   absl::StatusOr<UpdateStats> Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
                                      int64_t total_columns = 0);
 
-  // Mode on_device: what there is to train on is made here, by environments first_env .. first_env + num_envs - 1 of
-  // the run, from `env_state` [num_envs, S] on or from their first episodes. InvalidArgument: the environment has no
-  // tensor form, or the state is not one of its.
+  // Mode on_device: the trainer collects its own data with environments first_env .. first_env + num_envs - 1 of the
+  // run. They continue from `env_state` [num_envs, S] or begin their first episodes. InvalidArgument: the environment
+  // has no tensor form, or the state is not valid for it.
   absl::Status BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state);
   struct Collected {
     int64_t steps = 0, num_envs = 0, columns = 0;
-    int64_t samples = 0;                 // Steps of agents that took part.
+    int64_t samples = 0;                 // Agent steps whose alive flag is set.
     std::vector<double> episode_return;  // [episodes]
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;  // [episodes, P]
@@ -66,20 +66,20 @@ class Trainer {
   };
   // Steps the environments through one iteration with the newest policy. REQUIRES: BeginOnDevice.
   absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration);
-  // As Update, on what was collected last.
+  // As Update, on the data of the last CollectOnDevice.
   absl::StatusOr<UpdateStats> UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
                                              int64_t total_columns);
-  // Float64 [num_envs, S], where the environments are.
+  // The environments' state, float64 [num_envs, S].
   absl::StatusOr<v1::Tensor> EnvStateOnDevice() const;
 
-  // What the last update was given, at most kMaxSampled steps of agents that took part, evenly spread; of this rank.
+  // At most kMaxSampled samples of this rank from the last update's input, evenly spaced.
   static constexpr int64_t kMaxSampled = 16384;
-  // `batch`: the one of that update, null if it was on the device. REQUIRES: there was an update.
+  // `batch`: the batch of that update, null if it was on the device. REQUIRES: there was an update.
   absl::StatusOr<UpdateSamples> LastSamples(Columns* batch) const;
 
   // See Algorithm::ParametersDigest.
   uint64_t ParametersDigest() const;
-  // What summing gradients over ranks has cost this one since construction: GradientReducer::Cost; zero for a single
+  // This rank's cost of gradient sums over the ranks since construction, as GradientReducer::Cost; zero for a single
   // rank.
   struct Reduction {
     int64_t all_reduces = 0;
@@ -102,15 +102,15 @@ class Trainer {
     std::vector<std::string> warnings;
   };
   // Restores the newest complete checkpoint. NotFound: there is none. DataLoss: all are damaged, or `newest_only` and
-  // the newest is. FailedPrecondition: it is of another environment, network or number of environments. Of several
-  // ranks, rank 0 alone looks into the folder and tells the others, which all return the same but the warnings.
+  // the newest is. FailedPrecondition: it is of another environment, network or number of environments. With several
+  // ranks, only rank 0 reads the folder and sends the state to the others. All return the same except warnings.
   absl::StatusOr<Resumed> Resume(const std::string& folder, bool newest_only = false);
 
-  // All that is learned, in memory.
+  // The learned state, kept in memory.
   struct State;
   absl::StatusOr<std::shared_ptr<const State>> Keep() const;
-  // Goes on from rank 0's `state` and `record`; those of others are not looked at. Returns rank 0's record. All ranks
-  // call it alike. FailedPrecondition: the state is of another network.
+  // Continues from rank 0's `state` and `record`; those of other ranks are ignored. Returns rank 0's record. All ranks
+  // must call it. FailedPrecondition: the state is of another network.
   absl::StatusOr<Resumed> TakeOver(const State* state, const Resumed& record);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using Stage = LearnerMetrics::Stage;
 
-// So often in a row a group is formed that finishes no iteration.
+// How many times in a row a group may be formed that finishes no iteration.
 constexpr int kFruitless = 10;
 
 void AddSeconds(const v1::StageSeconds& from, v1::StageSeconds* to) {
@@ -93,8 +93,8 @@ absl::Status TrainingRun::Run(LearnerService* service) {
     context_.shutdown->OnSignal({});
     collected_->Stop();
   }
-  // Not over for actors are a run whose ranks do not meet, which start again and resume, and one whose coordinator has
-  // expelled this learner: what becomes of actors then, it tells them itself.
+  // The run is not over for actors if the ranks do not meet (they start again and resume), or if the coordinator has
+  // expelled this learner (it then tells the actors itself what to do).
   const bool expelled = context_.expelled() && record_.env_steps < context_.config.total_steps();
   const bool over = !absl::IsAborted(trained) && !expelled;
   if (collected_ != nullptr) {
@@ -202,7 +202,7 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   mine.mutable_episode_length()->Add(data.episode_length.begin(), data.episode_length.end());
   mine.mutable_episode_metrics()->Add(data.episode_metrics.begin(), data.episode_metrics.end());
   *mine.mutable_stage_seconds() = data.stage_seconds;
-  // Of several ranks always, if it is known: those that are left can then go on with a lost one's environments.
+  // Always sent with several ranks, if known: the remaining ranks can then continue a lost one's environments.
   if (saves || several_ranks) Tell(own_state_, &mine);
   const auto sum = AddUp(std::move(mine));
   if (!sum.ok()) return sum.status();

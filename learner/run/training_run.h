@@ -27,30 +27,30 @@ namespace skein {
 
 // One run of the training loop, from the configuration to the last checkpoint, on one rank.
 //   next iteration, agreed with the other ranks -> update -> publish -> add up -> report -> checkpoint
-// A rank that is lost, or a new one, makes all meet again before the next iteration: they share out the environments
-// anew and go on from the newest state that any of them has (docs/decisions/ranks-come-and-go.md).
+// If a rank is lost or joins, all ranks meet again before the next iteration. They divide the environments again and
+// continue from the newest state that any of them has (docs/decisions/ranks-come-and-go.md).
 class TrainingRun {
  public:
-  // All pointers must outlive it. `expulsion`: why the coordinator does not take this learner back.
+  // All pointers must outlive this. `expulsion`: not OK once the coordinator refuses to readmit this learner.
   TrainingRun(const LearnerOptions& options, CoordinatorClient* coordinator, LearnerMetrics* metrics,
               ShutdownSignal* shutdown, const Cancellation* expulsion);
 
-  // On the thread that trains. OK: trained until done, or stopped on request. Aborted: the ranks could not meet, or the
-  // others went on without this one.
+  // Runs on the calling thread, the training thread. OK: the target is reached, or the run was stopped on request.
+  // Aborted: the ranks could not meet, or the others continued without this one.
   absl::Status Run(LearnerService* service);
-  // Whether this rank is the one that tells the run's progress. Callable from any thread at any time.
+  // Whether this rank reports the run's progress. Callable from any thread at any time.
   bool reports() const { return ranks_.reports(); }
-  // Callable from any thread at any time. `progress` null: only the member's report is asked for.
+  // Callable from any thread at any time. `progress` null: fills only the member's report.
   void FillReport(v1::MemberReport* report, v1::RunProgress* progress) const { report_.FillReport(report, progress); }
 
  private:
-  // What the ranks' parts of an iteration add up to.
+  // The sum of all ranks' parts of an iteration.
   struct Sum {
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;  // [episodes, P]
     v1::StageSeconds stage_seconds;
-    TicketState state;  // Of the whole run, as far as every rank gave its part.
+    TicketState state;  // Of the whole run; a tensor that any rank lacks is absent.
   };
 
   absl::Status Prepare(LearnerService* service);
@@ -58,17 +58,18 @@ class TrainingRun {
   absl::Status Train();
   absl::Status End(absl::Status trained);
 
-  // The loop. TrainUntilDone: until the target, a stop, or until ranks meet anew; Train goes on after these.
+  // The loop. TrainUntilDone returns at the target, at a stop, or when ranks must meet again; Train then lets them meet
+  // and continues.
   absl::Status TrainUntilDone();
   absl::Status TrainIteration(const IterationSource::Iteration& iteration);
   absl::StatusOr<UpdateStats> Update(const IterationSource::Iteration& iteration);
   absl::StatusOr<Sum> AddUp(v1::RankIteration mine);
   absl::Status AddUpForLastCheckpoint();
-  // Asks the source where the environments are, if iterations do not tell.
+  // Reads the environments' state from the source if iterations do not contain it.
   absl::Status ReadEnvState();
   absl::Status SaveCheckpoint();
 
-  // Ranks. After JoinGroup: a group, trainer_, record_, share_, own_state_.
+  // Ranks. JoinGroup sets the group, trainer_, record_, share_ and own_state_.
   absl::Status JoinGroup();
   absl::Status Enter(const RankFormation* formation);  // Null: a single rank.
   absl::Status GoOnFromMemory(const RankFormation& formation, v1::StepAccount* lost);
@@ -89,14 +90,14 @@ class TrainingRun {
   RunRecord record_;
   EnvShare share_;  // Of this rank.
   TicketState own_state_;
-  RankDecision decision_;             // The last.
+  RankDecision decision_;             // The latest.
   std::unique_ptr<Trainer> trainer_;  // Uses the ranks' group.
-  // Several ranks: at record_'s iteration, while an update is under way or none is.
+  // Several ranks: the learned state at record_'s iteration, also while an update is under way.
   std::shared_ptr<const Trainer::State> memory_;
   uint64_t own_steps_ = 0;                          // This rank's env steps in the update under way.
   std::unique_ptr<CollectedIterations> collected_;  // Null in mode on_device.
   std::unique_ptr<IterationSource> on_device_;      // Null in all other modes.
-  IterationSource* source_ = nullptr;               // Whichever there is.
+  IterationSource* source_ = nullptr;               // The one of the two that is not null.
 };
 
 }  // namespace skein

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run goes on when ranks come and go.
+// How a run continues when ranks join or leave.
 #include <utility>
 
 #include "base/telemetry/log.h"
@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// So often a group is tried that then does not connect. A newcomer gives up first: it may be the cause.
+// How many attempts to form a group may fail. A newcomer gives up first: it may be the cause.
 constexpr int kAttempts = 5, kAttemptsOfNewcomer = 2;
 
 std::vector<uint32_t> Lives(const RankFormation& formation) {
@@ -123,7 +123,7 @@ absl::Status TrainingRun::Reform(const std::string& why) {
 
 absl::Status TrainingRun::TakeShare() { return source_->TakeShare(share_, own_state_, trainer_.get()); }
 
-// Asked to stop while others are missing, or they do not return: the rank that would lead writes down where the run is.
+// Stops while other ranks are missing or do not return: the rank that would lead writes a checkpoint of the run.
 absl::Status TrainingRun::StopAlone(const absl::Status& why) {
   if (!ranks_.reports() || memory_ == nullptr) return why;
   trainer_.reset();
