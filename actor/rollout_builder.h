@@ -67,7 +67,7 @@ class RolloutBuilder {
 
   FragmentShape shape_;
   Schema schema_;
-  v1::TrajectoryBatch header_;
+  v1::FragmentHeader header_;
   std::string block_;                 // Fields of fixed extent.
   std::vector<size_t> offsets_;       // Of those fields in the block.
   std::vector<std::string> varying_;  // Of each field, its rows; empty for those of fixed extent.

@@ -73,7 +73,7 @@ class WorkingRunner {
     config_.mutable_rollout()->set_num_envs(4 * kE);
     spec_ = MakeEnv(env_id).value()->spec();
     policy_spec_ = MakePolicySpec(config_.model(), spec_);
-    outbox_.BeginLife("ada", 1);
+    outbox_.BeginConnection("ada", 1);
     outbox_.BeginEpoch(1, 0);
     policies_.BeginEpoch(1);
     for (int i = 0; i < runners; ++i) {

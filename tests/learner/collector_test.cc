@@ -41,7 +41,7 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  EXPECT_EQ(collector_.HoldersForPeople(), "ada (1), bob (1)");
+  EXPECT_EQ(collector_.DescribeHolders(), "ada (1), bob (1)");
   EXPECT_FALSE(Take());
   // The second block arrives first.
   SampleBatch second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
@@ -53,7 +53,7 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_FALSE(Take());
   EXPECT_EQ(Deliver(grants[0].first, first), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(collector_.queued_batches(), 2u);
-  EXPECT_EQ(collector_.HoldersForPeople(), "");
+  EXPECT_EQ(collector_.DescribeHolders(), "");
 
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
@@ -268,7 +268,7 @@ TEST_F(CollectorTest, WhatArrivesAfterStopIsStaleAndClosedBooksStayClosed) {
   const v1::Ticket second = collector_.TakeGrants().at(0).second;
   collector_.Stop();
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
-  const v1::StepAccount closed = collector_.CloseBooks();
+  const v1::StepAccount closed = collector_.CloseAccounts();
   EXPECT_EQ(closed.collected(), 2 * kBlockSteps);
   EXPECT_EQ(closed.stale(), kBlockSteps);
   EXPECT_EQ(closed.lost(), kBlockSteps);  // Admitted, and never trained on.
