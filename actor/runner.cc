@@ -120,10 +120,12 @@ void Runner::Observe(float* obs) const {
 
 absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   Backoff pause(kShortestPause, kLongestPause);
+  restarted_episodes_ = 0;
   while (true) {
     const auto done = Serve(held);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
+    if (!env_->spec().relocatable) restarted_episodes_ += static_cast<uint32_t>(env_->num_envs());
     auto env = rebuilds_->Rebuild(env_->failure(), pause.Next());
     if (!env.ok()) outbox_->DropTicket(held.ticket.id());
     if (absl::IsCancelled(env.status())) return absl::OkStatus();
@@ -245,6 +247,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
   Fragment fragment = builder.Finish(seconds);
+  fragment.header.set_restarted_episodes(restarted_episodes_);
   PackFragment(builder.schema(), transport_, &fragment);
   watch.Lap(&build);
   fragment.header.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));

@@ -116,6 +116,7 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
   {
     absl::MutexLock lock(&mu_);
     place = intake_.Decide(actor, header, valid, sized, checked.state, &receipt);
+    if (place && !office_.groups().relocatable()) restarted_by_actors_ += header.restarted_episodes();
     ExportAccount();
   }
   metrics_->AddStage(LearnerMetrics::Stage::kReceive, received - begin);
@@ -145,7 +146,7 @@ TicketOffice::Grants Collector::TakeGrants() {
   if (stopped_) return {};
   auto grants = office_.Grant(MonotonicNow());
   for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
-  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes());
+  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes() + restarted_by_actors_);
   return grants;
 }
 

@@ -144,6 +144,7 @@ class Collector {
   Intake intake_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Duration> owed_since_ ABSL_GUARDED_BY(mu_);
+  uint64_t restarted_by_actors_ ABSL_GUARDED_BY(mu_) = 0;  // Episodes, as the accepted fragments say.
 };
 
 }  // namespace skein

@@ -330,8 +330,23 @@ TEST(Runner, AFailureOfAnEnvironmentLeavesNoTrace) {
     const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
     EXPECT_EQ(AllFields(batch), undisturbed) << spec;
     EXPECT_EQ(batch.header.env_steps_collected(), 60u) << spec;
+    EXPECT_EQ(batch.header.restarted_episodes(), 0u) << spec;
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
+}
+
+TEST(Runner, SaysHowManyEpisodesAFailureRestartsWhereEnvironmentsCannotBeMoved) {
+  // 60 passages a ticket: the first one fails twice, and the second one not at all.
+  const Faults faults("env:throw@at=31;env:nan@at=40");
+  WorkingRunner runner("StickyCartPole-v0");
+  runner.PutPolicy();
+  v1::Ticket first = runner.MakeTicket(3, 20);
+  first.set_episodes_since(first.id());
+  EXPECT_EQ(runner.Serve(first).header.restarted_episodes(), 2 * kE);
+  v1::Ticket second = runner.MakeTicket(3, 20);
+  second.set_episodes_since(first.id());
+  EXPECT_EQ(runner.Serve(second).header.restarted_episodes(), 0u);
+  EXPECT_EQ(runner.End(), absl::OkStatus());
 }
 
 TEST(Runner, EndsWhenEnvironmentsFailTooOften) {

@@ -277,6 +277,31 @@ TEST_F(CollectorTest, WhatArrivesAfterStopIsStaleAndClosedBooksStayClosed) {
   EXPECT_EQ(collector_.account().ShortDebugString(), closed.ShortDebugString());
 }
 
+class StickyCollectorTest : public CollectorTest {
+ protected:
+  static Collector::Options Sticky() {
+    Collector::Options options = MakeOptions();
+    options.shape.spec.set_relocatable(false);
+    return options;
+  }
+  StickyCollectorTest() : CollectorTest(Sticky()) {}
+};
+
+TEST_F(StickyCollectorTest, CountsTheEpisodesThatAFailureAtAnActorRestarted) {
+  v1::Hello hello = MakeHello(kAda, 2);
+  hello.mutable_env_spec()->set_relocatable(false);
+  ASSERT_TRUE(collector_.Open(hello).ok());
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_THAT(grants, SizeIs(2));
+  SampleBatch batch = Serve(kAda, grants[0].second);
+  batch.header.set_restarted_episodes(2);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_DUPLICATE);  // And is counted once.
+  collector_.TakeGrants();
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_restarted_episodes_total"), 2);
+}
+
 TEST_F(CollectorTest, GoodbyeClosesTheBooksAndFreesTheTickets) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
