@@ -9,6 +9,7 @@
 #include "actor/action_sampler.h"
 #include "actor/fragment_packing.h"
 #include "actor/rollout_builder.h"
+#include "base/config/algorithm_rules.h"
 #include "base/number/bfloat16.h"
 #include "base/process/clock.h"
 #include "base/process/thread_priority.h"
@@ -74,6 +75,7 @@ Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* hel
                PolicyStore* policies, StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop)
     : seed_(config.seed()),
       transport_(config.transport()),
+      algorithm_fields_(AlgorithmFields(config)),
       rebuilds_(rebuilds),
       held_envs_(held_envs),
       outbox_(outbox),
@@ -200,7 +202,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   const int64_t S = (*policy)->spec().state_size();
   if (absl::Status s = LoadPolicyState(ticket, E * A * S); !s.ok()) return s;
   if (!*continued) std::fill(policy_state_.begin(), policy_state_.end(), 0.0f);
-  RolloutBuilder builder(spec, S);
+  RolloutBuilder builder(spec, S, algorithm_fields_);
   builder.Begin(ticket, (*policy)->version(), env_->state_size());
   Observe(builder.obs(0));
   if (spec.global_state_size > 0) env_->GlobalState(builder.state(0));

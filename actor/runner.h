@@ -69,6 +69,7 @@ class Runner {
 
   const uint64_t seed_;
   const v1::TransportConfig transport_;
+  const std::vector<std::string> algorithm_fields_;  // Of fragments.
   EnvRebuilds* const rebuilds_;
   HeldEnvs* const held_envs_;
   EnvActivity activity_;

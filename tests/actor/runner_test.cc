@@ -349,6 +349,26 @@ TEST(Runner, SaysHowManyEpisodesAFailureRestartsWhereEnvironmentsCannotBeMoved) 
   EXPECT_EQ(runner.End(), absl::OkStatus());
 }
 
+TEST(Runner, SendsWhatTheAlgorithmReads) {
+  for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
+    v1::RunConfig reinforce;
+    reinforce.mutable_reinforce();
+    WorkingRunner with(env_id), without(env_id, 0, {}, 1, {}, reinforce);
+    with.PutPolicy();
+    without.PutPolicy();
+    const Fragment of_ppo = with.Serve(with.MakeTicket(3, 20));
+    const Fragment of_reinforce = without.Serve(without.MakeTicket(3, 20));
+    EXPECT_EQ(FieldBytes(of_ppo, "log_prob").size(), 20 * kE * sizeof(float));
+    EXPECT_EQ(of_reinforce.header.fields_size(), of_ppo.header.fields_size() - 1);
+    for (const v1::FieldHead& field : of_reinforce.header.fields()) {
+      EXPECT_NE(field.name(), "log_prob");
+      EXPECT_EQ(FieldBytes(of_reinforce, field.name()), FieldBytes(of_ppo, field.name())) << field.name();
+    }
+    EXPECT_EQ(with.End(), absl::OkStatus());
+    EXPECT_EQ(without.End(), absl::OkStatus());
+  }
+}
+
 TEST(Runner, EndsWhenEnvironmentsFailTooOften) {
   const Faults faults("env:throw");
   WorkingRunner runner("CartPole-v1");

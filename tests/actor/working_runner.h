@@ -60,11 +60,13 @@ inline void Continue(const Fragment& fragment, v1::Ticket* ticket) {
 class WorkingRunner {
  public:
   explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0,
-                         const v1::TransportConfig& transport = {}, int runners = 1, const v1::ModelConfig& model = {})
-      : metrics_(&registry_, 1),
+                         const v1::TransportConfig& transport = {}, int runners = 1, const v1::ModelConfig& model = {},
+                         v1::RunConfig config = {})
+      : config_(std::move(config)),
+        metrics_(&registry_, 1),
         rebuilds_(
             2, [this] { return MakeRunnerEnv(config_); }, &metrics_) {
-    *config_.mutable_transport() = transport;
+    *config_.mutable_transport() = transport;  // Of `config`, only what is not named here is taken.
     *config_.mutable_model() = model;
     ApplyDefaults(&config_);
     config_.mutable_env()->set_id(env_id);
