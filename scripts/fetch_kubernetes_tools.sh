@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=.deps/kubernetes
-revision=1 # Of what is fetched.
+revision=2 # Of what is fetched.
 
 packages=()
 wanted=(python3-jsonschema python3-yaml debootstrap)
@@ -46,7 +46,7 @@ module() {
 }
 mkdir -p "$work/done/schemas"
 from=$(module github.com/kedacore/keda/v2 v2.15.1 h1:Kb3woYuCeCPICH037vTIcUopXgOYpdP2qa+CmHgV3SE=)
-cp "$from/config/crd/bases/keda.sh_scaledobjects.yaml" "$work/done/schemas/"
+cp "$from"/config/crd/bases/keda.sh_{scaledobjects,triggerauthentications}.yaml "$work/done/schemas/"
 from=$(module github.com/prometheus-operator/prometheus-operator v0.76.2 h1:B+UcRc7py+zpow2H+q2V8sPF3jmsQNreJujBt36wZ+Q=)
 cp "$from/example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml" "$work/done/schemas/"
 from=$(module github.com/compose-spec/compose-go/v2 v2.1.6 h1:d0Cs0DffmOwmSzs0YPHwKCskknGq2jfGg4uGowlEpps=)

@@ -5,6 +5,7 @@
 Exits with 77, skipped, if the tools cannot be had.
 """
 import copy
+import json
 import os
 import pathlib
 import re
@@ -37,6 +38,21 @@ VARIANTS = {
     "four ranks with GPUs": ["learner.ranks=4", "learner.gpus=1", "persistence.accessMode=ReadWriteMany",
                              "persistence.storageClass=fast", "learner.extraArgs={--device=cuda}"],
     "TLS": ["security.tlsSecret=certificates", "podMonitor.enabled=true"],
+    "TLS and KEDA": ["security.tlsSecret=certificates", "autoscaling.kind=keda"],
+    "two pods of two ranks": ["learner.ranks=4", "learner.ranksPerPod=2", "learner.gpus=1", "podMonitor.enabled=true",
+                              "persistence.accessMode=ReadWriteMany"],
+    "state that ends with the pod": ["coordinator.persistence.enabled=false"],
+    "state in a claim of one's own": ["coordinator.persistence.existingClaim=mine",
+                                      "coordinator.persistence.storageClass=fast"],
+    "additions": [f"{component}.{value}" for component in ("coordinator", "learner", "actor") for value in (
+                      "podAnnotations.example\\.org/cost=7", "podLabels.team=rl", "podLabels.number=1e3",
+                      "extraEnv[0].name=OMP_NUM_THREADS", "extraEnv[0].value=x",
+                      "extraVolumes[0].name=extra", "extraVolumes[0].emptyDir.medium=Memory",
+                      "extraVolumeMounts[0].name=extra", "extraVolumeMounts[0].mountPath=/extra",
+                      "topologySpreadConstraints[0].topologyKey=topology.kubernetes.io/zone",
+                      "topologySpreadConstraints[0].maxSkew=1",
+                      "topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway")]
+                 + ["serviceAccount.create=true", "serviceAccount.annotations.role=x"],
     "a token of one's own": ["security.existingTokenSecret=mine"],
     "nobody is asked": ["security.insecure=true", "podMonitor.enabled=true"],
     "everything else": ["persistence.existingClaim=mine", "networkPolicy.enabled=false", "image.pullSecrets[0].name=key",
@@ -135,7 +151,10 @@ class Schemas(unittest.TestCase):
                                 (["coordinator.extraArgs={--x}"], "extraArgs"),
                                 (["actor.resources.request.cpu=1"], "request"),
                                 (["autoscaling.minActors=9"], "minActors (9) is more than autoscaling.maxActors (8)"),
-                                (["security.tlsSecret=x", "autoscaling.kind=keda"], "KEDA"),
+                                (["learner.ranks=3", "learner.ranksPerPod=2", "persistence.accessMode=ReadWriteMany"],
+                                 "learner.ranks (3) is not a multiple of learner.ranksPerPod (2)"),
+                                (["actor.podLabels.app\\.kubernetes\\.io/component=x"], "podLabels"),
+                                (["actor.topologySpreadConstraints[0].maxSkew=1"], "topologyKey"),
                                 (["autoscaling.targetWaitRatio=0.0"], "targetWaitRatio"),
                                 (["autoscaling.targetWaitRatio=1.5"], "targetWaitRatio"),
                                 (["autoscaling.targetWaitRatio=1"], "targetWaitRatio")):
@@ -264,6 +283,102 @@ class Manifests(unittest.TestCase):
                 self.assertEqual(container[probe]["httpGet"]["scheme"], "HTTPS", component)
         (first, second) = find(render(VARIANTS["TLS"]), "PodMonitor")["spec"]["podMetricsEndpoints"]
         self.assertEqual({first["scheme"], second["scheme"]}, {"https"})
+
+    def test_the_coordinator_can_write_its_state(self):
+        for variant, volume in (("defaults", {"persistentVolumeClaim": {"claimName": "skein-coordinator"}}),
+                                ("state that ends with the pod", {"emptyDir": {"sizeLimit": "1Gi"}}),
+                                ("state in a claim of one's own", {"persistentVolumeClaim": {"claimName": "mine"}})):
+            documents = render(VARIANTS[variant])
+            pod = pods(documents)["coordinator"]["spec"]
+            (container,) = pod["containers"]
+            (folder,) = [a.split("=")[1] for a in container["args"] if a.startswith("--run-dir=")]
+            (mount,) = [m for m in container["volumeMounts"] if folder.startswith(m["mountPath"] + "/")]
+            self.assertFalse(mount.get("readOnly", False))
+            self.assertEqual([v for v in pod["volumes"] if v["name"] == mount["name"]],
+                             [{"name": mount["name"], **volume}])
+            made = [d["metadata"]["name"] for d in documents if d["kind"] == "PersistentVolumeClaim"]
+            self.assertEqual("skein-coordinator" in made, variant == "defaults")
+            self.assertIn("fsGroup", pod["securityContext"])
+
+    def test_what_is_added_is_in_the_pods_of_each_part(self):
+        documents = render(VARIANTS["additions"])
+        account = find(documents, "ServiceAccount")
+        self.assertEqual(account["metadata"]["annotations"], {"role": "x"})
+        self.assertFalse(account["automountServiceAccountToken"])
+        self.assertEqual(set(pods(documents)), {"coordinator", "learner", "actor"})
+        for component, pod in pods(documents).items():
+            metadata, spec = pod["metadata"], pod["spec"]
+            self.assertEqual(metadata["annotations"], {"example.org/cost": "7"})
+            self.assertEqual(metadata["labels"]["team"], "rl")
+            self.assertIsInstance(metadata["labels"]["number"], str)
+            (container,) = spec["containers"]
+            self.assertIn({"name": "OMP_NUM_THREADS", "value": "x"}, container["env"])
+            self.assertIn({"name": "extra", "mountPath": "/extra"}, container["volumeMounts"])
+            self.assertIn({"name": "extra", "emptyDir": {"medium": "Memory"}}, spec["volumes"])
+            (spread,) = spec["topologySpreadConstraints"]
+            self.assertEqual(spread["labelSelector"]["matchLabels"]["app.kubernetes.io/component"], component)
+            self.assertEqual(spread["maxSkew"], 1)
+            self.assertEqual(spec["serviceAccountName"], account["metadata"]["name"])
+        self.assertEqual(pods(render(["serviceAccount.name=mine"]))["actor"]["spec"]["serviceAccountName"], "mine")
+        self.assertNotIn("serviceAccountName", self.pods["actor"]["spec"])
+
+    def test_ranks_of_one_pod_have_ports_and_numbers_of_their_own(self):
+        documents = render(VARIANTS["two pods of two ranks"])
+        learner = find(documents, "StatefulSet")
+        self.assertEqual(learner["spec"]["replicas"], 2)
+        containers = learner["spec"]["template"]["spec"]["containers"]
+        self.assertEqual([c["name"] for c in containers], ["learner", "learner-1"])
+        ports = [port for c in containers for port in c["ports"]]
+        self.assertEqual(len({p["name"] for p in ports}), 4)
+        self.assertEqual(len({p["containerPort"] for p in ports}), 4)
+        for number, container in enumerate(containers):
+            mine = {p["containerPort"]: p["name"] for p in container["ports"]}
+            listening = {int(a.rsplit(":", 1)[1]) for a in container["args"]
+                         if a.split("=")[0] in ("--listen", "--metrics")}
+            self.assertEqual(listening, set(mine))
+            self.assertIn(container["readinessProbe"]["grpc"]["port"], mine)
+            self.assertEqual(container["resources"]["limits"]["nvidia.com/gpu"], "1")
+            environment = {e["name"]: e.get("value") for e in container["env"]}
+            self.assertEqual((environment["WORLD_SIZE"], environment["LOCAL_RANK"]), ("4", "0"))
+            for pod_index in (0, 1):  # What the shell makes of it, with a program that says what it was given.
+                shell = [word.replace("exec skein-learner", 'exec sh -c \'echo "$RANK" "$@"\' sh')
+                         for word in container["command"]]
+                said = subprocess.run([*shell, *container["args"]], capture_output=True, text=True, check=True,
+                                      env={"PATH": os.environ["PATH"], "POD_INDEX": str(pod_index)}).stdout
+                self.assertEqual(said.split(), [str(2 * pod_index + number), *container["args"]])
+        policy = find(documents, "NetworkPolicy", "learner")
+        self.assertEqual([p["port"] for p in policy["spec"]["ingress"][0]["ports"]], ["grpc", "grpc-1"])
+        self.assertEqual([p["port"] for p in policy["spec"]["ingress"][2]["ports"]], ["metrics", "metrics-1"])
+        endpoints = find(documents, "PodMonitor")["spec"]["podMetricsEndpoints"]
+        self.assertEqual([e["port"] for e in endpoints], ["http", "metrics", "metrics-1"])
+        members = [next(r for r in e["relabelings"] if r["targetLabel"] == "member") for e in endpoints]
+        self.assertEqual([m.get("replacement") for m in members], [None, None, "$1-1"])
+
+    def test_keda_shows_a_certificate_where_there_is_tls(self):
+        for values, secret in (([], "certificates"), (["autoscaling.tlsSecret=client"], "client")):
+            documents = render([*VARIANTS["TLS and KEDA"], *values])
+            (trigger,) = find(documents, "ScaledObject")["spec"]["triggers"]
+            authentication = find(documents, "TriggerAuthentication")
+            self.assertEqual(trigger["authenticationRef"], {"name": authentication["metadata"]["name"]})
+            references = {r["parameter"]: (r["name"], r["key"]) for r in authentication["spec"]["secretTargetRef"]}
+            self.assertEqual(references, {"caCert": (secret, "ca.crt"), "tlsClientCert": (secret, "tls.crt"),
+                                          "tlsClientKey": (secret, "tls.key")})
+        self.assertEqual([d for d in self.documents if d["kind"] == "TriggerAuthentication"], [])
+
+    def test_the_readme_is_current_and_every_value_is_described(self):
+        with tempfile.NamedTemporaryFile("r") as file:
+            subprocess.run([ROOT / "deploy/kubernetes/helm/make_readme.py", file.name], check=True)
+            self.assertEqual((CHART / "README.md").read_text(), file.read(), "run deploy/kubernetes/helm/make_readme.py")
+        schema = json.loads((CHART / "values.schema.json").read_text())
+
+        def paths(values, known, path=""):
+            for name, value in values.items():
+                self.assertIn("description", known[name], f"{path}{name}")
+                if "properties" in known[name]:
+                    self.assertEqual(set(value), set(known[name]["properties"]), f"{path}{name}")
+                    paths(value, known[name]["properties"], f"{path}{name}.")
+
+        paths(yaml.safe_load((CHART / "values.yaml").read_text()), schema["properties"])
 
     def test_containers_have_no_rights(self):
         for pod in self.pods.values():
