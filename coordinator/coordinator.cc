@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/config/config.h"
 #include "base/net/credentials.h"
@@ -97,6 +98,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   if (!store.ok()) return store.status();
   coordinator->store_ = *std::move(store);
   if (state.run_id.empty()) state.run_id = RandomRunId();
+  coordinator->sampler_->ExportNode(state.run_id);
   coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
   coordinator->service_ = std::make_unique<CoordinatorService>(
       std::move(state), options.announce_host, coordinator->metrics_.get(),
@@ -117,6 +119,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->http_ = *std::move(http);
   coordinator->http_address_ =
       JoinHostPort(ReachableHost(options.http, options.announce_host), coordinator->http_->port());
+  coordinator->metrics_->SetStatusPage(
+      absl::StrCat(ProcessCredentials().has_tls() ? "https://" : "http://", coordinator->http_address_, "/"));
   CoordinatorService* service = coordinator->service_.get();
   ServePages(coordinator->http_.get(),
              {.status = [service] { return service->Status(); },
