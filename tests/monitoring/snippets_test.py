@@ -16,13 +16,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 import unittest
 import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/testing"))
+from code_blocks import commands, fenced, indented  # noqa: E402
+
 INSIDE = "SKEIN_SNIPPETS_INSIDE"
 ADDRESS = "10.99.0.1"
 FAST = "global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}\n"
@@ -33,22 +35,6 @@ env: {id: CartPole-v1}
 rollout: {num_envs: 16, envs_per_runner: 8, steps_per_iteration: 1024}
 ppo: {minibatch_size: 1024}
 """
-
-
-def fenced(page, language):
-    """Fenced blocks of that language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
-
-
-def indented(page, beginning):
-    """The block of indented lines whose first line begins so."""
-    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", (ROOT / page).read_text(), re.MULTILINE)
-    (found,) = [block for block in (textwrap.dedent(b).strip("\n") for b in blocks) if block.startswith(beginning)]
-    return found + "\n"
-
-
-def commands(block):
-    return re.sub(r"\\\n", " ", block).splitlines()
 
 
 def wait_until(what, condition, seconds=60):
