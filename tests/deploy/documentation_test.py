@@ -23,12 +23,11 @@ if __name__ == "__main__":
 import yaml  # noqa: E402  (installed by the line above)
 
 import schemas  # noqa: E402
+from chart import BIN, HELM  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tests/testing"))
 import code_blocks  # noqa: E402
 
-BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build/release"))
-HELM = schemas.TOOLS / "bin/helm"
 PAGES = ("docs/kubernetes.md", "docs/cluster.md")
 
 
