@@ -39,6 +39,9 @@ void AddFlags(CLI::App* app, CoordinatorOptions* options, CredentialFiles* crede
       ->type_name("ID");
   app->add_option("--announce-host", options->announce_host, "Host name or address others reach this node by")
       ->type_name("HOST");
+  app->add_option("--page-url", options->page_url,
+                  "Where browsers find the status page, for links to it; default: the address that others reach")
+      ->type_name("URL");
   app->add_option("--log-json", *log_json, "File for the log, one JSON object a line")->type_name("FILE");
   app->add_option("--store", options->store,
                   "Where the state is kept for a successor: a folder (default: in the run directory), none, or "
