@@ -113,6 +113,9 @@ std::string FormatStatusTable(const v1::StatusResponse& status) {
     absl::StrAppend(&text, "saved     ", Printable(progress.checkpoint()), " (digest ", progress.checkpoint_digest(),
                     ")\n");
   }
+  for (const std::string& warning : progress.warnings()) {
+    absl::StrAppend(&text, "warning   ", Printable(warning), "\n");
+  }
   absl::StrAppend(&text, "\n", FormatMembers(status));
   return text;
 }
