@@ -26,7 +26,6 @@
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "google/protobuf/text_format.h"
-#include "nlohmann/json.hpp"
 #include "xxhash.h"
 
 namespace skein {
@@ -35,7 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::Duration kOrphanGrace = absl::Seconds(10);
-constexpr uint64_t kMaxManifestBytes = 1 << 20;
 
 absl::Status IoError(const std::string& what, const std::string& path, int error) {
   const std::string message = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
@@ -122,19 +120,6 @@ absl::StatusOr<std::string> MoveAside(const std::string& folder) {
   }
 }
 
-std::optional<CheckpointInfo> FindNewestCheckpoint(const std::string& run_path) {
-  const std::string folder = run_path + "/checkpoints";
-  std::string newest;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    std::error_code ignored;
-    if (absl::StartsWith(name, "step_") && name > newest && fs::exists(it->path() / "DONE", ignored)) newest = name;
-  }
-  if (newest.empty()) return std::nullopt;
-  return ReadCheckpointInfo(folder + "/" + newest);
-}
-
 // Without what FirstDifference() leaves out.
 v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   config.clear_total_steps();
@@ -217,18 +202,6 @@ std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, 
 
 }  // namespace
 
-CheckpointInfo ReadCheckpointInfo(const std::string& path) {
-  CheckpointInfo info;
-  info.path = path;
-  const auto manifest = ReadFile(info.path + "/manifest.json", kMaxManifestBytes);
-  if (!manifest.ok()) return info;
-  const auto json = nlohmann::json::parse(*manifest, nullptr, false);
-  if (!json.is_object()) return info;
-  if (const auto it = json.find("env_steps"); it != json.end() && it->is_number_unsigned()) info.env_steps = *it;
-  if (const auto it = json.find("digest"); it != json.end() && it->is_string()) info.digest = *it;
-  return info;
-}
-
 absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, const v1::RunConfig& config,
                                                 ResumeMode resume) {
   RunDirectory directory;
@@ -276,8 +249,6 @@ RunDirectory& RunDirectory::operator=(RunDirectory&& other) noexcept {
 RunDirectory::~RunDirectory() {
   if (lock_fd_ >= 0) close(lock_fd_);
 }
-
-std::optional<CheckpointInfo> RunDirectory::NewestCheckpoint() const { return FindNewestCheckpoint(path_); }
 
 absl::Status RunDirectory::NoteChild(pid_t pid) const {
   const std::string line = absl::StrCat(pid, "\n");
