@@ -33,6 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kOldSuffix[] = ".old-";
 constexpr absl::Duration kOrphanGrace = absl::Seconds(10);
 
 absl::Status IoError(const std::string& what, const std::string& path, int error) {
@@ -111,7 +112,7 @@ absl::StatusOr<int> Lock(const std::string& folder) {
 // Renames `folder` to the first free <folder>.old-N.
 absl::StatusOr<std::string> MoveAside(const std::string& folder) {
   for (int n = 1;; ++n) {
-    const std::string target = absl::StrCat(folder, ".old-", n);
+    const std::string target = absl::StrCat(folder, kOldSuffix, n);
     std::error_code error;
     if (fs::exists(fs::symlink_status(target, error))) continue;
     fs::rename(folder, target, error);
@@ -248,6 +249,25 @@ RunDirectory& RunDirectory::operator=(RunDirectory&& other) noexcept {
 
 RunDirectory::~RunDirectory() {
   if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+RunDirectory::OldCopies RunDirectory::FindOldCopies() const {
+  OldCopies copies;
+  const fs::path path(path_);
+  const std::string prefix = path.filename().string() + kOldSuffix;
+  std::error_code error;
+  for (fs::directory_iterator it(path.parent_path(), error), end; !error && it != end; it.increment(error)) {
+    if (!absl::StartsWith(it->path().filename().string(), prefix)) continue;
+    ++copies.count;
+    std::error_code ignored;
+    for (fs::recursive_directory_iterator file(it->path(), ignored), last; !ignored && file != last;
+         file.increment(ignored)) {
+      std::error_code no_size;
+      const uint64_t bytes = file->is_regular_file(no_size) ? file->file_size(no_size) : 0;
+      if (!no_size) copies.bytes += bytes;
+    }
+  }
+  return copies;
 }
 
 absl::Status RunDirectory::NoteChild(pid_t pid) const {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -37,6 +38,12 @@ class RunDirectory {
   std::string eval_path() const { return path_ + "/eval.json"; }
   // New path of the earlier folder; empty if it was not moved.
   const std::string& moved_to() const { return moved_to_; }
+  // The folders <name>.old-1, <name>.old-2, ... that there are.
+  struct OldCopies {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+  };
+  OldCopies FindOldCopies() const;
 
   // As the functions of checkpoint_info.h.
   std::optional<CheckpointInfo> NewestCheckpoint() const { return FindNewestCheckpoint(path_); }

@@ -229,6 +229,11 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     display_->Say(absl::StrCat("an actor was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
     slot->drained = true;
     slot->child = nullptr;
+    if (std::all_of(actors_.begin(), actors_.end(), [](const ActorSlot& one) { return one.drained; })) {
+      notes_.waiting_hint = absl::StrCat("no actor is left on this machine; add one with: skein worker --address ",
+                                         JoinHostPort(options_.announce_host, coordinator_.port()));
+      display_->Say(notes_.waiting_hint);
+    }
     return true;
   }
   if (IsTrained(coordinator_.status())) {

@@ -29,6 +29,14 @@ std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
                       ")");
 }
 
+std::string DescribeMove(const RunDirectory& directory) {
+  const RunDirectory::OldCopies copies = directory.FindOldCopies();
+  const uint64_t mebibytes = (copies.bytes + (1 << 20) - 1) >> 20;
+  return absl::StrCat("moved the old run to ", directory.moved_to(), "; ", copies.count, " old ",
+                      copies.count == 1 ? "copy takes " : "copies take ", mebibytes,
+                      " MiB and can be deleted: ", directory.path(), ".old-*");
+}
+
 RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
                                          const std::string& program_folder) {
   RunSupervisor::Options supervisor;
@@ -109,7 +117,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   const v1::RunConfig& config = plan->config;
 
   for (const std::string& note : plan->notes) std::cout << note << "\n";
-  if (!directory->moved_to().empty()) std::cout << "moved the old run to " << directory->moved_to() << "\n";
+  if (!directory->moved_to().empty()) std::cout << DescribeMove(*directory) << "\n";
   std::cout << "run directory: " << directory->path() << std::endl;
   const auto before = directory->NewestCheckpoint();
   uint64_t steps_before = before ? before->env_steps : 0;

@@ -134,6 +134,8 @@ TEST(RunDirectory, NeverMovesTheOldFolderToTheFirstFreeName) {
   const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kNever);
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->moved_to(), folder.path() + "/run.old-2");
+  EXPECT_EQ(directory->FindOldCopies().count, 2u);
+  EXPECT_GE(directory->FindOldCopies().bytes, 5u + 8u);  // "taken", "seed: 3\n", and a checkpoint.
   EXPECT_EQ(folder.Read("run.old-2/config.yaml"), "seed: 3\n");
   EXPECT_FALSE(directory->NewestCheckpoint().has_value());
   EXPECT_TRUE(absl::IsUnavailable(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).status()));

@@ -149,6 +149,14 @@ TEST_F(TrainingSession, TheLastReportIsOfWhatIsOnTheDiskWhateverTheCoordinatorSa
                              Not(HasSubstr("stopped before"))));
 }
 
+TEST_F(TrainingSession, SaysHowManyOldCopiesThereAre) {
+  ASSERT_EQ(Train().code, 0);
+  options_.resume = "never";
+  EXPECT_THAT(Train().out, HasSubstr("moved the old run to " + folder_.path() + "/run.old-1; 1 old copy takes 1 MiB"));
+  EXPECT_THAT(Train().out,
+              HasSubstr("/run.old-2; 2 old copies take 1 MiB and can be deleted: " + folder_.path() + "/run.old-*\n"));
+}
+
 TEST_F(TrainingSession, PassesOnTheWarningsOfTheEvaluation) {
   folder_.Write("answer", ToJson({.env_id = "CartPole-v1",
                                   .checkpoint = "step_0",
