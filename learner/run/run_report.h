@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "env/env.h"
 #include "learner/report/event_log.h"
 #include "learner/report/iteration_log.h"
 #include "learner/report/progress.h"
+#include "learner/report/training_watch.h"
 #include "learner/run/run_accounts.h"
 #include "learner/run/run_context.h"
 #include "learner/run/trainer.h"
@@ -28,9 +31,8 @@ class RunReport {
   // Both must outlive it.
   RunReport(const RunContext& context, const RunAccounts& accounts);
 
-  // Reports have progress from now on. `episode_metrics`: names of the environment's episode metrics.
-  void Begin(const RunRecord& record, const Trainer::Saved& checkpoint,
-             const std::vector<std::string>& episode_metrics);
+  // Reports have progress from now on. `spec`: of the run's environment.
+  void Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec);
   // Opens the run folder's files, unless they are open, and removes from them what follows `record`, from which the run
   // continues. PermissionDenied: metrics.jsonl cannot be written.
   absl::Status OpenLogs(const RunRecord& record);
@@ -59,6 +61,8 @@ class RunReport {
   v1::RunProgress Progress() const;
   void Append(const nlohmann::json& line);
   void NoteUnwritten(const absl::Status& status);
+  // Warns where training looks wrong: in the log and in reports.
+  void Watch(const ProgressTracker::Iteration& counted);
   // For TensorBoard.
   void LogEvents(const v1::RunProgress& progress, const Trainer& trainer, Columns* batch);
 
@@ -71,6 +75,7 @@ class RunReport {
   bool unwritten_ = false;                       // A failure to write it was logged.
   std::unique_ptr<EventLog> event_log_;          // Null: this rank never led, or the file could not be opened.
   std::unique_ptr<ProgressTracker> progress_;
+  std::optional<TrainingWatch> watch_;  // Begun together with progress_.
   std::atomic<bool> begun_{false};
   mutable absl::Mutex mu_;
   std::string blocked_ ABSL_GUARDED_BY(mu_);
