@@ -5,13 +5,13 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/net/credentials.h"
 #include "base/net/host_port.h"
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
 #include "cli/training_session.h"
 #include "cli/verbs.h"
-#include "launch/arguments.h"
 #include "launch/visible_gpus.h"
 
 namespace skein {

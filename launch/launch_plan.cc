@@ -16,6 +16,7 @@
 #include "base/config/config.h"
 #include "base/net/host_port.h"
 #include "base/process/file.h"
+#include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "launch/recipe.h"
@@ -122,7 +123,7 @@ absl::Status CheckDevice(const std::string& device) {
   if (device == "auto" || device == "cpu" || device == "cuda") return absl::OkStatus();
   if (absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &index)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("learner.device (--device): got '", device, "', want auto, cpu, cuda or cuda:N"));
+      absl::StrCat("learner.device (--device): got ", Quoted(device), ", want auto, cpu, cuda or cuda:N"));
 }
 
 absl::Status TooFewRunners(uint32_t runners, uint32_t learners) {
@@ -230,7 +231,7 @@ absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automati
   uint32_t runners = 0;
   if (!absl::SimpleAtoi(text, &runners) || runners < 1 || runners > kMaxRunners) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--runners: got '", text, "', want auto or a number from 1 to ", kMaxRunners));
+        absl::StrCat("--runners: got ", Quoted(text), ", want auto or a number from 1 to ", kMaxRunners));
   }
   return runners;
 }
@@ -240,7 +241,7 @@ absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, 
   uint32_t learners = 0;
   if (!absl::SimpleAtoi(text, &learners) || learners < least || learners > kMaxLearners) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--learners: got '", text, "', want auto or a number from ", least, " to ", kMaxLearners));
+        absl::StrCat("--learners: got ", Quoted(text), ", want auto or a number from ", least, " to ", kMaxLearners));
   }
   return learners;
 }

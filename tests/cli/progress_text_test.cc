@@ -80,6 +80,13 @@ TEST(FormatProgressBlock, NoLineIsWiderThanTheTerminal) {
   for (const std::string& line : FormatProgressBlock(Training(), {}, 30)) EXPECT_LE(line.size(), 30u) << line;
 }
 
+TEST(WrapLine, BreaksBetweenWordsAndLosesNone) {
+  EXPECT_THAT(WrapLine("one two", 20), ElementsAre("one two"));
+  EXPECT_THAT(WrapLine("one two  three four", 14), ElementsAre("one two", "  three four"));
+  EXPECT_THAT(WrapLine("one two three", 9), ElementsAre("one two", "  three"));
+  EXPECT_THAT(WrapLine("/a/long/path/x", 10), ElementsAre("/a/long/pa", "  th/x"));
+}
+
 TEST(FormatProgressBlock, ShowsADashForWhatIsUnknown) {
   v1::StatusResponse status = Training();
   status.mutable_progress()->set_mean_episode_return(kNan);
