@@ -116,6 +116,8 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
   }
   EXPECT_THAT(ShownLog(&browser), testing::Contains(testing::ContainsRegex("skein-coordinator.*actor-1 joined")));
   EXPECT_EQ(Shown(&browser, "[data-member='actor-1'] td.member a"), "actor-1");
+  // Mode on_policy: whatever is trained between two heartbeats.
+  EXPECT_EQ(Shown(&browser, "[data-member='actor-1'] td[data-label='Lag']"), "0");
   const std::string link = browser.Run("return document.querySelector(\"[data-member='actor-1'] a\").href");
   EXPECT_THAT(HttpGet(ParseHostPort(FirstMatch(link, "http://([^/]+)/metrics"))->port, "/metrics").body,
               testing::HasSubstr("\nskein_actor_"));
