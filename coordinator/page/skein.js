@@ -52,6 +52,14 @@ function fillFigures(figures) {
   });
 }
 
+function showWarnings(warnings) {
+  const list = at('warning-list');
+  at('warnings').hidden = warnings.length === 0;
+  while (list.children.length > warnings.length) list.lastChild.remove();
+  while (list.children.length < warnings.length) list.appendChild(makeElement('li', '', ''));
+  warnings.forEach((warning, i) => setText(list.children[i], warning));
+}
+
 function showRun(status) {
   const progress = status.progress, state = stateName(status.state);
   const name = status.run_name || status.run_id;
@@ -62,6 +70,7 @@ function showRun(status) {
   setText(at('subtitle'), `${status.env_id} · up ${Format.duration(status.uptime_seconds)}`);
   at('error').hidden = !(status.last_error || progress.last_error);
   setText(at('error-text'), status.last_error || progress.last_error);
+  showWarnings(progress.warnings ?? []);
 
   const steps = num(progress.env_steps), target = num(progress.target_env_steps);
   const share = target > 0 ? Math.min(1, steps / target) : 0;

@@ -227,6 +227,20 @@ TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
     grpc::ClientContext context;
     ASSERT_TRUE(stub->Heartbeat(&context, beat, &answer).ok());
   }
+  join.set_role(v1::ROLE_LEARNER);
+  join.set_ranks(1);
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub->Join(&context, join, &joined).ok());
+  }
+  beat.set_member_id(joined.member_id());
+  beat.set_generation(joined.generation());
+  beat.clear_report();
+  beat.mutable_progress()->add_warnings(evil);
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub->Heartbeat(&context, beat, &answer).ok());
+  }
   const std::string http = HttpAddress(&cluster);
   Browser browser;
   ASSERT_TRUE(browser.ok());
@@ -235,6 +249,7 @@ TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
   ASSERT_TRUE(browser.WaitFor("return document.querySelectorAll('tr.complaint').length === 1"));
   EXPECT_EQ(Shown(&browser, "tr.complaint"), evil);
   EXPECT_EQ(Shown(&browser, "#error-text"), absl::StrCat("actor-1: ", evil));
+  EXPECT_EQ(Shown(&browser, "#warning-list li"), evil);
   ASSERT_TRUE(browser.WaitFor("return document.querySelectorAll('#log > div').length > 0"));
   // A statistic and a metric of that name.
   ASSERT_TRUE(

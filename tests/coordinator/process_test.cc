@@ -108,6 +108,8 @@ TEST(CoordinatorProcess, ServesWhatItAnnouncesAndStopsOnSigterm) {
   const std::string metrics = HttpGet(running.http_port, "/metrics").body;
   std::string output;
   EXPECT_EQ(RunWithInput("promtool check metrics", metrics, &output), 0) << output;
+  EXPECT_THAT(metrics, HasSubstr("\nskein_coordinator_status_page_info{url=\"http://localhost:" +
+                                 std::to_string(running.http_port) + "/\"} 1\n"));
   running.process->Signal(SIGTERM);
   EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
 }
@@ -221,6 +223,13 @@ TEST(CoordinatorProcess, LogsAsJsonToo) {
   std::getline(file, line);
   EXPECT_THAT(line, testing::AllOf(HasSubstr("\"program\":\"skein-coordinator\""), HasSubstr("learner-0")));
   unlink(path);
+}
+
+TEST(CoordinatorProcess, LinksLeadToThePageThatItIsGiven) {
+  Running running = Start({"--page-url", "https://page.example.org/run/"});
+  EXPECT_THAT(HttpGet(running.http_port, "/metrics").body,
+              HasSubstr("\nskein_coordinator_status_page_info{url=\"https://page.example.org/run/\"} 1\n"));
+  ExpectFailure({"--page-url", "javascript:alert(1)"}, 64, "--page-url: want http://");
 }
 
 TEST(CoordinatorProcess, APortInUseIsUnavailable) {
