@@ -282,9 +282,14 @@ TEST(HistoryRecords, ARecordThatMakesNoSenseIsLeftOut) {
   History once;
   once.Restore(records, kUnix, false);
   EXPECT_EQ(once.points().size(), 100u);
-  History none;
-  none.Restore({store::HistoryRecord()}, kUnix, false);
-  EXPECT_EQ(none.points().size(), 0u);
+  for (const uint64_t stride : {uint64_t{0}, uint64_t{1} << 63, ~uint64_t{0}}) {
+    for (store::HistoryRecord& record : records) record.set_stride(stride);
+    History none;
+    none.Restore(records, kUnix, false);
+    EXPECT_EQ(none.points().size(), 0u) << stride;
+    for (int second = 0; second < 2000; ++second) none.Add(StatusAt(second), absl::Seconds(second));
+    EXPECT_EQ(none.stride(), 2u);
+  }
 }
 
 }  // namespace
