@@ -90,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
 
   std::unique_ptr<Coordinator> coordinator(new Coordinator);
+  coordinator->log_tail_ = std::make_unique<LogTail>(options.log_path, ProcessCredentials().token);
   coordinator->registry_ = std::make_shared<prometheus::Registry>();
   coordinator->metrics_ = std::make_unique<CoordinatorMetrics>(coordinator->registry_.get());
   coordinator->sampler_ = std::make_unique<ResourceSampler>(
@@ -106,6 +107,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   if (state.run_id.empty()) state.run_id = RandomRunId();
   coordinator->sampler_->ExportNode(state.run_id);
   coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
+  const std::string settings = ToYaml(state.config);
   coordinator->service_ = std::make_unique<CoordinatorService>(
       std::move(state), options.announce_host, coordinator->metrics_.get(),
       [scaler = coordinator->scaler_.get(), metrics = coordinator->metrics_.get()](const v1::StatusResponse& status) {
@@ -131,7 +133,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   CoordinatorService* service = coordinator->service_.get();
   ServePages(coordinator->http_.get(),
              {.status = [service] { return service->Status(); },
-              .history = [service](size_t count) { return service->HistoryText(count); }},
+              .history = [service](size_t count) { return service->HistoryText(count); },
+              .config = settings,
+              .log = [tail = coordinator->log_tail_.get()] { return tail->Json(); }},
              coordinator->http_address_, coordinator->registry_);
   SetReady(coordinator->grpc_.get(), true);
   return coordinator;

@@ -11,6 +11,7 @@
 #include "base/process/cancellation.h"
 #include "base/telemetry/resource_sampler.h"
 #include "coordinator/external_scaler.h"
+#include "coordinator/log_tail.h"
 #include "coordinator/metrics.h"
 #include "coordinator/saved_run.h"
 #include "coordinator/service.h"
@@ -27,6 +28,7 @@ struct CoordinatorOptions {
   std::string http = "127.0.0.1:0";
   std::string run_directory;  // Shown to users; also holds the state unless `store` is set.
   std::string run_id;         // Empty = the id in the stored state, else a random one.
+  std::string log_path;       // JSON log that the run's processes on this host share; empty = this process's own lines.
   std::string announce_host;  // Host under which others reach this node; empty = `listen`'s host.
   std::string page_url;       // Where browsers find the status page; empty = the announced HTTP address.
   bool exit_with_parent = false;
@@ -69,6 +71,7 @@ class Coordinator {
   // In order of construction; each member may use those above it.
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<CoordinatorMetrics> metrics_;
+  std::unique_ptr<LogTail> log_tail_;
   std::unique_ptr<ResourceSampler> sampler_;
   std::unique_ptr<ExternalScaler> scaler_;
   std::unique_ptr<StateStore> store_;
