@@ -27,7 +27,10 @@ struct Flags {
 void AddFlags(CLI::App* app, Flags* flags) {
   TrainingSetup& setup = flags->options.setup;
   app->add_option("--env", setup.env_id, "Environment; `skein envs` lists them");
-  app->add_option("--config", setup.config_path, "Configuration, YAML");
+  app->add_option("--recipe", setup.recipe, "Settings to start from, as of skein train")
+      ->type_name("RECIPE")
+      ->capture_default_str();
+  app->add_option("--config", setup.config_path, "Configuration, YAML; overrides the recipe");
   app->add_option("--set", setup.overrides, "Any setting as a.b=value; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

@@ -150,6 +150,7 @@ std::string FormatStatusTable(const v1::StatusResponse& status, int width) {
   if (!progress.checkpoint().empty()) {
     wrap("saved", absl::StrCat(Printable(progress.checkpoint()), " (digest ", progress.checkpoint_digest(), ")"));
   }
+  for (const std::string& warning : progress.warnings()) wrap("warning", Printable(warning));
   return absl::StrCat(text, "\n", FormatMembers(status, width));
 }
 

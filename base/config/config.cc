@@ -222,8 +222,9 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides) {
-  v1::RunConfig config;
+absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
+                                            const v1::RunConfig& base) {
+  v1::RunConfig config = base;
   if (!path.empty()) {
     absl::StatusOr<std::string> text = ReadFile(path, kMaxFileBytes);
     if (!text.ok()) return text.status();
@@ -237,8 +238,8 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
 }
 
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t blocks) {
-  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides);
+                                            uint32_t blocks, const v1::RunConfig& base) {
+  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides, base);
   if (!config.ok()) return config.status();
   Resolve(blocks, &*config);
   if (absl::Status status = ValidateRunConfig(*config); !status.ok()) {

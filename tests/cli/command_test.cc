@@ -53,6 +53,29 @@ TEST(SkeinCommand, ListsEnvironments) {
   EXPECT_THAT(Skein({"envs", "--json"}).text, StartsWith("["));
 }
 
+TEST(SkeinCommand, NamesAndPrintsTheRecipeOfAnEnvironment) {
+  const Ran ran = Skein({"envs", "CartPole-v1"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.text, AllOf(HasSubstr("solved at a return of 475"), HasSubstr("recipe: configs/cartpole_ppo.yaml")));
+  EXPECT_THAT(Skein({"envs", "CartPole-v1", "--json"}).text, HasSubstr("\"recipe\": \"configs/cartpole_ppo.yaml\""));
+  const Ran recipe = Skein({"envs", "CartPole-v1", "--recipe"});
+  EXPECT_EQ(recipe.code, 0);
+  EXPECT_THAT(recipe.text, AllOf(HasSubstr("id: CartPole-v1\n"), HasSubstr("\nppo:\n")));
+  EXPECT_EQ(Skein({"envs", "CartPole-v7"}).code, 64);
+  EXPECT_EQ(Skein({"envs", "--recipe"}).code, 64);
+}
+
+TEST(SkeinCommand, TrainWithoutAnEnvironmentShowsTwoExamples) {
+  for (const std::string verb : {"train", "head"}) {
+    const Ran ran = Skein({verb});
+    EXPECT_EQ(ran.code, 64);
+    EXPECT_THAT(ran.text, AllOf(StartsWith("skein " + verb + ": which environment?"),
+                                HasSubstr("`skein train --env CartPole-v1`"),
+                                HasSubstr("`skein train --config mine.yaml --seed 2`")));
+    EXPECT_EQ(std::count(ran.text.begin(), ran.text.end(), '\n'), 1) << ran.text;
+  }
+}
+
 TEST(SkeinCommand, ShowsHelpAndVersion) {
   EXPECT_EQ(Skein({"--help"}).code, 0);
   EXPECT_THAT(Skein({"--version"}).text, StartsWith("skein "));

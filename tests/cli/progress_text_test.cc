@@ -136,6 +136,14 @@ TEST(FormatStatusTable, ListsEveryMember) {
   EXPECT_THAT(table, HasSubstr("0 expired, 4 moves of actors\n"));
 }
 
+TEST(FormatStatusTable, ShowsWarnings) {
+  v1::StatusResponse status = Training();
+  EXPECT_THAT(FormatStatusTable(status), Not(HasSubstr("warning")));
+  status.mutable_progress()->add_warnings("the policy \x1b has stopped exploring");
+  EXPECT_THAT(FormatStatusTable(status), HasSubstr("\nwarning   the policy "));
+  EXPECT_THAT(FormatStatusTable(status), Not(HasSubstr("\x1b")));
+}
+
 TEST(FormatStepAccount, NamesPendingOnlyWhereThereIsSome) {
   v1::StepAccount account;
   account.set_collected(1500);
