@@ -128,7 +128,7 @@ void AddHead(CLI::App* app, Action* action) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   verb->footer(
-      "Without --envs the run has the environments of two runners, in mode overlapped two blocks for each.\n"
+      "Without --envs the run has the environments of two runners, in mode overlapped two env groups for each.\n"
       "Example:\n  skein certs init credentials\n"
       "  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0 --token-file credentials/token\n"
       "  skein worker --address HEAD:7070 --token-file credentials/token          (on every node that helps)");
