@@ -123,9 +123,9 @@ IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collect
 
 void CollectedIterations::KeepWaiting(absl::Duration* told) {
   service_.SendGrants();
+  if (collector_->actors() == 0) report_.progress().SetState(v1::RUN_STATE_WAITING_FOR_DATA);
   if (MonotonicNow() - *told <= kTell) return;
   *told = MonotonicNow();
-  if (collector_->actors() == 0) report_.progress().SetState(v1::RUN_STATE_WAITING_FOR_DATA);
   spdlog::info("waiting for trajectories from {}",
                collector_->actors() == 0 ? "actors: none is connected" : collector_->DescribeHolders());
 }

@@ -282,6 +282,7 @@ absl::Status TrainingRun::AddUpForLastCheckpoint() {
 
 absl::Status TrainingRun::SaveCheckpoint() {
   record_.account = accounts_.total();
+  report_.SyncLogs();
   const absl::Status saved = checkpoints_.Save(*trainer_, record_);
   if (!saved.ok()) {
     report_.progress().SetError(std::string(saved.message()));

@@ -117,7 +117,7 @@ absl::Status TrainingRun::Reform(const std::string& why) {
   context_.metrics->CountReformation();
   report_.progress().GoOnFrom(record_.env_steps, record_.iteration, record_.episodes);
   if (absl::Status s = TakeShare(); !s.ok()) return s;
-  if (ranks_.leads()) report_.OpenLogs(record_).IgnoreError();
+  if (ranks_.leads()) report_.TakeOverLogs(record_).IgnoreError();
   return source_->Publish(record_.iteration, *trainer_);
 }
 
