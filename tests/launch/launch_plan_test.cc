@@ -282,7 +282,7 @@ TEST(ParseLearners, TakesAutoAndNumbersOnly) {
   for (const char* text : {"0", "-1", "", "two", "100000"}) {
     const auto status = ParseLearners(text, 1, 3).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("--learners: got '")) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--learners: got \"")) << text;
   }
 }
 
