@@ -14,6 +14,7 @@
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/restart_budget.h"
+#include "launch/join_flags.h"
 
 namespace skein {
 namespace {
@@ -128,18 +129,21 @@ absl::Status RunSupervisor::Start() {
 
 void RunSupervisor::InviteOthers() {
   const std::string address = JoinHostPort(options_.announce_host, coordinator_.port());
+  const CredentialFiles files = CredentialFilesInEnvironment();
   if (options_.learners == 0) {
     std::error_code error;
     const std::string learner =
-        absl::StrCat(options_.program_folder, "/skein-learner --coordinator ", address, " --run-dir ",
-                     std::filesystem::absolute(directory_->path(), error).string(),
-                     IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port));
+        absl::StrCat(ShellWord(options_.program_folder + "/skein-learner"), " --coordinator ", address, " --run-dir ",
+                     ShellWord(std::filesystem::absolute(directory_->path(), error).string()),
+                     IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port),
+                     JoinFlags(files, "learner"), files.insecure ? " --insecure" : "");
     display_->Say(absl::StrCat("start the learners where the run directory can be reached, e.g. two ranks with: ",
                                "torchrun --no-python --nproc_per_node=2 ", learner));
     display_->Say(absl::StrCat("or in a Slurm job: srun -n 2 ", learner));
   }
   if (options_.actor_runners.empty() && options_.takes_workers) {
-    const std::string invitation = absl::StrCat("skein worker --address ", address);
+    const std::string invitation = absl::StrCat(CommandOf(options_.program_folder, "skein"), " worker --address ",
+                                                address, JoinFlags(files, "actor"));
     notes_.waiting_hint =
         absl::StrCat("waiting for ", options_.learners == 0 ? "learners and workers: " : "workers: ", invitation);
     display_->Say(absl::StrCat("add workers, here or on other nodes, with: ", invitation));

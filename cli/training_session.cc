@@ -105,7 +105,8 @@ int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, cons
 
 }  // namespace
 
-int RunTraining(const LaunchOptions& options, const std::string& command, const std::string& program_folder) {
+int RunTraining(const LaunchOptions& options, const std::string& command, const std::string& program_folder,
+                SessionResult* result) {
   absl::Notification stop;
   ShutdownSignal shutdown;
   shutdown.OnSignal([&stop] { stop.Notify(); });
@@ -115,6 +116,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());
   const v1::RunConfig& config = plan->config;
+  if (result != nullptr) result->run_directory = directory->path();
 
   for (const std::string& note : plan->notes) std::cout << note << "\n";
   if (!directory->moved_to().empty()) std::cout << DescribeMove(*directory) << "\n";
@@ -146,6 +148,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   // What is on the disk counts: a coordinator that was not reachable has an old status.
   const auto after = directory->NewestIntactCheckpoint();
   const bool reached = after && after->env_steps >= config.total_steps();
+  if (result != nullptr) result->checkpoint = after;
   Report(outcome, steps_before, after);
   if (outcome.exit_code != 0) {
     std::cerr << command << ": " << outcome.failure << std::endl;
