@@ -162,9 +162,10 @@ TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
   options.num_envs = 32;
   const auto too_few_groups = PlanLaunch(options, 8).status();
   EXPECT_TRUE(absl::IsInvalidArgument(too_few_groups));
-  EXPECT_EQ(std::string(too_few_groups.message()),
-            "--learners 4: 32 environments in env groups of --envs-per-runner 16 are 2 groups, and each learner needs one; "
-            "try --envs 64, --envs-per-runner 8, or --learners 2");  // 4 x 16; 32 / 4.
+  EXPECT_EQ(
+      std::string(too_few_groups.message()),
+      "--learners 4: 32 environments in env groups of --envs-per-runner 16 are 2 groups, and each learner needs one; "
+      "try --envs 64, --envs-per-runner 8, or --learners 2");  // 4 x 16; 32 / 4.
   // What is proposed is accepted.
   options.envs_per_runner = 8;
   EXPECT_TRUE(PlanLaunch(options, 8).ok());
