@@ -138,7 +138,7 @@ KINDS = {
     "thrown": (300, 5.0, True, 1.0),
     "beyond the bounds": (200, 1.0, False, 2.5),
 }
-OBS_EVERY = 40
+OBS_EVERY = 100
 
 
 def snake_case(name):
@@ -200,7 +200,7 @@ def suite_trajectory(env, arrays, kind, seed):
         "seed": seed,
         "action_bound": bound,
         "start": numbers(start),
-        "rewards": [round(reward, 9) for reward in rewards],
+        "rewards": [round(reward, 7) for reward in rewards],
         "terminated_changes": ends,
         "obs": observations,
         "terms": terms,

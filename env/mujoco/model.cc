@@ -51,7 +51,7 @@ Models CompileModels(const MujocoTask& task) {
   if (!published.ok()) return {published, published};
   const mjModel& model = **published;
   if (model.nq != facts.positions || model.nv != facts.velocities || model.nu != facts.controls || model.na != 0) {
-    const absl::Status other = absl::InvalidArgumentError(
+    const absl::Status other = absl::DataLossError(
         absl::StrCat("the model of ", facts.id, " has ", model.nq, " positions, ", model.nv, " velocities, ", model.nu,
                      " controls and ", model.na, " activations; its task needs ", facts.positions, ", ",
                      facts.velocities, ", ", facts.controls, " and 0"));

@@ -23,7 +23,7 @@ constexpr int kMostIncludes = 16;
 constexpr int kMostBodies = 1000;
 
 absl::Status Refused(const std::string& path, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", why));
+  return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", why));
 }
 
 // MuJoCo's messages have several lines.

@@ -268,7 +268,7 @@ class UserModel : public testing::Test {
     options.mujoco.arguments["xml_file"] = path;
     return MakeEnv("Hopper-v5", options);
   }
-  static std::string Why(const std::string& path, absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
+  static std::string Why(const std::string& path, absl::StatusCode code = absl::StatusCode::kDataLoss) {
     const absl::Status status = Hopper(path).status();
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(std::string(status.message()), testing::Not(testing::HasSubstr("\n")));
