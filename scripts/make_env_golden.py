@@ -8,8 +8,8 @@ Run in the repository root, with Gymnasium and the MuJoCo release whose physics 
     /tmp/golden/bin/pip install 'gymnasium==1.2.*' 'mujoco==2.3.7' imageio packaging
     /tmp/golden/bin/python scripts/make_env_golden.py
 
-It writes classic.json (trajectories of the classic environments), of each MuJoCo task TASK_model.json (the numbers of
-Gymnasium's compiled model), and mujoco-VERSION/TASK.json: trajectories from ordinary starts, from poses thrown into the
+It writes classic.json (trajectories of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
+(the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json: trajectories from ordinary starts, from poses thrown into the
 air, and with actions beyond their bounds, all played on after they have terminated. The same versions write the same
 bytes. Each release of MuJoCo rounds differently: another one installed, e.g. 'mujoco==3.17.0', only adds its folder.
 """
@@ -213,8 +213,7 @@ def suite():
     (OUT / folder).mkdir(parents=True, exist_ok=True)
     for number, (name, arrays) in enumerate(SUITE.items()):
         env = gymnasium.make(f"{name}-v5").unwrapped
-        if mujoco.__version__.startswith("2."):
-            write(f"{snake_case(name)}_model.json", '],"', model_numbers(env.model))
+        write(f"{folder}/{snake_case(name)}_model.json", '],"', model_numbers(env.model))
         trajectories = [suite_trajectory(env, arrays, kind, 100 * number + i) for i, kind in enumerate(KINDS)]
         write(f"{folder}/{snake_case(name)}.json", '],"', {"trajectories": trajectories})
 

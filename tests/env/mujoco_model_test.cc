@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <thread>
 #include <type_traits>
@@ -10,6 +11,7 @@
 
 #include "base/number/philox.h"
 #include "env/mujoco/contacts.h"
+#include "env/mujoco/library.h"
 #include "env/mujoco/model.h"
 #include "tests/env/golden.h"
 
@@ -99,9 +101,11 @@ TEST(PublishedModels, HaveTheNumbersOfGymnasiumsModels) {
                                                         {"Swimmer-v5", "swimmer"},
                                                         {"Walker2d-v5", "walker2d"}};
   EXPECT_EQ(std::size(models), MujocoTaskIds().size());
+  const std::string folder = "mujoco-" + MujocoLibraryVersion() + "/";
+  if (!std::filesystem::exists("tests/env/golden/" + folder)) GTEST_SKIP() << "no numbers of " << folder;
   for (const auto& [id, name] : models) {
     SCOPED_TRACE(id);
-    ExpectNumbersOf(std::string(name) + "_model.json", Published(id));
+    ExpectNumbersOf(folder + name + "_model.json", Published(id));
   }
 }
 
