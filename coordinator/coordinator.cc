@@ -5,11 +5,14 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/config/config.h"
 #include "base/net/credentials.h"
 #include "base/net/grpc_transport.h"
 #include "base/net/host_port.h"
+#include "base/telemetry/printable.h"
 #include "coordinator/etcd_client.h"
 #include "coordinator/http.h"
 #include "spdlog/spdlog.h"
@@ -68,6 +71,10 @@ absl::Status CoordinatorOptions::Validate() const {
   for (const std::string& address : {listen, http}) {
     if (absl::Status status = ParseHostPort(address).status(); !status.ok()) return status;
   }
+  if (!page_url.empty() && !absl::StartsWith(page_url, "http://") && !absl::StartsWith(page_url, "https://")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--page-url: want http://HOST:PORT/ or https://HOST:PORT/, got '", Printable(page_url), "'"));
+  }
   if (IsEtcdAddress(store) && ParseHostPort(listen)->port == 0) {
     return absl::InvalidArgumentError("--listen: with etcd a coordinator needs a port that its members know: not 0");
   }
@@ -83,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
 
   std::unique_ptr<Coordinator> coordinator(new Coordinator);
+  coordinator->log_tail_ = std::make_unique<LogTail>(options.log_path, ProcessCredentials().token);
   coordinator->registry_ = std::make_shared<prometheus::Registry>();
   coordinator->metrics_ = std::make_unique<CoordinatorMetrics>(coordinator->registry_.get());
   coordinator->sampler_ = std::make_unique<ResourceSampler>(
@@ -97,7 +105,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   if (!store.ok()) return store.status();
   coordinator->store_ = *std::move(store);
   if (state.run_id.empty()) state.run_id = RandomRunId();
+  coordinator->sampler_->ExportNode(state.run_id);
   coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
+  const std::string settings = ToYaml(state.config);
   coordinator->service_ = std::make_unique<CoordinatorService>(
       std::move(state), options.announce_host, coordinator->metrics_.get(),
       [scaler = coordinator->scaler_.get(), metrics = coordinator->metrics_.get()](const v1::StatusResponse& status) {
@@ -117,10 +127,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->http_ = *std::move(http);
   coordinator->http_address_ =
       JoinHostPort(ReachableHost(options.http, options.announce_host), coordinator->http_->port());
+  const char* const scheme = ProcessCredentials().has_tls() ? "https://" : "http://";
+  coordinator->metrics_->SetStatusPage(options.page_url.empty() ? absl::StrCat(scheme, coordinator->http_address_, "/")
+                                                                : options.page_url);
   CoordinatorService* service = coordinator->service_.get();
   ServePages(coordinator->http_.get(),
              {.status = [service] { return service->Status(); },
-              .history = [service](size_t count) { return service->HistoryText(count); }},
+              .history = [service](size_t count) { return service->HistoryText(count); },
+              .config = settings,
+              .log = [tail = coordinator->log_tail_.get()] { return tail->Json(); }},
              coordinator->http_address_, coordinator->registry_);
   SetReady(coordinator->grpc_.get(), true);
   return coordinator;

@@ -19,6 +19,8 @@
 namespace skein {
 namespace {
 
+constexpr absl::Duration kKeepHistoryPeriod = absl::Seconds(10);  // What a coordinator that is killed loses.
+
 grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));
@@ -74,12 +76,14 @@ CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::s
                                        CoordinatorMetrics* metrics,
                                        std::function<void(const v1::StatusResponse&)> on_report, StateStore* store,
                                        const CallQuota::Options& arrivals)
-    : announced_host_(std::move(announced_host)),
+    : start_unix_seconds_(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())),
+      announced_host_(std::move(announced_host)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
       gate_(metrics, arrivals),
-      state_(std::move(options)),
+      state_(options),
       store_(store) {
+  if (options.saved) history_.Restore(options.saved->history, start_unix_seconds_, options.new_session);
   if (store_ != nullptr) {
     // Before any member gets a generation: a successor's must be higher.
     const StateChange run = state_.RunChange();
@@ -105,6 +109,7 @@ void CoordinatorService::Shutdown() {
     waiter->End({id, absl::UnavailableError("the coordinator is shutting down"), {}, {}});
   }
   if (timer_.joinable()) timer_.join();
+  KeepHistory();
   if (writer_ != nullptr) writer_->Stop();
 }
 
@@ -370,12 +375,23 @@ void CoordinatorService::AddToHistory() {
   history_.Add(status, Now());
 }
 
+void CoordinatorService::KeepHistory() {
+  if (writer_ == nullptr) return;
+  absl::MutexLock lock(&history_mu_);
+  std::vector<StateChange> changes = history_.TakeChanges(start_unix_seconds_);
+  if (!changes.empty()) writer_->Add(std::move(changes), [](const absl::Status&) {});
+}
+
 void CoordinatorService::RunTimer() {
-  MonotonicTime next_point = Now();
+  MonotonicTime next_point = Now(), next_keep = Now() + kKeepHistoryPeriod;
   while (true) {
     if (Now() >= next_point) {
       next_point = Now() + History::kPeriod;
       AddToHistory();
+    }
+    if (Now() >= next_keep) {
+      next_keep = Now() + kKeepHistoryPeriod;
+      KeepHistory();
     }
     Outcome outcome;
     {

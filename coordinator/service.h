@@ -81,8 +81,10 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   void Report() ABSL_LOCKS_EXCLUDED(mu_);
   void RunTimer() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
   void AddToHistory() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
+  void KeepHistory() ABSL_LOCKS_EXCLUDED(history_mu_);
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const double start_unix_seconds_;
   const std::string announced_host_;
   CoordinatorMetrics* const metrics_;
   const std::function<void(const v1::StatusResponse&)> on_report_;
