@@ -34,7 +34,7 @@ test-core: install-build install-test
 
 # What needs more than Skein itself does: Slurm, a browser. Installs that first.
 test-cluster: build install-cluster
-	ctest --test-dir $(BUILD) --output-on-failure -L cluster $(CTEST_FLAGS)
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -L cluster $(CTEST_FLAGS)
 
 # What Skein survives, a verdict for each row of docs/faults.md. FAULT_FLAGS="--quick --rows 1,15 --json FILE --seed 7"
 test-faults: build
@@ -61,10 +61,12 @@ format: install-dev
 check-format: install-dev
 	$(FORMATTED) | xargs clang-format-14 --dry-run -Werror
 
-# Clang's thread-safety analysis of everything but the tests; GCC does not know the annotations.
+# Clang's thread-safety analysis of everything but the tests; GCC does not know the annotations. Objects only: the analysis
+# needs no linked program, and no object of a generated source.
 tsa: install-build install-dev
 	@test -f build/clang-tsa/build.ninja || cmake --preset clang-tsa
-	cmake --build build/clang-tsa --parallel $(JOBS)
+	ninja -C build/clang-tsa -t targets all | sed -n 's/^\([^:]*\.o\): CXX_COMPILER__.*/\1/p' | grep -v '^proto/' | \
+	  xargs ninja -C build/clang-tsa -j $(JOBS)
 
 # Each decoder of what comes from outside, fed RUNS hostile inputs (docs/benchmarks/fuzzing.md).
 RUNS ?= 1000000

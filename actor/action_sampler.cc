@@ -41,7 +41,7 @@ void SampleGaussian(uint64_t seed, const VectorEnv& env, const float* mean, cons
         *action = static_cast<float>(*mean + std[d] * z);
         squares += z * z;
       }
-      *log_prob++ = static_cast<float>(-0.5 * squares - log_normalizer);
+      if (log_prob != nullptr) *log_prob++ = static_cast<float>(-0.5 * squares - log_normalizer);
     }
   }
 }
@@ -60,7 +60,7 @@ void SampleCategorical(uint64_t seed, const VectorEnv& env, const float* logits,
       int picked = 0;
       while (picked < C - 1 && (left -= std::exp(logits[picked] - top)) >= 0) ++picked;
       *choice++ = picked;
-      *log_prob++ = static_cast<float>(logits[picked] - top - std::log(total));
+      if (log_prob != nullptr) *log_prob++ = static_cast<float>(logits[picked] - top - std::log(total));
     }
   }
 }

@@ -9,7 +9,8 @@
 namespace skein {
 
 // Samples actions for one row of a fragment. Noise is keyed by (run seed, env index, episode, step), so that it does
-// not depend on which runner steps the environment. All functions also write the log-probabilities of their samples.
+// not depend on which runner steps the environment. All functions also write the log-probabilities of their samples,
+// unless log_prob is null.
 // Pure except for their outputs.
 
 // mean [E, A, D] -> action [E, A, D] ~ N(mean, exp(log_std)^2), log_prob [E, A].

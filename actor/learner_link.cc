@@ -172,7 +172,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
 
 v1::CollectRequest LearnerLink::MakeHello(const Target& target, uint64_t stay) {
   const uint64_t generation = target.generation + stay;
-  const Outbox::Life before = options_.outbox->BeginLife(
+  const Outbox::Connection before = options_.outbox->BeginConnection(
       target.actor_id, generation, stay > 0 ? Outbox::Undelivered::kSentAgain : Outbox::Undelivered::kGivenUp);
   v1::CollectRequest request;
   v1::Hello& hello = *request.mutable_hello();
@@ -253,7 +253,7 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
   }
   const Outbox::ToSend next = options_.outbox->TryNextToSend(epoch);
   if (next.batch != nullptr) {
-    const v1::TrajectoryBatch& header = next.batch->header;
+    const v1::FragmentHeader& header = next.batch->header;
     grpc::ByteBuffer bytes = FrameBytes(*next.batch);
     if (bytes.Length() > static_cast<size_t>(kMaxMessageBytes)) {
       GiveUpOn(header, bytes.Length());
@@ -274,11 +274,11 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
     course_.left = true;
   }
   v1::CollectRequest request;
-  request.mutable_goodbye()->set_env_steps_collected(options_.outbox->life().env_steps_collected);
+  request.mutable_goodbye()->set_env_steps_collected(options_.outbox->connection().env_steps_collected);
   return CollectCall::Request{.bytes = FrameBytes(request), .last = true};
 }
 
-void LearnerLink::GiveUpOn(const v1::TrajectoryBatch& batch, size_t bytes) {
+void LearnerLink::GiveUpOn(const v1::FragmentHeader& batch, size_t bytes) {
   absl::MutexLock lock(&mu_);
   too_large_ = absl::ResourceExhaustedError(absl::StrCat(
       "a fragment of ", batch.steps(), " steps x ", batch.num_envs(), " environments takes ", bytes,

@@ -87,7 +87,7 @@ class LearnerLink {
   // Keeps subscribing to policies until the Collect call is over. Calls `subscribed` once the first call is started.
   void Subscribe(const Target& target, v1::Learner::Stub* stub, const std::function<void()>& subscribed);
   // A batch exceeds the message limit: makes Run return ResourceExhausted.
-  void GiveUpOn(const v1::TrajectoryBatch& batch, size_t bytes);
+  void GiveUpOn(const v1::FragmentHeader& batch, size_t bytes);
   // For the metrics: record when a batch was handed to the transport, and its receipt.
   void NoteSent(uint64_t sequence);
   void NoteReceipt(const v1::Receipt& receipt);

@@ -11,21 +11,21 @@ namespace skein {
 
 namespace {
 
-uint64_t EnvSteps(const v1::TrajectoryBatch& header) { return uint64_t{header.steps()} * header.num_envs(); }
+uint64_t EnvSteps(const v1::FragmentHeader& header) { return uint64_t{header.steps()} * header.num_envs(); }
 
 }  // namespace
 
-Outbox::Life Outbox::BeginLife(const std::string& actor_id, uint64_t generation, Undelivered undelivered) {
+Outbox::Connection Outbox::BeginConnection(const std::string& actor_id, uint64_t generation, Undelivered undelivered) {
   absl::MutexLock lock(&mu_);
-  if (life_.actor_id == actor_id && life_.generation == generation) return before_;
+  if (connection_.actor_id == actor_id && connection_.generation == generation) return before_;
   if (undelivered == Undelivered::kGivenUp) {
     for (const Pending& pending : pending_) in_hand_.erase(pending.ticket_id);
     pending_.clear();
   }
-  for (const Pending& pending : pending_) life_.env_steps_collected -= EnvSteps(pending.batch->header);
-  before_ = life_;
-  earlier_env_steps_ += life_.env_steps_collected;
-  life_ = {actor_id, generation, 0};
+  for (const Pending& pending : pending_) connection_.env_steps_collected -= EnvSteps(pending.batch->header);
+  before_ = connection_;
+  earlier_env_steps_ += connection_.env_steps_collected;
+  connection_ = {actor_id, generation, 0};
   last_sequence_ = 0;
   sent_sequence_ = 0;
   RenumberPending();
@@ -41,12 +41,12 @@ void Outbox::RenumberPending() {
   }
 }
 
-void Outbox::Sign(v1::TrajectoryBatch* header) {
-  life_.env_steps_collected += EnvSteps(*header);
-  header->set_actor_id(life_.actor_id);
-  header->set_generation(life_.generation);
+void Outbox::Sign(v1::FragmentHeader* header) {
+  connection_.env_steps_collected += EnvSteps(*header);
+  header->set_actor_id(connection_.actor_id);
+  header->set_generation(connection_.generation);
   header->set_sequence(++last_sequence_);
-  header->set_env_steps_collected(life_.env_steps_collected);
+  header->set_env_steps_collected(connection_.env_steps_collected);
 }
 
 void Outbox::BeginEpoch(uint64_t epoch, uint64_t last_sequence) {
@@ -245,14 +245,14 @@ void Outbox::GiveUp() {
   given_up_ = true;
 }
 
-Outbox::Life Outbox::life() const {
+Outbox::Connection Outbox::connection() const {
   absl::MutexLock lock(&mu_);
-  return life_;
+  return connection_;
 }
 
 uint64_t Outbox::env_steps_collected() const {
   absl::MutexLock lock(&mu_);
-  return earlier_env_steps_ + life_.env_steps_collected;
+  return earlier_env_steps_ + connection_.env_steps_collected;
 }
 
 size_t Outbox::unreceipted() const {

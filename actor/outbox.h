@@ -36,7 +36,7 @@ class Outbox {
   explicit Outbox(size_t most = kMostBatches) : most_(most) {}
 
   // One connection of this actor (docs/glossary.md): sequence numbers and step counts begin anew with each.
-  struct Life {
+  struct Connection {
     std::string actor_id;
     uint64_t generation = 0;
     uint64_t env_steps_collected = 0;
@@ -45,7 +45,8 @@ class Outbox {
   // under new numbers, and the previous connection does not count them.
   enum class Undelivered { kGivenUp, kSentAgain };
   // Begins a connection and returns the previous one (generation 0: none). The same generation again changes nothing.
-  Life BeginLife(const std::string& actor_id, uint64_t generation, Undelivered undelivered = Undelivered::kGivenUp);
+  Connection BeginConnection(const std::string& actor_id, uint64_t generation,
+                             Undelivered undelivered = Undelivered::kGivenUp);
 
   // A new stream is open and the learner has receipted everything up to `last_sequence`. Tickets of earlier streams
   // that no runner has begun are void.
@@ -82,7 +83,7 @@ class Outbox {
   // As TryNextToSend, but blocks until there is a batch; nullptr: sending is over. REQUIRES: one caller at a time.
   std::shared_ptr<const Fragment> NextToSend(uint64_t epoch);
   // From now on calls `changed`, unless null, whenever there may be more to send within an epoch or sending may be over
-  // (except by BeginLife, BeginEpoch and EndEpoch), on the thread that made the change; calls may be concurrent.
+  // (except by BeginConnection, BeginEpoch and EndEpoch), on the thread that made the change; calls may be concurrent.
   // `changed` must not block, and must not call Watch or a method that notifies it. When Watch returns, the previous
   // callback is no longer called.
   void Watch(std::function<void()> changed);
@@ -97,7 +98,7 @@ class Outbox {
   // Ends WaitUntilReceipted: no further connection will be made.
   void GiveUp();
 
-  Life life() const;
+  Connection connection() const;
   uint64_t env_steps_collected() const;  // Over all connections.
   size_t unreceipted() const;
   // How long the oldest batch has waited for its receipt; 0 = there is none.
@@ -113,7 +114,7 @@ class Outbox {
   // Ends the work on a ticket without a result. If the current stream granted it again meanwhile, it is the next one.
   void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Assigns a batch to the current connection, as its next one.
-  void Sign(v1::TrajectoryBatch* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Sign(v1::FragmentHeader* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The first batch that was not sent in this epoch, or end().
   std::deque<Pending>::const_iterator FindUnsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool SendingIsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -138,8 +139,8 @@ class Outbox {
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);                  // Unreceipted, in order of sequence.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one assigned.
   uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one sent in this epoch.
-  Life life_ ABSL_GUARDED_BY(mu_);
-  Life before_ ABSL_GUARDED_BY(mu_);
+  Connection connection_ ABSL_GUARDED_BY(mu_);
+  Connection before_ ABSL_GUARDED_BY(mu_);
   uint64_t earlier_env_steps_ ABSL_GUARDED_BY(mu_) = 0;  // Collected by previous connections.
 };
 

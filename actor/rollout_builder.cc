@@ -14,10 +14,11 @@ bool Varies(const Field& field) { return field.extent == Extent::kTruncation || 
 
 }  // namespace
 
-RolloutBuilder::RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size, std::vector<Field> extra_fields) {
+RolloutBuilder::RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size,
+                               std::vector<std::string> algorithm_fields) {
   shape_.spec = MakeEnvSpecInfo(spec);
   shape_.policy_state_size = policy_state_size;
-  shape_.extra_fields = std::move(extra_fields);
+  shape_.algorithm_fields = std::move(algorithm_fields);
 }
 
 template <typename Value>

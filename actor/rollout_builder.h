@@ -19,8 +19,9 @@ namespace skein {
 // T steps, E environments, A agents; layouts as in trajectory/schema.h. Not thread-safe: one per runner.
 class RolloutBuilder {
  public:
-  // `policy_state_size` and `extra_fields` as in FragmentShape.
-  explicit RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size = 0, std::vector<Field> extra_fields = {});
+  // `policy_state_size` and `algorithm_fields` as in FragmentShape.
+  explicit RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size = 0,
+                          std::vector<std::string> algorithm_fields = FragmentShape().algorithm_fields);
 
   // Starts a fragment. Pointers returned by the methods below are valid until Finish.
   void Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size);
@@ -33,7 +34,7 @@ class RolloutBuilder {
   }
   // Rows of such fields, all written by the caller.
   float* obs(int64_t t) { return Row(obs_, t); }                   // [E, A, O] of row t, 0 <= t <= T.
-  float* log_prob(int64_t t) { return Row(log_prob_, t); }         // [E, A]
+  float* log_prob(int64_t t) { return Row(log_prob_, t); }         // [E, A]; null: the algorithm does not read it.
   float* action(int64_t t) { return Row(action_, t); }             // [E, A, D]; continuous only.
   int64_t* choice(int64_t t) { return Row(choice_, t); }           // [E, A]; discrete only.
   float* state(int64_t t) { return Row(state_, t); }               // [E, G] of row t, 0 <= t <= T; only if G > 0.
@@ -55,7 +56,7 @@ class RolloutBuilder {
   };
   template <typename Value>
   static Value* Row(const Rows<Value>& rows, int64_t t) {
-    return rows.first + t * rows.elements;
+    return rows.first == nullptr ? nullptr : rows.first + t * rows.elements;
   }
   template <typename Value>
   Rows<Value> Find(absl::string_view field);
@@ -67,7 +68,7 @@ class RolloutBuilder {
 
   FragmentShape shape_;
   Schema schema_;
-  v1::TrajectoryBatch header_;
+  v1::FragmentHeader header_;
   std::string block_;                 // Fields of fixed extent.
   std::vector<size_t> offsets_;       // Of those fields in the block.
   std::vector<std::string> varying_;  // Of each field, its rows; empty for those of fixed extent.

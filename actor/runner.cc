@@ -9,6 +9,7 @@
 #include "actor/action_sampler.h"
 #include "actor/fragment_packing.h"
 #include "actor/rollout_builder.h"
+#include "base/config/algorithm_rules.h"
 #include "base/number/bfloat16.h"
 #include "base/process/clock.h"
 #include "base/process/thread_priority.h"
@@ -74,6 +75,7 @@ Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* hel
                PolicyStore* policies, StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop)
     : seed_(config.seed()),
       transport_(config.transport()),
+      algorithm_fields_(AlgorithmFields(config)),
       rebuilds_(rebuilds),
       held_envs_(held_envs),
       outbox_(outbox),
@@ -120,10 +122,12 @@ void Runner::Observe(float* obs) const {
 
 absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   Backoff pause(kShortestPause, kLongestPause);
+  restarted_episodes_ = 0;
   while (true) {
     const auto done = Serve(held);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
+    if (!env_->spec().relocatable) restarted_episodes_ += static_cast<uint32_t>(env_->num_envs());
     auto env = rebuilds_->Rebuild(env_->failure(), pause.Next());
     if (!env.ok()) outbox_->DropTicket(held.ticket.id());
     if (absl::IsCancelled(env.status())) return absl::OkStatus();
@@ -198,7 +202,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   const int64_t S = (*policy)->spec().state_size();
   if (absl::Status s = LoadPolicyState(ticket, E * A * S); !s.ok()) return s;
   if (!*continued) std::fill(policy_state_.begin(), policy_state_.end(), 0.0f);
-  RolloutBuilder builder(spec, S);
+  RolloutBuilder builder(spec, S, algorithm_fields_);
   builder.Begin(ticket, (*policy)->version(), env_->state_size());
   Observe(builder.obs(0));
   if (spec.global_state_size > 0) env_->GlobalState(builder.state(0));
@@ -245,6 +249,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
   Fragment fragment = builder.Finish(seconds);
+  fragment.header.set_restarted_episodes(restarted_episodes_);
   PackFragment(builder.schema(), transport_, &fragment);
   watch.Lap(&build);
   fragment.header.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));

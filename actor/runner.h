@@ -69,11 +69,13 @@ class Runner {
 
   const uint64_t seed_;
   const v1::TransportConfig transport_;
+  const std::vector<std::string> algorithm_fields_;  // Of fragments.
   EnvRebuilds* const rebuilds_;
   HeldEnvs* const held_envs_;
   EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;  // Null between tickets of environments that cannot be moved: held_envs_ has them.
   int num_envs_ = 0, env_state_size_ = 0;
+  uint32_t restarted_episodes_ = 0;  // During the ticket in hand, as FragmentHeader has it.
   std::vector<float> policy_state_;  // [E, A, S]; empty if the policy has no memory.
   absl::Duration idle_;              // Time waited for tickets since its last fragment.
   Outbox* const outbox_;

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);
   policies.Put(kEpoch, *policy);
-  outbox.BeginLife("bench", 1);
+  outbox.BeginConnection("bench", 1);
   outbox.BeginEpoch(kEpoch, 0);
   for (uint32_t block = 0; block < blocks; ++block) {
     v1::Ticket ticket;

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-std::vector<double> Column(const std::vector<Json>& rows, const std::string& key) {
+std::vector<double> ValuesOf(const std::vector<Json>& rows, const std::string& key) {
   std::vector<double> values;
   for (const Json& row : rows) values.push_back(row.at(key).get<double>());
   return values;
@@ -34,7 +34,7 @@ Json MedianOfRows(const std::vector<Json>& rows) {
     };
     if (key == "round") continue;
     if (in_all(IsFiniteNumber)) {
-      medians[key] = Median(Column(rows, key));
+      medians[key] = Median(ValuesOf(rows, key));
     } else if (in_all([](const Json& value) { return value.is_object(); })) {
       std::vector<Json> nested;
       for (const Json& row : rows) nested.push_back(row[key]);
@@ -45,7 +45,7 @@ Json MedianOfRows(const std::vector<Json>& rows) {
 }
 
 Json SpreadOfRows(const std::vector<Json>& rows, const std::string& key) {
-  const std::vector<double> values = Column(rows, key);
+  const std::vector<double> values = ValuesOf(rows, key);
   const auto [min, max] = std::minmax_element(values.begin(), values.end());
   return {{"min", *min}, {"max", *max}};
 }

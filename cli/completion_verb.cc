@@ -41,7 +41,7 @@ void AddChoices(Command* command) {
 }
 
 absl::Status PrintCompletion(const CLI::App& app, const std::string& shell) {
-  Command command = Describe(app);
+  Command command = DescribeCommand(app);
   for (Command& verb : command.verbs) {
     auto elsewhere = DescribeProgramVerb(verb.name);
     if (!elsewhere.ok()) continue;  // Known here, or of a program that is not installed.

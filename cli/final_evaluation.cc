@@ -21,7 +21,7 @@ absl::StatusOr<EvaluationResult> EvaluateRun(const std::string& program_folder, 
       {.name = "evaluation",
        .program = *program,
        .arguments = {"--checkpoint", directory.path(), "--episodes", absl::StrCat(config.eval().episodes()), "--seed",
-                     absl::StrCat(config.seed()), "--json"},
+                     absl::StrCat(config.seed()), "--json", "--exit-with-parent"},
        .log_path = directory.log_path("eval"),
        .capture_stdout = true});
   if (!child.ok()) return child.status();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein train and skein head.
+#include <iostream>
 #include <memory>
 
 #include "CLI/CLI.hpp"
@@ -21,6 +22,7 @@ namespace {
 struct LaunchFlags {
   LaunchOptions options;
   std::string learners = "1";
+  bool json = false;
 };
 
 // `least_learners`: 0 if they may be started elsewhere.
@@ -35,7 +37,15 @@ int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string&
   if (const absl::Status exposed = CheckExposure(JoinHostPort(options.host, options.port)); !exposed.ok()) {
     return ReportAndExitCode(command.c_str(), absl::InvalidArgumentError(absl::StrCat("--host: ", exposed.message())));
   }
-  return RunTraining(options, command, ProgramFolder());
+  if (!flags.json) return RunTraining(options, command, ProgramFolder());
+  SessionResult result;
+  int code = kExitOk;
+  {
+    const DivertedOutput diverted;
+    code = RunTraining(options, command, ProgramFolder(), &result);
+  }
+  if (!result.run_directory.empty()) std::cout << ToJson(result, code) << std::endl;
+  return code;
 }
 
 void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
@@ -72,6 +82,7 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   verb->add_flag("--no-eval", options->no_eval, "Do not evaluate at the end");
+  verb->add_flag("--json", flags->json, "Print one JSON object at the end; progress goes to standard error");
 }
 
 }  // namespace
@@ -117,7 +128,7 @@ void AddHead(CLI::App* app, Action* action) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   verb->footer(
-      "Without --envs the run has the environments of two runners, in mode overlapped two blocks for each.\n"
+      "Without --envs the run has the environments of two runners, in mode overlapped two env groups for each.\n"
       "Example:\n  skein certs init credentials\n"
       "  skein head --config configs/cartpole_ppo.yaml --host 0.0.0.0 --token-file credentials/token\n"
       "  skein worker --address HEAD:7070 --token-file credentials/token          (on every node that helps)");

@@ -82,6 +82,7 @@ absl::StatusOr<std::vector<std::string>> LearnerGroup::Mend(absl::Duration now) 
     }
     const std::optional<int> code = slot.code();
     if (!code || !IsLoss(*code) || !slot.budget.Take(now)) continue;
+    if (options_.on_lost) options_.on_lost(slot.child->process().pid());
     told.push_back(absl::StrCat("starting again: ", slot.child->DescribeExit(*code)));
     slot.restart_at = now + slot.backoff.Next();
     slot.child = nullptr;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +35,8 @@ class LearnerGroup {
     // The same for each rank; a restarted one gets "--resume auto", since the run has begun.
     std::vector<std::string> arguments;
     int torch_threads = 1;
+    // Called in Mend() with the process id of each rank that is lost, before it is restarted. May be empty.
+    std::function<void(pid_t)> on_lost;
   };
   struct Failure {
     int code = 0;

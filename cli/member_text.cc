@@ -44,11 +44,11 @@ Figures FiguresOf(const v1::StatusResponse& status, const v1::MemberStatus& memb
   const v1::MemberReport& report = member.report();
   const double limit = report.limit_env_steps_per_second();
   const double rate = std::isfinite(report.env_steps_per_second()) ? std::max(report.env_steps_per_second(), 0.0) : 0;
-  const std::optional<uint64_t> lag = MemberLag(status, member);
+  const std::optional<double> lag = MemberLag(status, member);
   return {.place = member.role() == "learner" ? absl::StrCat("rank ", member.rank()) : member.learner_id(),
           .rate = FormatCount(std::llround(rate)),
           .limit = limit > 0 ? absl::StrFormat("%.0f%%", 100 * rate / limit) : "-",
-          .lag = lag ? absl::StrCat(*lag) : "-",
+          .lag = lag ? absl::StrFormat("%.1f", *lag) : "-",
           .cpu = absl::StrFormat("%.0f%%", 100 * report.cpu_ratio()),
           .memory = absl::StrCat(report.resident_bytes() >> 20, " MiB"),
           .silent = absl::StrFormat("%.1fs", member.seconds_since_heartbeat())};
@@ -154,11 +154,10 @@ std::string MemberState(const v1::MemberStatus& member) {
   return "up";
 }
 
-std::optional<uint64_t> MemberLag(const v1::StatusResponse& status, const v1::MemberStatus& member) {
-  const uint64_t version = member.report().policy_version();
-  const uint64_t newest = status.progress().policy_version();
-  if (member.role() != "actor" || version == 0 || newest == 0) return std::nullopt;
-  return newest > version ? newest - version : 0;
+std::optional<double> MemberLag(const v1::StatusResponse& status, const v1::MemberStatus& member) {
+  if (member.role() != "actor" || member.report().policy_version() == 0) return std::nullopt;
+  const double lag = status.progress().mean_policy_lag();
+  return std::isfinite(lag) ? std::optional(lag) : std::nullopt;
 }
 
 std::string FormatStages(const v1::MemberReport& report, const v1::MemberReport* before) {

@@ -16,9 +16,9 @@ namespace skein {
 // than a lease), "starving" (learner: has waited for data for 1 s), or "up".
 std::string MemberState(const v1::MemberStatus& member);
 
-// By how many versions an actor's newest policy is behind the newest published one; the reports compared may be one
-// heartbeat apart. nullopt: not an actor, or it has no policy.
-std::optional<uint64_t> MemberLag(const v1::StatusResponse& status, const v1::MemberStatus& member);
+// By how many versions the policies that actors act with are behind the newest one: the run's mean. A member's own
+// version is as old as its last heartbeat, and says nothing about that. nullopt: not an actor, or it has no policy.
+std::optional<double> MemberLag(const v1::StatusResponse& status, const v1::MemberStatus& member);
 
 // Shares of the member's time by stage, "env_step 61%  wait 30%", the largest first, without stages below one percent.
 // Counted since `before`, an earlier report of the same member, or since its start if that is nullptr. "-" if no time

@@ -26,7 +26,6 @@
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "google/protobuf/text_format.h"
-#include "nlohmann/json.hpp"
 #include "xxhash.h"
 
 namespace skein {
@@ -34,8 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kOldSuffix[] = ".old-";
 constexpr absl::Duration kOrphanGrace = absl::Seconds(10);
-constexpr uint64_t kMaxManifestBytes = 1 << 20;
 
 absl::Status IoError(const std::string& what, const std::string& path, int error) {
   const std::string message = absl::StrCat(what, " ", path, ": ", std::generic_category().message(error));
@@ -113,26 +112,13 @@ absl::StatusOr<int> Lock(const std::string& folder) {
 // Renames `folder` to the first free <folder>.old-N.
 absl::StatusOr<std::string> MoveAside(const std::string& folder) {
   for (int n = 1;; ++n) {
-    const std::string target = absl::StrCat(folder, ".old-", n);
+    const std::string target = absl::StrCat(folder, kOldSuffix, n);
     std::error_code error;
     if (fs::exists(fs::symlink_status(target, error))) continue;
     fs::rename(folder, target, error);
     if (error) return IoError("cannot move aside", folder, error.value());
     return target;
   }
-}
-
-std::optional<CheckpointInfo> FindNewestCheckpoint(const std::string& run_path) {
-  const std::string folder = run_path + "/checkpoints";
-  std::string newest;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    std::error_code ignored;
-    if (absl::StartsWith(name, "step_") && name > newest && fs::exists(it->path() / "DONE", ignored)) newest = name;
-  }
-  if (newest.empty()) return std::nullopt;
-  return ReadCheckpointInfo(folder + "/" + newest);
 }
 
 // Without what FirstDifference() leaves out.
@@ -217,18 +203,6 @@ std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, 
 
 }  // namespace
 
-CheckpointInfo ReadCheckpointInfo(const std::string& path) {
-  CheckpointInfo info;
-  info.path = path;
-  const auto manifest = ReadFile(info.path + "/manifest.json", kMaxManifestBytes);
-  if (!manifest.ok()) return info;
-  const auto json = nlohmann::json::parse(*manifest, nullptr, false);
-  if (!json.is_object()) return info;
-  if (const auto it = json.find("env_steps"); it != json.end() && it->is_number_unsigned()) info.env_steps = *it;
-  if (const auto it = json.find("digest"); it != json.end() && it->is_string()) info.digest = *it;
-  return info;
-}
-
 absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, const v1::RunConfig& config,
                                                 ResumeMode resume) {
   RunDirectory directory;
@@ -277,7 +251,24 @@ RunDirectory::~RunDirectory() {
   if (lock_fd_ >= 0) close(lock_fd_);
 }
 
-std::optional<CheckpointInfo> RunDirectory::NewestCheckpoint() const { return FindNewestCheckpoint(path_); }
+RunDirectory::OldCopies RunDirectory::FindOldCopies() const {
+  OldCopies copies;
+  const fs::path path(path_);
+  const std::string prefix = path.filename().string() + kOldSuffix;
+  std::error_code error;
+  for (fs::directory_iterator it(path.parent_path(), error), end; !error && it != end; it.increment(error)) {
+    if (!absl::StartsWith(it->path().filename().string(), prefix)) continue;
+    ++copies.count;
+    std::error_code ignored;
+    for (fs::recursive_directory_iterator file(it->path(), ignored), last; !ignored && file != last;
+         file.increment(ignored)) {
+      std::error_code no_size;
+      const uint64_t bytes = file->is_regular_file(no_size) ? file->file_size(no_size) : 0;
+      if (!no_size) copies.bytes += bytes;
+    }
+  }
+  return copies;
+}
 
 absl::Status RunDirectory::NoteChild(pid_t pid) const {
   const std::string line = absl::StrCat(pid, "\n");

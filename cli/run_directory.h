@@ -9,19 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "base/config/resume_mode.h"
+#include "cli/checkpoint_info.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {
-
-// The newest complete checkpoint of a run, from its manifest.
-struct CheckpointInfo {
-  std::string path;
-  uint64_t env_steps = 0;
-  std::string digest;  // Empty if the manifest has none.
-};
-
-// Fields that the manifest lacks are 0 or empty.
-CheckpointInfo ReadCheckpointInfo(const std::string& path);
 
 // The folder runs/<name> of one run, locked for as long as this object lives.
 //   runs/<name>/{config.yaml, lock, log.jsonl, log/<process>.log, checkpoints/, eval.json}
@@ -47,8 +38,16 @@ class RunDirectory {
   std::string eval_path() const { return path_ + "/eval.json"; }
   // New path of the earlier folder; empty if it was not moved.
   const std::string& moved_to() const { return moved_to_; }
+  // The folders <name>.old-1, <name>.old-2, ... that there are.
+  struct OldCopies {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+  };
+  OldCopies FindOldCopies() const;
 
-  std::optional<CheckpointInfo> NewestCheckpoint() const;
+  // As the functions of checkpoint_info.h.
+  std::optional<CheckpointInfo> NewestCheckpoint() const { return FindNewestCheckpoint(path_); }
+  std::optional<CheckpointInfo> NewestIntactCheckpoint() const { return FindNewestIntactCheckpoint(path_); }
   // Notes in the lock file a child that writes into the folder and may briefly outlive this process.
   absl::Status NoteChild(pid_t pid) const;
 

@@ -14,7 +14,7 @@
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/restart_budget.h"
-#include "launch/coordinator_addresses.h"
+#include "launch/join_flags.h"
 
 namespace skein {
 namespace {
@@ -22,12 +22,8 @@ namespace {
 // How long a rank that failed may outlive those that lost it.
 constexpr absl::Duration kCauseShows = absl::Seconds(1);
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(100);
-constexpr absl::Duration kStatusPeriod = absl::Seconds(1);
-constexpr absl::Duration kPollDeadline = absl::Milliseconds(500);
-constexpr absl::Duration kCoordinatorStart = absl::Seconds(15);
 // After the learner has ended.
 constexpr absl::Duration kActorStop = absl::Milliseconds(1500);
-constexpr absl::Duration kCoordinatorStop = absl::Seconds(1);
 // After the learner has ended by itself: time for actors to receive the end.
 constexpr absl::Duration kActorGrace = absl::Seconds(3);
 constexpr absl::Duration kRestartWindow = absl::Minutes(1);
@@ -58,6 +54,17 @@ bool IsTrained(const std::optional<v1::StatusResponse>& status) {
          (progress.target_env_steps() > 0 && progress.env_steps() >= progress.target_env_steps());
 }
 
+CoordinatorProcess::Options CoordinatorOptions(const RunSupervisor::Options& options) {
+  return {.program_folder = options.program_folder,
+          .host = options.host,
+          .announce_host = options.announce_host,
+          .port = options.port,
+          .http_port = options.http_port,
+          .run_id = options.run_id,
+          .heartbeat = options.heartbeat,
+          .lease = options.lease};
+}
+
 }  // namespace
 
 struct RunSupervisor::ActorSlot {
@@ -71,7 +78,10 @@ struct RunSupervisor::ActorSlot {
 };
 
 RunSupervisor::RunSupervisor(Options options, const RunDirectory* directory, ProgressDisplay* display)
-    : options_(std::move(options)), directory_(directory), display_(display) {
+    : options_(std::move(options)),
+      directory_(directory),
+      display_(display),
+      coordinator_(CoordinatorOptions(options_), directory, display) {
   for (uint32_t runners : options_.actor_runners) {
     ActorSlot& slot = actors_.emplace_back();
     slot.name = absl::StrCat("actor-", actors_.size());
@@ -91,24 +101,25 @@ RunSupervisor::Outcome RunSupervisor::Run(const absl::Notification& stop) {
     while (Watch(&outcome) && !stop.HasBeenNotified()) absl::SleepFor(kWatchPeriod);
   }
   // Learners first: rank 0 writes a checkpoint and reports its last progress to the coordinator.
-  const bool elsewhere = options_.learners == 0 && outcome.exit_code == 0 && !FinishedElsewhere(last_status_);
+  const bool elsewhere = options_.learners == 0 && outcome.exit_code == 0 && !FinishedElsewhere(coordinator_.status());
   if (!learners_.AllEnded() || elsewhere) {
     outcome.stopped = stop.HasBeenNotified();
     StopLearners(&outcome);
   }
   outcome.wall_time = MonotonicNow() - begin;
-  if (status_client_ != nullptr) PollStatus(true);
+  outcome.status_is_final = coordinator_.started() && PollStatus(true);
   const bool finished = !outcome.stopped && outcome.exit_code == 0;
   StopActors(finished ? kActorGrace : absl::ZeroDuration());
-  if (coordinator_ != nullptr) coordinator_->Stop(kCoordinatorStop);
+  coordinator_.Stop();
   display_->Finish();
-  outcome.last_status = last_status_;
+  outcome.last_status = coordinator_.status();
   outcome.actor_restarts = notes_.actor_restarts;
   return outcome;
 }
 
 absl::Status RunSupervisor::Start() {
-  if (absl::Status status = StartCoordinator(); !status.ok()) return status;
+  if (absl::Status status = coordinator_.Start(); !status.ok()) return status;
+  InviteOthers();
   if (absl::Status status = StartLearners(); !status.ok()) return status;
   for (ActorSlot& slot : actors_) {
     if (absl::Status status = StartActor(&slot); !status.ok()) return status;
@@ -116,54 +127,23 @@ absl::Status RunSupervisor::Start() {
   return absl::OkStatus();
 }
 
-absl::Status RunSupervisor::StartCoordinator() {
-  const auto program = FindProgram(options_.program_folder, "skein-coordinator");
-  if (!program.ok()) return program.status();
-  auto child = Child::Start({.name = "coordinator",
-                             .program = *program,
-                             .arguments = {"--config", directory_->config_path(),                      //
-                                           "--listen", JoinHostPort(options_.host, options_.port),     //
-                                           "--http", JoinHostPort(options_.host, options_.http_port),  //
-                                           "--run-dir", directory_->path(),                            //
-                                           "--run-id", options_.run_id,                                //
-                                           "--new-session",                                            //
-                                           "--announce-host", options_.announce_host,                  //
-                                           "--log-json", directory_->json_log_path(), "--exit-with-parent"},
-                             .log_path = directory_->log_path("coordinator"),
-                             .capture_stdout = true});
-  if (!child.ok()) return child.status();
-  coordinator_ = *std::move(child);
-  const auto line = coordinator_->process().ReadLine(kCoordinatorStart);
-  if (!line.ok()) {
-    const auto code = coordinator_->process().Wait(absl::Seconds(1));
-    if (code) return coordinator_->ExitStatus(*code == 0 ? kExitInternal : *code);
-    return absl::DeadlineExceededError(absl::StrCat("coordinator does not start: ", line.status().message()));
-  }
-  const auto addresses = ParseCoordinatorLine(*line);
-  if (!addresses.ok()) return addresses.status();
-  const auto listening = ParseHostPort(addresses->grpc);
-  if (!listening.ok()) return listening.status();
-  coordinator_address_ = JoinHostPort(IsWildcard(options_.host) ? "127.0.0.1" : options_.host, listening->port);
-  status_client_ = std::make_unique<StatusClient>(coordinator_address_);
-  display_->Say(absl::StrCat("status page and metrics discovery: ", addresses->http_url));
-  InviteOthers(listening->port);
-  return absl::OkStatus();
-}
-
-void RunSupervisor::InviteOthers(int coordinator_port) {
-  const std::string address = JoinHostPort(options_.announce_host, coordinator_port);
+void RunSupervisor::InviteOthers() {
+  const std::string address = JoinHostPort(options_.announce_host, coordinator_.port());
+  const CredentialFiles files = CredentialFilesInEnvironment();
   if (options_.learners == 0) {
     std::error_code error;
     const std::string learner =
-        absl::StrCat(options_.program_folder, "/skein-learner --coordinator ", address, " --run-dir ",
-                     std::filesystem::absolute(directory_->path(), error).string(),
-                     IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port));
+        absl::StrCat(ShellWord(options_.program_folder + "/skein-learner"), " --coordinator ", address, " --run-dir ",
+                     ShellWord(std::filesystem::absolute(directory_->path(), error).string()),
+                     IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port),
+                     JoinFlags(files, "learner"), files.insecure ? " --insecure" : "");
     display_->Say(absl::StrCat("start the learners where the run directory can be reached, e.g. two ranks with: ",
                                "torchrun --no-python --nproc_per_node=2 ", learner));
     display_->Say(absl::StrCat("or in a Slurm job: srun -n 2 ", learner));
   }
   if (options_.actor_runners.empty() && options_.takes_workers) {
-    const std::string invitation = absl::StrCat("skein worker --address ", address);
+    const std::string invitation = absl::StrCat(CommandOf(options_.program_folder, "skein"), " worker --address ",
+                                                address, JoinFlags(files, "actor"));
     notes_.waiting_hint =
         absl::StrCat("waiting for ", options_.learners == 0 ? "learners and workers: " : "workers: ", invitation);
     display_->Say(absl::StrCat("add workers, here or on other nodes, with: ", invitation));
@@ -176,14 +156,15 @@ absl::Status RunSupervisor::StartLearners() {
   if (!program.ok()) return program.status();
   return learners_.Start({.program = *program,
                           .ranks = options_.learners,
-                          .arguments = {"--coordinator", coordinator_address_,                        //
+                          .arguments = {"--coordinator", coordinator_.address(),                      //
                                         "--run-dir", directory_->path(),                              //
                                         "--listen", JoinHostPort(options_.host, options_.data_port),  //
                                         "--metrics", JoinHostPort(options_.host, 0),                  //
                                         "--resume", ResumeModeName(options_.resume),                  //
                                         "--timeout", "30s",                                           //
                                         "--log-json", directory_->json_log_path(), "--exit-with-parent"},
-                          .torch_threads = options_.torch_threads},
+                          .torch_threads = options_.torch_threads,
+                          .on_lost = [this](pid_t pid) { coordinator_.TellDead(pid); }},
                          directory_);
 }
 
@@ -192,7 +173,7 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
   if (!program.ok()) return program.status();
   auto child = Child::Start({.name = slot->name,
                              .program = *program,
-                             .arguments = {"--coordinator", coordinator_address_,          //
+                             .arguments = {"--coordinator", coordinator_.address(),        //
                                            "--runners", absl::StrCat(slot->runners),       //
                                            "--metrics", JoinHostPort(options_.host, 0),    //
                                            "--timeout", "30s",                             //
@@ -222,14 +203,14 @@ bool RunSupervisor::Watch(Outcome* outcome) {
   }
   if (options_.learners > 0 && learners_.AllEnded()) return false;
   if (options_.learners == 0 && !WatchLearnersElsewhere()) return false;
-  if (const auto code = coordinator_->process().Poll()) {
-    Fail(*code, coordinator_->DescribeExit(*code), outcome);
+  if (const auto failure = coordinator_.Watch()) {
+    Fail(failure->code, failure->description, outcome);
     return false;
   }
   for (ActorSlot& slot : actors_) {
     if (!WatchActor(&slot, outcome)) return false;
   }
-  if (MonotonicNow() >= next_poll_) PollStatus(false);
+  PollStatus(false);
   return true;
 }
 
@@ -238,7 +219,7 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   if (slot->drained) return true;
   if (slot->child == nullptr) {
     // Learners may take longer to end than their actors.
-    if (now < slot->restart_at || IsTrained(last_status_)) return true;
+    if (now < slot->restart_at || IsTrained(coordinator_.status())) return true;
     ++notes_.actor_restarts;
     const absl::Status status = StartActor(slot);
     if (status.ok()) return true;
@@ -252,9 +233,14 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     display_->Say(absl::StrCat("an actor was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
     slot->drained = true;
     slot->child = nullptr;
+    if (std::all_of(actors_.begin(), actors_.end(), [](const ActorSlot& one) { return one.drained; })) {
+      notes_.waiting_hint = absl::StrCat("no actor is left on this machine; add one with: skein worker --address ",
+                                         JoinHostPort(options_.announce_host, coordinator_.port()));
+      display_->Say(notes_.waiting_hint);
+    }
     return true;
   }
-  if (IsTrained(last_status_)) {
+  if (IsTrained(coordinator_.status())) {
     slot->child = nullptr;
     return true;
   }
@@ -269,19 +255,17 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   return true;
 }
 
-void RunSupervisor::PollStatus(bool last) {
-  auto status = status_client_->Get(kPollDeadline);
-  next_poll_ = MonotonicNow() + kStatusPeriod;
-  if (!status.ok()) return;  // Its exit is detected elsewhere; it may just be busy.
-  last_status_ = *std::move(status);
-  display_->Update(*last_status_, notes_, MonotonicNow(), last);
+bool RunSupervisor::PollStatus(bool last) {
+  if (!coordinator_.PollStatus(last)) return false;
+  display_->Update(*coordinator_.status(), notes_, MonotonicNow(), last);
+  return true;
 }
 
 bool RunSupervisor::WatchLearnersElsewhere() {
-  if (FinishedElsewhere(last_status_)) return false;
-  const bool left = last_status_ && HaveLeft(*last_status_);
+  if (FinishedElsewhere(coordinator_.status())) return false;
+  const bool left = coordinator_.status() && HaveLeft(*coordinator_.status());
   if (left && !learners_left_) {
-    display_->Say(absl::StrCat("the learners have left (", RunStateName(last_status_->state()),
+    display_->Say(absl::StrCat("the learners have left (", RunStateName(coordinator_.status()->state()),
                                "): start them again to go on, or press Ctrl-C to end"));
   }
   learners_left_ = left;

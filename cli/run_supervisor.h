@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "cli/coordinator_process.h"
 #include "cli/learner_group.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
 #include "launch/child.h"
 #include "launch/launch_plan.h"
-#include "launch/status_client.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
@@ -24,7 +24,8 @@ namespace skein {
 // Runs one session of a run on this machine: coordinator, learner ranks and actors as child processes.
 //   start coordinator -> read its addresses -> learners, actors -> watch, poll status once a second -> stop all
 // An actor that dies, or one of several learner ranks, is restarted after a back-off, at most three times a minute. A
-// drained actor is not restarted, nor is one that ends when training is complete. Any other death ends the session.
+// drained actor is not restarted, nor is one that ends when training is complete. A coordinator that a signal ended, or
+// that does not answer, is restarted too (CoordinatorProcess). Any other death ends the session.
 // Without learners of its own it prints how to start them and runs until they have finished the run. Not thread-safe.
 // All children have ended when Run() returns.
 class RunSupervisor {
@@ -38,6 +39,8 @@ class RunSupervisor {
     int data_port = 0;  // Rank r uses this + r; 0 = any free port.
     ResumeMode resume = ResumeMode::kAuto;
     std::string run_id;
+    absl::Duration heartbeat = absl::Seconds(1);  // As CoordinatorProcess::Options.
+    absl::Duration lease = absl::Seconds(5);
     uint32_t learners = 1;                            // Ranks; 0 = they are started elsewhere.
     int torch_threads = 1;                            // Of each learner.
     absl::Duration learner_stop = absl::Seconds(60);  // For the last checkpoint; then they are killed.
@@ -49,10 +52,11 @@ class RunSupervisor {
     bool takes_workers = true;            // if the run can use them.
   };
   struct Outcome {
-    int exit_code = 0;     // Of the learners, or of the process that ended the session.
-    bool stopped = false;  // By the user's signal.
-    std::string failure;   // Message for the user; empty if exit_code is 0.
-    std::optional<v1::StatusResponse> last_status;
+    int exit_code = 0;                              // Of the learners, or of the process that ended the session.
+    bool stopped = false;                           // By the user's signal.
+    std::string failure;                            // Message for the user; empty if exit_code is 0.
+    std::optional<v1::StatusResponse> last_status;  // The newest one that the coordinator gave.
+    bool status_is_final = false;                   // It was given after the learners of this machine had ended.
     absl::Duration wall_time;
     uint64_t actor_restarts = 0;
   };
@@ -70,14 +74,14 @@ class RunSupervisor {
 
   // An error becomes Outcome's exit code and failure.
   absl::Status Start();
-  absl::Status StartCoordinator();
   absl::Status StartLearners();
-  void InviteOthers(int coordinator_port);
+  void InviteOthers();
   absl::Status StartActor(ActorSlot* slot);
   // Both return whether the session continues.
   bool Watch(Outcome* outcome);
   bool WatchActor(ActorSlot* slot, Outcome* outcome);
-  void PollStatus(bool last);
+  // Returns whether the coordinator answered. `last`: asks now.
+  bool PollStatus(bool last);
   // Watches learners that were started elsewhere, through the newest status.
   bool WatchLearnersElsewhere();
   void StopLearners(Outcome* outcome);
@@ -87,12 +91,8 @@ class RunSupervisor {
   const Options options_;
   const RunDirectory* const directory_;
   ProgressDisplay* const display_;
-  std::string coordinator_address_;
-  std::unique_ptr<StatusClient> status_client_;
-  std::optional<v1::StatusResponse> last_status_;
-  absl::Duration next_poll_ = -absl::InfiniteDuration();
   ProgressNotes notes_;
-  std::unique_ptr<Child> coordinator_;
+  CoordinatorProcess coordinator_;
   LearnerGroup learners_;
   bool learners_left_ = false;  // Learners elsewhere: their leaving has been reported.
   std::deque<ActorSlot> actors_;

@@ -29,6 +29,14 @@ std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
                       ")");
 }
 
+std::string DescribeMove(const RunDirectory& directory) {
+  const RunDirectory::OldCopies copies = directory.FindOldCopies();
+  const uint64_t mebibytes = (copies.bytes + (1 << 20) - 1) >> 20;
+  return absl::StrCat("moved the old run to ", directory.moved_to(), "; ", copies.count, " old ",
+                      copies.count == 1 ? "copy takes " : "copies take ", mebibytes,
+                      " MiB and can be deleted: ", directory.path(), ".old-*");
+}
+
 RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
                                          const std::string& program_folder) {
   RunSupervisor::Options supervisor;
@@ -40,6 +48,8 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.data_port = options.data_port;
   supervisor.resume = plan.resume;
   supervisor.run_id = RunId(plan.config);
+  supervisor.heartbeat = absl::Seconds(plan.config.coordinator().heartbeat_seconds());
+  supervisor.lease = absl::Seconds(plan.config.coordinator().lease_seconds());
   supervisor.learners = plan.learners;
   supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
   supervisor.actor_runners = plan.actor_runners;
@@ -47,7 +57,13 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   return supervisor;
 }
 
-// The summary of one session.
+// The run's account: as of the checkpoint; if learners elsewhere keep that elsewhere, as the coordinator last had it.
+v1::StepAccount LastAccount(const RunSupervisor::Outcome& outcome, const std::optional<CheckpointInfo>& checkpoint) {
+  if (checkpoint) return checkpoint->account;
+  return outcome.status_is_final ? outcome.last_status->progress().account() : v1::StepAccount();
+}
+
+// The summary of one session. `checkpoint`: the newest one on the disk.
 void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
             const std::optional<CheckpointInfo>& checkpoint) {
   const double seconds = absl::ToDoubleSeconds(outcome.wall_time);
@@ -59,8 +75,8 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
                 << FormatCount(rate) << " env-steps/s with start and end)\n";
     }
   }
-  if (outcome.last_status && outcome.last_status->progress().account().collected() > 0) {
-    std::cout << "step account: " << FormatStepAccount(outcome.last_status->progress().account()) << "\n";
+  if (const v1::StepAccount account = LastAccount(outcome, checkpoint); account.collected() > 0) {
+    std::cout << "step account: " << FormatStepAccount(account) << "\n";
   }
   if (outcome.actor_restarts > 0) std::cout << "actors restarted: " << outcome.actor_restarts << "\n";
   if (checkpoint) std::cout << DescribeCheckpoint(*checkpoint) << "\n";
@@ -89,7 +105,8 @@ int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, cons
 
 }  // namespace
 
-int RunTraining(const LaunchOptions& options, const std::string& command, const std::string& program_folder) {
+int RunTraining(const LaunchOptions& options, const std::string& command, const std::string& program_folder,
+                SessionResult* result) {
   absl::Notification stop;
   ShutdownSignal shutdown;
   shutdown.OnSignal([&stop] { stop.Notify(); });
@@ -99,9 +116,10 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());
   const v1::RunConfig& config = plan->config;
+  if (result != nullptr) result->run_directory = directory->path();
 
   for (const std::string& note : plan->notes) std::cout << note << "\n";
-  if (!directory->moved_to().empty()) std::cout << "moved the old run to " << directory->moved_to() << "\n";
+  if (!directory->moved_to().empty()) std::cout << DescribeMove(*directory) << "\n";
   std::cout << "run directory: " << directory->path() << std::endl;
   const auto before = directory->NewestCheckpoint();
   uint64_t steps_before = before ? before->env_steps : 0;
@@ -127,10 +145,10 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
               << FormatCount(progress.start_env_steps()) << " env steps" << std::endl;
   }
   if (learner_began) steps_before = progress.start_env_steps();
-  auto after = directory->NewestCheckpoint();
-  // A later one than the learner names is damaged.
-  if (!progress.checkpoint().empty()) after = ReadCheckpointInfo(progress.checkpoint());
+  // What is on the disk counts: a coordinator that was not reachable has an old status.
+  const auto after = directory->NewestIntactCheckpoint();
   const bool reached = after && after->env_steps >= config.total_steps();
+  if (result != nullptr) result->checkpoint = after;
   Report(outcome, steps_before, after);
   if (outcome.exit_code != 0) {
     std::cerr << command << ": " << outcome.failure << std::endl;

@@ -59,7 +59,7 @@ double ActorsForWaitRatio(const ActorEvidence& evidence, double wait_ratio, bool
 ActorDemand::ActorDemand(const v1::RunConfig& config)
     : on_device_(config.sync().mode() == v1::SYNC_MODE_ON_DEVICE),
       while_waiting_only_(config.sync().mode() == v1::SYNC_MODE_ON_POLICY),
-      blocks_(config.rollout().num_envs() / std::max(config.rollout().envs_per_runner(), 1u)) {}
+      env_groups_(config.rollout().num_envs() / std::max(config.rollout().envs_per_runner(), 1u)) {}
 
 void ActorDemand::Observe(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
@@ -116,9 +116,9 @@ uint32_t ActorDemand::Wanted(const ActorBounds& bounds) const {
     wanted = std::clamp(wanted, measured / kLargestStep, measured * kLargestStep);
     wanted = std::ceil(wanted);
   }
-  if (blocks_ > 0) {
+  if (env_groups_ > 0) {
     const double runners_each = actors_ == 0 ? 1 : static_cast<double>(runners_) / actors_;
-    wanted = std::min(wanted, std::ceil(blocks_ / runners_each));
+    wanted = std::min(wanted, std::ceil(env_groups_ / runners_each));
   }
   wanted = std::max({wanted, static_cast<double>(ranks_), 1.0});
   return static_cast<uint32_t>(

@@ -81,7 +81,7 @@ class ActorDemand {
 
   const bool on_device_;  // Mode on_device: the run has no actors.
   const bool while_waiting_only_;
-  const uint32_t blocks_;  // Env groups: the most runners that can work at once.
+  const uint32_t env_groups_;  // Env groups: the most runners that can work at once.
 
   bool active_ = true;
   uint32_t actors_ = 0, runners_ = 0, ranks_ = 0;  // Live now.

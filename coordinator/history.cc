@@ -16,6 +16,7 @@ namespace skein {
 namespace {
 
 using Point = History::Point;
+constexpr uint64_t kMostStride = uint64_t{1} << 32;  // Seconds.
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // What a point consists of: the names are those of HistoryJson() and of store::HistoryRecord.
@@ -186,8 +187,8 @@ std::vector<StateChange> History::TakeChanges(double unix_seconds) {
 
 void History::Restore(const std::vector<store::HistoryRecord>& records, double unix_seconds, bool new_session) {
   kept_records_ = records.size();
-  if (records.empty()) return;
-  stride_ = std::max<uint64_t>(records.front().stride(), 1);
+  if (records.empty() || records.front().stride() - 1 >= kMostStride) return;
+  stride_ = records.front().stride();
   for (const store::HistoryRecord& record : records) {
     if (record.stride() != stride_) continue;
     for (Point& point : PointsOf(record)) {
@@ -199,7 +200,8 @@ void History::Restore(const std::vector<store::HistoryRecord>& records, double u
   added_ = points_.size() * stride_;
   newest_ = points_.back();
   const double next = newest_.seconds + absl::ToDoubleSeconds(kPeriod);
-  start_seconds_ = new_session ? next : std::max(next, unix_seconds - records.front().unix_seconds());
+  const double elapsed = unix_seconds - records.front().unix_seconds();
+  start_seconds_ = new_session || !std::isfinite(elapsed) ? next : std::max(next, elapsed);
 }
 
 std::string HistoryJson(const History& history, size_t count) {

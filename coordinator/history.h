@@ -54,7 +54,7 @@ class History {
   // `unix_seconds`: the time of day at `now` = 0.
   std::vector<StateChange> TakeChanges(double unix_seconds);
   // Continues from the records of an earlier coordinator, in the order of their keys. A record that does not continue
-  // the one before it is left out. `new_session`: the time since then does not count.
+  // the one before it, or has no usable stride, is left out. `new_session`: the time since then does not count.
   // REQUIRES: nothing was added.
   void Restore(const std::vector<store::HistoryRecord>& records, double unix_seconds, bool new_session);
 

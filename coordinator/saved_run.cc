@@ -93,8 +93,10 @@ absl::Status TakeOver(StateStore* store, uint64_t now, CoordinatorState::Options
   if (!damage.ok()) {
     spdlog::error("the coordinator's state is lost, members join again: {}", std::string(damage.message()));
     if (absl::Status s = SetAside(store, "damaged"); !s.ok()) return s;
+  } else if (!saved && !state->new_session) {
+    spdlog::info("starts without the state of an earlier coordinator, of which there is none here");
   } else if (!saved) {
-    spdlog::info("no coordinator before this one has left its state here; members that it may have had join again");
+    spdlog::info("coordinator of run {}", state->run_id);
   } else if (!state->run_id.empty() && saved->run.run_id() != state->run_id) {
     spdlog::warn("the state that is kept here is of run {}, this is run {}: starting with none", saved->run.run_id(),
                  state->run_id);

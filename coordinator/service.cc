@@ -19,8 +19,6 @@
 namespace skein {
 namespace {
 
-constexpr absl::Duration kKeepHistoryPeriod = absl::Seconds(10);  // What a coordinator that is killed loses.
-
 grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));
@@ -76,14 +74,13 @@ CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::s
                                        CoordinatorMetrics* metrics,
                                        std::function<void(const v1::StatusResponse&)> on_report, StateStore* store,
                                        const CallQuota::Options& arrivals)
-    : start_unix_seconds_(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())),
-      announced_host_(std::move(announced_host)),
+    : announced_host_(std::move(announced_host)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
+      history_(options),
       gate_(metrics, arrivals),
-      state_(options),
+      state_(std::move(options)),
       store_(store) {
-  if (options.saved) history_.Restore(options.saved->history, start_unix_seconds_, options.new_session);
   if (store_ != nullptr) {
     // Before any member gets a generation: a successor's must be higher.
     const StateChange run = state_.RunChange();
@@ -109,7 +106,7 @@ void CoordinatorService::Shutdown() {
     waiter->End({id, absl::UnavailableError("the coordinator is shutting down"), {}, {}});
   }
   if (timer_.joinable()) timer_.join();
-  KeepHistory();
+  KeepHistory(history_.TakeChanges());
   if (writer_ != nullptr) writer_->Stop();
 }
 
@@ -364,34 +361,16 @@ grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerCont
   return FinishNow(context, absl::OkStatus());
 }
 
-std::string CoordinatorService::HistoryText(size_t count) {
-  absl::MutexLock lock(&history_mu_);
-  return HistoryJson(history_, count);
-}
-
-void CoordinatorService::AddToHistory() {
-  const v1::StatusResponse status = Status();
-  absl::MutexLock lock(&history_mu_);
-  history_.Add(status, Now());
-}
-
-void CoordinatorService::KeepHistory() {
-  if (writer_ == nullptr) return;
-  absl::MutexLock lock(&history_mu_);
-  std::vector<StateChange> changes = history_.TakeChanges(start_unix_seconds_);
-  if (!changes.empty()) writer_->Add(std::move(changes), [](const absl::Status&) {});
+void CoordinatorService::KeepHistory(std::vector<StateChange> changes) {
+  if (writer_ != nullptr && !changes.empty()) writer_->Add(std::move(changes), [](const absl::Status&) {});
 }
 
 void CoordinatorService::RunTimer() {
-  MonotonicTime next_point = Now(), next_keep = Now() + kKeepHistoryPeriod;
+  MonotonicTime next_point = Now();
   while (true) {
     if (Now() >= next_point) {
       next_point = Now() + History::kPeriod;
-      AddToHistory();
-    }
-    if (Now() >= next_keep) {
-      next_keep = Now() + kKeepHistoryPeriod;
-      KeepHistory();
+      KeepHistory(history_.Add(Status(), Now()));
     }
     Outcome outcome;
     {

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "coordinator/call_gate.h"
 #include "coordinator/coordinator_state.h"
-#include "coordinator/history.h"
+#include "coordinator/kept_history.h"
 #include "coordinator/membership_log.h"
 #include "coordinator/metrics.h"
 #include "coordinator/state_writer.h"
@@ -44,7 +44,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   v1::StatusResponse Status() ABSL_LOCKS_EXCLUDED(mu_);
   // As HistoryJson(), of the last `count` points.
-  std::string HistoryText(size_t count) ABSL_LOCKS_EXCLUDED(history_mu_);
+  std::string HistoryText(size_t count) const { return history_.Json(count); }
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                  v1::JoinResponse* response) override;
@@ -79,16 +79,15 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   void NoteWrite(const absl::Status& status);
   void CancelWaiter(WaiterId id) ABSL_LOCKS_EXCLUDED(mu_);
   void Report() ABSL_LOCKS_EXCLUDED(mu_);
-  void RunTimer() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
-  void AddToHistory() ABSL_LOCKS_EXCLUDED(mu_, history_mu_);
-  void KeepHistory() ABSL_LOCKS_EXCLUDED(history_mu_);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mu_);
+  void KeepHistory(std::vector<StateChange> changes);
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  const double start_unix_seconds_;
   const std::string announced_host_;
   CoordinatorMetrics* const metrics_;
   const std::function<void(const v1::StatusResponse&)> on_report_;
 
+  KeptHistory history_;
   CallGate gate_;
   MembershipLog membership_log_;
 
@@ -97,9 +96,6 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   std::map<WaiterId, Waiter*> waiters_ ABSL_GUARDED_BY(mu_);  // Each owned by its call; alive while it is in this map.
   WaiterId last_waiter_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-
-  absl::Mutex history_mu_;  // Never held together with mu_.
-  History history_ ABSL_GUARDED_BY(history_mu_);
 
   std::atomic<int> outcomes_ = 0;  // Number not yet carried out.
   std::atomic<bool> report_due_ = false;

@@ -24,6 +24,7 @@ const std::vector<StatusPageFile>& StatusPageFiles() {
       {"/page/uplot.js", kScript, embedded::uPlot_iife_min_js()},
       {"/page/uplot-license", kText, embedded::LICENSE()},
       {"/docs/metrics", kText, embedded::metrics_md()},
+      {"/docs/troubleshooting", kText, embedded::troubleshooting_md()},
       {"/docs/tuning", kText, embedded::tuning_md()},
   };
   return *files;

@@ -11,6 +11,7 @@ its own image, train CartPole-v1 to the end. Needs root, debootstrap and a Debia
 Exit codes: 1 a check has failed; 77 this machine cannot do it, and why.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -141,6 +142,11 @@ class Builder:
             print(f"  stage_runtime.sh /{target} {programs}")
             subprocess.run([ROOT / "deploy/docker/stage_runtime.sh", stage.root / target, self.binaries,
                             *programs.split()], check=True)
+        for images in re.findall(r"for image in ([a-z ]+);.*make_sbom\.py", rest):
+            for image in images.split():
+                staged = stage.root / "stage" / image
+                subprocess.run([ROOT / "scripts/make_sbom.py", staged, "--copyrights", staged / "share/doc", "--output",
+                                staged / "share/sbom.cdx.json"], check=True)
 
     def copy(self, stage, words):
         origin = ROOT
@@ -183,6 +189,11 @@ def check_image(name, stage):
         problems.append(f"compilers: {found}")
     if stage.run(["touch", "/opt/skein/bin/x"]).returncode == 0:
         problems.append("the image's user can write to /opt/skein")
+    bill = json.loads((stage.root / "opt/skein/share/sbom.cdx.json").read_text())
+    listed = {entry["value"].split()[0] for part in bill["components"] for entry in part.get("properties", [])}
+    unlisted = {path.name for path in (stage.root / "opt/skein/lib").iterdir()} - listed
+    if unlisted or bill["metadata"]["component"]["name"] != f"skein-{name}":
+        problems.append(f"its bill of materials is {bill['metadata']['component']['name']}'s, without {unlisted}")
     size = subprocess.run(["du", "-sm", stage.root / "opt"], capture_output=True, text=True).stdout.split()[0]
     print(f"{name}: {size} MB on top of Debian, user {stage.user}, {'; '.join(problems) or 'as it should be'}")
     return problems

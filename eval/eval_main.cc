@@ -6,12 +6,13 @@
 #include "CLI/CLI.hpp"
 #include "base/command/arguments.h"
 #include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
 #include "env/registry.h"
 #include "eval/evaluation.h"
 
 int main(int argc, char** argv) {
   skein::EvaluationOptions options;
-  bool json = false;
+  bool json = false, exit_with_parent = false;
   CLI::App app("Evaluates a checkpoint's policy with deterministic actions, or a baseline.", "skein eval");
   app.add_option("--checkpoint", options.checkpoint, "Checkpoint folder, or a run's folder for its newest one");
   app.add_option("--baseline", options.baseline, "random, or greedy (UavNavigate-v0): instead of a checkpoint");
@@ -30,11 +31,13 @@ int main(int argc, char** argv) {
   app.add_option("--render-episode", options.render_episode, "Which one, from 0")
       ->transform(skein::WholeNumber())
       ->capture_default_str();
+  app.add_flag("--exit-with-parent", exit_with_parent, "Stop when the parent process ends");
   app.footer(
       "Example:\n  skein eval --checkpoint runs/HalfCheetah-v5-s1 --episodes 10\n"
       "  skein eval --env UavNavigate-v0 --baseline greedy --episodes 200 --set env.uav.uavs=20 --render map.svg");
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
 
+  if (exit_with_parent) skein::ExitWithParent();
   const auto result = skein::Evaluate(options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
@@ -45,6 +48,9 @@ int main(int argc, char** argv) {
     std::cout << "baseline " << result->policy << std::endl;
   } else {
     std::cout << "checkpoint " << result->checkpoint << " (digest " << result->digest << ")" << std::endl;
+  }
+  if (!json && !options.render_path.empty()) {
+    std::cout << "drew episode " << options.render_episode << " into " << options.render_path << std::endl;
   }
   return skein::FinishOutput("skein eval", skein::kExitOk);
 }

@@ -58,7 +58,7 @@ bool Fits(const v1::RolloutConfig& rollout, uint64_t runners) {
 // The number of env groups. In mode overlapped twice the runners, so that each has its next ticket in hand while the
 // learner answers its last fragment; one for each runner if twice as many do not divide an iteration, or would make the
 // part of each environment short or no whole number of fragments.
-uint32_t BlocksFor(const v1::RunConfig& config, uint32_t runners) {
+uint32_t GroupsFor(const v1::RunConfig& config, uint32_t runners) {
   const v1::RolloutConfig& rollout = config.rollout();
   const uint64_t envs = uint64_t{2} * runners * rollout.envs_per_runner();
   if (config.sync().mode() != v1::SYNC_MODE_OVERLAPPED || envs > kMaxEnvs ||
@@ -133,17 +133,17 @@ absl::Status TooFewRunners(uint32_t runners, uint32_t learners) {
 }
 
 // The environments form fewer env groups than there are learners.
-absl::Status TooFewBlocks(const v1::RolloutConfig& rollout, uint32_t learners) {
-  const uint32_t envs = rollout.num_envs(), each = rollout.envs_per_runner(), blocks = envs / each;
+absl::Status TooFewGroups(const v1::RolloutConfig& rollout, uint32_t learners) {
+  const uint32_t envs = rollout.num_envs(), each = rollout.envs_per_runner(), groups = envs / each;
   std::string fitting;
   if (Fits(rollout, learners)) absl::StrAppend(&fitting, "--envs ", uint64_t{learners} * each, ", ");
   uint32_t smaller = envs / learners;
   while (smaller > 1 && envs % smaller != 0) --smaller;
   if (smaller > 0) absl::StrAppend(&fitting, "--envs-per-runner ", smaller, ", ");
   return absl::InvalidArgumentError(
-      absl::StrCat("--learners ", learners, ": ", envs, " environments in blocks of --envs-per-runner ", each, " are ",
-                   blocks, blocks == 1 ? " block" : " blocks", ", and each learner needs one; try ", fitting,
-                   fitting.empty() ? "" : "or ", "--learners ", blocks));
+      absl::StrCat("--learners ", learners, ": ", envs, " environments in env groups of --envs-per-runner ", each,
+                   " are ", groups, groups == 1 ? " group" : " groups", ", and each learner needs one; try ", fitting,
+                   fitting.empty() ? "" : "or ", "--learners ", groups));
 }
 
 // ", e.g. --envs 64", if twice as many environments would do.
@@ -167,13 +167,13 @@ std::optional<RunSizes> Usable(std::optional<RunSizes> before, const v1::RunConf
                                const LaunchOptions& options, const v1::RunConfig& recipe, uint32_t cores) {
   if (!before) return std::nullopt;
   const v1::RolloutConfig& rollout = config.rollout();
-  const uint32_t blocks = before->num_envs / before->envs_per_runner;
+  const uint32_t groups = before->num_envs / before->envs_per_runner;
   const bool same = !EnvsPerRunnerIsGiven(options, recipe) || before->envs_per_runner == rollout.envs_per_runner();
-  if (!same || blocks < options.learners || rollout.steps_per_iteration() % before->num_envs != 0) return std::nullopt;
+  if (!same || groups < options.learners || rollout.steps_per_iteration() % before->num_envs != 0) return std::nullopt;
   // How many runners makes no difference to what it computes: as many as it may have begun with, or more for more
   // cores.
   const uint32_t least = std::max({before->runners, options.learners, options.actors});
-  const uint32_t most = std::min(blocks, kMaxRunners);
+  const uint32_t most = std::min(groups, kMaxRunners);
   before->runners = std::clamp(cores, std::min(least, most), most);
   return before;
 }
@@ -194,7 +194,7 @@ absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
   if (!spec.ok()) return spec.status();
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
-  if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewBlocks(rollout, learners);
+  if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewGroups(rollout, learners);
   return absl::OkStatus();
 }
 
@@ -203,13 +203,13 @@ absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
 absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& recipe,
                                         const v1::RunConfig& open, LaunchPlan plan) {
   if (absl::Status status = CheckTensorForm(open.env().id()); !status.ok()) return status;
-  uint32_t blocks = 1;  // Env groups that determine the number of environments if that is open.
+  uint32_t groups = 1;  // Env groups that determine the number of environments if that is open.
   if (open.rollout().num_envs() == 0) {
     const uint32_t wanted = open.rollout().steps_per_iteration() / kDeviceSteps / open.rollout().envs_per_runner();
-    blocks = FittingRunners(open.rollout(), std::max({wanted, options.learners, 1u}), options.learners);
-    if (!Fits(open.rollout(), blocks)) return NothingFits(open);
+    groups = FittingRunners(open.rollout(), std::max({wanted, options.learners, 1u}), options.learners);
+    if (!Fits(open.rollout(), groups)) return NothingFits(open);
   }
-  auto config = LoadRunConfig(options.config_path, AllOverrides(options), blocks, recipe);
+  auto config = LoadRunConfig(options.config_path, AllOverrides(options), groups, recipe);
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
   if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
@@ -295,7 +295,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
     if (!Fits(open->rollout(), sized_for)) {
       return automatic ? NothingFits(*open) : DoesNotFit(*open, *wanted);
     }
-    sized_for = BlocksFor(*open, sized_for);
+    sized_for = GroupsFor(*open, sized_for);
   }
   absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, overrides, sized_for, recipe->settings);
   if (!config.ok()) return config.status();
@@ -304,16 +304,16 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
-  const uint32_t blocks = rollout.num_envs() / rollout.envs_per_runner();
+  const uint32_t groups = rollout.num_envs() / rollout.envs_per_runner();
   const std::string sizes = absl::StrCat(rollout.num_envs(), " environments, ", rollout.envs_per_runner(), " a runner");
   const std::string as_begun = ", as the run began";
   if (head) {
-    plan.notes.push_back(absl::StrCat("at most ", blocks, " runners, of all workers together, can work at once (",
+    plan.notes.push_back(absl::StrCat("at most ", groups, " runners, of all workers together, can work at once (",
                                       sizes, goes_on ? as_begun + ")" : "); more with --envs" + Doubled(rollout)));
     return plan;
   }
 
-  const uint32_t runners = std::min(*wanted, blocks);
+  const uint32_t runners = std::min(*wanted, groups);
   if (runners < *wanted && (goes_on || open->rollout().num_envs() != 0)) {
     plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted, automatic ? " cores: " : " runners: ",
                                       sizes, goes_on ? as_begun : "; more with --envs or a smaller --envs-per-runner"));
@@ -346,10 +346,10 @@ SizesBefore SizesInRunFolder(const LaunchOptions& options) {
                                                      std::filesystem::directory_iterator());
     if (!begun) return std::nullopt;
     const auto before = ReadRunConfig(config_path, {});
-    const uint32_t blocks = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
-    if (blocks == 0) return std::nullopt;
-    const uint32_t half = std::max(1u, blocks / 2);
-    return RunSizes{.runners = BlocksFor(*before, half) == blocks ? half : blocks,
+    const uint32_t groups = before.ok() ? before->rollout().num_envs() / before->rollout().envs_per_runner() : 0;
+    if (groups == 0) return std::nullopt;
+    const uint32_t half = std::max(1u, groups / 2);
+    return RunSizes{.runners = GroupsFor(*before, half) == groups ? half : groups,
                     .envs_per_runner = before->rollout().envs_per_runner(),
                     .num_envs = before->rollout().num_envs()};
   };

@@ -50,6 +50,14 @@ absl::Status StatusClient::Drain(const std::string& member, absl::Duration deadl
   return Ask(deadline, [&](auto* stub, auto* context) { return stub->Drain(context, request, &response); });
 }
 
+absl::Status StatusClient::Remove(const std::string& member, uint64_t generation, absl::Duration deadline) const {
+  v1::LeaveRequest request;
+  request.set_member_id(member);
+  request.set_generation(generation);
+  v1::LeaveResponse response;
+  return Ask(deadline, [&](auto* stub, auto* context) { return stub->Leave(context, request, &response); });
+}
+
 absl::Status StatusClient::Explain(const absl::Status& status) const {
   if (!IsAway(status)) return status;
   return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address_));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ class StatusClient {
   // Asks an actor to finish its work and leave; does not wait for it. Unavailable: as above. NotFound: no such member
   // (names the existing ones). FailedPrecondition: it is a learner.
   absl::Status Drain(const std::string& member, absl::Duration deadline) const;
+
+  // Takes a member out of the run whose process is known to be dead. OK also if it is no member, or has joined again
+  // since. Unavailable: as above. PermissionDenied: this process's certificate is not the member's.
+  absl::Status Remove(const std::string& member, uint64_t generation, absl::Duration deadline) const;
 
  private:
   // Adds the addresses that did not answer to the status.

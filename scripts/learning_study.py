@@ -258,7 +258,7 @@ def run_suite(arguments):
     wanted = arguments.only.split(",") if arguments.only else [task.env for task in RECIPES]
     tasks = [task for task in RECIPES + GENERAL if task.env in wanted]
     seeds = list(range(201, 201 + arguments.seeds))
-    todo = [(seed, task) for seed in seeds for task in tasks
+    todo = [(seed, task) for task in tasks for seed in seeds
             if find_row(rows, task, seed) is None]
     for seed, task in [] if arguments.dry_run else todo:
         rows.append(suite_row(arguments, task, seed))

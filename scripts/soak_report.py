@@ -68,7 +68,7 @@ def describe_machine(programs):
     changed = output_of(*git, "status", "--porcelain", "--untracked-files=no")
     return {"cpu": cpu.group(1) if cpu else platform.machine(), "cores": len(os.sched_getaffinity(0)),
             "memory_gib": round(int(memory.group(1)) / 2**20, 1), "os": system.group(1) if system else platform.system(),
-            "load_average": os.getloadavg()[0], "programs": output_of(programs / "skein", "--version") or "unknown",
+            "load_average": os.getloadavg()[0], "programs": (output_of(programs / "skein", "--version") or "unknown").split("\n")[0],
             "commit": commit + (" and changes" if changed else ""),
             "started": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}
 

@@ -39,7 +39,7 @@ std::string Head(const std::string& header) {
 
 std::string FrameHead(const v1::CollectRequest& header) { return Head(header.SerializeAsString()); }
 
-std::string FrameHead(const v1::TrajectoryBatch& header) {
+std::string FrameHead(const v1::FragmentHeader& header) {
   v1::CollectRequest request;
   *request.mutable_batch() = header;
   return FrameHead(request);

@@ -19,7 +19,7 @@ namespace skein {
 
 // A finished fragment in the form in which it is sent. Copies share the block.
 struct Fragment {
-  v1::TrajectoryBatch header;
+  v1::FragmentHeader header;
   std::shared_ptr<const std::string> block;  // The header's `fields`, each from a multiple of kFieldAlignment on.
   uint64_t saved_bytes = 0;                  // Bytes that packing removed from the block.
 };
@@ -29,7 +29,7 @@ inline constexpr size_t kMaxHeaderBytes = 16 << 10;
 
 // The bytes of a frame before the block.
 std::string FrameHead(const v1::CollectRequest& header);
-std::string FrameHead(const v1::TrajectoryBatch& header);
+std::string FrameHead(const v1::FragmentHeader& header);
 
 // A received frame, whose block is not copied.
 struct Frame {

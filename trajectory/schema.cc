@@ -45,6 +45,11 @@ int64_t Schema::WireBytes(const Field& field, const FragmentCounts& counts) cons
   return Rows(field, counts) * RowElements(field) * ElementSize(WireType(field));
 }
 
+const std::vector<std::string>& AlgorithmFieldNames() {
+  static const auto* const names = new std::vector<std::string>{"log_prob"};
+  return *names;
+}
+
 Schema MakeSchema(const FragmentShape& shape) {
   constexpr v1::DataType kFloat = v1::DATA_TYPE_FLOAT32, kDouble = v1::DATA_TYPE_FLOAT64;
   constexpr v1::DataType kInt = v1::DATA_TYPE_INT64, kByte = v1::DATA_TYPE_UINT8;
@@ -55,11 +60,14 @@ Schema MakeSchema(const FragmentShape& shape) {
   const auto add = [&schema](bool is_there, const Field& field) {
     if (is_there) schema.fields.push_back(field);
   };
+  const auto wanted = [&shape](absl::string_view name) {
+    return std::count(shape.algorithm_fields.begin(), shape.algorithm_fields.end(), name) > 0;
+  };
   // name, type, extent, per agent, width, bound, observed
   add(true, {"obs", kFloat, Extent::kStepAndLast, true, O, Bound::kNumber, true});
   add(!spec.discrete(), {"action", kFloat, Extent::kStep, true, D, Bound::kNumber, false});
   add(spec.discrete(), {"action", kInt, Extent::kStep, true, 0, Bound::kChoice, false});
-  add(true, {"log_prob", kFloat, Extent::kStep, true, 0, Bound::kNumber, false});
+  add(wanted("log_prob"), {"log_prob", kFloat, Extent::kStep, true, 0, Bound::kNumber, false});
   add(true, {"reward", kFloat, Extent::kStep, true, 0, Bound::kNumber, false});
   add(true, {"terminated", kByte, Extent::kStep, false, 0, Bound::kFlag, false});
   add(true, {"truncated", kByte, Extent::kStep, false, 0, Bound::kFlag, false});
@@ -75,7 +83,6 @@ Schema MakeSchema(const FragmentShape& shape) {
   add(P > 0, {"episode_metrics", kFloat, Extent::kEpisode, false, P, Bound::kEpisode, false});
   add(true, {"episode_return", kFloat, Extent::kEpisode, false, 0, Bound::kEpisode, false});
   add(true, {"episode_length", kInt, Extent::kEpisode, false, 0, Bound::kLength, false});
-  for (const Field& field : shape.extra_fields) add(true, field);
   std::stable_partition(schema.fields.begin(), schema.fields.end(), [](const Field& field) {
     return field.extent != Extent::kTruncation && field.extent != Extent::kEpisode;
   });

@@ -11,7 +11,8 @@
 
 // The only definition of the fields of a trajectory fragment.
 //   MakeSchema -> RolloutBuilder, frame, admission, staging, batch: each iterates over the fields
-// A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them.
+// A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them. One
+// that only some algorithms read is a name in AlgorithmFieldNames, too.
 namespace skein {
 
 // How many rows a field has.
@@ -55,7 +56,9 @@ struct FragmentShape {
   int64_t max_episode_steps = 0;  // 0 = no limit.
   v1::EnvSpecInfo spec;
   v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Type in which observed fields are sent; or bfloat16.
-  std::vector<Field> extra_fields;                 // Additional fields of the algorithm.
+  // Those of the fields below that the run's algorithm reads (AlgorithmFacts in config.proto); the run has no others of
+  // them. log_prob: of the behaviour policy, for importance ratios.
+  std::vector<std::string> algorithm_fields = {"log_prob"};
 };
 
 // Rows of the fields whose extent varies.
@@ -82,6 +85,9 @@ struct Schema {
   v1::DataType WireType(const Field& field) const { return field.observed ? shape.obs_dtype : field.dtype; }
   int64_t WireBytes(const Field& field, const FragmentCounts& counts) const;
 };
+
+// The fields that a fragment has only if they are in FragmentShape::algorithm_fields.
+const std::vector<std::string>& AlgorithmFieldNames();
 
 // All fields of a fragment of that shape.
 Schema MakeSchema(const FragmentShape& shape);

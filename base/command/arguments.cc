@@ -68,7 +68,7 @@ std::string LacksVerb(const CLI::App& app) {
 std::string NoSuchFlag(const CLI::App& app, const std::string& typed) {
   const std::string flag = typed.substr(0, typed.find('='));
   std::vector<std::string> names;
-  for (const Flag& known : Describe(app).flags) names.push_back(known.name);
+  for (const Flag& known : DescribeCommand(app).flags) names.push_back(known.name);
   std::string suggestion = Suggestion(flag, names, '-');
   if (std::count(names.begin(), names.end(), "--set") > 0) {
     const std::string key(absl::StripPrefix(flag, "--"));
@@ -109,8 +109,8 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv, const st
   app.set_version_flag("--version", VersionText(absl::StrReplaceAll(name, {{" ", "-"}}), libraries),
                        "Print the versions of the program and of its libraries");
   const std::string first = argc > 1 ? argv[1] : "";
-  if (first == "--print-flags") return Print(name, ToJson(Describe(app)));
-  if (first == "--print-man-page") return Print(name, FormatManPage(Describe(app)));
+  if (first == "--print-flags") return Print(name, ToJson(DescribeCommand(app)));
+  if (first == "--print-man-page") return Print(name, FormatManPage(DescribeCommand(app)));
   if (first.empty() && !VisibleVerbs(app).empty()) return UsageError(name, LacksVerb(app));
   std::string command = name;
   try {

@@ -40,7 +40,7 @@ Flag DescribeOption(const CLI::Option& option) {
 
 }  // namespace
 
-Command Describe(const CLI::App& app) {
+Command DescribeCommand(const CLI::App& app) {
   Command command;
   command.name = app.get_name();
   command.about = app.get_description();
@@ -51,7 +51,7 @@ Command Describe(const CLI::App& app) {
     (option->nonpositional() ? command.flags : command.arguments).push_back(DescribeOption(*option));
   }
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    command.verbs.push_back(Describe(*verb));
+    command.verbs.push_back(DescribeCommand(*verb));
   }
   return command;
 }

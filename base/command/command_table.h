@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 
 // The verbs and flags of a program as data, for completion scripts, man pages and suggestions. CLI11's App is the one
-// place where they are written.   CLI::App -> Describe -> Command -> completion.h, man_page.h, NearestName
+// place where they are written.   CLI::App -> DescribeCommand -> Command -> completion.h, man_page.h, NearestName
 namespace skein {
 
 struct Flag {
@@ -31,7 +31,7 @@ struct Command {
   std::vector<Command> verbs;
 };
 
-Command Describe(const CLI::App& app);
+Command DescribeCommand(const CLI::App& app);
 
 // One line of JSON, for other programs.
 std::string ToJson(const Command& command);

@@ -1,43 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/config/algorithm_rules.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace skein {
 namespace {
 
-absl::Status CheckMinibatch(const v1::RunConfig& config) {
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+const FieldDescriptor* Section(const v1::RunConfig& config) {
+  const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
+  return config.GetReflection()->GetOneofFieldDescriptor(config, choice);
+}
+
+const v1::AlgorithmFacts& FactsOf(const v1::RunConfig& config) {
+  return Section(config)->message_type()->options().GetExtension(v1::algorithm_facts);
+}
+
+std::string ModeName(int mode) {
+  const std::string name = v1::SyncMode_Name(static_cast<v1::SyncMode>(mode));
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "SYNC_MODE_"));
+}
+
+}  // namespace
+
+absl::Status CheckAlgorithm(const v1::RunConfig& config) {
+  const v1::AlgorithmFacts& facts = FactsOf(config);
+  const auto& modes = facts.sync_modes();
+  if (std::find(modes.begin(), modes.end(), config.sync().mode()) == modes.end()) {
+    const std::string allowed =
+        absl::StrJoin(modes, " or ", [](std::string* out, int mode) { out->append(ModeName(mode)); });
+    return absl::InvalidArgumentError(absl::StrCat("sync.mode must be ", allowed, " with ", AlgorithmName(config),
+                                                   ", which ", facts.no_other_mode()));
+  }
   const uint32_t steps = config.rollout().steps_per_iteration();
   if (MinibatchSize(config) <= steps) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(AlgorithmName(config), ".minibatch_size (", MinibatchSize(config),
                                                  ") must not exceed rollout.steps_per_iteration (", steps, ")"));
 }
 
-absl::Status CheckReinforce(const v1::RunConfig& config) {
-  const v1::SyncMode mode = config.sync().mode();
-  if (mode != v1::SYNC_MODE_ON_POLICY && mode != v1::SYNC_MODE_ON_DEVICE) {
-    return absl::InvalidArgumentError(
-        "sync.mode must be on_policy or on_device with reinforce, which does not correct for data of an older policy");
-  }
-  return CheckMinibatch(config);
-}
+std::string AlgorithmName(const v1::RunConfig& config) { return Section(config)->name(); }
 
-}  // namespace
-
-absl::Status CheckAlgorithm(const v1::RunConfig& config) {
-  return config.has_reinforce() ? CheckReinforce(config) : CheckMinibatch(config);
-}
-
-std::string AlgorithmName(const v1::RunConfig& config) {
-  const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
-  return config.GetReflection()->GetOneofFieldDescriptor(config, choice)->name();
+std::vector<std::string> AlgorithmFields(const v1::RunConfig& config) {
+  const auto& fields = FactsOf(config).fields();
+  return {fields.begin(), fields.end()};
 }
 
 uint32_t MinibatchSize(const v1::RunConfig& config) {
-  if (!config.has_reinforce()) return config.ppo().minibatch_size();
-  const uint32_t size = config.reinforce().minibatch_size();
+  const FieldDescriptor* const section = Section(config);
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName("minibatch_size");
+  const Message& settings = config.GetReflection()->GetMessage(config, section);
+  const uint32_t size = field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
   return size > 0 ? size : config.rollout().steps_per_iteration();
 }
 

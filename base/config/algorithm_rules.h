@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "skein/v1/config.pb.h"
 
-// What each algorithm requires of the other settings. Besides config.proto, only this file of base names algorithms.
-// REQUIRES: defaults are applied.
+// What the run's algorithm requires of the other settings, from the AlgorithmFacts beside its own settings in
+// config.proto. Names no algorithm. REQUIRES: defaults are applied.
 namespace skein {
 
 // InvalidArgument: names the settings that contradict each other.
@@ -17,7 +18,11 @@ absl::Status CheckAlgorithm(const v1::RunConfig& config);
 // The section of the algorithm, such as "ppo".
 std::string AlgorithmName(const v1::RunConfig& config);
 
-// Samples of one gradient step: the algorithm's setting minibatch_size.
+// The fields that fragments have because the algorithm reads them (FragmentShape::algorithm_fields).
+std::vector<std::string> AlgorithmFields(const v1::RunConfig& config);
+
+// Samples of one gradient step: the algorithm's setting minibatch_size; where that is 0 or there is none, all samples
+// of an iteration.
 uint32_t MinibatchSize(const v1::RunConfig& config);
 
 }  // namespace skein

@@ -136,9 +136,9 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
 }
 
 // num_envs and name, where they are left to us.
-void Resolve(uint32_t blocks, v1::RunConfig* config) {
+void Resolve(uint32_t env_groups, v1::RunConfig* config) {
   if (config->rollout().num_envs() == 0) {
-    const uint64_t wanted = uint64_t{std::max(blocks, 1u)} * config->rollout().envs_per_runner();
+    const uint64_t wanted = uint64_t{std::max(env_groups, 1u)} * config->rollout().envs_per_runner();
     // A product that is too large stays too large, for the range check to name.
     config->mutable_rollout()->set_num_envs(static_cast<uint32_t>(std::min<uint64_t>(wanted, UINT32_MAX)));
   }
@@ -251,10 +251,10 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
 }
 
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t blocks, const v1::RunConfig& base) {
+                                            uint32_t env_groups, const v1::RunConfig& base) {
   absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides, base);
   if (!config.ok()) return config.status();
-  Resolve(blocks, &*config);
+  Resolve(env_groups, &*config);
   if (absl::Status status = ValidateRunConfig(*config); !status.ok()) {
     if (path.empty()) return status;
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));

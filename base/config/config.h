@@ -33,10 +33,10 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config);
 absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
                                             const v1::RunConfig& base = {});
 
-// ReadRunConfig -> num_envs (0 becomes blocks x envs_per_runner; `blocks`: number of env groups) -> name
+// ReadRunConfig -> num_envs (0 becomes env_groups x envs_per_runner) -> name
 // (empty becomes <env>-s<seed>) -> validation. NotFound, InvalidArgument: as above, or the file cannot be read.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t blocks, const v1::RunConfig& base = {});
+                                            uint32_t env_groups, const v1::RunConfig& base = {});
 
 // The whole configuration as YAML with each key once. MergeYaml reads it back to an equal message.
 std::string ToYaml(const v1::RunConfig& config);

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,11 +14,14 @@
 #include <cstdlib>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/process/clock.h"
+#include "base/process/exit_code.h"
 
 namespace skein {
 namespace {
@@ -35,10 +39,12 @@ class ShutdownSignal::Impl {
  public:
   explicit Impl(absl::Duration same) : same_(same) {
     std::signal(SIGPIPE, SIG_IGN);
+    struct sigaction hangup = {};
+    sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) handled_.push_back({SIGHUP, {}});  // nohup: the terminal's end means nothing.
     sigset_t signals;
     sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
+    for (const Handled& one : handled_) sigaddset(&signals, one.number);
     pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
     signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
     stop_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -47,8 +53,7 @@ class ShutdownSignal::Impl {
     struct sigaction forward = {};
     forward.sa_handler = ForwardToReader;
     forward.sa_flags = SA_RESTART;
-    sigaction(SIGTERM, &forward, &sigterm_before_);
-    sigaction(SIGINT, &forward, &sigint_before_);
+    for (Handled& one : handled_) sigaction(one.number, &forward, &one.before);
     caller_ = std::thread([this] { CallBack(); });
   }
 
@@ -57,8 +62,7 @@ class ShutdownSignal::Impl {
       absl::MutexLock lock(&mu_);
       stop_ = true;
     }
-    sigaction(SIGTERM, &sigterm_before_, nullptr);
-    sigaction(SIGINT, &sigint_before_, nullptr);
+    for (const Handled& one : handled_) sigaction(one.number, &one.before, nullptr);
     const uint64_t one = 1;
     (void)!write(stop_fd_, &one, sizeof(one));
     reader_.join();
@@ -81,6 +85,11 @@ class ShutdownSignal::Impl {
   }
 
  private:
+  struct Handled {
+    int number;
+    struct sigaction before;
+  };
+
   void ReadSignals() ABSL_LOCKS_EXCLUDED(mu_) {
     pollfd sources[2] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
     while (true) {
@@ -90,7 +99,9 @@ class ShutdownSignal::Impl {
       if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
       absl::MutexLock lock(&mu_);
       const absl::Duration now = MonotonicNow();
-      if (signalled_ && now - first_ >= same_) _exit(128 + static_cast<int>(info.ssi_signo));
+      // Shells and the kernel may both tell of a closed terminal: that is no second wish.
+      if (signalled_ && info.ssi_signo != SIGHUP && now - first_ >= same_)
+        _exit(128 + static_cast<int>(info.ssi_signo));
       if (!signalled_) first_ = now;
       signalled_ = true;
     }
@@ -117,7 +128,7 @@ class ShutdownSignal::Impl {
 
   const absl::Duration same_;
   sigset_t mask_before_;
-  struct sigaction sigterm_before_, sigint_before_;
+  std::vector<Handled> handled_ = {{SIGTERM, {}}, {SIGINT, {}}};
   int signal_fd_ = -1;
   int stop_fd_ = -1;
   mutable absl::Mutex mu_;
@@ -138,12 +149,22 @@ void ShutdownSignal::OnSignal(std::function<void()> on_signal) { impl_->OnSignal
 
 bool ShutdownSignal::signalled() const { return impl_->signalled(); }
 
-void ExitWithParent() {
+void ExitWithParent(absl::Duration limit) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  int parent = getppid();
+  const int parent_fd = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
   // The parent may have died before that; Subprocess tells its children its process id.
-  int parent = 0;
   const char* expected = std::getenv("SKEIN_PARENT_PID");
-  if (expected != nullptr && absl::SimpleAtoi(expected, &parent) && parent != getppid()) kill(getpid(), SIGTERM);
+  const bool orphan = expected != nullptr && absl::SimpleAtoi(expected, &parent) && parent != getppid();
+  std::thread([parent_fd, orphan, limit] {
+    // Without a pidfd only SIGTERM is left.
+    if (!orphan && parent_fd < 0) return;
+    pollfd ended = {parent_fd, POLLIN, 0};
+    while (!orphan && poll(&ended, 1, -1) < 1) continue;
+    absl::SleepFor(limit);
+    _exit(kExitTryAgain);
+  }).detach();
+  if (orphan) kill(getpid(), SIGTERM);
 }
 
 }  // namespace skein

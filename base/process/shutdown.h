@@ -7,12 +7,13 @@
 
 namespace skein {
 
-// Turns SIGTERM and SIGINT into a callback on an ordinary thread, which may take locks.
+// Turns SIGTERM, SIGINT and SIGHUP (a terminal that is closed; not under nohup) into a callback on an ordinary thread,
+// which may take locks.
 // Construct it first in main(), only one at a time: it blocks the signals in all later threads. Threads that libraries
 // started earlier forward them.
-// The first signal calls `on_signal` once; a second one ends the process at once with 128 + signal number. Signals
-// within `same` of the first are ignored: a cluster's scheduler signals a process and also its parent, which forwards
-// the signal to the process.
+// The first signal calls `on_signal` once; a second SIGTERM or SIGINT ends the process at once with 128 + signal
+// number. Signals within `same` of the first are ignored: a cluster's scheduler signals a process and also its parent,
+// which forwards the signal to the process.
 class ShutdownSignal {
  public:
   explicit ShutdownSignal(absl::Duration same = absl::Milliseconds(500));
@@ -30,8 +31,9 @@ class ShutdownSignal {
   Impl* impl_;
 };
 
-// Ends this process with SIGTERM when its parent dies (prctl); for children of `skein train`. For the kernel, the
-// parent is the spawning thread: spawn from a thread that lives as long as its process.
-void ExitWithParent();
+// Ends this process when its parent dies; for children of `skein train`: at once with SIGTERM, and if that takes longer
+// than `limit` (an environment hangs, a file system does not answer), by _exit(75) from a thread of its own. For the
+// kernel, the parent is the spawning thread: spawn from a thread that lives as long as its process. Call once.
+void ExitWithParent(absl::Duration limit = absl::Seconds(8));
 
 }  // namespace skein

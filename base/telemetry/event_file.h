@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,16 +26,21 @@ class EventFile {
   EventFile& operator=(const EventFile&) = delete;
   ~EventFile();
 
+  // Cuts the file before its first record that is damaged or incomplete, or that `keep` does not want. Records have at
+  // most 64 MiB. Errors as ReadFile and WriteFileSynced.
+  static absl::Status Trim(const std::string& path, const std::function<bool(const std::string& record)>& keep);
+
   // Readers of the file see the record at once; it is not fsynced. After an error (as WriteFileSynced) the file is cut
   // back to its previous end if possible, and the next record may succeed.
   absl::Status Append(absl::string_view record);
+  // Waits until all records are on the disk. Errors as WriteFileSynced.
+  absl::Status Sync();
 
  private:
-  EventFile(std::string path, int fd, int64_t size) : path_(std::move(path)), fd_(fd), size_(size) {}
+  EventFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
 
   const std::string path_;
   const int fd_;
-  int64_t size_;  // Bytes of complete records.
 };
 
 }  // namespace skein

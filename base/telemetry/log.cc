@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/process/message_text.h"
 #include "google/protobuf/stubs/logging.h"
 #include "nlohmann/json.hpp"
+#include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/basic_file_sink.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 
@@ -32,11 +34,24 @@ class JsonFormatter : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
+// The message for a terminal: %v without control characters.
+class OneLineMessage : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    const std::string line = OneLine({message.payload.data(), message.payload.size()});
+    out.append(line.data(), line.data() + line.size());
+  }
+
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override { return std::make_unique<OneLineMessage>(); }
+};
+
 }  // namespace
 
 void InitLog(const std::string& program, const std::string& json_path) {
   auto terminal = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
-  terminal->set_pattern("%H:%M:%S.%e %^%-5l%$ [%n] %v");
+  auto lines = std::make_unique<spdlog::pattern_formatter>();
+  lines->add_flag<OneLineMessage>('*').set_pattern("%H:%M:%S.%e %^%-5l%$ [%n] %*");
+  terminal->set_formatter(std::move(lines));
   std::vector<spdlog::sink_ptr> sinks = {terminal};
   std::string problem;
   if (!json_path.empty()) {

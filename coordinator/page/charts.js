@@ -244,10 +244,10 @@ function stageShares(seconds, stages) {
 // What readers of RL know by another name, or what it is good for. A statistic that is not here is shown all the same.
 const kStatistics = {
   policy_loss: {}, value_loss: {},
-  entropy: {hint: 'of the policy; near 0 it no longer explores'},
-  kl: {title: 'KL divergence', hint: 'of the policy before and after the update; above 0.1 it moves far'},
-  clip_fraction: {hint: 'share of samples that clipping held back', share: true},
-  explained_variance: {hint: 'of returns by the value function; 1 is best'},
+  entropy: {hint: 'of the policy: how much it explores'},
+  kl: {title: 'KL divergence', hint: 'of the policy by an update; 0.01 to 0.1 is usual'},
+  clip_fraction: {hint: 'share of samples; 5 to 40 % is usual', share: true},
+  explained_variance: {hint: 'by the value function; 1 is best'},
   lr: {title: 'Learning rate'},
   grad_norm: {title: 'Gradient norm', hint: 'before it is clipped'},
 };

@@ -15,6 +15,7 @@ absl::string_view uPlot_min_css();
 absl::string_view uPlot_iife_min_js();
 absl::string_view LICENSE();
 absl::string_view metrics_md();
+absl::string_view troubleshooting_md();
 absl::string_view tuning_md();
 
 }  // namespace skein::embedded

@@ -80,7 +80,8 @@ function showRun(status) {
   setText(at('percent'), `${percent} %`);
   setText(at('steps'), `${Format.count.format(steps)} of ${Format.count.format(target)} env steps`);
   const eta = num(progress.eta_seconds);
-  setText(at('eta'), state === 'training' && eta >= 0 ? `${Format.duration(eta)} to go` : '');
+  const waits = state === 'waiting_for_data' && !status.members.some((member) => member.role === 'actor');
+  setText(at('eta'), state === 'training' && eta >= 0 ? `${Format.duration(eta)} to go` : waits ? 'no actor is connected' : '');
 }
 
 function showFigures(status) {
@@ -119,9 +120,10 @@ function memberState(member) {
   return ['up', 'good'];
 }
 
+// The run's: a member's own version is as old as its last heartbeat.
 function memberLag(status, member) {
-  const version = num(member.report.policy_version), newest = num(status.progress.policy_version);
-  return member.role === 'actor' && version > 0 && newest > 0 ? Math.max(0, newest - version) : NaN;
+  const acts = member.role === 'actor' && num(member.report.policy_version) > 0;
+  return acts ? num(status.progress.mean_policy_lag) : NaN;
 }
 
 const kColumns = [
@@ -131,7 +133,7 @@ const kColumns = [
   {label: 'Host', className: 'host'},
   {label: 'Env steps/s', className: 'number'},
   {label: 'Of its limit', className: 'number limit'},
-  {label: 'Lag', className: 'number', hint: 'versions behind the newest policy, by reports up to a heartbeat apart'},
+  {label: 'Lag', className: 'number', hint: 'versions between acting and training, of all actors in the last iteration'},
   {label: 'Node CPU', className: 'number'},
   {label: 'Memory', className: 'number'},
   {label: 'Seen', className: 'number'},
@@ -170,7 +172,7 @@ function memberCells(status, member) {
   const limit = num(report.limit_env_steps_per_second), rate = num(report.env_steps_per_second);
   const texts = [
     '', state, member.role === 'learner' ? `rank ${member.rank}` : member.learner_id || '–', `${member.host}, pid ${member.pid}`,
-    Format.rate(rate), limit > 0 ? Format.percent(rate / limit) : '–', Number.isFinite(lag) ? Format.count.format(lag) : '–',
+    Format.rate(rate), limit > 0 ? Format.percent(rate / limit) : '–', Number.isFinite(lag) ? Format.number(lag) : '–',
     Format.percent(report.cpu_ratio), `${Format.count.format(num(report.resident_bytes) / 2 ** 20)} MiB`,
     `${num(member.seconds_since_heartbeat).toFixed(1)} s`, '',
   ];

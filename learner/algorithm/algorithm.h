@@ -17,8 +17,10 @@
 namespace skein {
 
 // A learning algorithm with its state (networks, optimiser, normalisers).   Batch -> Update -> Snapshot
-// All ranks make the same calls with their shares of the same batches. Their states stay equal to the bit.
-// Not thread-safe. Torch's exceptions pass through.
+// Which fields of a fragment it reads and in which modes its data may be collected are AlgorithmFacts beside its
+// settings in config.proto, because programs without this library need them (base/config/algorithm_rules.h). A batch
+// comes in one of these modes and has these fields. All ranks make the same calls with their shares of the same
+// batches. Their states stay equal to the bit. Not thread-safe. Torch's exceptions pass through.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;

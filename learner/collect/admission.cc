@@ -150,7 +150,7 @@ class Locator {
     return s.ok() ? s : FieldError(field, std::string(s.message()));
   }
 
-  const v1::TrajectoryBatch& batch_;
+  const v1::FragmentHeader& batch_;
   const Frame& frame_;
   const Schema& schema_;
   CheckedFragment* const checked_;
@@ -288,7 +288,7 @@ absl::Status CheckValues(const Field& field, const FragmentShape& shape, const c
 }
 
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
-  const v1::TrajectoryBatch& batch = frame.header.batch();
+  const v1::FragmentHeader& batch = frame.header.batch();
   const int64_t T = schema.shape.steps, E = schema.shape.num_envs;
   if (batch.steps() != T || batch.num_envs() != E) {
     return absl::InvalidArgumentError(

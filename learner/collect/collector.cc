@@ -19,7 +19,7 @@
 namespace skein {
 namespace {
 
-void Record(const ConnectionId& actor, const v1::TrajectoryBatch& header, const v1::Receipt& receipt) {
+void Record(const ConnectionId& actor, const v1::FragmentHeader& header, const v1::Receipt& receipt) {
   if (!HistoryIsOn()) return;
   RecordHistory("batch", {{"actor", actor.actor_id},
                           {"generation", actor.generation},
@@ -68,8 +68,8 @@ absl::StatusOr<v1::Welcome> Collector::Open(const v1::Hello& hello, const std::s
   const ConnectionId key{hello.actor_id(), hello.generation(), certificate};
   absl::MutexLock lock(&mu_);
   if (!ledger_.HasRoomFor(key)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the books of ", ledger_.connections(), " actors' connections are open, which is the most"));
+    return absl::ResourceExhaustedError(absl::StrCat("the step accounts of ", ledger_.connections(),
+                                                     " actors' connections are open, which is the most"));
   }
   if (!ledger_.Open(key)) {
     return absl::AbortedError(absl::StrCat("stale generation ", key.generation, " of ", key.actor_id,
@@ -103,7 +103,7 @@ void Collector::Disconnect(const ConnectionId& actor) {
 }
 
 v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes) {
-  const v1::TrajectoryBatch& header = frame.header.batch();
+  const v1::FragmentHeader& header = frame.header.batch();
   v1::Receipt receipt;
   receipt.set_sequence(header.sequence());
   const absl::Duration begin = MonotonicNow();
@@ -116,6 +116,7 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
   {
     absl::MutexLock lock(&mu_);
     place = intake_.Decide(actor, header, valid, sized, checked.state, &receipt);
+    if (place && !office_.groups().relocatable()) restarted_by_actors_ += header.restarted_episodes();
     ExportAccount();
   }
   metrics_->AddStage(LearnerMetrics::Stage::kReceive, received - begin);
@@ -145,7 +146,7 @@ TicketOffice::Grants Collector::TakeGrants() {
   if (stopped_) return {};
   auto grants = office_.Grant(MonotonicNow());
   for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
-  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes());
+  metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes() + restarted_by_actors_);
   return grants;
 }
 
@@ -237,7 +238,7 @@ void Collector::CloseSilent(absl::Duration grace) {
   ExportAccount();
 }
 
-v1::StepAccount Collector::CloseBooks() {
+v1::StepAccount Collector::CloseAccounts() {
   absl::MutexLock lock(&mu_);
   ledger_.CloseAll();
   ExportAccount();
@@ -276,7 +277,7 @@ absl::Duration Collector::waiting() const {
   return owed_since_ ? MonotonicNow() - *owed_since_ : absl::ZeroDuration();
 }
 
-std::string Collector::HoldersForPeople() const {
+std::string Collector::DescribeHolders() const {
   absl::MutexLock lock(&mu_);
   return absl::StrJoin(office_.Holders(), ", ", [](std::string* out, const auto& holder) {
     absl::StrAppend(out, holder.first.actor_id, " (", holder.second, ")");

@@ -113,12 +113,12 @@ class Collector {
   // Closes the accounts of connections whose stream ended at least `grace` ago.
   void CloseSilent(absl::Duration grace);
   // The run is over: all pending steps count as lost. Returns the final account.
-  v1::StepAccount CloseBooks();
+  v1::StepAccount CloseAccounts();
 
   v1::StepAccount account() const;
-  int actors() const;                    // With an open stream.
-  uint64_t queued_batches() const;       // Admitted into iterations that are not trained on yet.
-  std::string HoldersForPeople() const;  // Actors that hold open tickets: "actor-1 (2), actor-4 (1)".
+  int actors() const;                   // With an open stream.
+  uint64_t queued_batches() const;      // Admitted into iterations that are not trained on yet.
+  std::string DescribeHolders() const;  // Actors that hold open tickets: "actor-1 (2), actor-4 (1)".
   // How long the learner has waited for the front's data: counted from its opening or the end of the iteration before
   // until it is complete, and further across iterations that ended incomplete. 0 = no data are awaited.
   absl::Duration waiting() const;
@@ -144,6 +144,7 @@ class Collector {
   Intake intake_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Duration> owed_since_ ABSL_GUARDED_BY(mu_);
+  uint64_t restarted_by_actors_ ABSL_GUARDED_BY(mu_) = 0;  // Episodes, as the accepted fragments say.
 };
 
 }  // namespace skein

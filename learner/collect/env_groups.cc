@@ -164,6 +164,14 @@ std::vector<uint32_t> EnvGroups::Waiting() const {
   return waiting;
 }
 
+std::map<ConnectionId, uint32_t> EnvGroups::Owned() const {
+  std::map<ConnectionId, uint32_t> owned;
+  for (const EnvGroup& group : groups_) {
+    if (group.owner) ++owned[*group.owner];
+  }
+  return owned;
+}
+
 bool EnvGroups::MayGo(uint32_t g, const ConnectionId& actor) const {
   return !groups_[g].owner || *groups_[g].owner == actor;
 }

@@ -107,6 +107,8 @@ class EnvGroups {
   Piece Next(uint32_t group) const;
   // Groups whose open ticket has no holder, in the order in which to grant them.
   std::vector<uint32_t> Waiting() const;
+  // How many groups each owner has, if environments are not relocatable.
+  std::map<ConnectionId, uint32_t> Owned() const;
   // Whether the group's ticket may be granted to `actor`: to the owner only if environments are not relocatable.
   bool MayGo(uint32_t group, const ConnectionId& actor) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "base/net/grpc_transport.h"
 #include "env/env_config.h"
 #include "env/vector_env.h"
@@ -55,6 +56,7 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
   shape.policy_state_size = MakePolicySpec(config.model(), (*env)->spec()).state_size();
   shape.max_episode_steps = (*env)->spec().max_episode_steps;
   shape.spec = MakeEnvSpecInfo((*env)->spec());
+  shape.algorithm_fields = AlgorithmFields(config);
   if (config.transport().trajectory_precision() == v1::PRECISION_BF16) shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   if (config.rollout().fragment_steps() == 0) {
     const int64_t whole = config.rollout().steps_per_iteration() / config.rollout().num_envs();

@@ -36,11 +36,11 @@ void AddPlausible(const v1::StageSeconds& added, v1::StageSeconds* seconds) {
 
 }  // namespace
 
-std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::TrajectoryBatch& header,
+std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::FragmentHeader& header,
                                     const absl::Status& valid, bool sized, const TicketState& state,
                                     v1::Receipt* receipt) {
   if (ledger_->closed(actor)) {
-    Answer(v1::RECEIPT_RESULT_STALE, "the books of this connection are closed; its steps count as lost already",
+    Answer(v1::RECEIPT_RESULT_STALE, "the step account of this connection is closed; its steps count as lost already",
            receipt);
     return std::nullopt;
   }
@@ -91,7 +91,7 @@ void Intake::Finish(const Place& place, const absl::Status& placed, TicketState 
   mode_->OpenTickets();
 }
 
-absl::Status Intake::CheckHeader(const ConnectionId& actor, const v1::TrajectoryBatch& header) const {
+absl::Status Intake::CheckHeader(const ConnectionId& actor, const v1::FragmentHeader& header) const {
   if (header.sequence() > kSequenceLimit || header.env_steps_collected() > header.sequence() * fragment_steps_) {
     return absl::InvalidArgumentError(absl::StrCat("env_steps_collected: got ", header.env_steps_collected(),
                                                    " at sequence ", header.sequence(), ", want at most ",
@@ -111,7 +111,7 @@ absl::Status Intake::CheckHeader(const ConnectionId& actor, const v1::Trajectory
   return absl::OkStatus();
 }
 
-void Intake::Book(const ConnectionId& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate) {
+void Intake::Book(const ConnectionId& actor, const v1::FragmentHeader& header, StepLedger::Fate fate) {
   NoteClaim(actor, ledger_->Arrive(actor, header.sequence(), fragment_steps_, header.env_steps_collected(), fate));
 }
 

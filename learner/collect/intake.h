@@ -26,7 +26,7 @@ class Intake {
 
   // Counts a batch from `actor` in the ledger and sets the receipt's result. Returns the batch's place if it is
   // accepted. `valid`: admission's result; `sized`: the batch has the run's sizes. `state`: its env group's next state.
-  std::optional<Place> Decide(const ConnectionId& actor, const v1::TrajectoryBatch& header, const absl::Status& valid,
+  std::optional<Place> Decide(const ConnectionId& actor, const v1::FragmentHeader& header, const absl::Status& valid,
                               bool sized, const TicketState& state, v1::Receipt* receipt);
   // Ends the copy of an accepted batch. `placed` not OK: its data are unusable, so it counts as rejected.
   void Finish(const Place& place, const absl::Status& placed, TicketState state, v1::Receipt* receipt);
@@ -36,9 +36,9 @@ class Intake {
 
  private:
   // Checks the header of a batch from `actor` against its ticket and for plausible counts.
-  absl::Status CheckHeader(const ConnectionId& actor, const v1::TrajectoryBatch& header) const;
+  absl::Status CheckHeader(const ConnectionId& actor, const v1::FragmentHeader& header) const;
   // Counts a batch that is not a duplicate in the ledger.
-  void Book(const ConnectionId& actor, const v1::TrajectoryBatch& header, StepLedger::Fate fate);
+  void Book(const ConnectionId& actor, const v1::FragmentHeader& header, StepLedger::Fate fate);
 
   const uint64_t fragment_steps_;
   StepLedger* const ledger_;

@@ -2,6 +2,7 @@
 #include "learner/collect/ticket_office.h"
 
 #include <algorithm>
+#include <map>
 
 #include "learner/collect/ticket_timing.h"
 
@@ -9,6 +10,7 @@ namespace skein {
 
 void TicketOffice::TakeShare(uint32_t first_env, uint32_t num_envs) {
   CloseIteration();
+  unowned_since_.clear();
   groups_.TakeShare(first_env, num_envs);
 }
 
@@ -59,18 +61,24 @@ void TicketOffice::GrantWaiting(absl::Duration now, Grants* grants) {
   const uint64_t runners = actors_.Runners(now);
   const std::vector<uint32_t> waiting = groups_.Waiting();
   size_t left = waiting.size() + groups_.fragments_behind();
+  std::map<ConnectionId, uint32_t> owned = groups_.Owned();
   for (const uint32_t g : waiting) {
     const EnvGroup& group = groups_[g];
+    const bool to_be_owned = !groups_.relocatable() && !group.owner;
+    const bool overdue = to_be_owned && now - unowned_since_.emplace(g, now).first->second >= kUnowned;
     ActorEntry* best = nullptr;
     for (ActorEntry& entry : actors_.records()) {
       const ActorRecord& actor = entry.second;
       if (!groups_.MayGo(g, entry.first) || actor.Has(group.ticket_id)) continue;
+      if (to_be_owned && !overdue && owned[entry.first] >= actor.Runners(now)) continue;
       // More tickets than its runners only if enough tickets are left for every runner.
       const bool may = actor.Idle(now) || (actor.in_hand() < actor.Credits(now) && left > runners);
       if (!may || (best != nullptr && !actor.GoesBefore(best->second))) continue;
       if (group.owner || !TooSlow(actor, group, now)) best = &entry;
     }
     if (best == nullptr) continue;
+    if (to_be_owned) ++owned[best->first];
+    unowned_since_.erase(g);
     Give(g, best, now, grants);
     --left;
   }

@@ -19,7 +19,8 @@ namespace skein {
 // A ticket is a work order for one fragment of one env group. It carries all inputs of the fragment, so any actor can
 // serve it with the same result. Fast actors are granted more tickets; tickets of a disconnected actor are granted
 // again; a late ticket is granted to a second actor too, and the first answer is accepted. If environments are not
-// relocatable, a group's tickets go to its owner only, however late that is. EnvGroups has the tickets, ActorRecord
+// relocatable, a group's tickets go to its owner only, however late that is, and no actor becomes the owner of more
+// groups than it has runners while a group has waited for less than kUnowned. EnvGroups has the tickets, ActorRecord
 // what an actor may hold, learner/collect/ticket_timing.h all deadlines; docs/architecture.md lists the rules.
 // Pure: no I/O, no clock (`now` counts from any fixed moment). Not thread-safe.
 class TicketOffice {
@@ -85,6 +86,8 @@ class TicketOffice {
 
   EnvGroups groups_;
   ActorRoster actors_;
+  // Groups that are not relocatable, have no owner and wait to be granted, with the time of the first attempt.
+  std::map<uint32_t, absl::Duration> unowned_since_;
 };
 
 }  // namespace skein

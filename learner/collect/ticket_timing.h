@@ -39,6 +39,9 @@ inline constexpr double kSlow = 2;  // x b
 inline constexpr double kTryAgain = 20;
 inline constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
+// How long env groups that cannot be moved wait for an actor that owns fewer of them than it has runners.
+inline constexpr absl::Duration kUnowned = absl::Seconds(5);
+
 inline constexpr double kNewestWeight = 0.3;  // Of the newest time in an actor's average.
 
 // Ages of a granted ticket from which the rules of the table hold.

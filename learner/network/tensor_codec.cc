@@ -31,6 +31,8 @@ v1::DataType WireType(torch::ScalarType dtype) {
   }
 }
 
+}  // namespace
+
 std::optional<torch::ScalarType> TorchType(v1::DataType dtype) {
   switch (dtype) {
     case v1::DATA_TYPE_FLOAT32:
@@ -49,8 +51,6 @@ std::optional<torch::ScalarType> TorchType(v1::DataType dtype) {
       return std::nullopt;
   }
 }
-
-}  // namespace
 
 void EncodeTensor(const std::string& name, const torch::Tensor& tensor, v1::Tensor* wire) {
   const v1::DataType dtype = WireType(tensor.scalar_type());

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,9 @@
 
 // torch::Tensor <-> v1::Tensor.
 namespace skein {
+
+// nullopt: Torch has no such type.
+std::optional<torch::ScalarType> TorchType(v1::DataType dtype);
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 

@@ -14,7 +14,7 @@ namespace skein {
 // or all are on the training device.
 //   obs          float32 [T+1, M, O]
 //   action       float32 [T, M, D], or int64 [T, M] if discrete
-//   log_prob     float32 [T, M], of the behaviour policy
+//   log_prob     float32 [T, M], of the behaviour policy; undefined unless the algorithm reads it
 //   reward       float32 [T, M]; where the agent is not active, it belongs to the agent's last action before
 //   terminated   bool [T, M], end of the agent's part of the episode
 //   truncated    bool [T, M]

@@ -25,7 +25,7 @@ TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, 
       batch["obs"].reshape({-1, network.obs_size}),
       batch.has("final_obs") ? batch["final_obs"] : torch::empty({0, network.obs_size}),
       network.discrete ? action.view({size}) : action.view({size, network.action_size}),
-      batch["log_prob"].contiguous().view({size}),
+      batch.has("log_prob") ? batch["log_prob"].contiguous().view({size}) : torch::empty({0}),
       scale.mean,
       scale.inv_std};
   const bool central = normalizers.has_state();
@@ -47,7 +47,7 @@ TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, 
   data.final_critic = there.Apply(tensors[1]);
   data.samples["obs"] = data.critic.narrow(0, 0, size);
   data.samples["action"] = tensors[2];
-  data.samples["log_prob"] = tensors[3];
+  if (batch.has("log_prob")) data.samples["log_prob"] = tensors[3];
   if (central) {
     const ObsScale of_state{tensors[8], tensors[9]};
     // Each environment's state beside each of its agents' observations.

@@ -22,7 +22,7 @@ struct TrainingData {
   RowShare share;
   torch::Tensor critic;        // Input of the value function, [R + M, C].
   torch::Tensor final_critic;  // [K, C]
-  Minibatch samples;           // [R]: obs, action, log_prob and, for a central critic, critic_input.
+  Minibatch samples;           // [R]: obs, action; log_prob, if the batch has it; critic_input, for a central critic.
   torch::Tensor active;        // bool [R]; undefined = all.
 
   // One epoch's minibatches of the active samples. Errors as Collective's; null: a single rank.

@@ -15,8 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
-#include "base/process/fault_hook.h"
-#include "base/process/steady_wait.h"
+#include "learner/ranks/attempt.h"
 #include "learner/ranks/direct_sum.h"
 #include "learner/ranks/listener.h"
 #include "learner/ranks/peer_mesh.h"
@@ -67,72 +66,19 @@ std::chrono::milliseconds Milliseconds(absl::Duration duration) {
   return std::chrono::milliseconds(std::max<int64_t>(1, absl::ToInt64Milliseconds(duration)));
 }
 
-std::string Reason(const std::exception& error) {
-  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) return torch_error->what_without_backtrace();
-  return error.what();
-}
-
-// An operation that several ranks take part in, timed: errors of every kind become a status here.
-class Attempt {
- public:
-  Attempt(std::string what, absl::Duration timeout, Watchdog* watchdog)
-      : what_(std::move(what)), timeout_(timeout), deadline_(SteadyNow() + timeout), watchdog_(watchdog) {}
-
-  absl::Time deadline() const { return deadline_; }
-
-  // Around all that waits for other ranks.
-  Watchdog::Watching Watch() const {
-    watchdog_->Begin(what_);
-    const FaultKind fault = NextFault(FaultPoint::kCollective);
-    if (fault != FaultKind::kNone) fault == FaultKind::kHang ? HangForever() : KillProcess();
-    return Watchdog::Watching(watchdog_);
-  }
-
-  // c10d does not tell a deadline from a lost connection by the exception's type; the clock does.
-  absl::Status Classify(const std::exception& error) const {
-    return SteadyNow() >= deadline_ ? absl::DeadlineExceededError(Reason(error))
-                                    : absl::UnavailableError(Reason(error));
-  }
-  absl::Status Failed(const std::exception& error) const { return Failed(Classify(error)); }
-  absl::Status Failed(const absl::Status& status) const {
-    const char* const advice =
-        absl::IsDeadlineExceeded(status)
-            ? "another rank is late: look there; learner.collective_timeout_seconds is how long ranks wait"
-            : "another rank is gone: all ranks must meet again";
-    return absl::Status(status.code(), absl::StrCat(what_, " failed within ", absl::FormatDuration(timeout_), ": ",
-                                                    status.message(), "; ", advice));
-  }
-
- private:
-  const std::string what_;
-  const absl::Duration timeout_;
-  const absl::Time deadline_;
-  Watchdog* const watchdog_;
-};
-
 std::string RankOf(int rank, int size) { return absl::StrCat("rank ", rank, " of ", size); }
-
-// What c10d throws in `operation`.
-template <typename Operation>
-auto Guarded(const Attempt& attempt, Operation operation) -> decltype(operation()) {
-  try {
-    return operation();
-  } catch (const std::exception& error) {
-    return attempt.Classify(error);
-  }
-}
 
 absl::StatusOr<std::unique_ptr<PeerMesh>> ConnectMesh(const Collective::Options& options, const std::string& address,
                                                       const Attempt& attempt, c10d::Store* store) {
   PeerMesh::Table table;
   table.set = [&](const std::string& key, const std::string& value) {
-    return Guarded(attempt, [&] {
+    return attempt.Guarded([&] {
       store->set(key, std::vector<uint8_t>(value.begin(), value.end()));
       return absl::OkStatus();
     });
   };
   table.get = [&](const std::string& key) {
-    return Guarded(attempt, [&]() -> absl::StatusOr<std::string> {
+    return attempt.Guarded([&]() -> absl::StatusOr<std::string> {
       const std::vector<uint8_t> value = store->get(key);
       return std::string(value.begin(), value.end());
     });

@@ -28,6 +28,8 @@ constexpr char kRendezvous[] = "rendezvous";
 constexpr char kTrain[] = "train";
 // The longest wait of one call, so that a request to stop is seen soon.
 constexpr absl::Duration kLongestCall = absl::Seconds(2);
+// The same where Options::others is asked in between. Longer than RankGroup::kRound.
+constexpr absl::Duration kLongestMeeting = absl::Milliseconds(1200);
 constexpr absl::Duration kRejoin = absl::Milliseconds(250);
 // A coordinator that was restarted knows its members again by then.
 constexpr absl::Duration kLongestRejoining = absl::Seconds(5);
@@ -129,13 +131,17 @@ absl::StatusOr<std::vector<std::string>> RankGroup::Arrive(const std::string& na
   absl::Duration stop_since = absl::InfiniteDuration();
   absl::Duration refused_since = absl::InfiniteDuration();
   absl::StatusOr<CoordinatorClient::BarrierResult> result;
+  const bool asks = name == kTrain && options_.others;
   absl::Status absence;  // Of the first call that timed out: later ones do not name the missing ranks.
   while (true) {
-    barrier.timeout = std::min(timeout, kLongestCall);
+    barrier.timeout = std::min(timeout, asks ? kLongestMeeting : kLongestCall);
     result = coordinator_->ArriveAtBarrier(barrier);
     const absl::Duration now = MonotonicNow();
     if (options_.stopping && options_.stopping()) stop_since = std::min(stop_since, now);
     if (absl::IsDeadlineExceeded(result.status()) && absence.ok()) absence = result.status();
+    if (asks && absl::IsDeadlineExceeded(result.status())) {
+      if (absl::Status others = options_.others(); !others.ok()) return Lost(others, "meeting the other ranks");
+    }
     if (now - begin >= timeout || now - stop_since >= last_meeting) break;
     // This rank is no member until it has joined again, or the others have continued without it.
     const bool refused = absl::IsFailedPrecondition(result.status()) || absl::IsNotFound(result.status());

@@ -34,6 +34,8 @@ class RankGroup {
     // How long to wait before a rank counts as missing: at the first meeting, at later ones, in a collective.
     absl::Duration form_timeout, meeting_timeout, timeout;
     std::function<bool()> stopping;  // True: wait in a meeting for at most kLastMeeting more; null: never.
+    // Asked about once a second while ranks are awaited in Meet. Not OK: one of them will not come; null: unknown.
+    std::function<absl::Status()> others;
   };
   // Waits for all ranks. `coordinator` must outlive the group. Other errors: as ParseTrainingDevice and
   // TcpStore::Serve.

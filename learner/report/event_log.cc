@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/telemetry/log.h"
@@ -17,6 +20,7 @@ namespace {
 using tensorboard::Event;
 using tensorboard::HistogramProto;
 
+constexpr char kFilePrefix[] = "events.out.tfevents.";
 constexpr int kBuckets = 30;
 constexpr double kMaxChoices = 100;
 
@@ -84,13 +88,30 @@ HistogramProto MakeHistogram(const std::vector<float>& values, bool whole) {
   return histogram;
 }
 
+absl::Status EventLog::KeepUpTo(const std::string& folder, uint64_t env_steps) {
+  const auto keep = [env_steps](const std::string& record) {
+    Event event;
+    return event.ParseFromString(record) && event.step() >= 0 && static_cast<uint64_t>(event.step()) <= env_steps;
+  };
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (!absl::StartsWith(it->path().filename().string(), kFilePrefix) || it->is_symlink(ignored) ||
+        !it->is_regular_file(ignored)) {
+      continue;
+    }
+    if (absl::Status s = EventFile::Trim(it->path(), keep); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& folder, uint64_t env_steps,
                                                          absl::Time now) {
   // TensorBoard reads a folder's files in the order of their names.
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   auto file = EventFile::Open(
-      absl::StrFormat("%s/events.out.tfevents.%010d.%s.%d", folder, absl::ToUnixSeconds(now), host, getpid()));
+      absl::StrFormat("%s/%s%010d.%s.%d", folder, kFilePrefix, absl::ToUnixSeconds(now), host, getpid()));
   if (!file.ok()) return file.status();
   Event version = EventAt(0, now);
   version.set_file_version("brain.Event:2");

@@ -27,12 +27,19 @@ class EventLog {
   static constexpr absl::Duration kSampleInterval = absl::Seconds(10);
   static constexpr int64_t kMaxActions = 16;  // Dimensions of an action that get a histogram, at most.
 
+  // Removes from the event files in `folder` what follows `env_steps`, from which the run continues, and records that a
+  // crash cut off. Links are left alone. Errors as EventFile::Trim.
+  static absl::Status KeepUpTo(const std::string& folder, uint64_t env_steps);
+
   // Begins a new file in `folder` for a process that starts from `env_steps`. TensorBoard then discards the events of
   // later steps in earlier files. Errors as EventFile.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& folder, uint64_t env_steps, absl::Time now);
 
   // Logs the finite numbers of the progress after an iteration.
   void LogIteration(const v1::RunProgress& progress, absl::Time now);
+
+  // Waits until all events are on the disk. A failure is ignored.
+  void Sync() { file_->Sync().IgnoreError(); }
 
   // Whether kSampleInterval has passed since the last samples, or there were none.
   bool SamplesDue(absl::Time now) const { return now - sampled_ >= kSampleInterval; }

@@ -76,7 +76,7 @@ void CollectedIterations::Finish(bool over) {
   if (over) service_.Finish();
   publisher_.Finish();
   if (over) service_.WaitUntilIdle(absl::Seconds(2));
-  collector_->CloseBooks();
+  collector_->CloseAccounts();
 }
 
 absl::Status CollectedIterations::TakeShare(const EnvShare& share, const TicketState& state, Trainer*) {
@@ -123,11 +123,11 @@ IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collect
 
 void CollectedIterations::KeepWaiting(absl::Duration* told) {
   service_.SendGrants();
+  if (collector_->actors() == 0) report_.progress().SetState(v1::RUN_STATE_WAITING_FOR_DATA);
   if (MonotonicNow() - *told <= kTell) return;
   *told = MonotonicNow();
-  if (collector_->actors() == 0) report_.progress().SetState(v1::RUN_STATE_WAITING_FOR_DATA);
   spdlog::info("waiting for trajectories from {}",
-               collector_->actors() == 0 ? "actors: none is connected" : collector_->HoldersForPeople());
+               collector_->actors() == 0 ? "actors: none is connected" : collector_->DescribeHolders());
 }
 
 absl::StatusOr<IterationSource::Answer> CollectedIterations::NextAlone() {

@@ -25,7 +25,8 @@ ElasticRanks::ElasticRanks(const RunContext& context, std::function<void(const s
       on_look_(std::move(on_look)),
       life_(std::random_device()()),
       leads_(context.options.ranks == 1),
-      reports_(context.options.ranks == 1) {}
+      reports_(context.options.ranks == 1),
+      roll_(context.options.coordinator) {}
 
 absl::StatusOr<RankFormation> ElasticRanks::Meet(uint64_t iteration, const std::vector<uint32_t>& lives) {
   const LearnerOptions& options = context_.options;
@@ -73,12 +74,15 @@ absl::Status ElasticRanks::Form(const RankFormation& formation) {
   group.form_timeout = group.meeting_timeout = absl::Seconds(config.coordinator().barrier_timeout_seconds());
   group.timeout = absl::Seconds(config.learner().collective_timeout_seconds());
   group.stopping = [this] { return context_.shutdown->signalled(); };
+  group.others = [this] { return CheckOthers(); };
   auto formed = RankGroup::Form(group, context_.coordinator);
   if (!formed.ok()) return formed.status();
   group_ = *std::move(formed);
   there_.clear();
   for (const v1::RankOffer& member : formation.members) there_.insert(member.rank());
   leads_ = reports_ = group.rank == 0;
+  const auto answer = roll_.Call(kRollDeadline);
+  formed_with_ = answer.ok() ? std::optional(*answer) : std::nullopt;
   return absl::OkStatus();
 }
 
@@ -87,10 +91,19 @@ bool ElasticRanks::NewcomerIsThere() {
   const absl::Duration now = MonotonicNow();
   if (now < next_roll_) return newcomer_is_there_;
   next_roll_ = now + kRollPeriod;
-  if (roll_ == nullptr) roll_ = std::make_unique<RankRoll>(context_.options.coordinator);
-  const auto live = roll_->Call(kRollDeadline);
-  newcomer_is_there_ = live.ok() && absl::c_any_of(*live, [this](uint32_t rank) { return there_.count(rank) == 0; });
+  const auto live = roll_.Call(kRollDeadline);
+  newcomer_is_there_ = live.ok() && absl::c_any_of(live->processes, [this](const auto& process) {
+                         return there_.count(process.first) == 0;
+                       });
   return newcomer_is_there_;
+}
+
+absl::Status ElasticRanks::CheckOthers() {
+  const auto now = roll_.Call(kRollDeadline);
+  if (!now.ok() || !formed_with_) return absl::OkStatus();
+  const auto leaver = FindLeaver(*formed_with_, *now, there_);
+  if (!leaver) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("learner rank ", *leaver, " has left the run"));
 }
 
 absl::StatusOr<RankDecision> ElasticRanks::Agree(std::optional<int64_t> columns, absl::Duration idle) {

@@ -55,6 +55,8 @@ class ElasticRanks {
 
  private:
   bool NewcomerIsThere();
+  // Unavailable: a rank of the group has left the run.
+  absl::Status CheckOthers();
 
   const RunContext& context_;
   const std::function<void(const std::string&)> on_look_;
@@ -64,7 +66,8 @@ class ElasticRanks {
   uint64_t group_number_ = 0, attempted_ = 0;  // As in RankOffer.
   std::set<uint32_t> there_;
   std::unique_ptr<RankGroup> group_;
-  std::unique_ptr<RankRoll> roll_;
+  RankRoll roll_;
+  std::optional<RankRoll::Answer> formed_with_;  // The answer when the group was formed; nullopt: unknown.
   absl::Duration next_roll_;
   bool newcomer_is_there_ = false;  // As of the last roll call.
 };

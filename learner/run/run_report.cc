@@ -23,10 +23,20 @@ void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint,
 }
 
 absl::Status RunReport::OpenLogs(const RunRecord& record) {
-  if (metrics_log_.is_open()) return absl::OkStatus();
   const std::string& folder = context_.options.run_directory;
-  metrics_log_.open(folder + "/metrics.jsonl", std::ios::app);
-  if (!metrics_log_) return absl::PermissionDeniedError(folder + "/metrics.jsonl: cannot be written");
+  if (iteration_log_ == nullptr) {
+    auto opened = IterationLog::Open(folder + "/metrics.jsonl");
+    if (!opened.ok()) return opened.status();
+    iteration_log_ = *std::move(opened);
+  }
+  const auto last = iteration_log_->KeepUpTo(record.iteration);
+  if (!last.ok())
+    spdlog::warn("metrics.jsonl keeps lines of other iterations: {}", std::string(last.status().message()));
+  logged_ = last.value_or(0);
+  if (const absl::Status trimmed = EventLog::KeepUpTo(folder, record.env_steps); !trimmed.ok()) {
+    spdlog::warn("TensorBoard sees some steps twice: {}", std::string(trimmed.message()));
+  }
+  if (event_log_ != nullptr) return absl::OkStatus();
   auto event_log = EventLog::Open(folder, record.env_steps, absl::Now());
   if (event_log.ok()) {
     event_log_ = *std::move(event_log);
@@ -34,6 +44,36 @@ absl::Status RunReport::OpenLogs(const RunRecord& record) {
     spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
   }
   return absl::OkStatus();
+}
+
+absl::Status RunReport::TakeOverLogs(const RunRecord& record) {
+  if (absl::Status s = OpenLogs(record); !s.ok()) return s;
+  if (logged_ == 0 || logged_ + 1 != record.iteration) return absl::OkStatus();
+  nlohmann::json line;
+  line["iteration"] = record.iteration;
+  line["env_steps"] = record.env_steps;
+  line["episodes"] = record.episodes;
+  line["seconds"] = absl::ToDoubleSeconds(MonotonicNow() - started_);
+  line["episode_return_mean"] = nullptr;
+  Append(line);
+  return absl::OkStatus();
+}
+
+void RunReport::SyncLogs() {
+  if (iteration_log_ != nullptr) NoteUnwritten(iteration_log_->Sync());
+  if (event_log_ != nullptr) event_log_->Sync();
+}
+
+void RunReport::Append(const nlohmann::json& line) {
+  logged_ = line["iteration"];
+  NoteUnwritten(iteration_log_->Append(line.dump()));
+}
+
+void RunReport::NoteUnwritten(const absl::Status& status) {
+  if (!status.ok() && !std::exchange(unwritten_, true)) {
+    spdlog::error("{}; its lines are kept until they can be written", std::string(status.message()));
+  }
+  if (status.ok()) unwritten_ = false;
 }
 
 void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Iteration& counted,
@@ -61,7 +101,7 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
                                  {"inference", actors.inference()},
                                  {"build", actors.build()},
                                  {"wait", actors.wait()}};
-  metrics_log_ << line.dump() << std::endl;
+  Append(line);
   LogEvents(progress, trainer, batch);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,11 +13,13 @@
 #include "absl/time/time.h"
 #include "env/env.h"
 #include "learner/report/event_log.h"
+#include "learner/report/iteration_log.h"
 #include "learner/report/progress.h"
 #include "learner/report/training_watch.h"
 #include "learner/run/run_accounts.h"
 #include "learner/run/run_context.h"
 #include "learner/run/trainer.h"
+#include "nlohmann/json_fwd.hpp"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
@@ -32,8 +33,15 @@ class RunReport {
 
   // Reports have progress from now on. `spec`: of the run's environment.
   void Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec);
-  // Opens the run folder's files, unless they are open. PermissionDenied: metrics.jsonl cannot be written.
+  // Opens the run folder's files, unless they are open, and removes from them what follows `record`, from which the run
+  // continues. PermissionDenied: metrics.jsonl cannot be written.
   absl::Status OpenLogs(const RunRecord& record);
+  // The same where the run continues from the memory of a rank: an iteration that the rank which led before did not log
+  // gets a line without statistics.
+  absl::Status TakeOverLogs(const RunRecord& record);
+  // Waits until the files are on the disk. Before each checkpoint, so that they have all of its iterations. A failure
+  // is logged once.
+  void SyncLogs();
   ProgressTracker& progress() { return *progress_; }  // REQUIRES: Begin.
 
   // Adds CPU time that an update took on the training thread.
@@ -51,6 +59,8 @@ class RunReport {
 
  private:
   v1::RunProgress Progress() const;
+  void Append(const nlohmann::json& line);
+  void NoteUnwritten(const absl::Status& status);
   // Warns where training looks wrong: in the log and in reports.
   void Watch(const ProgressTracker::Iteration& counted);
   // For TensorBoard.
@@ -60,8 +70,10 @@ class RunReport {
   const RunAccounts& accounts_;
   const absl::Duration started_;
   absl::Duration update_cpu_;
-  std::ofstream metrics_log_;
-  std::unique_ptr<EventLog> event_log_;  // Null: this rank never led, or the file could not be opened.
+  std::unique_ptr<IterationLog> iteration_log_;  // Null: this rank never led.
+  uint64_t logged_ = 0;                          // Last iteration in it; 0 = none.
+  bool unwritten_ = false;                       // A failure to write it was logged.
+  std::unique_ptr<EventLog> event_log_;          // Null: this rank never led, or the file could not be opened.
   std::unique_ptr<ProgressTracker> progress_;
   std::optional<TrainingWatch> watch_;  // Begun together with progress_.
   std::atomic<bool> begun_{false};

@@ -162,13 +162,13 @@ absl::StatusOr<UpdateStats> TrainingRun::Update(const IterationSource::Iteration
       steps.push_back(static_cast<uint64_t>(iteration.data.steps) * static_cast<uint64_t>(columns) /
                       static_cast<uint64_t>(spec_.num_agents));
     }
-    books_.BeginUpdate(std::move(steps));
+    rank_accounts_.BeginUpdate(std::move(steps));
   }
   auto stats = iteration.batch != nullptr
                    ? trainer_->Update(iteration.batch, progress, record_.iteration, offset, total)
                    : trainer_->UpdateOnDevice(progress, record_.iteration, offset, total);
   if (!stats.ok()) return AsLostRank(stats.status());
-  books_.EndUpdate();
+  rank_accounts_.EndUpdate();
   context_.metrics->AddStage(Stage::kUpdate, MonotonicNow() - begin);
   report_.AddUpdateCpu(ThreadCpuTime() - begin_cpu);
   return stats;
@@ -256,7 +256,7 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
   }
   for (const TicketState& state : states) parts.push_back(&state);
   sum.state = Join(parts);
-  books_.Tell(std::move(told));
+  rank_accounts_.Tell(std::move(told));
   accounts_.SetOthers(others);
   return sum;
 }
@@ -282,6 +282,7 @@ absl::Status TrainingRun::AddUpForLastCheckpoint() {
 
 absl::Status TrainingRun::SaveCheckpoint() {
   record_.account = accounts_.total();
+  report_.SyncLogs();
   const absl::Status saved = checkpoints_.Save(*trainer_, record_);
   if (!saved.ok()) {
     report_.progress().SetError(std::string(saved.message()));

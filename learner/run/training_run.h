@@ -16,7 +16,7 @@
 #include "learner/run/collected_iterations.h"
 #include "learner/run/elastic_ranks.h"
 #include "learner/run/iteration_source.h"
-#include "learner/run/rank_books.h"
+#include "learner/run/rank_accounts.h"
 #include "learner/run/run_accounts.h"
 #include "learner/run/run_checkpoints.h"
 #include "learner/run/run_context.h"
@@ -84,7 +84,7 @@ class TrainingRun {
   RunAccounts accounts_;
   RunReport report_;
   ElasticRanks ranks_;
-  RankBooks books_;
+  RankAccounts rank_accounts_;
   RunCheckpoints checkpoints_;
   EnvSpec spec_;
   RunRecord record_;

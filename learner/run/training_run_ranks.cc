@@ -26,7 +26,7 @@ absl::Status TrainingRun::JoinGroup() {
     trainer_.reset();
     ranks_.Dissolve();
     if (ranks_.single()) return Enter(nullptr);
-    const auto formation = ranks_.Meet(record_.iteration, books_.lives());
+    const auto formation = ranks_.Meet(record_.iteration, rank_accounts_.lives());
     if (!formation.ok()) return formation.status();
     joined = Enter(&*formation);
     if (!absl::IsAborted(joined) || context_.stopping()) return joined;
@@ -58,7 +58,7 @@ absl::Status TrainingRun::Enter(const RankFormation* formation) {
   if (!kept.ok()) return kept.status();
   memory_ = *std::move(kept);
   ranks_.Enter(*formation);
-  books_.SetGroup(Lives(*formation));
+  rank_accounts_.SetGroup(Lives(*formation));
   context_.metrics->SetRanks(ranks_.size());
   context_.metrics->SetParametersDigest(trainer_->ParametersDigest());
   accounts_.SetLost(lost);
@@ -78,19 +78,19 @@ absl::Status TrainingRun::GoOnFromMemory(const RankFormation& formation, v1::Ste
   Trainer::Resumed mine;
   if (ranks_.leads()) {
     mine.record = record_;
-    mine.record.account = books_.Settle(ranks_.life(), Lives(formation), accounts_.lost());
+    mine.record.account = rank_accounts_.Settle(ranks_.life(), Lives(formation), accounts_.lost());
     mine.checkpoint = checkpoints_.newest();
   }
   const auto taken = trainer_->TakeOver(memory_.get(), mine);
   if (!taken.ok()) return AsLostRank(taken.status());
-  if (books_.in_update()) {
+  if (rank_accounts_.in_update()) {
     // The others may have finished the update that this rank broke off: then its steps are in it.
     if (taken->record.iteration > record_.iteration) {
       source_->Trained(own_steps_);
     } else {
-      books_.DropUpdate();
+      rank_accounts_.DropUpdate();
     }
-    books_.EndUpdate();
+    rank_accounts_.EndUpdate();
     auto kept = trainer_->Keep();
     if (!kept.ok()) return kept.status();
     memory_ = *std::move(kept);
@@ -104,7 +104,7 @@ absl::Status TrainingRun::GoOnFromMemory(const RankFormation& formation, v1::Ste
 }
 
 absl::Status TrainingRun::KeepState() {
-  if (books_.in_update() || trainer_ == nullptr) return absl::OkStatus();  // memory_ is what it began with.
+  if (rank_accounts_.in_update() || trainer_ == nullptr) return absl::OkStatus();  // memory_ is what it began with.
   auto kept = trainer_->Keep();
   if (kept.ok()) memory_ = *std::move(kept);
   return kept.status();
@@ -117,7 +117,7 @@ absl::Status TrainingRun::Reform(const std::string& why) {
   context_.metrics->CountReformation();
   report_.progress().GoOnFrom(record_.env_steps, record_.iteration, record_.episodes);
   if (absl::Status s = TakeShare(); !s.ok()) return s;
-  if (ranks_.leads()) report_.OpenLogs(record_).IgnoreError();
+  if (ranks_.leads()) report_.TakeOverLogs(record_).IgnoreError();
   return source_->Publish(record_.iteration, *trainer_);
 }
 
@@ -137,10 +137,10 @@ absl::Status TrainingRun::StopAlone(const absl::Status& why) {
   if (context_.on_device()) {
     if (absl::Status s = TakeShare(); !s.ok()) return s;
   }
-  accounts_.SetLost(books_.Settle(ranks_.life(), {}, accounts_.lost()));
+  accounts_.SetLost(rank_accounts_.Settle(ranks_.life(), {}, accounts_.lost()));
   accounts_.SetOthers({});
   ranks_.LeadAlone();
-  books_.SetGroup({});
+  rank_accounts_.SetGroup({});
   report_.SetBlocked("");
   if (context_.shutdown->signalled()) return absl::OkStatus();
   SaveCheckpoint().IgnoreError();

@@ -143,7 +143,7 @@ inline grpc::Status Finished(Stream* stream) {
   return grpc::Status::OK;
 }
 
-inline v1::TrajectoryBatch ReadBatch(Stream* stream) {
+inline v1::FragmentHeader ReadBatch(Stream* stream) {
   v1::CollectRequest request;
   EXPECT_TRUE(stream->Read(&request) && request.has_batch()) << request.ShortDebugString();
   return request.batch();

@@ -18,7 +18,7 @@ TEST_F(LearnerLinkTest, GoesToAnotherLearnerInOrderAndComesBackUnderNewNumbers) 
     SendTicket(stream, 10 * generation);
     SendTicket(stream, 10 * generation + 1);
     granted = true;
-    const v1::TrajectoryBatch batch = ReadBatch(stream);
+    const v1::FragmentHeader batch = ReadBatch(stream);
     EXPECT_EQ(batch.ticket_id(), 10 * generation);
     EXPECT_EQ(batch.generation(), generation);
     EXPECT_EQ(batch.sequence(), 1u);
@@ -109,7 +109,7 @@ TEST_F(LearnerLinkTest, TakesWhatADeadLearnerDidNotReceiptToTheNext) {
     EXPECT_EQ(hello.generation(), 2u);
     EXPECT_EQ(hello.previous_generation(), 1u);
     EXPECT_EQ(hello.previous_env_steps_collected(), 10u);
-    const v1::TrajectoryBatch batch = ReadBatch(stream);
+    const v1::FragmentHeader batch = ReadBatch(stream);
     EXPECT_EQ(batch.sequence(), 1u);
     EXPECT_EQ(batch.ticket_id(), 6u);
     EXPECT_EQ(batch.env_steps_collected(), 10u);

@@ -33,7 +33,7 @@ TEST_F(LearnerLinkTest, DeliversUntilTheRunIsFinished) {
     EXPECT_EQ(hello.previous_generation(), 0u);
     SendTicket(stream, 5);
     SendTicket(stream, 6);
-    const v1::TrajectoryBatch first = ReadBatch(stream), second = ReadBatch(stream);
+    const v1::FragmentHeader first = ReadBatch(stream), second = ReadBatch(stream);
     EXPECT_EQ(first.ticket_id(), 5u);
     EXPECT_EQ(first.sequence(), 1u);
     EXPECT_EQ(second.sequence(), 2u);

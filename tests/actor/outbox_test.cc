@@ -36,7 +36,7 @@ v1::Receipt MakeReceipt(uint64_t sequence) {
 class OutboxTest : public testing::Test {
  protected:
   OutboxTest() {
-    outbox_.BeginLife("ada", 1);
+    outbox_.BeginConnection("ada", 1);
     outbox_.BeginEpoch(1, 0);
   }
   // Takes ticket `id`, which must be next, and puts its batch.
@@ -75,7 +75,7 @@ TEST_F(OutboxTest, NumbersBatchesAndFillsInWhoMadeThem) {
   EXPECT_EQ(first->header.env_steps_collected(), 10u);
   EXPECT_EQ(second->header.sequence(), 2u);
   EXPECT_EQ(second->header.env_steps_collected(), 20u);
-  EXPECT_EQ(outbox_.life().env_steps_collected, 20u);
+  EXPECT_EQ(outbox_.connection().env_steps_collected, 20u);
   EXPECT_EQ(outbox_.unreceipted(), 2u);
 }
 
@@ -199,30 +199,30 @@ TEST_F(OutboxTest, ATicketGrantedAnewByAConnectionThatBrokeIsVoid) {
 TEST_F(OutboxTest, ANewLifeNumbersAnewAndGivesUpWhatWasNotDelivered) {
   outbox_.AddTicket(1, MakeTicket(5));
   Work(5);
-  EXPECT_EQ(outbox_.BeginLife("ada", 1).generation, 0u);  // The same: nothing changes.
+  EXPECT_EQ(outbox_.BeginConnection("ada", 1).generation, 0u);  // The same: nothing changes.
   EXPECT_EQ(outbox_.unreceipted(), 1u);
-  const Outbox::Life before = outbox_.BeginLife("ada", 2);
+  const Outbox::Connection before = outbox_.BeginConnection("ada", 2);
   EXPECT_EQ(before.actor_id, "ada");
   EXPECT_EQ(before.generation, 1u);
   EXPECT_EQ(before.env_steps_collected, 10u);
   EXPECT_EQ(outbox_.unreceipted(), 0u);
-  EXPECT_EQ(outbox_.life().env_steps_collected, 0u);
+  EXPECT_EQ(outbox_.connection().env_steps_collected, 0u);
   EXPECT_EQ(outbox_.env_steps_collected(), 10u);
   outbox_.BeginEpoch(2, 0);
   outbox_.AddTicket(2, MakeTicket(5));  // The batch was given up, so the ticket can come again.
   Work(5);
   EXPECT_EQ(NextSequence(2), 1u);
   EXPECT_EQ(outbox_.env_steps_collected(), 20u);
-  // Asked again, it tells the same life before.
-  EXPECT_EQ(outbox_.BeginLife("ada", 2).env_steps_collected, 10u);
-  EXPECT_EQ(outbox_.BeginLife("bob", 2).env_steps_collected, 10u);
+  // Asked again, it tells the same connection before.
+  EXPECT_EQ(outbox_.BeginConnection("ada", 2).env_steps_collected, 10u);
+  EXPECT_EQ(outbox_.BeginConnection("bob", 2).env_steps_collected, 10u);
   EXPECT_EQ(outbox_.env_steps_collected(), 20u);
 }
 
 TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.BeginLife("ada", 2);
+  outbox_.BeginConnection("ada", 2);
   outbox_.BeginEpoch(2, 0);
   outbox_.PutBatch(MakeBatch(5));
   const auto batch = outbox_.NextToSend(2);
@@ -234,7 +234,7 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
 // A connection that brings tickets and breaks before anything is receipted, again and again.
 TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
   Outbox outbox(2);
-  outbox.BeginLife("ada", 1);
+  outbox.BeginConnection("ada", 1);
   std::vector<bool> dropped;
   for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
     outbox.BeginEpoch(epoch, 0);
@@ -257,7 +257,7 @@ TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
 
 TEST(FaultRow15, ATicketOfADroppedBatchThatWasGrantedAnewIsDoneAgain) {
   Outbox outbox(1);
-  outbox.BeginLife("ada", 1);
+  outbox.BeginConnection("ada", 1);
   outbox.BeginEpoch(1, 0);
   for (uint64_t id : {1, 2}) outbox.AddTicket(1, MakeTicket(id));
   ASSERT_TRUE(outbox.TakeTicket());
@@ -286,9 +286,9 @@ TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {
   for (uint64_t sequence : {1, 2, 3}) EXPECT_EQ(NextSequence(1), sequence);
   outbox_.Acknowledge(MakeReceipt(1));
   outbox_.EndEpoch(1);
-  const Outbox::Life before = outbox_.BeginLife("ada", 2, Outbox::Undelivered::kSentAgain);
+  const Outbox::Connection before = outbox_.BeginConnection("ada", 2, Outbox::Undelivered::kSentAgain);
   EXPECT_EQ(before.env_steps_collected, 10u);  // Of 30 the learner before has 10.
-  EXPECT_EQ(outbox_.life().env_steps_collected, 20u);
+  EXPECT_EQ(outbox_.connection().env_steps_collected, 20u);
   EXPECT_EQ(outbox_.env_steps_collected(), 30u);
   outbox_.BeginEpoch(2, 0);
   for (uint64_t sequence : {1, 2}) {
@@ -302,7 +302,7 @@ TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {
   outbox_.AddTicket(2, MakeTicket(8));
   Work(8);
   EXPECT_EQ(NextSequence(2), 3u);
-  EXPECT_EQ(outbox_.life().env_steps_collected, 30u);
+  EXPECT_EQ(outbox_.connection().env_steps_collected, 30u);
   EXPECT_EQ(outbox_.env_steps_collected(), 40u);
 }
 

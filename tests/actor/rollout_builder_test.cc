@@ -147,23 +147,21 @@ TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {
   EXPECT_EQ(*first.block, *again.block);
 }
 
-TEST(RolloutBuilder, CarriesWhatPolicyAndAlgorithmAdd) {
+TEST(RolloutBuilder, CarriesWhatThePolicyRemembersAndNotWhatTheAlgorithmDoesNotRead) {
   const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6);
-  const Field value{.name = "value", .per_agent = true};
-  RolloutBuilder builder(env->spec(), /*policy_state_size=*/3, {value});
+  RolloutBuilder builder(env->spec(), /*policy_state_size=*/3, /*algorithm_fields=*/{});
   builder.Begin(MakeTicket(), 9, env->state_size());
+  EXPECT_EQ(builder.log_prob(1), nullptr);
   const std::vector<float> action(kE * 2 * env->spec().action_size);
   for (int t = 0; t < kT; ++t) builder.Add(t, env->Step(action.data()));
   for (int i = 0; i < kE * 2 * 3; ++i) builder.policy_state()[i] = static_cast<float>(i);
-  for (int i = 0; i < kT * kE * 2; ++i) builder.values<float>("value")[i] = static_cast<float>(-i);
   EXPECT_EQ(builder.values<float>("no_such_field"), nullptr);
   env->SaveState(builder.env_state());
   FragmentShape shape = ShapeOf(*env);
   shape.policy_state_size = 3;
-  shape.extra_fields = {value};
+  shape.algorithm_fields = {};
   const BatchValues values(builder.Finish({}), shape);
   EXPECT_EQ(values.floats("policy_state").at(11), 11);  // 2 x 2 x 3 floats.
-  EXPECT_EQ(values.floats("value").at(19), -19);
 }
 
 }  // namespace

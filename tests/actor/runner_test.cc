@@ -330,7 +330,42 @@ TEST(Runner, AFailureOfAnEnvironmentLeavesNoTrace) {
     const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
     EXPECT_EQ(AllFields(batch), undisturbed) << spec;
     EXPECT_EQ(batch.header.env_steps_collected(), 60u) << spec;
+    EXPECT_EQ(batch.header.restarted_episodes(), 0u) << spec;
     EXPECT_EQ(runner.End(), absl::OkStatus());
+  }
+}
+
+TEST(Runner, SaysHowManyEpisodesAFailureRestartsWhereEnvironmentsCannotBeMoved) {
+  // 60 passages a ticket: the first one fails twice, and the second one not at all.
+  const Faults faults("env:throw@at=31;env:nan@at=40");
+  WorkingRunner runner("StickyCartPole-v0");
+  runner.PutPolicy();
+  v1::Ticket first = runner.MakeTicket(3, 20);
+  first.set_episodes_since(first.id());
+  EXPECT_EQ(runner.Serve(first).header.restarted_episodes(), 2 * kE);
+  v1::Ticket second = runner.MakeTicket(3, 20);
+  second.set_episodes_since(first.id());
+  EXPECT_EQ(runner.Serve(second).header.restarted_episodes(), 0u);
+  EXPECT_EQ(runner.End(), absl::OkStatus());
+}
+
+TEST(Runner, SendsWhatTheAlgorithmReads) {
+  for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
+    v1::RunConfig reinforce;
+    reinforce.mutable_reinforce();
+    WorkingRunner with(env_id), without(env_id, 0, {}, 1, {}, reinforce);
+    with.PutPolicy();
+    without.PutPolicy();
+    const Fragment of_ppo = with.Serve(with.MakeTicket(3, 20));
+    const Fragment of_reinforce = without.Serve(without.MakeTicket(3, 20));
+    EXPECT_EQ(FieldBytes(of_ppo, "log_prob").size(), 20 * kE * sizeof(float));
+    EXPECT_EQ(of_reinforce.header.fields_size(), of_ppo.header.fields_size() - 1);
+    for (const v1::FieldHead& field : of_reinforce.header.fields()) {
+      EXPECT_NE(field.name(), "log_prob");
+      EXPECT_EQ(FieldBytes(of_reinforce, field.name()), FieldBytes(of_ppo, field.name())) << field.name();
+    }
+    EXPECT_EQ(with.End(), absl::OkStatus());
+    EXPECT_EQ(without.End(), absl::OkStatus());
   }
 }
 

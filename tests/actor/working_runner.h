@@ -60,11 +60,13 @@ inline void Continue(const Fragment& fragment, v1::Ticket* ticket) {
 class WorkingRunner {
  public:
   explicit WorkingRunner(const std::string& env_id, uint32_t max_episode_steps = 0,
-                         const v1::TransportConfig& transport = {}, int runners = 1, const v1::ModelConfig& model = {})
-      : metrics_(&registry_, 1),
+                         const v1::TransportConfig& transport = {}, int runners = 1, const v1::ModelConfig& model = {},
+                         v1::RunConfig config = {})
+      : config_(std::move(config)),
+        metrics_(&registry_, 1),
         rebuilds_(
             2, [this] { return MakeRunnerEnv(config_); }, &metrics_) {
-    *config_.mutable_transport() = transport;
+    *config_.mutable_transport() = transport;  // Of `config`, only what is not named here is taken.
     *config_.mutable_model() = model;
     ApplyDefaults(&config_);
     config_.mutable_env()->set_id(env_id);
@@ -73,7 +75,7 @@ class WorkingRunner {
     config_.mutable_rollout()->set_num_envs(4 * kE);
     spec_ = MakeEnv(env_id).value()->spec();
     policy_spec_ = MakePolicySpec(config_.model(), spec_);
-    outbox_.BeginLife("ada", 1);
+    outbox_.BeginConnection("ada", 1);
     outbox_.BeginEpoch(1, 0);
     policies_.BeginEpoch(1);
     for (int i = 0; i < runners; ++i) {

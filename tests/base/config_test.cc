@@ -294,8 +294,11 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
             "ppo.minibatch_size (16385) must not exceed rollout.steps_per_iteration (16384)");
   EXPECT_EQ(LoadError({"reinforce.minibatch_size=16385"}),
             "reinforce.minibatch_size (16385) must not exceed rollout.steps_per_iteration (16384)");
-  EXPECT_THAT(LoadError({"reinforce.lr=0.1", "sync.mode=async"}),
-              StartsWith("sync.mode must be on_policy or on_device"));
+  for (const char* mode : {"async", "overlapped"}) {
+    EXPECT_EQ(LoadError({"reinforce.lr=0.1", absl::StrCat("sync.mode=", mode)}),
+              "sync.mode must be on_policy or on_device with reinforce, which does not correct for data of an older "
+              "policy");
+  }
   EXPECT_EQ(LoadError({"reinforce.lr=0.1"}), "");
   EXPECT_EQ(LoadError({"coordinator.lease_seconds=1"}),
             "coordinator.lease_seconds (1) must be greater than coordinator.heartbeat_seconds (1)");

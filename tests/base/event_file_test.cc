@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <vector>
@@ -121,6 +122,46 @@ TEST(EventFile, ARecordThatFailsLeavesWholeRecords) {
   EXPECT_TRUE(read.ok);
   EXPECT_THAT(read.records, ElementsAre("before", "after"));
   unlink(path.c_str());
+}
+
+// Cut off at each byte, as a crash may leave it.
+TEST(EventFile, TrimRemovesARecordThatIsCutOff) {
+  const std::string path = NewPath("cut");
+  {
+    const auto file = EventFile::Open(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (const char* record : {"first", "second", "third"}) ASSERT_TRUE((*file)->Append(record).ok());
+  }
+  const std::string whole = ReadFile(path).value_or("");
+  const std::vector<std::string> all = {"first", "second", "third"};
+  const std::vector<size_t> ends = {16 + 5, 32 + 11, 48 + 16};
+  for (size_t size = 0; size <= whole.size(); ++size) {
+    ASSERT_TRUE(WriteFileSynced(path, whole.substr(0, size)).ok());
+    ASSERT_TRUE(EventFile::Trim(path, [](const std::string&) { return true; }).ok());
+    const Read read = ReadRecords(path);
+    EXPECT_TRUE(read.ok) << size;
+    const auto complete = std::count_if(ends.begin(), ends.end(), [size](size_t end) { return end <= size; });
+    EXPECT_EQ(read.records, std::vector<std::string>(all.begin(), all.begin() + complete)) << size;
+  }
+}
+
+TEST(EventFile, TrimRemovesADamagedRecordAndWhatIsNotWanted) {
+  const std::string path = NewPath("damaged");
+  {
+    const auto file = EventFile::Open(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (const char* record : {"first", "second", "third"}) ASSERT_TRUE((*file)->Append(record).ok());
+    // Records follow the cut, wherever the file ended before.
+    ASSERT_TRUE(EventFile::Trim(path, [](const std::string& record) { return record != "third"; }).ok());
+    ASSERT_TRUE((*file)->Append("fourth").ok());
+  }
+  EXPECT_THAT(ReadRecords(path).records, ElementsAre("first", "second", "fourth"));
+  std::string text = ReadFile(path).value_or("");
+  text[16 + 5 + 13] ^= 1;  // Within "second".
+  ASSERT_TRUE(WriteFileSynced(path, text).ok());
+  ASSERT_TRUE(EventFile::Trim(path, [](const std::string&) { return true; }).ok());
+  EXPECT_THAT(ReadRecords(path).records, ElementsAre("first"));
+  EXPECT_TRUE(absl::IsNotFound(EventFile::Trim(NewPath("none"), [](const std::string&) { return true; })));
 }
 
 }  // namespace

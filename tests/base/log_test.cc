@@ -27,6 +27,13 @@ TEST(Log, TagsLinesOnStandardErrorWithTheProgram) {
   EXPECT_THAT(text, HasSubstr("info"));
 }
 
+TEST(Log, LinesOnATerminalCannotMoveItsCursor) {
+  testing::internal::CaptureStderr();
+  InitLog("skein-test");
+  spdlog::warn("host \x1b[2Jnode\nskein: done");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("[skein-test] host \\x1b[2Jnode skein: done\n"));
+}
+
 TEST(Log, WritesOneJsonObjectALine) {
   const std::string path = testing::TempDir() + "/log_test." + std::to_string(getpid()) + ".jsonl";
   testing::internal::CaptureStderr();

@@ -126,6 +126,47 @@ TEST_F(ShutdownTest, TheSameWishToldTwiceCountsOnce) {
       testing::ExitedWithCode(7), "");
 }
 
+TEST_F(ShutdownTest, AClosedTerminalIsAWishToEndAndNoSecondOne) {
+  EXPECT_EXIT(
+      {
+        ShutdownSignal shutdown(absl::ZeroDuration());
+        absl::Notification called;
+        shutdown.OnSignal([&] { called.Notify(); });
+        kill(getpid(), SIGHUP);
+        called.WaitForNotification();
+        kill(getpid(), SIGHUP);  // From the kernel and from the shell.
+        kill(getpid(), SIGTERM);
+        pause();
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+TEST_F(ShutdownTest, UnderNohupAClosedTerminalMeansNothing) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGHUP, SIG_IGN);
+        ShutdownSignal shutdown;
+        shutdown.OnSignal([] { _exit(7); });
+        kill(getpid(), SIGHUP);
+        kill(getpid(), SIGTERM);
+        while (!shutdown.signalled()) std::this_thread::yield();
+        pause();
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+// Its main thread hangs, and nobody handles SIGTERM.
+TEST_F(ShutdownTest, AnOrphanThatHangsEndsAfterTheLimit) {
+  EXPECT_EXIT(
+      {
+        setenv("SKEIN_PARENT_PID", std::to_string(getppid() + 1).c_str(), 1);
+        ShutdownSignal shutdown;
+        ExitWithParent(absl::Milliseconds(20));
+        while (true) pause();
+      },
+      testing::ExitedWithCode(75), "");
+}
+
 TEST_F(ShutdownTest, ChildOfAnotherParentEndsAtOnce) {
   EXPECT_EXIT(
       {

@@ -55,12 +55,15 @@ TEST(MemberState, TellsWhatMattersMost) {
   EXPECT_EQ(MemberState(learner), "starving");
 }
 
-TEST(MemberLag, IsOfActorsThatHaveAPolicy) {
+TEST(MemberLag, IsTheRunsAndNotTheAgeOfAReport) {
   v1::StatusResponse status = TwoMembers();
-  EXPECT_EQ(MemberLag(status, status.members(0)), 2u);  // 7 - 5
+  status.mutable_progress()->set_mean_policy_lag(0);
+  status.mutable_progress()->set_policy_version(35);
+  status.mutable_members(0)->mutable_report()->set_policy_version(5);  // 30 versions a second, reported a second ago.
+  EXPECT_EQ(MemberLag(status, status.members(0)), 0.0);
   EXPECT_EQ(MemberLag(status, status.members(1)), std::nullopt);
-  status.mutable_members(0)->mutable_report()->set_policy_version(8);  // The learner's report is older.
-  EXPECT_EQ(MemberLag(status, status.members(0)), 0u);
+  status.mutable_progress()->set_mean_policy_lag(1.5);
+  EXPECT_EQ(MemberLag(status, status.members(0)), 1.5);
   status.mutable_members(0)->mutable_report()->set_policy_version(0);
   EXPECT_EQ(MemberLag(status, status.members(0)), std::nullopt);
 }
@@ -81,7 +84,7 @@ TEST(FormatMembers, HasARowForEachAndTheirErrors) {
   v1::StatusResponse status = TwoMembers();
   std::string text = FormatMembers(status, kUnlimitedWidth);
   EXPECT_THAT(text, HasSubstr("actor-1      learner-0  node1 "));
-  EXPECT_THAT(text, HasSubstr(" 1,500    75%       5     2   50%    64 MiB    0.0s  "));
+  EXPECT_THAT(text, HasSubstr(" 1,500    75%       5   0.0   50%    64 MiB    0.0s  "));
   EXPECT_THAT(text, HasSubstr("env_step 60%  wait 40%\n"));
   EXPECT_THAT(text, HasSubstr("learner-0    rank 0 "));
   EXPECT_THAT(text, Not(HasSubstr("errors")));

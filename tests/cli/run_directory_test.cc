@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
 #include "gmock/gmock.h"
+#include "learner/run/checkpoint.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {
@@ -133,6 +134,8 @@ TEST(RunDirectory, NeverMovesTheOldFolderToTheFirstFreeName) {
   const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kNever);
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->moved_to(), folder.path() + "/run.old-2");
+  EXPECT_EQ(directory->FindOldCopies().count, 2u);
+  EXPECT_GE(directory->FindOldCopies().bytes, 5u + 8u);  // "taken", "seed: 3\n", and a checkpoint.
   EXPECT_EQ(folder.Read("run.old-2/config.yaml"), "seed: 3\n");
   EXPECT_FALSE(directory->NewestCheckpoint().has_value());
   EXPECT_TRUE(absl::IsUnavailable(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).status()));
@@ -170,6 +173,31 @@ TEST(NewestCheckpoint, WithADamagedManifestTellsNoFigures) {
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->NewestCheckpoint()->env_steps, 0u);
   EXPECT_EQ(directory->NewestCheckpoint()->digest, "");
+}
+
+TEST(NewestIntactCheckpoint, IsTheLastOneWhoseChecksumsAreRight) {
+  const ScratchFolder folder;
+  const std::string checkpoints = folder.path() + "/run/checkpoints";
+  for (const uint64_t steps : {10, 20, 30}) {
+    Checkpoint checkpoint;
+    checkpoint.env_steps = steps;
+    checkpoint.counters = {{"collected", steps + 2}, {"trained", steps}, {"stale", 2}};
+    ASSERT_TRUE(SaveCheckpoint(checkpoints, checkpoint, 9).ok());
+  }
+  EXPECT_EQ(FindNewestIntactCheckpoint(folder.path() + "/run")->env_steps, 30u);
+  folder.Write("run/checkpoints/step_000000000030/state.safetensors", "cut");
+  EXPECT_EQ(FindNewestCheckpoint(folder.path() + "/run")->env_steps, 30u);
+  const auto intact = FindNewestIntactCheckpoint(folder.path() + "/run");
+  ASSERT_TRUE(intact.has_value());
+  EXPECT_EQ(intact->path, checkpoints + "/step_000000000020");
+  EXPECT_EQ(intact->account.collected(), 22u);
+  EXPECT_EQ(intact->account.trained(), 20u);
+  EXPECT_EQ(intact->account.stale(), 2u);
+  // A link could lead anywhere.
+  std::filesystem::rename(checkpoints + "/step_000000000020", folder.path() + "/elsewhere");
+  std::filesystem::create_directory_symlink(folder.path() + "/elsewhere", checkpoints + "/step_000000000020");
+  EXPECT_EQ(FindNewestIntactCheckpoint(folder.path() + "/run")->env_steps, 10u);
+  EXPECT_FALSE(FindNewestIntactCheckpoint(folder.path() + "/none").has_value());
 }
 
 TEST(FirstDifference, LeavesOutWhatIsNotLearned) {

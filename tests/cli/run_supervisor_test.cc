@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/config/config.h"
 #include "base/process/exit_code.h"
 #include "gmock/gmock.h"
@@ -21,6 +23,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // Says where it listens (nobody does) and runs until SIGTERM; so do the others that should go on.
 constexpr char kCoordinator[] = "echo 'coordinator listening grpc=127.0.0.1:1 http=http://127.0.0.1:2/'\n";
@@ -97,8 +100,8 @@ TEST(RunSupervisor, GivesItsProgramsTheirArguments) {
               AllOf(HasSubstr(absl::StrCat("skein-coordinator --config ", run,
                                            "/config.yaml --listen 127.0.0.1:0 --http "
                                            "127.0.0.1:0 --run-dir ",
-                                           run, " --run-id run-1 --new-session --announce-host 127.0.0.1 --log-json ",
-                                           run, "/log.jsonl --exit-with-parent\n")),
+                                           run, " --run-id run-1 --announce-host 127.0.0.1 --log-json ", run,
+                                           "/log.jsonl --exit-with-parent --new-session\n")),
                     HasSubstr(absl::StrCat("skein-learner --coordinator 127.0.0.1:1 --run-dir ", run,
                                            " --listen 127.0.0.1:7171 --metrics 127.0.0.1:0 --resume must --timeout 30s "
                                            "--log-json ",
@@ -126,14 +129,47 @@ TEST(RunSupervisor, PassesOnTheCodeOfACoordinatorThatCannotStart) {
   EXPECT_NE(access((session.folder.path() + "/learner-was-here").c_str(), F_OK), 0);
 }
 
-TEST(RunSupervisor, FailsWhenTheCoordinatorDiesAndStopsTheOthers) {
+TEST(RunSupervisor, StartsADeadCoordinatorAgainAtItsAddressesWithoutANewSession) {
   Session session;
-  session.folder.WriteScript("skein-coordinator", absl::StrCat(kCoordinator, "sleep 0.05; kill -KILL $$"));
+  session.folder.WriteScript("skein-coordinator", absl::StrCat("cd $(dirname $0); echo $@ >> arguments\n", kCoordinator,
+                                                               "[ -s died ] || { echo yes > died; kill -KILL $$; }\n"
+                                                               "echo yes > second\n",
+                                                               kRunUntilTerm));
+  session.folder.WriteScript("skein-learner", "while [ ! -s $(dirname $0)/second ]; do sleep 0.01; done");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_THAT(session.Said(), HasSubstr("starting the coordinator again, training goes on: coordinator was ended by "
+                                        "signal 9"));
+  const std::vector<std::string> starts = absl::StrSplit(session.folder.Read("arguments"), '\n');
+  ASSERT_EQ(starts.size(), 3u);  // The last one is empty.
+  EXPECT_THAT(starts[0], AllOf(HasSubstr("--listen 127.0.0.1:0 --http 127.0.0.1:0 "), HasSubstr("--new-session")));
+  EXPECT_THAT(starts[1], AllOf(HasSubstr("--listen 127.0.0.1:1 --http 127.0.0.1:2 "), Not(HasSubstr("--new-session"))));
+}
+
+TEST(RunSupervisor, ACoordinatorThatKeepsDyingEndsTheSessionAndTheOthers) {
+  Session session;
+  session.folder.WriteScript("skein-coordinator", absl::StrCat(kCoordinator, "kill -KILL $$"));
   session.folder.WriteScript("skein-learner", kRunUntilTerm);
   const auto outcome = session.Run();
   EXPECT_EQ(outcome.exit_code, 137);
-  EXPECT_THAT(outcome.failure, HasSubstr("coordinator was ended by signal 9"));
+  EXPECT_THAT(outcome.failure, AllOf(HasSubstr("coordinator was ended by signal 9"),
+                                     HasSubstr("it was started again three times within a minute")));
   EXPECT_THAT(session.folder.Read("events"), HasSubstr("skein-learner stopped"));
+}
+
+TEST(RunSupervisor, ACoordinatorThatDoesNotAnswerIsReportedAndStartedAgain) {
+  Session session;
+  session.options.heartbeat = absl::Milliseconds(200);
+  session.options.lease = absl::Milliseconds(400);
+  session.folder.WriteScript("skein-coordinator",
+                             absl::StrCat("cd $(dirname $0); echo here >> starts\n", kCoordinator, kRunUntilTerm));
+  session.folder.WriteScript("skein-learner", "while [ $(wc -l < $(dirname $0)/starts) -lt 2 ]; do sleep 0.01; done");
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
+  EXPECT_FALSE(outcome.status_is_final);
+  EXPECT_THAT(session.Said(), AllOf(HasSubstr("the coordinator has not answered for"),
+                                    HasSubstr("starting the coordinator again, training goes on: the coordinator has "
+                                              "not answered")));
 }
 
 TEST(RunSupervisor, StartsADeadActorAgain) {
@@ -252,6 +288,7 @@ TEST(RunSupervisor, TellsTheLastStatus) {
   session.folder.WriteScript("skein-actor", "exit 0");
   const auto outcome = session.Run();
   ASSERT_TRUE(outcome.last_status.has_value());
+  EXPECT_TRUE(outcome.status_is_final);
   EXPECT_EQ(outcome.last_status->progress().env_steps(), 7u);
 }
 

@@ -2,11 +2,13 @@
 // Whole sessions over shell scripts that stand in for the programs.
 #include "cli/training_session.h"
 
-#include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "eval/evaluation_result.h"
 #include "gmock/gmock.h"
+#include "learner/run/checkpoint.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/launch/status_server.h"
 
@@ -39,9 +41,32 @@ class TrainingSession : public testing::Test {
     folder_.WriteScript("skein-eval", "cat $(dirname $0)/answer");
   }
 
-  static std::string LearnerThatSaves(int steps) {
-    return absl::StrCat("cd $(dirname $0)/run; mkdir -p checkpoints/step_1; echo '{\"env_steps\": ", steps,
-                        ", \"digest\": \"00ff\"}' > checkpoints/step_1/manifest.json; touch checkpoints/step_1/DONE");
+  // A checkpoint without tensors in `folder`; returns its digest.
+  static std::string Save(const std::string& folder, uint64_t steps) {
+    Checkpoint checkpoint;
+    checkpoint.env_steps = steps;
+    checkpoint.counters = {{"collected", steps + 1}, {"trained", steps}, {"lost", 1}};
+    EXPECT_TRUE(SaveCheckpoint(folder, checkpoint, 9).ok());
+    return CheckpointDigest(checkpoint);
+  }
+
+  std::string LearnerThatSaves(uint64_t steps) const {
+    const std::string made = absl::StrCat("made-", steps);
+    Save(folder_.path() + "/" + made, steps);
+    return absl::StrCat("cd $(dirname $0); mkdir -p run/checkpoints; cp -r ", made, "/step_* run/checkpoints/");
+  }
+
+  static v1::StatusResponse StatusOf(uint64_t start_env_steps) {
+    v1::StatusResponse status;
+    status.mutable_progress()->set_start_env_steps(start_env_steps);
+    status.mutable_progress()->set_policy_version(3);
+    return status;
+  }
+
+  void AnswerWith(const StatusServer& coordinator) const {
+    folder_.WriteScript("skein-coordinator",
+                        absl::StrCat("echo coordinator listening grpc=", coordinator.address(),
+                                     " http=http://127.0.0.1:2/\ntrap 'exit 0' TERM; while :; do sleep 0.01; done"));
   }
 
   Ran Train() {
@@ -61,9 +86,12 @@ class TrainingSession : public testing::Test {
 TEST_F(TrainingSession, TrainsEvaluatesAndReports) {
   const Ran ran = Train();
   EXPECT_EQ(ran.code, 0) << ran.error;
-  EXPECT_THAT(ran.out, AllOf(HasSubstr("status page and metrics discovery: http://127.0.0.1:2/\n"),
-                             HasSubstr("trained: 1,024 env steps in"), HasSubstr("evaluation: return 500.0 +- 0.0"),
-                             HasSubstr("run/checkpoints/step_1 (digest 00ff)")));
+  EXPECT_THAT(ran.out,
+              AllOf(HasSubstr("status page and metrics discovery: http://127.0.0.1:2/\n"),
+                    HasSubstr("trained: 1,024 env steps in"), HasSubstr("evaluation: return 500.0 +- 0.0"),
+                    HasSubstr("step account: collected 1,025 = trained 1,024 + stale 0 + rejected 0 + lost 1\n"),
+                    HasSubstr(absl::StrCat("run/checkpoints/step_000000001024 (digest ",
+                                           Save(folder_.path() + "/same", 1024), ")"))));
   EXPECT_THAT(folder_.Read("run/eval.json"), HasSubstr("\"return_mean\":500.0"));
   EXPECT_EQ(ran.error, "");
 }
@@ -85,20 +113,10 @@ TEST_F(TrainingSession, WithItsTargetReachedLetsTheLearnerVerifyItAndEvaluates) 
 TEST_F(TrainingSession, SaysThatTheLearnerWentBackBehindADamagedCheckpoint) {
   const std::string checkpoints = folder_.path() + "/run/checkpoints/";
   ASSERT_EQ(Train().code, 0);
-  for (const char* step : {"step_000000000512", "step_000000001024"}) {
-    folder_.Write(absl::StrCat("run/checkpoints/", step, "/manifest.json"),
-                  absl::StrCat("{\"env_steps\": ", std::string(step).substr(14), "}"));
-    folder_.Write(absl::StrCat("run/checkpoints/", step, "/DONE"), "");
-  }
-  std::filesystem::remove_all(checkpoints + "step_1");
-  v1::StatusResponse status;
-  status.mutable_progress()->set_checkpoint(checkpoints + "step_000000000512");
-  status.mutable_progress()->set_start_env_steps(256);  // 512 - 256 = 256 were trained.
-  status.mutable_progress()->set_policy_version(3);
-  const StatusServer coordinator(status);
-  folder_.WriteScript("skein-coordinator",
-                      absl::StrCat("echo coordinator listening grpc=", coordinator.address(),
-                                   " http=http://127.0.0.1:2/\ntrap 'exit 0' TERM; while :; do sleep 0.01; done"));
+  Save(checkpoints, 512);
+  folder_.Write("run/checkpoints/step_000000001024/model.safetensors", "damaged");
+  StatusServer coordinator(StatusOf(256));  // 512 - 256 = 256 were trained.
+  AnswerWith(coordinator);
   folder_.WriteScript("skein-learner", "exit 0");  // As if it had been stopped.
   const Ran ran = Train();
   EXPECT_EQ(ran.code, 0) << ran.error;
@@ -106,6 +124,37 @@ TEST_F(TrainingSession, SaysThatTheLearnerWentBackBehindADamagedCheckpoint) {
               HasSubstr(absl::StrCat("skein train: warning: ", checkpoints, "step_000000001024 is damaged")));
   EXPECT_THAT(ran.error, HasSubstr("went on from 256 env steps\n"));
   EXPECT_THAT(ran.out, AllOf(HasSubstr("stopped before the target of 1,000"), HasSubstr("trained: 256 env steps")));
+}
+
+TEST_F(TrainingSession, TheLastReportIsOfWhatIsOnTheDiskWhateverTheCoordinatorSaidBefore) {
+  // It tells of an early checkpoint, which is gone, and then answers no more.
+  v1::StatusResponse early = StatusOf(0);
+  early.mutable_progress()->set_checkpoint(folder_.path() + "/run/checkpoints/step_000000000007");
+  early.mutable_progress()->set_env_steps(8);
+  early.mutable_progress()->mutable_account()->set_collected(8);
+  auto coordinator = std::make_unique<StatusServer>(early);
+  AnswerWith(*coordinator);
+  folder_.WriteScript("skein-learner",
+                      absl::StrCat("while [ ! -e $(dirname $0)/gone ]; do sleep 0.01; done\n", LearnerThatSaves(1024)));
+  std::thread ending([&] {
+    coordinator->WaitForCall();
+    coordinator.reset();
+    folder_.Write("gone", "");
+  });
+  const Ran ran = Train();
+  ending.join();
+  EXPECT_EQ(ran.code, 0) << ran.error;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("trained: 1,024 env steps"), HasSubstr("collected 1,025 = trained 1,024"),
+                             HasSubstr("step_000000001024 (digest "), HasSubstr("evaluation: return 500.0"),
+                             Not(HasSubstr("stopped before"))));
+}
+
+TEST_F(TrainingSession, SaysHowManyOldCopiesThereAre) {
+  ASSERT_EQ(Train().code, 0);
+  options_.resume = "never";
+  EXPECT_THAT(Train().out, HasSubstr("moved the old run to " + folder_.path() + "/run.old-1; 1 old copy takes 1 MiB"));
+  EXPECT_THAT(Train().out,
+              HasSubstr("/run.old-2; 2 old copies take 1 MiB and can be deleted: " + folder_.path() + "/run.old-*\n"));
 }
 
 TEST_F(TrainingSession, PassesOnTheWarningsOfTheEvaluation) {

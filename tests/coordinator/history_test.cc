@@ -165,7 +165,7 @@ TEST(HistoryJson, HasOnlySoManyNamesHoweverOftenALearnerChangesThem) {
 }
 
 // What a store holds after the changes so far.
-class KeptHistory {
+class Records {
  public:
   // Returns the number of changes.
   size_t Take(History* history, double unix_seconds) {
@@ -207,7 +207,7 @@ v1::StatusResponse StatusAt(int second) {
 constexpr double kUnix = 1.7e9;
 
 // Runs for some seconds, and is kept every ten of them.
-void RunFor(int seconds, History* history, KeptHistory* kept) {
+void RunFor(int seconds, History* history, Records* kept) {
   for (int second = 0; second < seconds; ++second) {
     history->Add(StatusAt(second), absl::Seconds(second));
     if (second % 10 != 0) continue;
@@ -217,16 +217,16 @@ void RunFor(int seconds, History* history, KeptHistory* kept) {
   }
 }
 
-TEST(KeptHistory, IsTheSameInTheNextCoordinatorAndGoesOn) {
+TEST(HistoryRecords, IsTheSameInTheNextCoordinatorAndGoesOn) {
   for (const int seconds : {1, 49, 50, 51, 999, 1001, 1002, 1050, 5000}) {
     History history;
-    KeptHistory kept;
+    Records kept;
     RunFor(seconds, &history, &kept);
     kept.Take(&history, kUnix);
     EXPECT_EQ(kept.Take(&history, kUnix), 0u);  // Nothing has changed.
     History next;
     next.Restore(kept.Load(), kUnix + seconds + 30, false);
-    EXPECT_EQ(HistoryJson(next, 0 + History::kMostPoints), [&] {
+    EXPECT_EQ(HistoryJson(next, History::kMostPoints), [&] {
       // Without the newest point, which was not kept.
       History same;
       for (int second = 0; second <= history.points().back().seconds; ++second) {
@@ -244,9 +244,9 @@ TEST(KeptHistory, IsTheSameInTheNextCoordinatorAndGoesOn) {
   }
 }
 
-TEST(KeptHistory, PausesBetweenSessionsDoNotCount) {
+TEST(HistoryRecords, PausesBetweenSessionsDoNotCount) {
   History history;
-  KeptHistory kept;
+  Records kept;
   RunFor(100, &history, &kept);
   kept.Take(&history, kUnix);
   History next;
@@ -256,9 +256,9 @@ TEST(KeptHistory, PausesBetweenSessionsDoNotCount) {
   EXPECT_EQ(next.points().size(), 101u);
 }
 
-TEST(KeptHistory, AClockThatWasSetBackDoesNotTurnItBack) {
+TEST(HistoryRecords, AClockThatWasSetBackDoesNotTurnItBack) {
   History history;
-  KeptHistory kept;
+  Records kept;
   RunFor(100, &history, &kept);
   kept.Take(&history, kUnix);
   History next;
@@ -267,9 +267,9 @@ TEST(KeptHistory, AClockThatWasSetBackDoesNotTurnItBack) {
   EXPECT_EQ(next.newest().seconds, 100);
 }
 
-TEST(KeptHistory, ARecordThatMakesNoSenseIsLeftOut) {
+TEST(HistoryRecords, ARecordThatMakesNoSenseIsLeftOut) {
   History history;
-  KeptHistory kept;
+  Records kept;
   RunFor(150, &history, &kept);
   kept.Take(&history, kUnix);
   std::vector<store::HistoryRecord> records = kept.Load();
@@ -282,9 +282,14 @@ TEST(KeptHistory, ARecordThatMakesNoSenseIsLeftOut) {
   History once;
   once.Restore(records, kUnix, false);
   EXPECT_EQ(once.points().size(), 100u);
-  History none;
-  none.Restore({store::HistoryRecord()}, kUnix, false);
-  EXPECT_EQ(none.points().size(), 0u);
+  for (const uint64_t stride : {uint64_t{0}, uint64_t{1} << 63, ~uint64_t{0}}) {
+    for (store::HistoryRecord& record : records) record.set_stride(stride);
+    History none;
+    none.Restore(records, kUnix, false);
+    EXPECT_EQ(none.points().size(), 0u) << stride;
+    for (int second = 0; second < 2000; ++second) none.Add(StatusAt(second), absl::Seconds(second));
+    EXPECT_EQ(none.stride(), 2u);
+  }
 }
 
 }  // namespace

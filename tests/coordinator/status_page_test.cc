@@ -32,6 +32,7 @@ TEST(StatusPageFiles, AreTheFilesOfTheTreeByteByByte) {
                                                        {"/page/uplot.css", "third_party/uplot/uPlot.min.css"},
                                                        {"/page/uplot-license", "third_party/uplot/LICENSE"},
                                                        {"/docs/metrics", "docs/metrics.md"},
+                                                       {"/docs/troubleshooting", "docs/troubleshooting.md"},
                                                        {"/docs/tuning", "docs/tuning.md"}};
   EXPECT_EQ(StatusPageFiles().size(), std::size(files));
   for (const auto& [path, file] : files) {

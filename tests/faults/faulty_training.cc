@@ -15,8 +15,8 @@ constexpr uint32_t kIterationSteps = 1024;
 FaultyTraining::FaultyTraining(const std::vector<std::string>& settings, uint32_t iterations)
     : settings_(settings), iterations_(iterations) {}
 
-std::unique_ptr<Running> FaultyTraining::Start(const std::string& faults,
-                                               const std::vector<std::string>& arguments) const {
+std::unique_ptr<Running> FaultyTraining::Start(const std::string& faults, const std::vector<std::string>& arguments,
+                                               std::vector<std::string> variables) const {
   std::vector<std::string> all = {"train",
                                   "--config",
                                   "configs/cartpole_ppo.yaml",
@@ -38,9 +38,8 @@ std::unique_ptr<Running> FaultyTraining::Start(const std::string& faults,
     all.push_back(setting);
   }
   all.insert(all.end(), arguments.begin(), arguments.end());
-  std::vector<std::string> environment;
-  if (!faults.empty()) environment.push_back("SKEIN_FAULTS=" + faults);
-  return std::make_unique<Running>("skein", all, environment);
+  if (!faults.empty()) variables.push_back("SKEIN_FAULTS=" + faults);
+  return std::make_unique<Running>("skein", all, variables);
 }
 
 Ended FaultyTraining::Train(const std::string& faults, const std::vector<std::string>& arguments) const {

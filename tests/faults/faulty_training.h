@@ -18,8 +18,9 @@ class FaultyTraining {
 
   // One session from its start to its end. `faults` empty: none.
   Ended Train(const std::string& faults, const std::vector<std::string>& arguments = {}) const;
-  // The same in the background.
-  std::unique_ptr<Running> Start(const std::string& faults, const std::vector<std::string>& arguments = {}) const;
+  // The same in the background. `variables`: more of the environment, "NAME=value".
+  std::unique_ptr<Running> Start(const std::string& faults, const std::vector<std::string>& arguments = {},
+                                 std::vector<std::string> variables = {}) const;
 
   std::string run() const { return runs_.path() + "/run"; }
   std::string checkpoints() const { return run() + "/checkpoints"; }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <string>
 #include <utility>
@@ -117,6 +118,29 @@ TEST(FaultRow31, TwoRunsOnOneMachineDoNotMeet) {
   EXPECT_EQ(first.actor.WaitForEnd(), 65);
   EXPECT_THAT(first.actor.Output(), AllOf(HasSubstr("serves run third"), HasSubstr("belongs to run first")));
   EXPECT_TRUE(second.Trains("second"));
+}
+
+TEST(FaultRow31, OfTwoHeadsOnOneFolderTheSecondEndsAndTheFirstKeepsIt) {
+  const ScratchFolder runs;
+  const std::vector<std::string> arguments = {
+      "head", "--config", "configs/cartpole_ppo.yaml", "--runs-dir", runs.path(), "--name", "run"};
+  Running first("skein", arguments);
+  first.WaitForOutput("(status page and metrics discovery)");
+  const std::string configuration = runs.Read("run/config.yaml");
+  std::vector<std::string> other = arguments;
+  other.insert(other.end(), {"--seed", "7"});
+  const Ended second = RunToEnd("skein", other);
+  EXPECT_EQ(second.code, 69);
+  EXPECT_THAT(second.err,
+              HasSubstr(absl::StrCat("/run is in use by process ", first.pid(), "; stop it or give another --name")));
+  EXPECT_EQ(runs.Read("run/config.yaml"), configuration);
+  EXPECT_FALSE(first.ended());
+  // Killed, it gives the folder up, once its learner has ended.
+  first.Kill();
+  Running third("skein", arguments);
+  third.WaitForOutput("(status page and metrics discovery)");
+  third.Signal(SIGTERM);
+  EXPECT_EQ(third.WaitForEnd(), 0);
 }
 
 TEST(FaultRow31, Ipv6IsEnough) {

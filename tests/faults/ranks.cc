@@ -100,12 +100,13 @@ void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) co
 
 void ElasticRun::ExpectWholeBatches() const {
   std::ifstream metrics(cluster.run_folder() + "/metrics.jsonl");
-  int iterations = 0;
-  for (std::string line; std::getline(metrics, line); ++iterations) {
+  uint64_t iterations = 0;
+  for (std::string line; std::getline(metrics, line);) {
     const nlohmann::json iteration = nlohmann::json::parse(line);
+    EXPECT_EQ(iteration.at("iteration").get<uint64_t>(), ++iterations);
     EXPECT_EQ(iteration.at("env_steps").get<uint64_t>(), kIterationSteps * iteration.at("iteration").get<uint64_t>());
   }
-  EXPECT_GT(iterations, 0);
+  EXPECT_GT(iterations, 0u);
 }
 
 }  // namespace skein

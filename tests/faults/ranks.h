@@ -40,7 +40,7 @@ class ElasticRun {
 
   // Asks the ranks to stop and expects a checkpoint whose books are closed and have every step that was trained on.
   void StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const;
-  // Every iteration that was logged, whatever the number of ranks, is of the configured size.
+  // Every iteration was logged once and, whatever the number of ranks, is of the configured size.
   void ExpectWholeBatches() const;
 
   Cluster cluster;

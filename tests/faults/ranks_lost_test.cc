@@ -2,9 +2,14 @@
 // Learner ranks that are killed, and come back.
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "tests/faults/ranks.h"
 #include "tests/integration/run_files.h"
@@ -16,6 +21,19 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+
+// The child of `parent` that was started with this variable.
+std::optional<pid_t> FindProcess(pid_t parent, const std::string& variable) {
+  const std::string children = ReadFile(absl::StrCat("/proc/", parent, "/task/", parent, "/children")).value_or("");
+  for (const auto word : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
+    const std::string environment = ReadFile(absl::StrCat("/proc/", word, "/environ")).value_or("");
+    for (const auto one : absl::StrSplit(environment, '\0')) {
+      int pid = 0;
+      if (one == variable && absl::SimpleAtoi(word, &pid)) return pid;
+    }
+  }
+  return std::nullopt;
+}
 
 // The lease is 2 s.
 constexpr absl::Duration kBarrier = absl::Seconds(5), kCollective = absl::Seconds(10), kLease = absl::Seconds(2);
@@ -97,6 +115,32 @@ TEST(FaultRow08, UnderSkeinTrainALostRankIsStartedAgainAndTheRunReachesItsTarget
   EXPECT_EQ(account.trained(), 61440u);
   EXPECT_EQ(account.pending(), 0u);
 }
+
+// The lease is 20 s; `skein train` tells the coordinator at once that the rank is gone.
+void KillUnderSkeinTrain(uint32_t rank) {
+  const ScratchFolder runs;
+  Running skein("skein", {"train", "--config", "configs/cartpole_ppo.yaml", "--learners", "2", "--runners", "2",
+                          "--runs-dir", runs.path(), "--name", "run", "--no-eval", "--steps", "1000000000", "--set",
+                          "learner.min_ranks=1", "--set", "coordinator.lease_seconds=20"});
+  const std::string other = absl::StrCat(runs.path(), "/run/log/learner-", 1 - rank, ".log");
+  ASSERT_TRUE(WaitUntil([&] { return !NewestCheckpoint(runs.path() + "/run").empty(); }, absl::Minutes(1)));
+  const auto victim = FindProcess(skein.pid(), absl::StrCat("RANK=", rank));
+  ASSERT_TRUE(victim);
+  const absl::Time killed = absl::Now();
+  kill(*victim, SIGKILL);
+  const auto goes_on = [&](const std::string& with) {
+    return absl::StrContains(ReadFile(other).value_or(""), absl::StrCat("env steps with ", with, " of 2 ranks"));
+  };
+  EXPECT_TRUE(WaitUntil([&] { return goes_on("1"); }, absl::Milliseconds(1500) + kLoaded, absl::Milliseconds(5)));
+  SayChoice(absl::StrCat("rank ", 1 - rank, " went on ", absl::FormatDuration(absl::Now() - killed), " later"));
+  EXPECT_TRUE(WaitUntil([&] { return goes_on("2"); }, absl::Seconds(15), absl::Milliseconds(20)));
+  skein.Signal(SIGTERM);
+  EXPECT_EQ(skein.WaitForEnd(), 0);
+}
+
+TEST(FaultRow40, AKilledRankOneOfSkeinTrainIsNotWaitedForUntilItsLeaseEnds) { KillUnderSkeinTrain(1); }
+
+TEST(FaultRow40, AKilledRankZeroOfSkeinTrainIsNotWaitedForUntilItsLeaseEnds) { KillUnderSkeinTrain(0); }
 
 TEST(FaultRow09, WithFewerThanTheLeastNumberTheRunIsBlockedUntilTheMissingOneReturns) {
   ElasticRun run(0, kBarrier, kCollective);  // 0: all.

@@ -8,7 +8,8 @@
 namespace skein::fuzz {
 
 // Runs whose batches are decoded: one agent; choices; a team with global state and metrics; bfloat16 observations;
-// fields that are large enough to be compressed; a policy with a memory and a field that an algorithm adds.
+// fields that are large enough to be compressed; a policy with a memory, and an algorithm that reads no field of its
+// own.
 inline const std::vector<FragmentShape>& Shapes() {
   static const auto* const shapes = [] {
     auto* all = new std::vector<FragmentShape>(6);
@@ -30,7 +31,7 @@ inline const std::vector<FragmentShape>& Shapes() {
     (*all)[4] = MakeSampleShape(sizes);
     (*all)[5] = MakeSampleShape({});
     (*all)[5].policy_state_size = 2;
-    (*all)[5].extra_fields = {{.name = "value", .per_agent = true}};
+    (*all)[5].algorithm_fields = {};
     for (FragmentShape& shape : *all) shape.max_episode_steps = 1000;
     return all;
   }();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/file.h"
+#include "coordinator/history.h"
 #include "coordinator/state_log.h"
 #include "coordinator/state_records.h"
 #include "tests/fuzz/scratch.h"
@@ -28,6 +29,9 @@ std::vector<Seed> StateLogSeeds() {
   Check(log->Load().ok() && log->Write({PutRun(run), PutProgress(progress), PutMember(member)}).ok() &&
             log->Write({PutBarrier(barrier), RemoveMember("actor-1")}).ok(),
         "a log can be written");
+  History history;
+  history.Add(v1::StatusResponse(), absl::ZeroDuration());
+  Check(log->Write(history.TakeChanges(1.7e9)).ok(), "a history can be written");
   const std::string whole = ReadFile(folder.path() + "/log").value();
   store::LogEntry entry;
   store::Change& change = *entry.add_changes();

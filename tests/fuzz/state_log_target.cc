@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/telemetry/event_file.h"
+#include "coordinator/history.h"
 #include "coordinator/state_log.h"
 #include "coordinator/state_records.h"
 #include "tests/fuzz/scratch.h"
@@ -36,7 +37,13 @@ bool FuzzStateLog(absl::string_view input) {
   if (!records.ok()) return false;
   const auto state = ParseRecords(*records);
   Check(state.ok() || absl::IsDataLoss(state.status()), "bad records are DataLoss");
-  return state.ok() && state->has_value();
+  if (!state.ok() || !state->has_value()) return false;
+  History history;
+  history.Restore((*state)->history, 1.7e9, false);
+  history.Add(v1::StatusResponse(), absl::ZeroDuration());
+  Check(history.points().size() <= History::kMostPoints, "a history is bounded");
+  HistoryJson(history, History::kMostPoints);
+  return true;
 }
 
 }  // namespace skein::fuzz

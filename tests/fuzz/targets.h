@@ -14,7 +14,7 @@ namespace skein::fuzz {
 // First byte: which of Shapes() the run has. Second: bytes of one received piece, 0 = all in one. Then a frame.
 //   ReadFrame -> CheckFragment -> StagedColumns::Place
 bool FuzzTrajectory(absl::string_view input);
-// First byte: size of a header; then that header, a TrajectoryBatch, and a block: the frame that FrameBytes() sends of
+// First byte: size of a header; then that header, a FragmentHeader, and a block: the frame that FrameBytes() sends of
 // them is what the learner reads.
 bool FuzzFrame(absl::string_view input);
 // First byte: element type; its upper half: 0 = the rest is a zstd frame of as many elements as the second byte says,

@@ -103,7 +103,7 @@ std::vector<Seed> Trajectories() {
 }
 
 // What FuzzFrame takes.
-std::string OfHeader(const v1::TrajectoryBatch& header, const std::string& block) {
+std::string OfHeader(const v1::FragmentHeader& header, const std::string& block) {
   const std::string bytes = header.SerializeAsString();
   return absl::StrCat(std::string(1, static_cast<char>(bytes.size())), bytes, block);
 }
@@ -112,7 +112,7 @@ std::string OfHeader(const v1::TrajectoryBatch& header, const std::string& block
 
 std::vector<Seed> WireSeeds() {
   std::vector<Seed> seeds = Trajectories();
-  v1::TrajectoryBatch header = Batch(2).header;
+  v1::FragmentHeader header = Batch(2).header;
   header.add_fields()->set_name("obs");
   seeds.push_back({"frame", "good_batch", OfHeader(header, "0123456789")});
   seeds.push_back({"frame", "good_large", OfHeader(header, std::string(5000, 'x'))});

@@ -73,7 +73,8 @@ std::string Configuration(int http_port, int other_http_port) {
            {" rules/", " " + rules},
            {"http://coordinator:8080/sd/prometheus",
             absl::StrCat("http://127.0.0.1:", http_port,
-                         "/sd/prometheus\n      - url: http://127.0.0.1:", other_http_port, "/sd/prometheus")}}) {
+                         "/sd/prometheus\n        refresh_interval: 1s\n      - url: http://127.0.0.1:",
+                         other_http_port, "/sd/prometheus")}}) {
     EXPECT_GT(absl::StrReplaceAll({{from, to}}, &text), 0) << from;
   }
   return text;

@@ -132,8 +132,10 @@ TEST(Train, SaysWhereALearningRateIsTooHigh) {
                                          "--no-eval", "--runs-dir", runs.path(), "--name", "run"});
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   // Each once.
-  EXPECT_THAT(absl::StrSplit(ended.out, "warning: each update changes the policy very much"), SizeIs(2));
-  EXPECT_THAT(absl::StrSplit(ended.out, "warning: the policy has stopped exploring"), SizeIs(2));
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(ended.out, "warning: each update changes the policy very much")),
+              SizeIs(2));
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(ended.out, "warning: the policy has stopped exploring")),
+              SizeIs(2));
   EXPECT_THAT(runs.Read("run/log/learner.log"), HasSubstr("each update changes the policy very much"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of runs that go on, and how many blocks of environments a run has that begins.
+// Plans of runs that go on, and how many env groups a run has that begins.
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +19,7 @@ SizesBefore Before(uint32_t runners, uint32_t envs_per_runner) {
   };
 }
 
-TEST(LaunchPlan, SizesOfFewerBlocksThanLearnersAreNotUsed) {
+TEST(LaunchPlan, SizesOfFewerGroupsThanLearnersAreNotUsed) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.learners = 2;
@@ -73,7 +73,7 @@ TEST(LaunchPlan, WithoutFittingSizesTheRuleHolds) {
               ElementsAre("runners: one for each of 1 core; `skein tune` would measure what suits this node"));
 }
 
-TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
+TEST(LaunchPlan, OverlappedEachRunnerHasASecondGroupIfAnIterationAllows) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.overrides = {"sync.mode=overlapped"};
@@ -84,7 +84,7 @@ TEST(LaunchPlan, OverlappedEachRunnerHasASecondBlockIfAnIterationAllows) {
   EXPECT_THAT(plan->actor_runners, ElementsAre(4));
   EXPECT_EQ(plan->config.rollout().num_envs(), 256u);  // 4 x 2 x 32.
 
-  options.overrides.push_back("rollout.steps_per_iteration=4000");  // 125 x 32: an odd number of blocks.
+  options.overrides.push_back("rollout.steps_per_iteration=4000");  // 125 x 32: an odd number of groups.
   options.overrides.push_back("ppo.minibatch_size=1000");
   options.runners = "1";
   plan = PlanLaunch(options, 2);
@@ -124,7 +124,7 @@ TEST(SizesInRunFolder, AnOverlappedRunGoesOnWithTheSizesItBeganWith) {
     const char* sizes;
     LaunchOptions options;
     uint32_t cores, num_envs, runners;
-  } cases[] = {{"num_envs: 128", {}, 6, 128, 6},  // Six cores begin with eight blocks, as twelve do not divide 16,384.
+  } cases[] = {{"num_envs: 128", {}, 6, 128, 6},  // Six cores begin with eight groups, as twelve do not divide 16,384.
                {"num_envs: 128", {}, 2, 128, 4},  // As it may have begun.
                {"num_envs: 64", {}, 16, 64, 4},
                {"num_envs: 64", {.actors = 4}, 1, 64, 4},

@@ -39,11 +39,11 @@ TEST(LaunchPlanOnDevice, IgnoresRunnersAndSaysSo) {
 
 TEST(LaunchPlanOnDevice, EachLearnerHasABlockOfEnvironments) {
   LaunchOptions options = OnDevice("UavNavigate-v0");
-  options.num_envs = 32;  // 2 blocks of 16.
+  options.num_envs = 32;  // 2 env groups of 16.
   options.learners = 3;
   const auto plan = PlanLaunch(options, 4);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("--learners 3: 32 environments in blocks of"));
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("--learners 3: 32 environments in env groups of"));
 }
 
 TEST(LaunchPlanOnDevice, RefusesEnvironmentsWithoutTensorForm) {

@@ -43,7 +43,7 @@ TEST(LaunchPlan, AutomaticRunnersAreOneACoreAndDecideTheEnvironments) {
 TEST(LaunchPlan, AutomaticRunnersAreAtMostTheBlocksOfGivenEnvironments) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
-  options.num_envs = 32;  // 2 blocks of 16.
+  options.num_envs = 32;  // 2 env groups of 16.
   const auto plan = PlanLaunch(options, 8);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->actor_runners, ElementsAre(2));
@@ -160,10 +160,10 @@ TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
             "--learners 3");
   options.runners = "auto";
   options.num_envs = 32;
-  const auto too_few_blocks = PlanLaunch(options, 8).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(too_few_blocks));
-  EXPECT_EQ(std::string(too_few_blocks.message()),
-            "--learners 4: 32 environments in blocks of --envs-per-runner 16 are 2 blocks, and each learner needs one; "
+  const auto too_few_groups = PlanLaunch(options, 8).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(too_few_groups));
+  EXPECT_EQ(std::string(too_few_groups.message()),
+            "--learners 4: 32 environments in env groups of --envs-per-runner 16 are 2 groups, and each learner needs one; "
             "try --envs 64, --envs-per-runner 8, or --learners 2");  // 4 x 16; 32 / 4.
   // What is proposed is accepted.
   options.envs_per_runner = 8;
@@ -174,12 +174,12 @@ TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
   options.learners = 2;
   options.num_envs = 32;
   EXPECT_TRUE(PlanLaunch(options, 8).ok());
-  // 3 x 16 = 48 environments would not divide an iteration, and 2 environments are not enough whatever the blocks.
+  // 3 x 16 = 48 environments would not divide an iteration, and 2 environments are not enough whatever the groups.
   options.learners = 3;
   options.num_envs = 2;
   options.envs_per_runner = 2;
   EXPECT_THAT(std::string(PlanLaunch(options, 8).status().message()),
-              HasSubstr("are 1 block, and each learner needs one; try --learners 1"));
+              HasSubstr("are 1 group, and each learner needs one; try --learners 1"));
 }
 
 TEST(LaunchPlan, HeadHasABlockForEachLearner) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "base/net/grpc_transport.h"
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
@@ -22,11 +23,14 @@ class StatusServer : public v1::Coordinator::Service {
   }
   ~StatusServer() override { server_->Shutdown(); }
 
+  void WaitForCall() { called_.WaitForNotification(); }
+
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
  private:
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*, v1::StatusResponse* response) override {
     *response = status_;
+    if (!called_.HasBeenNotified()) called_.Notify();
     return grpc::Status::OK;
   }
   grpc::Status Drain(grpc::ServerContext*, const v1::DrainRequest* request, v1::DrainResponse*) override {
@@ -35,6 +39,7 @@ class StatusServer : public v1::Coordinator::Service {
   }
 
   const v1::StatusResponse status_;
+  absl::Notification called_;  // For GetStatus, which its one caller calls once at a time.
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -77,14 +77,13 @@ TEST(Admission, GivesBackWhatThePolicyRemembers) {
   EXPECT_THAT(std::string(Admit(batch, shape).message()), HasSubstr("fields.policy_state: element 3 is not finite"));
 }
 
-TEST(Admission, TakesFieldsThatAnAlgorithmAdds) {
-  FragmentShape shape = Shape();
-  shape.extra_fields = {{.name = "value", .per_agent = true}};
-  SampleBatch batch = MakeSampleBatch(shape, 100, kEnds);
-  EXPECT_TRUE(Admit(batch, shape).ok());
-  EXPECT_THAT(std::string(Admit(batch, Shape()).message()), HasSubstr("fields.final_obs: missing; in its place is"));
-  SetElement(batch.Find("value"), 3, 2e6f);
-  EXPECT_THAT(std::string(Admit(batch, shape).message()), HasSubstr("fields.value: element 3 is 2e+06, want magni"));
+TEST(Admission, WantsExactlyTheFieldsThatTheAlgorithmReads) {
+  FragmentShape without = Shape();
+  without.algorithm_fields = {};
+  const SampleBatch batch = MakeSampleBatch(without, 100, kEnds), with = MakeSampleBatch(Shape(), 100, kEnds);
+  EXPECT_TRUE(Admit(batch, without).ok());
+  EXPECT_THAT(std::string(Admit(batch, Shape()).message()), HasSubstr("fields.log_prob: missing; in its place is"));
+  EXPECT_THAT(std::string(Admit(with, without).message()), HasSubstr("fields.reward: missing; in its place is"));
 }
 
 TEST(Admission, RefusesOtherStepsOrEnvironments) {

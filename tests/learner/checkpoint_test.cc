@@ -234,6 +234,28 @@ TEST_F(CheckpointTest, DamagedOnesAreSkippedWithAWarning) {
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("step_000000000100"));
 }
 
+// What a loss of power may leave of a file whose last blocks were not written: its beginning, then nothing or zeros.
+TEST_F(CheckpointTest, AFileTornAtAnyByteLeadsToTheOneBeforeAndNeverToAMixture) {
+  Save(Sample(100));
+  const fs::path newest = Save(Sample(200));
+  for (const char* file : kFiles) {
+    const std::string whole = Read(newest / file);
+    for (size_t size = 0; size < whole.size(); ++size) {
+      const std::string zeros = whole.substr(0, size) + std::string(whole.size() - size, '\0');
+      for (const std::string& torn : {whole.substr(0, size), zeros}) {
+        if (torn == whole) continue;  // It ends with zeros.
+        Write(newest / file, torn);
+        const auto found = LoadNewestCheckpoint(folder_);
+        ASSERT_TRUE(found.ok()) << found.status();
+        ASSERT_EQ(found->checkpoint.env_steps, 100u) << file << " torn at " << size;
+        ASSERT_THAT(found->warnings, ElementsAre(HasSubstr(newest.filename())));
+      }
+    }
+    Write(newest / file, whole);
+    EXPECT_EQ(LoadNewestCheckpoint(folder_)->checkpoint.env_steps, 200u);
+  }
+}
+
 TEST_F(CheckpointTest, WhereDamageIsRefusedTheNewestMustBeWhole) {
   Save(Sample(100));
   const fs::path newest = Save(Sample(200));

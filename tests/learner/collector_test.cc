@@ -41,7 +41,7 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  EXPECT_EQ(collector_.HoldersForPeople(), "ada (1), bob (1)");
+  EXPECT_EQ(collector_.DescribeHolders(), "ada (1), bob (1)");
   EXPECT_FALSE(Take());
   // The second block arrives first.
   SampleBatch second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
@@ -53,7 +53,7 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_FALSE(Take());
   EXPECT_EQ(Deliver(grants[0].first, first), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(collector_.queued_batches(), 2u);
-  EXPECT_EQ(collector_.HoldersForPeople(), "");
+  EXPECT_EQ(collector_.DescribeHolders(), "");
 
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
@@ -268,13 +268,38 @@ TEST_F(CollectorTest, WhatArrivesAfterStopIsStaleAndClosedBooksStayClosed) {
   const v1::Ticket second = collector_.TakeGrants().at(0).second;
   collector_.Stop();
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
-  const v1::StepAccount closed = collector_.CloseBooks();
+  const v1::StepAccount closed = collector_.CloseAccounts();
   EXPECT_EQ(closed.collected(), 2 * kBlockSteps);
   EXPECT_EQ(closed.stale(), kBlockSteps);
   EXPECT_EQ(closed.lost(), kBlockSteps);  // Admitted, and never trained on.
   EXPECT_EQ(closed.pending(), 0u);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
   EXPECT_EQ(collector_.account().ShortDebugString(), closed.ShortDebugString());
+}
+
+class StickyCollectorTest : public CollectorTest {
+ protected:
+  static Collector::Options Sticky() {
+    Collector::Options options = MakeOptions();
+    options.shape.spec.set_relocatable(false);
+    return options;
+  }
+  StickyCollectorTest() : CollectorTest(Sticky()) {}
+};
+
+TEST_F(StickyCollectorTest, CountsTheEpisodesThatAFailureAtAnActorRestarted) {
+  v1::Hello hello = MakeHello(kAda, 2);
+  hello.mutable_env_spec()->set_relocatable(false);
+  ASSERT_TRUE(collector_.Open(hello).ok());
+  collector_.OpenIteration(1);
+  const auto grants = collector_.TakeGrants();
+  ASSERT_THAT(grants, SizeIs(2));
+  SampleBatch batch = Serve(kAda, grants[0].second);
+  batch.header.set_restarted_episodes(2);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_DUPLICATE);  // And is counted once.
+  collector_.TakeGrants();
+  EXPECT_EQ(MetricValue(registry_, "skein_learner_restarted_episodes_total"), 2);
 }
 
 TEST_F(CollectorTest, GoodbyeClosesTheBooksAndFreesTheTickets) {

@@ -243,5 +243,25 @@ TEST(MakeHistogram, WhatIsNotFiniteDoesNotCount) {
   EXPECT_THAT(MakeHistogram({kNaN}, false).bucket(), IsEmpty());
 }
 
+TEST_F(EventLogTest, ARunThatContinuesFromACheckpointHasNoStepTwice) {
+  {
+    const auto log = Open();
+    for (const uint64_t steps : {1000, 2000, 3000}) {
+      v1::RunProgress progress;
+      progress.set_env_steps(steps);
+      progress.set_mean_episode_return(static_cast<double>(steps));
+      log->LogIteration(progress, kStart);
+    }
+  }
+  fs::create_symlink(folder_ / "elsewhere", folder_ / "events.out.tfevents.1.link");
+  ASSERT_TRUE(EventLog::KeepUpTo(folder_, 2000).ok());
+  fs::remove(folder_ / "events.out.tfevents.1.link");
+  std::vector<int64_t> steps;
+  for (const Event& event : Events()) {
+    if (event.has_summary()) steps.push_back(event.step());
+  }
+  EXPECT_THAT(steps, ElementsAre(1000, 2000));
+}
+
 }  // namespace
 }  // namespace skein

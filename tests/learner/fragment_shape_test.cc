@@ -7,6 +7,7 @@
 #include "base/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "trajectory/schema.h"
 
 namespace skein {
 namespace {
@@ -35,6 +36,23 @@ TEST(FragmentShape, KnowsWhatThePolicyRemembers) {
   EXPECT_EQ(Shape({"env.id=CartPole-v1"})->policy_state_size, 0);
   EXPECT_EQ(Shape({"env.id=CartPole-v1", "model.memory=gru", "model.memory_size=48"})->policy_state_size, 48);
   EXPECT_EQ(Shape({"env.id=CartPole-v1", "model.memory=lstm"})->policy_state_size, 128);  // h and c of 64 units.
+}
+
+TEST(FragmentShape, HasTheFieldsThatTheAlgorithmReads) {
+  EXPECT_THAT(Shape({"env.id=CartPole-v1"})->algorithm_fields, testing::ElementsAre("log_prob"));
+  EXPECT_THAT(Shape({"env.id=CartPole-v1", "reinforce.lr=0.01"})->algorithm_fields, testing::IsEmpty());
+}
+
+// What is new in the oneof `algorithm` and says too little, or asks for what no actor can make, must not go unnoticed.
+TEST(AlgorithmFacts, OfEachAlgorithmNameAModeAndOnlyFieldsThatThereAre) {
+  const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
+  for (int i = 0; i < choice->field_count(); ++i) {
+    const v1::AlgorithmFacts& facts = choice->field(i)->message_type()->options().GetExtension(v1::algorithm_facts);
+    EXPECT_GT(facts.sync_modes_size(), 0) << choice->field(i)->name();
+    EXPECT_EQ(facts.no_other_mode().empty(), facts.sync_modes_size() == v1::SyncMode_ARRAYSIZE - 1)
+        << choice->field(i)->name();
+    for (const std::string& field : facts.fields()) EXPECT_THAT(AlgorithmFieldNames(), testing::Contains(field));
+  }
 }
 
 TEST(FragmentShape, ThatWasAskedForAndDoesNotFitIsRefused) {

@@ -10,6 +10,7 @@ namespace skein {
 namespace {
 
 using testing::ElementsAre;
+using testing::Pair;
 
 class Coordinator final : public v1::Coordinator::Service {
  public:
@@ -18,7 +19,11 @@ class Coordinator final : public v1::Coordinator::Service {
       v1::MemberStatus& member = *response->add_members();
       member.set_role(role);
       member.set_rank(static_cast<uint32_t>(rank));
+      member.set_host("node");
+      member.set_pid(100 + rank);
     }
+    response->set_expirations(2);
+    response->set_uptime_seconds(7);
     return grpc::Status::OK;
   }
 };
@@ -32,12 +37,32 @@ TEST(RankRoll, NamesTheLearnersThatAreLiveWhicheverCoordinatorAnswers) {
   for (int i = 0; i < 2; ++i) {
     const auto ranks = roll.Call(absl::Seconds(20));
     ASSERT_TRUE(ranks.ok()) << ranks.status();
-    EXPECT_THAT(*ranks, ElementsAre(1, 3));
+    EXPECT_THAT(ranks->processes, ElementsAre(Pair(1, "node 101"), Pair(3, "node 103")));
+    EXPECT_EQ(ranks->expirations, 2u);
+    EXPECT_EQ(ranks->uptime, absl::Seconds(7));
   }
   (*server)->Shutdown();
 }
 
 TEST(RankRoll, NobodyAnswers) { EXPECT_FALSE(RankRoll("127.0.0.1:1").Call(absl::Milliseconds(100)).ok()); }
+
+TEST(FindLeaver, IsARankThatLeftOrWasReplacedAndNotOneThatFellSilent) {
+  const RankRoll::Answer then = {{{0, "a 1"}, {1, "b 2"}}, 3, absl::Seconds(10)};
+  RankRoll::Answer now = then;
+  now.uptime = absl::Seconds(11);
+  EXPECT_EQ(FindLeaver(then, now, {0, 1}), std::nullopt);
+  now.processes[2] = "c 3";  // A newcomer.
+  EXPECT_EQ(FindLeaver(then, now, {0, 1}), std::nullopt);
+  now.processes.erase(1);
+  EXPECT_EQ(FindLeaver(then, now, {0, 1}), 1u);
+  EXPECT_EQ(FindLeaver(then, now, {0}), std::nullopt);  // Not of this group.
+  now.expirations = 4;
+  EXPECT_EQ(FindLeaver(then, now, {0, 1}), std::nullopt);
+  now.processes[1] = "b 9";
+  EXPECT_EQ(FindLeaver(then, now, {0, 1}), 1u);
+  now.uptime = absl::Seconds(1);  // The coordinator was restarted.
+  EXPECT_EQ(FindLeaver(then, now, {0, 1}), std::nullopt);
+}
 
 }  // namespace
 }  // namespace skein

@@ -189,7 +189,7 @@ TEST_F(RunAheadTest, StopVoidsTheTicketsOfBoth) {
   for (const auto& [actor, ticket] : held) EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_STALE);
   EXPECT_FALSE(Take());
   EXPECT_FALSE(collector_.TakeWhatIsThere());
-  EXPECT_EQ(collector_.CloseBooks().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.CloseAccounts().lost(), kBlockSteps);
 }
 
 // Every second time block 0 is one iteration ahead: its batch is copied while the front is ended.

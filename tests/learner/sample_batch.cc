@@ -81,7 +81,7 @@ SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std:
       .truncations = std::count_if(ends.begin(), ends.end(), [](const SampleEnd& end) { return end.truncated; }),
       .episodes = static_cast<int64_t>(ends.size())};
   SampleBatch batch;
-  v1::TrajectoryBatch& header = batch.header;
+  v1::FragmentHeader& header = batch.header;
   header.set_sequence(1);
   header.set_ticket_id(1);
   header.set_policy_version(1);

@@ -40,7 +40,7 @@ struct SampleField {
 
 // A batch that can be changed field by field. header.fields is made when it is sent.
 struct SampleBatch {
-  v1::TrajectoryBatch header;
+  v1::FragmentHeader header;
   std::vector<SampleField> fields;
 
   SampleField* Find(const std::string& name);  // REQUIRES: there is one.

@@ -283,7 +283,7 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
   for (int iteration = 1; iteration <= kIterations; ++iteration) {
     OpenIteration(iteration);
     if (!collector_->WaitForIteration(absl::Seconds(20))) {
-      ADD_FAILURE() << "iteration " << iteration << " waits for " << collector_->HoldersForPeople();
+      ADD_FAILURE() << "iteration " << iteration << " waits for " << collector_->DescribeHolders();
       break;
     }
     collector_->Trained(2 * kBlockSteps);
@@ -292,7 +292,7 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
   service_.Finish();
   for (std::thread& thread : threads) thread.join();
   service_.WaitUntilIdle(absl::Seconds(20));
-  const v1::StepAccount account = collector_->CloseBooks();
+  const v1::StepAccount account = collector_->CloseAccounts();
   EXPECT_EQ(account.trained(), kIterations * 2 * kBlockSteps);
   EXPECT_EQ(account.collected(), account.trained() + account.stale() + account.rejected() + account.lost());
   EXPECT_EQ(account.pending(), 0u);

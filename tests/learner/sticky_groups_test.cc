@@ -2,6 +2,7 @@
 // Env groups whose environments cannot be moved: they stay with the connection that was granted them first.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "learner/collect/ticket_timing.h"
 #include "tests/learner/ticket_office_grants.h"
 
 namespace skein {
@@ -78,7 +79,8 @@ TEST(StickyGroups, BeginNewEpisodesWithAnotherActorWhenTheirsIsGone) {
     ASSERT_THAT(office.Grant(absl::Seconds(1)), SizeIs(2));  // 3 and 4.
     office.RemoveActor(kAda);
     Serve(&office, kBob, 4, absl::Seconds(1));
-    const Grants grants = office.Grant(absl::Seconds(1));
+    EXPECT_THAT(office.Grant(absl::Seconds(1)), IsEmpty());  // Bob has one already: ada may come back.
+    const Grants grants = office.Grant(absl::Seconds(1) + kUnowned);
     ASSERT_THAT(CountByActor(grants), ElementsAre(Pair("bob", 1)));
     const v1::Ticket& ticket = grants[0].second;
     EXPECT_EQ(ticket.first_env(), 0u);
@@ -86,10 +88,28 @@ TEST(StickyGroups, BeginNewEpisodesWithAnotherActorWhenTheirsIsGone) {
     EXPECT_EQ(ticket.first_episode(), 1u << 20);  // Others than ada's.
     EXPECT_EQ(office.groups().restarted_episodes(), 2u);
     // What ada still brings is of other episodes.
-    EXPECT_FALSE(office.Accept(kAda, 3, absl::Seconds(2)));
-    Serve(&office, kBob, ticket.id(), absl::Seconds(2));
+    EXPECT_FALSE(office.Accept(kAda, 3, absl::Seconds(7)));
+    Serve(&office, kBob, ticket.id(), absl::Seconds(7));
     EXPECT_TRUE(office.groups().complete());
   }
+}
+
+// Of eight groups the first of two actors had all before the second one came, which then had nothing to do.
+TEST(StickyGroups, AnActorTakesNoMoreGroupsThanItHasRunnersWhileAnotherMayStillCome) {
+  TicketOffice office({.num_envs = 16, .envs_per_group = 2, .relocatable = false});
+  office.AddActor(kAda, 4, 2);
+  office.OpenIteration(1);
+  const Grants of_ada = office.Grant(kNow);
+  ASSERT_THAT(of_ada, SizeIs(2));
+  for (const auto& [actor, ticket] : of_ada) Serve(&office, kAda, ticket.id(), absl::Seconds(1));
+  EXPECT_THAT(office.Grant(absl::Seconds(1)), IsEmpty());
+  office.AddActor(kBob, 4, 2);
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(2))), ElementsAre(Pair("bob", 2)));
+  EXPECT_THAT(office.Grant(kUnowned - absl::Milliseconds(1)), IsEmpty());
+  // Nobody else came: whoever is free takes the rest.
+  EXPECT_THAT(CountByActor(office.Grant(kUnowned)), ElementsAre(Pair("ada", 2)));
+  EXPECT_EQ(office.groups().Owned().at(kAda), 4u);
+  EXPECT_EQ(office.groups().Owned().at(kBob), 2u);
 }
 
 TEST(StickyGroups, AnActorThatConnectsAgainBeginsNewEpisodes) {
@@ -130,8 +150,9 @@ TEST(StickyGroups, AnActorThatIsLostWhileItsAnswerIsPutInPlaceBeginsNewEpisodes)
   memory.policy_state.emplace();
   office.Commit(piece->group, memory);
   Serve(&office, kBob, 4, absl::Seconds(2));
+  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(2))), ElementsAre(Pair("bob", 1)));  // Of his own group.
   bool found = false;
-  for (const auto& [actor, ticket] : office.Grant(absl::Seconds(2))) {
+  for (const auto& [actor, ticket] : office.Grant(absl::Seconds(2) + kUnowned)) {
     if (ticket.first_env() != 0) continue;
     found = true;
     EXPECT_EQ(actor, kBob);

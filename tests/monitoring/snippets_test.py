@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation says to type about heads, workers and Prometheus is typed, literally, and Prometheus must then
-scrape every process. Nothing is replaced: the test runs in network, mount and process namespaces of its own, where HEAD
+"""What the documentation says to type about heads, workers, ranks and Prometheus is typed, literally; Prometheus must then
+scrape every process, and ranks train. Nothing is replaced: the test runs in network, mount and process namespaces of its own, where HEAD
 and coordinator are names of this machine and every port is free. Only `global` is put in front of a configuration, so that
 Prometheus does not take a minute for its first scrape.
 
@@ -173,6 +173,28 @@ class Snippets(unittest.TestCase):
                     and float(result[0]["value"][1]) >= 1) or f"{query}: {result}"
 
         wait_until("the number of actors wanted", wanted)
+
+    def test_ranks_by_hand(self):
+        self.type(indented("docs/security.md", "skein certs init").split("skein head")[0])
+        head, *_ = commands(indented("docs/cluster.md", "skein head --config run.yaml --learners 0"))
+        self.start(head, "head")
+        wait_until("the head", lambda: "skein-learner" in self.log("head") or self.log("head"))
+        for number, line in enumerate(commands(indented("docs/cluster.md", "RANK=0 WORLD_SIZE=2"))):
+            self.start(f"env {line.rstrip(' &')}", f"rank{number}")
+        for number in range(2):  # Each rank needs an actor.
+            self.start("skein worker --address HEAD:7070 --runners 1", f"worker{number}")
+
+        def trains():
+            done = subprocess.run(["skein", "status", "--address", "HEAD:7070", "--json"], cwd=self.folder,
+                                  env=self.environment, capture_output=True, text=True)
+            if done.returncode != 0:
+                return done.stderr
+            status = json.loads(done.stdout)
+            learners = [m for m in status["members"] if m["role"] == "learner"]
+            return (len(learners) == 2 and int(status["progress"]["iteration"]) >= 1) or (
+                done.stdout[-500:], self.log("rank0")[-500:], self.log("rank1")[-500:])
+
+        wait_until("two ranks to train", trains)
 
     def test_where_alerts_lead_to(self):
         rules = self.folder / "deploy/prometheus/rules/alerts.yml"

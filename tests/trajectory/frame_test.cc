@@ -21,8 +21,8 @@ Pieces Cut(const std::string& bytes, size_t piece_bytes) {
   return pieces;
 }
 
-v1::TrajectoryBatch SampleHeader() {
-  v1::TrajectoryBatch header;
+v1::FragmentHeader SampleHeader() {
+  v1::FragmentHeader header;
   header.set_actor_id("ada");
   header.set_sequence(7);
   header.mutable_stage_seconds()->set_wait(0.5);

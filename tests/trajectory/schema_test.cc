@@ -92,13 +92,14 @@ TEST(Schema, NarrowsWhatIsObservedAndNothingElse) {
   }
 }
 
-// The size of what precedes them must not depend on how many episodes ended.
-TEST(Schema, PutsFieldsOfVaryingExtentLastAlsoThoseThatAnAlgorithmAdds) {
+TEST(Schema, HasOfTheAlgorithmsFieldsThoseThatItReads) {
   FragmentShape shape = Shape();
-  shape.extra_fields = {{.name = "last_value", .extent = Extent::kTruncation}, {.name = "value", .per_agent = true}};
-  EXPECT_THAT(Names(MakeSchema(shape)),
-              ElementsAre("obs", "action", "log_prob", "reward", "terminated", "truncated", "env_state", "value",
-                          "final_obs", "episode_return", "episode_length", "last_value"));
+  const std::vector<std::string> all = Names(MakeSchema(shape));
+  shape.algorithm_fields = {};
+  EXPECT_THAT(Names(MakeSchema(shape)), ElementsAre("obs", "action", "reward", "terminated", "truncated", "env_state",
+                                                    "final_obs", "episode_return", "episode_length"));
+  shape.algorithm_fields = AlgorithmFieldNames();
+  EXPECT_EQ(Names(MakeSchema(shape)), all);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace skein {
 
 // The step accounts that the ranks of a group last reported, by place in the group, and the update under way. Used to
 // settle the accounts of ranks that are lost. Not thread-safe.
-class RankBooks {
+class RankAccounts {
  public:
   // Begins a group of the processes with these ids (ElasticRanks::life), by place.
   void SetGroup(std::vector<uint32_t> lives) { lives_ = std::move(lives); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/run/rank_books.h"
+#include "learner/run/rank_accounts.h"
 
 #include <utility>
 
@@ -8,17 +8,17 @@
 
 namespace skein {
 
-void RankBooks::BeginUpdate(std::vector<uint64_t> steps) {
+void RankAccounts::BeginUpdate(std::vector<uint64_t> steps) {
   in_flight_ = std::move(steps);
   in_update_ = true;
 }
 
-void RankBooks::Tell(std::vector<v1::StepAccount> accounts) {
+void RankAccounts::Tell(std::vector<v1::StepAccount> accounts) {
   told_ = std::move(accounts);
   in_flight_.clear();
 }
 
-v1::StepAccount RankBooks::Settle(uint32_t life, const std::vector<uint32_t>& there, v1::StepAccount lost) const {
+v1::StepAccount RankAccounts::Settle(uint32_t life, const std::vector<uint32_t>& there, v1::StepAccount lost) const {
   for (size_t place = 0; place < lives_.size() && place < told_.size(); ++place) {
     if (lives_[place] == life || absl::c_linear_search(there, lives_[place])) continue;
     const bool trained = !in_update_ && place < in_flight_.size();

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/run_directory.h"
+
+namespace skein {
+
+// What `skein train` and `skein head` leave behind.
+struct SessionResult {
+  std::string run_directory;                 // Empty if the session did not come so far.
+  std::optional<CheckpointInfo> checkpoint;  // The newest one.
+};
+
+// One JSON object: run_directory, exit_code, checkpoint, digest, env_steps and evaluation (that of this checkpoint,
+// from eval.json; else null). Without a checkpoint its three fields are null.
+std::string ToJson(const SessionResult& result, int exit_code);
+
+// While this object lives, what is written to standard output goes to standard error instead.
+class DivertedOutput {
+ public:
+  DivertedOutput();
+  ~DivertedOutput();
+  DivertedOutput(const DivertedOutput&) = delete;
+  DivertedOutput& operator=(const DivertedOutput&) = delete;
+
+ private:
+  int output_ = -1;  // A copy of standard output; -1 = it was closed.
+};
+
+}  // namespace skein

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row 36: the coordinator of `skein train` is stopped (SIGSTOP) for good.
+#include <csignal>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/faults/faulty_training.h"
+#include "tests/integration/run_files.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// H is 0.2 s, L 2 s.
+const std::vector<std::string> kSettings = {"coordinator.heartbeat_seconds=0.2", "coordinator.lease_seconds=2",
+                                            "checkpoint.interval_steps=20480"};
+constexpr char kCoordinator[] = "skein-coordinat";  // As much of a program's name as the system keeps.
+
+pid_t StopCoordinator(const Running& skein) {
+  const auto coordinator = FindChild(skein.pid(), kCoordinator);
+  EXPECT_TRUE(coordinator);
+  if (!coordinator) return 0;
+  kill(*coordinator, SIGSTOP);
+  return *coordinator;
+}
+
+// The last report is what is on the disk: target reached, account, checkpoint and digest.
+void ExpectTrueReport(const FaultyTraining& training, uint64_t steps, const std::string& output) {
+  const v1::StepAccount account = Account(training.run());
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_EQ(account.trained(), steps);
+  EXPECT_THAT(output, AllOf(HasSubstr(absl::StrCat("checkpoint: ", NewestCheckpoint(training.run()), " (digest ",
+                                                   Digest(training.run()), ")")),
+                            Not(HasSubstr("stopped before"))));
+  EXPECT_EQ(Count(output, "step account: collected"), 1);
+}
+
+TEST(FaultRow36, StoppedInTheMiddleItIsReportedAndStartedAgainAndTheRunIsTheSame) {
+  const FaultyTraining training(kSettings, 400);
+  const auto skein = training.Start("");
+  ASSERT_TRUE(WaitUntil([&] { return !NewestCheckpoint(training.run()).empty(); }, absl::Minutes(1)));
+  const pid_t stopped = StopCoordinator(*skein);
+  skein->WaitForOutput("the coordinator has not answered for (\\S+); training goes on without it");
+  const std::string before = NewestCheckpoint(training.run());
+  skein->WaitForOutput("starting the coordinator (again), training goes on: the coordinator has not answered");
+  ASSERT_TRUE(WaitUntil([&] { return NewestCheckpoint(training.run()) > before; }, absl::Minutes(1)));
+  skein->WaitForOutput("(the coordinator answers again|finished)");
+  EXPECT_NE(kill(stopped, 0), 0);
+  EXPECT_EQ(skein->WaitForEnd(absl::Minutes(2)), 0);
+  ExpectTrueReport(training, 400 * 1024, skein->Output());
+}
+
+TEST(FaultRow36, StoppedBeforeAnyoneHasJoinedTheRunBeginsWithItsSuccessor) {
+  const FaultyTraining training(kSettings);
+  const auto skein = training.Start("");
+  ASSERT_TRUE(WaitUntil([&] { return FindChild(skein->pid(), "skein-learner").has_value(); }, absl::Minutes(1)));
+  StopCoordinator(*skein);
+  EXPECT_EQ(skein->WaitForEnd(absl::Minutes(2)), 0) << skein->Output();
+  EXPECT_THAT(skein->Output(), HasSubstr("starting the coordinator again"));
+  EXPECT_EQ(training.FinishedDigest(), FaultyTraining::Undisturbed());
+  ExpectTrueReport(training, 20 * 1024, skein->Output());
+}
+
+TEST(FaultRow36, StoppedAtTheEndTheLastReportIsNotOfAnOldStatus) {
+  const FaultyTraining training(kSettings, 100);
+  const auto skein = training.Start("");
+  ASSERT_TRUE(WaitUntil([&] { return !NewestCheckpoint(training.run()).empty(); }, absl::Minutes(1)));
+  StopCoordinator(*skein);
+  EXPECT_EQ(skein->WaitForEnd(absl::Minutes(2)), 0);
+  ExpectTrueReport(training, 100 * 1024, skein->Output());
+}
+
+}  // namespace
+}  // namespace skein
