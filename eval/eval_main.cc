@@ -10,6 +10,22 @@
 #include "env/registry.h"
 #include "eval/evaluation.h"
 
+namespace {
+
+void Print(const skein::EvaluationResult& result, const skein::EvaluationOptions& options, bool json) {
+  std::cout << (json ? ToJson(result) : FormatEvaluation(result)) << std::endl;
+  if (json) return;  // One object is all.
+  if (result.checkpoint.empty()) {
+    std::cout << "baseline " << result.policy << std::endl;
+  } else {
+    std::cout << "checkpoint " << result.checkpoint << " (digest " << result.digest << ")" << std::endl;
+  }
+  if (options.render_path.empty()) return;
+  std::cout << "drew episode " << options.render_episode << " into " << options.render_path << std::endl;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   skein::EvaluationOptions options;
   bool json = false, exit_with_parent = false;
@@ -41,16 +57,6 @@ int main(int argc, char** argv) {
   const auto result = skein::Evaluate(options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
-  std::cout << (json ? ToJson(*result) : FormatEvaluation(*result)) << std::endl;
-  if (json) {
-    // One object is all.
-  } else if (result->checkpoint.empty()) {
-    std::cout << "baseline " << result->policy << std::endl;
-  } else {
-    std::cout << "checkpoint " << result->checkpoint << " (digest " << result->digest << ")" << std::endl;
-  }
-  if (!json && !options.render_path.empty()) {
-    std::cout << "drew episode " << options.render_episode << " into " << options.render_path << std::endl;
-  }
+  Print(*result, options, json);
   return skein::FinishOutput("skein eval", skein::kExitOk);
 }

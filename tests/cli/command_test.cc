@@ -127,6 +127,15 @@ TEST(SkeinCommand, OutputThatIsLostIsAnError) {
   }
 }
 
+TEST(SkeinCommand, SaysWhereItDrew) {
+  const ScratchFolder folder;
+  const std::string map = folder.path() + "/map.svg";
+  const std::vector<std::string> arguments = {"eval",       "--baseline", "greedy",   "--env", "UavNavigate-v0",
+                                              "--episodes", "1",          "--render", map};
+  EXPECT_THAT(Skein(arguments).text, HasSubstr("\ndrew episode 0 into " + map + "\n"));
+  EXPECT_TRUE(std::filesystem::exists(map));
+}
+
 TEST(SkeinCommand, NamesTheNearestVerbFlagOrSetting) {
   EXPECT_THAT(Skein({"trian"}).text, HasSubstr("no verb 'trian'; the nearest is 'train'"));
   EXPECT_THAT(Skein({"certs", "inti"}).text, HasSubstr("skein certs: no verb 'inti'; the nearest is 'init'"));

@@ -2,17 +2,23 @@
 // People watch a run and take actors out of it: skein drain, status and top against real processes.
 #include <algorithm>
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kEndless[] = "total_steps=1000000000";
 
@@ -144,6 +150,32 @@ TEST(Top, PrintsFramesWhereThereIsNoTerminal) {
   endless.WaitForOutput("(MEMBER)");
   endless.Signal(SIGINT);
   EXPECT_EQ(endless.WaitForEnd(absl::Seconds(10)), 0);
+}
+
+TEST(Drain, AfterItsLastActorARunSaysThatItWaits) {
+  const ScratchFolder runs;
+  Running skein(
+      "skein", {"train", "--config", "configs/cartpole_ppo.yaml", "--runs-dir", runs.path(), "--name", "run", "--steps",
+                "1000000000", "--actors", "1", "--runners", "1", "--no-eval", "--set", "logging.interval_seconds=1"});
+  ASSERT_TRUE(WaitUntil([&] { return !NewestCheckpoint(runs.path() + "/run").empty(); }, absl::Minutes(1)));
+  // Nobody was there before.
+  EXPECT_THAT(runs.Read("run/log/coordinator.log"), Not(HasSubstr("earlier coordinator")));
+  const auto learner = FindChild(skein.pid(), "skein-learner");
+  ASSERT_TRUE(learner);
+  const std::string arguments = ReadFile(absl::StrCat("/proc/", *learner, "/cmdline")).value_or("");
+  const std::vector<std::string> words = absl::StrSplit(arguments, '\0');
+  const auto flag = std::find(words.begin(), words.end(), "--coordinator");
+  ASSERT_LT(flag + 1, words.end());
+  EXPECT_EQ(RunToEnd("skein", {"drain", "actor-1", "--address", *(flag + 1), "--wait"}).code, 0);
+  EXPECT_EQ(skein.WaitForOutput("no actor is left on this machine; add one with: skein worker --address (\\S+)"),
+            *(flag + 1));
+  skein.WaitForOutput("(waiting for data .* skein worker --address)");
+  Running worker("skein", {"worker", "--address", *(flag + 1), "--runners", "1"});
+  const size_t before = skein.Output().size();
+  EXPECT_TRUE(
+      WaitUntil([&] { return skein.Output().find("training ", before) != std::string::npos; }, absl::Minutes(1)));
+  skein.Signal(SIGTERM);
+  EXPECT_EQ(skein.WaitForEnd(), 0);
 }
 
 }  // namespace
