@@ -34,7 +34,8 @@ int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string&
       ParseLearners(flags.learners, least_learners, flags.learners == "auto" && !one ? CountVisibleGpus() : 0);
   if (!learners.ok()) return ReportAndExitCode(command.c_str(), learners.status());
   options.learners = *learners;
-  if (const absl::Status exposed = CheckExposure(JoinHostPort(options.host, options.port)); !exposed.ok()) {
+  if (const absl::Status exposed = CheckExposure(JoinHostPort(options.host, options.ports.coordinator));
+      !exposed.ok()) {
     return ReportAndExitCode(command.c_str(), absl::InvalidArgumentError(absl::StrCat("--host: ", exposed.message())));
   }
   if (!flags.json) return RunTraining(options, command, ProgramFolder());
@@ -75,10 +76,10 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
   verb->add_option("--device", options->device,
                    "Where learners compute: auto (a GPU each, if there is one), cpu, cuda or cuda:N")
       ->type_name("DEVICE");
-  verb->add_option("--port", options->port, "Coordinator's port, 0 = a free one")
+  verb->add_option("--port", options->ports.coordinator, "Coordinator's port, 0 = a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  verb->add_option("--http-port", options->http_port, "Port of the status page and metrics, 0 = a free one")
+  verb->add_option("--http-port", options->ports.http, "Port of the status page and metrics, 0 = a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   verb->add_flag("--no-eval", options->no_eval, "Do not evaluate at the end");
@@ -110,8 +111,8 @@ void AddHead(CLI::App* app, Action* action) {
   auto flags = std::make_shared<LaunchFlags>();
   LaunchOptions* const options = &flags->options;
   options->actors = 0;
-  options->port = 7070;
-  options->http_port = 8080;
+  options->ports.coordinator = 7070;
+  options->ports.http = 8080;
   AddSharedFlags(verb, flags.get());
   verb->add_option(
           "--learners", flags->learners,
@@ -122,7 +123,7 @@ void AddHead(CLI::App* app, Action* action) {
       ->capture_default_str();
   verb->add_option("--announce-host", options->announce_host,
                    "Name under which workers reach this node; default: --host, or its first address for 0.0.0.0");
-  verb->add_option("--data-port", options->data_port,
+  verb->add_option("--data-port", options->ports.data,
                    "Port where the learner takes trajectories, the next one for each further learner; workers must "
                    "reach them, 0 = free ones")
       ->check(CLI::Range(0, 65535))

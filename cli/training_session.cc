@@ -43,9 +43,9 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.program_folder = program_folder;
   supervisor.host = options.host;
   supervisor.announce_host = options.announce_host.empty() ? AnnounceHost(options.host) : options.announce_host;
-  supervisor.port = options.port;
-  supervisor.http_port = options.http_port;
-  supervisor.data_port = options.data_port;
+  supervisor.port = options.ports.coordinator;
+  supervisor.http_port = options.ports.http;
+  supervisor.data_port = options.ports.data;
   supervisor.resume = plan.resume;
   supervisor.run_id = RunId(plan.config);
   supervisor.heartbeat = absl::Seconds(plan.config.coordinator().heartbeat_seconds());

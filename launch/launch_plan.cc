@@ -260,8 +260,8 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   plan.resume = *resume;
 
   const bool automatic = options.runners == "auto";
-  if (options.data_port > 0 && options.data_port + int64_t{options.learners} > 65536) {
-    return absl::InvalidArgumentError(absl::StrCat("--data-port ", options.data_port, ": no ports for --learners ",
+  if (options.ports.data > 0 && options.ports.data + int64_t{options.learners} > 65536) {
+    return absl::InvalidArgumentError(absl::StrCat("--data-port ", options.ports.data, ": no ports for --learners ",
                                                    options.learners, ", which take one each from there up to 65535"));
   }
   const bool head = options.actors == 0;

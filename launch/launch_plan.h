@@ -34,9 +34,11 @@ struct LaunchOptions {
   std::string device;            // learner.device
   std::string host = "127.0.0.1";
   std::string announce_host;  // Name under which others reach `host`; empty = determined automatically.
-  int port = 0;
-  int http_port = 0;
-  int data_port = 0;  // Of rank 0; rank r uses this + r. 0 = free ports.
+  struct Ports {
+    int coordinator = 0;
+    int http = 0;
+    int data = 0;  // Of rank 0; rank r uses this + r.
+  } ports;         // 0 = free ones.
   bool no_eval = false;
 };
 

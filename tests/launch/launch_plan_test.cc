@@ -223,9 +223,9 @@ TEST(LaunchPlan, EachLearnerNeedsAPortIfTheyAreGiven) {
   options.env_id = "CartPole-v1";
   options.actors = 0;
   options.learners = 2;
-  options.data_port = 65534;  // And 65535.
+  options.ports.data = 65534;  // And 65535.
   EXPECT_TRUE(PlanLaunch(options, 1).ok());
-  options.data_port = 65535;
+  options.ports.data = 65535;
   EXPECT_THAT(std::string(PlanLaunch(options, 1).status().message()), HasSubstr("--data-port 65535: no ports"));
 }
 

@@ -63,9 +63,9 @@ TensorArena::TensorArena(const UavOptions& options, const UavLayout& layout, tor
       bits.push_back(kCellBits + kCornersInRow * (b + 1) + a + 1);
     }
   }
-  corner_x = torch::tensor(corners_x, torch::kFloat32).view({-1, 1, 1, 1}).to(device);
-  corner_y = torch::tensor(corners_y, torch::kFloat32).view({-1, 1, 1, 1}).to(device);
-  corner_bit = torch::tensor(bits, torch::kInt32).view({-1, 1, 1, 1}).to(device);
+  corners.x = torch::tensor(corners_x, torch::kFloat32).view({-1, 1, 1, 1}).to(device);
+  corners.y = torch::tensor(corners_y, torch::kFloat32).view({-1, 1, 1, 1}).to(device);
+  corners.bit = torch::tensor(bits, torch::kInt32).view({-1, 1, 1, 1}).to(device);
 }
 
 torch::Tensor TensorArena::Scalar(double value) const {
@@ -100,9 +100,9 @@ torch::Tensor TensorArena::PassesCorner(const Touched& start, const Flight& flig
   const torch::Tensor f = flight.x - start.i, g = flight.y - start.j;
   const torch::Tensor &vx = flight.vx, &vy = flight.vy;
   const torch::Tensor squared = vx * vx + vy * vy;
-  const torch::Tensor along = (corner_x * vx + corner_y * vy) - (f * vx + g * vy);  // [C, H, K, N]
-  const torch::Tensor aside = (corner_x * vy - corner_y * vx) - (f * vy - g * vx);
-  const torch::Tensor occupied = start.bits.bitwise_right_shift(corner_bit).bitwise_and_(1);
+  const torch::Tensor along = (corners.x * vx + corners.y * vy) - (f * vx + g * vy);  // [C, H, K, N]
+  const torch::Tensor aside = (corners.x * vy - corners.y * vx) - (f * vy - g * vx);
+  const torch::Tensor occupied = start.bits.bitwise_right_shift(corners.bit).bitwise_and_(1);
   return (along > 0)
       .logical_and_(along < squared)
       .logical_and_(aside * aside < squared * (radius * radius))

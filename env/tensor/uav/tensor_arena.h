@@ -54,9 +54,11 @@ struct TensorArena {
   torch::Tensor block_cells;          // float32 [G^2]
   torch::Tensor self;                 // float32 [N, 1, N], the largest float where l = k
   torch::Tensor earlier, number;      // bool [N, 1, N] l < k; int64 [N, 1, 1] l
-  // The corners that a step can reach, relative to the cell where it starts, float32 [C, 1, 1, 1]; their bits in
-  // Around, int32 [C, 1, 1, 1].
-  torch::Tensor corner_x, corner_y, corner_bit;
+  // The corners that a step can reach, relative to the cell where it starts.
+  struct Corners {
+    torch::Tensor x, y;  // float32 [C, 1, 1, 1]
+    torch::Tensor bit;   // Theirs in Around, int32 [C, 1, 1, 1].
+  } corners;
 
  private:
   struct Touched {
