@@ -209,6 +209,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
     return absl::InvalidArgumentError(
         "the run steps its environments on the learner's device (sync.mode on_device) and has no use for workers");
   }
+  sampler_->ExportNode(coordinator->membership().run_id);
   sampler_->SetPeriod(absl::Seconds(config.logging().utilization_interval_seconds()));
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();

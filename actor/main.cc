@@ -4,8 +4,10 @@
 
 #include "CLI/CLI.hpp"
 #include "actor/actor.h"
+#include "base/command/arguments.h"
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
+#include "env/registry.h"
 #include "member/member_flags.h"
 
 namespace {
@@ -31,11 +33,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 63))
       ->capture_default_str();
   skein::AddMemberFlags(&app, &flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? skein::kExitOk : skein::kExitUsage;
-  }
+  if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
   const auto timeout = skein::BeginMember(kProgram, flags);
   if (!timeout.ok()) return skein::ReportAndExitCode(kProgram, timeout.status());
   options.timeout = *timeout;
@@ -44,5 +42,5 @@ int main(int argc, char** argv) {
   if (status.ok()) status = skein::RunActor(options, &shutdown, &drained);
   if (!status.ok() || !drained) skein::EndProcess(skein::ReportAndExitCode(kProgram, status));
   std::printf("drained: this actor has delivered all that it had begun and stays away\n");
-  skein::EndProcess(options.drained_exit_code);
+  skein::EndProcess(skein::FinishOutput(kProgram, options.drained_exit_code));
 }

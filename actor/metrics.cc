@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/metrics.h"
 
+#include <cmath>
 #include <limits>
 
 namespace skein {
@@ -48,9 +49,11 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
       gauge("skein_actor_undelivered_seconds",
             "How long the oldest finished batch has waited for its receipt, or the learner for a connection");
   limit_ = gauge("skein_actor_limit_env_steps_per_second",
-                 "What the runners reached at stepping environments and nothing else; 0 = not measured");
+                 "What the runners reached at stepping environments and nothing else; NaN = not measured");
   efficiency_ = gauge("skein_actor_efficiency_ratio", "Env steps collected per second over the limit");
-  efficiency_->Set(std::numeric_limits<double>::quiet_NaN());
+  for (prometheus::Gauge* unknown : {policy_version_, limit_, efficiency_}) {
+    unknown->Set(std::numeric_limits<double>::quiet_NaN());
+  }
   BuildGauge().Name("skein_actor_runners").Help("Runner threads").Register(*registry).Add({}).Set(runners);
 }
 
@@ -89,11 +92,14 @@ void ActorMetrics::ObserveHeartbeat(absl::Duration round_trip) {
   heartbeat_seconds_->Observe(absl::ToDoubleSeconds(round_trip));
 }
 void ActorMetrics::SetQueuedBatches(size_t batches) { queued_batches_->Set(static_cast<double>(batches)); }
-void ActorMetrics::SetLimit(double env_steps_per_second) { limit_->Set(env_steps_per_second); }
-void ActorMetrics::SetRate(double env_steps_per_second) {
-  efficiency_->Set(limit() > 0 ? env_steps_per_second / limit() : std::numeric_limits<double>::quiet_NaN());
+void ActorMetrics::SetLimit(double env_steps_per_second) {
+  limit_->Set(env_steps_per_second > 0 ? env_steps_per_second : std::numeric_limits<double>::quiet_NaN());
 }
+double ActorMetrics::limit() const { return std::isnan(limit_->Value()) ? 0 : limit_->Value(); }
+void ActorMetrics::SetRate(double env_steps_per_second) { efficiency_->Set(env_steps_per_second / limit_->Value()); }
 uint64_t ActorMetrics::env_steps() const { return static_cast<uint64_t>(env_steps_->Value()); }
-uint64_t ActorMetrics::policy_version() const { return static_cast<uint64_t>(policy_version_->Value()); }
+uint64_t ActorMetrics::policy_version() const {
+  return std::isnan(policy_version_->Value()) ? 0 : static_cast<uint64_t>(policy_version_->Value());
+}
 
 }  // namespace skein

@@ -48,9 +48,9 @@ class ActorMetrics {
   void SetLimit(double env_steps_per_second);
   // The current rate of collection.
   void SetRate(double env_steps_per_second);
-  double limit() const { return limit_->Value(); }
-  uint64_t policy_version() const;
-  uint64_t env_steps() const;  // The sum of CountFragment().
+  double limit() const;             // 0 = not measured, or no limit.
+  uint64_t policy_version() const;  // 0 = none yet.
+  uint64_t env_steps() const;       // The sum of CountFragment().
 
  private:
   std::array<prometheus::Counter*, 5> stage_seconds_;

@@ -200,8 +200,6 @@ struct BareUpdate::Impl {
   torch::Tensor advantage, target, old_value;  // [T, M]
 };
 
-std::string TorchVersion() { return TORCH_VERSION; }
-
 BareUpdate::BareUpdate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BareUpdate::~BareUpdate() = default;
 

@@ -12,9 +12,6 @@
 
 namespace skein {
 
-// E.g. "1.13.0".
-std::string TorchVersion();
-
 // Measures the upper limit of an update: PPO in plain LibTorch with torch::nn layers, autograd and torch::optim::Adam.
 // Networks, epochs, minibatches, loss and recomputation of advantages are those of the run; there are no observation
 // statistics, no update stats and no checks for non-finite values.

@@ -3,11 +3,13 @@
 #include <cstdlib>
 
 #include "CLI/CLI.hpp"
+#include "base/command/arguments.h"
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
 #include "base/telemetry/log.h"
 #include "bench/verbs.h"
-#include "launch/arguments.h"
+#include "env/registry.h"
+#include "learner/network/torch_version.h"
 
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
@@ -26,9 +28,11 @@ int main(int argc, char** argv) {
   skein::AddBenchScaling(&app, &action);
   skein::AddBenchTune(&app, &action);
 #endif
-  if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+  if (const auto code = skein::ParseArguments(
+          app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}, {"LibTorch", skein::TorchVersion()}}))
+    return *code;
   skein::InitLog("skein-bench");
   if (std::getenv("SKEIN_LOG") == nullptr) spdlog::set_level(spdlog::level::warn);
   const std::string command = "skein bench " + app.get_subcommands()[0]->get_name();
-  return skein::ReportAndExitCode(command.c_str(), action(shutdown));
+  return skein::FinishOutput(command.c_str(), skein::ReportAndExitCode(command.c_str(), action(shutdown)));
 }

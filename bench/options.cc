@@ -9,11 +9,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/config/config.h"
 #include "base/process/file.h"
+#include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/registry.h"
-#include "launch/arguments.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -31,7 +32,12 @@ void AddBenchFlags(CLI::App* verb, BenchOptions* options) {
   verb->add_option("--seconds", options->seconds, "Seconds of each measurement, two a round")
       ->check(NumberWithin(0.01, 3600))
       ->capture_default_str();
-  verb->add_option("--json", options->json_path, "Write machine, config, summary and rows to this file")
+  verb->add_option(
+          "--json", options->json_path,
+          "Write machine, config, summary and rows to this file; without a file to standard output, in place of "
+          "the table")
+      ->expected(0, 1)
+      ->default_str("-")
       ->type_name("FILE");
 }
 
@@ -39,7 +45,7 @@ void AddParallelFlag(CLI::App* verb, const std::string& flag, const std::string&
   *value = "auto";
   const auto check = [](const std::string& text) -> std::string {
     const auto runners = ParseRunners(text, 1);
-    return runners.ok() ? "" : absl::StrCat("got '", text, "', want auto or a number from 1 to 4096");
+    return runners.ok() ? "" : absl::StrCat("got ", Quoted(text), ", want auto or a number from 1 to 4096");
   };
   verb->add_option(flag, *value, help)
       ->check(CLI::Validator(check, "", "count"))
@@ -73,7 +79,7 @@ absl::StatusOr<LaunchPlan> PlanBenchRun(const BenchOptions& options, const std::
 }
 
 absl::Status CheckWritable(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
+  if (path.empty() || path == "-") return absl::OkStatus();
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     return absl::PermissionDeniedError(absl::StrCat("--json ", path, ": is a folder"));

@@ -21,7 +21,7 @@ struct BenchOptions {
   std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
   int rounds = 5;
   double seconds = 2;     // Of each measurement; a round has two.
-  std::string json_path;  // Empty = none.
+  std::string json_path;  // Empty = none; "-" = standard output.
 };
 
 void AddBenchFlags(CLI::App* verb, BenchOptions* options);

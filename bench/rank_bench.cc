@@ -19,6 +19,7 @@
 #include "bench/verb.h"
 #include "env/env_config.h"
 #include "env/registry.h"
+#include "learner/network/torch_version.h"
 
 namespace skein {
 namespace {
@@ -152,6 +153,7 @@ absl::Status RunRankBench(const RankBenchOptions& options, const ShutdownSignal&
   }
   progress.Clear();
   report.summary = SummarizeRanks(report.rows);
+  if (options.bench.json_path == "-") return WriteReport(report, "-");
   std::cout << FormatRankReport(report, absl::StrCat(config->env().id(), ": updates of ", absl::StrJoin(learners, ", "),
                                                      " learners, each with ", config->rollout().steps_per_iteration(),
                                                      " samples in minibatches of ", config->ppo().minibatch_size(),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -55,7 +56,10 @@ Json DescribeConfig(const std::string& verb, const BenchOptions& options, const 
 absl::Status WriteReport(const Report& report, const std::string& path) {
   const Json json = {
       {"machine", report.machine}, {"config", report.config}, {"summary", report.summary}, {"rows", report.rows}};
-  return WriteFileAtomically(path, json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
+  const std::string text = json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  if (path != "-") return WriteFileAtomically(path, text);
+  std::cout << text << std::flush;
+  return absl::OkStatus();
 }
 
 std::string FormatFigure(const Json& value) {

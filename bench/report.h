@@ -20,6 +20,7 @@ struct Report {
 Json DescribeConfig(const std::string& verb, const BenchOptions& options, const v1::RunConfig& config);
 
 // Errors as WriteFileAtomically.
+// "-": to standard output.
 absl::Status WriteReport(const Report& report, const std::string& path);
 
 // A column of the table over rounds: a key of the rows and its title.

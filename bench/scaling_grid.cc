@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/process/message_text.h"
 
 namespace skein {
 namespace {
@@ -21,8 +22,8 @@ absl::StatusOr<std::vector<uint32_t>> ParseCounts(const std::string& text, const
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     uint32_t count = 0;
     if (!absl::SimpleAtoi(word, &count) || count < 1 || count > kMaxCount) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag, ": got '", word, "', want numbers from 1 to ", kMaxCount, " with commas between them"));
+      return absl::InvalidArgumentError(absl::StrCat(flag, ": got ", Quoted(word), ", want numbers from 1 to ",
+                                                     kMaxCount, " with commas between them"));
     }
     if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
       return absl::InvalidArgumentError(absl::StrCat(flag, ": ", count, " stands there twice"));

@@ -25,12 +25,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-absl::StatusOr<v1::RunConfig> StudyConfig(const TrainingSetup& setup) {
-  std::vector<std::string> overrides = setup.overrides;
-  if (!setup.env_id.empty()) overrides.insert(overrides.begin(), "env.id=" + Json(setup.env_id).dump());
-  return ReadRunConfig(setup.config_path, overrides);
-}
-
 // `spent` on training with `measured` configurations in this session.
 std::string Progress(const ScalingMeasurement& row, size_t done, size_t all, absl::Duration spent, size_t measured) {
   const double seconds = row.times.total_seconds();
@@ -91,6 +85,7 @@ Json StudyConfigJson(const ScalingOptions& options, const v1::RunConfig& config)
           {"steps_per_iteration", setup.steps_per_env > 0 ? Json() : Json(setup.steps_per_iteration)},
           {"steps_per_env", setup.steps_per_env > 0 ? Json(setup.steps_per_env) : Json()},
           {"actors", setup.actors},
+          {"recipe", setup.recipe},
           {"settings", setup.overrides},
           {"run_config", ToYaml(config)}};
 }
@@ -131,7 +126,7 @@ absl::Status LoadResults(const std::string& path, ScalingResults* results) {
 
 absl::StatusOr<ScalingAnalysis> RunScalingStudy(const ScalingOptions& options, const StopRequested& stop,
                                                 const std::function<void(const std::string&)>& say) {
-  const auto config = StudyConfig(options.setup);
+  const auto config = ReadSetupConfig(options.setup);
   if (!config.ok()) return config.status();
   for (const ScalingPoint& point : options.grid) {
     const auto possible = TrainingOptions(options.setup, point, options.out);

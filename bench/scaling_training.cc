@@ -24,7 +24,9 @@
 #include "base/process/file.h"
 #include "base/process/subprocess.h"
 #include "launch/child.h"
+#include "launch/recipe.h"
 #include "launch/status_client.h"
+#include "nlohmann/json.hpp"
 
 namespace skein {
 namespace {
@@ -131,13 +133,22 @@ UsageRecorder::Sources UsageSources(GpuMonitor* gpu) {
 
 }  // namespace
 
+absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup) {
+  std::vector<std::string> overrides = setup.overrides;
+  if (!setup.env_id.empty()) overrides.insert(overrides.begin(), "env.id=" + nlohmann::json(setup.env_id).dump());
+  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides);
+  if (!recipe.ok()) return recipe.status();
+  return ReadRunConfig(setup.config_path, overrides, recipe->settings);
+}
+
 absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const ScalingPoint& point,
                                               const std::string& runs_dir) {
   const uint64_t steps = setup.steps_per_env > 0 ? setup.steps_per_env * point.environments()
                                                  : FittingSteps(setup.steps_per_iteration, point.environments());
-  const auto config = ReadRunConfig(setup.config_path, setup.overrides);
+  const auto config = ReadSetupConfig(setup);
   if (!config.ok()) return config.status();
   LaunchOptions options;
+  options.recipe = setup.recipe;
   options.config_path = setup.config_path;
   options.env_id = setup.env_id;
   options.seed = setup.seed;
@@ -175,7 +186,9 @@ std::vector<std::string> TrainArguments(const LaunchOptions& options) {
                                         "--runners",
                                         options.runners,
                                         "--actors",
-                                        absl::StrCat(options.actors)};
+                                        absl::StrCat(options.actors),
+                                        "--recipe",
+                                        options.recipe};
   if (!options.config_path.empty()) arguments.insert(arguments.end(), {"--config", options.config_path});
   if (!options.env_id.empty()) arguments.insert(arguments.end(), {"--env", options.env_id});
   if (options.seed) arguments.insert(arguments.end(), {"--seed", absl::StrCat(*options.seed)});

@@ -19,6 +19,7 @@ using StopRequested = std::function<bool()>;
 // Settings shared by all configurations.
 struct TrainingSetup {
   std::string program_folder;          // Of skein.
+  std::string recipe = "study";        // As ChooseRecipe takes it.
   std::string config_path;             // Empty = none.
   std::string env_id;                  // Empty = the configuration's.
   std::vector<std::string> overrides;  // "a.b=c"
@@ -29,6 +30,10 @@ struct TrainingSetup {
   uint32_t warmup = 1;                   // Before them, after all actors have joined. At least 1.
   uint32_t actors = 1;                   // Actor processes, at most one per runner.
 };
+
+// The configuration with defaults applied; rollout.num_envs may be 0, the name empty. Errors as ChooseRecipe and
+// ReadRunConfig.
+absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup);
 
 // The options of `skein train` for one configuration: enough steps with some to spare, no checkpoints in between and no
 // evaluation. `runs_dir` will hold its folder. A minibatch larger than an iteration is reduced to it. Errors as

@@ -5,12 +5,13 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
+#include "base/process/file.h"
 #include "base/process/subprocess.h"
 #include "bench/scaling_report.h"
 #include "bench/scaling_study.h"
 #include "bench/thread_environment.h"
 #include "bench/verbs.h"
-#include "launch/arguments.h"
 
 namespace skein {
 namespace {
@@ -26,7 +27,10 @@ struct Flags {
 void AddFlags(CLI::App* app, Flags* flags) {
   TrainingSetup& setup = flags->options.setup;
   app->add_option("--env", setup.env_id, "Environment; `skein envs` lists them");
-  app->add_option("--config", setup.config_path, "Configuration, YAML");
+  app->add_option("--recipe", setup.recipe, "Settings to start from, as of skein train")
+      ->type_name("RECIPE")
+      ->capture_default_str();
+  app->add_option("--config", setup.config_path, "Configuration, YAML; overrides the recipe");
   app->add_option("--set", setup.overrides, "Any setting as a.b=value; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
@@ -53,7 +57,11 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--out", flags->options.out, "Folder for results.json and report.md")->required();
   app->add_flag("--resume", flags->options.resume, "Go on with the results that are in --out");
   app->add_flag("--no-limit", flags->no_limit, "Do not measure the physical limit");
-  app->add_option("--json", flags->options.json_path, "Write results.json here, too");
+  app->add_option("--json", flags->options.json_path,
+                  "Write results.json here, too; without a file to standard output, in place of the table")
+      ->expected(0, 1)
+      ->default_str("-")
+      ->type_name("FILE");
   app->footer(
       "Without --runners and --envs it measures 1x1 2x1 4x1 8x1 1x2 1x4 1x8 2x2 4x2 8x2.\n"
       "Example:\n  skein bench scaling --env HalfCheetah-v5 --runners 1,2,4,8 --envs 1,2,4,8 --out scaling");
@@ -75,6 +83,8 @@ absl::Status ChooseGrid(const Flags& flags, std::vector<ScalingPoint>* grid) {
 absl::Status Run(Flags flags, const ShutdownSignal& shutdown) {
   if (absl::Status s = ChooseGrid(flags, &flags.options.grid); !s.ok()) return s;
   flags.options.limit = !flags.no_limit;
+  const bool on_stdout = flags.options.json_path == "-";
+  if (on_stdout) flags.options.json_path.clear();
   const auto say = [](const std::string& line) { std::cerr << kCommand << ": " << line << std::endl; };
   const auto analysis = RunScalingStudy(
       flags.options, [&shutdown] { return shutdown.signalled(); }, say);
@@ -82,6 +92,12 @@ absl::Status Run(Flags flags, const ShutdownSignal& shutdown) {
     return absl::CancelledError("stopped; the same command with --resume goes on");
   }
   if (!analysis.ok()) return analysis.status();
+  if (on_stdout) {
+    const auto results = ReadFile(flags.options.out + "/results.json");
+    if (!results.ok()) return results.status();
+    std::cout << *results << std::flush;
+    return absl::OkStatus();
+  }
   std::cout << FormatScalingTable(*analysis) << "report: " << flags.options.out << "/report.md" << std::endl;
   return absl::OkStatus();
 }

@@ -75,8 +75,8 @@ absl::Status TrainingUnderTest::Train(uint64_t steps, uint64_t checkpoint_interv
                                       const ShutdownSignal& shutdown) {
   const auto program = FindProgram(ProgramFolder(), "skein");
   if (!program.ok()) return program.status();
-  std::vector<std::string> arguments = {"train",        "--runners", options_.runners, "--runs-dir",
-                                        folder_.path(), "--no-eval", "--resume",       "never"};
+  std::vector<std::string> arguments = {"train",     "--runners", options_.runners, "--runs-dir", folder_.path(),
+                                        "--no-eval", "--resume",  "never",          "--recipe",   "none"};
   const auto add = [&](const std::string& flag, const std::string& value) {
     arguments.push_back(flag);
     arguments.push_back(value);

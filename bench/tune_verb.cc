@@ -154,15 +154,10 @@ void PrintJson(const v1::RunConfig& config, const TuneSearch& search, const std:
 }
 
 absl::Status Tune(TuneOptions options, const StopRequested& stop) {
-  std::vector<std::string> overrides = options.setup.overrides;
-  if (!options.setup.env_id.empty()) {
-    overrides.insert(overrides.begin(), "env.id=" + nlohmann::json(options.setup.env_id).dump());
-  }
   if (!options.device.empty()) {
     options.setup.overrides.push_back("learner.device=" + nlohmann::json(options.device).dump());
-    overrides.push_back(options.setup.overrides.back());
   }
-  const auto config = ReadRunConfig(options.setup.config_path, overrides);
+  const auto config = ReadSetupConfig(options.setup);
   if (!config.ok()) return config.status();
   options.setup.steps_per_iteration =
       options.steps_per_iteration > 0 ? options.steps_per_iteration : config->rollout().steps_per_iteration();
@@ -196,6 +191,10 @@ void AddBenchTune(CLI::App* app, BenchAction* action) {
   auto options = std::make_shared<TuneOptions>();
   options->setup.iterations = 3;
   verb->add_option("--env", options->setup.env_id, "Environment; `skein envs` lists them");
+  options->setup.recipe = "auto";
+  verb->add_option("--recipe", options->setup.recipe, "Settings to start from, as of skein train")
+      ->type_name("RECIPE")
+      ->capture_default_str();
   verb->add_option("--config", options->setup.config_path, "Configuration, YAML");
   verb->add_option("--set", options->setup.overrides, "Any setting as a.b=value; may be repeated")
       ->allow_extra_args(false)

@@ -6,6 +6,7 @@
 #include "base/process/terminal.h"
 #include "bench/bare_update.h"
 #include "bench/machine.h"
+#include "learner/network/torch_version.h"
 
 namespace skein {
 
@@ -24,7 +25,7 @@ absl::Status MeasureAndReport(const VerbRun& run, const BenchOptions& options, c
                                  {run.contest.limit_rate(), run.contest.limit_title},
                                  {"ratio", "ratio"}};
   columns.insert(columns.end(), run.columns.begin(), run.columns.end());
-  std::cout << FormatReport(report, run.heading, columns) << std::flush;
+  if (options.json_path != "-") std::cout << FormatReport(report, run.heading, columns) << std::flush;
   return options.json_path.empty() ? absl::OkStatus() : WriteReport(report, options.json_path);
 }
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/net/call_authorization.h"
+#include "base/process/message_text.h"
 #include "base/process/system_error.h"
 #include "openssl/bio.h"
 #include "openssl/ec.h"
@@ -98,7 +99,7 @@ absl::StatusOr<std::string> AlternativeNames(const std::vector<std::string>& nam
     for (const char c : name)
       good = good && (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-');
     if (!is_address && !good) {
-      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is neither a host's name nor an address"));
+      return absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is neither a host's name nor an address"));
     }
     entries.push_back(absl::StrCat(is_address ? "IP:" : "DNS:", name));
   }

@@ -8,14 +8,20 @@
 #include "base/process/exit_code.h"
 #include "cli/certificate_authority.h"
 #include "cli/verbs.h"
+#include "nlohmann/json.hpp"
 
 namespace skein {
 namespace {
 
-absl::Status InitCertificates(const CertificateFolderOptions& options) {
+absl::Status InitCertificates(const CertificateFolderOptions& options, bool json) {
   const auto files = MakeCertificateFolder(options);
   if (!files.ok()) return files.status();
   const std::string& dir = options.folder;
+  if (json) {
+    const nlohmann::ordered_json made = {{"folder", dir}, {"files", *files}, {"days", options.days}};
+    std::cout << made.dump(2) << std::endl;
+    return absl::OkStatus();
+  }
   std::cout
       << "made in " << dir << ": " << absl::StrJoin(*files, " ") << "\n"
       << "ca.key makes further certificates and is needed by no process: keep it elsewhere\n"
@@ -41,10 +47,11 @@ void AddCerts(CLI::App* app, Action* action) {
                    "Name or address by which browsers and Prometheus reach a server; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
+  auto json = std::make_shared<bool>(false);
+  init->add_flag("--json", *json, "Print one JSON object");
   init->footer("Example:\n  skein certs init credentials --host head.example.org");
-  init->callback([options, action] {
-    *action = [options] { return ReportAndExitCode("skein certs init", InitCertificates(*options)); };
-  });
+  init->callback(
+      [=] { *action = [=] { return ReportAndExitCode("skein certs init", InitCertificates(*options, *json)); }; });
 }
 
 }  // namespace skein

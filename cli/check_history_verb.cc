@@ -70,6 +70,7 @@ absl::Status CheckHistory(const std::string& folder, bool json) {
 
 void AddCheckHistory(CLI::App* app, Action* action) {
   CLI::App* verb = app->add_subcommand("check-history", "Judge what processes recorded with SKEIN_HISTORY=DIR");
+  verb->group("");
   auto folder = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   verb->add_option("folder", *folder, "What SKEIN_HISTORY named")->required()->type_name("DIR");

@@ -12,8 +12,10 @@
 #include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
 #include "cli/verbs.h"
 #include "launch/status_client.h"
+#include "nlohmann/json.hpp"
 
 namespace skein {
 namespace {
@@ -25,6 +27,7 @@ struct DrainOptions {
   std::string member;
   std::string address = "127.0.0.1:7070";
   bool wait = false;
+  bool json = false;
   std::string timeout = "2m";
 };
 
@@ -53,7 +56,8 @@ absl::Status DrainMember(const DrainOptions& options) {
   }
   absl::Duration timeout;
   if (!absl::ParseDuration(options.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("--timeout: got '", options.timeout, "', want e.g. 30s or 2m"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--timeout: got ", Quoted(options.timeout), ", want e.g. 30s or 2m"));
   }
   const StatusClient client(options.address);
   if (absl::Status status = client.Drain(options.member, kDeadline); !status.ok()) {
@@ -61,10 +65,15 @@ absl::Status DrainMember(const DrainOptions& options) {
     const bool wrong_name = absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
     return wrong_name ? absl::InvalidArgumentError(status.message()) : status;
   }
-  std::cout << options.member << " finishes what it has begun, then leaves" << std::endl;
-  if (!options.wait) return absl::OkStatus();
-  if (absl::Status status = WaitUntilGone(client, options.member, timeout); !status.ok()) return status;
-  std::cout << options.member << " has left" << std::endl;
+  if (!options.json) std::cout << options.member << " finishes what it has begun, then leaves" << std::endl;
+  if (options.wait) {
+    if (absl::Status status = WaitUntilGone(client, options.member, timeout); !status.ok()) return status;
+    if (!options.json) std::cout << options.member << " has left" << std::endl;
+  }
+  if (options.json) {
+    const nlohmann::ordered_json done = {{"member", options.member}, {"has_left", options.wait}};
+    std::cout << done.dump(2) << std::endl;
+  }
   return absl::OkStatus();
 }
 
@@ -76,6 +85,7 @@ void AddDrain(CLI::App* app, Action* action) {
   verb->add_option("member", options->member, "Its name, e.g. actor-3; `skein status` shows them")->required();
   verb->add_option("--address", options->address, "The head's HOST:PORT")->capture_default_str();
   verb->add_flag("--wait", options->wait, "Return when it has left");
+  verb->add_flag("--json", options->json, "Print one JSON object at the end");
   verb->add_option("--timeout", options->timeout, "How long to wait at most")->capture_default_str();
   verb->footer(
       "Nothing it has collected is lost. Its `skein worker` ends with code 0.\n"

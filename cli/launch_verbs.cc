@@ -5,13 +5,13 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/net/credentials.h"
 #include "base/net/host_port.h"
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
 #include "cli/training_session.h"
 #include "cli/verbs.h"
-#include "launch/arguments.h"
 #include "launch/visible_gpus.h"
 
 namespace skein {
@@ -40,8 +40,15 @@ int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string&
 
 void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
   LaunchOptions* const options = &flags->options;
-  verb->add_option("--config", options->config_path, "Configuration, YAML");
   verb->add_option("--env", options->env_id, "Environment; `skein envs` lists them");
+  options->recipe = "auto";
+  verb->add_option(
+          "--recipe", options->recipe,
+          "Settings to start from: auto (the environment's own, unless there is a --config), general, study, none or "
+          "a YAML file")
+      ->type_name("RECIPE")
+      ->capture_default_str();
+  verb->add_option("--config", options->config_path, "Configuration, YAML; overrides the recipe");
   verb->add_option("--steps", options->steps, "Train until this many env steps")->transform(WholeNumber());
   verb->add_option("--seed", options->seed, "Key of all random numbers of the run")->transform(WholeNumber());
   verb->add_option("--name", options->name, "Name of the run and of its folder; default <env>-s<seed>");
@@ -81,7 +88,9 @@ void AddTrain(CLI::App* app, Action* action) {
                    "Actor processes the runners are split over; one for each learner at least")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  verb->footer("Example:\n  skein train --env HalfCheetah-v5 --config configs/half_cheetah_ppo.yaml --set ppo.lr=3e-4");
+  verb->footer(
+      "Needs an environment or a configuration. --env alone takes the environment's recipe.\n"
+      "Example:\n  skein train --env HalfCheetah-v5 --seed 2 --set ppo.lr=2e-4\n  skein train --config mine.yaml");
   verb->callback([flags, action] { *action = [flags] { return Launch(*flags, 1, "skein train"); }; });
 }
 

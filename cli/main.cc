@@ -4,17 +4,16 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "base/command/arguments.h"
 #include "base/net/credential_flags.h"
 #include "base/process/exit_code.h"
 #include "base/telemetry/log.h"
 #include "cli/verbs.h"
 #include "env/registry.h"
-#include "launch/arguments.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Skein: distributed reinforcement learning.", "skein");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "skein 0.1.0, MuJoCo " + skein::MujocoVersion());
   app.footer("Each verb has a --help. Example:\n  skein train --env HalfCheetah-v5");
   skein::Action action;
   skein::AddTrain(&app, &action);
@@ -23,17 +22,16 @@ int main(int argc, char** argv) {
   skein::AddStatus(&app, &action);
   skein::AddTop(&app, &action);
   skein::AddDrain(&app, &action);
-  skein::AddEval(&app, &action);
-  skein::AddBench(&app, &action);
-  skein::AddTune(&app, &action);
+  skein::AddProgramVerbs(&app, &action);
   skein::AddEnvs(&app, &action);
   skein::AddCerts(&app, &action);
+  skein::AddCompletion(&app, &action);
   skein::AddCheckHistory(&app, &action);
   std::map<std::string, skein::CredentialFiles> credentials;  // By verb: of those that connect or listen.
   for (const char* verb : {"train", "head", "worker", "status", "top", "drain"}) {
     skein::AddCredentialFlags(app.get_subcommand(verb), &credentials[verb]);
   }
-  if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+  if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
   skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
   const std::string verb = app.get_subcommands().front()->get_name();
   // Other verbs only use servers of their own on the loopback.
@@ -41,5 +39,5 @@ int main(int argc, char** argv) {
   if (const absl::Status status = skein::UseCredentials(credentials[verb]); !status.ok()) {
     return skein::ReportAndExitCode(("skein " + verb).c_str(), status);
   }
-  return action();
+  return skein::FinishOutput(("skein " + verb).c_str(), action());
 }

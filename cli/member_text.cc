@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/telemetry/format_count.h"
 #include "base/telemetry/printable.h"
 #include "cli/progress_text.h"
@@ -17,7 +20,6 @@ namespace {
 constexpr double kSilentSeconds = 3;
 constexpr double kStarvingSeconds = 1;  // Shorter waits are normal in an iteration.
 constexpr double kLeastShare = 0.01;
-constexpr char kRow[] = "%-12s %-10s %-16s %-10s %12s %6s %5s %5s %9s %7s  %s";
 
 const v1::MemberReport* ReportBefore(const v1::StatusResponse* before, const v1::MemberStatus& member) {
   if (before == nullptr) return nullptr;
@@ -52,12 +54,94 @@ Figures FiguresOf(const v1::StatusResponse& status, const v1::MemberStatus& memb
           .silent = absl::StrFormat("%.1fs", member.seconds_since_heartbeat())};
 }
 
-std::string Row(const v1::StatusResponse& status, const v1::MemberStatus& member, const v1::MemberReport* before) {
-  const Figures figures = FiguresOf(status, member);
-  return absl::StrFormat(kRow, Cell(member.member_id(), 12), Cell(figures.place, 10), Cell(member.host(), 16),
-                         MemberState(member), figures.rate, figures.limit, figures.lag, figures.cpu, figures.memory,
-                         figures.silent, FormatStages(member.report(), before));
-}
+// A member, for the cells of its row.
+struct Row {
+  const v1::MemberStatus& member;
+  Figures figures;
+};
+
+enum class Where { kStatus, kTop, kBoth };
+
+struct Column {
+  const char* title;
+  int width;  // Negative: the text begins at the left.
+  Where where;
+  int rank;  // Where there is no room for all, columns of low rank are left out first.
+  std::string (*text)(const Row& row);
+};
+
+const Column kColumns[] = {
+    {"MEMBER", -12, Where::kBoth, 99, [](const Row& row) { return row.member.member_id(); }},
+    {"FEEDS", -10, Where::kBoth, 7, [](const Row& row) { return row.figures.place; }},
+    {"HOST", -24, Where::kStatus, 5, [](const Row& row) { return row.member.host(); }},
+    {"HOST", -16, Where::kTop, 5, [](const Row& row) { return row.member.host(); }},
+    {"PID", 8, Where::kStatus, 2, [](const Row& row) { return absl::StrCat(row.member.pid()); }},
+    {"GEN", 16, Where::kStatus, 0, [](const Row& row) { return absl::StrCat(row.member.generation()); }},
+    {"RUNNERS", 7, Where::kStatus, 2, [](const Row& row) { return absl::StrCat(row.member.runners()); }},
+    {"STATE", -10, Where::kBoth, 11, [](const Row& row) { return MemberState(row.member); }},
+    {"ENV-STEPS/S", 12, Where::kBoth, 10, [](const Row& row) { return row.figures.rate; }},
+    {"LIMIT", 6, Where::kBoth, 6, [](const Row& row) { return row.figures.limit; }},
+    {"POLICY", 7, Where::kStatus, 1, [](const Row& row) { return absl::StrCat(row.member.report().policy_version()); }},
+    {"LAG", 5, Where::kBoth, 9, [](const Row& row) { return row.figures.lag; }},
+    {"CPU", 5, Where::kBoth, 8, [](const Row& row) { return row.figures.cpu; }},
+    {"MEMORY", 9, Where::kBoth, 4, [](const Row& row) { return row.figures.memory; }},
+    {"SILENT", 7, Where::kBoth, 3, [](const Row& row) { return row.figures.silent; }},
+    {"METRICS", -23, Where::kStatus, 1, [](const Row& row) { return " " + row.member.metrics_address(); }},
+};
+constexpr char kStages[] = "TIME BY STAGE";
+constexpr int kStagesGap = 2, kLeastStages = sizeof(kStages) - 1;
+
+// The table of members: which columns there is room for.
+class MemberTable {
+ public:
+  MemberTable(Where where, int width) : room_(width) {
+    for (const Column& column : kColumns) {
+      if (column.where == where || column.where == Where::kBoth) columns_.push_back(&column);
+    }
+    const auto taken = [&] {
+      int sum = kStagesGap + kLeastStages - 1;
+      for (const Column* column : columns_) sum += 1 + std::abs(column->width);
+      return sum;
+    };
+    while (taken() > width && columns_.size() > 1) {
+      const auto least = std::min_element(columns_.begin(), columns_.end(),
+                                          [](const Column* a, const Column* b) { return a->rank < b->rank; });
+      left_out_.push_back((*least)->title);
+      columns_.erase(least);
+    }
+  }
+
+  std::string Titles() const {
+    return Line([](const Column& column) { return std::string(column.title); }, kStages);
+  }
+  std::string Members(const Row& row, const std::string& stages) const {
+    return Line([&](const Column& column) { return column.text(row); }, stages);
+  }
+  // What is to be said of columns for which there is no room; none if there is room for all.
+  std::vector<std::string> Note() const {
+    if (left_out_.empty()) return {};
+    return WrapLine(absl::StrCat("no room for ", absl::StrJoin(left_out_, ", "),
+                                 ": widen the terminal, or see skein status --json"),
+                    room_);
+  }
+
+ private:
+  template <typename TextOf>
+  std::string Line(const TextOf& text_of, const std::string& stages) const {
+    std::string line;
+    for (const Column* column : columns_) {
+      const std::string text = Cell(text_of(*column), static_cast<size_t>(std::abs(column->width)));
+      absl::StrAppendFormat(&line, "%*s ", column->width, text);
+    }
+    line.append(kStagesGap - 1, ' ');
+    line += Cell(stages, static_cast<size_t>(std::max(room_ - static_cast<int>(line.size()), 1)));
+    return std::string(absl::StripTrailingAsciiWhitespace(line));
+  }
+
+  const int room_;
+  std::vector<const Column*> columns_;
+  std::vector<std::string> left_out_;
+};
 
 }  // namespace
 
@@ -99,40 +183,43 @@ std::string FormatStages(const v1::MemberReport& report, const v1::MemberReport*
   return text.empty() ? "-" : text;
 }
 
-std::string FormatMembers(const v1::StatusResponse& status) {
-  constexpr char kWideRow[] = "%-12s %-10s %-24s %8s %16s %7s %-10s %12s %6s %7s %5s %5s %9s %7s  %-22s  %s\n";
-  std::string text =
-      absl::StrFormat(kWideRow, "MEMBER", "FEEDS", "HOST", "PID", "GEN", "RUNNERS", "STATE", "ENV-STEPS/S", "LIMIT",
-                      "POLICY", "LAG", "CPU", "MEMORY", "SILENT", "METRICS", "TIME BY STAGE");
-  std::string errors;
+std::string FormatMembers(const v1::StatusResponse& status, int width) {
+  const MemberTable table(Where::kStatus, width);
+  std::vector<std::string> lines = {table.Titles()};
+  std::vector<std::string> errors;
   for (const v1::MemberStatus& member : status.members()) {
-    const Figures figures = FiguresOf(status, member);
     const v1::MemberReport& report = member.report();
-    absl::StrAppendFormat(&text, kWideRow, Cell(member.member_id(), 12), Cell(figures.place, 10),
-                          Cell(member.host(), 24), absl::StrCat(member.pid()), absl::StrCat(member.generation()),
-                          absl::StrCat(member.runners()), MemberState(member), figures.rate, figures.limit,
-                          absl::StrCat(report.policy_version()), figures.lag, figures.cpu, figures.memory,
-                          figures.silent, Printable(member.metrics_address()),
-                          Printable(FormatStages(report, nullptr)));
+    lines.push_back(table.Members({member, FiguresOf(status, member)}, FormatStages(report, nullptr)));
     if (!report.last_error().empty()) {
-      absl::StrAppend(&errors, Printable(absl::StrCat(member.member_id(), ": ", report.last_error())), "\n");
+      errors.push_back(Printable(absl::StrCat(member.member_id(), ": ", report.last_error())));
     }
   }
-  return errors.empty() ? text : absl::StrCat(text, "\nerrors\n", errors);
+  for (const std::string& line : table.Note()) lines.push_back(line);
+  if (!errors.empty()) lines.insert(lines.end(), {"", "errors"});
+  for (const std::string& error : errors) {
+    for (const std::string& line : WrapLine(error, width)) lines.push_back(line);
+  }
+  return absl::StrJoin(lines, "\n") + "\n";
 }
 
 std::vector<std::string> FormatTop(const v1::StatusResponse& status, const v1::StatusResponse* before, int width,
                                    int height) {
+  const MemberTable table(Where::kTop, width);
   std::vector<std::string> lines = FormatProgressBlock(status, {}, width);
-  lines.push_back(absl::StrCat("steps  ", FormatStepAccount(status.progress().account())));
-  lines.push_back("");
-  lines.push_back(absl::StrFormat(kRow, "MEMBER", "FEEDS", "HOST", "STATE", "ENV-STEPS/S", "LIMIT", "LAG", "CPU",
-                                  "MEMORY", "SILENT", "TIME BY STAGE"));
+  const auto add = [&](const std::vector<std::string>& more) { lines.insert(lines.end(), more.begin(), more.end()); };
+  add(WrapLine(absl::StrCat("steps  ", FormatStepAccount(status.progress().account())), width));
+  add({""});
+  add(table.Note());
+  add({table.Titles()});
   std::vector<std::string> members;
   for (const v1::MemberStatus& member : status.members()) {
-    members.push_back(Row(status, member, ReportBefore(before, member)));
+    const std::string stages = FormatStages(member.report(), ReportBefore(before, member));
+    members.push_back(table.Members({member, FiguresOf(status, member)}, stages));
     const std::string& error = member.report().last_error();
-    if (!error.empty()) members.push_back(absl::StrCat("  error: ", error));
+    if (error.empty()) continue;
+    for (std::string& line : WrapLine(Printable(absl::StrCat("  error: ", error)), width)) {
+      members.push_back(std::move(line));
+    }
   }
   const size_t room = static_cast<size_t>(std::max<int>(height - static_cast<int>(lines.size()), 1));
   if (members.size() > room) {
@@ -140,11 +227,8 @@ std::vector<std::string> FormatTop(const v1::StatusResponse& status, const v1::S
     members.resize(room - 1);
     members.push_back(absl::StrCat("... and ", hidden, " more lines; `skein status` shows all"));
   }
-  lines.insert(lines.end(), members.begin(), members.end());
-  for (std::string& line : lines) {
-    line = Printable(std::move(line));
-    line.resize(std::min(line.size(), static_cast<size_t>(std::max(width, 1))));
-  }
+  add(members);
+  for (std::string& line : lines) line.resize(std::min(line.size(), static_cast<size_t>(std::max(width, 1))));
   return lines;
 }
 

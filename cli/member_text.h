@@ -25,11 +25,13 @@ std::optional<uint64_t> MemberLag(const v1::StatusResponse& status, const v1::Me
 // was recorded.
 std::string FormatStages(const v1::MemberReport& report, const v1::MemberReport* before);
 
-// `skein status`: a table with all columns, then the members' errors.
-std::string FormatMembers(const v1::StatusResponse& status);
+// `skein status`: a table of the members in lines of at most `width` columns, then their errors. Where there is no room
+// for a column of the table, a line below it says so.
+std::string FormatMembers(const v1::StatusResponse& status, int width);
 
 // `skein top`: the run, then a table of its members and their errors. `before` is an earlier status of the same run, or
-// nullptr. At most `height` lines of at most `width` columns; the last line says how many members do not fit.
+// nullptr. At most `height` lines of at most `width` columns; a line says which columns there is no room for, and the
+// last one how many lines do not fit.
 std::vector<std::string> FormatTop(const v1::StatusResponse& status, const v1::StatusResponse* before, int width,
                                    int height);
 

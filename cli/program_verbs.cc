@@ -1,48 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein eval, bench and tune: verbs that other programs know, with their flags; the whole command line goes there.
+#include "cli/program_verbs.h"
+
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
 #include "cli/replace_process.h"
 #include "cli/verbs.h"
+#include "launch/child.h"
 
 namespace skein {
 namespace {
 
-// `first` is inserted before the user's arguments.
-void AddProgram(CLI::App* app, Action* action, const std::string& name, const std::string& help,
-                const std::string& program, const std::vector<std::string>& first) {
-  CLI::App* verb = app->add_subcommand(name, help);
-  verb->set_help_flag();
-  verb->prefix_command();
-  verb->callback([=] {
-    std::vector<std::string> arguments = first;
-    const std::vector<std::string> typed = verb->remaining();
-    arguments.insert(arguments.end(), typed.begin(), typed.end());
-    *action = [=] {
-      return ReportAndExitCode(("skein " + name).c_str(), ReplaceProcess(ProgramFolder(), program, arguments));
-    };
-  });
-}
+struct ProgramVerb {
+  const char* name;
+  const char* help;
+  const char* program;
+  const char* first;  // Inserted before the user's arguments; nullptr = nothing.
+};
+
+constexpr ProgramVerb kVerbs[] = {
+    {"eval", "Evaluate a checkpoint with deterministic actions", "skein-eval", nullptr},
+    {"bench", "Measure acting, env, rollout, stream, learner, train, tensor or scaling against its limit",
+     "skein-bench", nullptr},
+    {"tune", "Measure how many runners and environments suit this node", "skein-bench", "tune"}};
 
 }  // namespace
 
-void AddEval(CLI::App* app, Action* action) {
-  AddProgram(app, action, "eval", "Evaluate a checkpoint with deterministic actions", "skein-eval", {});
+void AddProgramVerbs(CLI::App* app, Action* action) {
+  for (const ProgramVerb& known : kVerbs) {
+    CLI::App* verb = app->add_subcommand(known.name, known.help);
+    verb->set_help_flag();
+    verb->prefix_command();
+    verb->callback([=] {
+      std::vector<std::string> arguments;
+      if (known.first != nullptr) arguments.push_back(known.first);
+      const std::vector<std::string> typed = verb->remaining();
+      arguments.insert(arguments.end(), typed.begin(), typed.end());
+      *action = [=] {
+        return ReportAndExitCode(absl::StrCat("skein ", known.name).c_str(),
+                                 ReplaceProcess(ProgramFolder(), known.program, arguments));
+      };
+    });
+  }
 }
 
-void AddBench(CLI::App* app, Action* action) {
-  AddProgram(app, action, "bench",
-             "Measure acting, env, rollout, stream, learner, train, tensor or scaling against its limit", "skein-bench",
-             {});
-}
-
-void AddTune(CLI::App* app, Action* action) {
-  AddProgram(app, action, "tune", "Measure how many runners and environments suit this node", "skein-bench", {"tune"});
+absl::StatusOr<Command> DescribeProgramVerb(const std::string& verb) {
+  constexpr absl::Duration kDeadline = absl::Seconds(30);
+  for (const ProgramVerb& known : kVerbs) {
+    if (verb != known.name) continue;
+    const auto program = FindProgram(ProgramFolder(), known.program);
+    if (!program.ok()) return program.status();
+    auto process = Subprocess::Spawn({.argv = {*program, "--print-flags"}, .capture_stdout = true});
+    if (!process.ok()) return process.status();
+    const auto line = (*process)->ReadLine(kDeadline);
+    if (!line.ok()) return line.status();
+    auto command = CommandFromJson(*line);
+    if (!command.ok() || known.first == nullptr) return command;
+    for (Command& inner : command->verbs) {
+      if (inner.name == known.first) return std::move(inner);
+    }
+    return absl::InternalError(absl::StrCat(known.program, " has no verb ", known.first));
+  }
+  return absl::NotFoundError(absl::StrCat("skein itself knows ", verb));
 }
 
 }  // namespace skein

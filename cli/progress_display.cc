@@ -2,11 +2,15 @@
 #include "cli/progress_display.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/telemetry/printable.h"
 
 namespace skein {
 
 void ProgressDisplay::Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now,
                              bool last) {
+  for (const std::string& warning : status.progress().warnings()) {
+    if (warned_.insert(warning).second) Say("warning: " + Printable(warning));
+  }
   if (width_ == 0) {
     if (now < next_line_ && !last) return;
     next_line_ = now + line_period_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <set>
 #include <string>
 
 #include "absl/time/time.h"
@@ -18,7 +19,8 @@ class ProgressDisplay {
   ProgressDisplay(std::FILE* out, int width, absl::Duration line_period = absl::Seconds(5))
       : out_(out), width_(width), line_period_(line_period) {}
 
-  // `now` is MonotonicNow(). With `last` a line is printed even if `line_period` has not passed.
+  // Says each of the status's warnings once. `now` is MonotonicNow(). With `last` a line is printed even if
+  // `line_period` has not passed.
   void Update(const v1::StatusResponse& status, const ProgressNotes& notes, absl::Duration now, bool last = false);
   // Prints a permanent line above the block.
   void Say(const std::string& line);
@@ -33,6 +35,7 @@ class ProgressDisplay {
   const absl::Duration line_period_;
   int block_lines_ = 0;  // On the screen now.
   std::string block_;
+  std::set<std::string> warned_;  // Warnings shown so far.
   absl::Duration next_line_ = -absl::InfiniteDuration();
 };
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -57,6 +59,27 @@ std::string FormatBar(double share, int width) {
   return absl::StrCat("[", std::string(full, '#'), std::string(width - full, '-'), "]");
 }
 
+std::vector<std::string> WrapLine(const std::string& line, int width) {
+  constexpr size_t kIndent = 2;
+  const size_t room = static_cast<size_t>(std::max(width, 8));
+  std::vector<std::string> lines;
+  std::string rest = line;
+  while (rest.size() > room) {
+    // Not within the indentation.
+    const auto last = [&](const char* gap) {
+      const size_t at = rest.rfind(gap, room);
+      return at == std::string::npos || at <= kIndent ? 0 : at;
+    };
+    const size_t between = last("  ");
+    size_t cut = between > room / 3 ? between : last(" ");
+    if (cut == 0) cut = room;
+    lines.emplace_back(absl::StripTrailingAsciiWhitespace(rest.substr(0, cut)));
+    rest = absl::StrCat(std::string(kIndent, ' '), absl::StripLeadingAsciiWhitespace(rest.substr(cut)));
+  }
+  lines.push_back(rest);
+  return lines;
+}
+
 std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width) {
   const v1::RunProgress& progress = status.progress();
   const double share = Share(progress);
@@ -65,8 +88,8 @@ std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, c
                       FormatCount(progress.target_env_steps()), FormatSeconds(progress.eta_seconds()));
   const int bar = std::clamp(width - static_cast<int>(steps.size()) - 2, 4, 40);
   std::vector<std::string> lines = {
-      absl::StrFormat("%s  %s  %s  iteration %d", status.run_name(), status.env_id(), StateText(status.state()),
-                      progress.iteration()),
+      absl::StrFormat("%s  %s  %s  iteration %d", Printable(status.run_name()), Printable(status.env_id()),
+                      StateText(status.state()), progress.iteration()),
       FormatBar(share, bar) + steps,
       absl::StrFormat("env-steps/s  %s (10 s)   %s (60 s)   %s (300 s)",
                       FormatRate(progress.env_steps_per_second_10s()), FormatRate(progress.env_steps_per_second_60s()),
@@ -80,8 +103,11 @@ std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, c
                       progress.queued_batches())};
   if (WaitsForData(status) && !notes.waiting_hint.empty()) lines.push_back(notes.waiting_hint);
   if (const std::string error = FirstError(status); !error.empty()) lines.push_back("first error: " + error);
-  for (std::string& line : lines) line.resize(std::min(line.size(), static_cast<size_t>(std::max(width, 1))));
-  return lines;
+  std::vector<std::string> wrapped;
+  for (const std::string& line : lines) {
+    for (std::string& part : WrapLine(line, width)) wrapped.push_back(std::move(part));
+  }
+  return wrapped;
 }
 
 std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressNotes& notes) {
@@ -99,22 +125,33 @@ std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressN
   return line;
 }
 
-std::string FormatStatusTable(const v1::StatusResponse& status) {
+std::string FormatStatusTable(const v1::StatusResponse& status, int width) {
+  constexpr int kLabel = 10;
   const v1::RunProgress& progress = status.progress();
-  std::string text =
-      absl::StrFormat("run       %s (%s), %s, up %s\n", Printable(status.run_name()), Printable(status.env_id()),
-                      StateText(status.state()), FormatSeconds(status.uptime_seconds()));
-  const std::vector<std::string> block = FormatProgressBlock(status, {}, 1000);
-  for (size_t i = 1; i < block.size(); ++i) absl::StrAppend(&text, "          ", block[i], "\n");
-  absl::StrAppend(&text, "steps     ", FormatStepAccount(progress.account()), "\n");
-  absl::StrAppendFormat(&text, "members   %d joins, %d leaves, %d expired, %d moves of actors\n", status.joins(),
-                        status.leaves(), status.expirations(), status.actor_moves());
+  std::string text;
+  const auto add = [&](const std::string& label, const std::vector<std::string>& lines) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      absl::StrAppendFormat(&text, "%-*s%s\n", kLabel, i == 0 ? label : "", lines[i]);
+    }
+  };
+  const auto wrap = [&](const std::string& label, const std::string& line) {
+    add(label, WrapLine(line, width - kLabel));
+  };
+  wrap("run", absl::StrFormat("%s (%s), %s, up %s", Printable(status.run_name()), Printable(status.env_id()),
+                              StateText(status.state()), FormatSeconds(status.uptime_seconds())));
+  std::vector<std::string> block = FormatProgressBlock(status, {}, std::min(width, 1000) - kLabel);
+  // Its first line, which may be wrapped, repeats the run.
+  const auto bar = std::find_if(block.begin(), block.end(), [](const std::string& line) { return line[0] == '['; });
+  block.erase(block.begin(), bar);
+  add("", block);
+  wrap("steps", FormatStepAccount(progress.account()));
+  wrap("members", absl::StrFormat("%d joins, %d leaves, %d expired, %d moves of actors", status.joins(),
+                                  status.leaves(), status.expirations(), status.actor_moves()));
   if (!progress.checkpoint().empty()) {
-    absl::StrAppend(&text, "saved     ", Printable(progress.checkpoint()), " (digest ", progress.checkpoint_digest(),
-                    ")\n");
+    wrap("saved", absl::StrCat(Printable(progress.checkpoint()), " (digest ", progress.checkpoint_digest(), ")"));
   }
-  absl::StrAppend(&text, "\n", FormatMembers(status));
-  return text;
+  for (const std::string& warning : progress.warnings()) wrap("warning", Printable(warning));
+  return absl::StrCat(text, "\n", FormatMembers(status, width));
 }
 
 std::string FormatStepAccount(const v1::StepAccount& account) {

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/exit_code.h"
 #include "launch/child.h"
 
 namespace skein {
@@ -23,6 +24,7 @@ absl::Status ReplaceProcess(const std::string& folder, const std::string& name,
   std::vector<char*> argv = {const_cast<char*>(program->c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  if (FinishOutput(name.c_str(), kExitOk) != kExitOk) return absl::ResourceExhaustedError("not started");
   execv(program->c_str(), argv.data());
   return absl::InternalError(absl::StrCat("cannot start ", *program, ": ", std::generic_category().message(errno)));
 }

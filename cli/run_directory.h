@@ -49,6 +49,9 @@ class RunDirectory {
   const std::string& moved_to() const { return moved_to_; }
 
   std::optional<CheckpointInfo> NewestCheckpoint() const;
+  // PermissionDenied: the folder or its lock file was deleted or replaced. This run has lost its lock then: another one
+  // may use the folder's name.
+  absl::Status CheckIsThere() const;
   // Notes in the lock file a child that writes into the folder and may briefly outlive this process.
   absl::Status NoteChild(pid_t pid) const;
 

@@ -205,6 +205,11 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
 }
 
 bool RunSupervisor::Watch(Outcome* outcome) {
+  // First: processes that cannot write there fail in various ways.
+  if (const absl::Status there = directory_->CheckIsThere(); !there.ok()) {
+    Fail(ExitCodeOf(there), std::string(there.message()), outcome);
+    return false;
+  }
   const auto mended = learners_.Mend(MonotonicNow());
   if (!mended.ok()) {
     Fail(ExitCodeOf(mended.status()), std::string(mended.status().message()), outcome);

@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/exit_code.h"
+#include "base/process/terminal.h"
 #include "cli/progress_text.h"
+#include "cli/status_json.h"
 #include "cli/verbs.h"
-#include "google/protobuf/util/json_util.h"
 #include "launch/status_client.h"
 
 namespace skein {
@@ -28,17 +29,13 @@ absl::Status PrintStatus(const StatusOptions& options) {
   const auto status = StatusClient(options.address).Get(absl::Seconds(3));
   if (!status.ok()) return status.status();
   if (!options.json) {
-    std::cout << FormatStatusTable(*status) << std::flush;
+    const int width = TerminalWidth(stdout);
+    std::cout << FormatStatusTable(*status, width > 0 ? width : kUnlimitedWidth) << std::flush;
     return absl::OkStatus();
   }
-  google::protobuf::util::JsonPrintOptions json;
-  json.preserve_proto_field_names = true;
-  json.always_print_primitive_fields = true;
-  std::string text;
-  if (const auto printed = google::protobuf::util::MessageToJsonString(*status, &text, json); !printed.ok()) {
-    return absl::InternalError(absl::StrCat("cannot print the status: ", printed.ToString()));
-  }
-  std::cout << text << std::endl;
+  const auto text = StatusAsJson(*status);
+  if (!text.ok()) return text.status();
+  std::cout << *text << std::endl;
   return absl::OkStatus();
 }
 

@@ -17,28 +17,30 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/command/arguments.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
 #include "base/process/shutdown.h"
 #include "base/process/terminal.h"
 #include "cli/member_text.h"
-#include "cli/progress_display.h"
+#include "cli/progress_text.h"
+#include "cli/status_json.h"
 #include "cli/verbs.h"
-#include "launch/arguments.h"
 #include "launch/status_client.h"
 
 namespace skein {
 namespace {
 
 constexpr absl::Duration kStatusDeadline = absl::Seconds(3);
-constexpr int kUnlimited = 100000;
 constexpr size_t kFramesCompared = 10;
 
 struct TopOptions {
   std::string address = "127.0.0.1:7070";
   std::string interval = "1s";
   uint64_t count = 0;
+  bool json = false;
 };
 
 // The terminal's alternate screen, without echo. The destructor restores the terminal and prints the last frame.
@@ -127,13 +129,13 @@ absl::Status Show(const TopOptions& options) {
   if (!absl::ParseDuration(options.interval, &interval) || interval < absl::Milliseconds(100) ||
       interval > absl::Hours(1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--interval: got '", options.interval, "', want a duration from 100ms to 1h"));
+        absl::StrCat("--interval: got ", Quoted(options.interval), ", want a duration from 100ms to 1h"));
   }
   Stop stop;
   const StatusClient client(options.address);
   auto status = client.Get(kStatusDeadline);
   if (!status.ok()) return status.status();  // Later failures are tolerated.
-  const bool terminal = TerminalWidth(stdout) > 0 && isatty(STDIN_FILENO) != 0;
+  const bool terminal = !options.json && TerminalWidth(stdout) > 0 && isatty(STDIN_FILENO) != 0;
   std::optional<Screen> screen;
   if (terminal) screen.emplace();
   std::deque<v1::StatusResponse> recent;  // Reports are rarer than frames: shares cover several.
@@ -143,15 +145,20 @@ absl::Status Show(const TopOptions& options) {
     if (recent.size() > kFramesCompared) recent.pop_front();
     const winsize size = terminal ? TerminalSize() : winsize{};
     std::vector<std::string> lines =
-        FormatTop(recent.back(), recent.size() > 1 ? &recent.front() : nullptr, terminal ? size.ws_col : kUnlimited,
-                  terminal ? size.ws_row - 1 : kUnlimited);
-    if (!away.empty()) lines.front() = absl::StrCat("trying on: ", away);
+        FormatTop(recent.back(), recent.size() > 1 ? &recent.front() : nullptr,
+                  terminal ? size.ws_col : kUnlimitedWidth, terminal ? size.ws_row - 1 : kUnlimitedWidth);
+    if (options.json) {
+      auto line = StatusAsJson(recent.back());
+      if (!line.ok()) return line.status();
+      lines = {*std::move(line)};
+    }
+    if (!away.empty() && !options.json) lines.front() = absl::StrCat("trying on: ", away);
     if (screen) {
       screen->Draw(std::move(lines));
     } else {
       for (const std::string& line : lines) std::printf("%s\n", line.c_str());
-      std::printf("\n");
-      std::fflush(stdout);
+      if (!options.json) std::printf("\n");
+      if (std::fflush(stdout) != 0) return absl::OkStatus();  // main() says so.
     }
     if (frame == options.count || stop.Wait(interval, terminal)) return absl::OkStatus();
     status = client.Get(kStatusDeadline);
@@ -168,6 +175,7 @@ void AddTop(CLI::App* app, Action* action) {
   verb->add_option("--count", options->count, "End after this many frames, 0 = go on")
       ->transform(WholeNumber())
       ->capture_default_str();
+  verb->add_flag("--json", options->json, "Print a line of JSON for each frame (skein.v1.StatusResponse)");
   verb->footer(
       "Without a terminal each frame is printed below the last one.\n"
       "Example:\n  skein top --address 10.0.0.1:7070");

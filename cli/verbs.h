@@ -17,12 +17,12 @@ void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddTop(CLI::App* app, Action* action);
 void AddDrain(CLI::App* app, Action* action);
-// These three pass their whole command line to skein-eval or skein-bench.
-void AddEval(CLI::App* app, Action* action);
-void AddBench(CLI::App* app, Action* action);
-void AddTune(CLI::App* app, Action* action);
+// eval, bench and tune, which pass their whole command line to skein-eval or skein-bench.
+void AddProgramVerbs(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
 void AddCerts(CLI::App* app, Action* action);
+void AddCompletion(CLI::App* app, Action* action);
+// For developers; the help does not show it.
 void AddCheckHistory(CLI::App* app, Action* action);
 
 }  // namespace skein

@@ -12,6 +12,7 @@
 #include "base/net/credentials.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
 #include "base/process/subprocess.h"
 #include "cli/replace_process.h"
 #include "cli/verbs.h"
@@ -40,7 +41,8 @@ absl::Status RunWorker(const WorkerOptions& options) {
   }
   absl::Duration timeout;
   if (!absl::ParseDuration(options.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("--timeout: got '", options.timeout, "', want e.g. 30s or 2m"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--timeout: got ", Quoted(options.timeout), ", want e.g. 30s or 2m"));
   }
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   const auto runners = ParseRunners(options.runners, cores);

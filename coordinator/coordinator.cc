@@ -5,11 +5,14 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/config/config.h"
 #include "base/net/credentials.h"
 #include "base/net/grpc_transport.h"
 #include "base/net/host_port.h"
+#include "base/telemetry/printable.h"
 #include "coordinator/etcd_client.h"
 #include "coordinator/http.h"
 #include "spdlog/spdlog.h"
@@ -31,10 +34,11 @@ std::string ReachableHost(const std::string& listen, const std::string& announce
   return IsWildcard(host) ? "127.0.0.1" : host;
 }
 
-// Opens the store and completes `state` with what is kept there; nullptr: nothing is kept.
+// Opens the store and completes `state` with what is kept there; nullptr: nothing is kept. Where that is not what was
+// asked for, it is logged and counted.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& options,
                                                       const Coordinator::Hooks& hooks,
-                                                      CoordinatorState::Options* state) {
+                                                      CoordinatorState::Options* state, CoordinatorMetrics* metrics) {
   const absl::StatusOr<HostPort> listen = ParseHostPort(options.listen);
   if (!listen.ok()) return listen.status();
   StoreOptions kept;
@@ -56,6 +60,7 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& 
   absl::Status status = TakeOver(store->get(), state->start_epoch, state);
   if (!status.ok() && !options.store.empty()) return status;
   if (!status.ok()) {
+    metrics->StateWriteFailed();
     spdlog::error("the coordinator's state is not kept: {}", std::string(status.message()));
     return nullptr;
   }
@@ -67,6 +72,10 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& 
 absl::Status CoordinatorOptions::Validate() const {
   for (const std::string& address : {listen, http}) {
     if (absl::Status status = ParseHostPort(address).status(); !status.ok()) return status;
+  }
+  if (!page_url.empty() && !absl::StartsWith(page_url, "http://") && !absl::StartsWith(page_url, "https://")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--page-url: want http://HOST:PORT/ or https://HOST:PORT/, got '", Printable(page_url), "'"));
   }
   if (IsEtcdAddress(store) && ParseHostPort(listen)->port == 0) {
     return absl::InvalidArgumentError("--listen: with etcd a coordinator needs a port that its members know: not 0");
@@ -83,6 +92,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
 
   std::unique_ptr<Coordinator> coordinator(new Coordinator);
+  coordinator->log_tail_ = std::make_unique<LogTail>(options.log_path, ProcessCredentials().token);
   coordinator->registry_ = std::make_shared<prometheus::Registry>();
   coordinator->metrics_ = std::make_unique<CoordinatorMetrics>(coordinator->registry_.get());
   coordinator->sampler_ = std::make_unique<ResourceSampler>(
@@ -93,13 +103,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   state.config = *std::move(config);
   state.start_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   state.new_session = options.new_session;
-  auto store = OpenState(options, hooks, &state);
+  auto store = OpenState(options, hooks, &state, coordinator->metrics_.get());
   if (!store.ok()) return store.status();
   coordinator->store_ = *std::move(store);
   if (state.run_id.empty()) state.run_id = RandomRunId();
+  coordinator->sampler_->ExportNode(state.run_id);
   coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
+  const std::string settings = ToYaml(state.config);
   coordinator->service_ = std::make_unique<CoordinatorService>(
-      std::move(state), options.announce_host, coordinator->metrics_.get(),
+      std::move(state), AddressRules{options.announce_host, options.foreign_metrics}, coordinator->metrics_.get(),
       [scaler = coordinator->scaler_.get(), metrics = coordinator->metrics_.get()](const v1::StatusResponse& status) {
         metrics->SetWantedActors(scaler->Observe(status));
       },
@@ -117,10 +129,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->http_ = *std::move(http);
   coordinator->http_address_ =
       JoinHostPort(ReachableHost(options.http, options.announce_host), coordinator->http_->port());
+  const char* const scheme = ProcessCredentials().has_tls() ? "https://" : "http://";
+  coordinator->metrics_->SetStatusPage(options.page_url.empty() ? absl::StrCat(scheme, coordinator->http_address_, "/")
+                                                                : options.page_url);
   CoordinatorService* service = coordinator->service_.get();
   ServePages(coordinator->http_.get(),
              {.status = [service] { return service->Status(); },
-              .history = [service](size_t count) { return service->HistoryText(count); }},
+              .history = [service](size_t count) { return service->HistoryText(count); },
+              .config = settings,
+              .log = [tail = coordinator->log_tail_.get()] { return tail->Json(); }},
              coordinator->http_address_, coordinator->registry_);
   SetReady(coordinator->grpc_.get(), true);
   return coordinator;

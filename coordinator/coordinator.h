@@ -11,6 +11,7 @@
 #include "base/process/cancellation.h"
 #include "base/telemetry/resource_sampler.h"
 #include "coordinator/external_scaler.h"
+#include "coordinator/log_tail.h"
 #include "coordinator/metrics.h"
 #include "coordinator/saved_run.h"
 #include "coordinator/service.h"
@@ -27,14 +28,17 @@ struct CoordinatorOptions {
   std::string http = "127.0.0.1:0";
   std::string run_directory;  // Shown to users; also holds the state unless `store` is set.
   std::string run_id;         // Empty = the id in the stored state, else a random one.
+  std::string log_path;       // JSON log that the run's processes on this host share; empty = this process's own lines.
   std::string announce_host;  // Host under which others reach this node; empty = `listen`'s host.
+  bool foreign_metrics = false;  // Believe metrics addresses at another host than their member calls from.
+  std::string page_url;       // Where browsers find the status page; empty = the announced HTTP address.
   bool exit_with_parent = false;
   std::string store;         // Where to keep state: "" = in run_directory, "none", a folder, "etcd://...".
   bool standby = false;      // With etcd: wait until there is no primary.
   bool new_session = false;  // Members of an earlier coordinator no longer exist.
 
-  // InvalidArgument: an address is not host:port, `store` or `standby` has an unusable value, or etcd is used without a
-  // fixed port.
+  // InvalidArgument: an address is not host:port, `page_url` is not a URL, `store` or `standby` has an unusable value,
+  // or etcd is used without a fixed port.
   absl::Status Validate() const;
 };
 
@@ -68,6 +72,7 @@ class Coordinator {
   // In order of construction; each member may use those above it.
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<CoordinatorMetrics> metrics_;
+  std::unique_ptr<LogTail> log_tail_;
   std::unique_ptr<ResourceSampler> sampler_;
   std::unique_ptr<ExternalScaler> scaler_;
   std::unique_ptr<StateStore> store_;

@@ -2,14 +2,38 @@
 #include "coordinator/history.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <set>
 
+#include "absl/strings/str_format.h"
+#include "coordinator/message_bounds.h"
+#include "coordinator/state_records.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
 namespace {
+
+using Point = History::Point;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// What a point consists of: the names are those of HistoryJson() and of store::HistoryRecord.
+constexpr struct {
+  const char* name;
+  double Point::*value;
+} kNumbers[] = {
+    {"seconds", &Point::seconds},       {"env_steps", &Point::env_steps},   {"rate_10s", &Point::rate_10s},
+    {"rate_60s", &Point::rate_60s},     {"return", &Point::episode_return}, {"episode_length", &Point::episode_length},
+    {"policy_lag", &Point::policy_lag}, {"actors", &Point::actors},         {"efficiency", &Point::efficiency}};
+constexpr struct {
+  const char* name;
+  History::Figures Point::*figures;
+  double absent;  // Of a point that lacks a name that others have.
+} kGroups[] = {{"actor_stages", &Point::actor_stages, 0},
+               {"learner_stages", &Point::learner_stages, 0},
+               {"update_stats", &Point::update_stats, kNone},
+               {"episode_metrics", &Point::episode_metrics, kNone}};
 
 // Of actors that know their limit.
 double Efficiency(const v1::StatusResponse& status) {
@@ -20,28 +44,75 @@ double Efficiency(const v1::StatusResponse& status) {
     rate += report.env_steps_per_second();
     limit += report.limit_env_steps_per_second();
   }
-  return limit > 0 ? rate / limit : std::numeric_limits<double>::quiet_NaN();
+  return limit > 0 ? rate / limit : kNone;
 }
 
-using Points = std::vector<const History::Point*>;
+using Points = std::vector<const Point*>;
 
-template <typename Get>
-nlohmann::json Column(const Points& points, Get get) {
-  nlohmann::json column = nlohmann::json::array();
-  for (const History::Point* point : points) column.push_back(get(*point));
-  return column;
+double Get(const History::Figures& figures, const std::string& name, double absent) {
+  const auto found = figures.find(name);
+  return found == figures.end() ? absent : found->second;
 }
 
-nlohmann::json StageColumns(const Points& points, History::StageSeconds History::Point::*stages) {
-  nlohmann::json columns = nlohmann::json::object();
-  if (points.empty()) return columns;
-  for (const auto& [stage, last] : points.back()->*stages) {
-    columns[stage] = Column(points, [&, stages, name = stage](const History::Point& point) {
-      const auto found = (point.*stages).find(name);
-      return found == (point.*stages).end() ? 0.0 : found->second;
-    });
+// Of all points together. Of the newest points first if there are too many, as only a faulty learner has.
+std::set<std::string> NamesOf(const Points& points, History::Figures Point::*figures) {
+  std::set<std::string> names;
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    for (const auto& [name, value] : (*point)->*figures) {
+      if (names.size() < kMostFigures) names.insert(name);
+    }
   }
-  return columns;
+  return names;
+}
+
+// To six digits, so that it is short as text; whole numbers stay as they are.
+double Rounded(double value) {
+  if (!std::isfinite(value) || value == std::round(value)) return value;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
+  const double rounded = std::round(value * scale) / scale;
+  return std::isfinite(rounded) ? rounded : value;
+}
+
+void AddColumn(const std::string& group, const std::string& name, const Points& points, double absent,
+               store::HistoryRecord* record, History::Figures Point::*figures) {
+  store::HistoryColumn& column = *record->add_columns();
+  column.set_group(group);
+  column.set_name(name);
+  for (const Point* point : points) column.add_values(Get(point->*figures, name, absent));
+}
+
+store::HistoryRecord RecordOf(const Points& points) {
+  store::HistoryRecord record;
+  for (const auto& [name, value] : kNumbers) {
+    store::HistoryColumn& column = *record.add_columns();
+    column.set_name(name);
+    for (const Point* point : points) column.add_values(point->*value);
+  }
+  for (const auto& [group, figures, absent] : kGroups) {
+    for (const std::string& name : NamesOf(points, figures)) {
+      AddColumn(group, name, points, absent, &record, figures);
+    }
+  }
+  return record;
+}
+
+// The points of a record; empty: its columns differ in length.
+std::vector<Point> PointsOf(const store::HistoryRecord& record) {
+  std::vector<Point> points;
+  for (const store::HistoryColumn& column : record.columns()) {
+    if (points.empty()) points.resize(std::min<size_t>(column.values_size(), History::kPointsPerRecord));
+    if (static_cast<size_t>(column.values_size()) != points.size()) return {};
+    for (size_t i = 0; i < points.size(); ++i) {
+      const double value = column.values(static_cast<int>(i));
+      for (const auto& [name, member] : kNumbers) {
+        if (column.group().empty() && column.name() == name) points[i].*member = value;
+      }
+      for (const auto& [group, figures, absent] : kGroups) {
+        if (column.group() == group && !std::isnan(value)) (points[i].*figures)[column.name()] = value;
+      }
+    }
+  }
+  return points;
 }
 
 }  // namespace
@@ -49,15 +120,20 @@ nlohmann::json StageColumns(const Points& points, History::StageSeconds History:
 void History::Add(const v1::StatusResponse& status, MonotonicTime now) {
   AddStages(status);
   const v1::RunProgress& progress = status.progress();
-  newest_.seconds = absl::ToDoubleSeconds(now);
-  newest_.env_steps = progress.env_steps();
+  newest_.seconds = start_seconds_ + absl::ToDoubleSeconds(now);
+  newest_.env_steps = static_cast<double>(progress.env_steps());
   newest_.rate_10s = progress.env_steps_per_second_10s();
   newest_.rate_60s = progress.env_steps_per_second_60s();
-  newest_.episode_return = progress.mean_episode_return();
+  const bool has_episodes = progress.episodes() > 0;  // Without a learner both are 0.
+  newest_.episode_return = has_episodes ? progress.mean_episode_return() : kNone;
+  newest_.episode_length = has_episodes ? progress.mean_episode_length() : kNone;
   newest_.policy_lag = progress.mean_policy_lag();
-  newest_.actors = static_cast<int>(std::count_if(status.members().begin(), status.members().end(),
-                                                  [](const v1::MemberStatus& m) { return m.role() == "actor"; }));
+  newest_.actors =
+      static_cast<double>(std::count_if(status.members().begin(), status.members().end(),
+                                        [](const v1::MemberStatus& member) { return member.role() == "actor"; }));
   newest_.efficiency = Efficiency(status);
+  newest_.update_stats = Figures(progress.losses().begin(), progress.losses().end());
+  newest_.episode_metrics = Figures(progress.episode_metrics().begin(), progress.episode_metrics().end());
   if (added_++ % stride_ != 0) return;
   points_.push_back(newest_);
   if (points_.size() <= kMostPoints) return;
@@ -72,8 +148,8 @@ void History::AddStages(const v1::StatusResponse& status) {
   for (const v1::MemberStatus& member : status.members()) {
     const auto key = std::make_pair(member.member_id(), member.generation());
     live.insert(key);
-    StageSeconds& total = member.role() == "actor" ? newest_.actor_stages : newest_.learner_stages;
-    StageSeconds& reported = reported_[key];
+    Figures& total = member.role() == "actor" ? newest_.actor_stages : newest_.learner_stages;
+    Figures& reported = reported_[key];
     for (const auto& [stage, seconds] : member.report().stage_seconds()) {
       // Time before its first report to this coordinator does not count.
       const auto [before, first] = reported.try_emplace(stage, seconds);
@@ -86,25 +162,66 @@ void History::AddStages(const v1::StatusResponse& status) {
   }
 }
 
+std::vector<StateChange> History::TakeChanges(double unix_seconds) {
+  std::vector<StateChange> changes;
+  if (points_.size() == kept_points_ && stride_ == kept_stride_) return changes;
+  // After thinning out every record is another one. Before, the last may have had room.
+  const size_t first = stride_ == kept_stride_ ? kept_points_ / kPointsPerRecord : 0;
+  const size_t records = (points_.size() + kPointsPerRecord - 1) / kPointsPerRecord;
+  for (size_t i = first; i < records; ++i) {
+    Points points;
+    const size_t end = std::min(points_.size(), (i + 1) * kPointsPerRecord);
+    for (size_t at = i * kPointsPerRecord; at < end; ++at) points.push_back(&points_[at]);
+    store::HistoryRecord record = RecordOf(points);
+    record.set_stride(stride_);
+    record.set_unix_seconds(unix_seconds - start_seconds_);
+    changes.push_back(PutHistory(i, record));
+  }
+  for (size_t i = records; i < kept_records_; ++i) changes.push_back(RemoveHistory(i));
+  kept_points_ = points_.size();
+  kept_stride_ = stride_;
+  kept_records_ = records;
+  return changes;
+}
+
+void History::Restore(const std::vector<store::HistoryRecord>& records, double unix_seconds, bool new_session) {
+  kept_records_ = records.size();
+  if (records.empty()) return;
+  stride_ = std::max<uint64_t>(records.front().stride(), 1);
+  for (const store::HistoryRecord& record : records) {
+    if (record.stride() != stride_) continue;
+    for (Point& point : PointsOf(record)) {
+      const bool later = points_.empty() || point.seconds > points_.back().seconds;
+      if (later && std::isfinite(point.seconds) && points_.size() < kMostPoints) points_.push_back(std::move(point));
+    }
+  }
+  if (points_.empty()) return;
+  added_ = points_.size() * stride_;
+  newest_ = points_.back();
+  const double next = newest_.seconds + absl::ToDoubleSeconds(kPeriod);
+  start_seconds_ = new_session ? next : std::max(next, unix_seconds - records.front().unix_seconds());
+}
+
 std::string HistoryJson(const History& history, size_t count) {
-  const std::vector<History::Point>& kept = history.points();
+  const std::vector<Point>& kept = history.points();
   Points points;
   for (size_t i = kept.size() - std::min(kept.size(), count); i < kept.size(); ++i) points.push_back(&kept[i]);
   if (!kept.empty() && history.newest().seconds > kept.back().seconds) points.push_back(&history.newest());
   nlohmann::json json;
   json["stride"] = history.stride();
   json["points"] = kept.size();
-  json["seconds"] = Column(points, [](const History::Point& p) { return p.seconds; });
-  json["env_steps"] = Column(points, [](const History::Point& p) { return p.env_steps; });
-  json["rate_10s"] = Column(points, [](const History::Point& p) { return p.rate_10s; });
-  json["rate_60s"] = Column(points, [](const History::Point& p) { return p.rate_60s; });
-  json["return"] = Column(points, [](const History::Point& p) { return p.episode_return; });
-  json["policy_lag"] = Column(points, [](const History::Point& p) { return p.policy_lag; });
-  json["actors"] = Column(points, [](const History::Point& p) { return p.actors; });
-  json["efficiency"] = Column(points, [](const History::Point& p) { return p.efficiency; });
-  json["actor_stages"] = StageColumns(points, &History::Point::actor_stages);
-  json["learner_stages"] = StageColumns(points, &History::Point::learner_stages);
-  // Names of stages may come from anywhere: what is not UTF-8 is replaced, not thrown.
+  for (const auto& [name, value] : kNumbers) {
+    nlohmann::json& column = json[name] = nlohmann::json::array();
+    for (const Point* point : points) column.push_back(Rounded(point->*value));
+  }
+  for (const auto& [group, figures, absent] : kGroups) {
+    nlohmann::json& columns = json[group] = nlohmann::json::object();
+    for (const std::string& name : NamesOf(points, figures)) {
+      nlohmann::json& column = columns[name] = nlohmann::json::array();
+      for (const Point* point : points) column.push_back(Rounded(Get(point->*figures, name, absent)));
+    }
+  }
+  // Names may come from anywhere: what is not UTF-8 is replaced, not thrown.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

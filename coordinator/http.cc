@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coordinator/history.h"
 #include "coordinator/status_page.h"
 #include "google/protobuf/util/json_util.h"
@@ -52,6 +54,14 @@ void ServePages(HttpServer* server, PageSources sources, const std::string& own_
   server->Handle("/api/status", [sources] { return Response{200, kJson, StatusJson(sources.status())}; });
   server->Handle("/api/history", [sources] { return Response{200, kJson, sources.history(History::kMostPoints)}; });
   server->Handle("/api/history/recent", [sources] { return Response{200, kJson, sources.history(kRecentPoints)}; });
+  const std::string& token = ProcessCredentials().token;
+  const std::string config = token.empty() ? sources.config : absl::StrReplaceAll(sources.config, {{token, "[token]"}});
+  server->Handle("/api/config", [config] { return Response{200, "text/plain; charset=utf-8", config}; });
+  server->Handle("/api/log", [sources] {
+    const absl::StatusOr<std::string> log = sources.log();
+    if (!log.ok()) return Response{503, "text/plain", absl::StrCat(log.status().message(), "\n")};
+    return Response{200, kJson, *log};
+  });
   server->Handle("/sd/prometheus", [sources, own_address] {
     return Response{200, kJson, ScrapeTargets(sources.status(), own_address, ProcessCredentials().has_tls())};
   });

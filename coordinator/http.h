@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "base/net/http_server.h"
 #include "prometheus/collectable.h"
 #include "skein/v1/status.pb.h"
@@ -23,13 +24,16 @@ std::string StatusJson(const v1::StatusResponse& status);
 struct PageSources {
   std::function<v1::StatusResponse()> status;
   std::function<std::string(size_t count)> history;  // HistoryJson() of the last `count` points.
+  std::string config;                                // The run's resolved configuration as YAML.
+  std::function<absl::StatusOr<std::string>()> log;  // LogTail::Json().
 };
 
 // Number of points that /api/history/recent returns.
 inline constexpr size_t kRecentPoints = 60;
 
 // Serves / and the other files of the status page, /api/status, /api/history (the whole run), /api/history/recent,
-// /sd/prometheus, /metrics, /healthz and /readyz.
+// /api/config, /api/log, /sd/prometheus, /metrics, /healthz and /readyz. The run's token is replaced by "[token]"
+// wherever it occurs in the configuration.
 void ServePages(HttpServer* server, PageSources sources, const std::string& own_address,
                 std::shared_ptr<prometheus::Collectable> metrics);
 

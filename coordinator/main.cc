@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "base/command/arguments.h"
 #include "base/net/credential_flags.h"
 #include "base/process/cancellation.h"
 #include "base/process/exit_code.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr char kProgram[] = "skein-coordinator";
 
-void AddFlags(CLI::App* app, CoordinatorOptions* options, CredentialFiles* credentials, std::string* log_json) {
+void AddFlags(CLI::App* app, CoordinatorOptions* options, CredentialFiles* credentials) {
   app->add_option("--config", options->config_path, "Run configuration (YAML); what it leaves open gets its default")
       ->type_name("FILE");
   app->add_option("--set", options->overrides, "Any setting as a.b=value; may be repeated, comes last")
@@ -39,7 +40,15 @@ void AddFlags(CLI::App* app, CoordinatorOptions* options, CredentialFiles* crede
       ->type_name("ID");
   app->add_option("--announce-host", options->announce_host, "Host name or address others reach this node by")
       ->type_name("HOST");
-  app->add_option("--log-json", *log_json, "File for the log, one JSON object a line")->type_name("FILE");
+  app->add_flag("--foreign-metrics", options->foreign_metrics,
+                "Let members announce metrics at another host than the one they call from, e.g. behind NAT")
+      ->envname("SKEIN_FOREIGN_METRICS");
+  app->add_option("--page-url", options->page_url,
+                  "Where browsers find the status page, for links to it; default: the address that others reach")
+      ->type_name("URL");
+  app->add_option("--log-json", options->log_path,
+                  "File for the log, one JSON object a line; the status page shows its last lines")
+      ->type_name("FILE");
   app->add_option("--store", options->store,
                   "Where the state is kept for a successor: a folder (default: in the run directory), none, or "
                   "etcd://host:port[,host:port]/prefix")
@@ -108,20 +117,13 @@ int main(int argc, char** argv) {
   skein::ShutdownSignal signal;
   skein::CoordinatorOptions options;
   skein::CredentialFiles credentials;
-  std::string log_json;
   CLI::App app("The control plane of one run: membership, barriers, status page, metrics.", skein::kProgram);
-  skein::AddFlags(&app, &options, &credentials, &log_json);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    return skein::ReportAndExitCode(skein::kProgram, absl::InvalidArgumentError(error.what()));
-  }
-  skein::InitLog(skein::kProgram, log_json);
+  skein::AddFlags(&app, &options, &credentials);
+  if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+  skein::InitLog(skein::kProgram, options.log_path);
   if (options.exit_with_parent) skein::ExitWithParent();
   absl::Status status = skein::UseCredentials(credentials);
   if (status.ok()) status = options.Validate();
   if (status.ok()) status = skein::Run(options, &signal);
-  return skein::ReportAndExitCode(skein::kProgram, status);
+  return skein::FinishOutput(skein::kProgram, skein::ReportAndExitCode(skein::kProgram, status));
 }

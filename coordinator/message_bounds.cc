@@ -134,6 +134,10 @@ v1::RunProgress Bounded(const v1::RunProgress& progress) {
   *kept.mutable_losses() = Bounded(progress.losses());
   *kept.mutable_episode_metrics() = Bounded(progress.episode_metrics());
   Cut(kMostErrorBytes, kept.mutable_last_error());
+  if (kept.warnings_size() > kMostWarnings) {
+    kept.mutable_warnings()->DeleteSubrange(kMostWarnings, kept.warnings_size() - kMostWarnings);
+  }
+  for (std::string& warning : *kept.mutable_warnings()) Cut(kMostErrorBytes, &warning);
   Cut(kMostPathBytes, kept.mutable_checkpoint());
   Cut(kMostIdBytes, kept.mutable_checkpoint_digest());
   return kept;

@@ -2,6 +2,7 @@
 #include "coordinator/metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -23,16 +24,25 @@ prometheus::Gauge* OneGauge(prometheus::Registry* registry, const char* name, co
   return &GaugeFamily(registry, name, help).Add({});
 }
 
-// The sum of what live actors can reach at most; 0 = one of them has no limit, or there is none.
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// The sum of what live actors can reach at most; NaN = it is not known of one of them, or there is none.
 double SumOfLimits(const v1::StatusResponse& status) {
   double sum = 0;
   for (const v1::MemberStatus& member : status.members()) {
     if (member.role() != RoleName(v1::ROLE_ACTOR)) continue;
     const double limit = member.report().limit_env_steps_per_second();
-    if (!(limit > 0)) return 0;
+    if (!(limit > 0)) return kUnknown;
     sum += limit;
   }
-  return sum;
+  return sum > 0 ? sum : kUnknown;
+}
+
+// Whether the progress is what a learner reported. A new coordinator has only zeros.
+bool HasProgress(const v1::StatusResponse& status) {
+  if (status.progress().env_steps() > 0 || status.progress().iteration() > 0) return true;
+  return std::any_of(status.members().begin(), status.members().end(),
+                     [](const v1::MemberStatus& member) { return member.role() == RoleName(v1::ROLE_LEARNER); });
 }
 
 }  // namespace
@@ -99,14 +109,17 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   episodes_ = OneGauge(registry, "skein_coordinator_run_episodes", "Episodes ended so far.");
   queued_batches_ = OneGauge(registry, "skein_coordinator_run_queued_batches", "Batches admitted, not yet trained on.");
   limit_ = OneGauge(registry, "skein_coordinator_run_limit_env_steps_per_second",
-                    "Sum over the live actors of what they reached at stepping and nothing else; 0 = not known.");
+                    "Sum over the live actors of what they reached at stepping and nothing else; NaN = not known.");
   efficiency_ = OneGauge(registry, "skein_coordinator_run_efficiency_ratio",
                          "Env steps trained on per second, over 60 s, over that sum; NaN = not known.");
-  eta_ = OneGauge(registry, "skein_coordinator_run_eta_seconds", "Estimated time to the end; negative = unknown.");
+  eta_ = OneGauge(registry, "skein_coordinator_run_eta_seconds", "Estimated time to the end; NaN = not known.");
   degraded_members_ = OneGauge(registry, "skein_coordinator_degraded_members",
                                "Actors whose lease lives and whose data have not passed for longer than a lease.");
   wanted_actors_ = OneGauge(registry, "skein_coordinator_wanted_actors",
                             "Actors with which the learner would wait for data a fifth of its time.");
+  status_page_ = &GaugeFamily(registry, "skein_coordinator_status_page_info", "Always 1; the label is its address.");
+  wanted_actors_->Set(kUnknown);
+  RunReported({});
 }
 
 void CoordinatorMetrics::MemberChanged(const MembershipChange& change) {
@@ -142,7 +155,9 @@ void CoordinatorMetrics::BarrierWaitEnded(absl::Duration wait) {
 
 void CoordinatorMetrics::RunReported(const v1::StatusResponse& status) {
   const v1::RunProgress& progress = status.progress();
-  run_info_->Add({{"run_id", status.run_id()}, {"run", status.run_name()}, {"env", status.env_id()}}).Set(1);
+  if (!status.run_id().empty()) {
+    run_info_->Add({{"run_id", status.run_id()}, {"run", status.run_name()}, {"env", status.env_id()}}).Set(1);
+  }
   std::map<std::string, double> runners;
   int degraded = 0;
   for (const v1::MemberStatus& member : status.members()) {
@@ -153,29 +168,34 @@ void CoordinatorMetrics::RunReported(const v1::StatusResponse& status) {
   for (const auto& [learner, count] : runners) learner_runners_->Add({{"learner", learner}}).Set(count);
   degraded_members_->Set(degraded);
   for (auto& [state, gauge] : run_states_) gauge->Set(state == status.state() ? 1 : 0);
+  const bool known = HasProgress(status);
+  const auto set = [](prometheus::Gauge* gauge, bool is_known, double value) {
+    gauge->Set(is_known ? value : kUnknown);
+  };
   const v1::StepAccount& account = progress.account();
-  run_steps_["collected"]->Set(account.collected());
-  run_steps_["trained"]->Set(account.trained());
-  run_steps_["stale"]->Set(account.stale());
-  run_steps_["rejected"]->Set(account.rejected());
-  run_steps_["lost"]->Set(account.lost());
-  run_steps_["pending"]->Set(account.pending());
-  run_rates_["10s"]->Set(progress.env_steps_per_second_10s());
-  run_rates_["60s"]->Set(progress.env_steps_per_second_60s());
-  run_rates_["300s"]->Set(progress.env_steps_per_second_300s());
-  env_steps_->Set(progress.env_steps());
-  target_env_steps_->Set(progress.target_env_steps());
-  iteration_->Set(progress.iteration());
-  policy_version_->Set(progress.policy_version());
-  episode_return_->Set(progress.mean_episode_return());
-  episode_length_->Set(progress.mean_episode_length());
-  policy_lag_->Set(progress.mean_policy_lag());
-  episodes_->Set(progress.episodes());
-  queued_batches_->Set(progress.queued_batches());
-  eta_->Set(progress.eta_seconds());
+  set(run_steps_["collected"], known, account.collected());
+  set(run_steps_["trained"], known, account.trained());
+  set(run_steps_["stale"], known, account.stale());
+  set(run_steps_["rejected"], known, account.rejected());
+  set(run_steps_["lost"], known, account.lost());
+  set(run_steps_["pending"], known, account.pending());
+  set(run_rates_["10s"], known, progress.env_steps_per_second_10s());
+  set(run_rates_["60s"], known, progress.env_steps_per_second_60s());
+  set(run_rates_["300s"], known, progress.env_steps_per_second_300s());
+  set(env_steps_, known, progress.env_steps());
+  set(target_env_steps_, progress.target_env_steps() > 0, progress.target_env_steps());
+  set(iteration_, known, progress.iteration());
+  set(policy_version_, known, progress.policy_version());
+  set(queued_batches_, known, progress.queued_batches());
+  set(episodes_, known, progress.episodes());
+  const bool any_episode = known && progress.episodes() > 0;
+  set(episode_return_, any_episode, progress.mean_episode_return());
+  set(episode_length_, any_episode && !std::isnan(progress.mean_episode_return()), progress.mean_episode_length());
+  set(policy_lag_, known && progress.iteration() > 0, progress.mean_policy_lag());
+  set(eta_, known && progress.eta_seconds() >= 0, progress.eta_seconds());
   const double limit = SumOfLimits(status);
   limit_->Set(limit);
-  efficiency_->Set(limit > 0 ? progress.env_steps_per_second_60s() / limit : std::numeric_limits<double>::quiet_NaN());
+  efficiency_->Set(progress.env_steps_per_second_60s() / limit);
 }
 
 }  // namespace skein

@@ -31,6 +31,8 @@ class CoordinatorMetrics {
   void BarriersTimedOut(int barriers) { barrier_timeouts_->Increment(barriers); }
   void ActorMoved(const Assignment::Move& move);
   void RunReported(const v1::StatusResponse& status);
+  // `url`: where a browser finds the status page.
+  void SetStatusPage(const std::string& url) { status_page_->Add({{"url", url}}).Set(1); }
   void SetWantedActors(uint32_t actors) { wanted_actors_->Set(actors); }
 
  private:
@@ -46,6 +48,7 @@ class CoordinatorMetrics {
   std::map<std::string, prometheus::Gauge*> run_rates_;  // By window.
   prometheus::Family<prometheus::Counter>* refusals_;
   prometheus::Family<prometheus::Gauge>* run_info_;
+  prometheus::Family<prometheus::Gauge>* status_page_;
   prometheus::Counter* heartbeats_;
   prometheus::Counter* state_write_errors_;
   prometheus::Gauge* barrier_waiters_;

@@ -19,6 +19,8 @@
 namespace skein {
 namespace {
 
+constexpr absl::Duration kKeepHistoryPeriod = absl::Seconds(10);  // What a coordinator that is killed loses.
+
 grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(status));
@@ -70,16 +72,18 @@ struct CoordinatorService::Outcome {
   std::vector<std::pair<Waiter*, BarrierReply>> ended;
 };
 
-CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::string announced_host,
+CoordinatorService::CoordinatorService(CoordinatorState::Options options, AddressRules addresses,
                                        CoordinatorMetrics* metrics,
                                        std::function<void(const v1::StatusResponse&)> on_report, StateStore* store,
                                        const CallQuota::Options& arrivals)
-    : announced_host_(std::move(announced_host)),
+    : start_unix_seconds_(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())),
+      addresses_(std::move(addresses)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
       gate_(metrics, arrivals),
-      state_(std::move(options)),
+      state_(options),
       store_(store) {
+  if (options.saved) history_.Restore(options.saved->history, start_unix_seconds_, options.new_session);
   if (store_ != nullptr) {
     // Before any member gets a generation: a successor's must be higher.
     const StateChange run = state_.RunChange();
@@ -105,6 +109,7 @@ void CoordinatorService::Shutdown() {
     waiter->End({id, absl::UnavailableError("the coordinator is shutting down"), {}, {}});
   }
   if (timer_.joinable()) timer_.join();
+  KeepHistory();
   if (writer_ != nullptr) writer_->Stop();
 }
 
@@ -203,12 +208,15 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
 absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinRequest& request,
                                                              const std::string& peer) const {
   std::string host = HostOfPeer(peer);
-  if (IsLoopback(host) && !announced_host_.empty()) host = announced_host_;
+  if (IsLoopback(host) && !addresses_.announced_host.empty()) host = addresses_.announced_host;
   v1::JoinRequest complete = request;
   for (std::string* address : {complete.mutable_data_address(), complete.mutable_metrics_address()}) {
     absl::StatusOr<std::string> completed = CompleteAddress(*address, host);
     if (!completed.ok()) return completed.status();
     *address = *std::move(completed);
+  }
+  if (!addresses_.foreign_metrics) {
+    complete.set_metrics_address(AddressOfPeer(complete.metrics_address(), HostOfPeer(peer)));
   }
   complete.set_host(Printable(complete.host().empty() ? host : complete.host()));
   return complete;
@@ -370,12 +378,23 @@ void CoordinatorService::AddToHistory() {
   history_.Add(status, Now());
 }
 
+void CoordinatorService::KeepHistory() {
+  if (writer_ == nullptr) return;
+  absl::MutexLock lock(&history_mu_);
+  std::vector<StateChange> changes = history_.TakeChanges(start_unix_seconds_);
+  if (!changes.empty()) writer_->Add(std::move(changes), [](const absl::Status&) {});
+}
+
 void CoordinatorService::RunTimer() {
-  MonotonicTime next_point = Now();
+  MonotonicTime next_point = Now(), next_keep = Now() + kKeepHistoryPeriod;
   while (true) {
     if (Now() >= next_point) {
       next_point = Now() + History::kPeriod;
       AddToHistory();
+    }
+    if (Now() >= next_keep) {
+      next_keep = Now() + kKeepHistoryPeriod;
+      KeepHistory();
     }
     Outcome outcome;
     {

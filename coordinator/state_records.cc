@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/telemetry/event_file.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -17,6 +18,7 @@ constexpr char kRun[] = "run";
 constexpr char kProgress[] = "progress";
 constexpr char kMember[] = "member/";
 constexpr char kBarrier[] = "barrier/";
+constexpr char kHistory[] = "history/";
 constexpr uint64_t kEpochsApart = 1 << 10;  // Each has 1 << 10 generations of its own.
 
 template <typename Record>
@@ -42,6 +44,8 @@ absl::StatusOr<std::optional<SavedState>> ParseRecords(const std::map<std::strin
       status = Parse(key, value, &state.members.emplace_back());
     } else if (absl::StartsWith(key, kBarrier)) {
       status = Parse(key, value, &state.barriers.emplace_back());
+    } else if (absl::StartsWith(key, kHistory)) {
+      status = Parse(key, value, &state.history.emplace_back());
     }
     if (!status.ok()) return status;
   }
@@ -82,6 +86,8 @@ std::string BarrierKey(v1::Role role, const std::string& name) {
   return absl::StrCat(kBarrier, static_cast<int>(role), "/", name);
 }
 
+std::string HistoryKey(size_t number) { return absl::StrFormat("%s%03d", kHistory, number); }
+
 }  // namespace
 
 StateChange PutBarrier(const store::BarrierRecord& barrier) {
@@ -91,6 +97,12 @@ StateChange PutBarrier(const store::BarrierRecord& barrier) {
 StateChange RemoveBarrier(v1::Role role, const std::string& name) {
   return {BarrierKey(role, name), std::nullopt, false};
 }
+
+StateChange PutHistory(size_t number, const store::HistoryRecord& history) {
+  return {HistoryKey(number), history.SerializeAsString(), false};
+}
+
+StateChange RemoveHistory(size_t number) { return {HistoryKey(number), std::nullopt, false}; }
 
 Member MemberOf(const store::MemberRecord& record, MonotonicTime last_heartbeat) {
   Member member;

@@ -21,6 +21,7 @@ struct SavedState {
   std::optional<store::ProgressRecord> progress;
   std::vector<store::MemberRecord> members;
   std::vector<store::BarrierRecord> barriers;
+  std::vector<store::HistoryRecord> history;  // In the order of their keys.
 };
 
 // nullopt: `records` is empty. DataLoss: a record cannot be parsed, or the record of the run is missing.
@@ -32,6 +33,8 @@ StateChange PutMember(const Member& member);
 StateChange RemoveMember(const std::string& id);
 StateChange PutBarrier(const store::BarrierRecord& barrier);
 StateChange RemoveBarrier(v1::Role role, const std::string& name);
+StateChange PutHistory(size_t number, const store::HistoryRecord& history);
+StateChange RemoveHistory(size_t number);
 
 Member MemberOf(const store::MemberRecord& record, MonotonicTime last_heartbeat);
 

@@ -19,6 +19,7 @@ const std::vector<StatusPageFile>& StatusPageFiles() {
       {"/page/skein.css", kStyle, embedded::skein_css()},
       {"/page/skein.js", kScript, embedded::skein_js()},
       {"/page/charts.js", kScript, embedded::charts_js()},
+      {"/page/log.js", kScript, embedded::log_js()},
       {"/page/uplot.css", kStyle, embedded::uPlot_min_css()},
       {"/page/uplot.js", kScript, embedded::uPlot_iife_min_js()},
       {"/page/uplot-license", kText, embedded::LICENSE()},

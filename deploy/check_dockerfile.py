@@ -48,9 +48,10 @@ def parse(text):
         instruction, rest = line.split(None, 1)
         for name, value in arguments.items():
             rest = rest.replace("${%s}" % name, value)
-        if instruction == "ARG":
-            name, _, value = rest.partition("=")
-            arguments[name] = value
+        if instruction == "ARG":  # Without a value it brings one from above the first FROM into its stage.
+            name, given, value = rest.partition("=")
+            if given:
+                arguments[name] = value
         else:
             steps.append((instruction, rest.strip()))
     return steps
@@ -62,6 +63,7 @@ class Stage:
     def __init__(self, root, parent=None):
         self.root = root
         self.environment = dict(parent.environment) if parent else {"PATH": PATH}
+        self.labels = dict(parent.labels) if parent else {}
         self.workdir, self.user, self.entrypoint = "/", "0:0", []
         if parent:
             subprocess.run(["cp", "-a", "--reflink=auto", parent.root, root], check=True)
@@ -99,7 +101,7 @@ class Builder:
                 print(f"[{name}]")
                 stage = Stage(self.work / name, self.stages.get(base))
                 self.stages[name] = stage
-                if base not in self.stages and base != "debian:bookworm-slim":
+                if base not in self.stages and base.split("@")[0] != "debian:bookworm-slim":
                     raise SystemExit(f"FROM {base}: this script knows debian:bookworm-slim only")
                 shutil.copy("/etc/resolv.conf", stage.root / "etc/resolv.conf")
                 ready_made = name == "build" and not self.full
@@ -121,6 +123,8 @@ class Builder:
         elif instruction == "ENV":
             name, _, value = rest.partition("=")
             stage.environment[name] = value
+        elif instruction == "LABEL":
+            stage.labels.update(word.split("=", 1) for word in shlex.split(rest))
         elif instruction == "WORKDIR":
             stage.workdir = rest
             (stage.root / rest.lstrip("/")).mkdir(parents=True, exist_ok=True)
@@ -128,7 +132,7 @@ class Builder:
             stage.user = rest
         elif instruction == "ENTRYPOINT":
             stage.entrypoint = [word.strip('" ') for word in rest.strip("[]").split(",")]
-        elif instruction not in ("EXPOSE", "VOLUME", "CMD", "LABEL"):
+        elif instruction not in ("EXPOSE", "VOLUME", "CMD"):
             raise SystemExit(f"{instruction}: this script does not know it")
 
     def stage_binaries(self, stage, rest):
@@ -159,6 +163,10 @@ def check_image(name, stage):
     problems = []
     if not re.fullmatch(r"[1-9]\d*:[1-9]\d*", stage.user):
         problems.append(f"user is {stage.user}, want numbers other than 0")
+    missing = {"title", "description", "version", "revision", "created", "licenses", "base.name"} - {
+        key.removeprefix("org.opencontainers.image.") for key, value in stage.labels.items() if value}
+    if missing or stage.labels["org.opencontainers.image.title"] != f"skein-{name}":
+        problems.append(f"labels are {stage.labels}, missing {missing}")
     started = stage.run([*stage.entrypoint, "--help"], writable=False)
     if started.returncode != 0 or "Usage" not in started.stdout:
         problems.append(f"--help: code {started.returncode}: {started.stdout[-300:]}{started.stderr[-300:]}")

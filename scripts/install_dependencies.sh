@@ -5,7 +5,8 @@
 #   install_dependencies.sh [build|test|dev|cluster]...      without an argument: build
 #
 # build: what the programs are built from, and MuJoCo (scripts/fetch_mujoco.sh).   test: what `make test` runs beside them.
-# dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm and a browser.
+# dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm, a browser, and axe-core, which
+# checks pages for accessibility in it (scripts/fetch_axe.sh).
 # A LibTorch under CMAKE_PREFIX_PATH is taken instead of the system's (docs/cuda.md).
 # Exit codes: 64 no such purpose; 69 no apt here, or it lacks packages or has them too old; 77 neither root nor sudo without a password.
 set -eu
@@ -25,9 +26,13 @@ for purpose in "${@:-build}"; do
       # Any pip can fetch MuJoCo; Debian's only where there is none.
       if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
       ;;
-    test) packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3" ;;
+    test) packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3 groff-base zsh fish" ;;
     dev) packages="$packages clang-14 clang-format-14 libclang-rt-14-dev gnuplot-nox libmujoco-dev" ;;
-    cluster) packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge" ;;
+    cluster)
+      packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge openssl"
+      # Where Node.js is not Debian's, its npm comes with it.
+      if ! command -v npm >/dev/null; then packages="$packages npm"; fi
+      ;;
     *) echo "install_dependencies: no purpose '$purpose'; there are build, test, dev, cluster" >&2 && exit 64 ;;
   esac
 done
@@ -84,3 +89,5 @@ case " ${*:-build} " in
     scripts/fetch_mujoco.sh || install libmujoco-dev
     ;;
 esac
+# What needs it says so; all else can do without.
+case " $* " in *" cluster "*) scripts/fetch_axe.sh || true ;; esac

@@ -23,7 +23,7 @@ iterations=12
 run() {
   local name=$1 mode=$2 slow_workers=$3 slow_envs=$4
   cd "$work"
-  "$bin/skein" head --env Latency-v0 --name "$name" --envs $workers --envs-per-runner 1 --port 0 --http-port 0 \
+  "$bin/skein" head --env Latency-v0 --recipe study --name "$name" --envs $workers --envs-per-runner 1 --port 0 --http-port 0 \
     --steps $((iteration * iterations)) --no-eval --set rollout.steps_per_iteration=$iteration \
     --set rollout.fragment_steps=4 --set sync.mode="$mode" --set env.latency.slow_envs="$slow_envs" \
     --set ppo.minibatch_size=256 --set ppo.epochs=2 > "$name.log" 2>&1 &

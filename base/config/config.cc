@@ -11,6 +11,7 @@
 #include "base/config/algorithm_rules.h"
 #include "base/config/config_reflection.h"
 #include "base/process/file.h"
+#include "base/process/message_text.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -150,7 +151,7 @@ absl::Status MergeYaml(const std::string& text, const std::string& source_name, 
 }
 
 absl::Status ApplyOverride(const std::string& assignment, v1::RunConfig* config) {
-  const Source source{absl::StrCat("--set ", assignment), false};
+  const Source source{absl::StrCat("--set ", Shown(assignment)), false};
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos) return source.Error(YAML::Mark::null_mark(), "expected a.b=value");
   const std::string path(absl::StripAsciiWhitespace(assignment.substr(0, equals)));
@@ -191,7 +192,7 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   const v1::RolloutConfig& rollout = config.rollout();
   if (!IsFolderName(config.name())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("name '", config.name(), "' cannot be a folder: use letters, digits, '.', '_' and '-'"));
+        absl::StrCat("name ", Quoted(config.name()), " cannot be a folder: use letters, digits, '.', '_' and '-'"));
   }
   if (rollout.num_envs() == 0) return absl::InvalidArgumentError("rollout.num_envs must be at least 1, got 0");
   if (rollout.num_envs() % rollout.envs_per_runner() != 0) {
@@ -221,8 +222,9 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides) {
-  v1::RunConfig config;
+absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
+                                            const v1::RunConfig& base) {
+  v1::RunConfig config = base;
   if (!path.empty()) {
     absl::StatusOr<std::string> text = ReadFile(path, kMaxFileBytes);
     if (!text.ok()) return text.status();
@@ -236,8 +238,8 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
 }
 
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t blocks) {
-  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides);
+                                            uint32_t blocks, const v1::RunConfig& base) {
+  absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides, base);
   if (!config.ok()) return config.status();
   Resolve(blocks, &*config);
   if (absl::Status status = ValidateRunConfig(*config); !status.ok()) {

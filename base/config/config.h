@@ -28,13 +28,15 @@ void ApplyDefaults(v1::RunConfig* config);
 // REQUIRES: defaults applied and num_envs resolved. InvalidArgument names the fields and numbers.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
 
-// path (empty = none) -> overrides -> defaults. num_envs may still be 0 and the name empty. Errors as LoadRunConfig.
-absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides);
+// `base` -> path (empty = none) -> overrides -> defaults. num_envs may still be 0 and the name empty. Errors as
+// LoadRunConfig.
+absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
+                                            const v1::RunConfig& base = {});
 
 // ReadRunConfig -> num_envs (0 becomes blocks x envs_per_runner; `blocks`: number of env groups) -> name
 // (empty becomes <env>-s<seed>) -> validation. NotFound, InvalidArgument: as above, or the file cannot be read.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
-                                            uint32_t blocks);
+                                            uint32_t blocks, const v1::RunConfig& base = {});
 
 // The whole configuration as YAML with each key once. MergeYaml reads it back to an equal message.
 std::string ToYaml(const v1::RunConfig& config);

@@ -12,7 +12,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/config/edit_distance.h"
+#include "base/config/nearest_name.h"
+#include "base/process/message_text.h"
 
 namespace skein::config_reflection {
 namespace {
@@ -23,31 +24,13 @@ using google::protobuf::EnumValueDescriptor;
 using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 
-void CollectPaths(const Descriptor* descriptor, const std::string& path, std::vector<std::string>* paths) {
-  for (int i = 0; i < descriptor->field_count(); ++i) {
-    const FieldDescriptor* field = descriptor->field(i);
-    const std::string field_path = JoinPath(path, field->name());
-    paths->push_back(field_path);
-    if (field->message_type() != nullptr) CollectPaths(field->message_type(), field_path, paths);
-  }
-}
-
-std::string LastKey(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-// With the dot at its end; empty for what is in no section.
-std::string Section(const std::string& path) { return path.substr(0, path.rfind('.') + 1); }
-
-int LengthDifference(const std::string& a, const std::string& b) {
-  return static_cast<int>(std::max(a.size(), b.size()) - std::min(a.size(), b.size()));
-}
-
 // As the user wrote it, for messages.
 std::string Written(const YAML::Node& node) {
   if (node.IsNull()) return "nothing";
   if (node.IsMap()) return "a mapping";
   if (node.IsSequence()) return "a list";
   const bool quoted = node.Tag() == "!";
-  std::string text = node.Scalar().substr(0, 80);
-  return quoted ? absl::StrCat("the text \"", text, "\"") : absl::StrCat("'", text, "'");
+  return quoted ? absl::StrCat("the text \"", Shown(node.Scalar()), "\"") : Quoted(node.Scalar());
 }
 
 bool IsPlain(const YAML::Node& node) { return node.IsScalar() && node.Tag() != "!"; }
@@ -209,31 +192,8 @@ std::string EnumName(const EnumValueDescriptor* value) {
   return absl::AsciiStrToLower(value->name().substr(prefix));
 }
 
-std::string UnknownKey(const std::string& whole_path) {
-  // No longer one is near any; a hostile one may be as long as the text.
-  constexpr size_t kCompared = 100;
-  const std::string path = whole_path.substr(0, kCompared);
-  static const auto* const paths = [] {
-    auto* collected = new std::vector<std::string>;
-    CollectPaths(v1::RunConfig::descriptor(), "", collected);
-    return collected;
-  }();
-  const std::string section = Section(path), key = LastKey(path);
-  const std::string* nearest = nullptr;
-  int fewest = std::numeric_limits<int>::max();
-  for (const std::string& other : *paths) {
-    // By the whole path or by the last key, where being in another section counts as one edit.
-    const std::string other_key = LastKey(other);
-    const int other_section = Section(other) == section ? 0 : 1;
-    // Edits are at least as many as the lengths differ by: most settings need not be compared.
-    if (std::min(LengthDifference(path, other), LengthDifference(key, other_key) + other_section) >= fewest) continue;
-    const int edits = std::min(EditDistance(path, other), EditDistance(key, other_key) + other_section);
-    if (edits >= fewest) continue;
-    fewest = edits;
-    nearest = &other;
-  }
-  const char* const cut = path.size() < whole_path.size() ? "..." : "";
-  return absl::StrCat("unknown key '", path, cut, "'; the nearest is '", *nearest, "'");
+std::string UnknownKey(const std::string& path) {
+  return absl::StrCat("unknown key ", Quoted(path), "; the nearest is '", FindNearestSetting(path).path, "'");
 }
 
 bool IsChosen(const Message& message, const FieldDescriptor* field) {
@@ -292,7 +252,7 @@ absl::Status SetMessage(const YAML::Node& node, const Source& source, const std:
       return source.Error(key.Mark(), problem);
     }
     if (!seen.insert(key.Scalar()).second) {
-      return source.Error(key.Mark(), absl::StrCat("key '", key_path, "' is given twice"));
+      return source.Error(key.Mark(), absl::StrCat("key ", Quoted(key_path), " is given twice"));
     }
     if (absl::Status status = SetField(entry.second, source, key_path, field, message); !status.ok()) return status;
   }

@@ -2,6 +2,7 @@
 #include "base/config/resume_mode.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/process/message_text.h"
 
 namespace skein {
 
@@ -9,7 +10,7 @@ absl::StatusOr<ResumeMode> ParseResumeMode(const std::string& text) {
   for (ResumeMode mode : {ResumeMode::kAuto, ResumeMode::kMust, ResumeMode::kNever}) {
     if (text == ResumeModeName(mode)) return mode;
   }
-  return absl::InvalidArgumentError(absl::StrCat("--resume: got '", text, "', want auto, must or never"));
+  return absl::InvalidArgumentError(absl::StrCat("--resume: got ", Quoted(text), ", want auto, must or never"));
 }
 
 const char* ResumeModeName(ResumeMode mode) {

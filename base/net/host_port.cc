@@ -14,12 +14,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/process/message_text.h"
 
 namespace skein {
 namespace {
 
 absl::Status BadAddress(const std::string& address, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("address '", address, "': ", why));
+  return absl::InvalidArgumentError(absl::StrCat("address ", Quoted(address), ": ", why));
 }
 
 // The errno of listening on `address`, or 0.
@@ -56,7 +57,7 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   const std::string port = address.substr(colon + 1);
   const bool digits = port.find_first_not_of("0123456789") == std::string::npos;
   if (port.empty() || !digits || !absl::SimpleAtoi(port, &result.port) || result.port > 65535) {
-    return BadAddress(address, absl::StrCat("port '", port, "' is not a number from 0 to 65535"));
+    return BadAddress(address, absl::StrCat("port ", Quoted(port), " is not a number from 0 to 65535"));
   }
   return result;
 }

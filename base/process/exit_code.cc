@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/exit_code.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <string>
 
-#include "absl/strings/str_replace.h"
+#include "base/process/message_text.h"
 
 namespace skein {
 
@@ -40,10 +43,21 @@ int ReportAndExitCode(const char* program, const absl::Status& status) {
   if (!status.ok()) {
     std::string message(status.message());
     if (message.empty()) message = absl::StatusCodeToString(status.code());
-    message = absl::StrReplaceAll(message, {{"\r", ""}, {"\n", " "}});
-    std::fprintf(stderr, "%s: %s\n", program, message.c_str());
+    std::fprintf(stderr, "%s: %s\n", program, OneLine(message).c_str());
   }
   return ExitCodeOf(status);
+}
+
+int FinishOutput(const char* program, int code) {
+  std::cout.flush();
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  const int error = errno;
+  if (flushed && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  // Where what failed is no longer in the buffer, the reason is not known.
+  std::fprintf(stderr, "%s: standard output cannot be written: %s\n", program,
+               flushed ? "its disk is full, or it is closed" : std::strerror(error));
+  return code == kExitOk ? kExitIo : code;
 }
 
 void EndProcess(int code) {

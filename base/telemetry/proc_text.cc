@@ -21,6 +21,13 @@ uint64_t Number(const std::vector<absl::string_view>& words, size_t index) {
   return value;
 }
 
+// Of "pid (name) state ...": the word `index` after the name, which may hold anything.
+uint64_t NumberAfterName(const std::string& stat, size_t index) {
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  return Number(Words(absl::string_view(stat).substr(name_end + 1)), index);
+}
+
 }  // namespace
 
 NodeCpuTimes ParseCpuTimes(const std::string& proc_stat) {
@@ -59,11 +66,15 @@ uint64_t ParseMemInfoBytes(const std::string& meminfo, const std::string& name) 
   return 0;
 }
 
-uint32_t ParseThreads(const std::string& self_stat) {
-  // "pid (name) state ...": the name may hold anything, the threads are the 18th word after its last parenthesis.
-  const size_t name_end = self_stat.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  return static_cast<uint32_t>(Number(Words(absl::string_view(self_stat).substr(name_end + 1)), 17));
+uint32_t ParseThreads(const std::string& self_stat) { return static_cast<uint32_t>(NumberAfterName(self_stat, 17)); }
+
+uint64_t ParseStartTicks(const std::string& self_stat) { return NumberAfterName(self_stat, 19); }
+
+uint64_t ParseBootTime(const std::string& proc_stat) {
+  for (absl::string_view line : absl::StrSplit(proc_stat, '\n')) {
+    if (absl::ConsumePrefix(&line, "btime ")) return Number(Words(line), 0);
+  }
+  return 0;
 }
 
 uint64_t ParseResidentPages(const std::string& self_statm) { return Number(Words(self_statm), 1); }

@@ -28,6 +28,12 @@ uint64_t ParseMemInfoBytes(const std::string& meminfo, const std::string& name);
 // The number of threads in /proc/self/stat.
 uint32_t ParseThreads(const std::string& self_stat);
 
+// When a process started, in ticks since boot, from its /proc/PID/stat.
+uint64_t ParseStartTicks(const std::string& self_stat);
+
+// When the node booted, in seconds of Unix time, from /proc/stat.
+uint64_t ParseBootTime(const std::string& proc_stat);
+
 // Resident pages in /proc/self/statm.
 uint64_t ParseResidentPages(const std::string& self_statm);
 

@@ -13,9 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/process/build_info.h"
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/process/steady_wait.h"
+#include "base/telemetry/node_claim.h"
 #include "base/telemetry/proc_text.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
@@ -35,6 +37,13 @@ double ProcessCpuSeconds() {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// In seconds of Unix time.
+double ProcessStartTime() {
+  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return static_cast<double>(ParseBootTime(ReadProc("/proc/stat"))) +
+         static_cast<double>(ParseStartTicks(ReadProc("/proc/self/stat"))) / ticks;
 }
 
 uint64_t OpenFiles() {
@@ -116,6 +125,51 @@ class GpuMetrics {
   std::vector<prometheus::Counter*> energy_;
 };
 
+// CPU and memory of the node as metrics, until it is destroyed. Not thread-safe.
+class NodeMetrics {
+ public:
+  explicit NodeMetrics(prometheus::Registry* registry)
+      : size_family_(prometheus::BuildGauge()
+                         .Name("skein_node_memory_size_bytes")
+                         .Help("Memory of the node in bytes.")
+                         .Register(*registry)),
+        available_family_(prometheus::BuildGauge()
+                              .Name("skein_node_memory_available_bytes")
+                              .Help("Memory of the node that can be had without swapping, in bytes.")
+                              .Register(*registry)),
+        core_family_(prometheus::BuildGauge()
+                         .Name("skein_node_cpu_utilization_ratio")
+                         .Help("Busy share of the node's CPU time since the sample before, by core and for all cores.")
+                         .Register(*registry)),
+        size_(size_family_.Add({})),
+        available_(available_family_.Add({})),
+        all_cores_(core_family_.Add({{"core", "all"}})) {}
+  NodeMetrics(const NodeMetrics&) = delete;
+  NodeMetrics& operator=(const NodeMetrics&) = delete;
+
+  ~NodeMetrics() {
+    size_family_.Remove(&size_);
+    available_family_.Remove(&available_);
+    core_family_.Remove(&all_cores_);
+    for (prometheus::Gauge* core : cores_) core_family_.Remove(core);
+  }
+
+  void Set(const ResourceSample& sample) {
+    size_.Set(static_cast<double>(sample.node_memory_total_bytes));
+    available_.Set(static_cast<double>(sample.node_memory_available_bytes));
+    all_cores_.Set(sample.cpu_ratio);
+    while (cores_.size() < sample.core_ratio.size()) {
+      cores_.push_back(&core_family_.Add({{"core", std::to_string(cores_.size())}}));
+    }
+    for (size_t i = 0; i < sample.core_ratio.size(); ++i) cores_[i]->Set(sample.core_ratio[i]);
+  }
+
+ private:
+  prometheus::Family<prometheus::Gauge>&size_family_, &available_family_, &core_family_;
+  prometheus::Gauge &size_, &available_, &all_cores_;
+  std::vector<prometheus::Gauge*> cores_;
+};
+
 }  // namespace
 
 class ResourceSampler::Impl {
@@ -129,17 +183,18 @@ class ResourceSampler::Impl {
         resident_(AddGauge(registry, "process_resident_memory_bytes", "Resident memory of this process in bytes.")),
         open_fds_(AddGauge(registry, "process_open_fds", "Open file descriptors of this process.")),
         threads_(AddGauge(registry, "process_threads", "Threads of this process.")),
-        memory_size_(AddGauge(registry, "skein_node_memory_size_bytes", "Memory of the node in bytes.")),
-        memory_available_(AddGauge(registry, "skein_node_memory_available_bytes",
-                                   "Memory of the node that can be had without swapping, in bytes.")),
-        core_family_(prometheus::BuildGauge()
-                         .Name("skein_node_cpu_utilization_ratio")
-                         .Help("Busy share of the node's CPU time since the sample before, by core and for all cores.")
-                         .Register(*registry)),
-        all_cores_(core_family_.Add({{"core", "all"}})),
+        registry_(registry),
         gpus_(std::move(gpus)),
         cpu_before_(ParseCpuTimes(ReadProc("/proc/stat"))),
         period_(period) {
+    prometheus::BuildGauge()
+        .Name("skein_build_info")
+        .Help("Always 1; the labels say what this program was built from.")
+        .Register(*registry)
+        .Add({{"version", BuildVersion()}, {"commit", BuildCommit()}})
+        .Set(1);
+    AddGauge(registry, "process_start_time_seconds", "When this process started, in seconds of Unix time.")
+        .Set(ProcessStartTime());
     if (gpus_ != nullptr) gpu_metrics_.emplace(registry, gpus_->gpus());
     TakeSample();
     thread_ = std::thread([this] { Run(); });
@@ -158,6 +213,11 @@ class ResourceSampler::Impl {
     absl::MutexLock lock(&mu_);
     period_ = period;
     period_changed_ = true;
+  }
+
+  void ExportNode(const std::string& run_id) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    run_id_ = run_id;
   }
 
   ResourceSample newest() const ABSL_LOCKS_EXCLUDED(mu_) {
@@ -199,8 +259,19 @@ class ResourceSampler::Impl {
     sample.node_memory_available_bytes = ParseMemInfoBytes(meminfo, "MemAvailable");
     if (gpus_ != nullptr) sample.gpus = gpus_->Sample(MonotonicNow());
     Export(sample);
+    FollowRun();
+    if (claim_ != nullptr && !node_ && claim_->Take()) node_.emplace(registry_);
+    if (node_) node_->Set(sample);
     absl::MutexLock lock(&mu_);
     newest_ = sample;
+  }
+
+  void FollowRun() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (run_id_ == claimed_run_id_) return;
+    claimed_run_id_ = run_id_;
+    node_.reset();
+    claim_ = std::make_unique<NodeClaim>(run_id_);
   }
 
   void Export(const ResourceSample& sample) {
@@ -208,13 +279,6 @@ class ResourceSampler::Impl {
     resident_.Set(static_cast<double>(sample.resident_bytes));
     open_fds_.Set(static_cast<double>(sample.open_fds));
     threads_.Set(sample.threads);
-    memory_size_.Set(static_cast<double>(sample.node_memory_total_bytes));
-    memory_available_.Set(static_cast<double>(sample.node_memory_available_bytes));
-    all_cores_.Set(sample.cpu_ratio);
-    while (cores_.size() < sample.core_ratio.size()) {
-      cores_.push_back(&core_family_.Add({{"core", std::to_string(cores_.size())}}));
-    }
-    for (size_t i = 0; i < sample.core_ratio.size(); ++i) cores_[i]->Set(sample.core_ratio[i]);
     if (gpu_metrics_) gpu_metrics_->Set(sample.gpus);
   }
 
@@ -222,18 +286,18 @@ class ResourceSampler::Impl {
   prometheus::Gauge& resident_;
   prometheus::Gauge& open_fds_;
   prometheus::Gauge& threads_;
-  prometheus::Gauge& memory_size_;
-  prometheus::Gauge& memory_available_;
-  prometheus::Family<prometheus::Gauge>& core_family_;
-  prometheus::Gauge& all_cores_;
+  prometheus::Registry* const registry_;
 
   // Of the sampling thread.
   const std::unique_ptr<GpuMonitor> gpus_;
   std::optional<GpuMetrics> gpu_metrics_;
   NodeCpuTimes cpu_before_;
-  std::vector<prometheus::Gauge*> cores_;
+  std::string claimed_run_id_;
+  std::unique_ptr<NodeClaim> claim_;
+  std::optional<NodeMetrics> node_;
 
   mutable absl::Mutex mu_;
+  std::string run_id_ ABSL_GUARDED_BY(mu_);  // Empty: not known yet.
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::Duration period_ ABSL_GUARDED_BY(mu_);
   bool period_changed_ ABSL_GUARDED_BY(mu_) = false;
@@ -248,6 +312,8 @@ ResourceSampler::ResourceSampler(prometheus::Registry* registry, absl::Duration 
 ResourceSampler::~ResourceSampler() = default;
 
 void ResourceSampler::SetPeriod(absl::Duration period) { impl_->SetPeriod(period); }
+
+void ResourceSampler::ExportNode(const std::string& run_id) { impl_->ExportNode(run_id); }
 
 ResourceSample ResourceSampler::newest() const { return impl_->newest(); }
 

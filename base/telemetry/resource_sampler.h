@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -24,8 +25,9 @@ struct ResourceSample {
 };
 
 // Reads /proc and the GPUs in a background thread every `period` and keeps the newest sample; exports it as metrics
-// (process_*, skein_node_cpu_utilization_ratio{core}, skein_node_memory_*, skein_node_gpu_*{gpu}). Values that a GPU
-// does not report are not exported; without a monitor (null) no GPU metrics are. Thread-safe.
+// (process_*, skein_build_info, skein_node_gpu_*{gpu}; skein_node_cpu_utilization_ratio{core} and skein_node_memory_*
+// after ExportNode()). Values that a GPU does not report are not exported; without a monitor (null) no GPU metrics are.
+// Thread-safe.
 class ResourceSampler {
  public:
   explicit ResourceSampler(prometheus::Registry* registry, absl::Duration period = absl::Milliseconds(500),
@@ -33,6 +35,9 @@ class ResourceSampler {
   ~ResourceSampler();  // Stops and joins.
   // Sets the period from now on: the next sample is due one period from now. Zero and less are ignored.
   void SetPeriod(absl::Duration period);
+  // From the next sample on, exports the metrics of the node as well, if no other process on the node does so for this
+  // run. Once that one has ended, another one takes over at its next sample. A later call replaces the run.
+  void ExportNode(const std::string& run_id);
   ResourceSample newest() const;
 
  private:

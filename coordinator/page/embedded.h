@@ -10,6 +10,7 @@ absl::string_view index_html();
 absl::string_view skein_css();
 absl::string_view skein_js();
 absl::string_view charts_js();
+absl::string_view log_js();
 absl::string_view uPlot_min_css();
 absl::string_view uPlot_iife_min_js();
 absl::string_view LICENSE();

@@ -9,7 +9,7 @@ const kSilentSeconds = 3;
 const kStarvingSeconds = 1;  // Shorter waits are how an iteration goes.
 
 const at = (id) => document.getElementById(id);
-const charts = makeCharts(at('charts'));
+let charts = [], runLog = null;
 
 // 64-bit numbers and NaN come as strings.
 const num = (value) => value === undefined || value === '' ? NaN : Number(value);
@@ -52,6 +52,14 @@ function fillFigures(figures) {
   });
 }
 
+function showWarnings(warnings) {
+  const list = at('warning-list');
+  at('warnings').hidden = warnings.length === 0;
+  while (list.children.length > warnings.length) list.lastChild.remove();
+  while (list.children.length < warnings.length) list.appendChild(makeElement('li', '', ''));
+  warnings.forEach((warning, i) => setText(list.children[i], warning));
+}
+
 function showRun(status) {
   const progress = status.progress, state = stateName(status.state);
   const name = status.run_name || status.run_id;
@@ -62,6 +70,7 @@ function showRun(status) {
   setText(at('subtitle'), `${status.env_id} · up ${Format.duration(status.uptime_seconds)}`);
   at('error').hidden = !(status.last_error || progress.last_error);
   setText(at('error-text'), status.last_error || progress.last_error);
+  showWarnings(progress.warnings ?? []);
 
   const steps = num(progress.env_steps), target = num(progress.target_env_steps);
   const share = target > 0 ? Math.min(1, steps / target) : 0;
@@ -171,8 +180,10 @@ function memberCells(status, member) {
     return cell;
   });
   if (member.metrics_address) {
+    // All processes of a run have TLS, or none.
     const link = cells[0].appendChild(makeElement('a', '', member.member_id));
-    link.href = `http://${member.metrics_address}/metrics`;
+    link.href = `${location.protocol === 'https:' ? 'https' : 'http'}://${member.metrics_address}/metrics`;
+    link.title = 'its metrics';
   } else {
     cells[0].textContent = member.member_id;
   }
@@ -259,7 +270,27 @@ async function updateHistory() {
   } else {
     runHistory = await get('/api/history');
   }
-  for (const chart of charts) chart.update(runHistory);
+  drawCharts();
+}
+
+function drawCharts() {
+  const axis = new Axis(at('axis').querySelector('input:checked').value);
+  for (const chart of charts) chart.update(runHistory, axis);
+}
+
+// The viewer's choice of the axis stays with the browser, where it has a place for it.
+function setUpAxis() {
+  const kKey = 'skein-axis';
+  try {
+    const chosen = at('axis').querySelector(`input[value="${CSS.escape(localStorage.getItem(kKey) ?? '')}"]`);
+    if (chosen !== null) chosen.checked = true;
+  } catch { /* None. */ }
+  at('axis').addEventListener('change', (event) => {
+    try {
+      localStorage.setItem(kKey, event.target.value);
+    } catch { /* None. */ }
+    if (runHistory !== null) drawCharts();
+  });
 }
 
 let lastAnswer = null;
@@ -271,6 +302,7 @@ async function update() {
     showMembers(status);
     showDetails(status);
     await updateHistory();
+    await runLog.update(get);
     lastAnswer = new Date();
     at('notice').hidden = true;
     document.body.classList.remove('stale');
@@ -282,7 +314,21 @@ async function update() {
   }
 }
 
+// Scripts are asked for once only: a coordinator on a busy machine may have been too late with one.
+function lackScripts() {
+  return [typeof uPlot, typeof Chart, typeof RunLog].includes('undefined');
+}
+
 async function run() {
+  if (lackScripts()) {
+    at('notice').hidden = false;
+    setText(at('notice'), 'A part of this page did not arrive; loading it again.');
+    setTimeout(() => location.reload(), 3000);
+    return;
+  }
+  charts = makeCharts(at);
+  runLog = new RunLog(at);
+  setUpAxis();
   while (true) {
     if (document.hidden) {
       await new Promise((seen) => document.addEventListener('visibilitychange', seen, {once: true}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "env/uav/uav_contact.h"
 #include "env/uav/uav_place.h"
 #include "env/uav/uav_world.h"
 
@@ -93,9 +94,10 @@ void UavWorld::Observe(int env, float* obs) const {
       target[4] = distance / (distance + 1);
     }
     float* const feelers = own + layout_.obs_feelers;
+    const UavSurroundings around(occupied, stride, reach_, radius_, x, y);
     for (int heading = 0; heading < kUavHeadings; ++heading) {
-      feelers[heading] =
-          HitsStatic(occupied, stride, radius_, x + step_x_[heading + 1], y + step_y_[heading + 1]) ? 1 : 0;
+      const float vx = step_x_[heading + 1], vy = step_y_[heading + 1];
+      feelers[heading] = around.Hit(vx, vy, x + vx, y + vy) ? 1 : 0;
     }
     const int cell = place.j * stride + place.i;
     ObserveCells(occupied + cell, stride, reach, own + layout_.obs_occupancy);

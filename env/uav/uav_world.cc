@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "env/uav/uav_contact.h"
 #include "env/uav/uav_place.h"
 
 namespace skein {
@@ -18,6 +19,7 @@ UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
       size_(options.size),
       radius_(static_cast<float>(options.radius)),
       speed_(static_cast<float>(options.speed)),
+      reach_(ReachOfAStep(radius_, speed_)),
       grid_(options, layout_, envs),
       steps_(envs),
       taking_part_(envs),
@@ -37,7 +39,8 @@ UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
   all_.target.resize(all);
 
   scratch_.uav.resize(uavs_);
-  for (std::vector<float>* floats : {&scratch_.x, &scratch_.y, &scratch_.vx, &scratch_.vy, &scratch_.own}) {
+  for (std::vector<float>* floats :
+       {&scratch_.x, &scratch_.y, &scratch_.vx, &scratch_.vy, &scratch_.own, &scratch_.from_x, &scratch_.from_y}) {
     floats->resize(uavs_);
   }
   scratch_.crashed.resize(uavs_);
@@ -98,8 +101,8 @@ int UavWorld::Gather(int env) const {
   for (int n = 0; n < uavs_; ++n) {
     if (all_.status[first + n] != UavStatus::kTakesPart) continue;
     scratch_.uav[taking_part] = n;
-    scratch_.x[taking_part] = all_.x[first + n];
-    scratch_.y[taking_part] = all_.y[first + n];
+    scratch_.x[taking_part] = scratch_.from_x[taking_part] = all_.x[first + n];
+    scratch_.y[taking_part] = scratch_.from_y[taking_part] = all_.y[first + n];
     scratch_.vx[taking_part] = all_.vx[first + n];
     scratch_.vy[taking_part] = all_.vy[first + n];
     ++taking_part;
@@ -129,35 +132,36 @@ void UavWorld::Move(int env, const float* action, int taking_part) {
       vy = step_y_[choice];
     }
     const size_t uav = first + n;
-    all_.vx[uav] = vx;
-    all_.vy[uav] = vy;
+    const UavSurroundings around(occupied, grid_.stride(), reach_, radius_, scratch_.x[k], scratch_.y[k]);
+    all_.vx[uav] = scratch_.vx[k] = vx;
+    all_.vy[uav] = scratch_.vy[k] = vy;
     all_.x[uav] = scratch_.x[k] += vx;
     all_.y[uav] = scratch_.y[k] += vy;
     all_.flown[uav] += std::sqrt(vx * vx + vy * vy);
-    scratch_.crashed[k] = HitsStatic(occupied, grid_.stride(), radius_, scratch_.x[k], scratch_.y[k]);
+    scratch_.crashed[k] = around.Hit(vx, vy, scratch_.x[k], scratch_.y[k]);
   }
 }
 
 void UavWorld::Collide(int env, int taking_part) {
   const float diameter = 2 * radius_;
   const float diameter_squared = diameter * diameter;
-  const float* const x = scratch_.x.data();
-  const float* const y = scratch_.y.data();
+  const UavScratch& all = scratch_;
+  const auto least_squared = [&all](int k, int l) {
+    return LeastSquared(all.from_x[l] - all.from_x[k], all.from_y[l] - all.from_y[k], all.vx[l] - all.vx[k],
+                        all.vy[l] - all.vy[k], all.x[l] - all.x[k], all.y[l] - all.y[k]);
+  };
   uint8_t* const crashed = scratch_.crashed.data();
   float smallest = separation_squared_[env];
   for (int k = 0; k < taking_part; ++k) {
     float nearest = std::numeric_limits<float>::max();
     for (int l = k + 1; l < taking_part; ++l) {
-      const float dx = x[l] - x[k], dy = y[l] - y[k];
-      const float squared = dx * dx + dy * dy;
-      nearest = squared < nearest ? squared : nearest;
+      nearest = std::min(nearest, least_squared(k, l));
     }
     smallest = std::min(smallest, nearest);
     if (nearest >= diameter_squared) continue;
     crashed[k] = 1;
     for (int l = k + 1; l < taking_part; ++l) {
-      const float dx = x[l] - x[k], dy = y[l] - y[k];
-      if (dx * dx + dy * dy < diameter_squared) crashed[l] = 1;
+      if (least_squared(k, l) < diameter_squared) crashed[l] = 1;
     }
   }
   separation_squared_[env] = smallest;

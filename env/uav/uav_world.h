@@ -17,6 +17,7 @@ namespace skein {
 struct UavScratch {
   std::vector<int> uav;  // Number of the UAV.
   std::vector<float> x, y, vx, vy, own;
+  std::vector<float> from_x, from_y;  // Before the step.
   std::vector<uint8_t> crashed;
   std::vector<int> new_cell;           // Index into a padded grid, -1 = none.
   std::vector<float> nearest_squared;  // Of neighbours [K], and their numbers.
@@ -74,6 +75,7 @@ class UavWorld {
   const EnvSpec spec_;
   const int uavs_, size_;  // N, S
   const float radius_, speed_;
+  const int reach_;                                  // ReachOfAStep()
   float step_x_[kUavChoices], step_y_[kUavChoices];  // Velocities of the choices.
 
   UavGrid grid_;

@@ -26,6 +26,12 @@ absl::Status FieldError(const Field& field, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("fields.", field.name, ": ", what));
 }
 
+// An unknown type, which a later version may have, by its number.
+std::string NameOf(v1::DataType dtype) {
+  const std::string& name = v1::DataType_Name(dtype);
+  return name.empty() ? absl::StrCat("unknown (", static_cast<int>(dtype), ")") : name;
+}
+
 // Whether `value` is a whole number in [0, limit).
 bool IsCount(double value, int64_t limit) {
   return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace skein {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 using prometheus::BuildCounter;
 using prometheus::BuildGauge;
 using prometheus::Registry;
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 prometheus::Counter* Counter(Registry* registry, const char* name, const char* help) {
   return &BuildCounter().Name(name).Help(help).Register(*registry).Add({});
@@ -79,7 +82,7 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                                  "Checkpoints found damaged at the start and passed over for an older one");
   checkpoint_seconds_ = Histogram(registry, "skein_learner_checkpoint_seconds", "Time that writing a checkpoint took");
   checkpoint_time_ = Gauge(registry, "skein_learner_checkpoint_timestamp_seconds",
-                           "Unix time of the last checkpoint that this process wrote; 0 = none");
+                           "Unix time of the last checkpoint that this process wrote; NaN = none");
   malformed_ = Counter(registry, "skein_learner_malformed_messages_total",
                        "Messages on trajectory streams that could not be read; each ended its stream");
   auto& quarantined = BuildCounter()
@@ -103,9 +106,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                                 "Episodes begun anew because the actor that had their environments was lost");
   reformations_ = Counter(registry, "skein_learner_reformations_total",
                           "How often this rank formed a group again, because a rank was lost or came");
-  ranks_ = Gauge(registry, "skein_learner_ranks", "Ranks that train together, this one included; 0 of a single rank");
-  parameters_digest_ = Gauge(registry, "skein_learner_parameters_digest",
-                             "Digest of the parameters after the last update, equal on all ranks; 0 of a single rank");
+  ranks_ = Gauge(registry, "skein_learner_ranks", "Ranks that train together now, this one included; NaN = not known");
+  world_ranks_ = Gauge(registry, "skein_learner_world_ranks", "Ranks that the run was started with");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
   target_ = Gauge(registry, "skein_learner_target_env_steps", "Env steps at which the run ends");
   return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");
@@ -122,6 +124,10 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                          .Help("Means over the last 100 episodes of what the environment measures")
                          .Register(*registry);
   loss_ = &BuildGauge().Name("skein_learner_update_figure").Help("Figures of the last update").Register(*registry);
+  for (prometheus::Gauge* unknown :
+       {checkpoint_time_, ranks_, policy_version_, target_, return_mean_, length_mean_, queue_fill_}) {
+    unknown->Set(kUnknown);
+  }
 }
 
 void LearnerMetrics::AddStage(Stage stage, absl::Duration duration) {
@@ -144,7 +150,7 @@ void LearnerMetrics::CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64
 
 void LearnerMetrics::SetQueue(uint64_t batches, uint64_t room) {
   queued_->Set(static_cast<double>(batches));
-  queue_fill_->Set(room > 0 ? std::min(1.0, static_cast<double>(batches) / static_cast<double>(room)) : 0);
+  queue_fill_->Set(room > 0 ? std::min(1.0, static_cast<double>(batches) / static_cast<double>(room)) : kUnknown);
 }
 
 void LearnerMetrics::ObserveHeartbeat(absl::Duration round_trip) {
@@ -205,18 +211,16 @@ void LearnerMetrics::CountPolicySent(uint64_t bytes, uint64_t saved) {
 
 void LearnerMetrics::CountShortfall() { shortfalls_->Increment(); }
 
-void LearnerMetrics::SetParametersDigest(uint64_t digest) {
-  constexpr uint64_t kExact = (uint64_t{1} << 53) - 1;  // As many bits as a gauge holds.
-  parameters_digest_->Set(static_cast<double>(digest & kExact));
+void LearnerMetrics::SetWorldRanks(int ranks) {
+  world_ranks_->Set(ranks);
+  if (ranks == 1) SetRanks(1);
 }
 
 void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
   policy_version_->Set(static_cast<double>(progress.policy_version()));
   target_->Set(static_cast<double>(progress.target_env_steps()));
-  if (std::isfinite(progress.mean_episode_return())) {
-    return_mean_->Set(progress.mean_episode_return());
-    length_mean_->Set(progress.mean_episode_length());
-  }
+  return_mean_->Set(progress.mean_episode_return());
+  length_mean_->Set(std::isnan(progress.mean_episode_return()) ? kUnknown : progress.mean_episode_length());
   rate_->Add({{"window", "10s"}}).Set(progress.env_steps_per_second_10s());
   rate_->Add({{"window", "60s"}}).Set(progress.env_steps_per_second_60s());
   rate_->Add({{"window", "300s"}}).Set(progress.env_steps_per_second_300s());

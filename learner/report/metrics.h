@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -67,8 +68,11 @@ class LearnerMetrics {
   // With several ranks: the size of this rank's group, and that the group was formed again.
   void SetRanks(int ranks) { ranks_->Set(ranks); }
   void CountReformation() { reformations_->Increment(); }
-  // With several ranks: equal on all of them after the same iteration.
-  void SetParametersDigest(uint64_t digest);
+  // How many ranks the run was started with; one rank is its own group.
+  void SetWorldRanks(int ranks);
+  // With several ranks: equal on all of them after the same iteration. Not a metric: learners show it at /digest.
+  void SetParametersDigest(uint64_t digest) { parameters_digest_ = digest; }
+  uint64_t parameters_digest() const { return parameters_digest_; }  // 0 = none yet, or one rank.
   void SetProgress(const v1::RunProgress& progress);
 
  private:
@@ -88,8 +92,9 @@ class LearnerMetrics {
   prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;
   prometheus::Counter *all_reduces_, *all_reduce_bytes_, *all_reduce_seconds_, *all_reduce_exposed_seconds_;
   prometheus::Counter* reformations_;
-  prometheus::Gauge* ranks_;
-  prometheus::Gauge *parameters_digest_, *policy_version_, *target_, *return_mean_, *length_mean_;
+  prometheus::Gauge *ranks_, *world_ranks_;
+  std::atomic<uint64_t> parameters_digest_{0};
+  prometheus::Gauge *policy_version_, *target_, *return_mean_, *length_mean_;
   prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
   prometheus::Family<prometheus::Gauge>*rate_, *loss_, *episode_metric_;
 };

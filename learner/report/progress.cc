@@ -87,6 +87,11 @@ void ProgressTracker::SetError(const std::string& error) {
   if (progress_.last_error().empty()) progress_.set_last_error(error);
 }
 
+void ProgressTracker::AddWarning(const std::string& warning) {
+  absl::MutexLock lock(&mu_);
+  progress_.add_warnings(warning);
+}
+
 void ProgressTracker::SetPolicyVersion(uint64_t version) {
   absl::MutexLock lock(&mu_);
   progress_.set_policy_version(version);

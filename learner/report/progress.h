@@ -38,6 +38,7 @@ class ProgressTracker {
   void SetState(v1::RunState state);
   void SetCheckpoint(const std::string& path, const std::string& digest);
   void SetError(const std::string& error);
+  void AddWarning(const std::string& warning);
   void SetPolicyVersion(uint64_t version);
 
   // Everything except account, queue and stages, which the caller adds.

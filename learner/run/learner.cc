@@ -84,12 +84,17 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   std::filesystem::create_directories(options.run_directory, ignored);
   auto registry = std::make_shared<prometheus::Registry>();
   LearnerMetrics metrics(registry.get());
+  metrics.SetWorldRanks(static_cast<int>(options.ranks));
   ResourceSampler sampler(registry.get(), absl::Milliseconds(500), GpuMonitor::Open(MonotonicNow()).value_or(nullptr));
   std::atomic<bool> serving{false};
   auto http = HttpServer::Listen(options.metrics);
   if (!http.ok()) return http.status();
   (*http)->ServeMetrics(registry);
   ServeHealth(http->get(), &serving);
+  (*http)->Handle("/digest", [&metrics] {
+    return HttpServer::Response{200, "text/plain",
+                                absl::StrCat(absl::Hex(metrics.parameters_digest(), absl::kZeroPad16), "\n")};
+  });
 
   LearnerService service;
   int port = 0;
@@ -138,6 +143,7 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   }
   shutdown->OnSignal({});
   if (!coordinator.ok()) return coordinator.status();
+  sampler.ExportNode((*coordinator)->membership().run_id);
   sampler.SetPeriod(absl::Seconds((*coordinator)->config().logging().utilization_interval_seconds()));
 
   TrainingRun training(options, coordinator->get(), &metrics, shutdown, &expulsion);

@@ -2,6 +2,7 @@
 #include "learner/run/run_report.h"
 
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "base/process/clock.h"
@@ -13,10 +14,10 @@ namespace skein {
 RunReport::RunReport(const RunContext& context, const RunAccounts& accounts)
     : context_(context), accounts_(accounts), started_(MonotonicNow()) {}
 
-void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint,
-                      const std::vector<std::string>& episode_metrics) {
+void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec) {
   progress_ = std::make_unique<ProgressTracker>(context_.config.total_steps(), record.env_steps, record.iteration,
-                                                record.episodes, episode_metrics);
+                                                record.episodes, spec.episode_metrics);
+  watch_.emplace(spec.discrete, spec.action_size);
   if (!checkpoint.path.empty()) progress_->SetCheckpoint(checkpoint.path, checkpoint.digest);
   begun_ = true;
 }
@@ -38,6 +39,7 @@ absl::Status RunReport::OpenLogs(const RunRecord& record) {
 void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Iteration& counted,
                              const v1::StageSeconds& actors, bool leads, bool several_ranks, const Trainer& trainer,
                              Columns* batch) {
+  if (leads) Watch(counted);
   v1::RunProgress progress;
   FillReport(nullptr, &progress);
   context_.metrics->SetProgress(progress);
@@ -61,6 +63,21 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
                                  {"wait", actors.wait()}};
   metrics_log_ << line.dump() << std::endl;
   LogEvents(progress, trainer, batch);
+}
+
+void RunReport::Watch(const ProgressTracker::Iteration& counted) {
+  std::map<std::string, double> stages = context_.metrics->StageSeconds();
+  const Collector* const collector = accounts_.collector();
+  const auto target = static_cast<double>(context_.config.total_steps());
+  for (const std::string& warning : watch_->Observe({.stats = &counted.stats,
+                                    .progress = static_cast<double>(progress_->env_steps()) / target,
+                                    .seconds = absl::ToDoubleSeconds(MonotonicNow() - started_),
+                                    .waiting_seconds = stages["barrier"],
+                                    .update_seconds = stages["update"],
+                                    .actors = collector == nullptr ? 0 : collector->actors()})) {
+    spdlog::warn("{}", warning);
+    progress_->AddWarning(warning);
+  }
 }
 
 void RunReport::LogEvents(const v1::RunProgress& progress, const Trainer& trainer, Columns* batch) {

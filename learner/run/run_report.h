@@ -4,6 +4,7 @@
 #include <atomic>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "env/env.h"
 #include "learner/report/event_log.h"
 #include "learner/report/progress.h"
+#include "learner/report/training_watch.h"
 #include "learner/run/run_accounts.h"
 #include "learner/run/run_context.h"
 #include "learner/run/trainer.h"
@@ -27,9 +30,8 @@ class RunReport {
   // Both must outlive it.
   RunReport(const RunContext& context, const RunAccounts& accounts);
 
-  // Reports have progress from now on. `episode_metrics`: names of the environment's episode metrics.
-  void Begin(const RunRecord& record, const Trainer::Saved& checkpoint,
-             const std::vector<std::string>& episode_metrics);
+  // Reports have progress from now on. `spec`: of the run's environment.
+  void Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec);
   // Opens the run folder's files, unless they are open. PermissionDenied: metrics.jsonl cannot be written.
   absl::Status OpenLogs(const RunRecord& record);
   ProgressTracker& progress() { return *progress_; }  // REQUIRES: Begin.
@@ -49,6 +51,8 @@ class RunReport {
 
  private:
   v1::RunProgress Progress() const;
+  // Warns where training looks wrong: in the log and in reports.
+  void Watch(const ProgressTracker::Iteration& counted);
   // For TensorBoard.
   void LogEvents(const v1::RunProgress& progress, const Trainer& trainer, Columns* batch);
 
@@ -59,6 +63,7 @@ class RunReport {
   std::ofstream metrics_log_;
   std::unique_ptr<EventLog> event_log_;  // Null: this rank never led, or the file could not be opened.
   std::unique_ptr<ProgressTracker> progress_;
+  std::optional<TrainingWatch> watch_;  // Begun together with progress_.
   std::atomic<bool> begun_{false};
   mutable absl::Mutex mu_;
   std::string blocked_ ABSL_GUARDED_BY(mu_);

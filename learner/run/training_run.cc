@@ -75,7 +75,7 @@ absl::Status TrainingRun::Prepare(LearnerService* service) {
   if (ranks_.leads()) {
     if (absl::Status s = report_.OpenLogs(record_); !s.ok()) return s;
   }
-  report_.Begin(record_, checkpoints_.newest(), spec_.episode_metrics);
+  report_.Begin(record_, checkpoints_.newest(), spec_);
   return absl::OkStatus();
 }
 

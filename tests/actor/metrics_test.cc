@@ -40,11 +40,28 @@ TEST(ActorMetrics, CountsWhatBecomesOfEachBatch) {
   EXPECT_GE(families, 5);
 }
 
+bool Exports(const prometheus::Registry& registry, const std::string& name) {
+  for (const prometheus::MetricFamily& family : registry.Collect()) {
+    if (family.name == name) return true;
+  }
+  return false;
+}
+
 TEST(ActorMetrics, EfficiencyIsTheRateOverTheLimit) {
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 2);
   metrics.SetRate(100);
-  EXPECT_TRUE(std::isnan(MetricValue(registry, "skein_actor_efficiency_ratio")));
+  for (const double no_limit : {0., -1.}) {
+    for (const char* unknown :
+         {"skein_actor_efficiency_ratio", "skein_actor_limit_env_steps_per_second", "skein_actor_policy_version"}) {
+      ASSERT_TRUE(Exports(registry, unknown)) << unknown;
+      EXPECT_TRUE(std::isnan(MetricValue(registry, unknown))) << unknown;
+    }
+    EXPECT_EQ(metrics.limit(), 0);
+    EXPECT_EQ(metrics.policy_version(), 0u);
+    metrics.SetLimit(no_limit);
+    metrics.SetRate(100);
+  }
   metrics.SetLimit(400);
   metrics.SetRate(100);
   EXPECT_EQ(MetricValue(registry, "skein_actor_limit_env_steps_per_second"), 400);

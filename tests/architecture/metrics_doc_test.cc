@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/metrics.md lists what the processes export: every name, with its type and labels.
+#include <unistd.h>
+
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -19,6 +22,8 @@
 #include "gtest/gtest.h"
 #include "learner/report/metrics.h"
 #include "prometheus/registry.h"
+#include "tests/learner/sample_metrics.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
@@ -106,10 +111,15 @@ std::vector<prometheus::MetricFamily> Exported() {
   learner.SetProgress(progress);
   CoordinatorMetrics coordinator(&registry);
   coordinator.CallRefused("Join", absl::StatusCode::kNotFound);
-  coordinator.RunReported({});
+  v1::StatusResponse status;
+  status.set_run_id("run");
+  coordinator.RunReported(status);
   auto gpus = GpuMonitor::Open(absl::ZeroDuration(), FAKE_NVML);
   EXPECT_TRUE(gpus.ok()) << gpus.status();
-  ResourceSampler sampler(&registry, absl::Hours(1), std::move(gpus).value_or(nullptr));
+  coordinator.SetStatusPage("http://head:8080/");
+  ResourceSampler sampler(&registry, absl::Milliseconds(1), std::move(gpus).value_or(nullptr));
+  sampler.ExportNode(absl::StrCat("process ", getpid()));
+  EXPECT_TRUE(WaitUntil([&] { return !std::isnan(MetricValue(registry, "skein_node_memory_size_bytes")); }));
   return registry.Collect();
 }
 

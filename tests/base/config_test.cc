@@ -123,7 +123,7 @@ TEST(ApplyDefaults, FillsTheChosenAlgorithmOnly) {
 
 TEST(MergeYaml, AnEndlessKeyIsCutShort) {
   EXPECT_THAT(MergeError("? " + std::string(500000, 'k') + "\n: 1\n"),
-              StartsWith("run.yaml:1:3: unknown key '" + std::string(100, 'k') + "...'; the nearest is '"));
+              StartsWith("run.yaml:1:3: unknown key '" + std::string(200, 'k') + "...'; the nearest is '"));
 }
 
 TEST(MergeYaml, DuplicateKeyIsAnError) {

@@ -2,6 +2,8 @@
 #include "base/process/exit_code.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <iostream>
 
 #include "gtest/gtest.h"
 
@@ -42,6 +44,17 @@ TEST(ExitCode, IsSilentOnSuccess) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(ReportAndExitCode("skein", absl::OkStatus()), 0);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(FinishOutput, IsAnErrorWhereOutputWasLost) {
+  const auto print_to = [](const char* path, int code) {
+    if (std::freopen(path, "w", stdout) == nullptr) std::_Exit(1);
+    std::cout << "results" << std::endl;
+    std::exit(FinishOutput("skein envs", code));
+  };
+  EXPECT_EXIT(print_to("/dev/null", 0), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(print_to("/dev/full", 0), testing::ExitedWithCode(74), "skein envs: standard output cannot be written: ");
+  EXPECT_EXIT(print_to("/dev/full", 65), testing::ExitedWithCode(65), "standard output");  // The first error counts.
 }
 
 TEST(ExitCode, EndProcessWritesWhatWasPrinted) {

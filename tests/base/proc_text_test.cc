@@ -41,6 +41,11 @@ TEST(ProcText, FindsTheThreadsBehindAnyProgramName) {
   EXPECT_EQ(ParseThreads("42 (a ) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 17 0 12345 1 2\n"), 17u);
 }
 
+TEST(ProcText, ReadsWhenAProcessStartedAndTheNodeBooted) {
+  EXPECT_EQ(ParseStartTicks("42 (a ) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 17 0 12345 1 2\n"), 12345u);
+  EXPECT_EQ(ParseBootTime("cpu  1 2 3 4\nctxt 5\nbtime 1700000000\nprocesses 6\n"), 1700000000u);
+}
+
 TEST(ProcText, ReadsResidentPages) { EXPECT_EQ(ParseResidentPages("1000 250 30 4 0 5 0\n"), 250u); }
 
 TEST(ProcText, NonsenseCountsAsZero) {
@@ -49,6 +54,8 @@ TEST(ProcText, NonsenseCountsAsZero) {
   EXPECT_EQ(ParseMemInfoBytes("MemTotal:", "MemTotal"), 0u);
   EXPECT_EQ(ParseThreads("nothing"), 0u);
   EXPECT_EQ(ParseThreads("1 (a) S"), 0u);
+  EXPECT_EQ(ParseStartTicks("1 (a) S"), 0u);
+  EXPECT_EQ(ParseBootTime("btime\n"), 0u);
   EXPECT_EQ(ParseResidentPages(""), 0u);
 }
 

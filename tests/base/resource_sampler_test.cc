@@ -4,17 +4,23 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
-#include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "prometheus/text_serializer.h"
+#include "tests/learner/sample_metrics.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(ResourceSampler, HasASampleFromTheStart) {
   prometheus::Registry registry;
@@ -65,12 +71,48 @@ TEST(ResourceSampler, ExportsItsMetrics) {
   prometheus::Registry registry;
   const ResourceSampler sampler(&registry, absl::Hours(1));
   const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
-  for (const char* name :
-       {"process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_open_fds ", "process_threads ",
-        "skein_node_memory_size_bytes ", "skein_node_memory_available_bytes ",
-        "skein_node_cpu_utilization_ratio{core=\"all\"} ", "skein_node_cpu_utilization_ratio{core=\"0\"} "}) {
+  for (const char* name : {"process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_open_fds ",
+                           "process_threads ", "process_start_time_seconds ", "skein_build_info{commit=\""}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + name));
   }
+  EXPECT_THAT(text, Not(HasSubstr("skein_node_")));
+}
+
+TEST(ResourceSampler, TellsWhenTheProcessStarted) {
+  prometheus::Registry registry;
+  const ResourceSampler sampler(&registry, absl::Hours(1));
+  const absl::Time started =
+      absl::FromUnixSeconds(0) + absl::Seconds(MetricValue(registry, "process_start_time_seconds"));
+  EXPECT_LT(started, absl::Now() + absl::Seconds(2));  // The time of booting is known in whole seconds.
+  EXPECT_GT(started, absl::Now() - absl::Hours(1));
+}
+
+bool ExportsNode(const prometheus::Registry& registry) {
+  const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
+  const bool cores = absl::StrContains(text, "\nskein_node_cpu_utilization_ratio{core=\"0\"} ");
+  EXPECT_EQ(absl::StrContains(text, "\nskein_node_cpu_utilization_ratio{core=\"all\"} "), cores);
+  EXPECT_EQ(absl::StrContains(text, "\nskein_node_memory_size_bytes "), cores);
+  EXPECT_EQ(absl::StrContains(text, "\nskein_node_memory_available_bytes "), cores);
+  return cores;
+}
+
+TEST(ResourceSampler, OnlyOneOfARunTellsOfTheNodeAndAnotherTakesOver) {
+  const std::string run =
+      absl::StrCat("run of process ", getpid(), " with a name longer than an address, ", std::string(100, 'x'));
+  prometheus::Registry one, other, of_another_run;
+  auto first = std::make_unique<ResourceSampler>(&one, absl::Milliseconds(1));
+  first->ExportNode(run);
+  ASSERT_TRUE(WaitUntil([&] { return ExportsNode(one); }));
+  ResourceSampler second(&other, absl::Milliseconds(1));
+  second.ExportNode(run);
+  ResourceSampler third(&of_another_run, absl::Milliseconds(1));
+  third.ExportNode(run + "!");
+  EXPECT_TRUE(WaitUntil([&] { return ExportsNode(of_another_run); }));
+  EXPECT_FALSE(ExportsNode(other));
+  first.reset();
+  EXPECT_TRUE(WaitUntil([&] { return ExportsNode(other); }));
+  second.ExportNode(run + "!");  // The third one has that.
+  EXPECT_TRUE(WaitUntil([&] { return !ExportsNode(other); }));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/process/file.h"
 #include "gtest/gtest.h"
 #include "tests/testing/wait_until.h"
 
@@ -18,6 +19,7 @@ using nlohmann::json;
 
 constexpr char kDriver[] = "/usr/bin/chromedriver";
 constexpr char kChromium[] = "/usr/bin/chromium";
+constexpr char kAxe[] = ".deps/axe/axe.min.js";  // Tests run in the root of the tree.
 
 }  // namespace
 
@@ -102,6 +104,19 @@ void Browser::SaveScreenshot(const std::string& path) {
   }
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::vector<std::string> Browser::Barriers() {
+  const auto axe = ReadFile(kAxe);
+  if (!axe.ok()) {
+    ADD_FAILURE() << kAxe << " is needed: scripts/install_dependencies.sh cluster";
+    return {};
+  }
+  if (Run("return typeof axe") == "undefined") Run(*axe);
+  return Run(R"(
+    return axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations.flatMap(
+        ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(' ')}: ${failureSummary}`)));
+  )");
 }
 
 std::vector<std::string> Browser::Complaints() {

@@ -25,7 +25,7 @@ class Browser {
   bool ok() const { return !session_.empty(); }
 
   void Open(const std::string& url);
-  // What the body of a function in the page returns.
+  // What the body of a function in the page returns; of a promise, what it is resolved to.
   nlohmann::json Run(const std::string& script);
   // Runs it every 100 ms until it returns something true, for at most `limit`; false: the test has failed.
   bool WaitFor(const std::string& script, absl::Duration limit = absl::Seconds(30));
@@ -34,6 +34,10 @@ class Browser {
   void Look(int width, int height, bool phone, const std::string& scheme);
   // The whole page as PNG.
   void SaveScreenshot(const std::string& path);
+
+  // What axe-core (scripts/fetch_axe.sh) has against the page for people who see or hear it otherwise: a line for each
+  // element and rule, by the rules of WCAG 2.2 AA and axe's best practices.
+  std::vector<std::string> Barriers();
 
   // Errors that the page caused: uncaught exceptions, refused resources, console.error().
   std::vector<std::string> Complaints();

@@ -65,6 +65,11 @@ std::string Shown(Browser* browser, const std::string& selector) {
 
 std::string Figure(const std::string& name) { return absl::StrCat("[data-figure='", name, "'] .value"); }
 
+// Lines of the log on the page.
+std::vector<std::string> ShownLog(Browser* browser) {
+  return browser->Run("return [...document.querySelectorAll('#log > div')].map((line) => line.textContent)");
+}
+
 double Metric(const std::string& metrics, const std::string& name) {
   const std::string value = FirstMatch(metrics, absl::StrCat("\n", name, " (\\S+)"));
   EXPECT_FALSE(value.empty()) << name;
@@ -97,9 +102,23 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
   // Enough of it that the charts have something to show.
   ASSERT_TRUE(browser.WaitFor("return runHistory !== null && runHistory.seconds.length >= 12"));
   std::vector<std::string> drawn = browser.Run(kDrawnCharts);
-  for (const char* chart : {"Return", "Env steps per second", "Policy lag", "Actors’ time", "Learner’s time"}) {
+  for (const char* chart :
+       {"Return", "Episode length", "Env steps per second", "Policy lag", "Actors’ time", "Learner’s time"}) {
     EXPECT_THAT(drawn, testing::Contains(chart));
   }
+  // Of whatever the algorithm tells of its updates.
+  const std::vector<std::string> statistics = browser.Run("return Object.keys(runHistory.update_stats)");
+  EXPECT_GE(statistics.size(), 8u);
+  EXPECT_EQ(browser.Run("return document.querySelectorAll('#charts-update .chart canvas').length"), statistics.size());
+  for (const char* chart :
+       {"Policy loss", "Value loss", "Entropy", "KL divergence", "Clip fraction", "Learning rate"}) {
+    EXPECT_THAT(drawn, testing::Contains(chart));
+  }
+  EXPECT_THAT(ShownLog(&browser), testing::Contains(testing::ContainsRegex("skein-coordinator.*actor-1 joined")));
+  EXPECT_EQ(Shown(&browser, "[data-member='actor-1'] td.member a"), "actor-1");
+  const std::string link = browser.Run("return document.querySelector(\"[data-member='actor-1'] a\").href");
+  EXPECT_THAT(HttpGet(ParseHostPort(FirstMatch(link, "http://([^/]+)/metrics"))->port, "/metrics").body,
+              testing::HasSubstr("\nskein_actor_"));
   EXPECT_THAT(browser.Run("return [...document.querySelectorAll('[data-member]')].map((row) => row.dataset.member)")
                   .get<std::vector<std::string>>(),
               ElementsAre("actor-1", "actor-2", "learner-0"));
@@ -112,8 +131,17 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
       "return Number(document.getElementById('steps').textContent.split(' ')[0].replaceAll(',', '')) >= ", before)));
   EXPECT_LE(steps_shown(), Metric(HttpGet(port, "/metrics").body, "skein_coordinator_run_env_steps"));
 
+  // The same over env steps: no two points of one x, and no step back.
+  browser.Run(
+      "document.querySelector('#axis input[value=env_steps]').click(); document.getElementById('config').open = true");
+  EXPECT_EQ(browser.Run("return charts[0].x.every((x, i, all) => i === 0 || x > all[i - 1]) && charts[0].x.length > 1"),
+            true);
+  EXPECT_THAT(browser.Run(kDrawnCharts).get<std::vector<std::string>>(), testing::IsSupersetOf({"Return", "Entropy"}));
+  browser.WaitFor("return document.getElementById('config-text').textContent.includes('total_steps: 1000000000')");
+
   for (const char* scheme : {"light", "dark"}) {
     browser.Look(1280, 900, false, scheme);
+    EXPECT_THAT(browser.Barriers(), IsEmpty()) << scheme;
     browser.WaitFor("return document.querySelector('.chart canvas').getBoundingClientRect().width > 300");
     EXPECT_THAT(browser.Run(kOverflowing), IsEmpty());
     browser.SaveScreenshot(Artifact(absl::StrCat("desktop_", scheme)));
@@ -125,10 +153,16 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
     browser.WaitFor("return document.querySelector('.chart canvas').getBoundingClientRect().width < 390");
     EXPECT_EQ(browser.Run("return document.documentElement.clientWidth"), 390);
     EXPECT_THAT(browser.Run(kOverflowing), IsEmpty());
+    EXPECT_THAT(browser.Barriers(), IsEmpty()) << "phone, " << scheme;
     drawn = browser.Run(kDrawnCharts).get<std::vector<std::string>>();
     EXPECT_GE(drawn.size(), 5u);
     browser.SaveScreenshot(Artifact(absl::StrCat("phone_", scheme)));
   }
+
+  // The checker sees what it is there for.
+  browser.Run("document.getElementById('bar').removeAttribute('aria-label')");
+  EXPECT_THAT(browser.Barriers(), ElementsAre(testing::StartsWith("aria-progressbar-name: #bar")));
+  browser.Run("document.getElementById('bar').setAttribute('aria-label', 'x')");
 
   // Once the run stands still, so do its figures.
   cluster.learner().Signal(SIGTERM);
@@ -137,6 +171,8 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
   EXPECT_EQ(two->WaitForEnd(), 0);
   ASSERT_TRUE(browser.WaitFor("return document.querySelectorAll('[data-member]').length === 0"));
   EXPECT_EQ(Shown(&browser, "#state"), "stopped");
+  EXPECT_THAT(browser.Barriers(), IsEmpty()) << "a run that has ended";
+  browser.SaveScreenshot(Artifact("ended"));
   const std::string metrics = HttpGet(port, "/metrics").body;
   EXPECT_EQ(steps_shown(), Metric(metrics, "skein_coordinator_run_env_steps"));
   EXPECT_EQ(std::stod(Shown(&browser, Figure("iteration"))), Metric(metrics, "skein_coordinator_run_iteration"));
@@ -153,24 +189,52 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
 
 TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
   Cluster cluster({"coordinator.lease_seconds=600"});
-  cluster.StartCoordinator();
   const std::string evil = "<img src=x onerror=\"document.title='taken'\"><b>bold</b>";
+  const ScratchFolder logs;
+  const std::string log = logs.Write(
+      "log.jsonl",
+      nlohmann::json{
+          {"time", evil}, {"level", "warning"}, {"program", evil}, {"message", absl::StrCat(evil, "\u202e\x1b[2J")}}
+              .dump() +
+          "\n");
+  cluster.StartCoordinator({"--log-json", log});
   const auto stub = v1::Coordinator::NewStub(OpenChannel(FirstMatch(cluster.coordinator().Output(), "grpc=(\\S+)")));
-  v1::JoinRequest join;
-  join.set_protocol_major(kProtocolMajor);
-  join.set_role(v1::ROLE_ACTOR);
-  join.set_host(evil);
-  v1::JoinResponse joined;
+  for (const v1::Role role : {v1::ROLE_ACTOR, v1::ROLE_LEARNER}) {
+    v1::JoinRequest join;
+    join.set_protocol_major(kProtocolMajor);
+    join.set_role(role);
+    join.set_host(evil);
+    join.set_data_address("127.0.0.1:1");
+    v1::JoinResponse joined;
+    {
+      grpc::ClientContext context;
+      ASSERT_TRUE(stub->Join(&context, join, &joined).ok());
+    }
+    v1::HeartbeatRequest beat;
+    beat.set_member_id(joined.member_id());
+    beat.set_generation(joined.generation());
+    (*beat.mutable_report()->mutable_stage_seconds())[evil] = 1;
+    if (role == v1::ROLE_ACTOR) {
+      beat.mutable_report()->set_last_error(evil);
+    } else {
+      beat.mutable_progress()->set_state(v1::RUN_STATE_TRAINING);
+      (*beat.mutable_progress()->mutable_losses())[evil] = 1;
+      (*beat.mutable_progress()->mutable_episode_metrics())[evil] = 1;
+    }
+    v1::HeartbeatResponse answer;
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub->Heartbeat(&context, beat, &answer).ok());
+  }
+  join.set_role(v1::ROLE_LEARNER);
+  join.set_ranks(1);
   {
     grpc::ClientContext context;
     ASSERT_TRUE(stub->Join(&context, join, &joined).ok());
   }
-  v1::HeartbeatRequest beat;
   beat.set_member_id(joined.member_id());
   beat.set_generation(joined.generation());
-  beat.mutable_report()->set_last_error(evil);
-  (*beat.mutable_report()->mutable_stage_seconds())[evil] = 1;
-  v1::HeartbeatResponse answer;
+  beat.clear_report();
+  beat.mutable_progress()->add_warnings(evil);
   {
     grpc::ClientContext context;
     ASSERT_TRUE(stub->Heartbeat(&context, beat, &answer).ok());
@@ -183,7 +247,18 @@ TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
   ASSERT_TRUE(browser.WaitFor("return document.querySelectorAll('tr.complaint').length === 1"));
   EXPECT_EQ(Shown(&browser, "tr.complaint"), evil);
   EXPECT_EQ(Shown(&browser, "#error-text"), absl::StrCat("actor-1: ", evil));
-  EXPECT_EQ(browser.Run("return document.querySelectorAll('main img, main b:not(.legend b)').length"), 0);
+  EXPECT_EQ(Shown(&browser, "#warning-list li"), evil);
+  ASSERT_TRUE(browser.WaitFor("return document.querySelectorAll('#log > div').length > 0"));
+  // A statistic and a metric of that name.
+  ASSERT_TRUE(
+      browser.WaitFor(absl::StrCat("return [...document.querySelectorAll('.chart canvas')].filter((canvas) => "
+                                   "canvas.closest('.chart').textContent.includes('taken')).length === 2")));
+  EXPECT_EQ(ShownLog(&browser)[0], absl::StrCat(evil, evil, "warning: ", evil, "\u202e [2J"));
+  EXPECT_EQ(browser.Run("return document.querySelectorAll('main img, main b:not(.legend b, .message > b)').length"), 0);
+  for (const char* scheme : {"dark", "light"}) {
+    browser.Look(390, 844, true, scheme);
+    EXPECT_THAT(browser.Barriers(), IsEmpty()) << "trouble, " << scheme;
+  }
   EXPECT_THAT(browser.Run(kOverflowing), IsEmpty());
   EXPECT_THAT(browser.Complaints(), IsEmpty());
   ExpectOnlyTheCoordinatorWasAsked(&browser, http);
@@ -191,6 +266,8 @@ TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
   cluster.coordinator().Kill();
   EXPECT_TRUE(browser.WaitFor("return !document.getElementById('notice').hidden"));
   EXPECT_TRUE(absl::StartsWith(Shown(&browser, "#notice"), "The coordinator does not answer. What is shown is from "));
+  EXPECT_THAT(browser.Barriers(), IsEmpty()) << "without a coordinator";
+  browser.SaveScreenshot(Artifact("trouble"));
 }
 
 }  // namespace

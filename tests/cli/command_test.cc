@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
@@ -15,8 +16,10 @@ namespace skein {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 struct Ran {
@@ -24,14 +27,14 @@ struct Ran {
   std::string text;  // Standard output and error.
 };
 
-std::string Program() {
+std::string BinFolder() {
   const char* bin = std::getenv("SKEIN_BIN");
-  return (bin == nullptr ? ProgramFolder() + "/.." : std::string(bin)) + "/skein";
+  return bin == nullptr ? ProgramFolder() + "/.." : std::string(bin);
 }
 
-Ran Skein(const std::vector<std::string>& arguments) {
+Ran RunProgram(const std::string& program, const std::vector<std::string>& arguments) {
   const ScratchFolder folder;
-  std::vector<std::string> argv = {Program()};
+  std::vector<std::string> argv = {BinFolder() + "/" + program};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   auto process = Subprocess::Spawn({.argv = argv, .output_path = folder.path() + "/out"});
   EXPECT_TRUE(process.ok()) << process.status();
@@ -41,11 +44,36 @@ Ran Skein(const std::vector<std::string>& arguments) {
   return ran;
 }
 
+Ran Skein(const std::vector<std::string>& arguments) { return RunProgram("skein", arguments); }
+
 TEST(SkeinCommand, ListsEnvironments) {
   const Ran ran = Skein({"envs"});
   EXPECT_EQ(ran.code, 0);
   EXPECT_THAT(ran.text, AllOf(HasSubstr("CartPole-v1"), HasSubstr("HalfCheetah-v5"), HasSubstr("MuJoCo ")));
   EXPECT_THAT(Skein({"envs", "--json"}).text, StartsWith("["));
+}
+
+TEST(SkeinCommand, NamesAndPrintsTheRecipeOfAnEnvironment) {
+  const Ran ran = Skein({"envs", "CartPole-v1"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.text, AllOf(HasSubstr("solved at a return of 475"), HasSubstr("recipe: configs/cartpole_ppo.yaml")));
+  EXPECT_THAT(Skein({"envs", "CartPole-v1", "--json"}).text, HasSubstr("\"recipe\": \"configs/cartpole_ppo.yaml\""));
+  const Ran recipe = Skein({"envs", "CartPole-v1", "--recipe"});
+  EXPECT_EQ(recipe.code, 0);
+  EXPECT_THAT(recipe.text, AllOf(HasSubstr("id: CartPole-v1\n"), HasSubstr("\nppo:\n")));
+  EXPECT_EQ(Skein({"envs", "CartPole-v7"}).code, 64);
+  EXPECT_EQ(Skein({"envs", "--recipe"}).code, 64);
+}
+
+TEST(SkeinCommand, TrainWithoutAnEnvironmentShowsTwoExamples) {
+  for (const std::string verb : {"train", "head"}) {
+    const Ran ran = Skein({verb});
+    EXPECT_EQ(ran.code, 64);
+    EXPECT_THAT(ran.text, AllOf(StartsWith("skein " + verb + ": which environment?"),
+                                HasSubstr("`skein train --env CartPole-v1`"),
+                                HasSubstr("`skein train --config mine.yaml --seed 2`")));
+    EXPECT_EQ(std::count(ran.text.begin(), ran.text.end(), '\n'), 1) << ran.text;
+  }
 }
 
 TEST(SkeinCommand, ShowsHelpAndVersion) {
@@ -54,6 +82,110 @@ TEST(SkeinCommand, ShowsHelpAndVersion) {
   const Ran eval = Skein({"eval", "--help"});
   EXPECT_EQ(eval.code, 0);
   EXPECT_THAT(eval.text, AllOf(HasSubstr("skein eval"), HasSubstr("Example:")));
+}
+
+TEST(SkeinCommand, EveryProgramSaysItsVersionAndThoseOfItsLibraries) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> programs = {
+      {"skein", {"gRPC", "protobuf", "MuJoCo"}},
+      {"skein-actor", {"gRPC", "protobuf", "MuJoCo"}},
+      {"skein-coordinator", {"gRPC", "protobuf"}},
+      {"skein-eval", {"gRPC", "protobuf", "MuJoCo"}},
+      {"skein-learner", {"gRPC", "protobuf", "MuJoCo", "LibTorch"}},
+      {"skein-bench", {"gRPC", "protobuf", "MuJoCo", "LibTorch"}}};
+  for (const auto& [program, libraries] : programs) {
+    const Ran ran = RunProgram(program, {"--version"});
+    EXPECT_EQ(ran.code, 0) << program;
+    EXPECT_THAT(ran.text,
+                ContainsRegex("^" + program + " [0-9]+\\.[0-9]+\\.[0-9]+\ncommit   ([0-9a-f]{12}|unknown)\n"));
+    for (const std::string& library : libraries) {
+      EXPECT_THAT(ran.text, ContainsRegex("\n" + library + " +[0-9]+\\.[0-9]+")) << program;
+    }
+  }
+}
+
+TEST(SkeinCommand, OutputThatIsLostIsAnError) {
+  const ScratchFolder folder;
+  folder.Write("config.yaml", "");
+  const std::vector<std::string> commands = {"skein envs",
+                                             "skein envs --json",
+                                             "skein --help",
+                                             "skein --version",
+                                             "skein train --help",
+                                             "skein completion bash",
+                                             "skein certs init " + folder.path() + "/credentials",
+                                             "skein-eval --help",
+                                             "skein eval --env CartPole-v1 --baseline random --episodes 1 --json",
+                                             "skein-actor --help",
+                                             "skein-coordinator --version"};
+  for (const std::string& command : commands) {
+    const std::string line = BinFolder() + "/" + command + " >/dev/full";
+    auto process = Subprocess::Spawn({.argv = {"/bin/sh", "-c", line}, .output_path = folder.path() + "/error"});
+    ASSERT_TRUE(process.ok()) << process.status();
+    EXPECT_EQ((*process)->Wait(absl::Seconds(30)), 74) << command;
+    EXPECT_THAT(folder.Read("error"), ContainsRegex("^skein[a-z -]*: standard output cannot be written: .*\n$"));
+    std::filesystem::remove(folder.path() + "/error");
+  }
+}
+
+TEST(SkeinCommand, NamesTheNearestVerbFlagOrSetting) {
+  EXPECT_THAT(Skein({"trian"}).text, HasSubstr("no verb 'trian'; the nearest is 'train'"));
+  EXPECT_THAT(Skein({"certs", "inti"}).text, HasSubstr("skein certs: no verb 'inti'; the nearest is 'init'"));
+  EXPECT_THAT(Skein({"certs"}).text, HasSubstr("what to do? Verbs are init"));
+  EXPECT_THAT(Skein({"train", "--stpes", "3"}).text, HasSubstr("no flag '--stpes'; the nearest is '--steps'"));
+  EXPECT_THAT(Skein({"train", "--num-envs=3"}).text, HasSubstr("no flag '--num-envs'; the nearest is '--envs'"));
+  EXPECT_THAT(Skein({"train", "--learning-rate", "1"}).text,
+              HasSubstr("no flag '--learning-rate'; the nearest is the setting --set ppo.lr=VALUE"));
+  EXPECT_THAT(Skein({"train", "--env", "CartPole-v1", "--set", "ppo.learning_rate=1"}).text,
+              HasSubstr("unknown key 'ppo.learning_rate'; the nearest is 'ppo.lr'"));
+  EXPECT_THAT(Skein({"foo"}).text, Not(HasSubstr("nearest")));
+}
+
+TEST(SkeinCommand, DevelopersVerbsAreNotInTheHelp) {
+  EXPECT_THAT(Skein({"--help"}).text, AllOf(HasSubstr("drain"), Not(HasSubstr("check-history"))));
+  EXPECT_THAT(Skein({"chekc-history"}).text, Not(HasSubstr("'check-history'")));
+}
+
+// Whatever is typed or read, a message is one line without control characters, and no longer than what it says of it.
+TEST(SkeinCommand, MessagesEscapeAndCutWhatTheyQuote) {
+  const std::string bad = "\x1b[31m\nskein: done\a " + std::string(5000, 'x') + " y";
+  const ScratchFolder folder;
+  folder.Write("key.yaml", "\"ppo\\x1b[31m\\n" + std::string(5000, 'k') + "\": 1\n");
+  folder.Write("value.yaml", "ppo:\n  lr: \"1\\x1b[31m\\n" + std::string(5000, 'v') + " w\"\n");
+  std::vector<std::vector<std::string>> commands = {
+      {bad},
+      {"--" + bad},
+      {"envs", bad},
+      {"train", "--" + bad},
+      {"train", "--config", folder.path() + "/key.yaml"},
+      {"train", "--config", folder.path() + "/value.yaml"},
+      {"worker", "--address", bad},
+      {"worker", "--address", "127.0.0.1:1", "--timeout", bad},
+      {"worker", "--address", "127.0.0.1:1", "--metrics", bad},
+      {"status", "--address", bad},
+      {"top", "--address", "127.0.0.1:1", "--interval", bad},
+      {"drain", bad, "--address", "127.0.0.1:1"},
+      {"drain", "actor-1", "--timeout", bad},
+      {"certs", "init", folder.path() + "/c", "--host", bad},
+      {"certs", "init", folder.path() + "/c", "--days", bad},
+      {"eval", "--checkpoint", bad},
+      {"eval", "--env", "CartPole-v1", "--baseline", bad},
+      {"eval", "--env", bad, "--baseline", "random"},
+      {"completion", bad},
+      {"check-history", bad},
+  };
+  for (const char* flag : {"--config", "--env", "--steps", "--seed", "--name", "--envs", "--resume", "--device",
+                           "--port", "--set", "--learners", "--runners", "--actors", "--token-file", "--tls-cert"}) {
+    commands.push_back({"train", "--runs-dir", folder.path() + "/runs", flag, bad});
+    commands.push_back({"train", "--runs-dir", folder.path() + "/runs", std::string(flag) + "=" + bad});
+  }
+  for (const std::vector<std::string>& command : commands) {
+    const Ran ran = Skein(command);
+    const std::string what = command[0].substr(0, 40) + " " + command.back().substr(0, 20);
+    EXPECT_NE(ran.code, 0) << what;
+    EXPECT_NE(ran.code, 70) << what << ran.text;
+    EXPECT_EQ(std::count_if(ran.text.begin(), ran.text.end(), absl::ascii_iscntrl), 1) << ran.text;  // The newline.
+    EXPECT_LT(ran.text.size(), 1000u) << ran.text;
+  }
 }
 
 TEST(SkeinCommand, EndsWith64AndLeavesNothingBehindForAMistake) {
@@ -158,9 +290,10 @@ TEST(SkeinCommand, WorkerChecksItsFlagsFirst) {
 
 TEST(SkeinCommand, WorkerThatWaitsForItsHeadEndsOnSigterm) {
   const ScratchFolder folder;
-  auto process = Subprocess::Spawn({.argv = {Program(), "worker", "--address", "127.0.0.1:1", "--timeout", "10m"},
-                                    .output_path = folder.path() + "/out",
-                                    .extra_env = {"SKEIN_LOG=debug"}});
+  auto process =
+      Subprocess::Spawn({.argv = {BinFolder() + "/skein", "worker", "--address", "127.0.0.1:1", "--timeout", "10m"},
+                         .output_path = folder.path() + "/out",
+                         .extra_env = {"SKEIN_LOG=debug"}});
   ASSERT_TRUE(process.ok()) << process.status();
   while (folder.Read("out").find("waiting for the coordinator at 127.0.0.1:1") == std::string::npos) {
     ASSERT_FALSE((*process)->Wait(absl::Milliseconds(1))) << folder.Read("out");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/member_text.h"
 
+#include "absl/strings/str_split.h"
+#include "cli/progress_text.h"
 #include "gmock/gmock.h"
 
 namespace skein {
@@ -77,14 +79,14 @@ TEST(FormatStages, SharesSinceTheStartOrSinceAnEarlierReport) {
 
 TEST(FormatMembers, HasARowForEachAndTheirErrors) {
   v1::StatusResponse status = TwoMembers();
-  std::string text = FormatMembers(status);
+  std::string text = FormatMembers(status, kUnlimitedWidth);
   EXPECT_THAT(text, HasSubstr("actor-1      learner-0  node1 "));
   EXPECT_THAT(text, HasSubstr(" 1,500    75%       5     2   50%    64 MiB    0.0s  "));
   EXPECT_THAT(text, HasSubstr("env_step 60%  wait 40%\n"));
   EXPECT_THAT(text, HasSubstr("learner-0    rank 0 "));
   EXPECT_THAT(text, Not(HasSubstr("errors")));
   status.mutable_members(0)->mutable_report()->set_last_error("disk full");
-  EXPECT_THAT(FormatMembers(status), HasSubstr("\nerrors\nactor-1: disk full\n"));
+  EXPECT_THAT(FormatMembers(status, kUnlimitedWidth), HasSubstr("\nerrors\nactor-1: disk full\n"));
 }
 
 TEST(FormatMembers, WhatMembersSayCannotMoveTheCursor) {
@@ -96,7 +98,7 @@ TEST(FormatMembers, WhatMembersSayCannotMoveTheCursor) {
       "disk\nfull\xc2\x9b"
       "2J\a");  // U+009B is CSI.
   (*actor.mutable_report()->mutable_stage_seconds())["\x1bstage"] = 10;
-  const std::string text = FormatMembers(status);
+  const std::string text = FormatMembers(status, kUnlimitedWidth);
   EXPECT_EQ(text.find_first_of("\x1b\a\x7f\x9b"), std::string::npos);
   EXPECT_THAT(text, HasSubstr(" node [2J "));
   EXPECT_THAT(text, HasSubstr("actor-1: disk full  2J \n"));
@@ -106,7 +108,7 @@ TEST(FormatMembers, ALongHostIsCutSoThatColumnsStayBelowTheirTitles) {
   v1::StatusResponse status = TwoMembers();
   status.mutable_members(0)->set_host("a-very-long-node-name.cluster.example.org");
   status.mutable_members(0)->set_pid(77);
-  const std::string text = FormatMembers(status);
+  const std::string text = FormatMembers(status, kUnlimitedWidth);
   EXPECT_THAT(text, HasSubstr(" a-very-long-node-name.c~       77 "));  // 24 characters, then 8 for the pid.
   const std::vector<std::string> top = FormatTop(status, nullptr, 200, 100);
   EXPECT_THAT(top, testing::Contains(HasSubstr(" a-very-long-nod~ up ")));  // 16.
@@ -129,6 +131,81 @@ TEST(FormatTop, SharesAreThoseSinceTheStatusBefore) {
   EXPECT_THAT(FormatTop(status, &before, 200, 100), testing::Contains(HasSubstr("wait 100%")));
   status.mutable_members(0)->set_generation(2);  // Another life: since it started.
   EXPECT_THAT(FormatTop(status, &before, 200, 100), testing::Contains(HasSubstr("env_step 54%  wait 45%")));
+}
+
+// Long names, long numbers and all kinds of lines.
+v1::StatusResponse FullStatus() {
+  v1::StatusResponse status = TwoMembers();
+  status.set_run_name("a-run-of-half-cheetah-with-a-long-name");
+  status.set_env_id("MountainCarContinuous-v0");
+  status.set_last_error(
+      "rank 3: cannot write /shared/runs/a-run-of-half-cheetah/checkpoints/step_000123456789: disk full");
+  v1::RunProgress& progress = *status.mutable_progress();
+  progress.set_env_steps(1234567890);
+  progress.set_target_env_steps(9876543210);
+  progress.set_env_steps_per_second_10s(1234567);
+  progress.set_env_steps_per_second_60s(1234567);
+  progress.set_env_steps_per_second_300s(1234567);
+  progress.set_mean_episode_return(-12345.6);
+  progress.set_mean_episode_length(1000);
+  progress.set_episodes(1234567);
+  progress.set_eta_seconds(12345678);
+  progress.mutable_account()->set_collected(1234567890);
+  progress.mutable_account()->set_trained(1234567890);
+  progress.set_checkpoint("/shared/runs/a-run-of-half-cheetah-with-a-long-name/checkpoints/step_000123456789");
+  status.mutable_members(0)->set_host("a-very-long-node-name.cluster.example.org");
+  status.mutable_members(0)->set_metrics_address("a-very-long-node-name.cluster.example.org:12345");
+  status.mutable_members(0)->mutable_report()->set_last_error("the environment failed: cannot step: a NaN in qvel[3]");
+  return status;
+}
+
+// All words, in order and without the spaces between them.
+std::string Squeezed(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) {
+    for (const char c : line) {
+      if (c != ' ' && c != '\n') text += c;
+    }
+  }
+  return text;
+}
+
+const std::vector<std::string>& TitlesOfTop() {
+  static const auto* const titles = new std::vector<std::string>{
+      "MEMBER", "FEEDS", "HOST", "STATE", "ENV-STEPS/S", "LIMIT", "LAG", "CPU", "MEMORY", "SILENT", "TIME BY STAGE"};
+  return *titles;
+}
+
+class AtWidth : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Terminals, AtWidth, testing::Values(60, 80, 100, 200));
+
+TEST_P(AtWidth, TopHasNoLongerLineAndNamesTheColumnsThatItLeavesOut) {
+  const std::vector<std::string> lines = FormatTop(FullStatus(), nullptr, GetParam(), 100);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), GetParam()) << line;
+  const std::string all = Squeezed(lines);
+  for (const std::string& title : TitlesOfTop()) EXPECT_THAT(all, HasSubstr(Squeezed({title}))) << GetParam();
+  EXPECT_EQ(all.find("noroomfor") == std::string::npos, GetParam() == 200);
+  // What matters most is there in every terminal: the state, the rate, the lag and where the time goes.
+  EXPECT_THAT(lines,
+              testing::Contains(testing::AllOf(testing::StartsWith("actor-1 "), HasSubstr(" up "), HasSubstr(" 1,500 "),
+                                               HasSubstr(" 2 "), HasSubstr("env_step 60%"))));
+}
+
+TEST_P(AtWidth, StatusLosesNothingButColumnsThatItNames) {
+  const std::string text = FormatStatusTable(FullStatus(), GetParam());
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+    EXPECT_LE(line.size(), GetParam()) << line;
+  }
+  const std::string all = Squeezed({text});
+  for (const char* title : {"PID", "GEN", "RUNNERS", "POLICY", "METRICS"}) EXPECT_THAT(all, HasSubstr(title));
+  const v1::StatusResponse status = FullStatus();
+  for (const std::string& whole :
+       {status.run_name(), status.env_id(), status.last_error(), status.progress().checkpoint(),
+        status.members(0).report().last_error(), FormatStepAccount(status.progress().account()),
+        std::string("1,234,567 (10 s)   1,234,567 (60 s)   1,234,567 (300 s)"),
+        std::string("1,234,567,890 / 9,876,543,210 env steps"), std::string("episodes 1,234,567")}) {
+    EXPECT_THAT(all, HasSubstr(Squeezed({whole})));
+  }
 }
 
 TEST(FormatTop, FitsTheTerminal) {

@@ -49,6 +49,22 @@ TEST(ProgressDisplay, WithoutATerminalKeepsToTheIntervalThatItIsGiven) {
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, '\n')).size(), 4u);
 }
 
+TEST(ProgressDisplay, SaysEachWarningOnce) {
+  v1::StatusResponse status;
+  const std::string text = Written([&](std::FILE* out) {
+    ProgressDisplay display(out, 0);
+    display.Update(status, {}, absl::Seconds(0));
+    for (const char* warning : {"it is hot", "it is \x1b wet"}) {
+      status.mutable_progress()->add_warnings(warning);
+      for (int second = 1; second <= 3; ++second) display.Update(status, {}, absl::Seconds(second));
+    }
+    display.Update(status, {}, absl::Seconds(4), true);
+  });
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, "warning: it is hot\n")).size(), 2u);
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, "warning: it is ")).size(), 3u);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
 TEST(ProgressDisplay, OnATerminalRedrawsItsFiveLinesInPlace) {
   const std::string text = Written([](std::FILE* out) {
     ProgressDisplay display(out, 80);

@@ -80,6 +80,13 @@ TEST(FormatProgressBlock, NoLineIsWiderThanTheTerminal) {
   for (const std::string& line : FormatProgressBlock(Training(), {}, 30)) EXPECT_LE(line.size(), 30u) << line;
 }
 
+TEST(WrapLine, BreaksBetweenWordsAndLosesNone) {
+  EXPECT_THAT(WrapLine("one two", 20), ElementsAre("one two"));
+  EXPECT_THAT(WrapLine("one two  three four", 14), ElementsAre("one two", "  three four"));
+  EXPECT_THAT(WrapLine("one two three", 9), ElementsAre("one two", "  three"));
+  EXPECT_THAT(WrapLine("/a/long/path/x", 10), ElementsAre("/a/long/pa", "  th/x"));
+}
+
 TEST(FormatProgressBlock, ShowsADashForWhatIsUnknown) {
   v1::StatusResponse status = Training();
   status.mutable_progress()->set_mean_episode_return(kNan);
@@ -127,6 +134,14 @@ TEST(FormatStatusTable, ListsEveryMember) {
   EXPECT_THAT(table, HasSubstr("actor-1      learner-1  node "));
   EXPECT_THAT(table, HasSubstr("learner-1    rank 1     node "));
   EXPECT_THAT(table, HasSubstr("0 expired, 4 moves of actors\n"));
+}
+
+TEST(FormatStatusTable, ShowsWarnings) {
+  v1::StatusResponse status = Training();
+  EXPECT_THAT(FormatStatusTable(status), Not(HasSubstr("warning")));
+  status.mutable_progress()->add_warnings("the policy \x1b has stopped exploring");
+  EXPECT_THAT(FormatStatusTable(status), HasSubstr("\nwarning   the policy "));
+  EXPECT_THAT(FormatStatusTable(status), Not(HasSubstr("\x1b")));
 }
 
 TEST(FormatStepAccount, NamesPendingOnlyWhereThereIsSome) {

@@ -11,7 +11,9 @@
 #include "cli/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "keda/external_scaler.grpc.pb.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "tests/base/health_check.h"
 
@@ -37,10 +39,18 @@ class Echo : public v1::Coordinator::Service {
   }
 };
 
+// Answers whoever is let in.
+class Scaler : public externalscaler::ExternalScaler::Service {
+  grpc::Status GetMetrics(grpc::ServerContext*, const externalscaler::GetMetricsRequest*,
+                          externalscaler::GetMetricsResponse*) override {
+    return grpc::Status::OK;
+  }
+};
+
 class SecureTransport : public testing::Test {
  protected:
   void Serve(const Credentials& credentials) {
-    auto server = StartGrpcServer("127.0.0.1:0", {&service_}, &port_, {}, credentials);
+    auto server = StartGrpcServer("127.0.0.1:0", {&service_, &scaler_}, &port_, {}, credentials);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -63,6 +73,7 @@ class SecureTransport : public testing::Test {
 
   const CertificateAuthority authority_ = *CertificateAuthority::Make(absl::Hours(24));
   Echo service_;
+  Scaler scaler_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -71,6 +82,34 @@ TEST_F(SecureTransport, BothSidesShowTheirCertificates) {
   Serve(Issue({kServerName}));
   EXPECT_TRUE(Join(Issue({kActorName})).ok());
   EXPECT_EQ(service_.joins, 1);
+}
+
+// As KEDA's external scaler calls: gRPC's own TLS with caCert, tlsClientCert and tlsClientKey, no token, and the host
+// of scalerAddress must be a name of the server's certificate.
+TEST_F(SecureTransport, KedaShowsAClientsCertificateAndExpectsTheHostsName) {
+  const std::string host = "cheetah-skein-coordinator.rl";
+  Serve(Issue({kServerName, host}, kToken));
+  const auto ask = [this](const std::string& expected_host, const Credentials& keda) {
+    grpc::SslCredentialsOptions tls;
+    tls.pem_root_certs = keda.ca_pem;
+    tls.pem_cert_chain = keda.certificate_pem;
+    tls.pem_private_key = keda.key_pem;
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride(expected_host);
+    const auto stub = externalscaler::ExternalScaler::NewStub(
+        grpc::CreateCustomChannel(JoinHostPort("127.0.0.1", port_), grpc::SslCredentials(tls), arguments));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+    externalscaler::GetMetricsResponse response;
+    return FromGrpc(stub->GetMetrics(&context, {}, &response));
+  };
+  EXPECT_TRUE(ask(host, Issue({kClientName})).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(ask(host, Issue({kActorName}))));
+  EXPECT_TRUE(absl::IsUnavailable(ask("other-skein-coordinator.rl", Issue({kClientName}))));
+  Credentials nothing = Issue({kClientName});
+  nothing.certificate_pem.clear();
+  nothing.key_pem.clear();
+  EXPECT_FALSE(ask(host, nothing).ok());
 }
 
 TEST_F(SecureTransport, NobodyIsLetInWithoutACertificateOfThisCa) {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "base/command/arguments.h"
 #include "cli/verbs.h"
 #include "gmock/gmock.h"
-#include "launch/arguments.h"
 
 namespace skein {
 namespace {
@@ -24,8 +24,7 @@ Parsed Parse(std::vector<std::string> arguments) {
   CLI::App app("Skein", "skein");
   app.require_subcommand(1);
   Action action;
-  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddEval, AddBench, AddTune, AddEnvs})
-    add(&app, &action);
+  for (const auto add : {AddTrain, AddHead, AddWorker, AddStatus, AddProgramVerbs, AddEnvs}) add(&app, &action);
   arguments.insert(arguments.begin(), "skein");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

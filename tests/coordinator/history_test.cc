@@ -3,6 +3,9 @@
 
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "coordinator/message_bounds.h"
+#include "coordinator/state_records.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 
@@ -33,6 +36,10 @@ TEST(History, TakesTheRunsFigures) {
   progress.set_env_steps_per_second_10s(10);
   progress.set_env_steps_per_second_60s(60);
   progress.set_mean_episode_return(5);
+  progress.set_mean_episode_length(50);
+  progress.set_episodes(3);
+  (*progress.mutable_losses())["any_name"] = 0.25;
+  (*progress.mutable_episode_metrics())["success_rate"] = 0.75;
   progress.set_mean_policy_lag(0.5);
   AddMember(&status, "actor-1", "actor");
   AddMember(&status, "learner-0", "learner");
@@ -41,10 +48,13 @@ TEST(History, TakesTheRunsFigures) {
   ASSERT_EQ(history.points().size(), 1u);
   const History::Point& point = history.points()[0];
   EXPECT_EQ(point.seconds, 7);
-  EXPECT_EQ(point.env_steps, 100u);
+  EXPECT_EQ(point.env_steps, 100);
   EXPECT_EQ(point.rate_10s, 10);
   EXPECT_EQ(point.rate_60s, 60);
   EXPECT_EQ(point.episode_return, 5);
+  EXPECT_EQ(point.episode_length, 50);
+  EXPECT_THAT(point.update_stats, ElementsAre(Pair("any_name", 0.25)));
+  EXPECT_THAT(point.episode_metrics, ElementsAre(Pair("success_rate", 0.75)));
   EXPECT_EQ(point.policy_lag, 0.5);
   EXPECT_EQ(point.actors, 1);
   EXPECT_TRUE(std::isnan(point.efficiency));
@@ -101,20 +111,24 @@ TEST(History, AddsUpStagesOfMembersThatComeAndGo) {
 TEST(HistoryJson, HasColumnsOfEqualLength) {
   History history;
   v1::StatusResponse status = WithStage(1);
-  status.mutable_progress()->set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
   history.Add(v1::StatusResponse(), absl::Seconds(0));
   history.Add(status, absl::Seconds(1));
   (*status.mutable_members(0)->mutable_report()->mutable_stage_seconds())["wait"] = 4;
-  status.mutable_progress()->set_mean_episode_return(9);
+  status.mutable_progress()->set_mean_episode_return(2.0 / 3);
+  status.mutable_progress()->set_episodes(1);
+  (*status.mutable_progress()->mutable_losses())["kl"] = 0.0123456789;
   history.Add(status, absl::Seconds(2));
   const nlohmann::json all = nlohmann::json::parse(HistoryJson(history, History::kMostPoints));
   EXPECT_EQ(all["stride"], 1);
   EXPECT_EQ(all["points"], 3);
   EXPECT_EQ(all["seconds"], (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(all["actor_stages"], (nlohmann::json{{"wait", {0.0, 0.0, 3.0}}}));
-  EXPECT_EQ(all["return"][0], 0);
-  EXPECT_TRUE(all["return"][1].is_null());
-  for (const char* column : {"env_steps", "rate_10s", "rate_60s", "return", "policy_lag", "actors", "efficiency"}) {
+  EXPECT_TRUE(all["return"][1].is_null());  // No episode has ended.
+  EXPECT_EQ(all["return"][2], 0.666667);
+  EXPECT_EQ(all["update_stats"], (nlohmann::json{{"kl", {nullptr, nullptr, 0.0123457}}}));
+  EXPECT_EQ(all["episode_metrics"], nlohmann::json::object());
+  for (const char* column :
+       {"env_steps", "rate_10s", "rate_60s", "return", "episode_length", "policy_lag", "actors", "efficiency"}) {
     EXPECT_EQ(all[column].size(), 3u) << column;
   }
   EXPECT_EQ(nlohmann::json::parse(HistoryJson(history, 2))["seconds"], (std::vector<double>{1, 2}));
@@ -134,6 +148,143 @@ TEST(HistoryJson, IsEmptyBeforeTheFirstPointAndSurvivesTextThatIsNotUtf8) {
   History history;
   history.Add(status, absl::ZeroDuration());
   EXPECT_EQ(nlohmann::json::parse(HistoryJson(history, 10))["actor_stages"].size(), 1u);
+}
+
+TEST(HistoryJson, HasOnlySoManyNamesHoweverOftenALearnerChangesThem) {
+  History history;
+  for (int second = 0; second < 100; ++second) {
+    v1::StatusResponse status;
+    for (int i = 0; i < 10; ++i) {
+      (*status.mutable_progress()->mutable_losses())[absl::StrCat("name", second, "_", i)] = 1;
+    }
+    history.Add(status, absl::Seconds(second));
+  }
+  const nlohmann::json stats = nlohmann::json::parse(HistoryJson(history, History::kMostPoints))["update_stats"];
+  EXPECT_EQ(stats.size(), kMostFigures);
+  EXPECT_TRUE(stats.contains("name99_9"));
+}
+
+// What a store holds after the changes so far.
+class KeptHistory {
+ public:
+  // Returns the number of changes.
+  size_t Take(History* history, double unix_seconds) {
+    const std::vector<StateChange> changes = history->TakeChanges(unix_seconds);
+    for (const StateChange& change : changes) {
+      EXPECT_FALSE(change.durable);
+      if (change.value) {
+        records_[change.key] = *change.value;
+      } else {
+        EXPECT_EQ(records_.erase(change.key), 1u) << change.key;
+      }
+    }
+    return changes.size();
+  }
+  size_t size() const { return records_.size(); }
+  std::vector<store::HistoryRecord> Load() const {
+    std::map<std::string, std::string> all = records_;
+    all["run"] = store::RunRecord().SerializeAsString();
+    const auto parsed = ParseRecords(all);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    return (*parsed)->history;
+  }
+
+ private:
+  std::map<std::string, std::string> records_;
+};
+
+v1::StatusResponse StatusAt(int second) {
+  v1::StatusResponse status = WithStage(2 * second);
+  v1::RunProgress& progress = *status.mutable_progress();
+  progress.set_env_steps(1000 * second);
+  progress.set_mean_episode_return(second / 3.0);
+  progress.set_mean_episode_length(10);
+  progress.set_episodes(second / 10);  // None in the first ten seconds.
+  (*progress.mutable_losses())["kl"] = 1.0 / (1 + second);
+  return status;
+}
+
+constexpr double kUnix = 1.7e9;
+
+// Runs for some seconds, and is kept every ten of them.
+void RunFor(int seconds, History* history, KeptHistory* kept) {
+  for (int second = 0; second < seconds; ++second) {
+    history->Add(StatusAt(second), absl::Seconds(second));
+    if (second % 10 != 0) continue;
+    // Either the last record and perhaps a new one, or all after the points were thinned out.
+    EXPECT_LE(kept->Take(history, kUnix), History::kMostPoints / History::kPointsPerRecord + 1);
+    EXPECT_LE(kept->size(), History::kMostPoints / History::kPointsPerRecord + 1);
+  }
+}
+
+TEST(KeptHistory, IsTheSameInTheNextCoordinatorAndGoesOn) {
+  for (const int seconds : {1, 49, 50, 51, 999, 1001, 1002, 1050, 5000}) {
+    History history;
+    KeptHistory kept;
+    RunFor(seconds, &history, &kept);
+    kept.Take(&history, kUnix);
+    EXPECT_EQ(kept.Take(&history, kUnix), 0u);  // Nothing has changed.
+    History next;
+    next.Restore(kept.Load(), kUnix + seconds + 30, false);
+    EXPECT_EQ(HistoryJson(next, 0 + History::kMostPoints), [&] {
+      // Without the newest point, which was not kept.
+      History same;
+      for (int second = 0; second <= history.points().back().seconds; ++second) {
+        same.Add(StatusAt(second), absl::Seconds(second));
+      }
+      return HistoryJson(same, History::kMostPoints);
+    }()) << seconds;
+    next.Add(StatusAt(seconds), absl::Seconds(2));
+    EXPECT_EQ(next.newest().seconds, seconds + 32);  // By the time of day.
+    EXPECT_EQ(next.stride(), history.stride());
+    // Sums go on: what is reported first to a coordinator is not of its time.
+    EXPECT_EQ(next.newest().actor_stages, history.points().back().actor_stages);
+    kept.Take(&next, kUnix + seconds + 30);
+    EXPECT_EQ(kept.Load().size(), (next.points().size() + 49) / 50);
+  }
+}
+
+TEST(KeptHistory, PausesBetweenSessionsDoNotCount) {
+  History history;
+  KeptHistory kept;
+  RunFor(100, &history, &kept);
+  kept.Take(&history, kUnix);
+  History next;
+  next.Restore(kept.Load(), kUnix + 1e6, true);
+  next.Add(StatusAt(0), absl::ZeroDuration());
+  EXPECT_EQ(next.newest().seconds, 100);
+  EXPECT_EQ(next.points().size(), 101u);
+}
+
+TEST(KeptHistory, AClockThatWasSetBackDoesNotTurnItBack) {
+  History history;
+  KeptHistory kept;
+  RunFor(100, &history, &kept);
+  kept.Take(&history, kUnix);
+  History next;
+  next.Restore(kept.Load(), kUnix - 1e6, false);
+  next.Add(StatusAt(0), absl::ZeroDuration());
+  EXPECT_EQ(next.newest().seconds, 100);
+}
+
+TEST(KeptHistory, ARecordThatMakesNoSenseIsLeftOut) {
+  History history;
+  KeptHistory kept;
+  RunFor(150, &history, &kept);
+  kept.Take(&history, kUnix);
+  std::vector<store::HistoryRecord> records = kept.Load();
+  ASSERT_EQ(records.size(), 3u);
+  records[1].mutable_columns(3)->add_values(1);  // One value too many.
+  History next;
+  next.Restore(records, kUnix, false);
+  EXPECT_EQ(next.points().size(), 100u);
+  records[1] = records[2];  // The same points twice.
+  History once;
+  once.Restore(records, kUnix, false);
+  EXPECT_EQ(once.points().size(), 100u);
+  History none;
+  none.Restore({store::HistoryRecord()}, kUnix, false);
+  EXPECT_EQ(none.points().size(), 0u);
 }
 
 }  // namespace

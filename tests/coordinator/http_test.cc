@@ -34,7 +34,10 @@ v1::StatusResponse SampleStatus() {
 }
 
 PageSources SampleSources() {
-  return {.status = SampleStatus, .history = [](size_t count) { return std::to_string(count); }};
+  return {.status = SampleStatus,
+          .history = [](size_t count) { return std::to_string(count); },
+          .config = "seed: 7\n",
+          .log = [] { return "[]\n"; }};
 }
 
 TEST(ScrapeTargets, ListsTheCoordinatorAndWhoeverServesMetrics) {
@@ -87,12 +90,29 @@ TEST(ServePages, AnswersEveryPathWithItsContentType) {
   reply = HttpGet(port, "/api/status");
   EXPECT_EQ(reply.content_type, "application/json");
   EXPECT_EQ(nlohmann::json::parse(reply.body)["run_id"], "run7");
+  reply = HttpGet(port, "/api/config");
+  EXPECT_EQ(reply.content_type, "text/plain; charset=utf-8");
+  EXPECT_EQ(reply.body, "seed: 7\n");
+  reply = HttpGet(port, "/api/log");
+  EXPECT_EQ(reply.content_type, "application/json");
+  EXPECT_EQ(reply.body, "[]\n");
   reply = HttpGet(port, "/sd/prometheus");
   EXPECT_EQ(reply.content_type, "application/json");
   EXPECT_EQ(nlohmann::json::parse(reply.body).size(), 2u);
   EXPECT_EQ(HttpGet(port, "/healthz").body, "ok\n");
   EXPECT_EQ(HttpGet(port, "/metrics").status, 200);
   EXPECT_EQ(HttpGet(port, "/nothing").status, 404);
+}
+
+TEST(ServePages, SaysWhyThereIsNoLog) {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Listen("127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << server.status();
+  PageSources sources = SampleSources();
+  sources.log = [] { return absl::UnavailableError("log.jsonl: No such file or directory"); };
+  ServePages(server->get(), sources, "head:8080", std::make_shared<prometheus::Registry>());
+  const HttpReply reply = HttpGet((*server)->port(), "/api/log");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.body, "log.jsonl: No such file or directory\n");
 }
 
 // Everything that the coordinator exports, after each kind of event.

@@ -143,6 +143,9 @@ TEST(MessageBounds, OfProgressOnlySaneFiguresAreKept) {
   EXPECT_THAT(kept.losses(), ElementsAre(Pair("kl", -0.5)));
   EXPECT_EQ(kept.checkpoint().size(), 4096u);
   EXPECT_EQ(kept.last_error().size(), 1024u);
+  for (int i = 0; i < 1000; ++i) progress.add_warnings(std::string(5000, 'w'));
+  ASSERT_EQ(Bounded(progress).warnings_size(), 16);
+  EXPECT_EQ(Bounded(progress).warnings(15).size(), 1024u);
   progress.set_mean_episode_return(-250);  // A return may well be negative.
   EXPECT_EQ(Bounded(progress).mean_episode_return(), -250);
 }

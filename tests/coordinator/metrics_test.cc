@@ -2,12 +2,19 @@
 #include "coordinator/metrics.h"
 
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "prometheus/text_serializer.h"
 #include "tests/learner/sample_metrics.h"
 
 namespace skein {
 namespace {
+
+using testing::HasSubstr;
 
 class CoordinatorMetricsTest : public testing::Test {
  protected:
@@ -41,7 +48,45 @@ TEST_F(CoordinatorMetricsTest, NothingIsSaidOfEfficiencyWhileALimitIsNotKnown) {
   AddMember("actor", 40000);
   AddMember("actor", 0);
   EXPECT_TRUE(std::isnan(Report("skein_coordinator_run_efficiency_ratio")));
-  EXPECT_EQ(Report("skein_coordinator_run_limit_env_steps_per_second"), 0);
+  EXPECT_TRUE(std::isnan(Report("skein_coordinator_run_limit_env_steps_per_second")));
+}
+
+// There, and NaN: not a made-up 0.
+TEST_F(CoordinatorMetricsTest, WhatNoLearnerHasToldIsNaN) {
+  const auto text = [this] { return prometheus::TextSerializer().Serialize(registry_.Collect()); };
+  const std::vector<std::string> of_learners = {"env_steps",
+                                                "iteration",
+                                                "policy_version",
+                                                "episodes",
+                                                "queued_batches",
+                                                "account_env_steps{fate=\"trained\"}",
+                                                "account_env_steps{fate=\"lost\"}",
+                                                "env_steps_per_second{window=\"60s\"}"};
+  const std::vector<std::string> later = {"eta_seconds", "mean_episode_return", "mean_episode_length_env_steps",
+                                          "mean_policy_lag_versions"};
+  const auto line = [](const std::string& name, const char* value) {
+    return absl::StrCat("\nskein_coordinator_run_", name, " ", value, "\n");
+  };
+  for (const std::string& name : of_learners) EXPECT_THAT(text(), HasSubstr(line(name, "Nan")));
+  for (const std::string& name : later) EXPECT_THAT(text(), HasSubstr(line(name, "Nan")));
+  EXPECT_THAT(text(), HasSubstr(line("target_env_steps", "Nan")));
+  EXPECT_THAT(text(), HasSubstr("\nskein_coordinator_wanted_actors Nan\n"));
+
+  status_.mutable_progress()->set_eta_seconds(-1);
+  status_.mutable_progress()->set_target_env_steps(1000);
+  AddMember("actor", 0);
+  metrics_.RunReported(status_);
+  for (const std::string& name : of_learners) EXPECT_THAT(text(), HasSubstr(line(name, "Nan")));
+  EXPECT_THAT(text(), HasSubstr(line("target_env_steps", "1000")));
+  AddMember("learner", 0);
+  metrics_.RunReported(status_);
+  for (const std::string& name : of_learners) EXPECT_THAT(text(), HasSubstr(line(name, "0")));
+  for (const std::string& name : later) EXPECT_THAT(text(), HasSubstr(line(name, "Nan")));
+}
+
+TEST_F(CoordinatorMetricsTest, ShowsWhereTheStatusPageIs) {
+  metrics_.SetStatusPage("https://head:8080/");
+  EXPECT_EQ(MetricValue(registry_, "skein_coordinator_status_page_info", {{"url", "https://head:8080/"}}), 1);
 }
 
 TEST_F(CoordinatorMetricsTest, CountsMembersWhoseDataDoNotPass) {

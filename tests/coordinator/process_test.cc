@@ -2,20 +2,25 @@
 // The real binary.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <regex>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "skein/v1/coordinator_service.grpc.pb.h"
+#include "tests/cli/scratch_folder.h"
 #include "tests/testing/http_get.h"
 #include "tests/testing/loopback.h"
 
@@ -103,8 +108,46 @@ TEST(CoordinatorProcess, ServesWhatItAnnouncesAndStopsOnSigterm) {
   const std::string metrics = HttpGet(running.http_port, "/metrics").body;
   std::string output;
   EXPECT_EQ(RunWithInput("promtool check metrics", metrics, &output), 0) << output;
+  EXPECT_THAT(metrics, HasSubstr("\nskein_coordinator_status_page_info{url=\"http://localhost:" +
+                                 std::to_string(running.http_port) + "/\"} 1\n"));
   running.process->Signal(SIGTERM);
   EXPECT_EQ(running.process->Wait(absl::Seconds(2)), 0);
+}
+
+TEST(CoordinatorProcess, ShowsConfigurationAndLogToThoseWhoHaveTheTokenAndNeverTheToken) {
+  const ScratchFolder folder;
+  const std::string token = "a-token-of-more-than-16-bytes", file = folder.Write("token", token);
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  const std::string log =
+      folder.Write("log.jsonl", R"({"time":"2026-01-31T12:00:00.000Z","level":"info","program":"p","message":"told )" +
+                                    token + "\"}\n");
+  Running running = Start({"--token-file", file, "--set", "name=" + token, "--log-json", log});
+  for (const char* path : {"/api/config", "/api/log", "/api/history"}) {
+    EXPECT_EQ(HttpGet(running.http_port, path).status, 401) << path;
+    const HttpReply reply = HttpGet(running.http_port, path, "Authorization: Bearer " + token + "\r\n");
+    EXPECT_EQ(reply.status, 200) << path;
+    EXPECT_THAT(reply.body, testing::Not(HasSubstr(token))) << path;
+    // Where it would have been.
+    EXPECT_EQ(absl::StrContains(reply.body, "[token]"), path != std::string("/api/history")) << path;
+  }
+}
+
+// As after a restart: members and viewers have one run, with one history.
+TEST(CoordinatorProcess, TheNextCoordinatorGoesOnWithTheCharts) {
+  const ScratchFolder folder;
+  const auto points = [](const Running& running) {
+    return nlohmann::json::parse(HttpGet(running.http_port, "/api/history").body)["seconds"].get<std::vector<double>>();
+  };
+  Running first = Start({"--run-dir", folder.path()});
+  while (points(first).size() < 2) absl::SleepFor(absl::Milliseconds(50));
+  const std::vector<double> before = points(first);
+  first.process->Signal(SIGTERM);
+  EXPECT_EQ(first.process->Wait(absl::Seconds(5)), 0);
+  Running second = Start({"--run-dir", folder.path()});
+  while (points(second).size() < before.size() + 1) absl::SleepFor(absl::Milliseconds(50));
+  const std::vector<double> after = points(second);
+  EXPECT_EQ(std::vector<double>(after.begin(), after.begin() + static_cast<long>(before.size())), before);
+  EXPECT_TRUE(std::is_sorted(after.begin(), after.end()));
 }
 
 TEST(CoordinatorProcess, StopsInTimeWithAWaitingBarrierAndOpenConnections) {
@@ -180,6 +223,13 @@ TEST(CoordinatorProcess, LogsAsJsonToo) {
   std::getline(file, line);
   EXPECT_THAT(line, testing::AllOf(HasSubstr("\"program\":\"skein-coordinator\""), HasSubstr("learner-0")));
   unlink(path);
+}
+
+TEST(CoordinatorProcess, LinksLeadToThePageThatItIsGiven) {
+  Running running = Start({"--page-url", "https://page.example.org/run/"});
+  EXPECT_THAT(HttpGet(running.http_port, "/metrics").body,
+              HasSubstr("\nskein_coordinator_status_page_info{url=\"https://page.example.org/run/\"} 1\n"));
+  ExpectFailure({"--page-url", "javascript:alert(1)"}, 64, "--page-url: want http://");
 }
 
 TEST(CoordinatorProcess, APortInUseIsUnavailable) {

@@ -27,6 +27,7 @@ TEST(StatusPageFiles, AreTheFilesOfTheTreeByteByByte) {
                                                        {"/page/skein.css", "coordinator/page/skein.css"},
                                                        {"/page/skein.js", "coordinator/page/skein.js"},
                                                        {"/page/charts.js", "coordinator/page/charts.js"},
+                                                       {"/page/log.js", "coordinator/page/log.js"},
                                                        {"/page/uplot.js", "third_party/uplot/uPlot.iife.min.js"},
                                                        {"/page/uplot.css", "third_party/uplot/uPlot.min.css"},
                                                        {"/page/uplot-license", "third_party/uplot/LICENSE"},
@@ -43,7 +44,8 @@ TEST(StatusPageFiles, AreTheFilesOfTheTreeByteByByte) {
 TEST(StatusPageFiles, ThePageNeedsNothingThatIsNotServed) {
   std::set<std::string> paths;
   for (const StatusPageFile& file : StatusPageFiles()) paths.insert(file.path);
-  for (const char* path : {"/metrics", "/api/status", "/api/history", "/sd/prometheus"}) paths.insert(path);
+  for (const char* path : {"/metrics", "/api/status", "/api/history", "/api/log", "/api/config", "/sd/prometheus"})
+    paths.insert(path);
   const std::string page = BytesOf("/");
   const std::regex reference("(?:href|src)=\"([^\"]*)\"");
   int references = 0;
@@ -62,7 +64,7 @@ TEST(StatusPageFiles, ThePageForbidsTheBrowserEverythingElse) {
 }
 
 TEST(StatusPageFiles, WhatMembersReportIsNeverMarkup) {
-  for (const char* path : {"/page/skein.js", "/page/charts.js"}) {
+  for (const char* path : {"/page/skein.js", "/page/charts.js", "/page/log.js"}) {
     const std::string script = BytesOf(path);
     for (const char* way : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("}) {
       EXPECT_EQ(script.find(way), std::string::npos) << path << " uses " << way;

@@ -6,6 +6,7 @@ Exits with 77, skipped, where root, debootstrap or a Debian mirror is missing.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,5 +30,29 @@ with tempfile.TemporaryDirectory() as folder:
     staged = pathlib.Path(folder, "lib")
     if not list(staged.glob("libgrpc*.so*")) or list(staged.glob("libc.so*")):
         sys.exit(f"want gRPC's library and not C's, got {sorted(path.name for path in staged.iterdir())}")
+
+# What pins the base image, with a docker that answers as told.
+PIN = ROOT / "deploy/docker/pin_base.sh"
+DIGEST = "sha256:" + 32 * "4f"
+with tempfile.TemporaryDirectory() as folder:
+    dockerfile, docker = pathlib.Path(folder, "Dockerfile"), pathlib.Path(folder, "docker")
+    dockerfile.write_text((ROOT / "deploy/Dockerfile").read_text())
+    os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+    if not shutil.which("docker"):
+        expect_code(69, [PIN, dockerfile], "no docker")
+    docker.write_text('#!/bin/sh\n[ "$4" = debian:bookworm-slim ] && echo "$ANSWER"\n')
+    docker.chmod(0o755)
+    for wrong in ("", "sha256:12", f"{DIGEST}; rm -rf x"):
+        os.environ["ANSWER"] = wrong
+        expect_code(75, [PIN, dockerfile], "want a digest")
+    if dockerfile.read_text() != (ROOT / "deploy/Dockerfile").read_text():
+        sys.exit("a wrong answer changed the Dockerfile")
+    os.environ["ANSWER"] = DIGEST
+    for _ in range(2):  # A pinned one is pinned anew.
+        expect_code(0, [PIN, dockerfile], "")
+        if dockerfile.read_text().count(f"\nARG DEBIAN=debian:bookworm-slim@{DIGEST}\n") != 1:
+            sys.exit(f"the digest is not in the Dockerfile: {dockerfile.read_text()}")
+    dockerfile.write_text("FROM debian\n")
+    expect_code(65, [PIN, dockerfile], "no line")
 
 sys.exit(subprocess.run([ROOT / "deploy/check_dockerfile.py", "--binaries", BIN]).returncode)

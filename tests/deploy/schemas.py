@@ -13,6 +13,7 @@ SCHEMAS = TOOLS / "schemas"
 KUBERNETES_VERSIONS = ("1.28", "1.37")
 CUSTOM = {
     ("keda.sh/v1alpha1", "ScaledObject"): "keda.sh_scaledobjects.yaml",
+    ("keda.sh/v1alpha1", "TriggerAuthentication"): "keda.sh_triggerauthentications.yaml",
     ("monitoring.coreos.com/v1", "PodMonitor"): "monitoring.coreos.com_podmonitors.yaml",
 }
 

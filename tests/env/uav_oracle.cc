@@ -74,6 +74,29 @@ bool UavOracle::HitsStatic(float x, float y) const {
   return hx != 0 && hy != 0 && Squared(ex, ey) < r * r && Occupied({i + hx, j + hy});
 }
 
+bool UavOracle::HitsOnTheWay(float x, float y, float vx, float vy) const {
+  const float end_x = x + vx, end_y = y + vy;
+  if (HitsStatic(x, y) || HitsStatic(end_x, end_y)) return true;
+  const int i = static_cast<int>(std::floor(x)), j = static_cast<int>(std::floor(y));
+  const float f = x - static_cast<float>(i), g = y - static_cast<float>(j), r = Radius();
+  for (int b = -2; b <= 3; ++b) {
+    for (int a = -2; a <= 3; ++a) {
+      bool of_an_occupied_cell = false;
+      for (const Cell& cell : {Cell{i + a - 1, j + b - 1}, {i + a, j + b - 1}, {i + a - 1, j + b}, {i + a, j + b}}) {
+        of_an_occupied_cell |= Occupied(cell);
+      }
+      const float ca = static_cast<float>(a), cb = static_cast<float>(b), squared = Squared(vx, vy);
+      const float along = (ca * vx + cb * vy) - (f * vx + g * vy), aside = (ca * vy - cb * vx) - (f * vy - g * vx);
+      if (of_an_occupied_cell && 0 < along && along < squared && aside * aside < r * r * squared) return true;
+    }
+  }
+  const int i2 = static_cast<int>(std::floor(end_x)), j2 = static_cast<int>(std::floor(end_y));
+  if (i2 == i || j2 == j) return false;
+  const float column = i2 > i ? 1 - f : f, row = j2 > j ? 1 - g : g;
+  const bool column_first = column * std::abs(vy) < row * std::abs(vx);
+  return Occupied(column_first ? Cell{i2 > i ? i + 1 : i - 1, j} : Cell{i, j2 > j ? j + 1 : j - 1});
+}
+
 float UavOracle::Distance(const Uav& uav) const {
   return std::sqrt(Squared(TargetX(uav) - uav.x, TargetY(uav) - uav.y));
 }
@@ -104,16 +127,23 @@ bool UavOracle::Step(const std::vector<float>& action, std::vector<float>* rewar
       uav.vx = Speed() * table[choice][0];
       uav.vy = Speed() * table[choice][1];
     }
+    uav.from_x = uav.x;
+    uav.from_y = uav.y;
     uav.x += uav.vx;
     uav.y += uav.vy;
     uav.flown += std::sqrt(Squared(uav.vx, uav.vy));
-    crashed[n] = HitsStatic(uav.x, uav.y);
+    crashed[n] = HitsOnTheWay(uav.from_x, uav.from_y, uav.vx, uav.vy);
   }
   const float diameter = 2 * Radius();
   for (size_t a = 0; a < agents; ++a) {
     for (size_t b = 0; b < agents; ++b) {
       if (a == b || !part[a] || !part[b]) continue;
-      const float q = Squared(uavs_[a].x - uavs_[b].x, uavs_[a].y - uavs_[b].y);
+      const Uav &first = uavs_[a], &second = uavs_[b];
+      const float dx = second.from_x - first.from_x, dy = second.from_y - first.from_y;
+      const float wx = second.vx - first.vx, wy = second.vy - first.vy;
+      float q = std::min(Squared(dx, dy), Squared(second.x - first.x, second.y - first.y));
+      const float along = -(dx * wx + dy * wy), aside = dx * wy - dy * wx, squared = Squared(wx, wy);
+      if (0 < along && along < squared) q = std::min(q, aside * aside / squared);
       smallest_ = std::min(smallest_, q);
       if (q < diameter * diameter) crashed[a] = crashed[b] = true;
     }
@@ -171,7 +201,7 @@ std::vector<float> UavOracle::Observe() const {
     const float s = 0.70710678f;
     for (const auto& [dx, dy] :
          std::vector<std::pair<float, float>>{{1, 0}, {s, s}, {0, 1}, {-s, s}, {-1, 0}, {-s, -s}, {0, -1}, {s, -s}}) {
-      all.push_back(HitsStatic(uav.x + Speed() * dx, uav.y + Speed() * dy) ? 1 : 0);
+      all.push_back(HitsOnTheWay(uav.x, uav.y, Speed() * dx, Speed() * dy) ? 1 : 0);
     }
     for (const bool unvisited : {false, true}) {
       if (unvisited && Navigate()) continue;

@@ -27,6 +27,7 @@ class UavOracle {
   using Cell = std::pair<int, int>;
   struct Uav {
     float x = 0, y = 0, vx = 0, vy = 0, flown = 0;
+    float from_x = 0, from_y = 0;  // Before the step.
     UavStatus status = UavStatus::kTakesPart;
     int start = 0, target = 0;
     bool TakesPart() const { return status == UavStatus::kTakesPart; }
@@ -40,6 +41,8 @@ class UavOracle {
   bool Unvisited(Cell cell) const { return !Occupied(cell) && visited_.count(cell) == 0; }
   int Free() const { return options_.size * options_.size - static_cast<int>(obstacles_.size()); }
   bool HitsStatic(float x, float y) const;
+  // Phase 3: on the way from (x, y), by (vx, vy).
+  bool HitsOnTheWay(float x, float y, float vx, float vy) const;
   float TargetX(const Uav& uav) const { return static_cast<float>(uav.target % options_.size) + 0.5f; }
   float TargetY(const Uav& uav) const { return static_cast<float>(uav.target / options_.size) + 0.5f; }
   float Distance(const Uav& uav) const;

@@ -132,6 +132,109 @@ TEST(UavRules, AUavThatHitsAWallIsStillThereInThatStep) {
   EXPECT_NEAR(arena.Metrics()[4], 0.35, 1e-5);
 }
 
+// Fast and thin: whole steps lie between two looks.
+constexpr double kThin = 0.1;
+UavOptions Fast(double radius = kThin) { return {.radius = radius, .speed = 1, .team_share = 0, .progress_reward = 0}; }
+
+TEST(UavRules, TwoThatFlyThroughEachOtherCrash) {
+  Arena arena(kNavigate, {{5.0, 5.5}, {6.0, 5.5}}, {}, Fast());
+  EXPECT_TRUE(arena.Step({kEast, kWest}));  // As far apart afterwards as before.
+  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed));
+  EXPECT_THAT(arena.reward(), ElementsAre(-5.02f, -5.02f));
+  EXPECT_EQ(arena.Metrics()[4], 0);
+  // They are where they would have come without each other.
+  EXPECT_EQ(arena.State()[arena.layout().saved_uavs], 6);
+  EXPECT_EQ(arena.State()[arena.layout().saved_uavs + kUavSavedDoubles], 5);
+}
+
+TEST(UavRules, WaysMayCrossAtDifferentTimes) {
+  // From (0.5, -0.8) and (0.5, -0.75) at (-1, 1): least distances 0.3 / sqrt(2) = 0.212 and 0.25 / sqrt(2) = 0.177.
+  Arena passes(kNavigate, {{5.0, 5.5}, {5.5, 4.7}}, {}, Fast());
+  passes.Step({kEast, kNorth});
+  EXPECT_THAT(passes.Status(), ElementsAre(kTakesPart, kTakesPart));
+  EXPECT_NEAR(passes.Metrics()[4], 0.3 / std::sqrt(2), 1e-5);
+  Arena meets(kNavigate, {{5.0, 5.5}, {5.5, 4.75}}, {}, Fast());
+  meets.Step({kEast, kNorth});
+  EXPECT_THAT(meets.Status(), ElementsAre(kCrashed, kCrashed));
+}
+
+TEST(UavRules, TwoThatFlyTheSameWayKeepTheirDistance) {
+  Arena arena(kNavigate, {{5.0, 5.5}, {5.0, 5.91}});
+  arena.Step({kEast, kEast});
+  EXPECT_THAT(arena.Status(), ElementsAre(kTakesPart, kTakesPart));
+  EXPECT_NEAR(arena.Metrics()[4], 0.41, 1e-5);
+}
+
+TEST(UavRules, AUavThatHasHitAnotherStillFliesToTheEndOfTheStep) {
+  // The first two meet at x = 5.45; the second goes on to 4.9, 0.15 from the third, which the first left 0.25 away.
+  Arena arena(kNavigate, {{5.0, 5.5}, {5.9, 5.5}, {4.75, 5.5}}, {}, Fast());
+  EXPECT_TRUE(arena.Step({kEast, kWest, kStay}));
+  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kCrashed));
+}
+
+// Past the corner (6, 7) of the obstacle (6, 6), half a metre to the north-east. The middle of the way is at `side`
+// from the corner, outside of the obstacle if it is positive.
+Arena PastACorner(double side, double radius, int target_i = 19, int target_j = 19) {
+  const double x = 6 - std::sqrt(0.5) * (0.25 + side), y = 7 - std::sqrt(0.5) * (0.25 - side);
+  return Arena(kNavigate, {{x, y, target_i, target_j}}, {{6, 6}},
+               {.radius = radius, .team_share = 0, .progress_reward = 0});
+}
+
+TEST(UavRules, ACornerCannotBeCut) {
+  // Both ends of the way are 0.177 + 0.707 * 0.1 = 0.247 from the obstacle, its middle is 0.1.
+  Arena touches = PastACorner(0.1, 0.2);
+  EXPECT_EQ(touches.Observation(0, touches.layout().obs_feelers, 8)[1], 1);
+  touches.Step({kNorthEast});
+  EXPECT_THAT(touches.Status(), ElementsAre(kCrashed));
+  // 0.177 + 0.707 * 0.21 = 0.325, and 0.21.
+  Arena passes = PastACorner(0.21, 0.2);
+  EXPECT_EQ(passes.Observation(0, passes.layout().obs_feelers, 8)[1], 0);
+  passes.Step({kNorthEast});
+  EXPECT_THAT(passes.Status(), ElementsAre(kTakesPart));
+}
+
+TEST(UavRules, AThinUavCannotFlyThroughAnObstacle) {
+  // Its ends are 0.106 from the obstacle, its middle crosses it 0.1 from the corner.
+  Arena arena = PastACorner(-0.1, 0.01);
+  EXPECT_EQ(arena.Observation(0, arena.layout().obs_feelers, 8)[1], 1);
+  arena.Step({kNorthEast});
+  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed));
+}
+
+TEST(UavRules, WhatTouchesAtTheStartCrashesWhereverItFlies) {
+  Arena uavs(kNavigate, {{5.0, 5.5}, {5.3, 5.5}, {8.9, 5.5}}, {{9, 5}});
+  uavs.Step({kWest, kEast, kWest});
+  EXPECT_THAT(uavs.Status(), ElementsAre(kCrashed, kCrashed, kCrashed));
+}
+
+TEST(UavRules, WhoeverTouchesOnTheWayDoesNotArrive) {
+  // Ends at (6.1, 7.2), within half a metre of (6.5, 7.5).
+  Arena past = PastACorner(0.1, 0.2, 6, 7);
+  EXPECT_TRUE(past.Step({kNorthEast}));
+  EXPECT_THAT(past.Status(), ElementsAre(kCrashed));
+  EXPECT_THAT(past.reward(), ElementsAre(-5.02f));
+  // Through each other, each into its target.
+  Arena through(kNavigate, {{5.0, 5.5, 6, 5}, {6.0, 5.5, 5, 5}}, {}, Fast());
+  through.Step({kEast, kWest});
+  EXPECT_THAT(through.Status(), ElementsAre(kCrashed, kCrashed));
+}
+
+TEST(UavRules, ATargetIsReachedAtTheEndOfAStep) {
+  // 0.53 away, 0.4 on the way, 0.6 at the end.
+  Arena arena(kNavigate, {{9.15, 5.9, 9, 5}}, {},
+              {.radius = kThin, .speed = 0.8, .team_share = 0, .progress_reward = 0});
+  arena.Step({kEast});
+  EXPECT_THAT(arena.Status(), ElementsAre(kTakesPart));
+}
+
+TEST(UavRules, WhoeverHasArrivedIsInNobodysWay) {
+  Arena arena(kNavigate, {{8.6, 5.5, 9, 5}, {10.6, 5.5, 2, 5}});
+  arena.Step({kEast, kWest});
+  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kTakesPart));
+  for (int t = 0; t < 4; ++t) arena.Step({kStay, kWest});
+  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kTakesPart));
+}
+
 TEST(UavRules, NearerThanHalfAMetreIsThere) {
   const UavOptions options = {.team_share = 0, .progress_reward = 1};
   Arena arena(kNavigate, {{8.51, 5.5, 9, 5}, {12.5, 5.5, 13, 5}}, {}, options);

@@ -225,6 +225,8 @@ std::vector<Case> Cases() {
       {"cover", UavTask::kCover, Uavs(3, 4, 5, 1, 2), 32, 40, 200},
       {"cover_velocities", UavTask::kCover, Uavs(2, 0, 3, 2, 1), 24, 0, 100},
       {"as_it_comes", UavTask::kNavigate, Uavs(10, 40, 20, 3, 4), 32, 60, 100},
+      {"fast_and_thin", UavTask::kNavigate, Uavs(6, 14, 8, 1, 2), 32, 25, 200},
+      {"fast_and_thick", UavTask::kCover, Uavs(5, 8, 9, 2, 2), 32, 25, 200},
   };
   cases[1].uav.speed = 0.7;
   cases[1].uav.radius = 0.33;
@@ -234,6 +236,10 @@ std::vector<Case> Cases() {
   cases[4].uav.continuous = true;
   cases[4].uav.speed = 1;
   cases[4].uav.radius = 0.1;
+  cases[6].uav.speed = cases[7].uav.speed = 1;
+  cases[6].uav.radius = 0.001;
+  cases[7].uav.radius = 0.49;
+  cases[7].uav.continuous = true;
   if (!torch::cuda::is_available()) return cases;
   for (size_t i = 0, on_cpu = cases.size(); i < on_cpu; ++i) {
     cases.push_back(cases[i]);

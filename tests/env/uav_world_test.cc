@@ -60,6 +60,11 @@ TEST(UavWorld, AgreesWithItsDocumentation) {
       {"crowded", navigate, {.uavs = 15, .obstacles = 6, .size = 6, .radius = 0.45, .neighbours = 20}, 20},
       {"crowded, slow", cover, {.uavs = 8, .obstacles = 3, .size = 5, .radius = 0.05, .speed = 0.3}, 20},
       {"fast", navigate, {.uavs = 5, .obstacles = 20, .size = 13, .speed = 1, .sensing_radius = 1}, 20},
+      {"fast, thin", navigate, {.uavs = 8, .obstacles = 30, .size = 10, .radius = 0.001, .speed = 1}, 20},
+      {"fast, thick",
+       cover,
+       {.uavs = 6, .obstacles = 20, .size = 12, .radius = 0.49, .speed = 1, .continuous = true},
+       20},
       {"many", navigate, {.uavs = 128, .obstacles = 60, .size = 32, .sensing_radius = 16, .neighbours = 7}, 1},
       {"smallest", cover, {.uavs = 1, .obstacles = 2, .size = 2, .radius = 0.1}, 20},
   };
@@ -150,6 +155,37 @@ TEST(UavWorld, NobodyComesBackAndEverybodyIsSomewhere) {
       }
     }
   }
+}
+
+// One that flies alone crashes exactly where its feeler says so.
+TEST(UavWorld, AFeelerSaysWhetherTheStepCrashes) {
+  const UavLayout layout = MakeUavLayout(UavTask::kNavigate, {.uavs = 1});
+  RandomStream random(8, RandomPurpose::kAction, 0, 0);
+  int crashes = 0, clear = 0;
+  for (int map = 0; map < 300; ++map) {
+    const double radius = random.Uniform(0.001, 0.49), speed = map % 2 == 0 ? 1 : random.Uniform(0.1, 1);
+    UavWorld world(UavTask::kNavigate, {.uavs = 1, .obstacles = 120, .radius = radius, .speed = speed}, 1);
+    RandomStream reset(2, RandomPurpose::kEnvReset, 0, map);
+    world.Reset(0, reset);
+    std::vector<double> state = State(world, 0);
+    for (int place = 0; place < 50; ++place) {
+      // Anywhere, in contact too.
+      for (int i = 0; i < 2; ++i) state[layout.saved_uavs + i] = random.Uniform(0, 20);
+      world.LoadState(0, state.data());
+      const std::vector<float> obs = Observation(world, 0);
+      for (int heading = 0; heading < kUavHeadings; ++heading) {
+        const float action = static_cast<float>(heading + 1);
+        float reward = 0;
+        world.LoadState(0, state.data());
+        world.Step(0, &action, &reward);
+        const bool crashed = State(world, 0)[layout.saved_uavs + 4] == 2;
+        ++(crashed ? crashes : clear);
+        ASSERT_EQ(obs[layout.obs_feelers + heading] == 1, crashed) << "map " << map << ", heading " << heading;
+      }
+    }
+  }
+  EXPECT_GT(crashes, 10000);
+  EXPECT_GT(clear, 10000);
 }
 
 TEST(UavWorld, ArenasAreIndependentAndTheSeedDecides) {

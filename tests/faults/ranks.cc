@@ -58,6 +58,16 @@ double ElasticRun::Metric(const Running& rank, const std::string& name) {
   return value;
 }
 
+double ElasticRun::Digest(const Running& rank) {
+  const std::string port = FirstMatch(rank.Output(), "learner listening data=\\S+ metrics=\\S+:(\\d+)");
+  uint64_t digest = 0;
+  if (port.empty() ||
+      !absl::SimpleHexAtoi(FirstMatch(HttpGet(std::stoi(port), "/digest").body, "([0-9a-f]{16})"), &digest)) {
+    return -1;
+  }
+  return static_cast<double>(digest & ((uint64_t{1} << 53) - 1));
+}
+
 void ElasticRun::SignalActors(int signal_number) const {
   for (const auto& actor : actors) actor->Signal(signal_number);
 }

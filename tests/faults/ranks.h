@@ -30,7 +30,8 @@ class ElasticRun {
   // A gauge or counter that a rank shows; -1: it does not.
   static double Metric(const Running& rank, const std::string& name);
   // Of the parameters after the last update: equal ones, equal numbers.
-  static double Digest(const Running& rank) { return Metric(rank, "skein_learner_parameters_digest"); }
+  // As many bits as a double holds; 0: none yet. -1: the rank does not answer.
+  static double Digest(const Running& rank);
   // Waits until both ranks show other digests than `before`, stops the actors, so that both come to rest after the same
   // update, and expects both to show the same digest then.
   void ExpectEqualParameters(double before = 0) const;

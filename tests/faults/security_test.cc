@@ -108,7 +108,8 @@ TEST(FaultRow26, WithoutTheTokenNothingCanBeCalledOrSeen) {
       EXPECT_TRUE(absl::IsUnauthenticated(end)) << end;
     }
   }
-  for (const char* path : {"/", "/api/status", "/metrics", "/sd/prometheus", "/nowhere"}) {
+  for (const char* path :
+       {"/", "/api/status", "/api/history", "/api/log", "/api/config", "/metrics", "/sd/prometheus", "/nowhere"}) {
     const HttpReply reply = HttpGet(run.cluster().http_port(), path);
     EXPECT_EQ(reply.status, 401) << path;
     EXPECT_THAT(reply.body, Not(HasSubstr("actor"))) << path;

@@ -117,15 +117,30 @@ TEST_F(MetricsOfARun, CpuIsSampledWhileItTrains) {
         absl::Seconds(30), absl::Milliseconds(20)))
         << member;
     const std::string after = Metrics(port);
-    const double all = Value(after, "skein_node_cpu_utilization_ratio{core=\"all\"}");
-    EXPECT_GT(all, 0) << member;
+  }
+}
+
+// Four processes on one node: one of them tells of it.
+TEST_F(MetricsOfARun, ANodesCoresAreToldOnce) {
+  int tellers = 0;
+  for (const auto& [member, port] : Targets()) {
+    const std::string metrics = Metrics(port);
+    const double all = Value(metrics, "skein_node_cpu_utilization_ratio{core=\"all\"}");
+    if (all < 0) {
+      EXPECT_EQ(metrics.find("skein_node_cpu"), std::string::npos) << member;
+      EXPECT_EQ(metrics.find("skein_node_memory"), std::string::npos) << member;
+      continue;
+    }
+    ++tellers;
     EXPECT_LE(all, 1) << member;
+    EXPECT_GT(Value(metrics, "skein_node_memory_size_bytes"), 0) << member;
     for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) {
-      const double one = Value(after, absl::StrCat("skein_node_cpu_utilization_ratio{core=\"", core, "\"}"));
+      const double one = Value(metrics, absl::StrCat("skein_node_cpu_utilization_ratio{core=\"", core, "\"}"));
       EXPECT_GE(one, 0) << member << " core " << core;
       EXPECT_LE(one, 1) << member << " core " << core;
     }
   }
+  EXPECT_EQ(tellers, 1);
 }
 
 TEST_F(MetricsOfARun, LearnersTellOfTheNodesGpus) {

@@ -28,7 +28,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kRun[] = "watched";
+// Two runs, compared: what dashboards ask for is asked for both at once.
+constexpr char kRun[] = "watched", kOther[] = "other", kBoth[] = "watched|other";
 
 std::string UrlEncode(const std::string& text) {
   std::string encoded;
@@ -60,8 +61,8 @@ int FiniteSeries(int port, const std::string& expression) {
   return result.empty() ? 0 : std::atoi(result.at(0).at("value").at(1).get<std::string>().c_str());
 }
 
-// deploy/prometheus/prometheus.yml for this run, and faster. Whatever is replaced must be there.
-std::string Configuration(int http_port) {
+// deploy/prometheus/prometheus.yml for these runs, and faster. Whatever is replaced must be there.
+std::string Configuration(int http_port, int other_http_port) {
   std::string text = ReadFile("deploy/prometheus/prometheus.yml").value_or("");
   const std::string rules = std::filesystem::absolute("deploy/prometheus/rules").string() + "/";
   for (const auto& [from, to] : std::map<std::string, std::string>{
@@ -70,7 +71,9 @@ std::string Configuration(int http_port) {
            {"evaluation_interval: 15s", "evaluation_interval: 1s"},
            {"refresh_interval: 10s", "refresh_interval: 1s"},
            {" rules/", " " + rules},
-           {"http://coordinator:8080/", absl::StrCat("http://127.0.0.1:", http_port, "/")}}) {
+           {"http://coordinator:8080/sd/prometheus",
+            absl::StrCat("http://127.0.0.1:", http_port,
+                         "/sd/prometheus\n      - url: http://127.0.0.1:", other_http_port, "/sd/prometheus")}}) {
     EXPECT_GT(absl::StrReplaceAll({{from, to}}, &text), 0) << from;
   }
   return text;
@@ -93,14 +96,23 @@ TEST(Monitoring, EverythingThatIsAskedForHasData) {
   const std::string http_port = skein.WaitForOutput("metrics discovery: http://127\\.0\\.0\\.1:(\\d+)/");
   ASSERT_NE(http_port, "");
 
+  // One rank and one actor, slow: it is there to be told apart.
+  Running other("skein", {"train", "--env", "CartPole-v1", "--steps", "1000000000", "--runners", "1", "--envs", "8",
+                          "--envs-per-runner", "8", "--set", "rollout.steps_per_iteration=256", "--set",
+                          "ppo.minibatch_size=256", "--name", kOther, "--runs-dir", runs.path()});
+  const std::string other_http_port = other.WaitForOutput("metrics discovery: http://127\\.0\\.0\\.1:(\\d+)/");
+  ASSERT_NE(other_http_port, "");
+
   const ScratchFolder folder;
-  const std::string config = folder.Write("prometheus.yml", Configuration(std::stoi(http_port)));
+  const std::string config =
+      folder.Write("prometheus.yml", Configuration(std::stoi(http_port), std::stoi(other_http_port)));
   const int port = FreePort();
   Running prometheus("/usr/bin/prometheus",
                      {"--config.file=" + config, "--storage.tsdb.path=" + folder.path() + "/data",
                       absl::StrCat("--web.listen-address=127.0.0.1:", port)});
 
-  std::vector<Expression> missing = PanelExpressions(kRun);
+  std::vector<Expression> missing = PanelExpressions(kBoth);
+  for (const Expression& annotation : AnnotationExpressions(kBoth)) missing.push_back(annotation);
   for (const Expression& rule : RuleExpressions()) missing.push_back(rule);
   ASSERT_GT(missing.size(), 80u);
   WaitUntil(
@@ -132,9 +144,24 @@ TEST(Monitoring, EverythingThatIsAskedForHasData) {
   EXPECT_EQ(FiniteSeries(port, "up{job=\"skein\",run=\"watched\",node=\"127.0.0.1\"} == 1"),
             5);  // And the coordinator.
 
+  // Each node is told of once a run, and a build once a process.
+  for (const char* run : {kRun, kOther}) {
+    EXPECT_EQ(FiniteSeries(port, absl::StrFormat("skein_node_cpu_utilization_ratio{run=\"%s\",core=\"all\"}", run)), 1);
+  }
+  EXPECT_EQ(FiniteSeries(port, "skein_build_info{run=\"watched\",version=~\".+\",commit=~\".+\"}"), 5);
+  EXPECT_EQ(FiniteSeries(port, "process_start_time_seconds{run=\"watched\"} > time() - 3600"), 5);
+  // Both runs are in one panel, and the first one's page is where its link leads to.
+  EXPECT_EQ(FiniteSeries(port, "skein_coordinator_run_env_steps{run=~\"watched|other\"}"), 2);
+  EXPECT_EQ(
+      FiniteSeries(port, absl::StrCat("skein_coordinator_status_page_info{run=\"watched\",url=\"http://127.0.0.1:",
+                                      http_port, "/\"}")),
+      1);
+
   // No label of a metric had to give way to one of its target.
   EXPECT_EQ(FiniteSeries(port, "{exported_role!=\"\"} or {exported_run!=\"\"}"), 0);
 
+  other.Signal(SIGTERM);
+  EXPECT_EQ(other.WaitForEnd(absl::Seconds(20)), 0);
   skein.Signal(SIGTERM);
   EXPECT_EQ(skein.WaitForEnd(absl::Seconds(20)), 0);
 }

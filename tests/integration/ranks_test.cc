@@ -164,10 +164,10 @@ TEST(RanksByHand, AsTorchrunStartsThemTrainToTheTarget) {
   EXPECT_EQ(status->progress().account().trained(), 20480u);
 }
 
-// What rank's skein_learner_parameters_digest shows.
+// What the rank's page /digest shows.
 std::string ParametersDigest(const Running& rank) {
   const int port = std::stoi(FirstMatch(rank.Output(), "learner listening data=\\S+ metrics=\\S+:(\\d+)"));
-  return FirstMatch(HttpGet(port, "/metrics").body, "\nskein_learner_parameters_digest (\\S+)");
+  return FirstMatch(HttpGet(port, "/digest").body, "([0-9a-f]{16})");
 }
 
 TEST(RanksByHand, TheirParametersAreEqualToTheBit) {
@@ -175,7 +175,7 @@ TEST(RanksByHand, TheirParametersAreEqualToTheBit) {
   cluster.StartCoordinator();
   const auto leader = cluster.StartRank(0, 2), other = cluster.StartRank(1, 2);
   const auto one = cluster.StartActor(), two = cluster.StartActor();
-  std::string before = "0";
+  std::string before = "0000000000000000";
   uint64_t iterations = 0;
   for (int look = 0; look < 3; ++look) {
     ASSERT_TRUE(cluster.WaitForStatus([&](const v1::StatusResponse& status) {

@@ -85,8 +85,8 @@ TEST(Tune, FindsSizesAndARunKeepsThoseItBeganWith) {
   EXPECT_GE(report.at("summary").at("runners").get<int>(), 1);
   EXPECT_EQ(report.at("config").at("env"), "CartPole-v1");
 
-  const std::vector<std::string> train = {"train",      "--env",       "CartPole-v1", "--steps", "1",
-                                          "--runs-dir", folder.path(), "--name",      "run",     "--no-eval"};
+  const std::vector<std::string> train = {"train", "--env",      "CartPole-v1", "--recipe", "none", "--steps",
+                                          "1",     "--runs-dir", folder.path(), "--name",   "run",  "--no-eval"};
   const Ended trained = RunToEnd("skein", train);
   EXPECT_EQ(trained.code, 0) << trained.err;
   EXPECT_THAT(trained.out, HasSubstr("runners: one for each of "));

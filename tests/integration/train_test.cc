@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `skein train` from the configuration file to the evaluated policy.
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -15,6 +17,9 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
 
 struct Trained {
   Ended skein;
@@ -96,6 +101,40 @@ TEST(Train, HalfCheetahImproves) {
   const double last = trained.evaluation.at("return_mean").get<double>();
   EXPECT_GT(last, 700);
   EXPECT_GT(last, first + 500);
+}
+
+// Outside of the source tree: the recipe is part of the program.
+TEST(Train, AnEnvironmentAloneTakesItsRecipe) {
+  const ScratchFolder folder;
+  const char* const bin = std::getenv("SKEIN_BIN");
+  ASSERT_NE(bin, nullptr);
+  const std::string skein = std::filesystem::absolute(bin) / "skein";
+  const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"-C",   folder.path(), skein,    "train", "--steps",
+                                          "4096", "--no-eval",   "--name", name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = RunToEnd("/usr/bin/env", arguments, absl::Minutes(1));
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    return ended.out;
+  };
+  EXPECT_THAT(train("recipe", {"--env", "CartPole-v1"}),
+              StartsWith("recipe: configs/cartpole_ppo.yaml, made for CartPole-v1; your own settings override it\n"));
+  const std::string config = std::filesystem::absolute("configs/cartpole_ppo.yaml");
+  EXPECT_THAT(train("named", {"--config", config}), Not(HasSubstr("recipe:")));
+  EXPECT_EQ(Digest(folder.path() + "/runs/recipe"), Digest(folder.path() + "/runs/named"));
+  // The same command goes on.
+  EXPECT_THAT(train("recipe", {"--env", "CartPole-v1", "--steps", "6144"}), HasSubstr("resuming at 4,096 of 6,144"));
+}
+
+TEST(Train, SaysWhereALearningRateIsTooHigh) {
+  const ScratchFolder runs;
+  const Ended ended = RunToEnd("skein", {"train", "--env", "CartPole-v1", "--set", "ppo.lr=1", "--steps", "61440",
+                                         "--no-eval", "--runs-dir", runs.path(), "--name", "run"});
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  // Each once.
+  EXPECT_THAT(absl::StrSplit(ended.out, "warning: each update changes the policy very much"), SizeIs(2));
+  EXPECT_THAT(absl::StrSplit(ended.out, "warning: the policy has stopped exploring"), SizeIs(2));
+  EXPECT_THAT(runs.Read("run/log/learner.log"), HasSubstr("each update changes the policy very much"));
 }
 
 // The last checkpoint's digest of a short run on so many actors.

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "prometheus/text_serializer.h"
 #include "tests/learner/sample_metrics.h"
 
 namespace skein {
@@ -94,7 +97,7 @@ TEST_F(LearnerMetricsTest, TheQueueIsFullAtItsRoom) {
   metrics_.SetQueue(13, 12);
   EXPECT_EQ(Value("skein_learner_queue_fill_ratio"), 1);
   metrics_.SetQueue(0, 0);
-  EXPECT_EQ(Value("skein_learner_queue_fill_ratio"), 0);
+  EXPECT_TRUE(std::isnan(Value("skein_learner_queue_fill_ratio")));
 }
 
 TEST_F(LearnerMetricsTest, FollowsSumsOverRanksWaitsAndTheEnvironmentsOwnMetrics) {
@@ -113,6 +116,26 @@ TEST_F(LearnerMetricsTest, FollowsSumsOverRanksWaitsAndTheEnvironmentsOwnMetrics
   EXPECT_EQ(Value("skein_learner_episode_metric", {{"metric", "coverage"}}), 0.75);
 }
 
+// There, and NaN: not a made-up 0.
+TEST_F(LearnerMetricsTest, WhatIsNotKnownYetIsNaN) {
+  const std::string text = prometheus::TextSerializer().Serialize(registry_.Collect());
+  for (const char* name : {"checkpoint_timestamp_seconds", "ranks", "policy_version", "target_env_steps",
+                           "episode_return_mean", "episode_length_mean", "queue_fill_ratio"}) {
+    EXPECT_THAT(text, testing::HasSubstr(absl::StrCat("\nskein_learner_", name, " Nan\n")));
+  }
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("digest")));
+}
+
+TEST_F(LearnerMetricsTest, OneRankIsAGroupAndSeveralFormOne) {
+  metrics_.SetWorldRanks(4);
+  EXPECT_EQ(Value("skein_learner_world_ranks"), 4);
+  EXPECT_TRUE(std::isnan(Value("skein_learner_ranks")));
+  metrics_.SetRanks(3);
+  EXPECT_EQ(Value("skein_learner_ranks"), 3);
+  metrics_.SetWorldRanks(1);
+  EXPECT_EQ(Value("skein_learner_ranks"), 1);
+}
+
 TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   v1::RunProgress progress;
   progress.set_policy_version(4);
@@ -127,7 +150,8 @@ TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   EXPECT_EQ(Value("skein_learner_env_steps_per_second", {{"window", "60s"}}), 25);
   EXPECT_EQ(Value("skein_learner_update_figure", {{"figure", "kl"}}), 0.5);
   EXPECT_EQ(Value("skein_learner_episode_metric", {{"metric", "coverage"}}), 0.25);
-  EXPECT_EQ(Value("skein_learner_episode_return_mean"), 0);
+  EXPECT_TRUE(std::isnan(Value("skein_learner_episode_return_mean")));
+  EXPECT_TRUE(std::isnan(Value("skein_learner_episode_length_mean")));
   progress.set_mean_episode_return(12);
   progress.set_mean_episode_length(34);
   metrics_.SetProgress(progress);

@@ -65,17 +65,73 @@ TEST(Dashboards, AreFiveWithNamesOfTheirOwn) {
                                    "Skein / Synchronisation and staleness", "Skein / Throughput and efficiency"));
 }
 
-TEST(Dashboards, LetOneChooseDataSourceAndRun) {
+TEST(Dashboards, LetOneChooseDataSourceAndSeveralRuns) {
   for (const auto& [file, dashboard] : Dashboards()) {
     std::map<std::string, Json> variables;
     for (const Json& variable : dashboard.at("templating").at("list")) variables[variable.at("name")] = variable;
-    ASSERT_EQ(variables.size(), 2u) << file;
+    ASSERT_EQ(variables.size(), 3u) << file;
     EXPECT_EQ(variables["datasource"].value("type", ""), "datasource") << file;
     EXPECT_EQ(variables["datasource"].value("query", ""), "prometheus") << file;
     EXPECT_EQ(variables["run"].value("type", ""), "query") << file;
     EXPECT_EQ(variables["run"].at("datasource").at("uid"), kDatasource) << file;
     EXPECT_EQ(variables["run"].at("query").at("query"), "label_values(skein_coordinator_members, run)") << file;
-    EXPECT_EQ(KnownMetrics().count("skein_coordinator_members"), 1u);
+    EXPECT_TRUE(variables["run"].value("multi", false)) << file;
+    EXPECT_TRUE(variables["run"].value("includeAll", false)) << file;
+    EXPECT_EQ(variables["status_page"].at("query").at("query"),
+              "label_values(skein_coordinator_status_page_info{run=~\"$run\"}, url)");
+    for (const char* metric : {"skein_coordinator_members", "skein_coordinator_status_page_info"}) {
+      EXPECT_EQ(KnownMetrics().count(metric), 1u) << metric;
+    }
+  }
+}
+
+TEST(Dashboards, LeadToEachOtherAndToTheStatusPage) {
+  for (const auto& [file, dashboard] : Dashboards()) {
+    bool others = false, page = false;
+    for (const Json& link : dashboard.at("links")) {
+      const std::string type = link.at("type");
+      others |= type == "dashboards" && link.at("tags") == dashboard.at("tags") && link.value("includeVars", false) &&
+                link.value("keepTime", false);
+      page |= type == "link" && link.at("url") == "${status_page}";
+    }
+    EXPECT_TRUE(others) << file;
+    EXPECT_TRUE(page) << file;
+  }
+  const Json state = Dashboards()["overview.json"].at("panels").at(0);
+  EXPECT_EQ(state.at("fieldConfig").at("defaults").at("links").at(0).at("url"), "${__field.labels.url}");
+}
+
+TEST(Dashboards, ShowJoinsLeavesCheckpointsAndFaults) {
+  for (const auto& [file, dashboard] : Dashboards()) {
+    std::vector<std::string> names;
+    for (const Json& annotation : dashboard.at("annotations").at("list")) {
+      names.push_back(annotation.at("name"));
+      EXPECT_EQ(annotation.at("datasource").at("uid"), kDatasource) << file;
+      EXPECT_TRUE(annotation.at("enable").get<bool>()) << file;
+      EXPECT_TRUE(absl::StrContains(annotation.at("titleFormat").get<std::string>(), "{{run}}")) << file;
+      // Without one, every sample would be an event.
+      EXPECT_NE(WithoutComparison(annotation.at("expr")), annotation.at("expr").get<std::string>()) << file;
+    }
+    EXPECT_THAT(names, testing::ElementsAre("Joins", "Leaves", "Checkpoints", "Faults")) << file;
+  }
+}
+
+// Two lines of two runs must not have one name: each legend names the run, or the node, which no run owns.
+TEST(Dashboards, LegendsTellRunsApart) {
+  for (const Panel& panel : Panels()) {
+    if (panel.row()) continue;
+    for (const Json& target : panel.json.at("targets")) {
+      const std::string legend = target.at("legendFormat"), text = target.at("expr");
+      EXPECT_TRUE(absl::StrContains(legend, "{{run}}") || absl::StrContains(legend, "{{node}}") ||
+                  absl::StartsWith(text, "count(ALERTS"))
+          << panel.where << ": " << legend;
+      // What a legend names must have outlived the aggregation.
+      const std::regex by(R"re(\bby \(([a-z_, ]+)\))re");
+      std::smatch outermost;
+      if (std::regex_search(text, outermost, by) && absl::StrContains(legend, "{{run}}")) {
+        EXPECT_TRUE(absl::StrContains(outermost[1].str(), "run")) << panel.where << ": " << text;
+      }
+    }
   }
 }
 
@@ -140,7 +196,7 @@ TEST(Dashboards, ExpressionsAskForTheChosenRun) {
       int found = 0;
       for (std::sregex_iterator it(text.begin(), text.end(), series), end; it != end; ++it, ++found) {
         const std::string rest = it->suffix();
-        EXPECT_TRUE(rest[0] == '{' && absl::StrContains(rest.substr(0, rest.find('}')), "run=\"$run\""))
+        EXPECT_TRUE(rest[0] == '{' && absl::StrContains(rest.substr(0, rest.find('}')), "run=~\"$run\""))
             << panel.where << ": " << it->str();
       }
       EXPECT_GT(found, 0) << panel.where;
@@ -150,7 +206,9 @@ TEST(Dashboards, ExpressionsAskForTheChosenRun) {
 
 TEST(Dashboards, MetricsAreDocumented) {
   const std::set<std::string> known = KnownMetrics();
-  for (const Expression& expression : PanelExpressions("r")) {
+  std::vector<Expression> all = PanelExpressions("r");
+  for (const Expression& expression : AnnotationExpressions("r")) all.push_back(expression);
+  for (const Expression& expression : all) {
     for (const std::string& name : MetricsIn(expression.text)) {
       EXPECT_EQ(known.count(name), 1u) << expression.where << ": " << name;
     }
@@ -159,7 +217,8 @@ TEST(Dashboards, MetricsAreDocumented) {
 
 // Prometheus' own parser reads them, each as a rule.
 TEST(Dashboards, ExpressionsParse) {
-  const std::vector<Expression> expressions = PanelExpressions("r");
+  std::vector<Expression> expressions = PanelExpressions("r");
+  for (const Expression& expression : AnnotationExpressions("r")) expressions.push_back(expression);
   Json rules = Json::array();
   for (const Expression& expression : expressions) rules.push_back({{"record", "r"}, {"expr", expression.text}});
   // Two panels may ask for the same.

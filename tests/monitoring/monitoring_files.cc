@@ -53,6 +53,7 @@ std::vector<Rule> Rules() {
           if (node["annotations"]) {
             rule.summary = node["annotations"]["summary"].as<std::string>("");
             rule.description = node["annotations"]["description"].as<std::string>("");
+            rule.runbook = node["annotations"]["runbook_url"].as<std::string>("");
           }
           rules.push_back(rule);
         }
@@ -64,13 +65,39 @@ std::vector<Rule> Rules() {
   return rules;
 }
 
-std::vector<Expression> PanelExpressions(const std::string& run) {
+namespace {
+
+std::string WithVariables(const std::string& expression, const std::string& runs) {
+  return absl::StrReplaceAll(expression, {{"$run", runs}, {"$__rate_interval", "1m"}, {"$__interval", "1m"}});
+}
+
+}  // namespace
+
+std::vector<Expression> PanelExpressions(const std::string& runs) {
   std::vector<Expression> expressions;
   for (const Panel& panel : Panels()) {
     if (panel.row()) continue;
     for (const Json& target : panel.json.at("targets")) {
-      expressions.push_back({panel.where, absl::StrReplaceAll(target.at("expr").get<std::string>(),
-                                                              {{"$run", run}, {"$__rate_interval", "1m"}})});
+      expressions.push_back({panel.where, WithVariables(target.at("expr"), runs)});
+    }
+  }
+  return expressions;
+}
+
+std::vector<Expression> AnnotationExpressions(const std::string& runs) {
+  static const auto* const kLabelValues = new std::regex(R"re(label_values\((.*), [a-z_]+\))re");
+  std::vector<Expression> expressions;
+  for (const auto& [file, dashboard] : Dashboards()) {
+    for (const Json& annotation : dashboard.at("annotations").at("list")) {
+      expressions.push_back({absl::StrCat(file, ": annotation ", annotation.at("name").get<std::string>()),
+                             WithoutComparison(WithVariables(annotation.at("expr"), runs))});
+    }
+    for (const Json& variable : dashboard.at("templating").at("list")) {
+      if (variable.at("type") != "query") continue;
+      std::smatch match;
+      const std::string query = variable.at("query").at("query");
+      EXPECT_TRUE(std::regex_match(query, match, *kLabelValues)) << file << ": " << query;
+      expressions.push_back({file + ": a variable", WithVariables(match[1], runs)});
     }
   }
   return expressions;

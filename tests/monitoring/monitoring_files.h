@@ -26,7 +26,7 @@ struct Rule {
   bool alert = false;
   std::string expression;
   std::string hold;  // Of an alert: `for`, empty = at once.
-  std::string severity, summary, description;
+  std::string severity, summary, description, runbook;
 };
 std::vector<Rule> Rules();
 
@@ -35,8 +35,10 @@ struct Expression {
   std::string where;
   std::string text;
 };
-// Of each target of each panel, with `run` as the chosen run and a minute as the interval of rates.
-std::vector<Expression> PanelExpressions(const std::string& run);
+// Of each target of each panel, with `runs` as the chosen runs (a regular expression) and a minute as the interval.
+std::vector<Expression> PanelExpressions(const std::string& runs);
+// Of each dashboard's annotations and of its variables' queries, the former without the comparison they end in.
+std::vector<Expression> AnnotationExpressions(const std::string& runs);
 // Of each rule; of alerts without the comparison, so that they have data while nothing is wrong.
 std::vector<Expression> RuleExpressions();
 

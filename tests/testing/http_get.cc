@@ -14,11 +14,12 @@
 
 namespace skein {
 
-HttpReply HttpGet(int port, const std::string& path) {
+HttpReply HttpGet(int port, const std::string& path, const std::string& headers) {
   HttpReply reply;
   const int fd = ConnectTo(port);
   if (fd < 0) return reply;
-  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const std::string request =
+      "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + "\r\n";
   std::string text;
   if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size())) {
     char buffer[4096];

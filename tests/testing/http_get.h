@@ -11,8 +11,8 @@ struct HttpReply {
   std::string body;
 };
 
-// GET http://127.0.0.1:port/path over a plain socket; gives up after 20 s.
-HttpReply HttpGet(int port, const std::string& path);
+// GET http://127.0.0.1:port/path over a plain socket; gives up after 20 s. `headers`: lines that end with "\r\n".
+HttpReply HttpGet(int port, const std::string& path, const std::string& headers = "");
 
 // Exit code of `command` with `input` on standard input; its output in *output. -1: it could not be run.
 int RunWithInput(const std::string& command, const std::string& input, std::string* output);

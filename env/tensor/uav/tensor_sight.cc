@@ -122,12 +122,14 @@ void TensorSight::WriteObs(const TensorUavState& state, const torch::Tensor& wor
       numbers.push_back(number);
     }
   }
-  const auto headings = Slice(1, torch::indexing::None);
+  const auto headings = [](const torch::Tensor& of_choices) {
+    return of_choices.index({Slice(1, torch::indexing::None)}).view({-1, 1, 1});
+  };
+  const TensorArena::Flight flight = {view.x, view.y, headings(arena_.step_x), headings(arena_.step_y)};
   const torch::Tensor feelers =
-      arena_
-          .Touch(state.around, view.x.unsqueeze(2) + arena_.step_x.index({headings}),
-                 view.y.unsqueeze(2) + arena_.step_y.index({headings}), view.row.view({-1, 1, 1}))
-          .hit.to(torch::kFloat32);
+      arena_.Fly(state.around, flight, view.x + flight.vx, view.y + flight.vy, view.row.unsqueeze(1))
+          .hit.permute({1, 2, 0})
+          .to(torch::kFloat32);
   const torch::Tensor column = i.to(torch::kInt64), line = j.to(torch::kInt64);
   std::vector<torch::Tensor> parts = {torch::stack(numbers, 2), feelers, Patch(state.occupied, view, column, line)};
   if (task_ == UavTask::kCover) parts.push_back(Patch(state.unvisited, view, column, line));

@@ -58,7 +58,7 @@ void TensorWorld::ResetAll() {
   state.status = torch::zeros({envs_, uavs_}, bytes);
   state.occupied = torch::zeros({2 * envs_, arena_.grid_size}, bytes);
   state.unvisited = torch::zeros({2 * envs_, arena_.grid_size}, bytes);
-  state.around = torch::zeros({2 * envs_, arena_.grid_size}, on(torch::kInt16));
+  state.around = torch::zeros({2 * envs_, arena_.grid_size}, on(torch::kInt32));
   state.occupied_share = torch::zeros({2 * envs_, blocks}, floats);
   state.unvisited_cells = torch::zeros({seen, blocks}, floats);
   state.next_unvisited_cells = torch::zeros({seen, blocks}, floats);

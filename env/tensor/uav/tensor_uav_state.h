@@ -15,7 +15,7 @@ struct TensorUavs {
 // Maps of the worlds. Each world has two, used in turn: that of episode n is in row 2 e + n % 2.
 struct TensorMaps {
   torch::Tensor occupied, unvisited;      // uint8 [2 E, padded grid]
-  torch::Tensor around;                   // int16 [2 E, padded grid], see TensorArena::Around
+  torch::Tensor around;                   // int32 [2 E, padded grid], see TensorArena::Around
   torch::Tensor occupied_share;           // float32 [2 E, G^2], of blocks
   torch::Tensor unvisited_cells;          // float32 [E, G^2], of blocks; UavCover
   torch::Tensor next_episode;             // int64 [E], the episode whose map is in the other row

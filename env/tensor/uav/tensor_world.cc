@@ -97,20 +97,23 @@ TensorEnv::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   const torch::Tensor row = state_.Row().unsqueeze(1);
 
   const auto [vx, vy] = Velocity(action);
+  const TensorArena::Flight flight = {state.x, state.y, vx, vy};
   state.vx = torch::where(took, vx, state.vx);
   state.vy = torch::where(took, vy, state.vy);
   state.x = torch::where(took, state.x + vx, state.x);
   state.y = torch::where(took, state.y + vy, state.y);
   state.flown = torch::where(took, state.flown + (vx * vx + vy * vy).sqrt(), state.flown);
 
-  const TensorArena::Contact contact = arena_.Touch(state_.around, state.x, state.y, row);
-  const torch::Tensor nearest = arena_.PairSquares(state.x, state.y, took).amin(0);
+  const TensorArena::Flight each = {flight.x, flight.y, vx.unsqueeze(0), vy.unsqueeze(0)};
+  const TensorArena::Contact contact = arena_.Fly(state_.around, each, state.x.unsqueeze(0), state.y.unsqueeze(0), row);
+  const torch::Tensor hit = contact.hit.select(0, 0), cell = contact.cell.select(0, 0);
+  const torch::Tensor nearest = arena_.NearestSquares(flight, state.x, state.y, took);
   state.separation_squared = torch::minimum(state.separation_squared, nearest.amin(1));
   const float diameter = 2 * arena_.radius;
-  const torch::Tensor crashed = (nearest < diameter * diameter).logical_or_(contact.hit).logical_and_(took);
+  const torch::Tensor crashed = (nearest < diameter * diameter).logical_or_(hit).logical_and_(took);
   const torch::Tensor goes_on = torch::logical_and(took, crashed.logical_not());
 
-  torch::Tensor own = Visit(contact.cell, row, goes_on), arrived;
+  torch::Tensor own = Visit(cell, row, goes_on), arrived;
   torch::Tensor status = state.status.masked_fill(crashed, kCrashed);
   if (navigate) {
     const torch::Tensor dx = state.target_x - state.x, dy = state.target_y - state.y;

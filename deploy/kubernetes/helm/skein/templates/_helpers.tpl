@@ -39,9 +39,13 @@ securityContext:
 {{/* Of the pod. */}}
 {{- define "skein.pod" -}}
 {{- $ := index . 0 -}}
-{{- $values := get $.Values (index . 1) -}}
+{{- $component := index . 1 -}}
+{{- $values := get $.Values $component -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
+{{- with $.Values.serviceAccount.name | default (ternary (include "skein.name" $) "" $.Values.serviceAccount.create) }}
+serviceAccountName: {{ . }}
+{{- end }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 10001
@@ -69,6 +73,35 @@ tolerations:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with $values.topologySpreadConstraints }}
+{{- $own := dict "labelSelector" (dict "matchLabels" (fromYaml (include "skein.selector" (list $ $component)))) }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{ toYaml (merge (deepCopy .) $own) | nindent 4 | trim }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Labels and annotations of the pod, below `metadata:`. */}}
+{{- define "skein.podMetadata" -}}
+{{- $ := index . 0 -}}
+{{- $values := get $.Values (index . 1) -}}
+labels:
+  {{- include "skein.labels" . | nindent 2 }}
+  {{- range $name, $value := $values.podLabels }}
+  {{ $name }}: {{ include "skein.scalar" (toString $value) }}
+  {{- end }}
+{{- with $values.podAnnotations }}
+annotations:
+  {{- range $name, $value := . }}
+  {{ $name }}: {{ toString $value | quote }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Given $ and the number of the pod's rank: the end of the names of its container and ports. */}}
+{{- define "skein.rankSuffix" -}}
+{{- with index . 1 }}-{{ . }}{{ end }}
 {{- end }}
 
 {{/* Given $. Another configuration is another run: whoever knows the one before starts again. */}}
@@ -79,6 +112,11 @@ affinity:
 {{/* Given $. */}}
 {{- define "skein.claim" -}}
 {{ .Values.persistence.existingClaim | default (printf "%s-runs" (include "skein.name" .)) }}
+{{- end }}
+
+{{/* Given $: the claim of the coordinator's state. */}}
+{{- define "skein.stateClaim" -}}
+{{ .Values.coordinator.persistence.existingClaim | default (printf "%s-coordinator" (include "skein.name" .)) }}
 {{- end }}
 
 {{/* Given $: environment of learners and actors. */}}
@@ -139,6 +177,19 @@ affinity:
     secretName: {{ . }}
     defaultMode: 0440
 {{- end }}
+{{- end }}
+
+{{/* Given $: pods of the learner. */}}
+{{- define "skein.learnerPods" -}}
+{{- if mod (int .Values.learner.ranks) (int .Values.learner.ranksPerPod) }}
+{{- fail (printf "learner.ranks (%d) is not a multiple of learner.ranksPerPod (%d)" (int .Values.learner.ranks) (int .Values.learner.ranksPerPod)) }}
+{{- end }}
+{{- div (int .Values.learner.ranks) (int .Values.learner.ranksPerPod) }}
+{{- end }}
+
+{{/* Given (list $ NUMBER): the port of that rank of the pod. 7070 is the coordinator's, 8080 its pages'. */}}
+{{- define "skein.learnerPort" -}}
+{{ add 7071 (index . 1) }}
 {{- end }}
 
 {{/* Given (list $ "PORT" "PATH"): a probe by HTTP. */}}

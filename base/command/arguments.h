@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "CLI/Validators.hpp"
+#include "base/command/version.h"
+
+namespace skein {
+
+// Parses a program's command line. nullopt: continue. Otherwise the program must exit with this code: 0 after printing
+// the help, the version (with `libraries`, version.h), or what developers' flags ask for (--print-flags: the verbs and
+// flags as JSON, command_table.h; --print-man-page); 64 after printing one line on standard error that says what is
+// wrong, the nearest verb, flag or setting, and which --help to use; 74 if standard output cannot be written.
+std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv,
+                                  const std::vector<LibraryVersion>& libraries = {});
+
+// Accepts only decimal digits, for numbers from 0 to 2^64 - 1.
+CLI::Validator WholeNumber();
+
+// Accepts numbers from `min` to `max`; unlike CLI::Range it rejects "nan".
+CLI::Validator NumberWithin(double min, double max);
+
+}  // namespace skein

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays trained checkpoints in the real Gymnasium by scripts/play.py and compares the returns with `skein eval`'s.
+
+A policy that is read wrongly (normaliser, activation, order of layers, action) has another return by far.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKEIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release")) / "skein"
+PYTHON = ROOT / ".deps" / "gymnasium" / "bin" / "python"
+EPISODES = 20
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{command[0]} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+class Play(unittest.TestCase):
+    def play(self, *training):
+        """Trains; returns (mean, standard deviation) of the returns by `skein eval` and by play.py."""
+        with tempfile.TemporaryDirectory() as folder:
+            run(SKEIN, "train", *training, "--runs-dir", folder, "--name", "run", "--no-eval")
+            checkpoint = pathlib.Path(folder) / "run" / "checkpoints" / "latest"
+            ours = json.loads(run(SKEIN, "eval", "--checkpoint", checkpoint, "--episodes", EPISODES, "--json"))
+            printed = run(PYTHON, ROOT / "scripts" / "play.py", checkpoint, EPISODES, "1")
+        mean, std, episodes = re.search(r": return (\S+) \+- (\S+) in (\d+) episodes", printed).groups()
+        self.assertEqual(int(episodes), EPISODES)
+        return (ours["return_mean"], ours["return_std"]), (float(mean), float(std))
+
+    def test_choices(self):
+        ours, gymnasium = self.play("--config", ROOT / "configs" / "cartpole_reinforce.yaml")
+        self.assertGreaterEqual(ours[0], 475)
+        self.assertGreaterEqual(gymnasium[0], 475)
+
+    def test_real_actions_with_normalised_observations(self):
+        ours, gymnasium = self.play("--config", ROOT / "configs" / "half_cheetah_ppo.yaml", "--steps", "300000")
+        self.assertGreater(ours[0], 1000)
+        error = ((ours[1] ** 2 + gymnasium[1] ** 2) / EPISODES) ** 0.5
+        self.assertLess(abs(ours[0] - gymnasium[0]), 5 * error + 0.01 * ours[0])
+
+
+if __name__ == "__main__":
+    fetched = subprocess.run([ROOT / "scripts" / "fetch_gymnasium.sh"], capture_output=True, text=True)
+    if fetched.returncode != 0:
+        print(f"skipped: {fetched.stderr.strip()}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
