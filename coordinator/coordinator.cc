@@ -37,8 +37,8 @@ std::string ReachableHost(const std::string& listen, const std::string& announce
 // Opens the store and completes `state` with what is kept there; nullptr: nothing is kept. Where that is not what was
 // asked for, it is logged and counted.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& options,
-                                                      const Coordinator::Hooks& hooks,
-                                                      CoordinatorState::Options* state, CoordinatorMetrics* metrics) {
+                                                      const Coordinator::Hooks& hooks, CoordinatorState::Options* state,
+                                                      CoordinatorMetrics* metrics) {
   const absl::StatusOr<HostPort> listen = ParseHostPort(options.listen);
   if (!listen.ok()) return listen.status();
   StoreOptions kept;

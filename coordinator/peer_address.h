@@ -24,9 +24,9 @@ std::string HostOfPeer(const std::string& peer);
 // InvalidArgument: `address` is not host:port, or its port is 0.
 absl::StatusOr<std::string> CompleteAddress(const std::string& address, const std::string& host);
 
-// `address` (host:port) with the host replaced by `peer_host` where they differ, so that a member cannot have Prometheus
-// call anybody else. Members on this node (loopback) are believed: their own address says nothing. An empty address
-// stays empty. REQUIRES: as CompleteAddress() returns it.
+// `address` (host:port) with the host replaced by `peer_host` where they differ, so that a member cannot have
+// Prometheus call anybody else. Members on this node (loopback) are believed: their own address says nothing. An empty
+// address stays empty. REQUIRES: as CompleteAddress() returns it.
 std::string AddressOfPeer(const std::string& address, const std::string& peer_host);
 
 }  // namespace skein

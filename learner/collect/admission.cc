@@ -90,8 +90,7 @@ class Locator {
     }
     const v1::DataType dtype = schema_.WireType(field);
     if (head.dtype() != dtype) {
-      return FieldError(
-          field, absl::StrCat("dtype is ", NameOf(head.dtype()), ", want ", v1::DataType_Name(dtype)));
+      return FieldError(field, absl::StrCat("dtype is ", NameOf(head.dtype()), ", want ", v1::DataType_Name(dtype)));
     }
     const auto want = static_cast<uint64_t>(schema_.WireBytes(field, checked_->counts));
     switch (head.compression()) {

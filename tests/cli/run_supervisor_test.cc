@@ -21,6 +21,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // Says where it listens (nobody does) and runs until SIGTERM; so do the others that should go on.
 constexpr char kCoordinator[] = "echo 'coordinator listening grpc=127.0.0.1:1 http=http://127.0.0.1:2/'\n";
@@ -134,6 +135,16 @@ TEST(RunSupervisor, FailsWhenTheCoordinatorDiesAndStopsTheOthers) {
   EXPECT_EQ(outcome.exit_code, 137);
   EXPECT_THAT(outcome.failure, HasSubstr("coordinator was ended by signal 9"));
   EXPECT_THAT(session.folder.Read("events"), HasSubstr("skein-learner stopped"));
+}
+
+TEST(RunSupervisor, EndsWithAnIoErrorWhereTheRunFolderIsDeleted) {
+  Session session;
+  session.folder.WriteScript("skein-learner", absl::StrCat("rm -rf \"$(dirname $0)/run\"\n", kRunUntilTerm));
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, kExitIo);
+  EXPECT_THAT(outcome.failure, HasSubstr("run: the run folder, or its lock, was deleted or replaced"));
+  // It would have written a checkpoint where there may be another run by now.
+  EXPECT_THAT(session.folder.Read("events"), Not(HasSubstr("skein-learner stopped")));
 }
 
 TEST(RunSupervisor, StartsADeadActorAgain) {

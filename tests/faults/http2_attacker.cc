@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // http2-attacker: floods a gRPC port with HTTP/2 frames from several connections. A connection that the server ends is
 // opened again at once.
-//   http2-attacker PORT CONNECTIONS SECONDS reset|ping|settings [--token TOKEN] [--deaf]
-// reset: calls of GetStatus that are reset at once. ping, settings: frames that the server must acknowledge.
+//   http2-attacker PORT CONNECTIONS SECONDS reset|ping|settings [--method PATH] [--token TOKEN]
+//                  [--deaf]
+// reset: calls that are reset at once, of GetStatus unless --method names another. ping, settings: frames that the
+// server must acknowledge.
 // --deaf: reads nothing. Prints how many frames it has sent and how many connections it has opened.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -28,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 struct Attack {
   int port = 0;
   std::string kind;
+  std::string method = "/skein.v1.Coordinator/GetStatus";
   std::string token;
   bool deaf = false;
   Clock::time_point end;
@@ -57,9 +61,9 @@ std::string Field(const std::string& name, const std::string& value) {
   return name + static_cast<char>(value.size()) + value;
 }
 
-std::string CallHeaders(const std::string& token) {
+std::string CallHeaders(const std::string& method, const std::string& token) {
   std::string headers("\x83\x86", 2);  // :method POST, :scheme http.
-  headers += Field("\x04", "/skein.v1.Coordinator/GetStatus");
+  headers += Field("\x04", method);
   headers += Field("\x01", "localhost");
   headers += Field("\x0f\x10", "application/grpc");
   headers += Field(std::string("\x00\x02te", 4), "trailers");
@@ -104,7 +108,7 @@ void AppendFrames(std::string* out, const Attack& attack, const std::string& hea
 }
 
 void Run(const Attack& attack, Totals* totals) {
-  const std::string headers = CallHeaders(attack.token);
+  const std::string headers = CallHeaders(attack.method, attack.token);
   while (Clock::now() < attack.end) {
     const int fd = ConnectTo(attack.port);
     if (fd < 0) {
@@ -128,8 +132,7 @@ void Run(const Attack& attack, Totals* totals) {
 
 int Main(const std::vector<std::string>& arguments) {
   if (arguments.size() < 4) {
-    std::fprintf(stderr,
-                 "usage: http2-attacker PORT CONNECTIONS SECONDS reset|ping|settings [--token TOKEN] [--deaf]\n");
+    std::fprintf(stderr, "usage: http2-attacker PORT CONNECTIONS SECONDS KIND [...]; see http2_attacker.cc\n");
     return 64;
   }
   Attack attack;
@@ -138,6 +141,7 @@ int Main(const std::vector<std::string>& arguments) {
   attack.kind = arguments[3];
   for (size_t i = 4; i < arguments.size(); ++i) {
     if (arguments[i] == "--deaf") attack.deaf = true;
+    if (arguments[i] == "--method" && i + 1 < arguments.size()) attack.method = arguments[++i];
     if (arguments[i] == "--token" && i + 1 < arguments.size()) attack.token = arguments[++i];
   }
   Totals totals;
