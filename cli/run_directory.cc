@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,10 +88,18 @@ absl::Status WaitForOrphans(const std::string& folder, const std::vector<pid_t>&
   return absl::OkStatus();
 }
 
+// Whether `path` still names the file that was opened as `fd`.
+bool IsFileAt(int fd, const std::string& path) {
+  struct stat opened, named;
+  return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
 // Takes the lock of `folder` and returns its descriptor.
 absl::StatusOr<int> Lock(const std::string& folder) {
   const std::string path = folder + "/lock";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+  if (fd < 0 && errno == ELOOP) return absl::PermissionDeniedError(path + " is a symbolic link; remove it");
   if (fd < 0) return IoError("cannot open", path, errno);
   absl::Cleanup close_fd = [fd] { close(fd); };
   const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -99,6 +108,8 @@ absl::StatusOr<int> Lock(const std::string& folder) {
     return absl::UnavailableError(
         absl::StrCat(folder, " is in use by process ", pids.empty() ? 0 : pids[0], "; stop it or give another --name"));
   }
+  // Deleted between open() and flock(): the lock of a file that has no name protects nothing.
+  if (!IsFileAt(fd, path)) return Lock(folder);
   if (!pids.empty()) pids.erase(pids.begin());
   if (absl::Status status = WaitForOrphans(folder, pids); !status.ok()) return status;
   const std::string pid = absl::StrCat(getpid(), "\n");
@@ -268,6 +279,12 @@ RunDirectory::OldCopies RunDirectory::FindOldCopies() const {
     }
   }
   return copies;
+}
+
+absl::Status RunDirectory::CheckIsThere() const {
+  if (IsFileAt(lock_fd_, path_ + "/lock")) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(path_, ": the run folder, or its lock, was deleted or replaced while the run was using it"));
 }
 
 absl::Status RunDirectory::NoteChild(pid_t pid) const {

@@ -48,6 +48,9 @@ class RunDirectory {
   // As the functions of checkpoint_info.h.
   std::optional<CheckpointInfo> NewestCheckpoint() const { return FindNewestCheckpoint(path_); }
   std::optional<CheckpointInfo> NewestIntactCheckpoint() const { return FindNewestIntactCheckpoint(path_); }
+  // PermissionDenied: the folder or its lock file was deleted or replaced. This run has lost its lock then: another one
+  // may use the folder's name.
+  absl::Status CheckIsThere() const;
   // Notes in the lock file a child that writes into the folder and may briefly outlive this process.
   absl::Status NoteChild(pid_t pid) const;
 

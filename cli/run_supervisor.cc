@@ -186,6 +186,13 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
 }
 
 bool RunSupervisor::Watch(Outcome* outcome) {
+  // First: processes that cannot write there fail in various ways. And learners that are asked to stop write a
+  // checkpoint, perhaps into another run's folder by now.
+  if (const absl::Status there = directory_->CheckIsThere(); !there.ok()) {
+    learners_.Signal(SIGKILL);
+    Fail(ExitCodeOf(there), std::string(there.message()), outcome);
+    return false;
+  }
   const auto mended = learners_.Mend(MonotonicNow());
   if (!mended.ok()) {
     Fail(ExitCodeOf(mended.status()), std::string(mended.status().message()), outcome);

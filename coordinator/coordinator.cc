@@ -34,10 +34,11 @@ std::string ReachableHost(const std::string& listen, const std::string& announce
   return IsWildcard(host) ? "127.0.0.1" : host;
 }
 
-// Opens the store and completes `state` with what is kept there; nullptr: nothing is kept.
+// Opens the store and completes `state` with what is kept there; nullptr: nothing is kept. Where that is not what was
+// asked for, it is logged and counted.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& options,
-                                                      const Coordinator::Hooks& hooks,
-                                                      CoordinatorState::Options* state) {
+                                                      const Coordinator::Hooks& hooks, CoordinatorState::Options* state,
+                                                      CoordinatorMetrics* metrics) {
   const absl::StatusOr<HostPort> listen = ParseHostPort(options.listen);
   if (!listen.ok()) return listen.status();
   StoreOptions kept;
@@ -59,6 +60,7 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& 
   absl::Status status = TakeOver(store->get(), state->start_epoch, state);
   if (!status.ok() && !options.store.empty()) return status;
   if (!status.ok()) {
+    metrics->StateWriteFailed();
     spdlog::error("the coordinator's state is not kept: {}", std::string(status.message()));
     return nullptr;
   }
@@ -101,7 +103,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   state.config = *std::move(config);
   state.start_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   state.new_session = options.new_session;
-  auto store = OpenState(options, hooks, &state);
+  auto store = OpenState(options, hooks, &state, coordinator->metrics_.get());
   if (!store.ok()) return store.status();
   coordinator->store_ = *std::move(store);
   if (state.run_id.empty()) state.run_id = RandomRunId();
@@ -109,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->scaler_ = std::make_unique<ExternalScaler>(state.config);
   const std::string settings = ToYaml(state.config);
   coordinator->service_ = std::make_unique<CoordinatorService>(
-      std::move(state), options.announce_host, coordinator->metrics_.get(),
+      std::move(state), AddressRules{options.announce_host, options.foreign_metrics}, coordinator->metrics_.get(),
       [scaler = coordinator->scaler_.get(), metrics = coordinator->metrics_.get()](const v1::StatusResponse& status) {
         metrics->SetWantedActors(scaler->Observe(status));
       },

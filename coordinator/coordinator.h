@@ -30,7 +30,8 @@ struct CoordinatorOptions {
   std::string run_id;         // Empty = the id in the stored state, else a random one.
   std::string log_path;       // JSON log that the run's processes on this host share; empty = this process's own lines.
   std::string announce_host;  // Host under which others reach this node; empty = `listen`'s host.
-  std::string page_url;       // Where browsers find the status page; empty = the announced HTTP address.
+  bool foreign_metrics = false;  // Believe metrics addresses at another host than their member calls from.
+  std::string page_url;          // Where browsers find the status page; empty = the announced HTTP address.
   bool exit_with_parent = false;
   std::string store;         // Where to keep state: "" = in run_directory, "none", a folder, "etcd://...".
   bool standby = false;      // With etcd: wait until there is no primary.

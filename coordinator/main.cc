@@ -40,6 +40,9 @@ void AddFlags(CLI::App* app, CoordinatorOptions* options, CredentialFiles* crede
       ->type_name("ID");
   app->add_option("--announce-host", options->announce_host, "Host name or address others reach this node by")
       ->type_name("HOST");
+  app->add_flag("--foreign-metrics", options->foreign_metrics,
+                "Let members announce metrics at another host than the one they call from, e.g. behind NAT")
+      ->envname("SKEIN_FOREIGN_METRICS");
   app->add_option("--page-url", options->page_url,
                   "Where browsers find the status page, for links to it; default: the address that others reach")
       ->type_name("URL");

@@ -30,4 +30,10 @@ absl::StatusOr<std::string> CompleteAddress(const std::string& address, const st
   return JoinHostPort(IsWildcard(parsed->host) ? host : parsed->host, parsed->port);
 }
 
+std::string AddressOfPeer(const std::string& address, const std::string& peer_host) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok() || IsLoopback(peer_host)) return address;
+  return JoinHostPort(peer_host, parsed->port);
+}
+
 }  // namespace skein

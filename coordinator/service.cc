@@ -70,11 +70,11 @@ struct CoordinatorService::Outcome {
   std::vector<std::pair<Waiter*, BarrierReply>> ended;
 };
 
-CoordinatorService::CoordinatorService(CoordinatorState::Options options, std::string announced_host,
+CoordinatorService::CoordinatorService(CoordinatorState::Options options, AddressRules addresses,
                                        CoordinatorMetrics* metrics,
                                        std::function<void(const v1::StatusResponse&)> on_report, StateStore* store,
                                        const CallQuota::Options& arrivals)
-    : announced_host_(std::move(announced_host)),
+    : addresses_(std::move(addresses)),
       metrics_(metrics),
       on_report_(std::move(on_report)),
       history_(options),
@@ -205,12 +205,15 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
 absl::StatusOr<v1::JoinRequest> CoordinatorService::Complete(const v1::JoinRequest& request,
                                                              const std::string& peer) const {
   std::string host = HostOfPeer(peer);
-  if (IsLoopback(host) && !announced_host_.empty()) host = announced_host_;
+  if (IsLoopback(host) && !addresses_.announced_host.empty()) host = addresses_.announced_host;
   v1::JoinRequest complete = request;
   for (std::string* address : {complete.mutable_data_address(), complete.mutable_metrics_address()}) {
     absl::StatusOr<std::string> completed = CompleteAddress(*address, host);
     if (!completed.ok()) return completed.status();
     *address = *std::move(completed);
+  }
+  if (!addresses_.foreign_metrics) {
+    complete.set_metrics_address(AddressOfPeer(complete.metrics_address(), HostOfPeer(peer)));
   }
   complete.set_host(Printable(complete.host().empty() ? host : complete.host()));
   return complete;

@@ -18,6 +18,7 @@
 #include "coordinator/kept_history.h"
 #include "coordinator/membership_log.h"
 #include "coordinator/metrics.h"
+#include "coordinator/peer_address.h"
 #include "coordinator/state_writer.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 
@@ -28,13 +29,12 @@ namespace skein {
 // next deadline, and adds to the history once a second. Thread-safe. Must outlive the server it is registered with.
 class CoordinatorService final : public v1::Coordinator::CallbackService {
  public:
-  // `metrics` must outlive the service. `announced_host` is the host of members that call over loopback without a host
-  // of their own, since they run on the coordinator's node; empty = the loopback address.
+  // `metrics` must outlive the service.
   // `on_report` is called with each status that updates the metrics, on the thread that made the change. `store`, if
   // not nullptr, must outlive the service. It keeps what a successor must know; while it does not let this coordinator
   // serve, calls are refused with UNAVAILABLE. `arrivals`: the quota of barrier calls of one connection. A learner
   // makes one or two in each iteration and waits for each answer.
-  CoordinatorService(CoordinatorState::Options options, std::string announced_host, CoordinatorMetrics* metrics,
+  CoordinatorService(CoordinatorState::Options options, AddressRules addresses, CoordinatorMetrics* metrics,
                      std::function<void(const v1::StatusResponse&)> on_report = {}, StateStore* store = nullptr,
                      const CallQuota::Options& arrivals = {.per_second = 5000, .burst = 25000});
   ~CoordinatorService() override;
@@ -83,7 +83,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   void KeepHistory(std::vector<StateChange> changes);
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  const std::string announced_host_;
+  const AddressRules addresses_;
   CoordinatorMetrics* const metrics_;
   const std::function<void(const v1::StatusResponse&)> on_report_;
 

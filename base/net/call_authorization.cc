@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/net/credential_flags.h"
 
 namespace skein {
@@ -36,6 +35,13 @@ const std::vector<Rule>& Rules() {
   return *rules;
 }
 
+// Removes the name of an authentication scheme and a space, in upper or lower case (RFC 9110, section 11.1).
+bool ConsumeScheme(absl::string_view* value, absl::string_view scheme) {
+  if (!absl::StartsWithIgnoreCase(*value, scheme) || !absl::StartsWith(value->substr(scheme.size()), " ")) return false;
+  value->remove_prefix(scheme.size() + 1);
+  return true;
+}
+
 bool IsToken(absl::string_view text, const Credentials& credentials) {
   return EqualsInConstantTime(text, credentials.token);
 }
@@ -45,7 +51,7 @@ absl::Status CheckToken(const IncomingCall& call, const Credentials& credentials
     return absl::UnauthenticatedError(absl::StrCat("this server asks for a token: give ", kTokenFileFlag));
   }
   absl::string_view value = call.authorization.front();
-  if (call.authorization.size() > 1 || !absl::ConsumePrefix(&value, "Bearer ") || !IsToken(value, credentials)) {
+  if (call.authorization.size() > 1 || !ConsumeScheme(&value, "Bearer") || !IsToken(value, credentials)) {
     return absl::UnauthenticatedError(absl::StrCat("the token is not this server's: give another ", kTokenFileFlag));
   }
   return absl::OkStatus();
@@ -72,9 +78,9 @@ absl::Status AuthorizeCall(const IncomingCall& call, const Credentials& credenti
 }
 
 bool HasToken(absl::string_view authorization, const Credentials& credentials) {
-  if (absl::ConsumePrefix(&authorization, "Bearer ")) return IsToken(authorization, credentials);
+  if (ConsumeScheme(&authorization, "Bearer")) return IsToken(authorization, credentials);
   std::string name_and_password;
-  if (!absl::ConsumePrefix(&authorization, "Basic ") || !absl::Base64Unescape(authorization, &name_and_password)) {
+  if (!ConsumeScheme(&authorization, "Basic") || !absl::Base64Unescape(authorization, &name_and_password)) {
     return false;
   }
   const size_t colon = name_and_password.find(':');

@@ -11,6 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "base/net/call_authorization.h"
+#include "base/net/call_quota.h"
+#include "base/process/clock.h"
 #include "base/telemetry/rare_log.h"
 #include "grpc/grpc.h"
 #include "grpc/grpc_security.h"
@@ -45,9 +47,19 @@ std::vector<absl::string_view> NamesOfCertificate(const grpc_auth_context* conte
 
 // What a server's credentials decide by. gRPC deletes it with the last connection.
 struct Decider {
-  Credentials credentials;
+  explicit Decider(Credentials all) : credentials(std::move(all)) {}
+  const Credentials credentials;
+  CallQuota quota{{.per_second = kCallsPerSecond, .burst = kCallsAtOnce, .clients = 1 << 16}};
   RareLog log;
 };
+
+// gRPC makes one grpc_auth_context for each connection.
+absl::Status TakeQuota(Decider* decider, const grpc_auth_context* connection) {
+  const std::string name(reinterpret_cast<const char*>(&connection), sizeof(connection));
+  if (decider->quota.Take(name, MonotonicNow()).ok()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("too many calls over one connection: at most ", kCallsPerSecond, " a second"));
+}
 
 void Decide(void* state, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
             grpc_process_auth_metadata_done_cb done, void* user_data) {
@@ -58,7 +70,8 @@ void Decide(void* state, grpc_auth_context* context, const grpc_metadata* metada
     if (View(metadata[i].key) == kAuthorization) call.authorization.push_back(View(metadata[i].value));
   }
   call.certificate_names = NamesOfCertificate(context);
-  const absl::Status status = AuthorizeCall(call, decider->credentials);
+  absl::Status status = AuthorizeCall(call, decider->credentials);
+  if (status.ok()) status = TakeQuota(decider, context);
   if (!status.ok()) {
     decider->log.Warn(absl::StrCat("refused a call of ", call.method.substr(0, 100), ": ", status.message()));
   }
@@ -79,7 +92,7 @@ class DecidingCredentials final : public grpc::ServerCredentials {
     grpc_auth_metadata_processor processor = {};
     processor.process = Decide;
     processor.destroy = [](void* state) { delete static_cast<Decider*>(state); };
-    processor.state = new Decider{credentials, RareLog()};
+    processor.state = new Decider(credentials);
     grpc_server_credentials_set_auth_metadata_processor(core_, processor);
   }
   ~DecidingCredentials() override {

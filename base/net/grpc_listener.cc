@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/net/connection_guard.h"
 #include "base/net/grpc_credentials.h"
 #include "base/process/clock.h"
 #include "grpcpp/impl/server_builder_option.h"
@@ -34,6 +35,9 @@ constexpr int kSpareFiles = 64;  // For logs, checkpoints, other sockets.
 constexpr int kUnsentTimeoutMillis = 5'000;
 constexpr int kOutOfFilesMillis = 100;
 
+// The earlier of two timeouts of poll(); -1 is none.
+int Sooner(int one, int other) { return one < 0 || other < 0 ? std::max(one, other) : std::min(one, other); }
+
 // Takes as many files as the system lets this process have; how many connections that is.
 int MostFiles() {
   rlimit files;
@@ -48,7 +52,7 @@ int MostFiles() {
 }
 
 // A socket that listens there, or -1 and errno.
-int ListenOn(const addrinfo& address) {
+int ListenOn(const addrinfo& address, int unread_bytes) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   const int on = 1, off = 0;
@@ -57,6 +61,7 @@ int ListenOn(const addrinfo& address) {
   // Accepted sockets have these too.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentTimeoutMillis, sizeof(kUnsentTimeoutMillis));
+  if (unread_bytes > 0) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &unread_bytes, sizeof(unread_bytes));
   if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
   const int error = errno;
   close(fd);
@@ -118,7 +123,8 @@ class KeeperOption final : public grpc::ServerBuilderOption {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPort& address, bool tls) {
+absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPort& address, bool tls,
+                                                                   int unread_bytes) {
   // Says what is wrong with it.
   if (absl::Status can_listen = CheckCanListen(address); !can_listen.ok()) return can_listen;
   const std::string name = JoinHostPort(address.host, address.port);
@@ -137,7 +143,7 @@ absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPor
   int error = 0;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     SetPort(one->ai_addr, address.port == 0 ? listener->port_ : address.port);
-    const int fd = ListenOn(*one);
+    const int fd = ListenOn(*one, unread_bytes);
     if (fd < 0) {
       error = errno;
       continue;
@@ -145,7 +151,9 @@ absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPor
     listener->sockets_.push_back(fd);
     listener->port_ = PortOf(fd);
   }
-  if (listener->sockets_.empty() && address.host.empty()) return Listen({"0.0.0.0", address.port}, tls);  // No IPv6.
+  if (listener->sockets_.empty() && address.host.empty()) {
+    return Listen({"0.0.0.0", address.port}, tls, unread_bytes);
+  }  // No IPv6.
   if (listener->sockets_.empty()) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", name, ": ", strerror(error)));
   }
@@ -174,25 +182,36 @@ void GrpcListener::Start() {
 }
 
 void GrpcListener::AcceptAll() {
-  FirstBytes newcomers({.port = port_, .tls = tls_},
-                       [this](int listener, int connection) { return HandToServer(listener, connection); });
+  ConnectionGuard guard;
+  HeldConnections held;
+  FirstBytes newcomers({.port = port_, .tls = tls_}, [this, &guard](int listener, int connection) {
+    guard.Add(connection, MonotonicNow());
+    return HandToServer(listener, connection);
+  });
   std::vector<pollfd> polled;
   while (true) {
     polled.assign(1, {stop_, POLLIN, 0});
     for (const int fd : sockets_) polled.push_back({fd, POLLIN, 0});
     newcomers.AppendTo(&polled);
-    if (poll(polled.data(), polled.size(), newcomers.TimeoutMillis(MonotonicNow())) < 0) continue;  // Interrupted.
+    const absl::Duration begin = MonotonicNow();
+    const int timeout =
+        Sooner(guard.TimeoutMillis(begin), Sooner(newcomers.TimeoutMillis(begin), held.TimeoutMillis(begin)));
+    if (poll(polled.data(), polled.size(), timeout) < 0) continue;  // Interrupted.
     if (polled[0].revents != 0) return;
     newcomers.Serve(polled.data() + 1 + sockets_.size(), MonotonicNow());
+    for (const std::string& address : guard.Look(MonotonicNow())) held.Penalize(address, MonotonicNow());
+    for (const HeldConnections::Connection& one : held.TakeDue(MonotonicNow())) {
+      newcomers.Add(one.listener, one.socket, MonotonicNow());
+    }
     bool any = true;
-    for (size_t i = 1; i <= sockets_.size(); ++i) {
-      if (polled[i].revents != 0) any = AcceptOne(polled[i].fd, &newcomers) && any;
+    for (size_t i = 0; i < sockets_.size(); ++i) {
+      if (polled[1 + i].revents != 0) any = AcceptOne(sockets_[i], &newcomers, &held) && any;
     }
     if (!any) poll(polled.data(), 1, kOutOfFilesMillis);
   }
 }
 
-bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers) {
+bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers, HeldConnections* held) {
   const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   if (fd >= most_files_) {
@@ -200,7 +219,10 @@ bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers) {
     too_many_.Warn(absl::StrCat("port ", port_, ": more than ", most_files_, " connections, closed one"));
     return true;
   }
-  newcomers->Add(listener, fd, MonotonicNow());
+  const auto name = NameOfConnection(fd);
+  const absl::Duration now = MonotonicNow();
+  if (name.has_value() && held->Hold({listener, fd}, name->peer_address, now)) return true;
+  newcomers->Add(listener, fd, now);
   return true;
 }
 

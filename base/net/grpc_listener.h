@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/net/first_bytes.h"
+#include "base/net/held_connections.h"
 #include "base/net/host_port.h"
 #include "base/telemetry/rare_log.h"
 #include "grpcpp/security/server_credentials.h"
@@ -15,15 +16,16 @@
 namespace skein {
 
 // Listens for a gRPC server and hands it connections whose first bytes have the right protocol (FirstBytes). The number
-// of open connections is limited; connections beyond the limit are closed at once.
+// of open connections is limited; connections beyond the limit are closed at once. A ConnectionGuard ends connections
+// that reset their calls at once, and HeldConnections delays the next ones of such an address.
 //   Listen -> AddTo(builder) -> BuildAndStart -> Start
 // Reason: the listener of gRPC 1.51 accepts no more connections once the process has run out of file descriptors.
 // Start() starts one thread, which ends with the server.
 class GrpcListener {
  public:
-  // An empty host means every interface. `tls`: connections begin with a TLS handshake. Unavailable: "port P is in
-  // use", or it cannot listen there.
-  static absl::StatusOr<std::shared_ptr<GrpcListener>> Listen(const HostPort& address, bool tls = false);
+  // An empty host means every interface. `tls`: connections begin with a TLS handshake. `unread_bytes`: as in
+  // ServerLimits. Unavailable: "port P is in use", or it cannot listen there.
+  static absl::StatusOr<std::shared_ptr<GrpcListener>> Listen(const HostPort& address, bool tls, int unread_bytes);
   ~GrpcListener();
 
   int port() const { return port_; }
@@ -37,7 +39,7 @@ class GrpcListener {
   GrpcListener() = default;
   void AcceptAll();
   // False: no more can be accepted now.
-  bool AcceptOne(int listener, FirstBytes* newcomers);
+  bool AcceptOne(int listener, FirstBytes* newcomers, HeldConnections* held);
   // False: the server is shutting down and has not taken the connection.
   bool HandToServer(int listener, int connection);
 

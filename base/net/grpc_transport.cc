@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
   if (absl::Status allowed = CheckExposure(address, credentials); !allowed.ok()) return allowed;
   const auto asking = MakeServerCredentials(credentials);
   if (!asking.ok()) return asking.status();
-  auto listener = GrpcListener::Listen(*ParseHostPort(address), credentials.has_tls());
+  auto listener = GrpcListener::Listen(*ParseHostPort(address), credentials.has_tls(), limits.unread_bytes);
   if (!listener.ok()) return listener.status();
 
   grpc::EnableDefaultHealthCheckService(true);
@@ -67,11 +67,14 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
   builder.SetMaxReceiveMessageSize(limits.message_bytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   builder.SetResourceQuota(grpc::ResourceQuota("skein").Resize(limits.memory_bytes));
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // StreamCounts.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMillis);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
+  // Above 0, gRPC 1.51 prepares a GOAWAY for each ping beyond so many, hundreds of MiB in a flood.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMillis);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

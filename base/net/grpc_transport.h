@@ -28,9 +28,12 @@ inline constexpr int kMaxMessageBytes = 32 << 20;
 struct ServerLimits {
   int message_bytes = kMaxMessageBytes;
   size_t memory_bytes = size_t{8} << 30;
+  // Received bytes of a connection that wait to be read. What a peer can send before a ConnectionGuard looks depends on
+  // it. 0: as many as the kernel allows.
+  int unread_bytes = 0;
 };
 // For servers that receive only small messages.
-inline constexpr ServerLimits kControlPlaneLimits{1 << 20, size_t{256} << 20};
+inline constexpr ServerLimits kControlPlaneLimits{1 << 20, size_t{256} << 20, 8 << 10};
 inline constexpr int kMaxCallsPerConnection = 64;
 
 absl::Status FromGrpc(const grpc::Status& status);

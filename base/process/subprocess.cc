@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
   setup.ResetSignals();
   posix_spawn_file_actions_addopen(&setup.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (!options.output_path.empty()) {
-    const int fd = open(options.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int fd = open(options.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) return Refused(absl::StrCat("cannot write ", options.output_path), errno);
     setup.to_close.push_back(fd);
     posix_spawn_file_actions_adddup2(&setup.actions, fd, STDERR_FILENO);

@@ -26,6 +26,12 @@ absl::Status FieldError(const Field& field, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("fields.", field.name, ": ", what));
 }
 
+// An unknown type, which a later version may have, by its number.
+std::string NameOf(v1::DataType dtype) {
+  const std::string& name = v1::DataType_Name(dtype);
+  return name.empty() ? absl::StrCat("unknown (", static_cast<int>(dtype), ")") : name;
+}
+
 // Whether `value` is a whole number in [0, limit).
 bool IsCount(double value, int64_t limit) {
   return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value);
@@ -84,8 +90,7 @@ class Locator {
     }
     const v1::DataType dtype = schema_.WireType(field);
     if (head.dtype() != dtype) {
-      return FieldError(
-          field, absl::StrCat("dtype is ", v1::DataType_Name(head.dtype()), ", want ", v1::DataType_Name(dtype)));
+      return FieldError(field, absl::StrCat("dtype is ", NameOf(head.dtype()), ", want ", v1::DataType_Name(dtype)));
     }
     const auto want = static_cast<uint64_t>(schema_.WireBytes(field, checked_->counts));
     switch (head.compression()) {

@@ -30,11 +30,16 @@ TEST(AuthorizeCall, WithoutCredentialsEverybodyMayCall) { EXPECT_TRUE(AuthorizeC
 TEST(AuthorizeCall, TheTokenIsAskedFor) {
   const std::string right = absl::StrCat("Bearer ", kToken);
   EXPECT_TRUE(WithToken({right}).ok());
+  for (const char* scheme : {"bearer ", "BEARER ", "bEaReR "}) {
+    EXPECT_TRUE(WithToken({absl::StrCat(scheme, kToken)}).ok()) << scheme;
+  }
   for (const std::vector<absl::string_view>& wrong :
        std::vector<std::vector<absl::string_view>>{{},
                                                    {""},
                                                    {kToken},
                                                    {"Bearer "},
+                                                   {"Bearer0123456789abcdef"},
+                                                   {"bearer"},
                                                    {"Bearer 0123456789abcdeF"},
                                                    {"Bearer 0123456789abcde"},
                                                    {"Bearer 0123456789abcdef0"},
@@ -100,6 +105,8 @@ TEST(AuthorizeCall, ATokenDoesNotReplaceARole) {
 TEST(HasToken, AsBearerOrAsAPassword) {
   const Credentials credentials = {.token = kToken};
   EXPECT_TRUE(HasToken(absl::StrCat("Bearer ", kToken), credentials));
+  EXPECT_TRUE(HasToken(absl::StrCat("bearer ", kToken), credentials));
+  EXPECT_TRUE(HasToken("basic " + absl::Base64Escape(absl::StrCat(":", kToken)), credentials));
   for (const char* name : {"", "anybody"}) {
     EXPECT_TRUE(HasToken("Basic " + absl::Base64Escape(absl::StrCat(name, ":", kToken)), credentials)) << name;
   }

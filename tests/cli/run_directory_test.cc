@@ -55,6 +55,30 @@ TEST(RunDirectory, IsRefusedWhileAnotherHoldsItAndFreeAfterwards) {
   EXPECT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
 }
 
+TEST(RunDirectory, FollowsNoSymbolicLinkThatIsItsLock) {
+  const ScratchFolder folder;
+  folder.Write("run/config.yaml", "name: run\n");
+  const std::string target = folder.Write("precious", "not a lock\n");
+  ASSERT_EQ(symlink(target.c_str(), (folder.path() + "/run/lock").c_str()), 0);
+  const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+  EXPECT_TRUE(absl::IsPermissionDenied(directory.status())) << directory.status();
+  EXPECT_THAT(directory.status().message(), HasSubstr("run/lock is a symbolic link"));
+  EXPECT_EQ(folder.Read("precious"), "not a lock\n");
+}
+
+TEST(RunDirectory, NoticesThatItWasDeletedAlsoIfThereIsAnotherOneNow) {
+  const ScratchFolder folder;
+  const auto first = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(first->CheckIsThere().ok());
+  std::filesystem::remove_all(first->path());
+  EXPECT_TRUE(absl::IsPermissionDenied(first->CheckIsThere()));
+  const auto second = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(second->CheckIsThere().ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(first->CheckIsThere()));
+}
+
 TEST(RunDirectory, DoesNotWaitForNotedChildrenThatHaveEndedOrAreNotOurs) {
   const ScratchFolder folder;
   {

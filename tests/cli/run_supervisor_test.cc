@@ -172,6 +172,16 @@ TEST(RunSupervisor, ACoordinatorThatDoesNotAnswerIsReportedAndStartedAgain) {
                                               "not answered")));
 }
 
+TEST(RunSupervisor, EndsWithAnIoErrorWhereTheRunFolderIsDeleted) {
+  Session session;
+  session.folder.WriteScript("skein-learner", absl::StrCat("rm -rf \"$(dirname $0)/run\"\n", kRunUntilTerm));
+  const auto outcome = session.Run();
+  EXPECT_EQ(outcome.exit_code, kExitIo);
+  EXPECT_THAT(outcome.failure, HasSubstr("run: the run folder, or its lock, was deleted or replaced"));
+  // It would have written a checkpoint where there may be another run by now.
+  EXPECT_THAT(session.folder.Read("events"), Not(HasSubstr("skein-learner stopped")));
+}
+
 TEST(RunSupervisor, StartsADeadActorAgain) {
   Session session;
   // The first one dies; the second lets the learner end.

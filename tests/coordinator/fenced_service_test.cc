@@ -55,7 +55,7 @@ class FencedServiceTest : public testing::Test {
     config->set_lease_seconds(60);
     config->set_heartbeat_seconds(15);
     config->set_barrier_timeout_seconds(60);
-    service_ = std::make_unique<CoordinatorService>(options, "", &metrics_, nullptr, &store_);
+    service_ = std::make_unique<CoordinatorService>(options, AddressRules(), &metrics_, nullptr, &store_);
     server_ = *StartGrpcServer("127.0.0.1:0", service_.get(), &port_);
     stub_ = v1::Coordinator::NewStub(OpenChannel(absl::StrCat("127.0.0.1:", port_)));
     for (uint32_t rank : {0, 1}) learners_[rank] = Join(rank);

@@ -30,5 +30,15 @@ TEST(PeerAddress, CompleteAddressRefusesWhatIsNoAddress) {
   EXPECT_EQ(CompleteAddress(":0", "h").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(PeerAddress, AMemberElsewhereHasItsMetricsWhereItSpeaksFrom) {
+  EXPECT_EQ(AddressOfPeer("10.0.0.7:9100", "10.0.0.7"), "10.0.0.7:9100");
+  EXPECT_EQ(AddressOfPeer("169.254.169.254:80", "10.0.0.7"), "10.0.0.7:80");
+  EXPECT_EQ(AddressOfPeer("internal.example.org:9100", "10.0.0.7"), "10.0.0.7:9100");
+  EXPECT_EQ(AddressOfPeer("127.0.0.1:9100", "fd00::7"), "[fd00::7]:9100");
+  EXPECT_EQ(AddressOfPeer("", "10.0.0.7"), "");
+  // Whoever runs on the coordinator's node calls from the loopback.
+  EXPECT_EQ(AddressOfPeer("node1:9100", "127.0.0.1"), "node1:9100");
+}
+
 }  // namespace
 }  // namespace skein

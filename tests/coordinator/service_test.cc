@@ -31,7 +31,7 @@ class ServiceTest : public testing::Test {
     config->set_lease_seconds(lease_seconds);
     config->set_heartbeat_seconds(lease_seconds / 4);
     config->set_barrier_timeout_seconds(60);
-    service_ = std::make_unique<CoordinatorService>(options, "", &metrics_);
+    service_ = std::make_unique<CoordinatorService>(options, AddressRules(), &metrics_);
     server_ = *StartGrpcServer("127.0.0.1:0", service_.get(), &port_);
     stub_ = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port_)));
   }

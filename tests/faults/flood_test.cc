@@ -145,7 +145,9 @@ TEST_F(FaultRow24, AFloodOfCallsFromOneClientIsCutToItsQuota) {
   for (std::thread& thread : threads) thread.join();
   const double counted = MetricOf(cluster_.coordinator().Output(),
                                   "skein_coordinator_refusals_total{call=\"GetStatus\",code=\"resource_exhausted\"}");
-  EXPECT_EQ(counted, refused);
+  // A connection's calls beyond kCallsPerSecond are refused before the coordinator sees them.
+  EXPECT_GT(counted, 0);
+  EXPECT_LE(counted, refused);
   // Everybody is still here.
   const auto status = cluster_.Status();
   ASSERT_TRUE(status.ok());

@@ -157,7 +157,7 @@ TEST_P(AdmissionField, OtherTypeIsRefused) {
   field_->dtype = v1::DATA_TYPE_INT32;
   Expect("dtype is DATA_TYPE_INT32, want " + v1::DataType_Name(described_.dtype));
   field_->dtype = static_cast<v1::DataType>(77);
-  Expect("dtype is ");
+  Expect("dtype is unknown (77), want " + v1::DataType_Name(described_.dtype));
 }
 
 TEST_P(AdmissionField, OtherByteCountIsRefused) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/net/connection_guard.h"
+
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+namespace skein {
+namespace {
+
+// Fewer bytes hold no more than about 20 calls.
+constexpr uint64_t kFewBytes = 512;
+
+// Nullopt: no socket has this number now.
+std::optional<uint64_t> CookieOf(int socket) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  if (getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
+}
+
+uint64_t BytesReceived(int socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_bytes_received;
+}
+
+std::string Readable(const std::string& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(address.size() == 4 ? AF_INET : AF_INET6, address.data(), text, sizeof(text));
+  return text;
+}
+
+// Resets the connection and drops what has been received. gRPC then sees an error and closes the file.
+void Disconnect(int socket) {
+  sockaddr nobody = {};
+  nobody.sa_family = AF_UNSPEC;
+  if (connect(socket, &nobody, sizeof(nobody)) != 0) shutdown(socket, SHUT_RDWR);
+}
+
+}  // namespace
+
+ConnectionGuard::ConnectionGuard() : ConnectionGuard(Options()) {}
+
+ConnectionGuard::ConnectionGuard(const Options& options) : options_(options) {}
+
+void ConnectionGuard::Add(int socket, absl::Duration now) {
+  const auto name = NameOfConnection(socket);
+  const auto cookie = CookieOf(socket);
+  if (!name.has_value() || !cookie.has_value()) return;
+  connections_[socket] = {*cookie, *name, 0, 0, options_.resets, now};
+  next_ = std::min(next_, now + options_.busy_period);
+}
+
+int ConnectionGuard::TimeoutMillis(absl::Duration now) const {
+  if (connections_.empty()) return -1;
+  return static_cast<int>(absl::ToInt64Milliseconds(std::max(next_ - now, absl::ZeroDuration()))) + 1;
+}
+
+bool ConnectionGuard::IsWithinLimits(Connection* connection, absl::Duration now) {
+  const auto counts = counts_.Of(connection->name);
+  if (!counts.has_value()) return true;
+  const double gained = absl::ToDoubleSeconds(now - connection->filled) * options_.resets_per_second;
+  const auto resets = static_cast<double>(counts->reset - connection->resets_seen);
+  connection->resets_left = std::min(options_.resets, connection->resets_left + gained) - resets;
+  connection->filled = now;
+  connection->resets_seen = counts->reset;
+  return connection->resets_left >= 0 && counts->alive() <= options_.alive;
+}
+
+std::vector<std::string> ConnectionGuard::Look(absl::Duration now) {
+  std::vector<std::string> ended;
+  if (now < next_) return ended;
+  bool busy = false;
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    const int socket = it->first;
+    Connection& connection = it->second;
+    if (CookieOf(socket) != connection.cookie) {  // gRPC has closed it.
+      it = connections_.erase(it);
+      continue;
+    }
+    const uint64_t received = BytesReceived(socket);
+    const bool silent = received - connection.bytes_received < kFewBytes;
+    busy = busy || !silent;
+    if (silent || IsWithinLimits(&connection, now)) {
+      if (!silent) connection.bytes_received = received;
+      ++it;
+      continue;
+    }
+    Disconnect(socket);
+    const ConnectionName& name = connection.name;
+    log_.Warn(absl::StrCat("port ", name.local_port, ": ended a connection from ", Readable(name.peer_address),
+                           " that made calls and reset them at once"));
+    ended.push_back(name.peer_address);
+    it = connections_.erase(it);
+  }
+  next_ = now + std::max(busy ? options_.busy_period : options_.period,
+                         static_cast<double>(connections_.size()) * options_.period_per_connection);
+  return ended;
+}
+
+}  // namespace skein

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/net/stream_counts.h"
+#include "base/telemetry/rare_log.h"
+
+namespace skein {
+
+// Ends connections that make calls and reset them at once (CVE-2023-44487, "rapid reset"). A reset call does not count
+// against the connection's limit of open calls, but its memory stays until the server has worked off the call.
+// gRPC 1.51 has no limit for that.
+//   Add (each connection) -> Look (often) -> the addresses of connections that it has ended
+// gRPC owns the sockets. A connection is ended below gRPC, with TLS as without: it is disconnected, which also drops
+// the bytes that gRPC has not read yet.
+// Not thread-safe.
+class ConnectionGuard {
+ public:
+  struct Options {
+    absl::Duration period = absl::Milliseconds(25);
+    absl::Duration busy_period = absl::Milliseconds(5);             // While anybody has sent more than a few bytes.
+    absl::Duration period_per_connection = absl::Microseconds(20);  // A look at one that is silent takes 1 us.
+    int64_t alive = 256;  // Calls of one connection that take memory. A client may have 64 open ones.
+    double resets = 100;  // Resets of one connection at once,
+    double resets_per_second = 20;
+  };
+  ConnectionGuard();
+  explicit ConnectionGuard(const Options& options);
+
+  // Adds a connection that gRPC will serve. `now` is monotonic.
+  void Add(int socket, absl::Duration now);
+  // If the period is over, looks at all connections and ends those that exceed the limits. Returns their peers'
+  // addresses (ConnectionName::peer_address).
+  std::vector<std::string> Look(absl::Duration now);
+  // How long poll() may wait until the next look; -1: there are no connections.
+  int TimeoutMillis(absl::Duration now) const;
+
+ private:
+  struct Connection {
+    uint64_t cookie = 0;  // The kernel's id of the socket: the number of the file may have another meaning by now.
+    ConnectionName name;
+    uint64_t bytes_received = 0;
+    int64_t resets_seen = 0;
+    double resets_left = 0;
+    absl::Duration filled;
+  };
+  // Whether the connection is within its limits.
+  bool IsWithinLimits(Connection* connection, absl::Duration now);
+
+  const Options options_;
+  absl::Duration next_ = -absl::InfiniteDuration();  // Time of the next look.
+  std::map<int, Connection> connections_;            // By the number of the file.
+  StreamCounts counts_;
+  RareLog log_;
+};
+
+}  // namespace skein

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// With a real server: what channelz counts, and what a disconnected client sees. Floods by real processes are in
+// tests/faults/flood_test.cc.
+#include "base/net/connection_guard.h"
+
+#include <poll.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "base/net/grpc_transport.h"
+#include "gtest/gtest.h"
+#include "skein/v1/coordinator_service.grpc.pb.h"
+#include "tests/testing/loopback.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+// Answers a join at once, and a leave only when its caller has gone. Notes from which port it was called.
+class Service final : public v1::Coordinator::Service {
+ public:
+  int peer_port() {
+    absl::MutexLock lock(&mu_);
+    return peer_port_;
+  }
+
+ private:
+  grpc::Status Join(grpc::ServerContext* context, const v1::JoinRequest*, v1::JoinResponse*) override {
+    const std::string peer = context->peer();
+    absl::MutexLock lock(&mu_);
+    EXPECT_TRUE(absl::SimpleAtoi(peer.substr(peer.rfind(':') + 1), &peer_port_));
+    return grpc::Status::OK;
+  }
+  grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest*, v1::LeaveResponse*) override {
+    EXPECT_TRUE(WaitUntil([&] { return context->IsCancelled(); }));
+    return grpc::Status::OK;
+  }
+
+  absl::Mutex mu_;
+  int peer_port_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+struct Served {
+  Served() {
+    auto started = StartGrpcServer("127.0.0.1:0", &service, &port);
+    EXPECT_TRUE(started.ok()) << started.status();
+    server = *std::move(started);
+    stub = v1::Coordinator::NewStub(OpenChannel(absl::StrCat("127.0.0.1:", port)));
+  }
+  grpc::Status Join() const {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+    v1::JoinResponse response;
+    return stub->Join(&context, {}, &response);
+  }
+  // A call that its caller gives up.
+  void GiveUpLeaving() const {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(20)));
+    v1::LeaveResponse response;
+    EXPECT_EQ(stub->Leave(&context, {}, &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  ConnectionName Name() { return {port, std::string("\x7f\0\0\1", 4), service.peer_port()}; }
+
+  Service service;
+  int port = 0;
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<v1::Coordinator::Stub> stub;
+};
+
+TEST(StreamCounts, TellAnsweredCallsFromThoseThatWereReset) {
+  Served served;
+  ASSERT_TRUE(served.Join().ok());
+  StreamCounts counts;
+  EXPECT_TRUE(WaitUntil([&] {
+    const auto now = counts.Of(served.Name());
+    return now.has_value() && now->started == 1 && now->answered == 1 && now->alive() == 0;
+  }));
+  served.GiveUpLeaving();
+  EXPECT_TRUE(WaitUntil([&] {
+    const auto now = counts.Of(served.Name());
+    return now.has_value() && now->started == 2 && now->answered == 1 && now->reset == 1;
+  }));
+}
+
+TEST(StreamCounts, KnowNothingOfOtherConnections) {
+  Served served;
+  ASSERT_TRUE(served.Join().ok());
+  StreamCounts counts;
+  ConnectionName name = served.Name();
+  EXPECT_TRUE(counts.Of(name).has_value());
+  ++name.local_port;
+  EXPECT_FALSE(counts.Of(name).has_value());
+}
+
+// The server's end of the connection, as the guard is given it.
+int SocketOf(const ConnectionName& name) {
+  for (int fd = 3; fd < 1024; ++fd) {
+    if (NameOfConnection(fd) == name) return fd;
+  }
+  return -1;
+}
+
+TEST(ConnectionGuard, EndsTheConnectionThatResetsItsCallsAndNoOther) {
+  Served served;
+  ASSERT_TRUE(served.Join().ok());
+  const ConnectionName offender = served.Name();
+  const auto other = v1::Coordinator::NewStub(OpenChannel(absl::StrCat("127.0.0.1:", served.port)));
+  grpc::ClientContext context;
+  v1::JoinResponse response;
+  ASSERT_TRUE(other->Join(&context, {}, &response).ok());
+  const ConnectionName innocent = served.Name();
+
+  ConnectionGuard guard({.resets = 2, .resets_per_second = 0});
+  absl::Duration now = absl::Seconds(1);
+  EXPECT_EQ(guard.TimeoutMillis(now), -1);
+  for (const ConnectionName& name : {offender, innocent}) {
+    ASSERT_GE(SocketOf(name), 0);
+    guard.Add(SocketOf(name), now);
+  }
+  EXPECT_GE(guard.TimeoutMillis(now), 0);
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).empty());
+  StreamCounts counts;
+  for (int i = 0; i < 3; ++i) served.GiveUpLeaving();
+  ASSERT_TRUE(WaitUntil([&] { return counts.Of(offender)->reset == 3; }));
+  // A look wants some bytes more, since a connection that has sent little cannot have made many calls.
+  std::string padding(2000, 'x');
+  grpc::ClientContext padded;
+  v1::JoinRequest request;
+  request.set_host(padding);
+  ASSERT_TRUE(served.stub->Join(&padded, request, &response).ok());
+  EXPECT_EQ(guard.Look(now += absl::Seconds(1)), std::vector<std::string>{offender.peer_address});
+  EXPECT_TRUE(WaitUntil([&] { return SocketOf(offender) < 0; }));  // gRPC has closed it.
+  EXPECT_GE(SocketOf(innocent), 0);
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).empty());
+  // Its client may connect again.
+  EXPECT_TRUE(WaitUntil([&] { return served.Join().ok(); }));
+}
+
+}  // namespace
+}  // namespace skein
