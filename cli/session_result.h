@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/run_directory.h"
+#include "cli/checkpoint_info.h"
 
 namespace skein {
 

@@ -19,6 +19,7 @@ struct EnvSpec {
   bool discrete = false;                       // Actions: true = one of action_size choices; false = action_size reals.
   int action_size = 0;                         // Number of choices, or D reals.
   std::vector<float> action_low, action_high;  // Bounds of each real, size D; empty if discrete.
+  bool clip_actions = true;                    // Whether VectorEnv clips reals to the bounds before Step.
   int global_state_size = 0;                   // G, floats for a central critic; 0 = none.
   int state_size = 0;                          // Doubles that SaveState writes; 0 if not relocatable.
   int max_episode_steps = 0;                   // Truncation after this many steps; 0 = never. Enforced by VectorEnv.
@@ -45,7 +46,8 @@ class Env {
   // Begins an episode. `random` is keyed by (run seed, env index, episode); draw from it in a fixed order.
   virtual void Reset(RandomStream& random) = 0;
 
-  // action: continuous [A, D], clipped to the bounds by the caller; discrete [A, 1], the choice as a float.
+  // action: continuous [A, D], clipped to the bounds by the caller if spec().clip_actions; discrete [A, 1], the choice
+  // as a float.
   // reward: [A], written. Returns true if the episode terminated; time limits are not counted as termination.
   // A simulation that has diverged writes a reward that is not finite; VectorEnv then truncates the episode.
   virtual bool Step(const float* action, float* reward) = 0;

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/env_config.h"
 
+#include <array>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/descriptor.h"
+
 namespace skein {
 namespace {
 
@@ -31,10 +37,39 @@ UavOptions MakeUavOptions(const v1::UavConfig& config) {
           .step_penalty = config.step_penalty()};
 }
 
+MujocoArgument MakeMujocoArgument(const v1::MujocoConfig& config, const google::protobuf::FieldDescriptor* field) {
+  using google::protobuf::FieldDescriptor;
+  const auto* const reflection = config.GetReflection();
+  if (field->is_repeated()) {
+    // A list of another length than two is no range: both ends are then the same, which no task accepts.
+    const double low = reflection->GetRepeatedDouble(config, field, 0);
+    const bool pair = reflection->FieldSize(config, field) == 2;
+    return std::array<double, 2>{low, pair ? reflection->GetRepeatedDouble(config, field, 1) : low};
+  }
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection->GetBool(config, field);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection->GetString(config, field);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return double{static_cast<double>(reflection->GetUInt32(config, field))};
+    default:
+      return reflection->GetDouble(config, field);
+  }
+}
+
+MujocoOptions MakeMujocoOptions(const v1::EnvConfig& config) {
+  MujocoOptions options{.clip_actions = config.clip_actions_for_reward()};
+  std::vector<const google::protobuf::FieldDescriptor*> given;
+  config.mujoco().GetReflection()->ListFields(config.mujoco(), &given);
+  for (const auto* const field : given) options.arguments[field->name()] = MakeMujocoArgument(config.mujoco(), field);
+  return options;
+}
+
 }  // namespace
 
 EnvOptions MakeEnvOptions(const v1::EnvConfig& config) {
-  return {MakeLatencyOptions(config.latency()), MakeUavOptions(config.uav())};
+  return {MakeLatencyOptions(config.latency()), MakeUavOptions(config.uav()), MakeMujocoOptions(config)};
 }
 
 }  // namespace skein

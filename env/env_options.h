@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "env/mujoco/arguments.h"
 #include "env/synthetic/latency.h"
 #include "env/uav/uav_options.h"
 
@@ -10,6 +11,7 @@ namespace skein {
 struct EnvOptions {
   LatencyOptions latency;  // Latency-v0
   UavOptions uav;          // UavNavigate-v0, UavCover-v0
+  MujocoOptions mujoco;    // The MuJoCo environments
 };
 
 }  // namespace skein

@@ -52,6 +52,18 @@ absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
   return MakeUavEnv(task, options.uav);
 }
 
+absl::StatusOr<EnvSpec> MujocoSpec(const std::string& id, const EnvOptions& options) {
+  const auto task = FindMujocoTask(id, options.mujoco);
+  if (!task.ok()) return task.status();
+  return (*task)->spec();
+}
+
+absl::StatusOr<std::unique_ptr<Env>> MakeMujoco(const std::string& id, const EnvOptions& options) {
+  auto task = FindMujocoTask(id, options.mujoco);
+  if (!task.ok()) return task.status();
+  return MakeMujocoEnv(*std::move(task));
+}
+
 std::vector<Entry> MakeEntries() {
   std::vector<Entry> entries = {
       {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>,
@@ -68,9 +80,10 @@ std::vector<Entry> MakeEntries() {
       {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
        MakeUav<UavTask::kNavigate>, /*tensor_form=*/true},
   };
-  for (const MujocoTask* task : MujocoTasks()) {
-    entries.push_back({task->facts().id, task->facts().summary, [task](const EnvOptions&) { return task->spec(); },
-                       [task](const EnvOptions&) { return MakeMujocoEnv(*task); }, false});
+  for (const std::string& id : MujocoTaskIds()) {
+    const std::string summary = (*MakeMujocoTask(id))->facts().summary;
+    entries.push_back({id, summary, [id](const EnvOptions& options) { return MujocoSpec(id, options); },
+                       [id](const EnvOptions& options) { return MakeMujoco(id, options); }});
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
   return entries;
@@ -80,6 +93,13 @@ std::vector<Entry> MakeEntries() {
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>(MakeEntries());
   return *entries;
+}
+
+// What other environments say to arguments of the MuJoCo environments.
+absl::Status CheckOptions(const std::string& id, const EnvOptions& options) {
+  if (options.mujoco.arguments.empty() || MakeMujocoTask(id).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("env.mujoco.", options.mujoco.arguments.begin()->first, ": ", id, " is not a MuJoCo environment"));
 }
 
 const Entry* FindEntry(const std::string& id) {
@@ -113,7 +133,9 @@ std::vector<EnvInfo> ListEnvs() {
 
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options) {
   const Entry* const entry = FindEntry(id);
-  return entry != nullptr ? entry->spec(options) : UnknownEnv(id);
+  if (entry == nullptr) return UnknownEnv(id);
+  if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
+  return entry->spec(options);
 }
 
 absl::Status CheckTensorForm(const std::string& id) {
@@ -133,7 +155,9 @@ absl::Status CheckTensorForm(const std::string& id) {
 
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
   const Entry* const entry = FindEntry(id);
-  return entry != nullptr ? entry->make(options) : UnknownEnv(id);
+  if (entry == nullptr) return UnknownEnv(id);
+  if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
+  return entry->make(options);
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,

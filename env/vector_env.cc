@@ -262,6 +262,9 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
     if (spec.discrete) {
       impl.action_low.push_back(0);
       impl.action_high.push_back(static_cast<float>(spec.action_size - 1));
+    } else if (!spec.clip_actions) {
+      impl.action_low.insert(impl.action_low.end(), spec.action_size, -std::numeric_limits<float>::max());
+      impl.action_high.insert(impl.action_high.end(), spec.action_size, std::numeric_limits<float>::max());
     } else {
       impl.action_low.insert(impl.action_low.end(), spec.action_low.begin(), spec.action_low.end());
       impl.action_high.insert(impl.action_high.end(), spec.action_high.begin(), spec.action_high.end());

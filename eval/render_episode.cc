@@ -28,7 +28,7 @@ constexpr int kUavLastFrames = 18;  // How long the end is shown.
 constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
 
 bool IsUav(const std::string& env_id) { return absl::StartsWith(env_id, "Uav"); }
-bool IsMujoco(const std::string& env_id) { return FindMujocoTask(env_id) != nullptr; }
+bool IsMujoco(const std::string& env_id) { return MakeMujocoTask(env_id).ok(); }
 
 std::string DrawUavPicture(const RecordedEpisode& episode, size_t step) {
   const UavPictureSize size = SizeOfUavPicture(episode);
@@ -76,7 +76,7 @@ absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode) {
 }
 
 absl::Status FilmMujoco(const std::string& path, const RecordedEpisode& episode) {
-  auto renderer = OffscreenRenderer::Make(episode.spec.id, kMujocoWidth, kMujocoHeight);
+  auto renderer = OffscreenRenderer::Make(episode.spec.id, kMujocoWidth, kMujocoHeight, episode.options.mujoco);
   if (!renderer.ok()) return renderer.status();
   auto video = VideoWriter::Start(path, kMujocoWidth, kMujocoHeight, (*renderer)->frames_per_second());
   if (!video.ok()) return video.status();

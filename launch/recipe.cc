@@ -15,14 +15,23 @@ namespace skein {
 
 // Each holds the file of its name in configs/.
 namespace embedded {
+absl::string_view ant_ppo_yaml();
 absl::string_view cartpole_ppo_yaml();
 absl::string_view general_ppo_yaml();
 absl::string_view half_cheetah_ppo_yaml();
+absl::string_view hopper_ppo_yaml();
+absl::string_view humanoid_ppo_yaml();
+absl::string_view humanoid_standup_ppo_yaml();
+absl::string_view inverted_double_pendulum_ppo_yaml();
+absl::string_view inverted_pendulum_ppo_yaml();
 absl::string_view latency_ppo_yaml();
 absl::string_view mountain_car_continuous_ppo_yaml();
 absl::string_view pendulum_ppo_yaml();
+absl::string_view pusher_ppo_yaml();
+absl::string_view reacher_ppo_yaml();
 absl::string_view sticky_cartpole_ppo_yaml();
 absl::string_view study_yaml();
+absl::string_view swimmer_ppo_yaml();
 absl::string_view uav_cover_mappo_yaml();
 absl::string_view uav_navigate_mappo_yaml();
 absl::string_view walker2d_ppo_yaml();
@@ -119,6 +128,16 @@ const std::vector<Recipe>& ListRecipes() {
       {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
       {"UavCover-v0", "configs/uav_cover_mappo.yaml", embedded::uav_cover_mappo_yaml()},
       {"UavNavigate-v0", "configs/uav_navigate_mappo.yaml", embedded::uav_navigate_mappo_yaml()},
+      {"Ant-v5", "configs/ant_ppo.yaml", embedded::ant_ppo_yaml()},
+      {"Hopper-v5", "configs/hopper_ppo.yaml", embedded::hopper_ppo_yaml()},
+      {"Humanoid-v5", "configs/humanoid_ppo.yaml", embedded::humanoid_ppo_yaml()},
+      {"HumanoidStandup-v5", "configs/humanoid_standup_ppo.yaml", embedded::humanoid_standup_ppo_yaml()},
+      {"InvertedDoublePendulum-v5", "configs/inverted_double_pendulum_ppo.yaml",
+       embedded::inverted_double_pendulum_ppo_yaml()},
+      {"InvertedPendulum-v5", "configs/inverted_pendulum_ppo.yaml", embedded::inverted_pendulum_ppo_yaml()},
+      {"Pusher-v5", "configs/pusher_ppo.yaml", embedded::pusher_ppo_yaml()},
+      {"Reacher-v5", "configs/reacher_ppo.yaml", embedded::reacher_ppo_yaml()},
+      {"Swimmer-v5", "configs/swimmer_ppo.yaml", embedded::swimmer_ppo_yaml()},
       {"Walker2d-v5", "configs/walker2d_ppo.yaml", embedded::walker2d_ppo_yaml()},
   };
   return *recipes;

@@ -16,6 +16,11 @@ Trains each shipped environment with `skein train --env X` and nothing else, fiv
 and tells which reach the environment's threshold. Writes a line of OUT.csv as soon as a seed is done, does not do
 again what is there, and prints the table so far. --only ENV,ENV and --seeds N make it smaller, --dry-run only prints the
 table. On a run that was interrupted it goes on from its last checkpoint.
+
+    scripts/learning_study.py --suite mujoco --out docs/benchmarks/mujoco-suite
+
+The first form for the configuration of each MuJoCo task, OUT a folder, and a table beside the best published PPO. A seed
+whose rows are there is not done again. --only hopper,ant makes it smaller.
 """
 
 import argparse
@@ -32,7 +37,7 @@ import typing
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=pathlib.Path, help="YAML of the run")
-    parser.add_argument("--suite", choices=["recipes"], help="instead of --config")
+    parser.add_argument("--suite", choices=["recipes", "mujoco"], help="instead of --config")
     parser.add_argument("--only", default="", help="of a suite: environments, comma-separated")
     parser.add_argument("--dry-run", action="store_true", help="of a suite: train nothing, print the table so far")
     parser.add_argument("--seeds", type=int, help="so many, from 1 on; default 10. Of a suite from 201 on; default 5")
@@ -52,7 +57,7 @@ def parse_arguments():
     if (arguments.config is None) == (arguments.suite is None):
         parser.error("one of --config and --suite")
     if arguments.seeds is None:
-        arguments.seeds = 5 if arguments.suite else 10
+        arguments.seeds = 5 if arguments.suite == "recipes" else 10
     return arguments
 
 
@@ -269,30 +274,93 @@ def run_suite(arguments):
     print(suite_table(rows, tasks, seeds))
 
 
-def main():
-    arguments = parse_arguments()
-    if arguments.suite:
-        run_suite(arguments)
-        return
+def study(arguments):
+    """All seeds of one configuration; a seed whose rows are in OUT.csv is not done again. Returns the rows."""
     figure = arguments.figure
     seeds = list(range(1, arguments.seeds + 1))
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
+    path = pathlib.Path(f"{arguments.out}.csv")
+    rows = read_rows(path) if path.exists() else []
     for seed in seeds:
-        folder = train(arguments, seed)
-        mine = list(evaluate(arguments, seed, folder))
+        if any(row["seed"] == seed for row in rows):
+            continue
+        mine = list(evaluate(arguments, seed, train(arguments, seed)))
         rows += mine
+        with open(path, "w", newline="") as out:
+            writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
         print(f"seed {seed}: {title(figure)} {number(mine[-1][figure], figure)} after {mine[-1]['env_steps']:,} steps, "
               f"{mine[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
-    with open(f"{arguments.out}.csv", "w", newline="") as out:
-        writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
     draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds", figure)
     columns = [int(steps) for steps in arguments.at.split(",")]
     print(returns_table(rows, seeds, [steps for steps in columns if steps <= rows[-1]["env_steps"]], figure))
     print()
     print(target_table(rows, seeds, arguments.target, figure))
+    return rows
+
+
+def read_rows(path):
+    """The rows of a CSV with its numbers as numbers."""
+    text = ("digest", "mujoco")
+    whole = ("seed", "env_steps")
+    with open(path, newline="") as file:
+        return [{name: value if name in text else int(value) if name in whole else float(value)
+                 for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+class Reference(typing.NamedTuple):
+    """The best PPO that was published for a MuJoCo task."""
+    config: str
+    at: int         # Env steps.
+    value: float    # Mean test return; None: nobody published one.
+    source: str
+
+
+TIANSHOU = "Tianshou, 10 seeds"
+MUJOCO = [
+    Reference("inverted_pendulum", 300000, 1000, "Tianshou, 10 seeds, at 1M"),
+    Reference("inverted_double_pendulum", 1000000, 9231, TIANSHOU),
+    Reference("reacher", 1000000, -3.7, TIANSHOU),
+    Reference("swimmer", 3000000, 120, "Spinning Up, about"),
+    Reference("half_cheetah", 3000000, 7337, TIANSHOU),
+    Reference("hopper", 3000000, 3128, TIANSHOU),
+    Reference("walker2d", 3000000, 4896, TIANSHOU),
+    Reference("ant", 3000000, 4079, f"{TIANSHOU}, of the 27 columns of version 4"),
+    Reference("pusher", 3000000, None, ""),
+    Reference("humanoid", 3000000, 1360, TIANSHOU),
+    Reference("humanoid_standup", 3000000, None, ""),
+]
+
+
+def run_mujoco(arguments):
+    lines = ["| task | env steps | return, mean +- std of the seeds | best published PPO |", "|---|---|---|---|"]
+    folder = arguments.out
+    for task in MUJOCO:
+        if arguments.only and task.config not in arguments.only.split(","):
+            continue
+        arguments.config = pathlib.Path(f"configs/{task.config}_ppo.yaml")
+        arguments.out = folder / task.config
+        arguments.target = task.value if task.value is not None else 0
+        print(f"\n## {task.config}\n", flush=True)
+        rows = study(arguments)
+        for steps in (1000000, 3000000):
+            values = [row["return_mean"] for seed in range(1, arguments.seeds + 1)
+                      if (row := first_at(rows, seed, min(steps, task.at)))]
+            published = f"{task.value:,} ({task.source})" if task.value is not None and steps >= task.at else "-"
+            if steps == 1000000 or task.at > 1000000:
+                lines.append(f"| {task.config} | {min(steps, task.at):,} | {spread(values, 'return_mean')} | {published} |")
+    print("\n" + "\n".join(lines))
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.suite == "recipes":
+        run_suite(arguments)
+    elif arguments.suite == "mujoco":
+        run_mujoco(arguments)
+    else:
+        study(arguments)
 
 
 if __name__ == "__main__":

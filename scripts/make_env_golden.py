@@ -8,14 +8,15 @@ Run in the repository root, with Gymnasium and the MuJoCo release whose physics 
     /tmp/golden/bin/pip install 'gymnasium==1.2.*' 'mujoco==2.3.7' imageio packaging
     /tmp/golden/bin/python scripts/make_env_golden.py
 
-It writes classic.json (trajectories of the classic environments) and, of each MuJoCo task, TASK_model.json (the numbers
-of Gymnasium's compiled model) and TASK.json (a trajectory, or a list of them). The same versions write the same bytes.
-With 'mujoco==3.17.0' instead, whose physics round differently, it writes only half_cheetah_mujoco3.json: the same start
-and actions.
+It writes classic.json (trajectories of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
+(the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json: trajectories from ordinary starts, from poses thrown into the
+air, and with actions beyond their bounds, all played on after they have terminated. The same versions write the same
+bytes. Each release of MuJoCo rounds differently: another one installed, e.g. 'mujoco==3.17.0', only adds its folder.
 """
 
 import json
 import pathlib
+import re
 
 import gymnasium
 import mujoco
@@ -116,55 +117,112 @@ def model_numbers(model):
     return content
 
 
-def half_cheetah(env):
-    random = np.random.default_rng(2)
-    env.reset(seed=0)
+# Which arrays of mjData, besides qpos and qvel, a task reads, in the order of Facts::reads (env/mujoco/tasks).
+HUMANOID = ["cinert", "cvel", "qfrc_actuator", "cfrc_ext"]
+SUITE = {
+    "Ant": ["xpos", "cfrc_ext"],
+    "HalfCheetah": [],
+    "Hopper": [],
+    "Humanoid": ["xipos", *HUMANOID],
+    "HumanoidStandup": HUMANOID,
+    "InvertedDoublePendulum": ["qfrc_constraint", "site_xpos"],
+    "InvertedPendulum": [],
+    "Pusher": ["xpos"],
+    "Reacher": ["xpos"],
+    "Swimmer": [],
+    "Walker2d": [],
+}
+# name: steps, largest start velocity, whether the start is turned and lifted at random, actions to their bounds
+KINDS = {
+    "upright": (1000, 0.0, False, 1.0),
+    "thrown": (300, 5.0, True, 1.0),
+    "beyond the bounds": (200, 1.0, False, 2.5),
+}
+OBS_EVERY = 100
+
+
+def snake_case(name):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+class Actions:
+    """Whole numbers only, so that C++ makes the same ones: a linear congruential generator, its upper 16 bits."""
+
+    def __init__(self, seed, bound):
+        self.state, self.bound = seed, np.float32(bound)
+
+    def next(self, size):
+        values = []
+        for _ in range(size):
+            self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+            values.append(np.float32((self.state >> 48) / 32768 - 1) * self.bound)
+        return np.array(values, dtype=np.float32)
+
+
+def start_of(env, random, velocity, thrown):
+    """A start as Gymnasium's own, or one in the air with another pose."""
+    env.reset(seed=int(random.integers(1 << 30)))
+    qpos, qvel = env.data.qpos.copy(), env.data.qvel.copy()
     mujoco.mj_resetData(env.model, env.data)
-    env.set_state(env.init_qpos + random.uniform(-0.1, 0.1, 9), env.init_qvel + 0.1 * random.standard_normal(9))
-    start = [env.data.time, *env.data.qpos, *env.data.qvel, *env.data.qacc_warmstart]
-    rows = []
-    for _ in range(200):
-        action = random.uniform(-1, 1, 6).astype(np.float32)
-        obs, reward, terminated, _, _ = env.step(action)
-        assert not terminated
-        rows.append({"action": float32s(action), "obs": float32s(obs), "reward": float(reward)})
-    return {"start": numbers(start), "steps": rows}
+    if thrown:
+        qpos += random.uniform(-0.5, 0.5, env.model.nq)
+        free = env.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
+        if free:
+            qpos[2] += 1
+            qpos[3:7] /= np.linalg.norm(qpos[3:7])
+    qvel += random.uniform(-velocity, velocity, env.model.nv)
+    env.set_state(qpos, qvel)
 
 
-def walker2d(env):
-    """Until it falls, over and over. Its saved state ends with the sums of three reward terms."""
-    random = np.random.default_rng(3)
-    trajectories = []
-    for _ in range(6):
-        env.reset(seed=0)
-        mujoco.mj_resetData(env.model, env.data)
-        noise = random.uniform(-5e-3, 5e-3, 18)
-        env.set_state(env.init_qpos + noise[:9], env.init_qvel + noise[9:])
-        start = [env.data.time, *env.data.qpos, *env.data.qvel, *env.data.qacc_warmstart, 0, 0, 0]
-        rows = []
-        terminated = False
-        while not terminated:
-            action = random.uniform(-1, 1, 6).astype(np.float32)
-            obs, reward, terminated, _, _ = env.step(action)
-            rows.append(
-                {"action": float32s(action), "obs": float32s(obs), "reward": float(reward), "terminated": bool(terminated)}
-            )
-        trajectories.append({"start": numbers(start), "steps": rows})
-    return {"trajectories": trajectories}
+def suite_trajectory(env, arrays, kind, seed):
+    steps, velocity, thrown, scale = KINDS[kind]
+    random = np.random.default_rng(seed)
+    start_of(env, random, velocity, thrown)
+    data = env.data
+    start = [data.time, *data.qpos, *data.qvel, *data.qacc_warmstart]
+    for name in arrays:
+        start += list(getattr(data, name).ravel())
+    bound = float(env.action_space.high[0]) * scale
+    actions = Actions(seed, bound)
+    rewards, ends, observations, terms = [], [], {}, {}
+    for step in range(steps):
+        obs, reward, terminated, _, info = env.step(actions.next(env.model.nu))
+        rewards.append(float(reward))
+        if bool(terminated) != (len(ends) % 2 == 1):
+            ends.append(step)  # It changes from not terminated to terminated here, or back.
+        if step % OBS_EVERY == OBS_EVERY - 1:
+            observations[str(step)] = float32s(obs)
+        for name, value in info.items():
+            if name.startswith("reward_") or name.endswith("_penalty"):
+                terms[name] = terms.get(name, 0.0) + float(value)
+    return {
+        "kind": kind,
+        "seed": seed,
+        "action_bound": bound,
+        "start": numbers(start),
+        "rewards": [round(reward, 7) for reward in rewards],
+        "terminated_changes": ends,
+        "obs": observations,
+        "terms": terms,
+        "final": numbers([*data.qpos, *data.qvel]),
+    }
+
+
+def suite():
+    folder = f"mujoco-{mujoco.__version__}"
+    (OUT / folder).mkdir(parents=True, exist_ok=True)
+    for number, (name, arrays) in enumerate(SUITE.items()):
+        env = gymnasium.make(f"{name}-v5").unwrapped
+        write(f"{folder}/{snake_case(name)}_model.json", '],"', model_numbers(env.model))
+        trajectories = [suite_trajectory(env, arrays, kind, 100 * number + i) for i, kind in enumerate(KINDS)]
+        write(f"{folder}/{snake_case(name)}.json", '],"', {"trajectories": trajectories})
 
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
-    cheetah = gymnasium.make("HalfCheetah-v5").unwrapped
-    if not mujoco.__version__.startswith("2."):
-        write("half_cheetah_mujoco3.json", "},{", half_cheetah(cheetah))
-        return
-    write("classic.json", "},{", classic())
-    write("half_cheetah_model.json", '],"', model_numbers(cheetah.model))
-    write("half_cheetah.json", "},{", half_cheetah(cheetah))
-    walker = gymnasium.make("Walker2d-v5").unwrapped
-    write("walker2d_model.json", '],"', model_numbers(walker.model))
-    write("walker2d.json", "},{", walker2d(walker))
+    if mujoco.__version__.startswith("2."):
+        write("classic.json", "},{", classic())
+    suite()
 
 
 main()

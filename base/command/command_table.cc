@@ -33,8 +33,8 @@ Flag DescribeOption(const CLI::Option& option) {
   // CLI::Range makes the type "INT:INT in [0 - 9]".
   if (const size_t bounds = flag.value.find('['); bounds != std::string::npos) {
     absl::StrAppend(&flag.help, " ", flag.value.substr(bounds));
+    flag.value = flag.value.substr(0, flag.value.find_first_of(": "));
   }
-  flag.value = flag.value.substr(0, flag.value.find_first_of(": "));
   return flag;
 }
 

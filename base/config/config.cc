@@ -47,18 +47,27 @@ bool IsFolderName(const std::string& name) {
   return true;
 }
 
+bool IsEmpty(const Message& message) {
+  std::vector<const FieldDescriptor*> set;
+  message.GetReflection()->ListFields(message, &set);
+  return set.empty();
+}
+
 void SetDefaults(Message* message, const std::string& path) {
   const Reflection* reflection = message->GetReflection();
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = message->GetDescriptor()->field(i);
     const std::string field_path = JoinPath(path, field->name());
     if (field->message_type() != nullptr) {
-      if (IsChosen(*message, field)) SetDefaults(reflection->MutableMessage(message, field), field_path);
+      if (!IsChosen(*message, field)) continue;
+      Message* const section = reflection->MutableMessage(message, field);
+      SetDefaults(section, field_path);
+      if (IsEmpty(*section)) reflection->ClearField(message, field);  // Nothing in it has a default.
       continue;
     }
     const bool set =
         field->is_repeated() ? reflection->FieldSize(*message, field) > 0 : reflection->HasField(*message, field);
-    if (set) continue;
+    if (set || field->options().GetExtension(v1::setting).no_default()) continue;
     const std::string& value = field->options().GetExtension(v1::setting).default_value();
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       reflection->SetString(message, field, value);
@@ -112,7 +121,11 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
     } else if (field->is_repeated()) {
       *out << YAML::Flow << YAML::BeginSeq;
       for (int j = 0; j < reflection->FieldSize(message, field); ++j) {
-        *out << reflection->GetRepeatedUInt32(message, field, j);
+        if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+          *out << NumberText(reflection->GetRepeatedDouble(message, field, j));
+        } else {
+          *out << reflection->GetRepeatedUInt32(message, field, j);
+        }
       }
       *out << YAML::EndSeq;
     } else {

@@ -101,8 +101,13 @@ std::string SetScalar(const YAML::Node& node, const FieldDescriptor* field, Mess
     case FieldDescriptor::CPPTYPE_DOUBLE: {
       double value = 0;
       problem = ReadDouble(node, field, &value);
-      if (problem.empty()) reflection->SetDouble(message, field, value);
-      return problem;
+      if (!problem.empty()) return problem;
+      if (field->is_repeated()) {
+        reflection->AddDouble(message, field, value);
+      } else {
+        reflection->SetDouble(message, field, value);
+      }
+      return "";
     }
     case FieldDescriptor::CPPTYPE_UINT32: {
       uint64_t value = 0;
@@ -147,15 +152,18 @@ std::string SetScalar(const YAML::Node& node, const FieldDescriptor* field, Mess
 // What is wrong with the stored value of `field`, or empty.
 std::string StoredProblem(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
+  const bool set =
+      field->is_repeated() ? reflection->FieldSize(message, field) > 0 : reflection->HasField(message, field);
+  if (!set) return field->options().GetExtension(v1::setting).no_default() ? "" : "is not set";
   if (field->is_repeated()) {
-    if (reflection->FieldSize(message, field) == 0) return "is not set";
     for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-      const std::string problem = RangeProblem(field, reflection->GetRepeatedUInt32(message, field, i));
+      const bool real = field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+      const std::string problem = RangeProblem(field, real ? reflection->GetRepeatedDouble(message, field, i)
+                                                           : reflection->GetRepeatedUInt32(message, field, i));
       if (!problem.empty()) return problem;
     }
     return "";
   }
-  if (!reflection->HasField(message, field)) return "is not set";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return RangeProblem(field, reflection->GetDouble(message, field));

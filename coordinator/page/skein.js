@@ -163,7 +163,7 @@ function stageMix(member) {
   }
   mix.title = stages.map(({name, share}) => `${name.replaceAll('_', ' ')} ${Format.percent(share)}`).join('\n');
   mix.setAttribute('role', 'img');
-  mix.setAttribute('aria-label', mix.title);
+  mix.setAttribute('aria-label', mix.title || 'no times yet');
   return mix;
 }
 

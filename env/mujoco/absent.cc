@@ -8,9 +8,17 @@ namespace skein {
 
 std::string MujocoLibraryVersion() { return "none"; }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(const MujocoTask& task) {
+absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task) {
   return absl::FailedPreconditionError(
-      absl::StrCat(task.facts().id, " needs MuJoCo, and this program was built without it"));
+      absl::StrCat(task->facts().id, " needs MuJoCo, and this program was built without it"));
+}
+
+absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
+                                                                 const MujocoOptions& options) {
+  if (options.arguments.count("xml_file") > 0) {
+    return absl::FailedPreconditionError("env.mujoco.xml_file needs MuJoCo, and this program was built without it");
+  }
+  return MakeMujocoTask(env_id, options);
 }
 
 }  // namespace skein

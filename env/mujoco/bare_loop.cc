@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "env/env.h"
 #include "env/mujoco/model.h"
 #include "env/mujoco/task.h"
@@ -14,14 +12,14 @@ namespace {
 
 class ModelLoop final : public BareLoop {
  public:
-  ModelLoop(const MujocoTask& task, SharedModel model, uint64_t seed, uint64_t env_index, int max_episode_steps,
-            uint64_t episodes)
-      : task_(task),
+  ModelLoop(std::shared_ptr<const MujocoTask> task, SharedModel model, uint64_t seed, uint64_t env_index,
+            int max_episode_steps, uint64_t episodes)
+      : task_(std::move(task)),
         model_(std::move(model)),
         data_(mj_makeData(model_.get())),
         seed_(seed),
         env_index_(env_index),
-        max_episode_steps_(max_episode_steps > 0 ? max_episode_steps : task.spec().max_episode_steps),
+        max_episode_steps_(max_episode_steps > 0 ? max_episode_steps : task_->spec().max_episode_steps),
         episodes_(episodes) {
     Reset();
   }
@@ -33,7 +31,7 @@ class ModelLoop final : public BareLoop {
       const float* const action = actions + row_ * model->nu;
       row_ = row_ + 1 < rows ? row_ + 1 : 0;
       for (int u = 0; u < model->nu; ++u) data->ctrl[u] = action[u];
-      for (int k = 0; k < task_.facts().frame_skip; ++k) mj_step(model, data);
+      for (int k = 0; k < task_->facts().frame_skip; ++k) mj_step(model, data);
       if (++step_ == max_episode_steps_) Reset();
     }
   }
@@ -46,11 +44,11 @@ class ModelLoop final : public BareLoop {
     if (episode_ == episodes_) episode_ = 0;
     step_ = 0;
     mj_resetData(model_.get(), data_.get());
-    task_.Start(random, data_->qpos, data_->qvel);
+    task_->Start(random, data_->qpos, data_->qvel);
     mj_forward(model_.get(), data_.get());
   }
 
-  const MujocoTask& task_;
+  const std::shared_ptr<const MujocoTask> task_;
   const SharedModel model_;
   const OwnedData data_;
   const uint64_t seed_, env_index_;
@@ -65,12 +63,12 @@ class ModelLoop final : public BareLoop {
 
 absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_id, uint64_t seed, uint64_t env_index,
                                                          int max_episode_steps, uint64_t episodes, Form form) {
-  const MujocoTask* const task = FindMujocoTask(env_id);
-  if (task == nullptr) return absl::NotFoundError(absl::StrCat(env_id, " is not a MuJoCo environment"));
+  absl::StatusOr<std::shared_ptr<const MujocoTask>> task = MakeMujocoTask(env_id);
+  if (!task.ok()) return task.status();
   absl::StatusOr<SharedModel> model =
-      ModelOf(*task, form == Form::kStepped ? ModelForm::kStepped : ModelForm::kPublished);
+      ModelOf(**task, form == Form::kStepped ? ModelForm::kStepped : ModelForm::kPublished);
   if (!model.ok()) return model.status();
-  return std::make_unique<ModelLoop>(*task, *std::move(model), seed, env_index, max_episode_steps, episodes);
+  return std::make_unique<ModelLoop>(*std::move(task), *std::move(model), seed, env_index, max_episode_steps, episodes);
 }
 
 }  // namespace skein

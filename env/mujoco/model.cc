@@ -46,14 +46,14 @@ struct Models {
 
 Models CompileModels(const MujocoTask& task) {
   const MujocoTask::Facts& facts = task.facts();
-  const std::string mjcf(facts.mjcf);
+  const std::string& mjcf = task.mjcf();
   absl::StatusOr<SharedModel> published = CompileModel(facts.id, mjcf, facts.total_mass);
   if (!published.ok()) return {published, published};
   const mjModel& model = **published;
   if (model.nq != facts.positions || model.nv != facts.velocities || model.nu != facts.controls || model.na != 0) {
-    const absl::Status other = absl::InternalError(
+    const absl::Status other = absl::DataLossError(
         absl::StrCat("the model of ", facts.id, " has ", model.nq, " positions, ", model.nv, " velocities, ", model.nu,
-                     " controls and ", model.na, " activations; its task says ", facts.positions, ", ",
+                     " controls and ", model.na, " activations; its task needs ", facts.positions, ", ",
                      facts.velocities, ", ", facts.controls, " and 0"));
     return {other, other};
   }
@@ -91,10 +91,11 @@ absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::str
 
 absl::StatusOr<SharedModel> ModelOf(const MujocoTask& task, ModelForm form) {
   static absl::Mutex mu(absl::kConstInit);
-  static auto* const compiled = new std::map<const MujocoTask*, Models>;
+  static auto* const compiled = new std::map<std::string, Models>;  // By the text, which begins with the task's name.
   absl::MutexLock lock(&mu);
-  auto found = compiled->find(&task);
-  if (found == compiled->end()) found = compiled->emplace(&task, CompileModels(task)).first;
+  const std::string key = absl::StrCat(task.facts().id, " ", task.mjcf());
+  auto found = compiled->find(key);
+  if (found == compiled->end()) found = compiled->emplace(key, CompileModels(task)).first;
   return form == ModelForm::kStepped ? found->second.stepped : found->second.published;
 }
 

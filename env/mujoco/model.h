@@ -26,7 +26,7 @@ using OwnedData = std::unique_ptr<mjData, DeleteMjData>;
 enum class ModelForm { kStepped, kPublished };
 
 // The model of a task, compiled at the first call and shared by all environments of the task. Thread-safe.
-// Internal: the linked MuJoCo does not accept it, or its sizes differ from the task's.
+// Internal: the linked MuJoCo does not accept it. DataLoss: its sizes differ from the task's.
 absl::StatusOr<SharedModel> ModelOf(const MujocoTask& task, ModelForm form);
 
 // Compiles MJCF text and scales all masses and inertias to a total of `total_mass` kg, unless that is 0. `name` is for

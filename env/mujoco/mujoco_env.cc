@@ -2,56 +2,109 @@
 #include "env/mujoco/mujoco_env.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "env/mujoco/model.h"
+#include "env/mujoco/user_model.h"
 
 namespace skein {
 namespace {
 
+// The array in `data`.
+double* ArrayOf(MujocoArray array, mjData* data) {
+  switch (array) {
+    case MujocoArray::kXpos:
+      return data->xpos;
+    case MujocoArray::kXipos:
+      return data->xipos;
+    case MujocoArray::kCinert:
+      return data->cinert;
+    case MujocoArray::kCvel:
+      return data->cvel;
+    case MujocoArray::kCfrcExt:
+      return data->cfrc_ext;
+    case MujocoArray::kQfrcActuator:
+      return data->qfrc_actuator;
+    case MujocoArray::kQfrcConstraint:
+      return data->qfrc_constraint;
+    case MujocoArray::kSiteXpos:
+      return data->site_xpos;
+  }
+  return nullptr;
+}
+
 class MujocoEnv final : public Env {
  public:
-  MujocoEnv(const MujocoTask& task, SharedModel model)
-      : task_(task),
+  MujocoEnv(std::shared_ptr<const MujocoTask> task, SharedModel model, std::vector<int> named_bodies)
+      : task_(std::move(task)),
         model_(std::move(model)),
         data_(mj_makeData(model_.get())),
-        view_{data_->qpos, data_->qvel},
-        decision_time_(task.facts().frame_skip * model_->opt.timestep),
-        terms_(task.facts().reward_terms.size()),
-        term_sums_(terms_.size()) {}
+        named_bodies_(std::move(named_bodies)),
+        view_{.qpos = data_->qpos,
+              .qvel = data_->qvel,
+              .xpos = data_->xpos,
+              .xipos = data_->xipos,
+              .cinert = data_->cinert,
+              .cvel = data_->cvel,
+              .cfrc_ext = data_->cfrc_ext,
+              .qfrc_actuator = data_->qfrc_actuator,
+              .qfrc_constraint = data_->qfrc_constraint,
+              .site_xpos = data_->site_xpos,
+              .body_mass = model_->body_mass,
+              .bodies = static_cast<int>(model_->nbody),
+              .timestep = model_->opt.timestep,
+              .named = named_bodies_.data()},
+        decision_time_(task_->facts().frame_skip * model_->opt.timestep),
+        terms_(task_->facts().reward_terms.size()),
+        sums_(task_->spec().episode_metrics.size()) {
+    for (const MujocoArray array : task_->facts().reads) {
+      kept_.push_back({ArrayOf(array, data_.get()), task_->ReadSize(array)});
+      contact_forces_ = contact_forces_ || array == MujocoArray::kCfrcExt;
+    }
+  }
 
-  const EnvSpec& spec() const override { return task_.spec(); }
+  const EnvSpec& spec() const override { return task_->spec(); }
 
   void Reset(RandomStream& random) override {
-    std::fill(term_sums_.begin(), term_sums_.end(), 0.0);
+    std::fill(sums_.begin(), sums_.end(), 0.0);
     mj_resetData(model_.get(), data_.get());
-    task_.Start(random, data_->qpos, data_->qvel);
+    task_->Start(random, data_->qpos, data_->qvel);
     // As Gymnasium does: the contact solver's first start comes from here.
     mj_forward(model_.get(), data_.get());
   }
 
   bool Step(const float* action, float* reward) override {
     std::copy_n(action, model_->nu, data_->ctrl);
-    // mj_step leaves what follows from positions (xpos, contacts) one step behind; tasks read only qpos and qvel.
-    const std::array<double, 3> before = task_.Place(view_);
-    for (int i = 0; i < task_.facts().frame_skip; ++i) mj_step(model_.get(), data_.get());
+    // mj_step leaves what follows from positions (xpos, contacts) one substep behind qpos; tasks expect it so.
+    const std::array<double, 3> before = task_->Place(view_);
+    for (int i = 0; i < task_->facts().frame_skip; ++i) mj_step(model_.get(), data_.get());
     if (HasDiverged(*data_)) {
       *reward = std::numeric_limits<float>::quiet_NaN();
       return false;
     }
-    std::array<double, 3> velocity = task_.Place(view_);
+    if (contact_forces_) mj_rnePostConstraint(model_.get(), data_.get());
+    std::array<double, 3> velocity = task_->Place(view_);
     for (int i = 0; i < 3; ++i) velocity[i] = (velocity[i] - before[i]) / decision_time_;
-    const MujocoOutcome outcome = task_.Judge(view_, velocity, action, terms_.data());
-    for (size_t i = 0; i < terms_.size(); ++i) term_sums_[i] += terms_[i];
+    const MujocoOutcome outcome = task_->Judge(view_, velocity, action, terms_.data());
+    for (size_t i = 0; i < terms_.size(); ++i) sums_[i] += terms_[i];
+    if (task_->facts().x_velocity_metric) sums_.back() += velocity[0];
     *reward = static_cast<float>(outcome.reward);
     return outcome.terminated;
   }
 
-  void Observe(float* obs) const override { task_.Observe(view_, obs); }
+  void Observe(float* obs) const override { task_->Observe(view_, obs); }
 
   void EpisodeMetrics(float* metrics) const override {
-    for (const double sum : term_sums_) *metrics++ = static_cast<float>(sum);
+    for (const double sum : sums_) *metrics++ = static_cast<float>(sum);
+    if (!task_->facts().x_velocity_metric) return;
+    const double steps = std::max(1.0, std::round(data_->time / decision_time_));
+    metrics[-1] = static_cast<float>(sums_.back() / steps);
   }
 
   void SaveState(double* state) const override {
@@ -59,34 +112,75 @@ class MujocoEnv final : public Env {
     state = std::copy_n(data_->qpos, model_->nq, state);
     state = std::copy_n(data_->qvel, model_->nv, state);
     state = std::copy_n(data_->qacc_warmstart, model_->nv, state);
-    std::copy(term_sums_.begin(), term_sums_.end(), state);
+    for (const Kept& kept : kept_) state = std::copy_n(kept.values, kept.size, state);
+    std::copy(sums_.begin(), sums_.end(), state);
   }
 
   void LoadState(const double* state) override {
     mj_resetData(model_.get(), data_.get());
     data_->time = *state++;
-    std::copy_n(state, model_->nq, data_->qpos);
-    std::copy_n(state += model_->nq, model_->nv, data_->qvel);
-    std::copy_n(state += model_->nv, model_->nv, data_->qacc_warmstart);
-    std::copy_n(state += model_->nv, term_sums_.size(), term_sums_.begin());
+    const auto load = [&state](double* values, int size) {
+      std::copy_n(state, size, values);
+      state += size;
+    };
+    load(data_->qpos, static_cast<int>(model_->nq));
+    load(data_->qvel, static_cast<int>(model_->nv));
+    load(data_->qacc_warmstart, static_cast<int>(model_->nv));
+    for (const Kept& kept : kept_) load(kept.values, kept.size);
+    std::copy_n(state, sums_.size(), sums_.begin());
   }
 
  private:
-  const MujocoTask& task_;
+  struct Kept {
+    double* values;  // In data_.
+    int size;
+  };
+
+  const std::shared_ptr<const MujocoTask> task_;
   const SharedModel model_;
   const OwnedData data_;
+  const std::vector<int> named_bodies_;
   const MujocoView view_;
-  const double decision_time_;  // s
-  std::vector<double> terms_;   // Of the last step.
-  std::vector<double> term_sums_;
+  const double decision_time_;   // s
+  std::vector<Kept> kept_;       // What observations, rewards and velocities need besides qpos and qvel.
+  bool contact_forces_ = false;  // Whether the task reads them.
+  std::vector<double> terms_;    // Of the last step.
+  std::vector<double> sums_;     // For the metrics of the episode.
 };
+
+// The number of a body in the model, by name or number. InvalidArgument: it has none such.
+absl::StatusOr<int> FindBody(const mjModel& model, const std::string& env_id, const std::string& body) {
+  int number = mj_name2id(&model, mjOBJ_BODY, body.c_str());
+  if (number < 0 && (!absl::SimpleAtoi(body, &number) || number < 0 || number >= model.nbody)) {
+    return absl::InvalidArgumentError(absl::StrCat("the model of ", env_id, " has no body '", body, "'"));
+  }
+  return number;
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(const MujocoTask& task) {
-  const absl::StatusOr<SharedModel> model = ModelOf(task, ModelForm::kStepped);
+absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task) {
+  absl::StatusOr<SharedModel> model = ModelOf(*task, ModelForm::kStepped);
   if (!model.ok()) return model.status();
-  return std::make_unique<MujocoEnv>(task, *model);
+  std::vector<int> named_bodies;
+  for (const std::string& body : task->facts().named_bodies) {
+    const absl::StatusOr<int> number = FindBody(**model, task->facts().id, body);
+    if (!number.ok()) return number.status();
+    named_bodies.push_back(*number);
+  }
+  return std::make_unique<MujocoEnv>(std::move(task), *std::move(model), std::move(named_bodies));
+}
+
+absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
+                                                                 const MujocoOptions& options) {
+  const auto file = options.arguments.find("xml_file");
+  if (file == options.arguments.end() || !std::holds_alternative<std::string>(file->second) ||
+      std::get<std::string>(file->second).empty()) {
+    return MakeMujocoTask(env_id, options);
+  }
+  const absl::StatusOr<MujocoModelFacts> model = ReadUserModel(std::get<std::string>(file->second));
+  if (!model.ok()) return model.status();
+  return MakeMujocoTask(env_id, options, &*model);
 }
 
 }  // namespace skein

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
@@ -12,9 +13,14 @@ namespace skein {
 // Makes an environment of a MuJoCo task. Each Step sets the controls and runs frame_skip time steps of the model; the
 // task then computes reward, termination and observation. A simulation that has diverged returns NaN rewards (see
 // Env::Step).
-// All environments of a task share one compiled model. `task` must outlive the environment.
-// Internal: the linked MuJoCo does not accept the model, or its sizes differ from the task's. FailedPrecondition: built
-// without MuJoCo.
-absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(const MujocoTask& task);
+// All environments of a task share one compiled model.
+// DataLoss: the model has other joints than the task needs. InvalidArgument: it lacks a body that the task looks up.
+// Internal: MuJoCo does not accept the task's own model. FailedPrecondition: built without MuJoCo.
+absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task);
+
+// As MakeMujocoTask (task.h); reads the model that the argument xml_file names, if it is given. Errors of reading it:
+// NotFound: there is no such file. DataLoss: it is no model, or one that is refused (docs/environments.md).
+absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
+                                                                 const MujocoOptions& options = {});
 
 }  // namespace skein

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "env/mujoco/model.h"
+#include "env/mujoco/mujoco_env.h"
 #include "env/mujoco/offscreen_context.h"
 #include "env/mujoco/task.h"
 
@@ -38,24 +39,24 @@ void PrepareScene(mjModel* model) {
 }  // namespace
 
 struct OffscreenRenderer::Impl {
-  Impl(std::unique_ptr<OffscreenContext> gl_context, const MujocoTask& shown, const SharedModel& shared,
+  Impl(std::unique_ptr<OffscreenContext> gl_context, std::shared_ptr<const MujocoTask> shown, const SharedModel& shared,
        int picture_width, int picture_height)
       : gl(std::move(gl_context)),
-        task(shown),
+        task(std::move(shown)),
         width(picture_width),
         height(picture_height),
         model(mj_copyModel(nullptr, shared.get())),
         data(mj_makeData(model)),
-        body(mj_name2id(model, mjOBJ_BODY, task.facts().camera.track_body.c_str())) {
+        body(std::max(1, mj_name2id(model, mjOBJ_BODY, task->facts().camera.track_body.c_str()))) {
     PrepareScene(model);
     model->vis.global.offwidth = width;
     model->vis.global.offheight = height;
     mjv_defaultOption(&option);
     mjv_defaultCamera(&camera);
-    camera.distance = task.facts().camera.distance;
-    camera.elevation = task.facts().camera.elevation;
+    camera.distance = task->facts().camera.distance;
+    camera.elevation = task->facts().camera.elevation;
     camera.azimuth = 90;
-    camera.lookat[2] = task.facts().camera.height;
+    camera.lookat[2] = task->facts().camera.height;
     mjv_defaultScene(&scene);
     mjv_makeScene(model, &scene, kSceneGeoms);
     mjr_defaultContext(&context);
@@ -80,11 +81,11 @@ struct OffscreenRenderer::Impl {
   }
 
   const std::unique_ptr<OffscreenContext> gl;
-  const MujocoTask& task;
+  const std::shared_ptr<const MujocoTask> task;
   const int width, height;
   mjModel* const model;  // A copy with an infinite ground.
   mjData* const data;
-  const int body;  // That the camera follows; -1 = it is not there.
+  const int body;  // That the camera follows.
   mjvOption option;
   mjvCamera camera;
   mjvScene scene;
@@ -95,10 +96,10 @@ OffscreenRenderer::OffscreenRenderer(std::unique_ptr<Impl> impl) : impl_(std::mo
 OffscreenRenderer::~OffscreenRenderer() = default;
 
 absl::StatusOr<std::unique_ptr<OffscreenRenderer>> OffscreenRenderer::Make(const std::string& env_id, int width,
-                                                                           int height) {
-  const MujocoTask* const task = FindMujocoTask(env_id);
-  if (task == nullptr) return absl::NotFoundError(absl::StrCat(env_id, " is not a MuJoCo environment"));
-  const absl::StatusOr<SharedModel> model = ModelOf(*task, ModelForm::kStepped);
+                                                                           int height, const MujocoOptions& options) {
+  const absl::StatusOr<std::shared_ptr<const MujocoTask>> task = FindMujocoTask(env_id, options);
+  if (!task.ok()) return task.status();
+  const absl::StatusOr<SharedModel> model = ModelOf(**task, ModelForm::kStepped);
   if (!model.ok()) return model.status();
   auto gl = MakeOffscreenContext();
   if (!gl.ok()) return gl.status();
@@ -106,15 +107,11 @@ absl::StatusOr<std::unique_ptr<OffscreenRenderer>> OffscreenRenderer::Make(const
   if (impl->context.currentBuffer != mjFB_OFFSCREEN) {
     return absl::UnavailableError(absl::StrCat("drawing ", env_id, ": OpenGL has no buffer that is not on a screen"));
   }
-  if (impl->body < 0) {
-    return absl::InternalError(
-        absl::StrCat("the model of ", env_id, " has no body '", task->facts().camera.track_body, "' to follow"));
-  }
   return std::unique_ptr<OffscreenRenderer>(new OffscreenRenderer(std::move(impl)));
 }
 
 int OffscreenRenderer::frames_per_second() const {
-  return static_cast<int>(std::lround(1 / (impl_->task.facts().frame_skip * impl_->model->opt.timestep)));
+  return static_cast<int>(std::lround(1 / (impl_->task->facts().frame_skip * impl_->model->opt.timestep)));
 }
 
 void OffscreenRenderer::Render(const double* state, uint8_t* rgb) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "env/mujoco/arguments.h"
 
 namespace skein {
 
@@ -16,8 +17,9 @@ class OffscreenRenderer {
  public:
   // The camera follows the task's body; lines on the ground are a metre apart.
   // NotFound: no MuJoCo environment has this id. Unavailable: neither EGL nor OSMesa makes a context; the message says
-  // why, and what to install. Internal: as ModelOf, or the body that the camera follows does not exist.
-  static absl::StatusOr<std::unique_ptr<OffscreenRenderer>> Make(const std::string& env_id, int width, int height);
+  // why, and what to install. Otherwise as FindMujocoTask and ModelOf.
+  static absl::StatusOr<std::unique_ptr<OffscreenRenderer>> Make(const std::string& env_id, int width, int height,
+                                                                 const MujocoOptions& options = {});
   ~OffscreenRenderer();
 
   // state: as the environment saves it. rgb: [height, width, 3], written, the top row first.

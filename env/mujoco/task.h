@@ -3,23 +3,43 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/number/philox.h"
 #include "env/env.h"
+#include "env/mujoco/arguments.h"
 
 // What distinguishes MuJoCo environments: model, sizes, start, reward, termination and observation. MujocoEnv
 // (mujoco_env.h) does the rest: it compiles the model, steps, saves and loads. BareLoop and OffscreenRenderer read the
 // same task. This header needs no MuJoCo header, so that a build without MuJoCo has every task's sizes.
 namespace skein {
 
-// The part of the simulation that a task reads, named as in mjData. Valid until the next step.
+// The part of the simulation that a task reads, named as in mjData and mjModel. Valid until the next step. qpos and
+// qvel are of the end of a step. Everything else is of the start of its last substep, since mj_step computes it there,
+// and is only kept (also in a saved state) if the task says in Facts::reads that it reads it.
 struct MujocoView {
-  const double* qpos;  // [positions]
-  const double* qvel;  // [velocities]
+  const double* qpos;             // [positions]
+  const double* qvel;             // [velocities]
+  const double* xpos;             // [bodies, 3], m.
+  const double* xipos;            // [bodies, 3], centres of mass, m.
+  const double* cinert;           // [bodies, 10]
+  const double* cvel;             // [bodies, 6]
+  const double* cfrc_ext;         // [bodies, 6], contact forces; mj_rnePostConstraint computes them after a step.
+  const double* qfrc_actuator;    // [velocities]
+  const double* qfrc_constraint;  // [velocities]
+  const double* site_xpos;        // [sites, 3], m.
+  const double* body_mass;        // [bodies], kg.
+  int bodies;                     // With the world, which is the first.
+  double timestep;                // Of the model, s.
+  const int* named;               // Of Facts::named_bodies.
 };
+
+// Arrays of a MujocoView besides qpos and qvel.
+enum class MujocoArray { kXpos, kXipos, kCinert, kCvel, kCfrcExt, kQfrcActuator, kQfrcConstraint, kSiteXpos };
 
 // The result of one step.
 struct MujocoOutcome {
@@ -29,7 +49,7 @@ struct MujocoOutcome {
 
 // The camera of rendered videos. x and y follow `track_body`.
 struct MujocoCamera {
-  std::string track_body;
+  std::string track_body;  // The second body of the model, if it has none of this name.
   double height = 0.5;     // z of the point that it looks at, m.
   double distance = 4;     // m
   double elevation = -24;  // Degrees; low enough to keep the horizon out of view.
@@ -39,26 +59,35 @@ struct MujocoCamera {
 class MujocoTask {
  public:
   struct Facts {
-    std::string id, summary;  // As in EnvInfo.
-    absl::string_view mjcf;   // The model's text, which the program contains.
-    int positions = 0;        // nq
-    int velocities = 0;       // nv
-    int controls = 0;         // nu, reals of an action
-    int obs_size = 0;
-    float action_bound = 1;                 // Actions are in [-action_bound, action_bound].
-    int frame_skip = 1;                     // mj_step calls for each env step.
-    int max_episode_steps = 1000;           // As in EnvSpec.
-    double reward_threshold = 0;            // As in EnvSpec.
-    double total_mass = 0;                  // kg, to which all masses are scaled; 0 = not scaled.
+    std::string id, summary;       // As in EnvInfo.
+    absl::string_view mjcf;        // The task's own model, which the program contains.
+    int positions = 0;             // nq
+    int velocities = 0;            // nv
+    int controls = 0;              // nu, reals of an action
+    int bodies = 0;                // nbody, with the world; only needed by tasks that read arrays of bodies.
+    int sites = 0;                 // nsite; only needed by tasks that read site_xpos.
+    int obs_size = 0;              // With all columns that the arguments ask for.
+    float action_bound = 1;        // Actions are in [-action_bound, action_bound].
+    int frame_skip = 1;            // mj_step calls for each env step, by default.
+    int max_episode_steps = 1000;  // As in EnvSpec.
+    double reward_threshold = 0;   // As in EnvSpec.
+    double total_mass = 0;         // kg, to which all masses of the task's own model are scaled; 0 = not scaled.
+    std::vector<MujocoArray> reads;
+    std::vector<std::string> named_bodies;  // Bodies that the task looks up: names, or numbers in decimal.
     std::vector<std::string> reward_terms;  // Names of the terms of Judge; their sums are the episode's metrics.
+    // Whether the mean x-velocity is a metric of the episode, too.
+    bool x_velocity_metric = false;
     MujocoCamera camera;
   };
 
-  explicit MujocoTask(Facts facts);
   virtual ~MujocoTask() = default;
   const Facts& facts() const { return facts_; }
-  // A saved state is time, qpos, qvel, qacc_warmstart and the sums of the reward terms so far.
+  // The text of the model: the user's (env.mujoco.xml_file) or the task's own.
+  const std::string& mjcf() const { return mjcf_; }
+  // A saved state is time, qpos, qvel, qacc_warmstart, the arrays of Facts::reads in their order, the sums of the
+  // reward terms so far, and with x_velocity_metric the sum of the x-velocities.
   const EnvSpec& spec() const { return spec_; }
+  int ReadSize(MujocoArray array) const;  // Doubles of one of Facts::reads.
 
   // Begins an episode. `qpos` and `qvel` hold the model's initial pose, which this changes.
   virtual void Start(RandomStream& random, double* qpos, double* qvel) const = 0;
@@ -69,15 +98,34 @@ class MujocoTask {
                               double* terms) const = 0;
   virtual void Observe(const MujocoView& view, float* obs) const = 0;  // [obs_size]
 
+ protected:
+  // Also reads the arguments that all tasks have: frame_skip, xml_file.
+  MujocoTask(Facts facts, MujocoArguments& arguments);
+
  private:
   const Facts facts_;
+  const std::string mjcf_;
   const EnvSpec spec_;
 };
 
-// All tasks, in no particular order. They exist as long as the process.
-std::vector<const MujocoTask*> MujocoTasks();
+// Ids of all tasks, in no particular order.
+std::vector<std::string> MujocoTaskIds();
 
-// Null: no MuJoCo environment has this id.
-const MujocoTask* FindMujocoTask(const std::string& env_id);
+// The task with these arguments. NotFound: no MuJoCo environment has this id. InvalidArgument: an argument that it does
+// not have, or a value that cannot be. `model`: facts of the user's model, or null.
+absl::StatusOr<std::shared_ptr<const MujocoTask>> MakeMujocoTask(const std::string& env_id,
+                                                                 const MujocoOptions& options = {},
+                                                                 const MujocoModelFacts* model = nullptr);
+
+// Building blocks of tasks.
+
+// The sum of the squares of `size` values.
+double SumOfSquares(const float* values, int size);
+double SumOfSquares(const double* values, int size);
+// Adds Uniform(-scale, scale) to each of `size` values.
+void AddUniform(RandomStream& random, double scale, int size, double* values);
+// Writes `size` values as float32, each clipped to [-bound, bound]; returns the end of what was written.
+float* Write(const double* values, int size, float* out);
+float* WriteClipped(const double* values, int size, double low, double high, float* out);
 
 }  // namespace skein

@@ -204,7 +204,7 @@ TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
           "\n");
   cluster.StartCoordinator({"--log-json", log});
   const auto stub = v1::Coordinator::NewStub(OpenChannel(FirstMatch(cluster.coordinator().Output(), "grpc=(\\S+)")));
-  for (const v1::Role role : {v1::ROLE_ACTOR, v1::ROLE_LEARNER}) {
+  for (const v1::Role role : {v1::ROLE_LEARNER, v1::ROLE_ACTOR}) {
     v1::JoinRequest join;
     join.set_protocol_major(kProtocolMajor);
     join.set_role(role);

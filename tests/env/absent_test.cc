@@ -9,12 +9,12 @@ namespace {
 
 TEST(WithoutMujoco, TasksHaveTheirSpecsAndCannotBeMade) {
   EXPECT_EQ(MujocoLibraryVersion(), "none");
-  const MujocoTask* const cheetah = FindMujocoTask("HalfCheetah-v5");
-  ASSERT_NE(cheetah, nullptr);
-  EXPECT_EQ(cheetah->spec().obs_size, 17);  // 8 positions, 9 velocities.
-  EXPECT_EQ(cheetah->spec().action_size, 6);
-  for (const MujocoTask* task : MujocoTasks()) {
-    EXPECT_EQ(MakeMujocoEnv(*task).status().code(), absl::StatusCode::kFailedPrecondition);
+  const auto cheetah = MakeMujocoTask("HalfCheetah-v5");
+  ASSERT_TRUE(cheetah.ok()) << cheetah.status();
+  EXPECT_EQ((*cheetah)->spec().obs_size, 17);  // 8 positions, 9 velocities.
+  EXPECT_EQ((*cheetah)->spec().action_size, 6);
+  for (const std::string& id : MujocoTaskIds()) {
+    EXPECT_EQ(MakeMujocoEnv(*FindMujocoTask(id)).status().code(), absl::StatusCode::kFailedPrecondition);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <thread>
 #include <type_traits>
@@ -10,18 +11,21 @@
 
 #include "base/number/philox.h"
 #include "env/mujoco/contacts.h"
+#include "env/mujoco/library.h"
 #include "env/mujoco/model.h"
 #include "tests/env/golden.h"
 
 namespace skein {
 namespace {
 
-absl::StatusOr<SharedModel> HalfCheetahModel() {
-  return ModelOf(*FindMujocoTask("HalfCheetah-v5"), ModelForm::kStepped);
+absl::StatusOr<SharedModel> Published(const std::string& id) {
+  return ModelOf(**MakeMujocoTask(id), ModelForm::kPublished);
 }
-absl::StatusOr<SharedModel> PublishedHalfCheetahModel() {
-  return ModelOf(*FindMujocoTask("HalfCheetah-v5"), ModelForm::kPublished);
+absl::StatusOr<SharedModel> Stepped(const std::string& id) {
+  return ModelOf(**MakeMujocoTask(id), ModelForm::kStepped);
 }
+absl::StatusOr<SharedModel> HalfCheetahModel() { return Stepped("HalfCheetah-v5"); }
+absl::StatusOr<SharedModel> PublishedHalfCheetahModel() { return Published("HalfCheetah-v5"); }
 
 template <typename T>
 std::vector<double> Numbers(const T& value, int size) {
@@ -84,12 +88,25 @@ void ExpectNumbersOf(const std::string& golden_name, const absl::StatusOr<Shared
   }
 }
 
-TEST(PublishedHalfCheetahModel, HasTheNumbersOfGymnasiumsModel) {
-  ExpectNumbersOf("half_cheetah_model.json", PublishedHalfCheetahModel());
-}
-
-TEST(PublishedWalker2dModel, HasTheNumbersOfGymnasiumsModel) {
-  ExpectNumbersOf("walker2d_model.json", ModelOf(*FindMujocoTask("Walker2d-v5"), ModelForm::kPublished));
+TEST(PublishedModels, HaveTheNumbersOfGymnasiumsModels) {
+  const std::pair<const char*, const char*> models[] = {{"Ant-v5", "ant"},
+                                                        {"HalfCheetah-v5", "half_cheetah"},
+                                                        {"Hopper-v5", "hopper"},
+                                                        {"Humanoid-v5", "humanoid"},
+                                                        {"HumanoidStandup-v5", "humanoid_standup"},
+                                                        {"InvertedDoublePendulum-v5", "inverted_double_pendulum"},
+                                                        {"InvertedPendulum-v5", "inverted_pendulum"},
+                                                        {"Pusher-v5", "pusher"},
+                                                        {"Reacher-v5", "reacher"},
+                                                        {"Swimmer-v5", "swimmer"},
+                                                        {"Walker2d-v5", "walker2d"}};
+  EXPECT_EQ(std::size(models), MujocoTaskIds().size());
+  const std::string folder = "mujoco-" + MujocoLibraryVersion() + "/";
+  if (!std::filesystem::exists("tests/env/golden/" + folder)) GTEST_SKIP() << "no numbers of " << folder;
+  for (const auto& [id, name] : models) {
+    SCOPED_TRACE(id);
+    ExpectNumbersOf(folder + name + "_model.json", Published(id));
+  }
 }
 
 TEST(HalfCheetahModel, DiffersFromThePublishedOneInHowContactsAreFoundOnly) {
@@ -128,12 +145,12 @@ struct Simulation {
 };
 
 // Plays 20 episodes of 2,000 steps in both forms; they must not differ in a bit. What touched: in all, at most at once.
-std::pair<int, int> ContactsOfTheSameMoves(const MujocoTask& task) {
-  Simulation listed(*ModelOf(task, ModelForm::kStepped)), searched(*ModelOf(task, ModelForm::kPublished));
+std::pair<int, int> ContactsOfTheSameMoves(const std::string& id) {
+  Simulation listed(*Stepped(id)), searched(*Published(id));
   RandomStream random(1, RandomPurpose::kAction, 0, 0);
   int contacts = 0, most = 0;
   for (int episode = 0; episode < 20; ++episode) {
-    std::vector<double> position(9), control(6);
+    std::vector<double> position(listed.model->nq), control(listed.model->nu);
     for (double& x : position) x = random.Uniform(-1, 1);  // Some begin on their back.
     listed.Reset(position);
     searched.Reset(position);
@@ -154,14 +171,14 @@ std::pair<int, int> ContactsOfTheSameMoves(const MujocoTask& task) {
 }
 
 TEST(HalfCheetahModel, MovesAsThePublishedOneToTheBit) {
-  const auto [contacts, most] = ContactsOfTheSameMoves(*FindMujocoTask("HalfCheetah-v5"));
+  const auto [contacts, most] = ContactsOfTheSameMoves("HalfCheetah-v5");
   EXPECT_GT(contacts, 20000);
   EXPECT_GT(most, 5);
 }
 
 TEST(Walker2dModel, MovesAsThePublishedOneToTheBit) {
-  EXPECT_EQ((*ModelOf(*FindMujocoTask("Walker2d-v5"), ModelForm::kStepped))->npair, 7);
-  const auto [contacts, most] = ContactsOfTheSameMoves(*FindMujocoTask("Walker2d-v5"));
+  EXPECT_EQ((*Stepped("Walker2d-v5"))->npair, 7);
+  const auto [contacts, most] = ContactsOfTheSameMoves("Walker2d-v5");
   EXPECT_GT(contacts, 20000);
   EXPECT_GT(most, 3);
 }

@@ -150,7 +150,10 @@ TEST(StickyGroups, AnActorThatIsLostWhileItsAnswerIsPutInPlaceBeginsNewEpisodes)
   memory.policy_state.emplace();
   office.Commit(piece->group, memory);
   Serve(&office, kBob, 4, absl::Seconds(2));
-  EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(2))), ElementsAre(Pair("bob", 1)));  // Of his own group.
+  const Grants own = office.Grant(absl::Seconds(2));
+  ASSERT_THAT(CountByActor(own), ElementsAre(Pair("bob", 1)));
+  EXPECT_EQ(own[0].second.first_env(), 2u);
+  Serve(&office, kBob, own[0].second.id(), absl::Seconds(3));
   bool found = false;
   for (const auto& [actor, ticket] : office.Grant(absl::Seconds(2) + kUnowned)) {
     if (ticket.first_env() != 0) continue;
