@@ -119,25 +119,25 @@ absl::Status NoEnvironment() {
 
 const std::vector<Recipe>& ListRecipes() {
   static const auto* const recipes = new std::vector<Recipe>{
+      {"Ant-v5", "configs/ant_ppo.yaml", embedded::ant_ppo_yaml()},
       {"CartPole-v1", "configs/cartpole_ppo.yaml", embedded::cartpole_ppo_yaml()},
       {"HalfCheetah-v5", "configs/half_cheetah_ppo.yaml", embedded::half_cheetah_ppo_yaml()},
-      {"Latency-v0", "configs/latency_ppo.yaml", embedded::latency_ppo_yaml()},
-      {"MountainCarContinuous-v0", "configs/mountain_car_continuous_ppo.yaml",
-       embedded::mountain_car_continuous_ppo_yaml()},
-      {"Pendulum-v1", "configs/pendulum_ppo.yaml", embedded::pendulum_ppo_yaml()},
-      {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
-      {"UavCover-v0", "configs/uav_cover_mappo.yaml", embedded::uav_cover_mappo_yaml()},
-      {"UavNavigate-v0", "configs/uav_navigate_mappo.yaml", embedded::uav_navigate_mappo_yaml()},
-      {"Ant-v5", "configs/ant_ppo.yaml", embedded::ant_ppo_yaml()},
       {"Hopper-v5", "configs/hopper_ppo.yaml", embedded::hopper_ppo_yaml()},
       {"Humanoid-v5", "configs/humanoid_ppo.yaml", embedded::humanoid_ppo_yaml()},
       {"HumanoidStandup-v5", "configs/humanoid_standup_ppo.yaml", embedded::humanoid_standup_ppo_yaml()},
       {"InvertedDoublePendulum-v5", "configs/inverted_double_pendulum_ppo.yaml",
        embedded::inverted_double_pendulum_ppo_yaml()},
       {"InvertedPendulum-v5", "configs/inverted_pendulum_ppo.yaml", embedded::inverted_pendulum_ppo_yaml()},
+      {"Latency-v0", "configs/latency_ppo.yaml", embedded::latency_ppo_yaml()},
+      {"MountainCarContinuous-v0", "configs/mountain_car_continuous_ppo.yaml",
+       embedded::mountain_car_continuous_ppo_yaml()},
+      {"Pendulum-v1", "configs/pendulum_ppo.yaml", embedded::pendulum_ppo_yaml()},
       {"Pusher-v5", "configs/pusher_ppo.yaml", embedded::pusher_ppo_yaml()},
       {"Reacher-v5", "configs/reacher_ppo.yaml", embedded::reacher_ppo_yaml()},
+      {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
       {"Swimmer-v5", "configs/swimmer_ppo.yaml", embedded::swimmer_ppo_yaml()},
+      {"UavCover-v0", "configs/uav_cover_mappo.yaml", embedded::uav_cover_mappo_yaml()},
+      {"UavNavigate-v0", "configs/uav_navigate_mappo.yaml", embedded::uav_navigate_mappo_yaml()},
       {"Walker2d-v5", "configs/walker2d_ppo.yaml", embedded::walker2d_ppo_yaml()},
   };
   return *recipes;

@@ -221,6 +221,9 @@ def suite_row(arguments, task, seed):
     recipe = re.match(r"recipe: ([^\s,:]+)", printed)
     result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", pathlib.Path("runs") / name, "--episodes",
                              100, "--seed", arguments.eval_seed, "--json"]))
+    target = int(re.search(r"^total_steps: (\d+)", (pathlib.Path("runs") / name / "config.yaml").read_text(), re.M).group(1))
+    if result["env_steps"] < target:
+        sys.exit(f"{name} was stopped after {result['env_steps']:,} of {target:,} env steps; the same command goes on")
     value = result["return_mean"] if task.figure == "return_mean" else result["metrics_mean"][task.figure]
     return {"env": task.env, "seed": seed, "env_steps": result["env_steps"], "figure": task.figure,
             "value": round(value, 4), "std": round(result["return_std"], 1), "digest": result["digest"],
