@@ -92,6 +92,7 @@ class Chart {
     this.place.setAttribute('role', 'img');
     this.empty = this.place.appendChild(makeElement('div', 'empty', 'no data yet'));
     this.plot = null;
+    this.drawable = false;
     this.series = [];
     this.axis = null;
     this.x = [];
@@ -116,7 +117,7 @@ class Chart {
     this.axis = axis;
     this.x = take(axis.name === 'time' ? history.seconds : history.env_steps);
     this.series = this.options.series(history).map((series) => ({...series, values: take(series.values)}));
-    const drawable = this.x.length > 1 && this.series.some((series) => series.values.some(Number.isFinite));
+    const drawable = this.drawable = this.x.length > 1 && this.series.some((series) => series.values.some(Number.isFinite));
     this.root.hidden = !!this.options.optional && !drawable;
     this.empty.hidden = drawable;
     if (!drawable) {
@@ -146,7 +147,7 @@ class Chart {
   rebuild() {
     if (this.plot !== null) this.plot.destroy();
     this.plot = null;
-    if (this.series.length === 0 || this.x.length < 2 || this.place.clientWidth === 0) return;
+    if (!this.drawable || this.place.clientWidth === 0) return;
     this.makeLegend();
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
