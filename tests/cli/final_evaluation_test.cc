@@ -34,7 +34,7 @@ TEST(EvaluateRun, WritesWhatTheProgramFound) {
   EXPECT_EQ(result->returns, found.returns);
   EXPECT_EQ(fixture.folder.Read("run/eval.json"), ToJson(found) + "\n");
   EXPECT_EQ(fixture.folder.Read("arguments"),
-            "--checkpoint " + fixture.folder.path() + "/run --episodes 10 --seed 5 --json\n");
+            "--checkpoint " + fixture.folder.path() + "/run --episodes 10 --seed 5 --json --exit-with-parent\n");
 }
 
 TEST(EvaluateRun, PassesOnTheReasonOfAFailure) {
