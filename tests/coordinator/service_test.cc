@@ -154,7 +154,7 @@ TEST_F(ServiceTest, AnnouncedHostStandsInForLoopback) {
   options.config.mutable_coordinator()->set_lease_seconds(60);
   prometheus::Registry registry;
   CoordinatorMetrics metrics(&registry);
-  CoordinatorService service(options, "head", &metrics);
+  CoordinatorService service(options, {.announced_host = "head"}, &metrics);
   int port = 0;
   std::unique_ptr<grpc::Server> server = *StartGrpcServer("127.0.0.1:0", &service, &port);
   stub_ = v1::Coordinator::NewStub(OpenChannel("127.0.0.1:" + std::to_string(port)));
@@ -333,7 +333,7 @@ TEST_F(ServiceTest, BarrierCarriesPayloadsAndMovesAreCounted) {
 
 // Those who are no members, too; and their other calls are not counted with these.
 TEST_F(ServiceTest, OneConnectionArrivesAtBarriersSoOftenAndNoMore) {
-  CoordinatorService service({}, "", &metrics_, {}, nullptr, {.per_second = 0.001, .burst = 3});
+  CoordinatorService service({}, AddressRules(), &metrics_, {}, nullptr, {.per_second = 0.001, .burst = 3});
   int port = 0;
   auto server = *StartGrpcServer("127.0.0.1:0", &service, &port);
   const auto arrive = [](v1::Coordinator::Stub* stub) {
