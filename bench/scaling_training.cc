@@ -192,7 +192,8 @@ std::vector<std::string> TrainArguments(const LaunchOptions& options) {
   if (!options.config_path.empty()) arguments.insert(arguments.end(), {"--config", options.config_path});
   if (!options.env_id.empty()) arguments.insert(arguments.end(), {"--env", options.env_id});
   if (options.seed) arguments.insert(arguments.end(), {"--seed", absl::StrCat(*options.seed)});
-  if (options.port != 0) arguments.insert(arguments.end(), {"--port", absl::StrCat(options.port)});
+  if (options.ports.coordinator != 0)
+    arguments.insert(arguments.end(), {"--port", absl::StrCat(options.ports.coordinator)});
   if (options.no_eval) arguments.push_back("--no-eval");
   for (const std::string& one : options.overrides) arguments.insert(arguments.end(), {"--set", one});
   return arguments;
@@ -204,7 +205,7 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
   const std::string runs_dir = absl::StrCat(folder, "/run-", point.name());
   auto options = TrainingOptions(setup, point, runs_dir);
   if (!options.ok()) return options.status();
-  if (options->actors > 1) options->port = FreePort();
+  if (options->actors > 1) options->ports.coordinator = FreePort();
   const auto program = FindProgram(setup.program_folder, "skein");
   if (!program.ok()) return program.status();
   std::error_code error;
@@ -222,7 +223,7 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
   if (!process.ok()) return process.status();
 
   GrowingFile metrics(absl::StrCat(runs_dir, "/", kRunName, "/metrics.jsonl"));
-  JoinWatch joining(options->actors, options->port);
+  JoinWatch joining(options->actors, options->ports.coordinator);
   UsageRecorder usage(UsageSources(gpu));
   std::optional<size_t> warm_lines;  // Lines that end the warm-up; known once all actors are there.
   std::optional<size_t> first;       // Index of the last of them.
