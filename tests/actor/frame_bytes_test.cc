@@ -24,6 +24,7 @@ SampleBatch MakeBatch(int64_t steps) {
   batch.header.set_actor_id("ada");
   batch.header.set_generation(7);
   batch.header.set_first_env(12);
+  batch.header.set_restarted_episodes(3);
   batch.header.mutable_stage_seconds()->set_env_step(0.25);
   return batch;
 }

@@ -109,9 +109,9 @@ TEST(Train, AnEnvironmentAloneTakesItsRecipe) {
   const char* const bin = std::getenv("SKEIN_BIN");
   ASSERT_NE(bin, nullptr);
   const std::string skein = std::filesystem::absolute(bin) / "skein";
-  const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"-C",   folder.path(), skein,    "train", "--steps",
-                                          "4096", "--no-eval",   "--name", name};
+  const auto train = [&](const std::string& name, const std::vector<std::string>& more, const char* steps = "4096") {
+    std::vector<std::string> arguments = {"-C",  folder.path(), skein,    "train", "--steps",
+                                          steps, "--no-eval",   "--name", name};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Ended ended = RunToEnd("/usr/bin/env", arguments, absl::Minutes(1));
     EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
@@ -123,7 +123,7 @@ TEST(Train, AnEnvironmentAloneTakesItsRecipe) {
   EXPECT_THAT(train("named", {"--config", config}), Not(HasSubstr("recipe:")));
   EXPECT_EQ(Digest(folder.path() + "/runs/recipe"), Digest(folder.path() + "/runs/named"));
   // The same command goes on.
-  EXPECT_THAT(train("recipe", {"--env", "CartPole-v1", "--steps", "6144"}), HasSubstr("resuming at 4,096 of 6,144"));
+  EXPECT_THAT(train("recipe", {"--env", "CartPole-v1"}, "6144"), HasSubstr("resuming at 4,096 of 6,144"));
 }
 
 TEST(Train, SaysWhereALearningRateIsTooHigh) {
