@@ -57,8 +57,8 @@ class CoordinatorProcess {
   // The newest status that it gave; it may be old.
   const std::optional<v1::StatusResponse>& status() const { return status_; }
 
-  // Tells it that the process of this machine with that id is dead, so that nobody waits for the end of its lease. Best
-  // effort: one that cannot be told notices it by the lease.
+  // Tells it that the process of this machine with that id is dead, so that no process waits for the end of its lease.
+  // Best effort: one that cannot be told notices it by the lease.
   void TellDead(pid_t pid);
 
   void Stop();

@@ -15,9 +15,8 @@ namespace skein {
 
 // What a task needs to know of a model that the user gave in place of the task's own.
 struct MujocoModelFacts {
-  std::string mjcf;  // Its text.
-  int bodies = 0;    // nbody, with the world.
-  double timestep = 0;
+  std::string mjcf;                            // Its text.
+  int bodies = 0;                              // nbody, with the world.
   std::vector<float> action_low, action_high;  // [controls]
 };
 

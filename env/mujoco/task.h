@@ -124,7 +124,7 @@ double SumOfSquares(const float* values, int size);
 double SumOfSquares(const double* values, int size);
 // Adds Uniform(-scale, scale) to each of `size` values.
 void AddUniform(RandomStream& random, double scale, int size, double* values);
-// Writes `size` values as float32, each clipped to [-bound, bound]; returns the end of what was written.
+// Write `size` values as float32, WriteClipped each clipped to [low, high]; return the end of what was written.
 float* Write(const double* values, int size, float* out);
 float* WriteClipped(const double* values, int size, double low, double high, float* out);
 

@@ -146,7 +146,7 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path) {
   const absl::StatusOr<SharedModel> model = CompileModel(path, *text, 0);
   if (!model.ok()) return Refused(path, InOneLine(model.status().message()));
   const mjModel& m = **model;
-  MujocoModelFacts facts{.mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody), .timestep = m.opt.timestep};
+  MujocoModelFacts facts{.mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");
     facts.action_low.push_back(static_cast<float>(m.actuator_ctrlrange[2 * i]));

@@ -5,12 +5,12 @@ own: the settings of Sample Factory's published MuJoCo example. study: the study
 Its iterations are read off its own counters every two seconds, since it has no synchronous ones.
 """
 
+import os
 import sys
 import threading
 import time
 
 from sample_factory.train import make_runner
-from sample_factory.utils.utils import experiment_dir
 from sf_examples.mujoco.train_mujoco import parse_mujoco_cfg, register_mujoco_components
 
 from progress import Progress, arguments, note
@@ -37,7 +37,6 @@ if __name__ == "__main__":
     argv = [f"--{key}={value}" for key, value in flags.items()]
     argv += ["--encoder_mlp_layers", "64", "64"]
     cfg, runner = make_runner(parse_mujoco_cfg(argv))
-    experiment_dir(cfg)
     runner.init()
     progress = Progress(args)
 
@@ -50,11 +49,8 @@ if __name__ == "__main__":
             mean = sum(recent) / len(recent) if recent else None
             if steps and progress.iteration(steps, mean):
                 runner.stop_training = True
-                runner._stop_training() if hasattr(runner, "_stop_training") else None
                 time.sleep(5)
-                import os
-
-                os._exit(0)
+                os._exit(0)  # Its workers may take minutes to end.
 
     threading.Thread(target=watch, daemon=True).start()
     sys.exit(runner.run())

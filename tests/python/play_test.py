@@ -52,7 +52,7 @@ class Play(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts" / "fetch_gymnasium.sh"], capture_output=True, text=True)
+    fetched = subprocess.run([ROOT / "scripts" / "fetch_python.sh", "gymnasium"], capture_output=True, text=True)
     if fetched.returncode != 0:
         print(f"skipped: {fetched.stderr.strip()}")
         sys.exit(77)

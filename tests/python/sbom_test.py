@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/make_sbom.py: the bill of a staged image is valid CycloneDX and lists what is in the image, and nothing else.
 
-Exits with 77, skipped, where CycloneDX's library cannot be had (scripts/fetch_cyclonedx.sh).
+Exits with 77, skipped, where CycloneDX's library cannot be had (scripts/fetch_python.sh).
 """
 import json
 import os
@@ -107,7 +107,7 @@ class Bill(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts/fetch_cyclonedx.sh"])
+    fetched = subprocess.run([ROOT / "scripts/fetch_python.sh", "cyclonedx"])
     if fetched.returncode != 0:
         sys.exit(77)
     unittest.main()

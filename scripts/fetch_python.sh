@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes .deps/NAME, a Python virtual environment for tests:
+#   fetch_python.sh gymnasium    the real Gymnasium, and the MuJoCo release that Skein is built with
+#   fetch_python.sh cyclonedx    CycloneDX's own library, which checks bills of materials (scripts/make_sbom.py)
+# Packages come through pip from wherever it is configured to. Does nothing if it is there.
+# Exit codes: 64 no such name; 69 no Python with venv; 75 the packages cannot be fetched.
+set -eu
+cd "$(dirname "$0")/.."
+case ${1:-} in
+  gymnasium) packages="gymnasium==1.2.1 mujoco==2.3.7 numpy==2.3.4 imageio==2.37.0 packaging==25.0" ;;
+  cyclonedx) packages="cyclonedx-python-lib[json-validation]==11.12.0" ;;
+  *) echo "fetch_python: no name '${1:-}'; there are gymnasium, cyclonedx" >&2 && exit 64 ;;
+esac
+target=.deps/$1
+if [ "$(cat "$target/packages" 2>/dev/null)" = "$packages" ]; then exit 0; fi
+
+rm -rf "$target"
+mkdir -p .deps
+if ! python3 -m venv "$target" >/dev/null 2>&1; then
+  rm -rf "$target"
+  echo "fetch_python: python3 -m venv fails; install Python 3.11 or newer with venv (Debian: python3-venv)" >&2
+  exit 69
+fi
+# shellcheck disable=SC2086 # A word for each package.
+if ! "$target/bin/pip" install --quiet --disable-pip-version-check --no-input --timeout 10 --retries 1 $packages >"$target/log" 2>&1; then
+  echo "fetch_python: pip: $(grep -m 1 ERROR "$target/log" || tail -n 1 "$target/log")" >&2
+  rm -rf "$target"
+  exit 75
+fi
+echo "$packages" >"$target/packages"
+echo "fetched into $target: $packages"
