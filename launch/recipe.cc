@@ -72,9 +72,9 @@ uint32_t LargestDivisor(uint32_t number, uint32_t most) {
 void FitSizes(const v1::RolloutConfig& user, uint32_t learners, v1::RolloutConfig* recipe) {
   const uint32_t steps = user.has_steps_per_iteration() ? user.steps_per_iteration() : recipe->steps_per_iteration();
   if (!user.has_num_envs() && recipe->num_envs() > 0) {
-    const bool blocks =
+    const bool whole_groups =
         !user.has_envs_per_runner() || (user.envs_per_runner() > 0 && recipe->num_envs() % user.envs_per_runner() == 0);
-    if (!blocks || steps % recipe->num_envs() != 0) recipe->clear_num_envs();  // Then the runners decide.
+    if (!whole_groups || steps % recipe->num_envs() != 0) recipe->clear_num_envs();  // Then the runners decide.
   }
   if (!user.has_envs_per_runner() && recipe->has_envs_per_runner()) {
     const uint32_t envs = user.has_num_envs() ? user.num_envs() : recipe->num_envs();
@@ -82,16 +82,6 @@ void FitSizes(const v1::RolloutConfig& user, uint32_t learners, v1::RolloutConfi
       const uint32_t most = std::min(recipe->envs_per_runner(), envs / std::max(1u, learners));
       recipe->set_envs_per_runner(LargestDivisor(envs, most));
     }
-  }
-}
-
-// The recipe's minibatch fits the user's iteration.
-void FitMinibatch(const v1::RunConfig& user, v1::RunConfig* recipe) {
-  if (!user.rollout().has_steps_per_iteration()) return;
-  const uint32_t steps = std::max(1u, user.rollout().steps_per_iteration());
-  if (recipe->has_ppo() && recipe->ppo().minibatch_size() > steps) recipe->mutable_ppo()->set_minibatch_size(steps);
-  if (recipe->has_reinforce() && recipe->reinforce().minibatch_size() > steps) {
-    recipe->mutable_reinforce()->set_minibatch_size(steps);
   }
 }
 
@@ -184,7 +174,9 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
     chosen.settings.clear_algorithm();
   }
   FitSizes(user->rollout(), learners, chosen.settings.mutable_rollout());
-  FitMinibatch(*user, &chosen.settings);
+  if (user->rollout().has_steps_per_iteration()) {
+    LimitMinibatchSize(std::max(1u, user->rollout().steps_per_iteration()), &chosen.settings);
+  }
   return chosen;
 }
 

@@ -21,6 +21,11 @@ const FieldDescriptor* Section(const v1::RunConfig& config) {
   return config.GetReflection()->GetOneofFieldDescriptor(config, choice);
 }
 
+// nullptr: the algorithm has no such setting.
+const FieldDescriptor* MinibatchField(const FieldDescriptor* section) {
+  return section->message_type()->FindFieldByName("minibatch_size");
+}
+
 const v1::AlgorithmFacts& FactsOf(const v1::RunConfig& config) {
   return Section(config)->message_type()->options().GetExtension(v1::algorithm_facts);
 }
@@ -56,10 +61,20 @@ std::vector<std::string> AlgorithmFields(const v1::RunConfig& config) {
 
 uint32_t MinibatchSize(const v1::RunConfig& config) {
   const FieldDescriptor* const section = Section(config);
-  const FieldDescriptor* const field = section->message_type()->FindFieldByName("minibatch_size");
+  const FieldDescriptor* const field = MinibatchField(section);
   const Message& settings = config.GetReflection()->GetMessage(config, section);
   const uint32_t size = field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
   return size > 0 ? size : config.rollout().steps_per_iteration();
+}
+
+void LimitMinibatchSize(uint32_t most, v1::RunConfig* config) {
+  const FieldDescriptor* const section = Section(*config);
+  const FieldDescriptor* const field = section == nullptr ? nullptr : MinibatchField(section);
+  if (field == nullptr) return;
+  Message* const settings = config->GetReflection()->MutableMessage(config, section);
+  if (settings->GetReflection()->GetUInt32(*settings, field) > most) {
+    settings->GetReflection()->SetUInt32(settings, field, most);
+  }
 }
 
 }  // namespace skein

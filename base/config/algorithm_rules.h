@@ -25,4 +25,8 @@ std::vector<std::string> AlgorithmFields(const v1::RunConfig& config);
 // of an iteration.
 uint32_t MinibatchSize(const v1::RunConfig& config);
 
+// Lowers the setting minibatch_size to `most` where it is set and larger. Defaults need not be applied; without an
+// algorithm it changes nothing.
+void LimitMinibatchSize(uint32_t most, v1::RunConfig* config);
+
 }  // namespace skein

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -304,6 +305,23 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
             "coordinator.lease_seconds (1) must be greater than coordinator.heartbeat_seconds (1)");
   EXPECT_THAT(std::string(LoadRunConfig("", {}, 4000000000).status().message()),
               HasSubstr("rollout.num_envs must be at most 1048576, got 4294967295"));
+}
+
+TEST(Config, AMinibatchIsLimitedInWhicheverAlgorithmHasOne) {
+  v1::RunConfig config;
+  LimitMinibatchSize(100, &config);
+  EXPECT_EQ(config.algorithm_case(), v1::RunConfig::ALGORITHM_NOT_SET);
+  config.mutable_ppo();
+  LimitMinibatchSize(100, &config);
+  EXPECT_FALSE(config.ppo().has_minibatch_size());
+  config.mutable_ppo()->set_minibatch_size(101);
+  LimitMinibatchSize(101, &config);
+  EXPECT_EQ(config.ppo().minibatch_size(), 101u);
+  LimitMinibatchSize(100, &config);
+  EXPECT_EQ(config.ppo().minibatch_size(), 100u);
+  config.mutable_reinforce()->set_minibatch_size(7);
+  LimitMinibatchSize(5, &config);
+  EXPECT_EQ(config.reinforce().minibatch_size(), 5u);
 }
 
 TEST(LoadRunConfig, NameMustBeAPlainFolderName) {
