@@ -72,10 +72,10 @@ absl::StatusOr<Json> RankUpdates::Run(Mode mode, int64_t updates) {
   const absl::Duration begin = MonotonicNow();
   double epochs = 0, steps = 0;
   for (int64_t i = 0; i < updates; ++i) {
-    const auto figures = trainer.Update(&batch, 0, impl_->iteration++, offset, total);
-    if (!figures.ok()) return figures.status();
-    epochs += figures->at("epochs");
-    steps += figures->at("gradient_steps") + figures->at("skipped_steps");
+    const auto stats = trainer.Update(&batch, 0, impl_->iteration++, offset, total);
+    if (!stats.ok()) return stats.status();
+    epochs += stats->at("epochs");
+    steps += stats->at("gradient_steps") + stats->at("skipped_steps");
   }
   Json said = {{"seconds", absl::ToDoubleSeconds(MonotonicNow() - begin)},
                {"samples", static_cast<double>(batch.steps() * columns) * epochs},
