@@ -15,7 +15,7 @@ let charts = [], runLog = null;
 const num = (value) => value === undefined || value === '' ? NaN : Number(value);
 
 const kStateLook = {
-  training: 'good', waiting_for_data: 'warn', starting: 'warn', finished: 'info', stopped: '', failed: 'bad',
+  training: 'good', waiting_for_data: 'warn', starting: 'warn', finished: 'info', stopped: '', failed: 'bad', blocked: 'bad',
 };
 
 function stateName(state) { return String(state).replace(/^RUN_STATE_/, '').toLowerCase(); }
