@@ -45,7 +45,7 @@ class Runner {
  private:
   Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* held_envs, Outbox* outbox, PolicyStore* policies,
          StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop);
-  void Use(std::unique_ptr<VectorEnv> env);
+  void Use(std::unique_ptr<VectorEnv> env, uint32_t phase);
   // Blocks for a ticket. Meanwhile it steps environments of runners that share theirs, and adds the time to `helped`.
   // Those runners count that time as their own. nullopt: the outbox was stopped.
   std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
@@ -54,9 +54,9 @@ class Runner {
   // False: an environment failed, and no batch was made.
   absl::StatusOr<bool> Serve(const HeldTicket& held);
 
-  // Puts the environments at the start of the ticket. Environments that are not relocatable are those that the group's
-  // last ticket left here; if there are none, as after a failure, new episodes begin. Returns whether episodes
-  // continue.
+  // Puts the environments at the start of the ticket; environments of another phase are replaced first. Environments
+  // that are not relocatable are those that the group's last ticket left here; if there are none, as after a failure,
+  // new episodes begin. Returns whether episodes continue.
   absl::StatusOr<bool> PlaceEnvs(const HeldTicket& held);
   // Loads the policy state from the ticket: `size` floats, zeros if it has none. InvalidArgument: another size.
   absl::Status LoadPolicyState(const v1::Ticket& ticket, int64_t size);
@@ -74,6 +74,7 @@ class Runner {
   HeldEnvs* const held_envs_;
   EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;  // Null between tickets of environments that cannot be moved: held_envs_ has them.
+  uint32_t env_phase_ = 0;          // Whose settings env_ has (Ticket.phase).
   int num_envs_ = 0, env_state_size_ = 0;
   uint32_t restarted_episodes_ = 0;  // During the ticket in hand, as FragmentHeader has it.
   std::vector<float> policy_state_;  // [E, A, S]; empty if the policy has no memory.

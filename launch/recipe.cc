@@ -28,6 +28,7 @@ absl::string_view latency_ppo_yaml();
 absl::string_view mountain_car_continuous_ppo_yaml();
 absl::string_view pendulum_ppo_yaml();
 absl::string_view pusher_ppo_yaml();
+absl::string_view quadruped_stand_ppo_yaml();
 absl::string_view reacher_ppo_yaml();
 absl::string_view sticky_cartpole_ppo_yaml();
 absl::string_view study_yaml();
@@ -133,6 +134,7 @@ const std::vector<Recipe>& ListRecipes() {
        embedded::mountain_car_continuous_ppo_yaml()},
       {"Pendulum-v1", "configs/pendulum_ppo.yaml", embedded::pendulum_ppo_yaml()},
       {"Pusher-v5", "configs/pusher_ppo.yaml", embedded::pusher_ppo_yaml()},
+      {"QuadrupedStand-v0", "configs/quadruped_stand_ppo.yaml", embedded::quadruped_stand_ppo_yaml()},
       {"Reacher-v5", "configs/reacher_ppo.yaml", embedded::reacher_ppo_yaml()},
       {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
       {"Swimmer-v5", "configs/swimmer_ppo.yaml", embedded::swimmer_ppo_yaml()},

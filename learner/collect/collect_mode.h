@@ -24,7 +24,7 @@ class CollectMode {
   // of one iteration; used in mode async only.
   virtual void TakeShare(uint32_t iteration_fragments) = 0;
   // As in Collector.
-  virtual void OpenIteration(uint64_t policy_version) = 0;
+  virtual void OpenIteration(uint64_t policy_version, uint32_t env_phase) = 0;
   virtual void Published(uint64_t policy_version) = 0;
   // Called before the trainer waits for an iteration.
   virtual void BeforeWait() = 0;

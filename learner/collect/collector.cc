@@ -150,10 +150,10 @@ TicketOffice::Grants Collector::TakeGrants() {
   return grants;
 }
 
-void Collector::OpenIteration(uint64_t policy_version) {
+void Collector::OpenIteration(uint64_t policy_version, uint32_t env_phase) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
-  mode_->OpenIteration(policy_version);
+  mode_->OpenIteration(policy_version, env_phase);
   if (!owed_since_ && !Complete()) owed_since_ = MonotonicNow();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/config/phases.h"
 #include "base/process/clock.h"
 #include "base/telemetry/log.h"
 #include "learner/collect/fragment_shape.h"
@@ -93,7 +94,8 @@ void CollectedIterations::OpenIterations(const RunRecord& record) {
   // trained on.
   const uint64_t most_open = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED ? 2 : 1;
   while (open_ == 0 || (open_ < most_open && record.env_steps + open_ * iteration_steps < config.total_steps())) {
-    collector_->OpenIteration(record.iteration + 1);
+    const uint64_t env_steps = record.env_steps + open_ * iteration_steps;  // When its update begins.
+    collector_->OpenIteration(record.iteration + 1, EnvPhase(config, PhaseAt(config, env_steps)));
     service_.SendGrants();
     ++open_;
   }
