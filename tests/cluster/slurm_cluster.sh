@@ -75,7 +75,7 @@ pids_with() {
   local file pid
   for file in /proc/[0-9]*/environ; do
     pid=${file//[!0-9]/}
-    if [[ $pid != "$$" ]] && tr '\0' '\n' <"$file" 2>/dev/null | grep -qxF -- "$1"; then echo "$pid"; fi
+    if [[ $pid != "$$" ]] && grep -qzxF -- "$1" "$file"; then echo "$pid"; fi
   done 2>/dev/null || true
 }
 
