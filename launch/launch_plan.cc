@@ -15,13 +15,13 @@
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/config/direction_rules.h"
-#include "base/config/phases.h"
 #include "base/net/host_port.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "env/searchable.h"
+#include "launch/phase_environments.h"
 #include "launch/recipe.h"
 #include "nlohmann/json.hpp"
 
@@ -191,22 +191,6 @@ std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores,
                       "; `skein tune` would measure what suits this node");
 }
 
-// Whether the environment takes the settings of each phase.
-absl::Status CheckEnvOfPhases(const v1::RunConfig& config, const EnvSpec& spec) {
-  const auto own = static_cast<uint32_t>(config.phases_size());
-  for (uint32_t phase = 0; phase < own; ++phase) {
-    const std::string where = absl::StrCat("phases[", phase, "].set: ");
-    const auto other = FindEnvSpec(spec.id, MakeEnvOptions(ConfigOfPhase(config, phase).env()));
-    if (!other.ok()) return absl::InvalidArgumentError(where + std::string(other.status().message()));
-    if (!spec.relocatable && EnvPhase(config, phase) != EnvPhase(config, own)) {
-      return absl::InvalidArgumentError(absl::StrCat(where, "the settings of ", spec.id,
-                                                     " cannot change during a run, because its state cannot be moved "
-                                                     "to an environment with others"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
   return absl::InvalidArgumentError(absl::StrCat("--learners: got ", learners, "; ", AlgorithmName(config),
                                                  " has one learner, whose work is little; start more actors instead"));
@@ -216,7 +200,7 @@ absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
 absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
-  if (absl::Status status = CheckEnvOfPhases(config, *spec); !status.ok()) return status;
+  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return status;
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (SearchesDirections(config)) {

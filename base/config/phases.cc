@@ -13,6 +13,7 @@ namespace skein {
 namespace {
 
 using config_reflection::JoinPath;
+using config_reflection::kCannotChange;
 using config_reflection::ValueText;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;

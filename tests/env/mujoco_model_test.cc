@@ -103,7 +103,7 @@ TEST(PublishedModels, HaveTheNumbersOfGymnasiumsModels) {
                                                         {"Walker2d-v5", "walker2d"}};
   const std::vector<std::string> ids = MujocoTaskIds();
   const auto of_gymnasium = [](const std::string& id) { return absl::EndsWith(id, "-v5"); };
-  EXPECT_EQ(std::size(models), std::count_if(ids.begin(), ids.end(), of_gymnasium));
+  EXPECT_EQ(std::ssize(models), std::count_if(ids.begin(), ids.end(), of_gymnasium));
   const std::string folder = "mujoco-" + MujocoLibraryVersion() + "/";
   if (!std::filesystem::exists("tests/env/golden/" + folder)) GTEST_SKIP() << "no numbers of " << folder;
   for (const auto& [id, name] : models) {
