@@ -145,7 +145,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       .on_sent = [this](absl::Duration took) { NoteTaken(took); },
       .on_done = [this] { CollectIsOver(); },
   });
-  collect.Start(channel.get(), &context, FrameBytes(MakeHello(target, stay)));
+  collect.Start(channel, &context, FrameBytes(MakeHello(target, stay)));
   options_.outbox->Watch([&] { collect.Pump(); });
   if (AwaitWelcome()) {
     spdlog::info("connected to the learner at {}", target.address);
