@@ -256,7 +256,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (ticket.episodes_since() != 0) {  // First: with the fragment sent, the group's next ticket may come.
     held_envs_->Put(held.epoch, ticket.first_env(), ticket.episodes_since(), std::move(env_));
   }
-  if (outbox_->PutBatch(std::move(fragment))) metrics_->CountDroppedBatch();
+  if (outbox_->PutFragment(std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
   metrics_->AddStage(ActorMetrics::Stage::kInference, inference);

@@ -21,7 +21,7 @@
 
 namespace skein {
 
-// The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
+// The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutFragment
 // If an environment fails, the fragment is abandoned and begun again from the start of its ticket with new
 // environments; the learner sees no difference. Without a ticket the runner steps environments of runners that have
 // one.
@@ -51,7 +51,7 @@ class Runner {
   std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
   // Calls Serve again after each failure of an environment.
   absl::Status ServeUntilDone(const HeldTicket& held);
-  // False: an environment failed, and no batch was made.
+  // False: an environment failed, and no fragment was made.
   absl::StatusOr<bool> Serve(const HeldTicket& held);
 
   // Puts the environments at the start of the ticket. Environments that are not relocatable are those that the group's
