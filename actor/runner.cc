@@ -209,7 +209,7 @@ absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
   seconds.set_wait(absl::ToDoubleSeconds(std::exchange(idle_, absl::ZeroDuration()) + wait));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
   const uint64_t env_steps = fragment->header.env_steps();
-  if (outbox_->PutBatch(*std::move(fragment))) metrics_->CountDroppedBatch();
+  if (outbox_->PutFragment(*std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kEnvStep, env_step);
   metrics_->CountFragment(env_steps);
@@ -291,7 +291,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (ticket.episodes_since() != 0) {  // First: with the fragment sent, the group's next ticket may come.
     held_envs_->Put(held.epoch, ticket.first_env(), ticket.episodes_since(), std::move(env_));
   }
-  if (outbox_->PutBatch(std::move(fragment))) metrics_->CountDroppedBatch();
+  if (outbox_->PutFragment(std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
   metrics_->AddStage(ActorMetrics::Stage::kInference, inference);

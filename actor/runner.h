@@ -22,8 +22,8 @@
 
 namespace skein {
 
-// The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
-// A ticket for directions: TakeTicket -> WaitFor policy -> DirectionPlay -> PutBatch
+// The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutFragment
+// A ticket for directions: TakeTicket -> WaitFor policy -> DirectionPlay -> PutFragment
 // If an environment fails, the fragment is abandoned and begun again from the start of its ticket with new
 // environments; the learner sees no difference. Without a ticket the runner steps environments of runners that have
 // one.
@@ -53,7 +53,7 @@ class Runner {
   std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
   // Calls Serve again after each failure of an environment.
   absl::Status ServeUntilDone(const HeldTicket& held);
-  // False: an environment failed, and no batch was made.
+  // False: an environment failed, and no fragment was made.
   absl::StatusOr<bool> Serve(const HeldTicket& held);
 
   // Serve, for a ticket that asks for directions.

@@ -21,6 +21,8 @@
 #include "skein/v1/trajectory.pb.h"
 #include "trajectory/columns.h"
 
+// Runs the configured algorithm for the training loop, which sees no tensors.
+//   Columns -> Trainer -> UpdateStats, PolicySnapshot, checkpoint
 namespace skein {
 
 class Collective;

@@ -48,9 +48,9 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAccountAndNeverFall) {
 }
 
 TEST_F(LearnerMetricsTest, CountsBatchesByResult) {
-  metrics_.CountBatch(v1::RECEIPT_RESULT_ACCEPTED, 10, 7);
-  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5, 0);
-  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5, 0);
+  metrics_.CountFragment(v1::RECEIPT_RESULT_ACCEPTED, 10, 7);
+  metrics_.CountFragment(v1::RECEIPT_RESULT_STALE, 5, 0);
+  metrics_.CountFragment(v1::RECEIPT_RESULT_STALE, 5, 0);
   EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "accepted"}}), 1);
   EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "stale"}}), 2);
   EXPECT_EQ(Value("skein_learner_received_bytes_total"), 20);
@@ -82,7 +82,7 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
 
 TEST_F(LearnerMetricsTest, CountsWhatIsKeptFromTraining) {
   metrics_.CountMalformedMessage();
-  metrics_.CountQuarantinedBatch();
+  metrics_.CountQuarantinedFragment();
   metrics_.CountIteration(0, 10, {{"skipped_steps", 0}});
   metrics_.CountIteration(0, 10, {{"skipped_steps", 3}});
   EXPECT_EQ(Value("skein_learner_malformed_messages_total"), 1);
