@@ -16,6 +16,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+constexpr char kMinibatchSize[] = "minibatch_size";
+
 const FieldDescriptor* Section(const v1::RunConfig& config) {
   const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
   return config.GetReflection()->GetOneofFieldDescriptor(config, choice);
@@ -56,10 +58,22 @@ std::vector<std::string> AlgorithmFields(const v1::RunConfig& config) {
 
 uint32_t MinibatchSize(const v1::RunConfig& config) {
   const FieldDescriptor* const section = Section(config);
-  const FieldDescriptor* const field = section->message_type()->FindFieldByName("minibatch_size");
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName(kMinibatchSize);
   const Message& settings = config.GetReflection()->GetMessage(config, section);
   const uint32_t size = field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
   return size > 0 ? size : config.rollout().steps_per_iteration();
+}
+
+void SetMinibatchSize(uint32_t samples, v1::RunConfig* config) {
+  const FieldDescriptor* const section = Section(*config);
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName(kMinibatchSize);
+  if (field == nullptr) return;
+  Message* const settings = config->GetReflection()->MutableMessage(config, section);
+  settings->GetReflection()->SetUInt32(settings, field, samples);
+}
+
+bool HasAlgorithmSetting(const v1::RunConfig& config, const std::string& name) {
+  return Section(config)->message_type()->FindFieldByName(name) != nullptr;
 }
 
 }  // namespace skein
