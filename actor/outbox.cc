@@ -9,12 +9,6 @@
 
 namespace skein {
 
-namespace {
-
-uint64_t EnvSteps(const v1::FragmentHeader& header) { return uint64_t{header.steps()} * header.num_envs(); }
-
-}  // namespace
-
 Outbox::Connection Outbox::BeginConnection(const std::string& actor_id, uint64_t generation, Undelivered undelivered) {
   absl::MutexLock lock(&mu_);
   if (connection_.actor_id == actor_id && connection_.generation == generation) return before_;

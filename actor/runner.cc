@@ -78,6 +78,7 @@ Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* hel
       algorithm_fields_(AlgorithmFields(config)),
       rebuilds_(rebuilds),
       held_envs_(held_envs),
+      directions_(config.seed(), config.model().normalize_observations()),
       outbox_(outbox),
       policies_(policies),
       sharing_(sharing),
@@ -182,7 +183,36 @@ void Runner::ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t wi
   }
 }
 
+absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
+  absl::Duration wait, env_step;
+  StopWatch watch;
+  const auto policy = policies_->WaitFor(held.epoch, held.ticket.policy_version());
+  watch.Lap(&wait);
+  std::optional<Fragment> fragment;
+  if (policy.ok()) {
+    auto played = directions_.Play(held.ticket, **policy, env_.get(), *stop_);
+    if (!played.ok()) return played.status();
+    if (!env_->failure().ok()) return false;
+    fragment = *std::move(played);
+  }
+  watch.Lap(&env_step);
+  if (!fragment) {
+    outbox_->DropTicket(held.ticket.id());
+    return true;
+  }
+  v1::StageSeconds& seconds = *fragment->header.mutable_stage_seconds();
+  seconds.set_wait(absl::ToDoubleSeconds(std::exchange(idle_, absl::ZeroDuration()) + wait));
+  seconds.set_env_step(absl::ToDoubleSeconds(env_step));
+  const uint64_t env_steps = fragment->header.env_steps();
+  if (outbox_->PutBatch(*std::move(fragment))) metrics_->CountDroppedBatch();
+  metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
+  metrics_->AddStage(ActorMetrics::Stage::kEnvStep, env_step);
+  metrics_->CountFragment(env_steps);
+  return true;
+}
+
 absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
+  if (held.ticket.has_directions()) return ServeDirections(held);
   const v1::Ticket& ticket = held.ticket;
   if (absl::Status s = CheckTicket(ticket, num_envs_, env_state_size_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;

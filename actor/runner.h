@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "actor/direction_play.h"
 #include "actor/env_rebuilds.h"
 #include "actor/held_envs.h"
 #include "actor/metrics.h"
@@ -22,6 +23,7 @@
 namespace skein {
 
 // The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
+// A ticket for directions: TakeTicket -> WaitFor policy -> DirectionPlay -> PutBatch
 // If an environment fails, the fragment is abandoned and begun again from the start of its ticket with new
 // environments; the learner sees no difference. Without a ticket the runner steps environments of runners that have
 // one.
@@ -54,6 +56,9 @@ class Runner {
   // False: an environment failed, and no batch was made.
   absl::StatusOr<bool> Serve(const HeldTicket& held);
 
+  // Serve, for a ticket that asks for directions.
+  absl::StatusOr<bool> ServeDirections(const HeldTicket& held);
+
   // Puts the environments at the start of the ticket. Environments that are not relocatable are those that the group's
   // last ticket left here; if there are none, as after a failure, new episodes begin. Returns whether episodes
   // continue.
@@ -76,6 +81,7 @@ class Runner {
   std::unique_ptr<VectorEnv> env_;  // Null between tickets of environments that cannot be moved: held_envs_ has them.
   int num_envs_ = 0, env_state_size_ = 0;
   uint32_t restarted_episodes_ = 0;  // During the ticket in hand, as FragmentHeader has it.
+  DirectionPlay directions_;
   std::vector<float> policy_state_;  // [E, A, S]; empty if the policy has no memory.
   absl::Duration idle_;              // Time waited for tickets since its last fragment.
   Outbox* const outbox_;

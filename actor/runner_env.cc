@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "actor/faulty_env.h"
+#include "base/config/algorithm_rules.h"
 #include "env/env_config.h"
 #include "env/registry.h"
 
@@ -13,7 +14,9 @@ namespace skein {
 VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config) {
   VectorEnv::Options options;
   options.env_id = config.env().id();
-  options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
+  // Directions are played one episode after the other.
+  const uint32_t envs = SearchesDirections(config) ? 1 : config.rollout().envs_per_runner();
+  options.num_envs = static_cast<int>(envs);
   options.seed = config.seed();
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   options.env = MakeEnvOptions(config.env());

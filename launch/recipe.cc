@@ -178,6 +178,9 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
   if (user->algorithm_case() != v1::RunConfig::ALGORITHM_NOT_SET &&
       user->algorithm_case() != chosen.settings.algorithm_case()) {
     chosen.settings.clear_algorithm();
+    v1::RunConfig whole = *user;
+    ApplyDefaults(&whole);
+    if (SearchesDirections(whole)) chosen.settings.clear_rollout();  // Its sizes are of another kind of work.
   }
   FitSizes(user->rollout(), learners, chosen.settings.mutable_rollout());
   FitMinibatch(*user, &chosen.settings);

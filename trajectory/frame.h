@@ -24,6 +24,11 @@ struct Fragment {
   uint64_t saved_bytes = 0;                  // Bytes that packing removed from the block.
 };
 
+// The env steps of a fragment.
+inline uint64_t EnvSteps(const v1::FragmentHeader& header) {
+  return header.env_steps() > 0 ? header.env_steps() : uint64_t{header.steps()} * header.num_envs();
+}
+
 // Largest header. A batch's header has a few hundred bytes; a hello has more if the environment has many metrics.
 inline constexpr size_t kMaxHeaderBytes = 16 << 10;
 

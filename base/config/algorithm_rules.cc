@@ -27,6 +27,14 @@ const v1::AlgorithmFacts& FactsOf(const v1::RunConfig& config) {
   return Section(config)->message_type()->options().GetExtension(v1::algorithm_facts);
 }
 
+// A setting of the algorithm; 0 where it has none of that name.
+uint32_t SettingOf(const v1::RunConfig& config, const std::string& name) {
+  const FieldDescriptor* const section = Section(config);
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName(name);
+  const Message& settings = config.GetReflection()->GetMessage(config, section);
+  return field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
+}
+
 std::string ModeName(int mode) {
   const std::string name = v1::SyncMode_Name(static_cast<v1::SyncMode>(mode));
   return absl::AsciiStrToLower(absl::StripPrefix(name, "SYNC_MODE_"));
@@ -56,11 +64,12 @@ std::vector<std::string> AlgorithmFields(const v1::RunConfig& config) {
   return {fields.begin(), fields.end()};
 }
 
+bool SearchesDirections(const v1::RunConfig& config) { return FactsOf(config).work() == v1::WORK_KIND_DIRECTIONS; }
+
+uint32_t TopDirections(const v1::RunConfig& config) { return SettingOf(config, "top_dirs"); }
+
 uint32_t MinibatchSize(const v1::RunConfig& config) {
-  const FieldDescriptor* const section = Section(config);
-  const FieldDescriptor* const field = section->message_type()->FindFieldByName(kMinibatchSize);
-  const Message& settings = config.GetReflection()->GetMessage(config, section);
-  const uint32_t size = field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
+  const uint32_t size = SettingOf(config, kMinibatchSize);
   return size > 0 ? size : config.rollout().steps_per_iteration();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config_reflection.h"
+#include "base/config/direction_rules.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "spdlog/spdlog.h"
@@ -20,6 +21,7 @@ namespace {
 using config_reflection::CheckSettings;
 using config_reflection::ChoiceProblem;
 using config_reflection::EnumName;
+using config_reflection::FindNamed;
 using config_reflection::IsChosen;
 using config_reflection::JoinPath;
 using config_reflection::NumberText;
@@ -135,6 +137,18 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
   *out << YAML::EndMap;
 }
 
+// The error with the place in the file of the first setting that it names.
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  if (path.empty()) return status;
+  const Source source{path, true};
+  const std::string message(status.message());
+  const auto text = ReadFile(path, kMaxFileBytes);
+  if (!text.ok()) return text.status();
+  const auto root = ParseYaml(*text, source);
+  if (!root.ok()) return root.status();
+  return source.Error(FindNamed(*root, message), message);
+}
+
 // num_envs and name, where they are left to us.
 void Resolve(uint32_t env_groups, v1::RunConfig* config) {
   if (config->rollout().num_envs() == 0) {
@@ -202,6 +216,7 @@ void ApplyDefaults(v1::RunConfig* config) { SetDefaults(config, ""); }
 
 absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   if (absl::Status status = CheckSettings(config, ""); !status.ok()) return status;
+  if (absl::Status status = CheckDirections(config); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (!IsFolderName(config.name())) {
     return absl::InvalidArgumentError(
@@ -246,7 +261,9 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
   for (const std::string& assignment : overrides) {
     if (absl::Status status = ApplyOverride(assignment, &config); !status.ok()) return status;
   }
+  const v1::RunConfig given = config;
   ApplyDefaults(&config);
+  if (absl::Status status = TakeSizesFromDirections(given, &config); !status.ok()) return InFile(path, status);
   return config;
 }
 
@@ -255,10 +272,7 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::
   absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides, base);
   if (!config.ok()) return config.status();
   Resolve(env_groups, &*config);
-  if (absl::Status status = ValidateRunConfig(*config); !status.ok()) {
-    if (path.empty()) return status;
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
-  }
+  if (absl::Status status = ValidateRunConfig(*config); !status.ok()) return InFile(path, status);
   return config;
 }
 

@@ -29,6 +29,9 @@ struct Source {
 // Parses one YAML document. InvalidArgument: syntax, several documents, anchors, aliases or tags, over 1 MiB.
 absl::StatusOr<YAML::Node> ParseYaml(const std::string& text, const Source& source);
 
+// Where `root` has the value of the first setting that `message` names by its path; null if it has none of them.
+YAML::Mark FindNamed(const YAML::Node& root, const std::string& message);
+
 // For sections that exclude each other (a oneof): whether `field` is the section that `message` has. If none is given,
 // it is the first one. True for all other fields.
 bool IsChosen(const Message& message, const FieldDescriptor* field);

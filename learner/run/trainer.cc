@@ -154,6 +154,7 @@ absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) 
     collected.steps = rolled.batch["reward"].size(0);
     collected.columns = rolled.batch["reward"].size(1);
     collected.num_envs = impl_->rollout->num_envs();
+    collected.env_steps = static_cast<uint64_t>(collected.steps * collected.num_envs);
     collected.samples = rolled.samples;
     collected.episode_return = std::move(rolled.episode_return);
     collected.episode_length = std::move(rolled.episode_length);
@@ -190,8 +191,9 @@ absl::StatusOr<UpdateSamples> Trainer::LastSamples(Columns* staged) const {
   try {
     const torch::NoGradGuard no_grad;
     const Batch batch = staged != nullptr ? MakeBatch(*staged) : impl_->collected;
-    const int64_t rows = batch["reward"].numel();
     UpdateSamples samples;
+    if (!batch.has("reward")) return samples;  // The work was not steps.
+    const int64_t rows = batch["reward"].numel();
     samples.discrete = impl_->network.discrete;
     samples.action_size = samples.discrete ? 1 : impl_->network.action_size;
     if (rows == 0) return samples;

@@ -58,6 +58,7 @@ class Trainer {
   absl::Status BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state);
   struct Collected {
     int64_t steps = 0, num_envs = 0, columns = 0;
+    uint64_t env_steps = 0;
     int64_t samples = 0;                 // Agent steps whose alive flag is set.
     std::vector<double> episode_return;  // [episodes]
     std::vector<int64_t> episode_length;

@@ -156,7 +156,7 @@ absl::StatusOr<UpdateStats> TrainingRun::Update(const IterationSource::Iteration
   const int64_t offset = decision_.column_offset, total = decision_.total_columns;
   if (ranks_.group() != nullptr) {
     if (absl::Status s = KeepState(); !s.ok()) return s;
-    own_steps_ = static_cast<uint64_t>(iteration.data.steps * iteration.data.num_envs);
+    own_steps_ = iteration.data.env_steps;
     std::vector<uint64_t> steps;
     for (int64_t columns : decision_.columns) {
       steps.push_back(static_cast<uint64_t>(iteration.data.steps) * static_cast<uint64_t>(columns) /
@@ -181,16 +181,18 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
 
   ProgressTracker::Iteration counted;
   counted.policy_lag = record_.iteration + 1 - iteration.policy_version;
-  counted.env_steps = static_cast<uint64_t>(data.steps) * static_cast<uint64_t>(decision_.total_columns) /
-                      static_cast<uint64_t>(spec_.num_agents);
+  const bool several_ranks = ranks_.group() != nullptr;
+  counted.env_steps = several_ranks
+                          ? static_cast<uint64_t>(data.steps) * static_cast<uint64_t>(decision_.total_columns) /
+                                static_cast<uint64_t>(spec_.num_agents)
+                          : data.env_steps;
   ++record_.iteration;
   record_.env_steps += counted.env_steps;
   own_state_ = iteration.state;
   if (absl::Status s = source_->Publish(record_.iteration, *trainer_); !s.ok()) return s;
-  const bool several_ranks = ranks_.group() != nullptr;
   LearnerMetrics& metrics = *context_.metrics;
   if (several_ranks) metrics.SetParametersDigest(trainer_->ParametersDigest());
-  source_->Trained(static_cast<uint64_t>(data.steps * data.num_envs));
+  source_->Trained(data.env_steps);
 
   const bool saves = checkpoints_.Due(record_.env_steps);
   if (saves) {
