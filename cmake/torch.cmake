@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Defines torch_external: Torch's headers as system headers, its libraries, its flags kept off everybody else. A Torch under
-# CMAKE_PREFIX_PATH is taken as it lies, else the system's is asked for. docs/decisions/core-only-builds.md
+# CMAKE_PREFIX_PATH is taken as it lies, else the system's, else .deps/torch, which scripts/fetch_torch.sh makes.
+# docs/decisions/core-only-builds.md
 # Definitions on it, the first also a variable here:
 #   SKEIN_CUDA: this Torch is one for CUDA.   USE_C10D_NCCL: and there is NCCL, with its header.
 set(torch_root)
@@ -12,9 +13,18 @@ foreach(prefix ${CMAKE_PREFIX_PATH} $ENV{CMAKE_PREFIX_PATH} ${Torch_DIR}/../..)
   endforeach()
 endforeach()
 
+if(NOT torch_root)
+  find_package(Torch 1.13 QUIET)
+  if(NOT Torch_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.deps/torch/lib/libtorch_cpu.so)
+    set(torch_root ${PROJECT_SOURCE_DIR}/.deps/torch)
+  elseif(NOT Torch_FOUND)
+    message(FATAL_ERROR "Skein needs LibTorch, 1.13 or newer: libtorch-dev, or scripts/fetch_torch.sh, or a Torch's folder in "
+      "CMAKE_PREFIX_PATH (docs/cuda.md)")
+  endif()
+endif()
+
 add_library(torch_external INTERFACE)
 if(NOT torch_root)
-  find_package(Torch REQUIRED)
   target_include_directories(torch_external SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
   target_link_libraries(torch_external INTERFACE ${TORCH_LIBRARIES})
   if(TARGET torch_cuda)
@@ -51,7 +61,7 @@ endif()
 target_link_options(torch_external INTERFACE LINKER:--no-as-needed)
 # The wheel's libraries export a part of their own C++ library, which does not work alone: ours comes first.
 target_link_libraries(torch_external INTERFACE
-  stdc++ ${torch_root}/lib/libtorch.so ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
+  stdc++ ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
 set(cuda "without CUDA")
 if(EXISTS ${torch_root}/lib/libtorch_cuda.so)
   # Headers from a toolkit or, where they are complete, from the wheels beside Torch. No compiler for the GPU is needed.

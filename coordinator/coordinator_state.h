@@ -15,6 +15,8 @@
 #include "coordinator/state_records.h"
 #include "skein/v1/coordinator_service.pb.h"
 
+// Decides for the control plane: membership by leases, assignment of actors, barriers, run status.
+//   event, time -> CoordinatorState -> answer, Effects -> the services, which carry them out
 namespace skein {
 
 struct MembershipChange {

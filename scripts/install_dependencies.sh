@@ -4,7 +4,8 @@
 #
 #   install_dependencies.sh [build|test|dev|cluster]...      without an argument: build
 #
-# build: what the programs are built from, and MuJoCo (scripts/fetch_mujoco.sh).   test: what `make test` runs beside them.
+# build: what the programs are built from, MuJoCo (scripts/fetch_mujoco.sh) and, where apt has no LibTorch that is new
+# enough, as on Ubuntu, LibTorch (scripts/fetch_torch.sh).   test: what `make test` runs beside them.
 # dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm, a browser, and axe-core, which
 # checks pages for accessibility in it (scripts/fetch_axe.sh).
 # A LibTorch under CMAKE_PREFIX_PATH is taken instead of the system's (docs/cuda.md).
@@ -14,6 +15,8 @@ cd "$(dirname "$0")/.."
 # One at a time, where make runs several targets side by side.
 if command -v flock >/dev/null; then exec 9<scripts/install_dependencies.sh && flock 9; fi
 
+torch="libtorch-dev libgloo-dev libopenblas0-pthread"
+if [ -n "${CMAKE_PREFIX_PATH:-}" ] || [ -d .deps/torch ]; then torch=; fi
 packages=
 for purpose in "${@:-build}"; do
   case $purpose in
@@ -21,12 +24,12 @@ for purpose in "${@:-build}"; do
       packages="$packages g++ make cmake ninja-build pkg-config ccache ca-certificates
         libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
         prometheus-cpp-dev libcpp-httplib-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libssl-dev
-        libxxhash-dev libzstd-dev"
-      if [ -z "${CMAKE_PREFIX_PATH:-}" ]; then packages="$packages libtorch-dev libgloo-dev libopenblas0-pthread"; fi
-      # Any pip can fetch MuJoCo; Debian's only where there is none.
+        libxxhash-dev libzstd-dev $torch"
+      # Any pip can fetch MuJoCo; the system's only where there is none.
       if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
       ;;
-    test) packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3 groff-base zsh fish" ;;
+    test) packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3 python3-markdown-it groff-base
+      zsh fish" ;;
     dev) packages="$packages clang-14 clang-format-14 libclang-rt-14-dev gnuplot-nox libmujoco-dev" ;;
     cluster)
       packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge openssl"
@@ -42,6 +45,12 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "install_dependencies: there is no apt here; install what Debian calls $packages, then add INSTALL=no to make" >&2
   exit 69
 fi
+
+# offers PACKAGE [OLDEST]: whether apt has it, in that version or a newer one.
+offers() {
+  version=$(apt-cache madison "$1" | awk 'NR == 1 { print $3 }')
+  [ -n "$version" ] && { [ -z "${2:-}" ] || dpkg --compare-versions "$version" ge "$2"; }
+}
 
 # install PACKAGE...: those of them that are not installed.
 install() {
@@ -63,26 +72,32 @@ install() {
     exit 77
   fi
   $as_root apt-get update -q
+  # What is older lacks interfaces that Skein uses.
+  case $missing in
+    *" libtorch-dev"*)
+      if ! offers libtorch-dev 1.13; then
+        missing=" $(printf '%s\n' $missing | grep -vxF "$(printf '%s\n' $torch)" | tr '\n' ' ')"
+        fetch=scripts/fetch_torch.sh
+      fi
+      ;;
+  esac
   unknown=
   for package in $missing; do
-    if [ -z "$(apt-cache madison "$package")" ]; then unknown="$unknown $package"; fi
-  done
-  # What is older lacks interfaces that Skein uses.
-  for wanted in libgrpc++-dev/1.51 libtorch-dev/1.13; do
-    version=$(apt-cache madison "${wanted%/*}" | awk 'NR == 1 { print $3 }')
-    case $missing in
-      *" ${wanted%/*}"*) dpkg --compare-versions "$version" ge "${wanted#*/}" || unknown="$unknown ${wanted%/*} of ${wanted#*/} or newer" ;;
-    esac
+    case $package in libgrpc++-dev) oldest=1.51 ;; *) oldest= ;; esac
+    offers "$package" "$oldest" || unknown="$unknown $package${oldest:+ of $oldest or newer}"
   done
   if [ -n "$unknown" ]; then
     echo "install_dependencies: apt knows no$unknown here; install it otherwise (docs/quickstart.md, Systems)" >&2
     exit 69
   fi
+  [ -n "$(echo $missing)" ] || return 0
   echo "installing:$missing"
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
 }
 
+fetch=
 install $packages
+$fetch
 case " ${*:-build} " in
   *" build "*)
     # Debian's MuJoCo serves where the official build cannot be had; the script says so.

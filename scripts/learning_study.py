@@ -20,7 +20,8 @@ table. On a run that was interrupted it goes on from its last checkpoint.
     scripts/learning_study.py --suite mujoco --out docs/benchmarks/mujoco-suite
 
 The first form for the configuration of each MuJoCo task, OUT a folder, and a table beside the best published PPO. A seed
-whose rows are there is not done again. --only hopper,ant makes it smaller.
+whose rows are there is not done again. --only hopper,ant makes it smaller, --dry-run only prints the table of the seeds
+that are done.
 """
 
 import argparse
@@ -333,23 +334,32 @@ MUJOCO = [
 ]
 
 
+def mujoco_line(task, steps, rows, seeds):
+    done = [row for seed in seeds if (row := first_at(rows, seed, steps))]
+    values = [row["return_mean"] for row in done]
+    published = f"{task.value:,} ({task.source})" if task.value is not None and steps >= task.at else "-"
+    return (f"| {task.config} | {steps:,} | {spread(values, 'return_mean') if values else '-'} | {len(values)} | "
+            f"{', '.join(str(row['seed']) for row in done) or '-'} | {published} |")
+
+
 def run_mujoco(arguments):
-    lines = ["| task | env steps | return, mean +- std of the seeds | best published PPO |", "|---|---|---|---|"]
+    lines = ["| task | env steps | return, mean +- std of the seeds | seeds | which | best published PPO |", "|---" * 6 + "|"]
     folder = arguments.out
+    seeds = range(1, arguments.seeds + 1)
     for task in MUJOCO:
         if arguments.only and task.config not in arguments.only.split(","):
             continue
-        arguments.config = pathlib.Path(f"configs/{task.config}_ppo.yaml")
-        arguments.out = folder / task.config
-        arguments.target = task.value if task.value is not None else 0
-        print(f"\n## {task.config}\n", flush=True)
-        rows = study(arguments)
-        for steps in (1000000, 3000000):
-            values = [row["return_mean"] for seed in range(1, arguments.seeds + 1)
-                      if (row := first_at(rows, seed, min(steps, task.at)))]
-            published = f"{task.value:,} ({task.source})" if task.value is not None and steps >= task.at else "-"
-            if steps == 1000000 or task.at > 1000000:
-                lines.append(f"| {task.config} | {min(steps, task.at):,} | {spread(values, 'return_mean')} | {published} |")
+        path = folder / f"{task.config}.csv"
+        if arguments.dry_run:
+            rows = read_rows(path) if path.exists() else []
+        else:
+            arguments.config = pathlib.Path(f"configs/{task.config}_ppo.yaml")
+            arguments.out = folder / task.config
+            arguments.target = task.value if task.value is not None else 0
+            print(f"\n## {task.config}\n", flush=True)
+            rows = study(arguments)
+        for steps in sorted({min(1000000, task.at), task.at}):
+            lines.append(mujoco_line(task, steps, rows, seeds))
     print("\n" + "\n".join(lines))
 
 

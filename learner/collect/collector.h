@@ -19,6 +19,7 @@
 #include "learner/collect/step_ledger.h"
 #include "learner/collect/ticket_office.h"
 #include "learner/report/metrics.h"
+#include "skein/v1/config.pb.h"
 #include "skein/v1/learner_service.pb.h"
 #include "trajectory/frame.h"
 #include "trajectory/schema.h"
@@ -43,6 +44,7 @@ class Collector {
     uint32_t num_envs = 1;             // Of this learner's share.
     uint32_t fragments_per_group = 1;  // Of one iteration, if synchronous.
     std::optional<Async> async;        // nullopt: synchronous.
+    v1::DirectionsConfig directions;   // Read only if the shape is of directions.
     uint32_t rank = 0, ranks = 1;      // Of this learner: its ticket ids are equal to `rank` modulo `ranks`.
     uint64_t first_ticket_id = 1;      // Above all ticket ids of earlier processes of the run.
     v1::StepAccount account;           // Totals of earlier processes.
@@ -73,7 +75,7 @@ class Collector {
   // Synchronous: starts the next iteration, collected with `policy_version`. REQUIRES: at most one is open; if one is,
   // the trainer has finished with its last batch. Asynchronous: `policy_version` is the newest from now on, and the
   // trainer has finished with its last batch.
-  void OpenIteration(uint64_t policy_version);
+  void OpenIteration(uint64_t policy_version, const WorkSettings& settings = {});
   // Asynchronous: fragments made with `policy_version`, the result of the current update, may arrive from now on. Call
   // before that policy is published. Synchronous: no effect.
   void Published(uint64_t policy_version);
@@ -108,7 +110,7 @@ class Collector {
   // Makes WaitForIteration return at once from now on, and voids open tickets. Idempotent.
   void Stop();
 
-  // `env_steps`: steps() * num_envs() of the iteration's batch.
+  // `env_steps`: all those of the last iteration's batch.
   void Trained(uint64_t env_steps);
   // Closes the accounts of connections whose stream ended at least `grace` ago.
   void CloseSilent(absl::Duration grace);
@@ -133,7 +135,6 @@ class Collector {
 
   const std::string run_id_;
   const Schema schema_;
-  const uint64_t fragment_steps_;  // Env steps of a fragment, over all its environments.
   LearnerMetrics* const metrics_;
 
   mutable absl::Mutex mu_;
@@ -144,6 +145,7 @@ class Collector {
   Intake intake_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Duration> owed_since_ ABSL_GUARDED_BY(mu_);
+  uint64_t fragments_taken_ ABSL_GUARDED_BY(mu_) = 0;      // In the last iteration's batch.
   uint64_t restarted_by_actors_ ABSL_GUARDED_BY(mu_) = 0;  // Episodes, as the accepted fragments say.
 };
 

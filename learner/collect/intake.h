@@ -20,7 +20,7 @@ namespace skein {
 // outlive this. No I/O except a rate-limited log line. Not thread-safe.
 class Intake {
  public:
-  // `fragment_steps`: env steps of a fragment, over all its environments.
+  // `fragment_steps`: env steps of a fragment, over all its environments; the most where fragments differ.
   Intake(uint64_t fragment_steps, StepLedger* ledger, TicketOffice* office, StagingPool* pool, CollectMode* mode)
       : fragment_steps_(fragment_steps), ledger_(ledger), office_(office), pool_(pool), mode_(mode) {}
 
@@ -29,7 +29,12 @@ class Intake {
   std::optional<Place> Decide(const ConnectionId& actor, const v1::FragmentHeader& header, const absl::Status& valid,
                               bool sized, const TicketState& state, v1::Receipt* receipt);
   // Ends the copy of an accepted batch. `placed` not OK: its data are unusable, so it counts as rejected.
-  void Finish(const Place& place, const absl::Status& placed, TicketState state, v1::Receipt* receipt);
+  void Finish(const Place& place, const v1::FragmentHeader& header, const absl::Status& placed, TicketState state,
+              v1::Receipt* receipt);
+  // `actor` is granted a ticket.
+  void Grant(const ConnectionId& actor) { ledger_->Grant(actor, fragment_steps_); }
+  // Fragments that were placed cannot be trained on. REQUIRES: `fragments` is 0 where fragments differ in steps.
+  void DropUnusable(uint64_t fragments) { ledger_->DropStale(fragments * fragment_steps_); }
 
   // Logs that `not_counted` of the env steps that `actor` claims to have collected are not counted; 0: no effect.
   void NoteClaim(const ConnectionId& actor, uint64_t not_counted);

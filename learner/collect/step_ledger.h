@@ -45,8 +45,10 @@ class StepLedger {
   // Batch `sequence` of `env_steps` steps arrived and met `fate`; `collected` is the actor's own running total. Returns
   // how many steps of that total are not counted because the actor had no tickets for them.
   // If a connection's first sequence here is above 1, it began under an earlier process; the earlier steps belong to
-  // that process's account. REQUIRES: Open(key), !closed(key), sequence > last_sequence(key).
-  uint64_t Arrive(const ConnectionId& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate);
+  // that process's account. `unused`: steps of its grant that an admitted batch did without.
+  // REQUIRES: Open(key), !closed(key), sequence > last_sequence(key).
+  uint64_t Arrive(const ConnectionId& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate,
+                  uint64_t unused = 0);
   // Admitted steps are unusable: they count as rejected.
   void RejectAdmitted(uint64_t env_steps);
   // The actor said goodbye with this total: steps that have not arrived are lost. A connection that was never opened
@@ -76,7 +78,8 @@ class StepLedger {
     uint64_t last_sequence = 0;
     uint64_t collected = 0;  // As the actor claims, limited by its grants.
     uint64_t arrived = 0;    // Admitted, stale or rejected.
-    uint64_t unserved = 0;   // Granted and not admitted. Invariant: arrived <= collected <= arrived + unserved.
+    // Granted and not admitted. Invariant: arrived <= collected; a claim is counted up to arrived + unserved.
+    uint64_t unserved = 0;
     bool connected = false;
     bool closed = false;
     bool came_here = false;          // The actor's newest known batch came to this ledger.
