@@ -28,7 +28,7 @@ TEST(FaultRow35, ALearnerThatHangsIsNotStartingOrTraining) {
   ASSERT_TRUE(WaitUntil([&] { return access(hung.c_str(), F_OK) == 0; }, absl::Minutes(1)));
   const std::string said = skein->WaitForOutput("(blocked .*first error: .*)\n");
   EXPECT_THAT(said, HasSubstr("learner-0 on "));
-  EXPECT_THAT(said, HasSubstr("sends heartbeats and has done nothing for 1"));
+  EXPECT_THAT(said, HasSubstr("sends heartbeats and has done nothing for "));
 }
 
 TEST(FaultRow39, LinksInTheFolderAreNamedAndNotFollowed) {
