@@ -229,7 +229,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   }
 
   EnvRebuilds rebuilds(
-      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, metrics_);
+      config.rollout().env_rebuilds(), [&config](uint32_t phase) { return MakeRunnerEnv(config, phase); }, metrics_);
   HeldEnvs held_envs;
   StepSharing sharing([this] { outbox_.Nudge(); });
   std::vector<std::unique_ptr<Runner>> runners;

@@ -200,7 +200,7 @@ std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, 
   for (int i = 0; i < a.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = a.GetDescriptor()->field(i);
     const std::string name = prefix + std::string(field->name());
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
       auto difference = DifferenceWithin(a.GetReflection()->GetMessage(a, field),
                                          b.GetReflection()->GetMessage(b, field), name + ".");
       if (difference) return difference;

@@ -157,10 +157,10 @@ TicketOffice::Grants Collector::TakeGrants() {
   return grants;
 }
 
-void Collector::OpenIteration(uint64_t policy_version, double progress) {
+void Collector::OpenIteration(uint64_t policy_version, const WorkSettings& settings) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
-  mode_->OpenIteration(policy_version, progress);
+  mode_->OpenIteration(policy_version, settings);
   if (!owed_since_ && !Complete()) owed_since_ = MonotonicNow();
 }
 

@@ -74,8 +74,8 @@ class Collector {
 
   // Synchronous: starts the next iteration, collected with `policy_version`. REQUIRES: at most one is open; if one is,
   // the trainer has finished with its last batch. Asynchronous: `policy_version` is the newest from now on, and the
-  // trainer has finished with its last batch. `progress` of the run, in [0, 1], drives schedules of the work.
-  void OpenIteration(uint64_t policy_version, double progress = 0);
+  // trainer has finished with its last batch.
+  void OpenIteration(uint64_t policy_version, const WorkSettings& settings = {});
   // Asynchronous: fragments made with `policy_version`, the result of the current update, may arrive from now on. Call
   // before that policy is published. Synchronous: no effect.
   void Published(uint64_t policy_version);

@@ -110,6 +110,7 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   world_ranks_ = Gauge(registry, "skein_learner_world_ranks", "Ranks that the run was started with");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
   target_ = Gauge(registry, "skein_learner_target_env_steps", "Env steps at which the run ends");
+  phase_ = Gauge(registry, "skein_learner_phase", "Phase of the run, counted from 1; 0 = the run has no phases");
   return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");
   length_mean_ = Gauge(registry, "skein_learner_episode_length_mean", "Mean length of the last 100 episodes, in steps");
   queued_ = Gauge(registry, "skein_learner_queued_batches", "Fragments admitted and not yet trained on");
@@ -219,6 +220,7 @@ void LearnerMetrics::SetWorldRanks(int ranks) {
 void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
   policy_version_->Set(static_cast<double>(progress.policy_version()));
   target_->Set(static_cast<double>(progress.target_env_steps()));
+  phase_->Set(progress.phase());
   return_mean_->Set(progress.mean_episode_return());
   length_mean_->Set(std::isnan(progress.mean_episode_return()) ? kUnknown : progress.mean_episode_length());
   rate_->Add({{"window", "10s"}}).Set(progress.env_steps_per_second_10s());

@@ -94,7 +94,7 @@ class LearnerMetrics {
   prometheus::Counter* reformations_;
   prometheus::Gauge *ranks_, *world_ranks_;
   std::atomic<uint64_t> parameters_digest_{0};
-  prometheus::Gauge *policy_version_, *target_, *return_mean_, *length_mean_;
+  prometheus::Gauge *policy_version_, *target_, *phase_, *return_mean_, *length_mean_;
   prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
   prometheus::Family<prometheus::Gauge>*rate_, *loss_, *episode_metric_;
 };

@@ -88,6 +88,7 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
   line["iteration"] = record.iteration;
   line["env_steps"] = record.env_steps;
   line["seconds"] = absl::ToDoubleSeconds(MonotonicNow() - started_);
+  if (progress.phases() > 0) line["phase"] = progress.phase();
   line["policy_lag"] = counted.policy_lag;
   line["episodes"] = progress.episodes();
   line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.

@@ -49,6 +49,9 @@ class Trainer {
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
 
+  // See Algorithm::SetSettings.
+  void SetSettings(const v1::RunConfig& config);
+
   // Trains on one iteration (see Algorithm::Update). `batch` is read in place. With several ranks, each passes its own
   // columns, maybe none. They are at `column_offset` among all ranks' `total_columns` (0 = only these), in rank order.
   absl::StatusOr<UpdateStats> Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
