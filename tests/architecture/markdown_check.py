@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Renders a Markdown page and finds in its HTML what is not shown as it is meant.
 
-text -> markdown-it -> HTML with line numbers -> Page -> broken tables, markup left in the text, dead links, dead paths.
+text -> markdown-it -> HTML with line numbers -> Page -> broken tables, markup left in the text, dead links and names.
 markdown-it follows CommonMark, tables are GitHub's: a '|' splits cells within `code`, too, unless it is written '\\|'.
 """
 
@@ -154,3 +154,9 @@ def DeadPaths(page, files):
             if path.split("/")[0] in top and path not in known:
                 problems.append((line, path))
     return problems
+
+
+def DeadNames(page, known):
+    """(line number, name) of `NamesLikeThis` that are not among the words `known`."""
+    name = re.compile(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b")
+    return [(line, found) for line, code in page.codes for found in name.findall(code) if found not in known]

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every Markdown page of this tree, rendered, shows no broken table, no markup and no dead relative link.
+"""Every Markdown page of this tree, rendered, shows no broken table and no markup, and what it names is there.
 
 Run in the root of the tree, with Debian's Python: python3-markdown-it renders the pages.
 """
 
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -14,6 +15,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import markdown_check
 
 APART = ("build", "third_party", "runs", ".")
+# Names in pages that no source has, and why.
+EXCEPTIONS = {
+    "BehaviourInWords": "stands for a test's name",
+    "KillMode": "a setting of Slurm's service in systemd",
+    "MakeName": "stands for a function that a reader writes",
+    "NameSpec": "stands for a function that a reader writes",
+    "SkeinActorLost": "what an alert was called before",
+}
+
+
+README = pathlib.Path("README.md").read_text()
+
+
+def Files():
+    """Of the folders of the tree: not what a build or a run makes."""
+    folders = [path for path in pathlib.Path(".").iterdir() if path.is_dir() and not path.name.startswith(APART)]
+    return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
 
 
 class TreeTest(unittest.TestCase):
@@ -44,10 +62,31 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(self.Find(markdown_check.DeadLinks), [])
 
     def test_paths(self):
-        # Folders of the tree alone: what a build or a run makes is not there.
-        folders = [path for path in pathlib.Path(".").iterdir() if path.is_dir() and not path.name.startswith(APART)]
-        files = [str(path) for folder in folders for path in folder.rglob("*") if path.is_file()]
+        files = [str(path) for path in Files()]
         self.assertEqual(self.Find(lambda path, page: markdown_check.DeadPaths(page, files)), [])
+
+    def test_names(self):
+        words = set()
+        for path in Files():
+            if path.parts[:2] == ("tests", "architecture"):
+                continue  # What is planted there is not meant.
+            if path.suffix in (".cc", ".h", ".js", ".json", ".proto", ".py", ".sh", ".yaml", ".yml"):
+                words.update(re.findall(r"\w+", path.read_text()))
+        self.assertGreater(len(words), 10000)
+        self.assertEqual(EXCEPTIONS.keys() & words, set())
+        found = self.Find(lambda path, page: markdown_check.DeadNames(page, words | EXCEPTIONS.keys()))
+        self.assertEqual(found, [])
+
+    def test_the_readme_names_each_folder(self):
+        """Of those with sources: those of the tree, and those of base."""
+        listed = {line.split()[0] for line in README.split("\n") if line.startswith("    ") and line.strip()}
+        sources = [path for path in Files() if path.suffix in (".cc", ".proto")]
+        top = {path.parts[0] for path in sources if len(path.parts) > 1}
+        self.assertGreater(len(top), 10)
+        self.assertEqual(top - listed, set())
+        base = next(line for line in README.split("\n") if line.startswith("    base "))
+        parts = {path.parts[1] for path in sources if path.parts[0] == "base"}
+        self.assertEqual(parts - set(re.findall(r"\w+", base)), set())
 
 
 class PlantedTest(unittest.TestCase):
@@ -126,6 +165,8 @@ class LinkTest(unittest.TestCase):
             return markdown_check.DeadPaths(markdown_check.Page(text), files)
 
         self.assertEqual(Dead("`a/b/c.h` `a/b/c` `a/b` `a/b/` `d/e.py` `elsewhere/x.h` `c.h` `a/N.cc` `a/my_b.cc`\n"), [])
+        names = markdown_check.Page("`PutBatch` `PutFragment(x)` `put`\n")
+        self.assertEqual(markdown_check.DeadNames(names, {"PutFragment"}), [(1, "PutBatch")])
         self.assertEqual(Dead("`a/c.h`\n\n| a |\n|---|\n| `d/e.cc` |\n"), [(1, "a/c.h"), (5, "d/e.cc")])
 
 
