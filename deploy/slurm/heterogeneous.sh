@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One training run on two kinds of nodes: learners where the GPUs are, actors where the cores are.
 #
-#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_parallel_ppo.yaml cheetah \
-#       --envs 8192 --envs-per-runner 16 --set rollout.steps_per_iteration=131072
+#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_ppo.yaml cheetah \
+#       --envs 8192 --envs-per-runner 16 --set rollout.steps_per_iteration=131072 \
+#       --set ppo.minibatch_size=4096
 #
 # Eight nodes that act have 512 runners, one a CPU; each steps 16 environments: 8192 altogether, 16 steps an iteration.
 #
@@ -28,7 +29,7 @@
 #SBATCH --time=24:00:00
 #SBATCH --requeue --no-kill
 
-config=${1:?the configuration, e.g. configs/half_cheetah_parallel_ppo.yaml}
+config=${1:?the configuration, e.g. configs/half_cheetah_ppo.yaml}
 name=${2:?the name of the run}
 shift 2
 

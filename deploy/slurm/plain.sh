@@ -3,8 +3,9 @@
 # One training run on N equal nodes: coordinator and learners on the first, an actor on each of the others (on the same
 # one if N is 1).
 #
-#   sbatch deploy/slurm/plain.sh configs/half_cheetah_parallel_ppo.yaml cheetah \
-#       --envs 1536 --envs-per-runner 16 --set rollout.steps_per_iteration=24576
+#   sbatch deploy/slurm/plain.sh configs/half_cheetah_ppo.yaml cheetah \
+#       --envs 1536 --envs-per-runner 16 --set rollout.steps_per_iteration=24576 \
+#       --set ppo.minibatch_size=1024
 #
 # Three nodes that act have 96 runners, one a CPU; each steps 16 environments: 1536 altogether, 16 steps an iteration.
 #
@@ -24,7 +25,7 @@
 # 180 s before the time is up: a checkpoint, and back into the queue. More if an update and a checkpoint take longer.
 #SBATCH --signal=B:USR1@180
 
-config=${1:?the configuration, e.g. configs/half_cheetah_parallel_ppo.yaml}
+config=${1:?the configuration, e.g. configs/half_cheetah_ppo.yaml}
 name=${2:?the name of the run}
 shift 2
 
