@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
   StepSharing sharing([&outbox] { outbox.Nudge(); });
   std::atomic<bool> stop{false};
   EnvRebuilds rebuilds(
-      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
+      config.rollout().env_rebuilds(), [&config](uint32_t) { return MakeRunnerEnv(config); }, &metrics);
   auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox, &policies, &sharing, &metrics, &stop);
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);

@@ -141,7 +141,10 @@ absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSigna
   if (options.env_id.empty() && options.config_path.empty()) options.env_id = FirstTensorEnv();
   std::vector<std::string> first = {"sync.mode=on_device", absl::StrCat("rollout.num_envs=", options.worlds),
                                     absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps)};
-  first.push_back(absl::StrCat("ppo.minibatch_size=", std::min<int64_t>(4096, options.worlds * options.steps)));
+  const auto minibatch =
+      AlgorithmOverrides(options, {{"minibatch_size", std::min<int64_t>(4096, options.worlds * options.steps)}});
+  if (!minibatch.ok()) return minibatch.status();
+  first.insert(first.end(), minibatch->begin(), minibatch->end());
   if (options.worlds % 16 != 0) first.push_back("rollout.envs_per_runner=1");
   if (!options.device.empty()) {
     first.push_back(absl::StrCat("learner.device=", nlohmann::json(options.device).dump(-1, ' ', true)));
@@ -197,7 +200,7 @@ absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSigna
 }  // namespace
 
 void AddBenchTensor(CLI::App* app, BenchAction* action) {
-  CLI::App* verb = app->add_subcommand("tensor", "UAV worlds as tensors: stepping them, or training on them");
+  CLI::App* verb = app->add_subcommand("tensor", "Environments as tensors: stepping them, or training on them");
   auto options = std::make_shared<TensorBenchOptions>();
   AddBenchFlags(verb, options.get());
   verb->add_option("--worlds", options->worlds, "How many at once; rollout.num_envs")

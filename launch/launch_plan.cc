@@ -14,11 +14,14 @@
 #include "absl/strings/strip.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/config/direction_rules.h"
 #include "base/net/host_port.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/registry.h"
+#include "env/searchable.h"
+#include "launch/phase_environments.h"
 #include "launch/recipe.h"
 #include "nlohmann/json.hpp"
 
@@ -188,12 +191,26 @@ std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores,
                       "; `skein tune` would measure what suits this node");
 }
 
+absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
+  return absl::InvalidArgumentError(absl::StrCat("--learners: got ", learners, "; ", AlgorithmName(config),
+                                                 " has one learner, whose work is little; start more actors instead"));
+}
+
 // What every plan needs of a resolved configuration.
 absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
+  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return status;
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
+  if (SearchesDirections(config)) {
+    if (absl::Status status = CheckSearchable(*spec); !status.ok()) return status;
+    const uint32_t limit = config.env().max_episode_steps();
+    const auto steps =
+        EpisodeSteps(config.directions(), limit > 0 ? limit : static_cast<uint32_t>(spec->max_episode_steps));
+    if (!steps.ok()) return steps.status();
+    if (learners > 1) return SeveralLearners(config, learners);
+  }
   if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewGroups(rollout, learners);
   return absl::OkStatus();
 }
@@ -305,18 +322,26 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t groups = rollout.num_envs() / rollout.envs_per_runner();
-  const std::string sizes = absl::StrCat(rollout.num_envs(), " environments, ", rollout.envs_per_runner(), " a runner");
+  const bool search = SearchesDirections(plan.config);
+  const std::string sizes = absl::StrCat(rollout.num_envs(), search ? " directions, " : " environments, ",
+                                         rollout.envs_per_runner(), " a runner");
   const std::string as_begun = ", as the run began";
   if (head) {
     plan.notes.push_back(absl::StrCat("at most ", groups, " runners, of all workers together, can work at once (",
-                                      sizes, goes_on ? as_begun + ")" : "); more with --envs" + Doubled(rollout)));
+                                      sizes,
+                                      goes_on  ? as_begun + ")"
+                                      : search ? "); more with directions.num_dirs"
+                                               : "); more with --envs" + Doubled(rollout)));
     return plan;
   }
 
   const uint32_t runners = std::min(*wanted, groups);
   if (runners < *wanted && (goes_on || open->rollout().num_envs() != 0)) {
-    plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted, automatic ? " cores: " : " runners: ",
-                                      sizes, goes_on ? as_begun : "; more with --envs or a smaller --envs-per-runner"));
+    plan.notes.push_back(absl::StrCat("note: using ", runners, " of ", *wanted,
+                                      automatic ? " cores: " : " runners: ", sizes,
+                                      goes_on  ? as_begun
+                                      : search ? "; more with a smaller directions.dir_chunk"
+                                               : "; more with --envs or a smaller --envs-per-runner"));
   } else if (runners < *wanted) {
     plan.notes.push_back(absl::StrCat(
         "note: using ", runners, " of ", *wanted, " cores: ", uint64_t{*wanted} * rollout.envs_per_runner(),

@@ -28,6 +28,7 @@ absl::string_view latency_ppo_yaml();
 absl::string_view mountain_car_continuous_ppo_yaml();
 absl::string_view pendulum_ppo_yaml();
 absl::string_view pusher_ppo_yaml();
+absl::string_view quadruped_stand_ppo_yaml();
 absl::string_view reacher_ppo_yaml();
 absl::string_view sticky_cartpole_ppo_yaml();
 absl::string_view study_yaml();
@@ -41,20 +42,6 @@ namespace {
 
 constexpr char kStudy[] = "configs/study.yaml";
 constexpr char kGeneral[] = "configs/general_ppo.yaml";
-
-// What the user sets, without defaults.
-absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const std::vector<std::string>& overrides) {
-  v1::RunConfig user;
-  if (!config_path.empty()) {
-    const auto text = ReadFile(config_path);
-    if (!text.ok()) return text.status();
-    if (absl::Status status = MergeYaml(*text, config_path, &user); !status.ok()) return status;
-  }
-  for (const std::string& assignment : overrides) {
-    if (absl::Status status = ApplyOverride(assignment, &user); !status.ok()) return status;
-  }
-  return user;
-}
 
 absl::StatusOr<v1::RunConfig> Parse(absl::string_view text, const std::string& source) {
   v1::RunConfig settings;
@@ -85,6 +72,14 @@ void FitSizes(const v1::RolloutConfig& user, uint32_t learners, v1::RolloutConfi
   }
 }
 
+// The recipe's minibatch fits the user's iteration.
+void FitMinibatch(const v1::RunConfig& user, v1::RunConfig* recipe) {
+  if (!user.rollout().has_steps_per_iteration()) return;
+  if (recipe->algorithm_case() == v1::RunConfig::ALGORITHM_NOT_SET) return;
+  const uint32_t steps = std::max(1u, user.rollout().steps_per_iteration());
+  if (MinibatchSize(*recipe) > steps) SetMinibatchSize(steps, recipe);
+}
+
 // general_ppo.yaml for this environment: as many gradient steps in an iteration for a team as for a single agent.
 absl::StatusOr<v1::RunConfig> GeneralSettings(v1::RunConfig user) {
   auto settings = Parse(embedded::general_ppo_yaml(), kGeneral);
@@ -92,10 +87,9 @@ absl::StatusOr<v1::RunConfig> GeneralSettings(v1::RunConfig user) {
   ApplyDefaults(&user);
   const auto spec = FindEnvSpec(user.env().id(), MakeEnvOptions(user.env()));
   if (!spec.ok()) return spec.status();
-  v1::PpoConfig* const ppo = settings->mutable_ppo();
-  const uint64_t minibatch = uint64_t{ppo->minibatch_size()} * static_cast<uint64_t>(spec->num_agents);
-  ppo->set_minibatch_size(
-      static_cast<uint32_t>(std::min<uint64_t>(minibatch, settings->rollout().steps_per_iteration())));
+  const uint64_t minibatch = uint64_t{MinibatchSize(*settings)} * static_cast<uint64_t>(spec->num_agents);
+  SetMinibatchSize(static_cast<uint32_t>(std::min<uint64_t>(minibatch, settings->rollout().steps_per_iteration())),
+                   &*settings);
   return settings;
 }
 
@@ -123,6 +117,7 @@ const std::vector<Recipe>& ListRecipes() {
        embedded::mountain_car_continuous_ppo_yaml()},
       {"Pendulum-v1", "configs/pendulum_ppo.yaml", embedded::pendulum_ppo_yaml()},
       {"Pusher-v5", "configs/pusher_ppo.yaml", embedded::pusher_ppo_yaml()},
+      {"QuadrupedStand-v0", "configs/quadruped_stand_ppo.yaml", embedded::quadruped_stand_ppo_yaml()},
       {"Reacher-v5", "configs/reacher_ppo.yaml", embedded::reacher_ppo_yaml()},
       {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
       {"Swimmer-v5", "configs/swimmer_ppo.yaml", embedded::swimmer_ppo_yaml()},
@@ -138,6 +133,19 @@ const Recipe* FindRecipe(const std::string& env_id) {
     if (recipe.env_id == env_id) return &recipe;
   }
   return nullptr;
+}
+
+absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const std::vector<std::string>& overrides) {
+  v1::RunConfig user;
+  if (!config_path.empty()) {
+    const auto text = ReadFile(config_path);
+    if (!text.ok()) return text.status();
+    if (absl::Status status = MergeYaml(*text, config_path, &user); !status.ok()) return status;
+  }
+  for (const std::string& assignment : overrides) {
+    if (absl::Status status = ApplyOverride(assignment, &user); !status.ok()) return status;
+  }
+  return user;
 }
 
 absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::string& config_path,
@@ -172,11 +180,12 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
   if (user->algorithm_case() != v1::RunConfig::ALGORITHM_NOT_SET &&
       user->algorithm_case() != chosen.settings.algorithm_case()) {
     chosen.settings.clear_algorithm();
+    v1::RunConfig whole = *user;
+    ApplyDefaults(&whole);
+    if (SearchesDirections(whole)) chosen.settings.clear_rollout();  // Its sizes are of another kind of work.
   }
   FitSizes(user->rollout(), learners, chosen.settings.mutable_rollout());
-  if (user->rollout().has_steps_per_iteration()) {
-    LimitMinibatchSize(std::max(1u, user->rollout().steps_per_iteration()), &chosen.settings);
-  }
+  FitMinibatch(*user, &chosen.settings);
   return chosen;
 }
 

@@ -14,8 +14,10 @@ class FeedForward final : public Policy {
               std::vector<float> log_std, Normalization normalization);
 
   void Act(const float* obs, const float* state, int64_t rows, float* head, float* next_state) const override;
+  std::shared_ptr<const Policy> Perturbed(const Direction& direction, double scale) const override;
 
  private:
+  const std::vector<std::vector<float>> parameters_;  // Those of layers_, as PolicyParameters has them.
   const LayerStack layers_;
 };
 

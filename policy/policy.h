@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "policy/direction.h"
 #include "policy/normalization.h"
 #include "policy/policy_spec.h"
 
@@ -28,6 +29,13 @@ class Policy {
   // begins with a state of zeros, which the caller writes. Allocates nothing after a first call with as many rows on
   // the same thread.
   virtual void Act(const float* obs, const float* state, int64_t rows, float* head, float* next_state) const = 0;
+
+  // This policy with its searched parameters moved by `scale` times the direction. Null: policies of this kind cannot
+  // be perturbed.
+  virtual std::shared_ptr<const Policy> Perturbed(const Direction& direction, double scale) const {
+    (void)direction, (void)scale;
+    return nullptr;
+  }
 
   uint64_t version() const { return version_; }
   const PolicySpec& spec() const { return spec_; }

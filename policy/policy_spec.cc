@@ -42,7 +42,11 @@ PolicySpec MakePolicySpec(const v1::ModelConfig& config, const EnvSpec& env) {
   spec.discrete = env.discrete;
   spec.memory = ToMemoryKind(config.memory());
   spec.memory_size = spec.memory == MemoryKind::kNone ? 0 : config.memory_size();
-  spec.hidden.assign(config.hidden().begin(), config.hidden().end());
+  if (config.policy() == v1::POLICY_KIND_LINEAR) {
+    spec.hidden.clear();
+  } else {
+    spec.hidden.assign(config.hidden().begin(), config.hidden().end());
+  }
   spec.activation = ToActivationKind(config.activation());
   spec.shared_trunk = config.shared_trunk();
   return spec;

@@ -14,10 +14,12 @@ Nothing else should run on the machine meanwhile.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -70,8 +72,13 @@ def run_peer(name, args, seed, out):
     if args.target:
         command += ["--target", str(args.target)]
     with open(out, "w") as file, open(out.with_suffix(".log"), "w") as log:
-        done = subprocess.run(command, stdout=file, stderr=log, timeout=args.seconds + 300)
-    return done.returncode
+        # A session of its own: processes that a peer leaves running would slow the next one down.
+        process = subprocess.Popen(command, stdout=file, stderr=log, start_new_session=True)
+        try:
+            return process.wait(timeout=args.seconds + 300)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_skein(name, args, seed, out):
@@ -105,13 +112,13 @@ def run_skein(name, args, seed, out):
         process.terminate()
         process.wait()
     out.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shutil.rmtree(runs / out.stem, ignore_errors=True)
+    shutil.rmtree(runs)
     return 0 if rows else 1
 
 
 def read(path):
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return [row for row in rows if "env_steps" in row]
+    """The rows of a run; some libraries print other lines, too."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line.startswith('{"env_steps"')]
 
 
 def speed(rows):
@@ -185,6 +192,7 @@ def main():
                     print(f"{name}: no result (exit code {code}); see {partial.with_suffix('.log')}", file=sys.stderr)
                     return 70
                 partial.rename(out)
+                partial.with_suffix(".log").unlink()
             results[name].append(read(out))
     text = report(args, results)
     (args.out / "report.md").write_text(text)

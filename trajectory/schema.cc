@@ -25,6 +25,10 @@ int64_t Schema::Rows(const Field& field, const FragmentCounts& counts) const {
       return counts.truncations;
     case Extent::kEpisode:
       return counts.episodes;
+    case Extent::kDirection:
+      return shape.num_envs;
+    case Extent::kOnce:
+      return 1;
   }
   return 0;
 }
@@ -50,7 +54,25 @@ const std::vector<std::string>& AlgorithmFieldNames() {
   return *names;
 }
 
+namespace {
+
+std::vector<Field> DirectionFields(const FragmentShape& shape) {
+  constexpr v1::DataType kDouble = v1::DATA_TYPE_FLOAT64, kInt = v1::DATA_TYPE_INT64;
+  std::vector<Field> fields = {{"return_plus", kDouble, Extent::kDirection, false, 0, Bound::kAny, false},
+                               {"return_minus", kDouble, Extent::kDirection, false, 0, Bound::kAny, false},
+                               {"steps_plus", kInt, Extent::kDirection, false, 0, Bound::kAny, false},
+                               {"steps_minus", kInt, Extent::kDirection, false, 0, Bound::kAny, false}};
+  const int64_t words = 2 * shape.spec.obs_size();
+  if (!shape.counts_observations) return fields;
+  fields.push_back({"obs_sum", kInt, Extent::kOnce, false, words, Bound::kAny, false});
+  fields.push_back({"obs_square_sum", kInt, Extent::kOnce, false, words, Bound::kAny, false});
+  return fields;
+}
+
+}  // namespace
+
 Schema MakeSchema(const FragmentShape& shape) {
+  if (shape.of_directions()) return {.shape = shape, .fields = DirectionFields(shape)};
   constexpr v1::DataType kFloat = v1::DATA_TYPE_FLOAT32, kDouble = v1::DATA_TYPE_FLOAT64;
   constexpr v1::DataType kInt = v1::DATA_TYPE_INT64, kByte = v1::DATA_TYPE_UINT8;
   const v1::EnvSpecInfo& spec = shape.spec;

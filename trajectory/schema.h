@@ -22,6 +22,8 @@ enum class Extent {
   kFragment,     // E: one for each environment of the group, after the last step.
   kTruncation,   // K: one for each episode that its time limit ended, ordered by (step, environment).
   kEpisode,      // M: one for each episode that ended, ordered by (step, environment).
+  kDirection,    // E: one for each direction of a work order.
+  kOnce,         // 1.
 };
 
 // The range that the learner requires of each element; base/number/number_bounds.h has the limits.
@@ -32,6 +34,7 @@ enum class Bound {
   kChoice,   // int64: the index of one of the environment's actions.
   kLength,   // int64: steps that an episode can have.
   kFlag,     // uint8: 0 or 1.
+  kAny,      // No bound.
 };
 
 struct Field {
@@ -59,6 +62,16 @@ struct FragmentShape {
   // Those of the fields below that the run's algorithm reads (AlgorithmFacts in config.proto); the run has no others of
   // them. log_prob: of the behaviour policy, for importance ratios.
   std::vector<std::string> algorithm_fields = {"log_prob"};
+  // Where the work is directions: episodes for each direction and sign, each of at most max_episode_steps; 0 = it is
+  // steps. E is then the directions of an order and T is 1.
+  int64_t direction_episodes = 0;
+  bool counts_observations = false;  // Of directions: a fragment has sums of its observations.
+
+  bool of_directions() const { return direction_episodes > 0; }
+  // Env steps of a fragment; of directions the most that it can have.
+  int64_t most_env_steps() const {
+    return steps * num_envs * (of_directions() ? 2 * direction_episodes * max_episode_steps : 1);
+  }
 };
 
 // Rows of the fields whose extent varies.

@@ -16,18 +16,23 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+constexpr char kMinibatchSize[] = "minibatch_size";
+
 const FieldDescriptor* Section(const v1::RunConfig& config) {
   const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
   return config.GetReflection()->GetOneofFieldDescriptor(config, choice);
 }
 
-// nullptr: the algorithm has no such setting.
-const FieldDescriptor* MinibatchField(const FieldDescriptor* section) {
-  return section->message_type()->FindFieldByName("minibatch_size");
-}
-
 const v1::AlgorithmFacts& FactsOf(const v1::RunConfig& config) {
   return Section(config)->message_type()->options().GetExtension(v1::algorithm_facts);
+}
+
+// A setting of the algorithm; 0 where it has none of that name.
+uint32_t SettingOf(const v1::RunConfig& config, const std::string& name) {
+  const FieldDescriptor* const section = Section(config);
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName(name);
+  const Message& settings = config.GetReflection()->GetMessage(config, section);
+  return field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
 }
 
 std::string ModeName(int mode) {
@@ -59,22 +64,25 @@ std::vector<std::string> AlgorithmFields(const v1::RunConfig& config) {
   return {fields.begin(), fields.end()};
 }
 
+bool SearchesDirections(const v1::RunConfig& config) { return FactsOf(config).work() == v1::WORK_KIND_DIRECTIONS; }
+
+uint32_t TopDirections(const v1::RunConfig& config) { return SettingOf(config, "top_dirs"); }
+
 uint32_t MinibatchSize(const v1::RunConfig& config) {
-  const FieldDescriptor* const section = Section(config);
-  const FieldDescriptor* const field = MinibatchField(section);
-  const Message& settings = config.GetReflection()->GetMessage(config, section);
-  const uint32_t size = field == nullptr ? 0 : settings.GetReflection()->GetUInt32(settings, field);
+  const uint32_t size = SettingOf(config, kMinibatchSize);
   return size > 0 ? size : config.rollout().steps_per_iteration();
 }
 
-void LimitMinibatchSize(uint32_t most, v1::RunConfig* config) {
+void SetMinibatchSize(uint32_t samples, v1::RunConfig* config) {
   const FieldDescriptor* const section = Section(*config);
-  const FieldDescriptor* const field = section == nullptr ? nullptr : MinibatchField(section);
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName(kMinibatchSize);
   if (field == nullptr) return;
   Message* const settings = config->GetReflection()->MutableMessage(config, section);
-  if (settings->GetReflection()->GetUInt32(*settings, field) > most) {
-    settings->GetReflection()->SetUInt32(settings, field, most);
-  }
+  settings->GetReflection()->SetUInt32(settings, field, samples);
+}
+
+bool HasAlgorithmSetting(const v1::RunConfig& config, const std::string& name) {
+  return Section(config)->message_type()->FindFieldByName(name) != nullptr;
 }
 
 }  // namespace skein

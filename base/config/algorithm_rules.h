@@ -21,12 +21,19 @@ std::string AlgorithmName(const v1::RunConfig& config);
 // The fields that fragments have because the algorithm reads them (FragmentShape::algorithm_fields).
 std::vector<std::string> AlgorithmFields(const v1::RunConfig& config);
 
+// Whether actors are asked for directions instead of steps.
+bool SearchesDirections(const v1::RunConfig& config);
+
+// The algorithm's setting top_dirs; 0: it has none, or that is 0.
+uint32_t TopDirections(const v1::RunConfig& config);
+
 // Samples of one gradient step: the algorithm's setting minibatch_size; where that is 0 or there is none, all samples
 // of an iteration.
 uint32_t MinibatchSize(const v1::RunConfig& config);
+// Does nothing where the algorithm has no such setting.
+void SetMinibatchSize(uint32_t samples, v1::RunConfig* config);
 
-// Lowers the setting minibatch_size to `most` where it is set and larger. Defaults need not be applied; without an
-// algorithm it changes nothing.
-void LimitMinibatchSize(uint32_t most, v1::RunConfig* config);
+// Whether the algorithm has a setting of this name.
+bool HasAlgorithmSetting(const v1::RunConfig& config, const std::string& name);
 
 }  // namespace skein

@@ -34,7 +34,8 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
                                             const v1::RunConfig& base = {});
 
 // ReadRunConfig -> num_envs (0 becomes env_groups x envs_per_runner) -> name
-// (empty becomes <env>-s<seed>) -> validation. NotFound, InvalidArgument: as above, or the file cannot be read.
+// (empty becomes <env>-s<seed>) -> validation. NotFound, InvalidArgument: as above, or the file cannot be read. An
+// error of several settings has the place of the first of them that the file has.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
                                             uint32_t env_groups, const v1::RunConfig& base = {});
 

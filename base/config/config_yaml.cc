@@ -2,8 +2,13 @@
 // The YAML half of config_reflection.h: parsing under restrictions. Exceptions of yaml-cpp end here.
 #include <exception>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "base/config/config_reflection.h"
 #include "yaml-cpp/eventhandler.h"
 
@@ -66,7 +71,26 @@ absl::StatusOr<YAML::Node> ParseOrThrow(const std::string& text, const Source& s
   return YAML::Load(text);
 }
 
+// The mark of the value at `path` below `node`; null if there is none.
+YAML::Mark FindPath(const YAML::Node& node, absl::Span<const std::string> path) {
+  if (path.empty()) return node.Mark();
+  if (!node.IsMap()) return YAML::Mark::null_mark();
+  for (const auto& entry : node) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == path.front()) return FindPath(entry.second, path.subspan(1));
+  }
+  return YAML::Mark::null_mark();
+}
+
 }  // namespace
+
+YAML::Mark FindNamed(const YAML::Node& root, const std::string& message) {
+  for (const absl::string_view word : absl::StrSplit(message, absl::ByAnyChar(" (),:;"))) {
+    if (!absl::StrContains(word, '.')) continue;
+    const std::vector<std::string> path = absl::StrSplit(word, '.');
+    if (const YAML::Mark mark = FindPath(root, path); !mark.is_null()) return mark;
+  }
+  return YAML::Mark::null_mark();
+}
 
 absl::Status Source::Error(const YAML::Mark& mark, const std::string& message) const {
   if (!has_lines || mark.is_null()) return absl::InvalidArgumentError(absl::StrCat(name, ": ", message));

@@ -22,6 +22,7 @@ enum class RandomPurpose : uint32_t {
   kEvaluation = 4,   // replaces the run seed's env streams in evaluations
   kPermutation = 5,  // (iteration, epoch) of the learner's minibatches
   kInit = 6,         // (parameter index, 0) of the initial weights
+  kDirection = 7,    // (iteration, direction) of a search; one normal number for each parameter
 };
 
 // The stream (seed, purpose, a, b): a pure function from position to numbers, in 64 bytes of state.

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "learner/network/policy_snapshot.h"
 #include "learner/optimize/across_ranks.h"
+#include "learner/optimize/state_layout.h"
 
 namespace skein {
 namespace {
@@ -21,30 +22,6 @@ namespace {
 // A copy on the CPU.
 torch::Tensor Copy(const torch::Tensor& tensor) {
   return tensor.detach().to(torch::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-}
-
-absl::Status CheckSameLayout(const StateTensors& got, const StateTensors& want, const std::string& where) {
-  for (size_t i = 0; i < std::max(got.size(), want.size()); ++i) {
-    if (i >= got.size()) return absl::InvalidArgumentError(absl::StrCat(where, ": ", want[i].first, " is missing"));
-    if (i >= want.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", got[i].first, " is unknown to this run"));
-    }
-    if (got[i].first != want[i].first) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": got ", got[i].first, " where ", want[i].first,
-                                                     " was expected; the network or environment differs"));
-    }
-    if (got[i].second.sizes() != want[i].second.sizes()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", got[i].first, " has shape [",
-                                                     absl::StrJoin(got[i].second.sizes(), ", "), "], want [",
-                                                     absl::StrJoin(want[i].second.sizes(), ", "), "]"));
-    }
-    if (got[i].second.scalar_type() != want[i].second.scalar_type()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", got[i].first, " has dtype ",
-                                                     torch::toString(got[i].second.scalar_type()), ", want ",
-                                                     torch::toString(want[i].second.scalar_type())));
-    }
-  }
-  return absl::OkStatus();
 }
 
 int64_t StateSize(const ActorCriticOptions& network) {

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
+#include "learner/algorithm/ars/ars.h"
+#include "learner/algorithm/es/es.h"
 #include "learner/algorithm/ppo/ppo.h"
 #include "learner/algorithm/reinforce/reinforce.h"
 #include "learner/network/actor_critic.h"
@@ -18,6 +20,8 @@ absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& co
         absl::StrCat("model.memory must be none: ", AlgorithmName(config), " does not train a memory yet"));
   }
   const ActorCriticOptions network = MakeActorCriticOptions(config.model(), spec);
+  if (config.has_ars()) return std::make_unique<Ars>(config, network);
+  if (config.has_es()) return std::make_unique<Es>(config, network);
   if (config.has_reinforce()) return std::make_unique<Reinforce>(config, network, collective, device);
   return std::make_unique<Ppo>(config, network, config.seed(), collective, device);
 }

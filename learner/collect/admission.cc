@@ -51,7 +51,7 @@ bool IsCheckedOnTheWay(const Field& field) { return field.of_steps() && field.bo
 class Locator {
  public:
   Locator(const Frame& frame, const Schema& schema, CheckedFragment* checked)
-      : batch_(frame.header.batch()), frame_(frame), schema_(schema), checked_(checked) {}
+      : batch_(frame.header.fragment()), frame_(frame), schema_(schema), checked_(checked) {}
 
   // Checks that each field is present with the right size. Reads only the header.
   absl::Status CheckSizes() {
@@ -276,6 +276,8 @@ absl::Status CheckValues(const Field& field, const FragmentShape& shape, const c
       const int64_t got = reinterpret_cast<const int64_t*>(values)[bad];
       return FieldError(field, absl::StrCat("element ", first + bad, " is ", got, ", want 1 to ", most));
     }
+    case Bound::kAny:
+      break;
     case Bound::kNumber:
     case Bound::kEpisode:
     case Bound::kFinite:
@@ -292,8 +294,27 @@ absl::Status CheckValues(const Field& field, const FragmentShape& shape, const c
   return absl::OkStatus();
 }
 
+// The header's env steps are the sum of those of the directions; each has as many as its episodes can have.
+absl::Status CheckDirectionSteps(const CheckedFragment& checked, uint64_t env_steps) {
+  const FragmentShape& shape = checked.schema->shape;
+  const int64_t least = shape.direction_episodes, most = least * shape.max_episode_steps;
+  uint64_t sum = 0;
+  for (const char* const name : {"steps_plus", "steps_minus"}) {
+    const auto steps = checked.values<int64_t>(name);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i] < least || steps[i] > most) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("fields.", name, ": element ", i, " is ", steps[i], ", want ", least, " to ", most));
+      }
+      sum += static_cast<uint64_t>(steps[i]);
+    }
+  }
+  if (sum == env_steps) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("env_steps: got ", env_steps, ", the directions have ", sum));
+}
+
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
-  const v1::FragmentHeader& batch = frame.header.batch();
+  const v1::FragmentHeader& batch = frame.header.fragment();
   const int64_t T = schema.shape.steps, E = schema.shape.num_envs;
   if (batch.steps() != T || batch.num_envs() != E) {
     return absl::InvalidArgumentError(
@@ -312,6 +333,7 @@ absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFrag
   if (s.ok()) s = CheckEnds(*checked);
   if (s.ok()) s = CheckAgentFlags(*checked);
   if (s.ok()) s = CheckEnvState(*checked);
+  if (s.ok()) s = CheckDirectionSteps(*checked, batch.env_steps());
   if (!s.ok()) return s;
   checked->state = {.env_state = TensorOf(*checked, "env_state"), .policy_state = TensorOf(*checked, "policy_state")};
   return absl::OkStatus();

@@ -8,13 +8,20 @@
 #include "absl/status/statusor.h"
 #include "learner/collect/env_groups.h"
 #include "learner/collect/staging_pool.h"
+#include "skein/v1/trajectory.pb.h"
 
 namespace skein {
+
+// What the tickets of an iteration have in common, beside the policy.
+struct WorkSettings {
+  uint32_t env_phase = 0;  // Ticket.phase.
+  double noise_std = 0;    // Of directions.
+};
 
 // Defines which fragments make up an iteration, where each is placed, and when tickets are open. Implementations use a
 // ticket office and a staging pool. The Collector owns these two and guards all three by one lock.
 //   OpenIteration -> MayAnswer -> Assign -> (copy) -> OpenTickets | TakeBack -> TakeFront
-// A new kind of work order would be a new implementation (docs/decisions/work-orders.md).
+// Each kind of work order has an implementation of its own (docs/decisions/work-orders.md).
 // Not thread-safe.
 class CollectMode {
  public:
@@ -24,7 +31,7 @@ class CollectMode {
   // of one iteration; used in mode async only.
   virtual void TakeShare(uint32_t iteration_fragments) = 0;
   // As in Collector.
-  virtual void OpenIteration(uint64_t policy_version) = 0;
+  virtual void OpenIteration(uint64_t policy_version, const WorkSettings& settings) = 0;
   virtual void Published(uint64_t policy_version) = 0;
   // Called before the trainer waits for an iteration.
   virtual void BeforeWait() = 0;
@@ -38,6 +45,8 @@ class CollectMode {
   virtual void TakeBack(const Place& place) = 0;
   // Called after a ticket was committed or reopened: opens as many tickets as there is room for.
   virtual void OpenTickets() = 0;
+  // Fills in what a ticket of the front that is about to be sent says beside its env group.
+  virtual void Complete(v1::Ticket* ticket) const { (void)ticket; }
 
   struct Front {
     Staging* staging = nullptr;

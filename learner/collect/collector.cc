@@ -13,6 +13,7 @@
 #include "base/telemetry/log.h"
 #include "base/telemetry/printable.h"
 #include "learner/collect/asynchronous_collect.h"
+#include "learner/collect/direction_collect.h"
 #include "learner/collect/hello_check.h"
 #include "learner/collect/synchronous_collect.h"
 
@@ -25,13 +26,17 @@ void Record(const ConnectionId& actor, const v1::FragmentHeader& header, const v
                           {"generation", actor.generation},
                           {"sequence", uint64_t{header.sequence()}},
                           {"ticket", uint64_t{header.ticket_id()}},
-                          {"env_steps", uint64_t{header.steps()} * header.num_envs()},
+                          {"env_steps", EnvSteps(header)},
                           {"policy_version", uint64_t{header.policy_version()}},
                           {"result", absl::AsciiStrToLower(absl::StripPrefix(v1::ReceiptResult_Name(receipt.result()),
                                                                              "RECEIPT_RESULT_"))}});
 }
 
 std::unique_ptr<CollectMode> MakeMode(const Collector::Options& options, TicketOffice* office, StagingPool* pool) {
+  if (options.shape.of_directions()) {
+    const auto most_steps = static_cast<uint32_t>(options.shape.max_episode_steps);
+    return std::make_unique<DirectionCollect>(options.directions, most_steps, office, pool);
+  }
   if (options.async) return std::make_unique<AsynchronousCollect>(options.async->max_policy_lag, office, pool);
   return std::make_unique<SynchronousCollect>(options.fragments_per_group, office, pool);
 }
@@ -41,7 +46,6 @@ std::unique_ptr<CollectMode> MakeMode(const Collector::Options& options, TicketO
 Collector::Collector(const Options& options, LearnerMetrics* metrics)
     : run_id_(options.run_id),
       schema_(MakeSchema(options.shape)),
-      fragment_steps_(static_cast<uint64_t>(schema_.shape.steps * schema_.shape.num_envs)),
       metrics_(metrics),
       ledger_(options.account, options.ranks > 1),
       office_({.num_envs = options.num_envs,
@@ -52,10 +56,10 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
                .ranks = options.ranks,
                .first_env = options.first_env,
                .fragments = options.fragments_per_group,
-               .relocatable = options.shape.spec.relocatable()}),
+               .relocatable = options.shape.spec.relocatable() || options.shape.of_directions()}),
       pool_(schema_),
       mode_(MakeMode(options, &office_, &pool_)),
-      intake_(fragment_steps_, &ledger_, &office_, &pool_, mode_.get()) {
+      intake_(static_cast<uint64_t>(schema_.shape.most_env_steps()), &ledger_, &office_, &pool_, mode_.get()) {
   absl::MutexLock lock(&mu_);
   mode_->TakeShare(options.async ? options.async->fragments : 0);
   if (!options.state.empty()) office_.Restore(options.state);
@@ -103,7 +107,7 @@ void Collector::Disconnect(const ConnectionId& actor) {
 }
 
 v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes) {
-  const v1::FragmentHeader& header = frame.header.batch();
+  const v1::FragmentHeader& header = frame.header.fragment();
   v1::Receipt receipt;
   receipt.set_sequence(header.sequence());
   const absl::Duration begin = MonotonicNow();
@@ -124,18 +128,18 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
     // The place is this call's alone until it is finished, so the copy needs no lock.
     const absl::Status placed = place->staging->columns.Place(place->slot, place->segment, checked);
     absl::MutexLock lock(&mu_);
-    intake_.Finish(*place, placed, std::move(checked.state), &receipt);
+    intake_.Finish(*place, header, placed, std::move(checked.state), &receipt);
     if (placed.ok() && Complete()) owed_since_.reset();
     if (!placed.ok()) {
       ExportAccount();
-      metrics_->CountQuarantinedBatch();
+      metrics_->CountQuarantinedFragment();
     }
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
   }
-  metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
+  metrics_->CountFragment(receipt.result(), bytes, checked.saved_bytes);
   Record(actor, header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
-    spdlog::warn("batch {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
+    spdlog::warn("fragment {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
                  Printable(receipt.message()));
   }
   return receipt;
@@ -145,15 +149,18 @@ TicketOffice::Grants Collector::TakeGrants() {
   absl::MutexLock lock(&mu_);
   if (stopped_) return {};
   auto grants = office_.Grant(MonotonicNow());
-  for (const auto& [actor, ticket] : grants) ledger_.Grant(actor, fragment_steps_);
+  for (auto& [actor, ticket] : grants) {
+    mode_->Complete(&ticket);
+    intake_.Grant(actor);
+  }
   metrics_->SetRestartedEpisodes(office_.groups().restarted_episodes() + restarted_by_actors_);
   return grants;
 }
 
-void Collector::OpenIteration(uint64_t policy_version) {
+void Collector::OpenIteration(uint64_t policy_version, const WorkSettings& settings) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
-  mode_->OpenIteration(policy_version);
+  mode_->OpenIteration(policy_version, settings);
   if (!owed_since_ && !Complete()) owed_since_ = MonotonicNow();
 }
 
@@ -194,7 +201,8 @@ std::optional<Collector::Iteration> Collector::TakeWhatIsThere() {
 
 Collector::Iteration Collector::TakeFront(std::vector<int64_t>* slots) {
   CollectMode::Front front = mode_->TakeFront();
-  ledger_.DropStale(front.unusable * fragment_steps_);
+  fragments_taken_ = front.staging->placed - front.unusable;
+  intake_.DropUnusable(front.unusable);
   pool_.Forget(front.unusable);
   if (front.next_is_open && !owed_since_ && !Complete()) owed_since_ = MonotonicNow();
   *slots = std::move(front.slots);
@@ -227,7 +235,7 @@ void Collector::Stop() {
 void Collector::Trained(uint64_t env_steps) {
   absl::MutexLock lock(&mu_);
   ledger_.Trained(env_steps);
-  pool_.Forget(env_steps / fragment_steps_);
+  pool_.Forget(std::exchange(fragments_taken_, 0));
   ExportAccount();
   RecordHistory("trained", {{"env_steps", env_steps}});
 }

@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
+#include "base/config/direction_rules.h"
 #include "base/net/grpc_transport.h"
 #include "env/env_config.h"
+#include "env/searchable.h"
 #include "env/vector_env.h"
 #include "policy/policy_spec.h"
 #include "trajectory/env_spec_info.h"
@@ -40,6 +42,21 @@ int64_t FragmentSteps(const v1::RunConfig& config) {
   return steps;
 }
 
+absl::StatusOr<FragmentShape> DirectionShape(const v1::RunConfig& config, const EnvSpec& spec) {
+  if (absl::Status s = CheckSearchable(spec); !s.ok()) return s;
+  const v1::DirectionsConfig& directions = config.directions();
+  FragmentShape shape;
+  shape.steps = 1;
+  shape.num_envs = config.rollout().envs_per_runner();
+  const auto limit = EpisodeSteps(directions, static_cast<uint32_t>(spec.max_episode_steps));
+  if (!limit.ok()) return limit.status();
+  shape.max_episode_steps = *limit;
+  shape.spec = MakeEnvSpecInfo(spec);
+  shape.direction_episodes = directions.num_envs();
+  shape.counts_observations = config.model().normalize_observations();
+  return shape;
+}
+
 }  // namespace
 
 absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
@@ -49,6 +66,7 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   auto env = VectorEnv::Make(options);
   if (!env.ok()) return env.status();
+  if (SearchesDirections(config)) return DirectionShape(config, (*env)->spec());
   FragmentShape shape;
   shape.steps = FragmentSteps(config);
   shape.num_envs = config.rollout().envs_per_runner();

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/process/clock.h"
+#include "trajectory/frame.h"
 
 namespace skein {
 namespace {
@@ -50,8 +51,9 @@ std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::Fragmen
   }
   if (const absl::Status status = valid.ok() ? CheckHeader(actor, header) : valid; !status.ok()) {
     office_->Refuse(actor, header.ticket_id());
-    // A malformed size must not enter the account: only a batch of the right shape counts its steps.
-    ledger_->Arrive(actor, header.sequence(), sized ? fragment_steps_ : 0, 0, StepLedger::Fate::kRejected);
+    // A malformed size must not enter the account: only a fragment of the right shape counts its steps.
+    const uint64_t env_steps = sized ? std::min(EnvSteps(header), fragment_steps_) : 0;
+    ledger_->Arrive(actor, header.sequence(), env_steps, 0, StepLedger::Fate::kRejected);
     Answer(v1::RECEIPT_RESULT_REJECTED, status.message(), receipt);
     return std::nullopt;
   }
@@ -78,13 +80,14 @@ std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::Fragmen
   return *place;
 }
 
-void Intake::Finish(const Place& place, const absl::Status& placed, TicketState state, v1::Receipt* receipt) {
+void Intake::Finish(const Place& place, const v1::FragmentHeader& header, const absl::Status& placed, TicketState state,
+                    v1::Receipt* receipt) {
   if (placed.ok()) {
     pool_->Placed(place);
     office_->Commit(place.group, std::move(state));
   } else {
     mode_->TakeBack(place);
-    ledger_->RejectAdmitted(fragment_steps_);
+    ledger_->RejectAdmitted(EnvSteps(header));
     office_->Reopen(place.group);
     Answer(v1::RECEIPT_RESULT_REJECTED, placed.message(), receipt);
   }
@@ -112,7 +115,9 @@ absl::Status Intake::CheckHeader(const ConnectionId& actor, const v1::FragmentHe
 }
 
 void Intake::Book(const ConnectionId& actor, const v1::FragmentHeader& header, StepLedger::Fate fate) {
-  NoteClaim(actor, ledger_->Arrive(actor, header.sequence(), fragment_steps_, header.env_steps_collected(), fate));
+  const uint64_t env_steps = EnvSteps(header);
+  NoteClaim(actor, ledger_->Arrive(actor, header.sequence(), env_steps, header.env_steps_collected(), fate,
+                                   fragment_steps_ - env_steps));
 }
 
 void Intake::NoteClaim(const ConnectionId& actor, uint64_t not_counted) {

@@ -57,6 +57,7 @@ absl::Status StagedColumns::PlaceRows(int64_t slot, int64_t segment, const Field
 
 void StagedColumns::PlaceEnds(int64_t slot, int64_t segment, const CheckedFragment& fragment) {
   const int64_t E = group_envs_, A = num_agents_, stride = slots_ * E * A;
+  if (Find("terminated") == nullptr) return;  // Not of steps.
   const int64_t first = segment * fragment_steps_ * stride + slot * E * A;
   uint8_t* const terminated = values<uint8_t>("terminated").data() + first;
   uint8_t* const truncated = values<uint8_t>("truncated").data() + first;

@@ -46,7 +46,7 @@ uint64_t StepLedger::Claim(uint64_t claimed, Connection* connection) {
 }
 
 uint64_t StepLedger::Arrive(const ConnectionId& key, uint64_t sequence, uint64_t env_steps, uint64_t collected,
-                            Fate fate) {
+                            Fate fate, uint64_t unused) {
   Connection& connection = connections_[key];
   if (sequence > connection.last_sequence + 1 && (several_ || connection.last_sequence == 0)) {
     const uint64_t counted = connection.collected + env_steps;
@@ -56,7 +56,7 @@ uint64_t StepLedger::Arrive(const ConnectionId& key, uint64_t sequence, uint64_t
   }
   connection.last_sequence = sequence;
   connection.came_here = true;
-  if (fate == Fate::kAdmitted) connection.unserved -= std::min(connection.unserved, env_steps);
+  if (fate == Fate::kAdmitted) connection.unserved -= std::min(connection.unserved, env_steps + unused);
   connection.arrived += env_steps;
   // An actor has finished at least the steps that arrived from it: a lower claim is raised.
   const uint64_t rest = Claim(std::max(collected, connection.arrived), &connection);

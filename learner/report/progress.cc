@@ -39,7 +39,7 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   for (const auto& [name, value] : iteration.stats) (*progress_.mutable_losses())[name] = value;
   for (size_t i = 0; i < iteration.episode_returns->size(); ++i) {
     Episode episode{(*iteration.episode_returns)[i], (*iteration.episode_lengths)[i], {}};
-    if (!metrics_.empty()) {
+    if (!iteration.episode_metrics->empty()) {
       const auto first = iteration.episode_metrics->begin() + static_cast<int64_t>(i * metrics_.size());
       episode.metrics.assign(first, first + static_cast<int64_t>(metrics_.size()));
     }
@@ -53,7 +53,9 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   for (const Episode& episode : last_episodes_) {
     returns += episode.episode_return;
     lengths += static_cast<double>(episode.length);
-    for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += episode.metrics[i];
+    for (size_t i = 0; i < metrics.size(); ++i) {
+      metrics[i] += episode.metrics.empty() ? std::numeric_limits<double>::quiet_NaN() : double{episode.metrics[i]};
+    }
   }
   const double count = static_cast<double>(last_episodes_.size());
   progress_.set_mean_episode_return(returns / count);
@@ -69,6 +71,12 @@ void ProgressTracker::GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t 
   progress_.set_iteration(iteration);
   progress_.set_policy_version(iteration + 1);
   progress_.set_episodes(episodes);
+}
+
+void ProgressTracker::SetPhase(uint32_t phase, uint32_t phases) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_phase(phase);
+  progress_.set_phases(phases);
 }
 
 void ProgressTracker::SetState(v1::RunState state) {

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/config/algorithm_rules.h"
+#include "base/config/direction_rules.h"
+#include "base/config/phases.h"
 #include "base/process/clock.h"
 #include "base/telemetry/log.h"
+#include "learner/collect/direction_returns.h"
 #include "learner/collect/fragment_shape.h"
 
 namespace skein {
@@ -15,6 +19,11 @@ using Stage = LearnerMetrics::Stage;
 
 // How often late tickets are granted again while an iteration is awaited.
 constexpr absl::Duration kLateTickets = absl::Milliseconds(20);
+// As an update begins at that many env steps.
+double Progress(const v1::RunConfig& config, uint64_t env_steps) {
+  return static_cast<double>(env_steps) / static_cast<double>(config.total_steps());
+}
+
 // How often the log says what is awaited.
 constexpr absl::Duration kTell = absl::Seconds(5);
 
@@ -44,6 +53,7 @@ absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
   }
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
+  collect.directions = context.config.directions();
   collect.account = accounts->own();
   collect.state = state;
   made->collector_ = std::make_unique<Collector>(collect, context.metrics);
@@ -93,7 +103,12 @@ void CollectedIterations::OpenIterations(const RunRecord& record) {
   // trained on.
   const uint64_t most_open = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED ? 2 : 1;
   while (open_ == 0 || (open_ < most_open && record.env_steps + open_ * iteration_steps < config.total_steps())) {
-    collector_->OpenIteration(record.iteration + 1);
+    const uint64_t env_steps = record.env_steps + open_ * iteration_steps;  // When its update begins.
+    const uint32_t phase = PhaseAt(config, env_steps);
+    const v1::DirectionsConfig directions = ConfigOfPhase(config, phase).directions();
+    collector_->OpenIteration(
+        record.iteration + 1,
+        {.env_phase = EnvPhase(config, phase), .noise_std = NoiseStd(directions, Progress(config, record.env_steps))});
     service_.SendGrants();
     ++open_;
   }
@@ -104,7 +119,7 @@ absl::StatusOr<IterationSource::Answer> CollectedIterations::Next(const RunRecor
   return ranks_.group() == nullptr ? NextAlone() : NextWithRanks();
 }
 
-IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collector::Iteration collected) {
+IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collector::Iteration collected) const {
   const Columns& batch = *collected.batch;
   Iteration iteration{collected.batch,
                       {.steps = batch.steps(), .num_envs = batch.num_envs(), .columns = batch.columns()},
@@ -113,6 +128,15 @@ IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collect
   Trainer::Collected& data = iteration.data;
   data.samples = batch.samples();
   data.stage_seconds = collected.stage_seconds;
+  data.env_steps = static_cast<uint64_t>(batch.steps() * batch.num_envs());
+  if (SearchesDirections(context_.config)) {
+    DirectionEpisodes episodes = ReadDirectionEpisodes(batch, context_.config.directions().num_envs());
+    data.env_steps = episodes.env_steps;
+    data.samples = static_cast<int64_t>(episodes.env_steps);
+    data.episode_return = std::move(episodes.episode_return);
+    data.episode_length = std::move(episodes.episode_length);
+    return {std::move(decision), std::move(iteration)};
+  }
   const auto returns = batch.values<float>("episode_return"), metrics = batch.values<float>("episode_metrics");
   const auto lengths = batch.values<int64_t>("episode_length");
   data.episode_return.assign(returns.begin(), returns.end());

@@ -52,7 +52,7 @@ class CollectedIterations final : public IterationSource {
   void KeepWaiting(absl::Duration* told);
   absl::StatusOr<Answer> NextAlone();
   absl::StatusOr<Answer> NextWithRanks();
-  static Answer Take(RankDecision decision, Collector::Iteration collected);
+  Answer Take(RankDecision decision, Collector::Iteration collected) const;
 
   const RunContext& context_;
   const int64_t fragment_steps_;  // Env steps of a fragment, over all environments of its group.

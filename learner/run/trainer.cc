@@ -116,6 +116,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
+void Trainer::SetSettings(const v1::RunConfig& config) { impl_->algorithm->SetSettings(config); }
+
 absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset,
                                             int64_t total_columns) {
   try {
@@ -154,6 +156,7 @@ absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) 
     collected.steps = rolled.batch["reward"].size(0);
     collected.columns = rolled.batch["reward"].size(1);
     collected.num_envs = impl_->rollout->num_envs();
+    collected.env_steps = static_cast<uint64_t>(collected.steps * collected.num_envs);
     collected.samples = rolled.samples;
     collected.episode_return = std::move(rolled.episode_return);
     collected.episode_length = std::move(rolled.episode_length);
@@ -190,8 +193,9 @@ absl::StatusOr<UpdateSamples> Trainer::LastSamples(Columns* staged) const {
   try {
     const torch::NoGradGuard no_grad;
     const Batch batch = staged != nullptr ? MakeBatch(*staged) : impl_->collected;
-    const int64_t rows = batch["reward"].numel();
     UpdateSamples samples;
+    if (!batch.has("reward")) return samples;  // The work was not steps.
+    const int64_t rows = batch["reward"].numel();
     samples.discrete = impl_->network.discrete;
     samples.action_size = samples.discrete ? 1 : impl_->network.action_size;
     if (rows == 0) return samples;

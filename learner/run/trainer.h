@@ -21,6 +21,8 @@
 #include "skein/v1/trajectory.pb.h"
 #include "trajectory/columns.h"
 
+// Runs the configured algorithm for the training loop, which sees no tensors.
+//   Columns -> Trainer -> UpdateStats, PolicySnapshot, checkpoint
 namespace skein {
 
 class Collective;
@@ -47,6 +49,9 @@ class Trainer {
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
 
+  // See Algorithm::SetSettings.
+  void SetSettings(const v1::RunConfig& config);
+
   // Trains on one iteration (see Algorithm::Update). `batch` is read in place. With several ranks, each passes its own
   // columns, maybe none. They are at `column_offset` among all ranks' `total_columns` (0 = only these), in rank order.
   absl::StatusOr<UpdateStats> Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
@@ -58,6 +63,7 @@ class Trainer {
   absl::Status BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state);
   struct Collected {
     int64_t steps = 0, num_envs = 0, columns = 0;
+    uint64_t env_steps = 0;
     int64_t samples = 0;                 // Agent steps whose alive flag is set.
     std::vector<double> episode_return;  // [episodes]
     std::vector<int64_t> episode_length;

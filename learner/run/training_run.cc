@@ -43,6 +43,7 @@ TrainingRun::TrainingRun(const LearnerOptions& options, CoordinatorClient* coord
     : context_{options, coordinator, metrics, shutdown, expulsion},
       accounts_(metrics),
       report_(context_, accounts_),
+      phases_(context_.config),
       ranks_(context_, [this](const std::string& missing) { report_.SetBlocked(missing); }),
       checkpoints_(context_) {}
 
@@ -76,6 +77,7 @@ absl::Status TrainingRun::Prepare(LearnerService* service) {
     if (absl::Status s = report_.OpenLogs(record_); !s.ok()) return s;
   }
   report_.Begin(record_, checkpoints_.newest(), spec_);
+  phases_.Enter(record_.env_steps, trainer_.get(), &report_.progress());
   return absl::OkStatus();
 }
 
@@ -154,9 +156,10 @@ absl::StatusOr<UpdateStats> TrainingRun::Update(const IterationSource::Iteration
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(context_.config.total_steps());
   const int64_t offset = decision_.column_offset, total = decision_.total_columns;
+  phases_.Enter(record_.env_steps, trainer_.get(), &report_.progress());
   if (ranks_.group() != nullptr) {
     if (absl::Status s = KeepState(); !s.ok()) return s;
-    own_steps_ = static_cast<uint64_t>(iteration.data.steps * iteration.data.num_envs);
+    own_steps_ = iteration.data.env_steps;
     std::vector<uint64_t> steps;
     for (int64_t columns : decision_.columns) {
       steps.push_back(static_cast<uint64_t>(iteration.data.steps) * static_cast<uint64_t>(columns) /
@@ -181,16 +184,18 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
 
   ProgressTracker::Iteration counted;
   counted.policy_lag = record_.iteration + 1 - iteration.policy_version;
-  counted.env_steps = static_cast<uint64_t>(data.steps) * static_cast<uint64_t>(decision_.total_columns) /
-                      static_cast<uint64_t>(spec_.num_agents);
+  const bool several_ranks = ranks_.group() != nullptr;
+  counted.env_steps = several_ranks
+                          ? static_cast<uint64_t>(data.steps) * static_cast<uint64_t>(decision_.total_columns) /
+                                static_cast<uint64_t>(spec_.num_agents)
+                          : data.env_steps;
   ++record_.iteration;
   record_.env_steps += counted.env_steps;
   own_state_ = iteration.state;
   if (absl::Status s = source_->Publish(record_.iteration, *trainer_); !s.ok()) return s;
-  const bool several_ranks = ranks_.group() != nullptr;
   LearnerMetrics& metrics = *context_.metrics;
   if (several_ranks) metrics.SetParametersDigest(trainer_->ParametersDigest());
-  source_->Trained(static_cast<uint64_t>(data.steps * data.num_envs));
+  source_->Trained(data.env_steps);
 
   const bool saves = checkpoints_.Due(record_.env_steps);
   if (saves) {

@@ -43,7 +43,7 @@ def main():
     torch.manual_seed(args.seed)
     torch.set_num_threads(args.cores)
     study = args.recipe == "study"
-    num_envs, horizon = (64, 256) if study else (64, 64)
+    num_envs, horizon = (256, 64) if study else (64, 64)
     epochs, minibatch = (5, 4096) if study else (5, 2048)
     hidden, activation = ((64, 64), nn.Tanh) if study else ((128, 64, 32), nn.ELU)
     gamma, lam, clip, rate, kl_target = 0.99, 0.95, 0.2, 3e-4, None if study else 0.008

@@ -8,7 +8,7 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from progress import Progress, arguments, note
 
@@ -34,8 +34,8 @@ if __name__ == "__main__":
     args = arguments()
     torch.set_num_threads(args.cores)
     if args.recipe == "study":
-        envs = make_vec_env("HalfCheetah-v5", n_envs=8, seed=args.seed, vec_env_cls=DummyVecEnv)
-        settings = dict(n_steps=2048, batch_size=4096, n_epochs=5, policy_kwargs=dict(net_arch=[64, 64]))
+        envs = make_vec_env("HalfCheetah-v5", n_envs=16, seed=args.seed, vec_env_cls=SubprocVecEnv)
+        settings = dict(n_steps=1024, batch_size=4096, n_epochs=5, policy_kwargs=dict(net_arch=[64, 64]))
     else:
         envs = make_vec_env("HalfCheetah-v5", n_envs=1, seed=args.seed, vec_env_cls=DummyVecEnv)
         envs = VecNormalize(envs, gamma=0.98)

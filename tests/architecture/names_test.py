@@ -11,9 +11,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Whole literals: texts of help may give a name as an example.
 ENVIRONMENT = re.compile(r'"[A-Z][A-Za-z0-9]*-v[0-9]+"')
-# The registries, and a bench of PPO's update against LibTorch's own.
+# The registries, rules between settings, and a bench of PPO's update against LibTorch's own.
 MAY_NAME_ENVIRONMENTS = ("env/", "launch/recipe.cc")
-MAY_NAME_ALGORITHMS = ("learner/algorithm/", "launch/recipe.cc", "bench/")
+MAY_NAME_ALGORITHMS = ("learner/algorithm/", "base/config/", "launch/recipe.cc", "bench/")
 
 
 def algorithms():

@@ -51,6 +51,12 @@ TEST(BenchTensorCommand, TrainsAgainstStepping) {
   EXPECT_LE(row["collecting_share"].get<double>() + row["update_share"].get<double>(), 1);
 }
 
+TEST(BenchTensorCommand, TrainsWithAnyAlgorithm) {
+  const Json report =
+      Report({"--worlds", "32", "--train", "--env", "CartPole-v1", "--set", "reinforce.minibatch_size=64"});
+  EXPECT_TRUE(report["config"]["run"].contains("reinforce"));
+}
+
 TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
   const Ended other = RunToEnd("skein", {"bench", "tensor", "--env", "Pendulum-v1"});
   EXPECT_EQ(other.code, 64);

@@ -75,7 +75,7 @@ pids_with() {
   local file pid
   for file in /proc/[0-9]*/environ; do
     pid=${file//[!0-9]/}
-    if [[ $pid != "$$" ]] && tr '\0' '\n' <"$file" 2>/dev/null | grep -qxF -- "$1"; then echo "$pid"; fi
+    if [[ $pid != "$$" ]] && grep -qzxF -- "$1" "$file"; then echo "$pid"; fi
   done 2>/dev/null || true
 }
 
@@ -206,7 +206,7 @@ has_checkpoint() { compgen -G "$folder/runs/run/checkpoints/step_*/DONE" >/dev/n
 beyond() { (($(trained_steps) + 0 > $1)); }
 said() { grep -qE -- "$1" "$folder/job.out"; } # PATTERN
 job_is() { [[ $(squeue --noheader --states=all --jobs="$job" --format=%T | sort -u) == "$1" ]]; }
-restarted() { scontrol show job "$job" | grep -q "Restarts=$1 "; }
+restarted() { grep -q "Restarts=$1 " <(scontrol show job "$job"); }
 
 # As long again as the run has gone, and 200,000 env steps more; whole iterations. Read when the job starts again.
 set_target() {

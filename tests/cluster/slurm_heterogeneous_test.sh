@@ -14,7 +14,7 @@ actors=($(scontrol show hostnames "$(squeue --noheader --jobs="$job" --format='%
 ((${#actors[@]} == 3)) || give_up "actors are on '${actors[*]}', want three nodes"
 lost=${actors[2]}
 lose_node "$lost"
-node_is_down() { sinfo --noheader --nodes="$lost" --format=%T | grep -q '^down'; }
+node_is_down() { grep -q '^down' <(sinfo --noheader --nodes="$lost" --format=%T); }
 wait_for 90 "Slurm to notice that $lost is gone" node_is_down
 wait_for 60 "the lease of its actor to end" grep -q 'actor-. on .* fell silent' "$folder/runs/run/log/coordinator.log"
 job_is RUNNING || give_up "the job did not outlive one of its nodes"

@@ -34,7 +34,7 @@ start_worker() { # NODE LOG; its pid is in $started.
 
 ended() { ! kill -0 "$1" 2>/dev/null; }
 has_checkpoint() { compgen -G "$folder/runs/run/checkpoints/step_*/DONE" >/dev/null; }
-status_shows() { on head "$bin/skein" status --address "$head_address:7070" 2>/dev/null | grep -qE "$1"; }
+status_shows() { grep -qE "$1" <(on head "$bin/skein" status --address "$head_address:7070" 2>/dev/null); }
 
 # The page http://HOST:PORT/metrics as the head's node sees it.
 metrics_from_head() { # HOST PORT
@@ -69,7 +69,7 @@ dies=$started
 wait_for 60 "a checkpoint" has_checkpoint
 status_shows '^actor-1 .*10\.77\.0\.' || give_up "the head does not know where actor-1 serves its metrics"
 port=$(sed -nE 's/^actor joined .*metrics=[^ ]*:([0-9]+)$/\1/p' "$folder/stays.log")
-metrics_from_head 10.77.0.2 "$port" | grep -q '^skein_actor_env_steps_total' ||
+grep -q '^skein_actor_env_steps_total' <(metrics_from_head 10.77.0.2 "$port") ||
   give_up "a worker's metrics cannot be read from the head's node"
 on worker1 env -u SKEIN_TOKEN_FILE "$bin/skein" status --address "$head_address:7070" >/dev/null 2>&1 &&
   give_up "the head answers somebody without a token"

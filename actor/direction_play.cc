@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actor/direction_play.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "trajectory/env_spec_info.h"
+#include "trajectory/schema.h"
+
+namespace skein {
+namespace {
+
+absl::Status CheckTicket(const v1::Ticket& ticket) {
+  const v1::DirectionsWork& work = ticket.directions();
+  if (ticket.policy_version() > 0 && ticket.num_envs() > 0 && work.episodes() > 0 && work.episode_steps() > 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "ticket ", ticket.id(), ": has ", ticket.num_envs(), " directions x ", work.episodes(), " episodes x ",
+      work.episode_steps(), " steps of policy ", ticket.policy_version(), ", want at least 1 each"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Fragment>> DirectionPlay::Play(const v1::Ticket& ticket, const Policy& policy,
+                                                            VectorEnv* env, const std::atomic<bool>& stop) {
+  if (absl::Status s = CheckTicket(ticket); !s.ok()) return s;
+  if (env->num_envs() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ticket ", ticket.id(), ": asks for directions, which this run does not search over"));
+  }
+  const v1::DirectionsWork& work = ticket.directions();
+  const uint64_t iteration = ticket.policy_version() - 1;
+  const auto obs_size = static_cast<size_t>(env->spec().obs_size);
+  obs_.resize(obs_size);
+  head_.resize(static_cast<size_t>(policy.spec().head_size()));
+  if (!moments_) moments_.emplace(obs_size);
+  moments_->Clear();
+  plus_.assign(ticket.num_envs(), {});
+  minus_.assign(ticket.num_envs(), {});
+  for (uint32_t d = 0; d < ticket.num_envs(); ++d) {
+    const Direction direction{seed_, iteration, uint64_t{ticket.first_env()} + d};
+    for (const bool plus : {true, false}) {
+      const auto perturbed = policy.Perturbed(direction, plus ? work.noise_std() : -work.noise_std());
+      if (perturbed == nullptr) return absl::InvalidArgumentError("the policy has a memory and cannot be perturbed");
+      Sums& sums = plus ? plus_[d] : minus_[d];
+      for (uint32_t e = 0; e < work.episodes(); ++e) {
+        const uint64_t env_index = direction.index * work.episodes() + e;
+        if (!PlayEpisode(*perturbed, env_index, iteration, work.episode_steps(), env, stop, &sums)) return std::nullopt;
+      }
+    }
+  }
+  return Pack(ticket, env->spec());
+}
+
+bool DirectionPlay::PlayEpisode(const Policy& policy, uint64_t env_index, uint64_t iteration, uint32_t most_steps,
+                                VectorEnv* env, const std::atomic<bool>& stop, Sums* sums) {
+  const EnvSpec& spec = env->spec();
+  float choice = 0;
+  env->ResetAll(env_index, iteration);
+  for (uint32_t step = 1; env->failure().ok() && !stop.load(std::memory_order_relaxed); ++step) {
+    env->Observe(obs_.data());
+    if (counts_observations_) moments_->Add(obs_.data());
+    policy.Act(obs_.data(), nullptr, 1, head_.data(), nullptr);
+    if (spec.discrete) choice = static_cast<float>(std::max_element(head_.begin(), head_.end()) - head_.begin());
+    const VectorEnv::StepResult result = env->Step(spec.discrete ? &choice : head_.data());
+    sums->episode_return += double{result.reward[0]};
+    ++sums->steps;
+    const bool limit = spec.max_episode_steps > 0 && step >= static_cast<uint32_t>(spec.max_episode_steps);
+    // VectorEnv ends an episode early, as if by its time limit, where the simulation has diverged.
+    if (result.truncated[0] != 0 && !limit) sums->episode_return = std::numeric_limits<double>::quiet_NaN();
+    if (result.terminated[0] != 0 || result.truncated[0] != 0 || step >= most_steps) return env->failure().ok();
+  }
+  return false;
+}
+
+Fragment DirectionPlay::Pack(const v1::Ticket& ticket, const EnvSpec& spec) {
+  FragmentShape shape;
+  shape.steps = 1;
+  shape.num_envs = ticket.num_envs();
+  shape.spec = MakeEnvSpecInfo(spec);
+  shape.direction_episodes = ticket.directions().episodes();
+  shape.counts_observations = counts_observations_;
+  const Schema schema = MakeSchema(shape);
+
+  Fragment fragment;
+  v1::FragmentHeader& header = fragment.header;
+  header.set_ticket_id(ticket.id());
+  header.set_policy_version(ticket.policy_version());
+  header.set_first_env(ticket.first_env());
+  header.set_num_envs(ticket.num_envs());
+  header.set_steps(1);
+  std::string block;
+  for (const Field& field : schema.fields) {
+    const auto bytes = static_cast<size_t>(schema.WireBytes(field, {}));
+    v1::FieldHead& head = *header.add_fields();
+    head.set_name(field.name);
+    head.set_dtype(field.dtype);
+    head.set_bytes(bytes);
+    block.resize(block.size() + bytes);  // All elements have the 8 bytes of the alignment.
+  }
+  char* to = block.data();
+  const auto write = [&to](const auto& value) {
+    std::memcpy(to, &value, sizeof(value));
+    to += sizeof(value);
+  };
+  uint64_t steps = 0;
+  for (const Sums& sums : plus_) write(sums.episode_return);
+  for (const Sums& sums : minus_) write(sums.episode_return);
+  for (const std::vector<Sums>* signs : {&plus_, &minus_}) {
+    for (const Sums& sums : *signs) {
+      write(sums.steps);
+      steps += static_cast<uint64_t>(sums.steps);
+    }
+  }
+  if (counts_observations_) {
+    std::vector<int64_t> sum(2 * moments_->size()), square_sum(sum.size());
+    moments_->WriteWords(sum.data(), square_sum.data());
+    for (const std::vector<int64_t>* words : {&sum, &square_sum}) {
+      for (const int64_t word : *words) write(word);
+    }
+  }
+  header.set_env_steps(steps);
+  fragment.block = std::make_shared<const std::string>(std::move(block));
+  return fragment;
+}
+
+}  // namespace skein

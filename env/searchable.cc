@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/searchable.h"
+
+#include <cmath>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+
+namespace skein {
+
+absl::Status CheckSearchable(const EnvSpec& spec) {
+  if (spec.num_agents != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env.id: ", spec.id, " has ", spec.num_agents,
+                     " agents; a search over directions plays environments of one agent"));
+  }
+  if (spec.discrete) return absl::OkStatus();
+  for (size_t i = 0; i < static_cast<size_t>(spec.action_size); ++i) {
+    const bool bounded = i < spec.action_low.size() && i < spec.action_high.size() &&
+                         std::isfinite(spec.action_low[i]) && std::isfinite(spec.action_high[i]);
+    if (bounded) continue;
+    return absl::InvalidArgumentError(absl::StrCat("env.id: element ", i, " of the actions of ", spec.id,
+                                                   " has no fixed bounds, which a search over directions needs"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace skein

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches over directions, from the configuration file to the evaluated policy.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "tests/integration/run_files.h"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kArs[] = "configs/cartpole_ars.yaml", kEs[] = "configs/cartpole_es.yaml";
+
+// Trains to the end; `more`: arguments, separated by spaces.
+Ended Train(const std::string& runs, const std::string& more, const std::string& config = kArs) {
+  std::vector<std::string> arguments = {"train", "--config", config, "--runs-dir", runs, "--name", "run"};
+  for (const absl::string_view argument : absl::StrSplit(more, ' ', absl::SkipEmpty()))
+    arguments.emplace_back(argument);
+  const Ended ended = RunToEnd("skein", arguments, absl::Minutes(2));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  return ended;
+}
+
+class Recipes : public testing::TestWithParam<const char*> {};
+
+TEST_P(Recipes, ReachTheirThreshold) {
+  const ScratchFolder runs;
+  const Ended ended = Train(runs.path(), "", GetParam());
+  EXPECT_THAT(ended.err, IsEmpty());
+  const std::string run = runs.path() + "/run";
+  EXPECT_GE(ReadJson(run + "/eval.json").at("return_mean").get<double>(), 475);
+  const v1::StepAccount account = Account(run);
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_GE(account.trained(), 200000u);
+  EXPECT_EQ(account.pending() + account.rejected() + account.stale(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Directions, Recipes, testing::Values(kArs, kEs));
+
+// Some iterations with normalised observations.
+constexpr char kShort[] = "--no-eval --steps 20000 --set model.normalize_observations=true";
+
+std::string ShortDigest(const std::string& more) {
+  const ScratchFolder runs;
+  Train(runs.path(), absl::StrCat(kShort, " ", more));
+  EXPECT_TRUE(Balances(Account(runs.path() + "/run")));
+  return Digest(runs.path() + "/run");
+}
+
+TEST(Directions, ResultsDoNotDependOnActorsOrChunks) {
+  const std::string digest = ShortDigest("--runners 1");
+  EXPECT_FALSE(digest.empty());
+  EXPECT_EQ(ShortDigest("--runners 2 --actors 2"), digest);
+  EXPECT_EQ(ShortDigest("--runners 8 --actors 8 --set directions.dir_chunk=1"), digest);
+  EXPECT_EQ(ShortDigest("--runners 1 --set directions.dir_chunk=8"), digest);
+  EXPECT_NE(ShortDigest("--runners 1 --seed 2"), digest);
+}
+
+TEST(Directions, AStoppedSearchGoesOnWithTheSameResult) {
+  const ScratchFolder runs;
+  Train(runs.path(), "--no-eval --set model.normalize_observations=true --steps 10000");
+  const Ended ended = Train(runs.path(), kShort);
+  EXPECT_THAT(ended.out, HasSubstr("resuming at"));
+  EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest(""));
+}
+
+// With faults on demand (docs/fault-injection.md) in every process.
+Ended TrainWithFaults(const std::string& runs, const std::string& faults, const std::string& more) {
+  setenv("SKEIN_FAULTS", faults.c_str(), 1);
+  const Ended ended = Train(runs, absl::StrCat(kShort, " ", more));
+  unsetenv("SKEIN_FAULTS");
+  return ended;
+}
+
+TEST(Directions, AnActorThatDiesIsReplacedAndChangesNothing) {
+  const ScratchFolder runs;
+  const Ended ended =
+      TrainWithFaults(runs.path(), absl::StrCat("env:crash@at=3000,marker=", runs.path(), "/once"), "--runners 1");
+  EXPECT_THAT(ended.out, HasSubstr("actors restarted: 1"));
+  const v1::StepAccount account = Account(runs.path() + "/run");
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest("--runners 1"));
+}
+
+TEST(Directions, AnswersThatComeTwiceCountOnce) {
+  const ScratchFolder runs;
+  TrainWithFaults(runs.path(), "receipt:forget@p=0.1,seed=3", "--runners 2 --actors 2");
+  const v1::StepAccount account = Account(runs.path() + "/run");
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest("--runners 1"));
+}
+
+// Refused in one line, by key and place in the file, before anything starts.
+TEST(Directions, MistakesAreRefused) {
+  const ScratchFolder folder;
+  const auto mistake = [&](const std::string& yaml) {
+    const std::string path = folder.path() + "/mine.yaml";
+    std::ofstream(path) << yaml;
+    const Ended ended = RunToEnd("skein", {"train", "--config", path, "--runs-dir", folder.path() + "/runs"});
+    EXPECT_EQ(ended.code, 64) << ended.out << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() + "/runs"));
+    return ended.err;
+  };
+  const std::string env = "env: {id: CartPole-v1}\n";
+  EXPECT_THAT(mistake(env + "directions:\n  num_dirs: 8\nars:\n  top_dirs: 9\n"),
+              HasSubstr("mine.yaml:5:13: ars.top_dirs (9) must not exceed directions.num_dirs (8)"));
+  EXPECT_THAT(mistake(env + "directions:\n  num_dirs: 8\n  dir_chunk: 16\nars: {}\n"),
+              HasSubstr("mine.yaml:4:14: directions.dir_chunk (16) must not exceed directions.num_dirs (8)"));
+  EXPECT_THAT(mistake(env + "directions:\n  noise_std: 0\nes: {}\n"),
+              HasSubstr("mine.yaml:3:14: directions.noise_std: must be greater than 0"));
+  EXPECT_THAT(mistake("env: {id: UavNavigate-v0}\nars: {top_dirs: 1}\n"),
+              HasSubstr("UavNavigate-v0 has 10 agents; a search over directions plays environments of one agent"));
+  EXPECT_THAT(mistake(env + "ars: {top_dirs: 1}\nrollout: {num_envs: 8}\n"),
+              HasSubstr("mine.yaml:3:21: rollout.num_envs (8) cannot be set with ars"));
+}
+
+}  // namespace
+}  // namespace skein
