@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every MuJoCo task against trajectories of the real Gymnasium (scripts/make_env_golden.py), and what all have in
-// common.
+// Every MuJoCo task against trajectories of the real Gymnasium (scripts/make_env_golden.py, which says how to make
+// others than those of tests/env/golden), and what all have in common.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -61,6 +63,25 @@ std::vector<double> State(const Env& env) {
   return state;
 }
 
+// The arguments of a trajectory, as Gymnasium had them.
+EnvOptions OptionsOf(const nlohmann::json& arguments) {
+  EnvOptions options;
+  options.mujoco.clip_actions = false;
+  for (const auto& [name, value] : arguments.items()) {
+    MujocoArgument& argument = options.mujoco.arguments[name];
+    if (value.is_boolean()) {
+      argument = value.get<bool>();
+    } else if (value.is_array()) {
+      argument = value.get<std::array<double, 2>>();
+    } else if (name == "main_body") {
+      argument = std::to_string(value.get<int>());
+    } else {
+      argument = value.get<double>();
+    }
+  }
+  return options;
+}
+
 // Gymnasium's trajectory, played on after the task has terminated. States are the same to the bit.
 void ExpectGolden(Env& env, const nlohmann::json& golden) {
   const std::string kind = golden["kind"];
@@ -99,13 +120,18 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
 }
 
 TEST_P(MujocoSuite, StepsLikeGymnasiumToTheBit) {
-  if (!std::filesystem::exists("tests/env/golden/" + GoldenName())) {
-    GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
+  const char* const other = std::getenv("SKEIN_GOLDEN");
+  const std::filesystem::path path =
+      std::filesystem::path(other == nullptr ? "tests/env/golden" : other) / GoldenName();
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
+  std::ifstream file(path);
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  ASSERT_EQ(golden["trajectories"].size(), 5u);
+  for (const auto& trajectory : golden["trajectories"]) {
+    const auto env = MakeEnv(GetParam(), OptionsOf(trajectory["arguments"]));
+    ASSERT_TRUE(env.ok()) << env.status();
+    ExpectGolden(**env, trajectory);
   }
-  const std::unique_ptr<Env> env = Make();
-  const nlohmann::json golden = ReadGolden(GoldenName());
-  ASSERT_EQ(golden["trajectories"].size(), 3u);
-  for (const auto& trajectory : golden["trajectories"]) ExpectGolden(*env, trajectory);
 }
 
 // Taken over in the middle of an episode, by an instance with a past of its own, at each step.
