@@ -371,5 +371,53 @@ TEST_F(UserModel, IsRefusedInOneLineIfItIsBrokenOrHostile) {
   EXPECT_THAT(Why(Write("large.xml", std::string(3 << 20, ' '))), testing::HasSubstr("bytes"));
 }
 
+// What a reader that looks for strings, or MuJoCo by itself, falls for.
+TEST_F(UserModel, IsRefusedHoweverItIsWritten) {
+  const auto refused = [&](const std::string& content, const std::string& why) {
+    EXPECT_THAT(Why(Write("odd.xml", "<mujoco>" + content + "</mujoco>")), testing::HasSubstr(why))
+        << content.substr(0, 80);
+  };
+  refused("< include file=\"/etc/passwd\"/>", "outside of its folder");
+  refused("<include\nfile='/etc/passwd'></include>", "outside of its folder");
+  refused("<include file=\"a.xml\" prefix=\"b\"/>", "the attribute file and no other");
+  refused("<include" + std::string(900'000, ' ') + "/>", "the attribute file and no other");
+  refused("<asset><texture name=\">\" file=\"/etc/passwd\"/></asset>", "reads a file");
+  refused("<asset><texture name=\"<!--\" type=\"cube\" fileright=\"/etc/passwd\"/></asset>", "");
+  refused("<asset><texture type=\"cube\" fileright=\"/etc/passwd\"/></asset>", "reads a file");
+  refused("<asset>< mesh file=\"/etc/passwd\"/></asset>", "<mesh> is not supported");
+  refused("<asset><texture builtin=\"flat\" width=\"1000000\" height=\"1000000\"/></asset>", "width=\"1000000\"");
+  refused("<asset><texture builtin=\"flat\" width=\"&#57;99999\" height=\"9\"/></asset>", "character references");
+  refused("<size memory=\"1P\"/>", "memory");
+  refused("<size njmax=\"2000000000\"/>", "njmax");
+  refused("<size nuser_body=\"2000000000\"/>", "nuser_body");
+  refused("<custom><numeric name=\"a\" size=\"2000000000\"/></custom>", "<numeric>");
+  refused("<option iterations=\"2000000000\"/>", "iterations");
+  refused("<body name=\"a\" pos=>", "is no XML");
+  std::string deep, geoms;
+  for (int i = 0; i < 15'000; ++i) deep += "<default>";
+  refused(deep, "odd.xml");
+  for (int i = 0; i < 30'000; ++i) geoms += "<geom size=\"1\"/>";
+  refused("<worldbody>" + geoms + "</worldbody>", "more than 20000 tags");
+}
+
+TEST_F(UserModel, IsRefusedIfItsNumbersAreNotFinite) {
+  std::string text = OwnModel();
+  const size_t at = text.find("timestep=\"0.002\"");
+  for (const char* const step : {"timestep=\"0\"", "timestep=\"-1\"", "timestep=\"nan\""}) {
+    std::string other = text;
+    EXPECT_NE(Why(Write("step.xml", other.replace(at, 16, step))), "") << step;
+  }
+  for (const char* const gravity : {"0 0 nan", "inf 0 0", "0 1e999 0"}) {
+    std::string other = text;
+    other.insert(at, std::string("gravity=\"") + gravity + "\" ");
+    EXPECT_THAT(Why(Write("gravity.xml", other)), testing::HasSubstr("<option> is not finite"));
+  }
+  const int64_t warned = MujocoWarningCount();
+  std::string heavy = text;
+  heavy.insert(at, "gravity=\"0 0 1e200\" ");
+  EXPECT_THAT(Why(Write("gravity.xml", heavy)), testing::HasSubstr("accelerations in its initial pose"));
+  ExpectMujocoWarnings(MujocoWarningCount() - warned);
+}
+
 }  // namespace
 }  // namespace skein
