@@ -103,7 +103,7 @@ def evaluate(arguments, seed, folder):
         result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes",
                                  arguments.episodes, "--seed", arguments.eval_seed, "--json"]))
         yield {"seed": seed, "env_steps": result["env_steps"], "seconds": round(seconds[result["env_steps"]], 2),
-               "return_mean": round(result["return_mean"], 1), "return_std": round(result["return_std"], 1),
+               "return_mean": round(result["return_mean"], 2), "return_std": round(result["return_std"], 2),
                **{name: round(value, 4) for name, value in result["metrics_mean"].items()},
                "digest": result["digest"], "mujoco": result["mujoco_version"]}
 
@@ -118,7 +118,9 @@ def number(value, figure, digits=1):
 
 
 def spread(values, figure):
-    return f"{number(statistics.mean(values), figure, 0)} +- {number(statistics.pstdev(values), figure, 0)}"
+    mean = statistics.mean(values)
+    digits = 0 if abs(mean) >= 100 else 2
+    return f"{number(mean, figure, digits)} +- {number(statistics.pstdev(values), figure, digits)}"
 
 
 def title(figure):
