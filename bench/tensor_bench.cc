@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
@@ -130,9 +131,14 @@ absl::StatusOr<Json> MeasureSteps(const std::string& prefix, TensorEnvLoop* loop
               {prefix + "agent_steps_per_second", rates->agent_steps_per_second}};
 }
 
+std::string FirstTensorEnv() {
+  const std::vector<EnvInfo> envs = ListEnvs();
+  return absl::c_find_if(envs, [](const EnvInfo& env) { return env.tensor_form; })->id;
+}
+
 absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSignal& shutdown) {
   TensorBenchOptions options = given;
-  if (options.env_id.empty() && options.config_path.empty()) options.env_id = "UavNavigate-v0";
+  if (options.env_id.empty() && options.config_path.empty()) options.env_id = FirstTensorEnv();
   std::vector<std::string> first = {"sync.mode=on_device", absl::StrCat("rollout.num_envs=", options.worlds),
                                     absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps)};
   const auto minibatch =

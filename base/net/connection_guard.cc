@@ -79,7 +79,7 @@ const char* ConnectionGuard::Offence(Connection* connection, uint64_t received, 
   if (std::exchange(connection->calls_and_messages, calls_and_messages) != calls_and_messages) {
     connection->useful_bytes = received;
   }
-  const uint64_t allowed = options_.useless_bytes + (counts->alive() > 0 ? options_.message_bytes : 0);
+  const uint64_t allowed = options_.useless_bytes + (counts->alive() > 0 ? 2 * options_.message_bytes : 0);
   return received - connection->useful_bytes > allowed ? "sent bytes without end and neither calls nor messages"
                                                        : nullptr;
 }

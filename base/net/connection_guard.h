@@ -31,7 +31,7 @@ class ConnectionGuard {
     double resets = 100;  // Resets of one connection at once,
     double resets_per_second = 20;
     uint64_t useless_bytes = 64 << 10;  // Since its last call or message: pings and the like,
-    uint64_t message_bytes = 32 << 20;  // and while a call is open a message that has not come to its end.
+    uint64_t message_bytes = 32 << 20;  // and while a call is open twice the largest message.
   };
   ConnectionGuard();
   explicit ConnectionGuard(const Options& options);

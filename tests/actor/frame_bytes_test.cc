@@ -25,6 +25,7 @@ SampleBatch MakeBatch(int64_t steps) {
   batch.header.set_generation(7);
   batch.header.set_first_env(12);
   batch.header.set_restarted_episodes(3);
+  batch.header.set_env_steps(6);
   batch.header.mutable_stage_seconds()->set_env_step(0.25);
   return batch;
 }

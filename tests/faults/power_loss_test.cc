@@ -2,6 +2,7 @@
 // Row 43: the power fails. All that two sessions of a run do to its folder is written down by the library
 // tests/testing/disk_journal.cc. At each point the folder is rebuilt as a disk may have it after a power failure: with
 // what was synced and nothing else, or with all names and files that are cut off anywhere unless they were synced.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -126,7 +127,13 @@ class Disk {
       } else {
         std::string bytes = node->synced_bytes;
         if (random != nullptr && node->bytes != bytes) {
-          bytes = node->bytes.substr(0, std::uniform_int_distribution<size_t>(0, node->bytes.size())(*random));
+          // What follows bytes that are on the disk for certain.
+          const size_t shorter = std::min(bytes.size(), node->bytes.size());
+          const auto common =
+              std::mismatch(bytes.begin(), bytes.begin() + static_cast<int64_t>(shorter), node->bytes.begin()).first -
+              bytes.begin();
+          std::uniform_int_distribution<size_t> end(static_cast<size_t>(common), node->bytes.size());
+          bytes = node->bytes.substr(0, end(*random));
         }
         std::ofstream(path / name, std::ios::binary) << bytes;
       }

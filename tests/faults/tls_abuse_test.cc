@@ -48,11 +48,11 @@ class FaultRow26Tls : public testing::Test {
     return {issued->certificate_pem, issued->key_pem, authority_.own().certificate_pem, ""};
   }
 
-  // A well-behaved actor is served within two seconds, over a connection of its own.
+  // A well-behaved actor is served within five seconds, over a connection of its own.
   void ExpectServed() const {
     const auto stub = v1::Coordinator::NewStub(OpenChannel(absl::StrCat("127.0.0.1:", port_), Issue(kActorName)));
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(2)));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
     v1::JoinResponse response;
     const absl::Status status = FromGrpc(stub->Join(&context, {}, &response));
     EXPECT_TRUE(status.ok()) << status;
