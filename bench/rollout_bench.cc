@@ -268,7 +268,6 @@ void AddBenchArs(CLI::App* app, BenchAction* action) {
       RolloutBenchOptions chosen = *options;
       chosen.verb = "ars";
       if (chosen.config_path.empty()) {
-        if (chosen.env_id.empty()) chosen.env_id = "HalfCheetah-v5";
         const std::vector<std::string> search = {"ars.top_dirs=0", "model.policy=linear"};
         chosen.overrides.insert(chosen.overrides.begin(), search.begin(), search.end());
       }
