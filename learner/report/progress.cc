@@ -39,7 +39,7 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   for (const auto& [name, value] : iteration.stats) (*progress_.mutable_losses())[name] = value;
   for (size_t i = 0; i < iteration.episode_returns->size(); ++i) {
     Episode episode{(*iteration.episode_returns)[i], (*iteration.episode_lengths)[i], {}};
-    if (!iteration.episode_metrics->empty()) {
+    if (iteration.episode_metrics != nullptr && !iteration.episode_metrics->empty()) {
       const auto first = iteration.episode_metrics->begin() + static_cast<int64_t>(i * metrics_.size());
       episode.metrics.assign(first, first + static_cast<int64_t>(metrics_.size()));
     }

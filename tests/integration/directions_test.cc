@@ -48,12 +48,11 @@ TEST_P(Recipes, ReachTheirThreshold) {
 INSTANTIATE_TEST_SUITE_P(Directions, Recipes, testing::Values(kArs, kEs));
 
 // Some iterations with normalised observations.
-constexpr char kShort[] =
-    "--no-eval --steps 20000 --set model.normalize_observations=true --set directions.num_dirs=16";
+constexpr char kShort[] = "--no-eval --set model.normalize_observations=true --set directions.num_dirs=16 --steps ";
 
 std::string ShortDigest(const std::string& more) {
   const ScratchFolder runs;
-  Train(runs.path(), absl::StrCat(kShort, " ", more));
+  Train(runs.path(), absl::StrCat(kShort, "20000 ", more));
   EXPECT_TRUE(Balances(Account(runs.path() + "/run")));
   return Digest(runs.path() + "/run");
 }
@@ -69,8 +68,8 @@ TEST(Directions, ResultsDoNotDependOnActorsOrChunks) {
 
 TEST(Directions, AStoppedSearchGoesOnWithTheSameResult) {
   const ScratchFolder runs;
-  Train(runs.path(), absl::StrCat(kShort, " --steps 10000"));
-  const Ended ended = Train(runs.path(), kShort);
+  Train(runs.path(), absl::StrCat(kShort, "10000"));
+  const Ended ended = Train(runs.path(), absl::StrCat(kShort, "20000"));
   EXPECT_THAT(ended.out, HasSubstr("resuming at"));
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest(""));
 }
