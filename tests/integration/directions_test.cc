@@ -77,7 +77,7 @@ TEST(Directions, AStoppedSearchGoesOnWithTheSameResult) {
 // With faults on demand (docs/fault-injection.md) in every process.
 Ended TrainWithFaults(const std::string& runs, const std::string& faults, const std::string& more) {
   setenv("SKEIN_FAULTS", faults.c_str(), 1);
-  const Ended ended = Train(runs, absl::StrCat(kShort, " ", more));
+  const Ended ended = Train(runs, absl::StrCat(kShort, "20000 ", more));
   unsetenv("SKEIN_FAULTS");
   return ended;
 }
