@@ -13,10 +13,9 @@ namespace skein {
 // NotFound, PermissionDenied: its folder. Unavailable: a program or library is missing; says what to install.
 absl::Status CheckRender(const std::string& path, const std::string& env_id);
 
-// Draws an episode: a film (.mp4), or a picture: for UavNavigate-v0 and UavCover-v0 its whole course (.svg, .png), for
-// MuJoCo environments six moments of it, the first to the last (.png). The file is written completely or not at all.
-// Errors as CheckRender, WriteFileAtomically, VideoWriter, OffscreenRenderer. REQUIRES: CheckRender returned ok; the
-// episode has states.
+// Draws an episode: a film (.mp4), or a picture: of UAVs its whole course (.svg, .png), of a MuJoCo environment six
+// moments of it, the first to the last (.png). The file is written completely or not at all. Errors as CheckRender,
+// WriteFileAtomically, VideoWriter, OffscreenRenderer. REQUIRES: CheckRender returned ok; the episode has states.
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode);
 
 }  // namespace skein

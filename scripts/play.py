@@ -1,23 +1,37 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plays a checkpoint of Skein in the real Gymnasium with NumPy alone: play.py CHECKPOINT [EPISODES [SEED]].
+"""Plays a checkpoint of Skein in the real Gymnasium with NumPy alone.
 
-CHECKPOINT is a folder with manifest.json and model.safetensors, e.g. runs/NAME/checkpoints/latest. It needs
-`pip install gymnasium numpy`, and for the MuJoCo tasks `mujoco==2.3.7`, `imageio` and `packaging`. The format is
-described in docs/policy-format.md. Prints the return of each episode and their mean.
+    scripts/fetch_python.sh gymnasium && .deps/gymnasium/bin/python scripts/play.py runs/NAME
+
+The format is described in docs/policy-format.md. Prints the return of each episode and their mean.
 """
 
+import argparse
 import json
 import pathlib
 import re
 import struct
 import sys
 
-import gymnasium
-import numpy as np
+parser = argparse.ArgumentParser(prog="play.py", description="Plays a checkpoint of Skein in the real Gymnasium.")
+parser.add_argument("checkpoint", type=pathlib.Path, help="a run's folder for its newest checkpoint, or a checkpoint's")
+parser.add_argument("--episodes", type=int, default=10)
+parser.add_argument("--seed", type=int, default=0)
+arguments = parser.parse_args()
+try:
+    import gymnasium
+    import numpy as np
+except ImportError as error:
+    sys.exit(f"play.py: {error}; scripts/fetch_python.sh gymnasium makes .deps/gymnasium/bin/python, which has it")
 
-folder = pathlib.Path(sys.argv[1])
-episodes, seed = (int(value) for value in (sys.argv[2:] + ["10", "0"][len(sys.argv) - 2 :])[:2])
+folder, episodes, seed = arguments.checkpoint, arguments.episodes, arguments.seed
+if episodes < 1:
+    sys.exit(f"play.py: --episodes: got {episodes}, want at least 1")
+if (folder / "checkpoints" / "latest").is_dir():
+    folder = folder / "checkpoints" / "latest"
+if not (folder / "manifest.json").is_file():
+    sys.exit(f"play.py: {str(folder)!r} is no checkpoint: no manifest.json there; give a run's folder or a checkpoint's")
 manifest = json.loads((folder / "manifest.json").read_text())
 raw = (folder / "model.safetensors").read_bytes()
 (size,) = struct.unpack("<Q", raw[:8])
@@ -50,7 +64,10 @@ def head(observation):
     return tensors["policy.head.weight"] @ x + tensors["policy.head.bias"]
 
 
-env = gymnasium.make(manifest["env_id"])
+try:
+    env = gymnasium.make(manifest["env_id"])
+except gymnasium.error.Error as error:
+    sys.exit(f"play.py: {manifest['env_id']} is no environment of this Gymnasium ({error}); `skein eval` plays it")
 returns = []
 for episode in range(episodes):
     observation, _ = env.reset(seed=seed + episode)

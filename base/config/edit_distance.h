@@ -5,7 +5,8 @@
 
 namespace skein {
 
-// Levenshtein distance: the least number of insertions, deletions and substitutions that turn `from` into `to`.
+// The least number of insertions, deletions, substitutions and swaps of neighbours that turn `from` into `to`, where no
+// letter is edited twice (optimal string alignment).
 int EditDistance(const std::string& from, const std::string& to);
 
 }  // namespace skein

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kVerbs = {"env", "rollout", "stream", "learner", "train"};
+const std::vector<std::string> kVerbs = {"ars", "env", "rollout", "stream", "learner", "train"};
 // Small enough for a test.
 const std::vector<std::string> kSmall = {"--rounds",  "1",
                                          "--seconds", "0.2",
@@ -83,6 +83,18 @@ TEST(BenchCommand, RolloutSaysWhereTheTimeGoes) {
   EXPECT_GE(summary["wire_serialisation_waiting_share"], 0);
 }
 
+TEST(BenchCommand, ArsSaysWhatAPairCosts) {
+  const ScratchFolder folder;
+  const Ended ended = Bench({"ars", "--rounds", "1", "--seconds", "0.2", "--env", "CartPole-v1", "--runners", "1",
+                             "--set", "directions.dir_chunk=32", "--json", folder.path() + "/report.json"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  ExpectReport(report, "ars", "env_steps_per_second", "limit_env_steps_per_second");
+  // 32 bytes, and what an order of 32 directions has once.
+  EXPECT_GE(report["summary"]["message_bytes_per_pair"], 32);
+  EXPECT_LE(report["summary"]["message_bytes_per_pair"], 64);
+}
+
 TEST(BenchCommand, StreamSaysWhatABatchCosts) {
   const Json report = Report("stream");
   ExpectReport(report, "stream", "bytes_per_second", "limit_bytes_per_second");
@@ -98,6 +110,16 @@ TEST(BenchCommand, LearnerCountsSamplesTimesEpochs) {
   const Json& row = report["rows"][0];
   // 512 samples x 2 epochs an update.
   EXPECT_NEAR(row["samples_per_second"].get<double>() * row["seconds_per_update"].get<double>(), 1024, 1e-3);
+}
+
+TEST(BenchCommand, LearnerRanksTrainWithAnyAlgorithm) {
+  const ScratchFolder folder;
+  folder.Write("run.yaml",
+               "env: {id: CartPole-v1}\nrollout: {steps_per_iteration: 512}\nreinforce: {minibatch_size: 128}\n");
+  const Ended ended = Bench(
+      {"learner", "--learners", "1,2", "--rounds", "1", "--seconds", "0.05", "--config", folder.path() + "/run.yaml"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("CartPole-v1: updates of 1, 2 learners"));
 }
 
 TEST(BenchCommand, LearnerRanksSayWhatSummingGradientsCosts) {

@@ -34,10 +34,46 @@ class Play(unittest.TestCase):
             run(SKEIN, "train", *training, "--runs-dir", folder, "--name", "run", "--no-eval")
             checkpoint = pathlib.Path(folder) / "run" / "checkpoints" / "latest"
             ours = json.loads(run(SKEIN, "eval", "--checkpoint", checkpoint, "--episodes", EPISODES, "--json"))
-            printed = run(PYTHON, ROOT / "scripts" / "play.py", checkpoint, EPISODES, "1")
+            printed = run(PYTHON, ROOT / "scripts" / "play.py", checkpoint, "--episodes", EPISODES, "--seed", "1")
         mean, std, episodes = re.search(r": return (\S+) \+- (\S+) in (\d+) episodes", printed).groups()
         self.assertEqual(int(episodes), EPISODES)
         return (ours["return_mean"], ours["return_std"]), (float(mean), float(std))
+
+    def refused(self, *arguments):
+        """What play.py says on standard error of arguments that cannot be."""
+        command = [str(part) for part in (PYTHON, ROOT / "scripts" / "play.py", *arguments)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stderr
+
+    def test_mistakes_are_one_line(self):
+        self.assertIn("usage: play.py", run(PYTHON, ROOT / "scripts" / "play.py", "--help"))
+        self.assertIn("required: checkpoint", self.refused())
+        with tempfile.TemporaryDirectory() as folder:
+            for arguments in ([folder], [folder + "/none"], [folder, "--episodes", "0"]):
+                said = self.refused(*arguments)
+                self.assertEqual(said.count("\n"), 1, said)
+                self.assertTrue(said.startswith("play.py: "), said)
+
+    def test_a_python_without_gymnasium_is_told_of_the_one_that_has_it(self):
+        # -S: no packages but Python's own.
+        command = [sys.executable, "-S", "-I", str(ROOT / "scripts" / "play.py"), "x"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertIn("scripts/fetch_python.sh gymnasium", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_a_run_and_an_environment_that_gymnasium_lacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(SKEIN, "train", "--env", "CartPole-v1", "--steps", "4096", "--runs-dir", folder, "--name", "run",
+                "--no-eval")
+            printed = run(PYTHON, ROOT / "scripts" / "play.py", folder + "/run", "--episodes", "2")
+            self.assertIn("in 2 episodes", printed)
+            manifest = (pathlib.Path(folder) / "run" / "checkpoints" / "latest" / "manifest.json")
+            manifest.write_text(manifest.read_text().replace('"CartPole-v1"', '"UavNavigate-v0"'))
+            said = self.refused(folder + "/run")
+            self.assertIn("UavNavigate-v0 is no environment of this Gymnasium", said)
+            self.assertEqual(said.count("\n"), 1, said)
 
     def test_choices(self):
         ours, gymnasium = self.play("--config", ROOT / "configs" / "cartpole_reinforce.yaml")
