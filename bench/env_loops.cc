@@ -2,11 +2,13 @@
 #include "bench/env_loops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "actor/runner_env.h"
 #include "base/number/philox.h"
+#include "env/mujoco/task.h"
 #include "env/registry.h"
 
 namespace skein {
@@ -14,6 +16,7 @@ namespace {
 
 constexpr int64_t kActionFloats = 8192;  // Few enough to stay in the first-level cache.
 constexpr int64_t kBareSteps = 8;        // A job of the limit.
+constexpr int kRecordedSteps = 10'000;   // Of the limit's episodes, which are repeated.
 
 int64_t ActionWidth(const EnvSpec& spec) { return int64_t{spec.num_agents} * (spec.discrete ? 1 : spec.action_size); }
 
@@ -26,8 +29,7 @@ class EnvLoop {
       : env_(std::move(env)),
         seed_(config.seed()),
         env_index_(env_index),
-        limit_(config.env().max_episode_steps() > 0 ? static_cast<int>(config.env().max_episode_steps())
-                                                    : env_->spec().max_episode_steps),
+        limit_(StepLimit(config, env_->spec())),
         reward_(env_->spec().num_agents),
         active_(env_->spec().num_agents) {
     env_->SetEnvIndex(env_index);
@@ -59,6 +61,32 @@ class EnvLoop {
   int step_ = 0;
   int64_t row_ = 0;
 };
+
+int StepLimit(const v1::RunConfig& config, const EnvSpec& spec) {
+  const int given = static_cast<int>(config.env().max_episode_steps());
+  return given > 0 ? given : spec.max_episode_steps;
+}
+
+// Steps of each of the environment's episodes, kRecordedSteps in all: physics cost less before a body has fallen, so
+// the limit must step the same episodes.
+std::vector<int> EpisodeSteps(Env& env, const v1::RunConfig& config, uint64_t env_index,
+                              const std::vector<float>& actions) {
+  std::vector<int> lengths;
+  const int limit = StepLimit(config, env.spec());
+  const size_t width = env.spec().action_size;
+  for (size_t at = 0; at < actions.size();) {
+    RandomStream random(config.seed(), RandomPurpose::kEnvReset, env_index, lengths.size());
+    env.Reset(random);
+    int& steps = lengths.emplace_back(0);
+    for (bool over = false; !over && at < actions.size(); at += width) {
+      float reward = 0;
+      const bool terminated = env.Step(actions.data() + at, &reward);
+      ++steps;
+      over = terminated || steps == limit || !std::isfinite(reward);
+    }
+  }
+  return lengths;
+}
 
 // All jobs keep their tallies.
 StepRates MeasureSteps(const std::vector<Job>& jobs, const std::vector<std::unique_ptr<StepTally>>& tallies,
@@ -94,21 +122,24 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   const auto found = FindEnvSpec(options.env_id, options.env);
   if (!found.ok()) return found.status();
   const EnvSpec& spec = *found;
+  const bool physics = MakeMujocoTask(options.env_id).ok();
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
-  const int64_t width = ActionWidth(spec), rows = ActionRows(width);
+  limit->what_ = physics ? "mj_step" : "Env::Step";
+  const int64_t width = ActionWidth(spec), rows = physics ? kRecordedSteps : ActionRows(width);
   limit->actions_.push_back(RandomActions(spec, rows, width, config.seed()));
   const float* const actions = limit->actions_[0].data();
-  limit->what_ = "mj_step";
   for (uint32_t i = 0; i < threads; ++i) {
-    auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps);
-    if (bare.ok()) {
+    auto env = MakeEnv(options.env_id, options.env);
+    if (!env.ok()) return env.status();
+    if (physics) {
+      auto bare = BareLoop::Make(options.env_id, {.mujoco = options.env.mujoco,
+                                                  .seed = options.seed,
+                                                  .env_index = i,
+                                                  .episode_steps = EpisodeSteps(**env, config, i, limit->actions_[0])});
+      if (!bare.ok()) return bare.status();
       limit->AddBareLoop(*std::move(bare), actions, rows);
       continue;
     }
-    if (bare.status().code() != absl::StatusCode::kNotFound) return bare.status();
-    limit->what_ = "Env::Step";
-    auto env = MakeEnv(options.env_id, options.env);
-    if (!env.ok()) return env.status();
     StepTally* const tally = limit->tallies_.emplace_back(std::make_unique<StepTally>()).get();
     limit->jobs_.push_back(
         [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width, tally]() -> int64_t {
@@ -129,7 +160,10 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
   limit->what_ = "mj_step";
   limit->actions_ = std::move(actions);
   for (size_t i = 0; i < limit->actions_.size(); ++i) {
-    auto bare = BareLoop::Make(options.env_id, options.seed, i, options.max_episode_steps, episodes);
+    auto bare = BareLoop::Make(options.env_id, {.mujoco = options.env.mujoco,
+                                                .seed = options.seed,
+                                                .env_index = i,
+                                                .episode_steps = std::vector<int>(episodes, StepLimit(config, *spec))});
     if (!bare.ok()) return bare.status();
     const std::vector<float>& taken = limit->actions_[i];
     limit->AddBareLoop(*std::move(bare), taken.data(), static_cast<int64_t>(taken.size()) / spec->action_size);

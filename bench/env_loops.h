@@ -35,7 +35,7 @@ struct StepRates {
 // simulation on each.
 class EnvLimit {
  public:
-  // Errors as MakeEnv.
+  // Random actions; in MuJoCo environments the episodes that they lead to. Errors as MakeEnv.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
   // Bare mj_step with recorded actions in the episodes in which they were taken: thread i repeats episodes 0 ..
   // `episodes` - 1 of environment i with actions[i], [episodes x steps of an episode, D]. NotFound: not a MuJoCo
@@ -43,7 +43,7 @@ class EnvLimit {
   static absl::StatusOr<std::unique_ptr<EnvLimit>> MakeReplay(const v1::RunConfig& config,
                                                               std::vector<std::vector<float>> actions,
                                                               uint64_t episodes);
-  // What is stepped. "mj_step": set controls, mj_step x frame skip, reset at the time limit. "Env::Step" for
+  // What is stepped. "mj_step": set controls, mj_step x frame skip, reset where an episode ends. "Env::Step" for
   // environments without MuJoCo: no observations and no bookkeeping of VectorEnv.
   const std::string& what() const { return what_; }
   // Simulations continue from their current states.

@@ -43,8 +43,11 @@ int main(int argc, char** argv) {
       ->transform(skein::WholeNumber())
       ->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
+  app.add_flag("--unclipped-return", options.unclipped_return,
+               "Also report the return as Gymnasium has it, with the control cost of actions before they are clipped "
+               "(MuJoCo's environments)");
   app.add_option("--render", options.render_path,
-                 "Draw one episode: FILE.svg (UAV environments) or FILE.mp4 (also MuJoCo's)");
+                 "Draw one episode: FILE.mp4 or FILE.png (UAV and MuJoCo's environments), or FILE.svg (UAV)");
   app.add_option("--render-episode", options.render_episode, "Which one, from 0")
       ->transform(skein::WholeNumber())
       ->capture_default_str();

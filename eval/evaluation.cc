@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
 #include "env/env_config.h"
+#include "env/mujoco/task.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "eval/checkpoint_policy.h"
@@ -144,6 +145,10 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
   result.env_id = match->env.env_id;
   result.seed = options.seed;
   result.mujoco_version = MujocoVersion();
+  if (options.unclipped_return && !MakeMujocoTask(result.env_id).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--unclipped-return: only MuJoCo environments have it, ", result.env_id, " does not"));
+  }
   const bool render = !options.render_path.empty();
   if (render) {
     if (absl::Status status = CheckRender(options.render_path, result.env_id); !status.ok()) return status;
@@ -160,6 +165,14 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
   }
   if (render) {
     if (absl::Status status = RenderEpisode(options.render_path, recording); !status.ok()) return status;
+  }
+  if (options.unclipped_return) {  // The motors clip the same actions: the same episodes, scored otherwise.
+    VectorEnv::Options unclipped = match->env;
+    unclipped.env.mujoco.clip_actions = false;
+    EvaluationResult scored;
+    absl::Status status = RunEpisodes(*match->policy, unclipped, options.episodes, nullptr, &scored);
+    if (!status.ok()) return status;
+    result.unclipped_returns = std::move(scored.returns);
   }
   return result;
 }

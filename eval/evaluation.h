@@ -22,6 +22,7 @@ struct EvaluationOptions {
   std::vector<std::string> overrides;  // "env.a.b=value", in place of a checkpoint's settings.
   std::string render_path;             // File for one drawn episode, as RenderEpisode; empty = none.
   uint32_t render_episode = 0;
+  bool unclipped_return = false;  // Also run the episodes with actions scored before they are clipped. MuJoCo only.
 };
 
 // A checkpoint acts with its mean action (the most likely choice if discrete), in the environment that its

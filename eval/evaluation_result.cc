@@ -28,7 +28,7 @@ std::string ToJson(const EvaluationResult& result) {
   const Spread lengths = SpreadOf({result.lengths.begin(), result.lengths.end()});
   nlohmann::ordered_json metrics_mean = nlohmann::ordered_json::object();
   for (const auto& [name, values] : result.metrics) metrics_mean[name] = SpreadOf(values).mean;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"env_id", result.env_id},
       {"policy", result.policy},
       {"checkpoint", result.checkpoint},
@@ -44,10 +44,16 @@ std::string ToJson(const EvaluationResult& result) {
       {"length_mean", lengths.mean},
       {"metrics_mean", metrics_mean},
       {"returns", result.returns},
+      {"unclipped_returns", result.unclipped_returns},
       {"lengths", result.lengths},
       {"metrics", result.metrics},
       {"warnings", result.warnings},
   };
+  if (!result.unclipped_returns.empty()) {
+    const Spread unclipped = SpreadOf(result.unclipped_returns);
+    json["unclipped_return_mean"] = unclipped.mean;
+    json["unclipped_return_std"] = unclipped.deviation;
+  }
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -63,6 +69,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     json.at("seed").get_to(result.seed);
     json.at("mujoco_version").get_to(result.mujoco_version);
     json.at("returns").get_to(result.returns);
+    json.at("unclipped_returns").get_to(result.unclipped_returns);
     json.at("lengths").get_to(result.lengths);
     json.at("metrics").get_to(result.metrics);
     json.at("warnings").get_to(result.warnings);
@@ -79,8 +86,13 @@ std::string FormatEvaluation(const EvaluationResult& result) {
   for (const auto& [name, values] : result.metrics) {
     absl::StrAppendFormat(&metrics, "%s %.3f, ", name, SpreadOf(values).mean);
   }
-  return absl::StrFormat("return %.1f +- %.1f (min %.1f, max %.1f), length %.0f, %s%d episodes, %s, MuJoCo %s",
-                         returns.mean, returns.deviation, returns.min, returns.max, lengths.mean, metrics,
+  std::string unclipped;
+  if (!result.unclipped_returns.empty()) {
+    const Spread spread = SpreadOf(result.unclipped_returns);
+    unclipped = absl::StrFormat("unclipped %.1f +- %.1f, ", spread.mean, spread.deviation);
+  }
+  return absl::StrFormat("return %.1f +- %.1f (min %.1f, max %.1f), %slength %.0f, %s%d episodes, %s, MuJoCo %s",
+                         returns.mean, returns.deviation, returns.min, returns.max, unclipped, lengths.mean, metrics,
                          result.returns.size(), result.env_id, result.mujoco_version);
 }
 

@@ -27,6 +27,7 @@ namespace {
 constexpr int kUavFramesPerSecond = 12;
 constexpr int kUavLastFrames = 18;  // How long the end is shown.
 constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
+constexpr int kColumns = 3, kRows = 2;  // Of moments in a picture.
 
 bool IsUav(const std::string& env_id) { return FindUavTask(env_id).has_value(); }
 bool IsMujoco(const std::string& env_id) { return MakeMujocoTask(env_id).ok(); }
@@ -64,12 +65,12 @@ class PictureFolder {
   int error_ = 0;
 };
 
-// ffmpeg draws the pictures itself.
-absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode) {
+// Films the episode from state `first` on. ffmpeg draws the pictures itself.
+absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode, size_t first) {
   const PictureFolder folder;
   if (absl::Status status = folder.status(); !status.ok()) return status;
-  for (size_t frame = 0; frame < episode.states.size() + kUavLastFrames; ++frame) {
-    const std::string picture = DrawUavPicture(episode, std::min(frame, episode.states.size() - 1));
+  for (size_t frame = 0; first + frame < episode.states.size() + kUavLastFrames; ++frame) {
+    const std::string picture = DrawUavPicture(episode, std::min(first + frame, episode.states.size() - 1));
     if (absl::Status status = WriteFileAtomically(folder.File(frame), picture); !status.ok()) return status;
   }
   auto video = VideoWriter::StartFromFiles(path, folder.Pattern(), kUavFramesPerSecond);
@@ -89,22 +90,44 @@ absl::Status FilmMujoco(const std::string& path, const RecordedEpisode& episode)
   return (*video)->Finish();
 }
 
+absl::Status DrawMoments(const std::string& path, const RecordedEpisode& episode) {
+  auto renderer = OffscreenRenderer::Make(episode.spec.id, kMujocoWidth, kMujocoHeight, episode.options.mujoco);
+  if (!renderer.ok()) return renderer.status();
+  constexpr int kMoments = kColumns * kRows;
+  constexpr size_t kLine = size_t{kMujocoWidth} * 3;  // Bytes.
+  std::vector<uint8_t> rgb(kLine * kMujocoHeight), picture(rgb.size() * kMoments);
+  for (int moment = 0; moment < kMoments; ++moment) {
+    (*renderer)->Render(episode.states[(episode.states.size() - 1) * moment / (kMoments - 1)].data(), rgb.data());
+    const size_t row = moment / kColumns, column = moment % kColumns;
+    for (size_t y = 0; y < kMujocoHeight; ++y) {
+      std::copy_n(rgb.data() + y * kLine, kLine,
+                  picture.data() + ((row * kMujocoHeight + y) * kColumns + column) * kLine);
+    }
+  }
+  auto video = VideoWriter::Start(path, kColumns * kMujocoWidth, kRows * kMujocoHeight, 1);
+  if (!video.ok()) return video.status();
+  if (absl::Status status = (*video)->Write(picture.data()); !status.ok()) return status;
+  return (*video)->Finish();
+}
+
 }  // namespace
 
 absl::Status CheckRender(const std::string& path, const std::string& env_id) {
-  const bool film = absl::EndsWith(path, ".mp4");
-  if (!film && !absl::EndsWith(path, ".svg")) {
-    return absl::InvalidArgumentError(absl::StrCat("--render: got ", path, ", want a name that ends in .svg or .mp4"));
+  const bool svg = absl::EndsWith(path, ".svg");
+  if (!svg && !absl::EndsWith(path, ".mp4") && !absl::EndsWith(path, ".png")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--render: got ", path, ", want a name that ends in .mp4, .png or .svg"));
   }
-  if (!IsUav(env_id) && !(film && IsMujoco(env_id))) {
-    return absl::InvalidArgumentError(absl::StrCat("--render ", path, ": there is no such picture of ", env_id,
-                                                   "; .svg is for the UAV environments, .mp4 for those of MuJoCo too"));
+  if (!IsUav(env_id) && (svg || !IsMujoco(env_id))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--render ", path, ": there is no such picture of ", env_id,
+                     "; .svg is for the UAV environments, .mp4 and .png for those of MuJoCo too"));
   }
   const std::string parent = std::filesystem::path(path).parent_path().string();
   if (access(parent.empty() ? "." : parent.c_str(), W_OK) != 0) {
     return SystemError(errno, absl::StrCat("cannot create ", path));
   }
-  if (film) {
+  if (!svg) {
     if (const auto ffmpeg = FindFfmpeg(); !ffmpeg.ok()) return ffmpeg.status();
   }
   if (IsMujoco(env_id)) return OffscreenRenderer::Make(env_id, kMujocoWidth, kMujocoHeight).status();
@@ -115,7 +138,9 @@ absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episo
   if (absl::EndsWith(path, ".svg")) {
     return WriteFileAtomically(path, DrawUavPicture(episode, episode.states.size() - 1));
   }
-  return IsUav(episode.spec.id) ? FilmUavs(path, episode) : FilmMujoco(path, episode);
+  const bool film = absl::EndsWith(path, ".mp4");
+  if (IsUav(episode.spec.id)) return FilmUavs(path, episode, film ? 0 : episode.states.size() - 1);
+  return film ? FilmMujoco(path, episode) : DrawMoments(path, episode);
 }
 
 }  // namespace skein

@@ -9,13 +9,13 @@
 namespace skein {
 
 // Checks whether RenderEpisode can draw an episode of `env_id` into `path`, as far as that is known before the episode.
-// InvalidArgument: the name ends neither in .svg nor in .mp4, or there is no such picture of this environment.
+// InvalidArgument: the name does not end in .svg, .png or .mp4, or there is no such picture of this environment.
 // NotFound, PermissionDenied: its folder. Unavailable: a program or library is missing; says what to install.
 absl::Status CheckRender(const std::string& path, const std::string& env_id);
 
-// Draws an episode: a picture (.svg) or a film (.mp4) of UAVs, a film for MuJoCo environments. The file is written
-// completely or not at all. Errors as CheckRender, WriteFileAtomically, VideoWriter, OffscreenRenderer. REQUIRES:
-// CheckRender returned ok; the episode has states.
+// Draws an episode: a film (.mp4), or a picture: of UAVs its whole course (.svg, .png), of a MuJoCo environment six
+// moments of it, the first to the last (.png). The file is written completely or not at all. Errors as CheckRender,
+// WriteFileAtomically, VideoWriter, OffscreenRenderer. REQUIRES: CheckRender returned ok; the episode has states.
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode);
 
 }  // namespace skein

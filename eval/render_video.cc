@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/process/system_error.h"
@@ -27,7 +28,8 @@ absl::StatusOr<std::string> FindFfmpeg() {
     const std::string program = folder + "/ffmpeg";
     if (!folder.empty() && access(program.c_str(), X_OK) == 0) return program;
   }
-  return absl::UnavailableError("drawing an .mp4 needs the program ffmpeg, which is not there (Debian: ffmpeg)");
+  return absl::UnavailableError(
+      "drawing an .mp4 or .png needs the program ffmpeg, which is not there (Debian: ffmpeg)");
 }
 
 VideoWriter::VideoWriter(std::string path, size_t frame_bytes)
@@ -56,9 +58,11 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> VideoWriter::StartFfmpeg(const std:
   // ffmpeg reads "file:" as a path whatever is in it. A socket in place of a pipe can be written to without SIGPIPE.
   std::vector<std::string> arguments = {*program, "-hide_banner", "-loglevel", "error", "-y"};
   arguments.insert(arguments.end(), input.begin(), input.end());
-  for (const char* argument : {"-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"}) {
-    arguments.push_back(argument);
-  }
+  const std::vector<std::string> film = {"-c:v",      "libx264",    "-pix_fmt", "yuv420p",
+                                         "-movflags", "+faststart", "-f",       "mp4"};
+  const std::vector<std::string> picture = {"-frames:v", "1", "-c:v", "png", "-f", "image2pipe"};
+  const std::vector<std::string>& output = absl::EndsWith(path, ".png") ? picture : film;
+  arguments.insert(arguments.end(), output.begin(), output.end());
   arguments.push_back("file:" + writer->partial_path_);
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -16,7 +16,8 @@ namespace skein {
 // Path of ffmpeg on this machine. Unavailable: there is none in PATH; says what to install.
 absl::StatusOr<std::string> FindFfmpeg();
 
-// Encodes pictures as an MP4 (H.264) through a pipe to ffmpeg. The file appears when Finish() succeeds, never in part.
+// Encodes pictures as an MP4 (H.264), or the first one as a PNG if the path ends in .png, through a pipe to ffmpeg. The
+// file appears when Finish() succeeds, never in part.
 // Not thread-safe.
 class VideoWriter {
  public:

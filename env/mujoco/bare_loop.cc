@@ -5,6 +5,7 @@
 
 #include "env/env.h"
 #include "env/mujoco/model.h"
+#include "env/mujoco/mujoco_env.h"
 #include "env/mujoco/task.h"
 
 namespace skein {
@@ -12,15 +13,8 @@ namespace {
 
 class ModelLoop final : public BareLoop {
  public:
-  ModelLoop(std::shared_ptr<const MujocoTask> task, SharedModel model, uint64_t seed, uint64_t env_index,
-            int max_episode_steps, uint64_t episodes)
-      : task_(std::move(task)),
-        model_(std::move(model)),
-        data_(mj_makeData(model_.get())),
-        seed_(seed),
-        env_index_(env_index),
-        max_episode_steps_(max_episode_steps > 0 ? max_episode_steps : task_->spec().max_episode_steps),
-        episodes_(episodes) {
+  ModelLoop(std::shared_ptr<const MujocoTask> task, SharedModel model, const Options& options)
+      : task_(std::move(task)), model_(std::move(model)), data_(mj_makeData(model_.get())), options_(options) {
     Reset();
   }
 
@@ -32,7 +26,7 @@ class ModelLoop final : public BareLoop {
       row_ = row_ + 1 < rows ? row_ + 1 : 0;
       for (int u = 0; u < model->nu; ++u) data->ctrl[u] = action[u];
       for (int k = 0; k < task_->facts().frame_skip; ++k) mj_step(model, data);
-      if (++step_ == max_episode_steps_) Reset();
+      if (++step_ == steps_) Reset();
     }
   }
 
@@ -40,8 +34,10 @@ class ModelLoop final : public BareLoop {
 
  private:
   void Reset() {
-    RandomStream random(seed_, RandomPurpose::kEnvReset, env_index_, episode_++);
-    if (episode_ == episodes_) episode_ = 0;
+    const std::vector<int>& lengths = options_.episode_steps;
+    if (!lengths.empty() && episode_ == lengths.size()) episode_ = 0;
+    steps_ = lengths.empty() ? task_->spec().max_episode_steps : lengths[episode_];
+    RandomStream random(options_.seed, RandomPurpose::kEnvReset, options_.env_index, episode_++);
     step_ = 0;
     mj_resetData(model_.get(), data_.get());
     task_->Start(random, data_->qpos, data_->qvel);
@@ -51,24 +47,21 @@ class ModelLoop final : public BareLoop {
   const std::shared_ptr<const MujocoTask> task_;
   const SharedModel model_;
   const OwnedData data_;
-  const uint64_t seed_, env_index_;
-  const int max_episode_steps_;
-  const uint64_t episodes_;  // Then the first again; 0 = never.
+  const Options options_;
   uint64_t episode_ = 0;
-  int step_ = 0;
+  int steps_ = 0, step_ = 0;  // Of this episode: in all, done.
   int64_t row_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_id, uint64_t seed, uint64_t env_index,
-                                                         int max_episode_steps, uint64_t episodes, Form form) {
-  absl::StatusOr<std::shared_ptr<const MujocoTask>> task = MakeMujocoTask(env_id);
+absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_id, const Options& options) {
+  absl::StatusOr<std::shared_ptr<const MujocoTask>> task = FindMujocoTask(env_id, options.mujoco);
   if (!task.ok()) return task.status();
   absl::StatusOr<SharedModel> model =
-      ModelOf(**task, form == Form::kStepped ? ModelForm::kStepped : ModelForm::kPublished);
+      ModelOf(**task, options.form == Form::kStepped ? ModelForm::kStepped : ModelForm::kPublished);
   if (!model.ok()) return model.status();
-  return std::make_unique<ModelLoop>(*std::move(task), *std::move(model), seed, env_index, max_episode_steps, episodes);
+  return std::make_unique<ModelLoop>(*std::move(task), *std::move(model), options);
 }
 
 }  // namespace skein

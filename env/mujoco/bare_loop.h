@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "env/mujoco/arguments.h"
 
 namespace skein {
 
-// Steps only the model of a MuJoCo environment, to measure the physical limit of its speed. Same model, frame skip,
-// kind of starting state and time limit as the registered environment; no observation, reward, termination or
-// statistics.
+// Steps only the model of a MuJoCo environment, to measure the physical limit of its speed. Same model, frame skip and
+// kind of starting state as the registered environment; no observation, reward, termination or statistics.
 // Not thread-safe: one per thread.
 class BareLoop {
  public:
@@ -19,12 +20,17 @@ class BareLoop {
   // bit.
   enum class Form { kStepped, kPublished };
 
-  // `seed` and `env_index` key the starting states as in VectorEnv. After `episodes` episodes the first one follows
-  // again; 0 = never. NotFound: no MuJoCo environment of this name.
-  // Internal: MuJoCo refuses the model. REQUIRES: max_episode_steps >= 0; 0 = the environment's own limit.
-  static absl::StatusOr<std::unique_ptr<BareLoop>> Make(const std::string& env_id, uint64_t seed, uint64_t env_index,
-                                                        int max_episode_steps, uint64_t episodes = 0,
-                                                        Form form = Form::kStepped);
+  struct Options {
+    MujocoOptions mujoco;
+    uint64_t seed = 1, env_index = 0;  // Key the starting states as in VectorEnv.
+    // Steps of episodes 0, 1, ..., each at least 1; after the last one the first follows again. Empty: always new
+    // episodes, each as long as the environment's limit.
+    std::vector<int> episode_steps;
+    Form form = Form::kStepped;
+  };
+
+  // NotFound: no MuJoCo environment of this name. Internal: MuJoCo refuses the model. Otherwise as FindMujocoTask.
+  static absl::StatusOr<std::unique_ptr<BareLoop>> Make(const std::string& env_id, const Options& options);
   virtual ~BareLoop() = default;
 
   // Runs `steps` env steps. The actions are the rows of `actions` [rows, D], used in turn.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// mujoco-speed: the bare physics of one environment on some threads, for scripts/compare_mujoco_builds.py.
-// Prints the MuJoCo version, the env-steps per second, summed over the threads, with the model as it is stepped or as
-// it was published, and a digest of 40,000 random steps of the environment: the same where physics are the same to the
-// bit.
-#include <bit>
-#include <cinttypes>
+// mujoco-speed: what scripts/compare_mujoco_builds.py measures of one build of MuJoCo.
+//   mujoco-speed ENV stepped|published THREADS SECONDS   MuJoCo's version, and env-steps/s of the bare physics, summed
+//                                                        over the threads
+//   mujoco-speed ENV physics                             what one decision makes of each of 1,000 states: positions and
+//                                                        velocities in hexadecimal, a line for each
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,8 +14,8 @@
 
 #include "absl/time/clock.h"
 #include "env/mujoco/bare_loop.h"
+#include "env/mujoco/mujoco_env.h"
 #include "env/registry.h"
-#include "env/vector_env.h"
 
 namespace skein {
 namespace {
@@ -26,7 +26,7 @@ constexpr int64_t kStepsAtATime = 64;  // About 2 ms.
 absl::StatusOr<double> Measure(const std::string& env_id, BareLoop::Form form, int threads, absl::Duration duration) {
   std::vector<std::unique_ptr<BareLoop>> loops;
   for (int i = 0; i < threads; ++i) {
-    auto loop = BareLoop::Make(env_id, 1, i, 0, 0, form);
+    auto loop = BareLoop::Make(env_id, {.env_index = static_cast<uint64_t>(i), .form = form});
     if (!loop.ok()) return loop.status();
     loops.push_back(*std::move(loop));
   }
@@ -57,43 +57,57 @@ absl::StatusOr<double> Measure(const std::string& env_id, BareLoop::Form form, i
   return sum;
 }
 
-// FNV-1a over every state of 8 environments for 5,000 steps with random actions.
-absl::StatusOr<uint64_t> DigestOfStates(const std::string& env_id) {
-  const auto env = VectorEnv::Make({.env_id = env_id, .num_envs = 8, .seed = 7});
+// The states are thrown: those at the beginning of an episode, moved by up to 1 (m, rad) and 2 (m/s, rad/s).
+absl::Status PrintPhysics(const std::string& env_id) {
+  const auto task = FindMujocoTask(env_id);
+  if (!task.ok()) return task.status();
+  const auto env = MakeEnv(env_id);
   if (!env.ok()) return env.status();
-  std::vector<float> action(8 * (*env)->spec().action_size);
-  std::vector<double> state(8 * (*env)->state_size());
-  RandomStream random(7, RandomPurpose::kAction, 0, 0);
-  uint64_t digest = 0xcbf29ce484222325;
-  (*env)->ResetAll(0);
-  for (int t = 0; t < 5000; ++t) {
-    for (float& a : action) a = static_cast<float>(random.Uniform(-1, 1));
-    (*env)->Step(action.data());
+  const EnvSpec& spec = (*env)->spec();
+  const int positions = (*task)->facts().positions, velocities = (*task)->facts().velocities;
+  std::vector<double> state(spec.state_size);
+  std::vector<float> action(spec.action_size);
+  for (int i = 0; i < 1000; ++i) {
+    RandomStream reset(7, RandomPurpose::kEnvReset, 0, i), random(7, RandomPurpose::kAction, 0, i);
+    (*env)->Reset(reset);
     (*env)->SaveState(state.data());
-    for (const double number : state) digest = (digest ^ std::bit_cast<uint64_t>(number)) * 0x100000001b3;
+    for (int k = 0; k < positions; ++k) state[1 + k] += random.Uniform(-1, 1);
+    for (int k = 0; k < velocities; ++k) state[1 + positions + k] += random.Uniform(-2, 2);
+    std::fill_n(state.begin() + 1 + positions + velocities, velocities, 0.0);  // The contact solver's start.
+    for (float& a : action) a = static_cast<float>(random.Uniform(-1, 1));
+    (*env)->LoadState(state.data());
+    float reward = 0;
+    (*env)->Step(action.data(), &reward);
+    (*env)->SaveState(state.data());
+    for (int k = 0; k < positions + velocities; ++k) std::printf("%a ", state[1 + k]);
+    std::printf("\n");
   }
-  return digest;
+  return absl::OkStatus();
+}
+
+absl::Status Run(int argc, char** argv) {
+  const std::string form = argc >= 3 ? argv[2] : "";
+  if (argc == 3 && form == "physics") return PrintPhysics(argv[1]);
+  const int threads = argc == 5 ? std::atoi(argv[3]) : 0;
+  const double seconds = argc == 5 ? std::atof(argv[4]) : 0;
+  if (threads < 1 || !(seconds > 0) || (form != "stepped" && form != "published")) {
+    return absl::InvalidArgumentError(
+        "usage: mujoco-speed ENV stepped|published THREADS SECONDS, or mujoco-speed ENV physics");
+  }
+  using Form = BareLoop::Form;
+  const auto rate =
+      Measure(argv[1], form == "stepped" ? Form::kStepped : Form::kPublished, threads, absl::Seconds(seconds));
+  if (!rate.ok()) return rate.status();
+  std::printf("%s %.0f\n", MujocoVersion().c_str(), *rate);
+  return absl::OkStatus();
 }
 
 }  // namespace
 }  // namespace skein
 
 int main(int argc, char** argv) {
-  const int threads = argc == 5 ? std::atoi(argv[3]) : 0;
-  const double seconds = argc == 5 ? std::atof(argv[4]) : 0;
-  const std::string form = argc == 5 ? argv[2] : "";
-  if (threads < 1 || !(seconds > 0) || (form != "stepped" && form != "published")) {
-    std::fprintf(stderr, "usage: mujoco-speed ENV stepped|published THREADS SECONDS\n");
-    return 64;
-  }
-  using Form = skein::BareLoop::Form;
-  const auto rate =
-      skein::Measure(argv[1], form == "stepped" ? Form::kStepped : Form::kPublished, threads, absl::Seconds(seconds));
-  const auto digest = skein::DigestOfStates(argv[1]);
-  if (!rate.ok() || !digest.ok()) {
-    std::fprintf(stderr, "mujoco-speed: %s\n", (rate.ok() ? digest.status() : rate.status()).ToString().c_str());
-    return 64;
-  }
-  std::printf("%s %.0f %016" PRIx64 "\n", skein::MujocoVersion().c_str(), *rate, *digest);
-  return 0;
+  const absl::Status status = skein::Run(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "mujoco-speed: %s\n", std::string(status.message()).c_str());
+  return 64;
 }

@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
   const v1::RolloutConfig& rollout = context.config.rollout();
   auto shape = MakeFragmentShape(context.config);
   if (!shape.ok()) return shape.status();
+  if (absl::Status status = CheckEnvState(state, *shape); !status.ok()) return status;
   const int64_t fragment_steps = shape->steps * shape->num_envs;
   std::unique_ptr<CollectedIterations> made(new CollectedIterations(context, fragment_steps, ranks, report, service));
 

@@ -315,7 +315,7 @@ TEST(EnvLimit, AgentsCountWhileTheyTakePart) {
   }
 }
 
-// One step of both simulates the same time; both begin anew at the time limit.
+// One step of both simulates the same time.
 TEST(BareLoop, StepsAsTheEnvironmentDoes) {
   const auto made = MakeEnv("HalfCheetah-v5");
   ASSERT_TRUE(made.ok()) << made.status();
@@ -328,14 +328,20 @@ TEST(BareLoop, StepsAsTheEnvironmentDoes) {
   std::vector<double> state(env.spec().state_size);
   env.SaveState(state.data());
 
-  const auto bare = BareLoop::Make("HalfCheetah-v5", 3, 4, 9);
+  const auto bare = BareLoop::Make("HalfCheetah-v5", {.seed = 3, .env_index = 4, .episode_steps = {9, 2}});
   ASSERT_TRUE(bare.ok()) << bare.status();
   (*bare)->Run(actions.data(), 5, 3);
   (*bare)->Run(actions.data(), 5, 4);
   EXPECT_EQ((*bare)->time(), state[0]);
-  (*bare)->Run(actions.data(), 5, 2);  // 9 steps: the limit.
+  (*bare)->Run(actions.data(), 5, 2);  // 9 steps: the end of the first episode.
   EXPECT_EQ((*bare)->time(), 0);
-  EXPECT_EQ(BareLoop::Make("CartPole-v1", 1, 0, 0).status().code(), absl::StatusCode::kNotFound);
+  (*bare)->Run(actions.data(), 5, 1);
+  EXPECT_GT((*bare)->time(), 0);
+  (*bare)->Run(actions.data(), 5, 1);  // The end of the second one, after which the first follows.
+  EXPECT_EQ((*bare)->time(), 0);
+  (*bare)->Run(actions.data(), 5, 7);
+  EXPECT_EQ((*bare)->time(), state[0]);
+  EXPECT_EQ(BareLoop::Make("CartPole-v1", {}).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -218,6 +218,30 @@ TEST(Evaluate, FliesInTheWorldOfTheCheckpoint) {
   EXPECT_THAT(other.message(), HasSubstr("is of UavNavigate-v0"));
 }
 
+// The same episodes: forward reward and length do not change, the cost of control grows.
+TEST(Evaluate, ReportsTheReturnOfUnclippedActionsToo) {
+  const ScratchFolder folder;
+  // An untrained head whose means leave [-1, 1].
+  const std::string path = Save(folder, Untrained("Swimmer-v5", {"model.policy_head_scale=100"}));
+  const auto plain = Evaluate({.checkpoint = path, .episodes = 3});
+  const auto both = Evaluate({.checkpoint = path, .episodes = 3, .unclipped_return = true});
+  ASSERT_TRUE(plain.ok() && both.ok()) << both.status();
+  EXPECT_THAT(plain->unclipped_returns, testing::IsEmpty());
+  EXPECT_EQ(both->returns, plain->returns);
+  EXPECT_EQ(both->metrics, plain->metrics);
+  ASSERT_THAT(both->unclipped_returns, testing::SizeIs(3));
+  for (int i = 0; i < 3; ++i) EXPECT_LT(both->unclipped_returns[i], both->returns[i]);
+
+  // A run that scores unclipped actions anyway reports the same number twice.
+  const ScratchFolder other;
+  const std::string own =
+      Save(other, Untrained("Swimmer-v5", {"model.policy_head_scale=100", "env.clip_actions_for_reward=false"}));
+  const auto gymnasiums = Evaluate({.checkpoint = own, .episodes = 3, .unclipped_return = true});
+  ASSERT_TRUE(gymnasiums.ok()) << gymnasiums.status();
+  EXPECT_EQ(gymnasiums->returns, both->unclipped_returns);
+  EXPECT_EQ(gymnasiums->unclipped_returns, both->unclipped_returns);
+}
+
 TEST(Evaluate, RunsABaselineWithoutACheckpoint) {
   const auto result = Evaluate({.episodes = 3,
                                 .seed = 1000,
@@ -267,6 +291,7 @@ TEST(Evaluate, RefusesOptionsThatContradictEachOther) {
   refused({.baseline = "random", .env_id = "CartPole-v1", .overrides = {"env.id=Pendulum-v1"}}, "env.id");
   refused({.baseline = "random", .env_id = "UavCover-v0", .overrides = {"env.uav.uavs=0"}}, "env.uav.uavs");
   refused({.baseline = "random", .env_id = "UavCover-v0", .overrides = {"env.uav.size=5"}}, "need 60 cells, got 25");
+  refused({.checkpoint = path, .unclipped_return = true}, "only MuJoCo environments");
   refused({.checkpoint = path, .render_path = picture}, "no such picture of CartPole-v1");
   refused({.baseline = "random", .env_id = "UavCover-v0", .render_path = picture, .render_episode = 10}, "under 10");
   EXPECT_EQ(folder.Read("map.svg"), "");

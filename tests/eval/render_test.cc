@@ -121,8 +121,9 @@ TEST(CheckRender, SaysWhatCannotBeDrawn) {
     return CheckRender(folder.path() + "/" + name, env_id);
   };
   EXPECT_TRUE(refused("map.svg", "UavCover-v0").ok());
-  EXPECT_THAT(refused("map.png", "UavCover-v0").message(), HasSubstr(".svg or .mp4"));
-  EXPECT_TRUE(absl::IsInvalidArgument(refused("map.png", "UavCover-v0")));
+  EXPECT_THAT(refused("map.gif", "UavCover-v0").message(), HasSubstr(".mp4, .png or .svg"));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused("map.gif", "UavCover-v0")));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused("map.png", "CartPole-v1")));
   EXPECT_TRUE(absl::IsInvalidArgument(refused("map.svg", "HalfCheetah-v5")));
   EXPECT_TRUE(absl::IsInvalidArgument(refused("film.mp4", "CartPole-v1")));
   EXPECT_TRUE(absl::IsNotFound(refused("none/map.svg", "UavNavigate-v0")));
@@ -151,6 +152,41 @@ TEST(RenderEpisode, FilmsEveryStepAndThenTheEnd) {
   EXPECT_EQ(CountOf(film, "width=\"688\" height=\"752\" role"), 1 + flight.result.lengths[0] + 18);
   EXPECT_EQ(CountOf(film, absl::StrCat(">step ", flight.result.lengths[0], ", ")), 19);
   EXPECT_EQ(CountOf(film, ">step 1, "), 1);
+}
+
+// ffmpeg is given one picture of three by two, each with the cheetah in the middle, orange and brown.
+TEST(RenderEpisode, DrawsSixMomentsOfAMujocoEpisode) {
+  const ScratchFolder folder;
+  folder.WriteScript("ffmpeg", kFakeFfmpeg);
+  const OnlyPath path(folder.path());
+  const RecordedFlight flight = Fly("HalfCheetah-v5", "random", 0);
+  const absl::Status drawn = RenderEpisode(folder.path() + "/run.png", flight.episode);
+  if (absl::IsUnavailable(drawn)) GTEST_SKIP() << drawn;
+  ASSERT_TRUE(drawn.ok()) << drawn;
+  constexpr size_t kWidth = 640, kHeight = 480;
+  const std::string picture = folder.Read("run.png");
+  ASSERT_EQ(picture.size(), 6 * kWidth * kHeight * 3);
+  for (size_t moment = 0; moment < 6; ++moment) {
+    int orange = 0;
+    for (size_t y = kHeight / 4; y < kHeight * 3 / 4; ++y) {
+      for (size_t x = kWidth / 4; x < kWidth * 3 / 4; ++x) {
+        const size_t row = moment / 3 * kHeight + y, column = moment % 3 * kWidth + x;
+        const size_t pixel = 3 * (row * 3 * kWidth + column);
+        orange += static_cast<uint8_t>(picture[pixel]) > static_cast<uint8_t>(picture[pixel + 2]) + 60;
+      }
+    }
+    EXPECT_GT(orange, 2000) << moment;
+  }
+}
+
+TEST(RenderEpisode, DrawsTheEndOfAFlightAsAPng) {
+  const ScratchFolder folder;
+  folder.WriteScript("ffmpeg", kJoiningFfmpeg);
+  const OnlyPath path(folder.path());
+  const RecordedFlight flight = Fly("UavNavigate-v0", "greedy", 0, {.uavs = 2, .obstacles = 10, .size = 8});
+  ASSERT_TRUE(RenderEpisode(folder.path() + "/map.png", flight.episode).ok());
+  EXPECT_EQ(CountOf(folder.Read("map.png"), ">step "),
+            CountOf(folder.Read("map.png"), absl::StrCat(">step ", flight.result.lengths[0], ", ")));
 }
 
 TEST(VideoWriter, LeavesNothingBehindIfFfmpegFails) {

@@ -38,6 +38,21 @@ TEST(FragmentShape, KnowsWhatThePolicyRemembers) {
   EXPECT_EQ(Shape({"env.id=CartPole-v1", "model.memory=lstm"})->policy_state_size, 128);  // h and c of 64 units.
 }
 
+TEST(CheckEnvState, RefusesStatesOfAnotherSize) {
+  const FragmentShape shape = Shape({"env.id=CartPole-v1"}).value();
+  EXPECT_TRUE(CheckEnvState({}, shape).ok());
+  TicketState state;
+  v1::Tensor& rows = state.env_state.emplace();
+  rows.add_shape(32);
+  rows.add_shape(7);  // Episode, step, return so far; x, x', angle, angle'.
+  EXPECT_TRUE(CheckEnvState(state, shape).ok());
+  rows.set_shape(1, 6);
+  const absl::Status refused = CheckEnvState(state, shape);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              testing::HasSubstr("states of CartPole-v1 have 6 numbers, this version's have 7"));
+}
+
 TEST(FragmentShape, HasTheFieldsThatTheAlgorithmReads) {
   EXPECT_THAT(Shape({"env.id=CartPole-v1"})->algorithm_fields, testing::ElementsAre("log_prob"));
   EXPECT_THAT(Shape({"env.id=CartPole-v1", "reinforce.lr=0.01"})->algorithm_fields, testing::IsEmpty());

@@ -27,8 +27,10 @@ class HalfCheetah final : public MujocoTask {
   }
 
   MujocoOutcome Judge(const MujocoView&, const std::array<double, 3>& velocity, const float* action,
-                      double*) const override {
-    return {.reward = forward_weight_ * velocity[0] - control_weight_ * SumOfSquares(action, kMotors)};
+                      double* terms) const override {
+    terms[0] = forward_weight_ * velocity[0];
+    terms[1] = -control_weight_ * SumOfSquares(action, kMotors);
+    return {.reward = terms[0] + terms[1]};
   }
 
   void Observe(const MujocoView& view, float* obs) const override {
@@ -48,6 +50,8 @@ class HalfCheetah final : public MujocoTask {
                     .frame_skip = 5,
                     .reward_threshold = 4800,
                     .total_mass = 14,
+                    .reward_terms = {"reward_forward", "reward_ctrl"},
+                    .x_velocity_metric = true,
                     .camera = {.track_body = "trunk"}},
                    arguments),
         skipped_(skipped),
