@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/file.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -48,6 +50,13 @@ TEST_F(FileTest, MissingFileIsNotFound) {
   const absl::Status status = ReadFile(Path("none")).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr(Path("none")));
+}
+
+TEST_F(FileTest, APipeOrADeviceIsRefusedAtOnce) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {Path("pipe"), std::string("/dev/zero")}) {
+    EXPECT_EQ(ReadFile(path).status(), absl::InvalidArgumentError("cannot read " + path + ": is not a regular file"));
+  }
 }
 
 TEST_F(FileTest, FolderIsAnInvalidArgument) { EXPECT_TRUE(absl::IsInvalidArgument(ReadFile(folder_).status())); }
