@@ -43,8 +43,8 @@ namespace skein {
 namespace {
 
 constexpr absl::Duration kDeliveryTimeout = absl::Seconds(3);
-// Finished batches that may wait for a connection, for each ticket that an actor holds at most.
-constexpr uint32_t kBatchesForTicket = 4;
+// Finished fragments that may wait for a connection, for each ticket that an actor holds at most.
+constexpr uint32_t kFragmentsForTicket = 4;
 constexpr absl::Duration kLimitProbe = absl::Milliseconds(150);
 constexpr absl::Duration kDrainTimeout = absl::Seconds(30);  // Nothing waits for this actor to end.
 
@@ -81,7 +81,7 @@ class Actor {
         metrics_(metrics),
         sampler_(sampler),
         probed_(probed),
-        outbox_(size_t{kBatchesForTicket} * (options.runners + 1)) {}
+        outbox_(size_t{kFragmentsForTicket} * (options.runners + 1)) {}
 
   // Joins and works until the run is over or RequestStop(). Aborted: join again.
   absl::Status Run(int metrics_port);
@@ -133,7 +133,7 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
   report.set_env_steps_per_second(rate_.Rate(MonotonicNow(), absl::Seconds(10)));
   report.set_limit_env_steps_per_second(metrics_->limit());
   metrics_->SetRate(report.env_steps_per_second());
-  metrics_->SetQueuedBatches(outbox_.unreceipted());
+  metrics_->SetQueuedFragments(outbox_.unreceipted());
   {
     absl::MutexLock lock(&mu_);
     const absl::Duration undelivered = link_ == nullptr ? absl::ZeroDuration() : link_->undelivered();
@@ -229,7 +229,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   }
 
   EnvRebuilds rebuilds(
-      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, metrics_);
+      config.rollout().env_rebuilds(), [&config](uint32_t phase) { return MakeRunnerEnv(config, phase); }, metrics_);
   HeldEnvs held_envs;
   StepSharing sharing([this] { outbox_.Nudge(); });
   std::vector<std::unique_ptr<Runner>> runners;

@@ -8,6 +8,8 @@
 #include "absl/time/time.h"
 #include "base/process/shutdown.h"
 
+// One actor process: its options, and the function that runs it.
+//   options -> RunActor: coordinator client, runners, Outbox, LearnerLink -> exit
 namespace skein {
 
 struct ActorOptions {

@@ -5,19 +5,21 @@
 
 #include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
+#include "grpcpp/generic/generic_stub.h"
 
 namespace skein {
 namespace {
 
 constexpr char kCollect[] = "/skein.v1.Learner/Collect";
 
+// The generated stub, but for requests, which are bytes.
+using Stub = grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::CollectResponse>;
+
 }  // namespace
 
-void CollectCall::Start(grpc::Channel* channel, grpc::ClientContext* context, grpc::ByteBuffer first) {
-  // As stub->async()->Collect, with requests as bytes.
-  const grpc::internal::RpcMethod method(kCollect, grpc::internal::RpcMethod::BIDI_STREAMING);
-  grpc::internal::ClientCallbackReaderWriterFactory<grpc::ByteBuffer, v1::CollectResponse>::Create(channel, method,
-                                                                                                   context, this);
+void CollectCall::Start(const std::shared_ptr<grpc::Channel>& channel, grpc::ClientContext* context,
+                        grpc::ByteBuffer first) {
+  Stub(channel).PrepareBidiStreamingCall(context, kCollect, grpc::StubOptions(), this);
   AddHold();  // Pump starts writes from outside of reactions.
   request_ = std::move(first);
   StartWrite(&request_);

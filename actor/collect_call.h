@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
@@ -37,7 +38,7 @@ class CollectCall final : private grpc::ClientBidiReactor<grpc::ByteBuffer, v1::
   explicit CollectCall(Options options) : options_(std::move(options)) {}
 
   // Makes the call and sends `first`, before any request of `next`. Call it once; channel and context outlive the call.
-  void Start(grpc::Channel* channel, grpc::ClientContext* context, grpc::ByteBuffer first);
+  void Start(const std::shared_ptr<grpc::Channel>& channel, grpc::ClientContext* context, grpc::ByteBuffer first);
   // Sends what `next` returns, now or after the write in progress. REQUIRES: Start was called.
   void Pump();
   // Blocks until on_done has returned; returns how the call ended. REQUIRES: Start was called; Pump is not called

@@ -10,7 +10,8 @@
 
 namespace skein {
 
-absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status failure, absl::Duration pause) {
+absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status failure, absl::Duration pause,
+                                                                uint32_t phase) {
   while (true) {
     metrics_->CountEnvFailure();
     {
@@ -25,7 +26,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status fai
       AwaitFor(&mu_, absl::Condition(&cancelled_), pause);
       if (cancelled_) return absl::CancelledError("stopped on request");
     }
-    auto made = make_();
+    auto made = make_(phase);
     if (made.ok()) return made;
     failure = made.status();
     pause *= 2;

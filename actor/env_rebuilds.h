@@ -22,18 +22,19 @@ namespace skein {
 class EnvRebuilds {
  public:
   static constexpr absl::Duration kWindow = absl::Minutes(10);
-  // `make` builds the environments of one runner. `metrics` must outlive this.
-  using Make = std::function<absl::StatusOr<std::unique_ptr<VectorEnv>>()>;
+  // `make` builds the environments of one runner with the settings of a phase (Ticket.phase). `metrics` must outlive
+  // this.
+  using Make = std::function<absl::StatusOr<std::unique_ptr<VectorEnv>>(uint32_t phase)>;
   EnvRebuilds(uint32_t most, Make make, ActorMetrics* metrics)
       : most_(most), make_(std::move(make)), metrics_(metrics), budget_(most, kWindow) {}
 
-  // The first environments of a runner. Errors as `make`.
-  absl::StatusOr<std::unique_ptr<VectorEnv>> Build() const { return make_(); }
+  // Environments that replace none that failed. Errors as `make`.
+  absl::StatusOr<std::unique_ptr<VectorEnv>> Build(uint32_t phase) const { return make_(phase); }
 
   // New environments that replace those that failed with `failure`, after `pause`. A failure to build them counts too.
   // Internal: the limit was exceeded; the message has the last failure.
   // Cancelled: Cancel() was called.
-  absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, absl::Duration pause);
+  absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, absl::Duration pause, uint32_t phase);
 
   // Ends all waits in Rebuild, present and future.
   void Cancel();

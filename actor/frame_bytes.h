@@ -12,7 +12,7 @@ namespace skein {
 // Thread-safe.
 grpc::ByteBuffer FrameBytes(const Fragment& fragment);
 
-// The frame of a request without a block, i.e. of any but a batch.
+// The frame of a request without a block, i.e. of any but a fragment.
 grpc::ByteBuffer FrameBytes(const v1::CollectRequest& request);
 
 }  // namespace skein

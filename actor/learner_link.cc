@@ -145,7 +145,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
       .on_sent = [this](absl::Duration took) { NoteTaken(took); },
       .on_done = [this] { CollectIsOver(); },
   });
-  collect.Start(channel.get(), &context, FrameBytes(MakeHello(target, stay)));
+  collect.Start(channel, &context, FrameBytes(MakeHello(target, stay)));
   options_.outbox->Watch([&] { collect.Pump(); });
   if (AwaitWelcome()) {
     spdlog::info("connected to the learner at {}", target.address);
@@ -215,7 +215,7 @@ void LearnerLink::Receive(const Target& target, const v1::CollectResponse& respo
     options_.outbox->Acknowledge(response.receipt());
     NoteReceipt(response.receipt());
     if (!response.receipt().message().empty()) {
-      spdlog::debug("batch {}: {}", response.receipt().sequence(), response.receipt().message());
+      spdlog::debug("fragment {}: {}", response.receipt().sequence(), response.receipt().message());
     }
   }
   if (response.has_ticket()) options_.outbox->AddTicket(epoch, response.ticket());
@@ -252,9 +252,9 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
     epoch = epoch_;
   }
   const Outbox::ToSend next = options_.outbox->TryNextToSend(epoch);
-  if (next.batch != nullptr) {
-    const v1::FragmentHeader& header = next.batch->header;
-    grpc::ByteBuffer bytes = FrameBytes(*next.batch);
+  if (next.fragment != nullptr) {
+    const v1::FragmentHeader& header = next.fragment->header;
+    grpc::ByteBuffer bytes = FrameBytes(*next.fragment);
     if (bytes.Length() > static_cast<size_t>(kMaxMessageBytes)) {
       GiveUpOn(header, bytes.Length());
       return std::nullopt;
@@ -263,7 +263,7 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
     {
       absl::MutexLock lock(&mu_);
       sending_bytes_ = bytes.Length();
-      sending_saved_bytes_ = next.batch->saved_bytes;
+      sending_saved_bytes_ = next.fragment->saved_bytes;
     }
     return CollectCall::Request{.bytes = std::move(bytes)};
   }
@@ -278,10 +278,10 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
   return CollectCall::Request{.bytes = FrameBytes(request), .last = true};
 }
 
-void LearnerLink::GiveUpOn(const v1::FragmentHeader& batch, size_t bytes) {
+void LearnerLink::GiveUpOn(const v1::FragmentHeader& fragment, size_t bytes) {
   absl::MutexLock lock(&mu_);
   too_large_ = absl::ResourceExhaustedError(absl::StrCat(
-      "a fragment of ", batch.steps(), " steps x ", batch.num_envs(), " environments takes ", bytes,
+      "a fragment of ", fragment.steps(), " steps x ", fragment.num_envs(), " environments takes ", bytes,
       " bytes, messages are limited to ", kMaxMessageBytes,
       "; lower rollout.fragment_steps or rollout.envs_per_runner, or set transport.trajectory_compression to zstd"));
   if (collect_context_ != nullptr) collect_context_->TryCancel();

@@ -19,11 +19,11 @@
 
 namespace skein {
 
-// An actor's link to its learner: receives tickets, receipts and policies, sends batches, and reconnects with jittered
-// back-off when the stream breaks.   Outbox <-> Collect stream;   SubscribePolicy stream -> on_policy
+// An actor's link to its learner: receives tickets, receipts and policies, sends fragments, and reconnects with
+// jittered back-off when the stream breaks.   Outbox <-> Collect stream;   SubscribePolicy stream -> on_policy
 // Each move to another learner begins a new connection with its own step account: generation + 0, 1, 2, ... The account
 // is closed when the actor leaves; a learner to which it returns opens a new one. Thread-safe. Run() occupies one
-// thread, which is seldom active: gRPC's threads read and continue writes, and a runner that puts a batch starts its
+// thread, which is seldom active: gRPC's threads read and continue writes, and a runner that puts a fragment starts its
 // write.
 class LearnerLink {
  public:
@@ -56,7 +56,7 @@ class LearnerLink {
 
   // Serves connections until the run is over, Stop() or Abort(): OK.
   // Aborted: the learner closed this connection's account; join again. FailedPrecondition, InvalidArgument,
-  // Unauthenticated: it refused permanently. ResourceExhausted: a batch exceeds the message limit; the message says
+  // Unauthenticated: it refused permanently. ResourceExhausted: a fragment exceeds the message limit; the message says
   // what to set. (If an overloaded learner answers ResourceExhausted, the link reconnects.)
   absl::Status Run();
 
@@ -86,9 +86,9 @@ class LearnerLink {
   bool AwaitWelcome();
   // Keeps subscribing to policies until the Collect call is over. Calls `subscribed` once the first call is started.
   void Subscribe(const Target& target, v1::Learner::Stub* stub, const std::function<void()>& subscribed);
-  // A batch exceeds the message limit: makes Run return ResourceExhausted.
-  void GiveUpOn(const v1::FragmentHeader& batch, size_t bytes);
-  // For the metrics: record when a batch was handed to the transport, and its receipt.
+  // A fragment exceeds the message limit: makes Run return ResourceExhausted.
+  void GiveUpOn(const v1::FragmentHeader& fragment, size_t bytes);
+  // For the metrics: record when a fragment was handed to the transport, and its receipt.
   void NoteSent(uint64_t sequence);
   void NoteReceipt(const v1::Receipt& receipt);
   // Registers the context of the Collect call to `target`, for Abort and SetTarget to cancel; nullptr: it is over.
@@ -100,7 +100,7 @@ class LearnerLink {
   // State of one Collect call.
   struct Course {
     bool welcomed = false;
-    bool may_send = false;  // Batches may be sent.
+    bool may_send = false;  // Fragments may be sent.
     bool left = false;      // Goodbye was said.
     bool over = false;
   };
@@ -113,7 +113,7 @@ class LearnerLink {
   grpc::ClientContext* collect_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   grpc::ClientContext* subscribe_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   Course course_ ABSL_GUARDED_BY(mu_);                     // Of the current or last Collect call.
-  uint64_t sending_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the batch that is being sent,
+  uint64_t sending_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the fragment that is being sent,
   uint64_t sending_saved_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // and what rounding and compression saved of it.
   absl::Duration alone_since_ ABSL_GUARDED_BY(mu_);        // Since when there is a target and no connection to it.
   Target connected_ ABSL_GUARDED_BY(mu_);  // Target that sent its welcome, until the call is over; else empty.

@@ -20,12 +20,12 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
   };
   env_steps_ = counter("skein_actor_env_steps_total", "Env steps in finished fragments");
   fragments_ = counter("skein_actor_fragments_total", "Finished fragments");
-  sent_bytes_ = counter("skein_actor_sent_bytes_total", "Bytes of trajectory batches sent");
+  sent_bytes_ = counter("skein_actor_sent_bytes_total", "Bytes of fragments sent");
   uncompressed_bytes_ = counter("skein_actor_sent_uncompressed_bytes_total",
                                 "What those bytes would have been as fp32 and not compressed");
   reconnections_ = counter("skein_actor_reconnections_total", "Connections to a learner that broke");
-  dropped_batches_ =
-      counter("skein_actor_dropped_batches_total", "Finished batches given up because too many waited for a receipt");
+  dropped_fragments_ =
+      counter("skein_actor_dropped_batches_total", "Finished fragments given up because too many waited for a receipt");
   env_failures_ = counter("skein_actor_env_failures_total",
                           "Environments that threw or wrote what cannot be trained on, and were built anew");
   auto& receipts = BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
@@ -38,16 +38,16 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
         {}, prometheus::Histogram::BucketBoundaries{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10});
   };
   receipt_seconds_ =
-      histogram("skein_actor_receipt_seconds", "Time from handing a batch to the transport until its receipt");
+      histogram("skein_actor_receipt_seconds", "Time from handing a fragment to the transport until its receipt");
   heartbeat_seconds_ = histogram("skein_actor_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
   const auto gauge = [registry](const char* name, const char* help) {
     return &BuildGauge().Name(name).Help(help).Register(*registry).Add({});
   };
   policy_version_ = gauge("skein_actor_policy_version", "Newest policy version received");
-  queued_batches_ = gauge("skein_actor_queued_batches", "Batches that are finished and have no receipt yet");
+  queued_fragments_ = gauge("skein_actor_queued_batches", "Fragments that are finished and have no receipt yet");
   undelivered_ =
       gauge("skein_actor_undelivered_seconds",
-            "How long the oldest finished batch has waited for its receipt, or the learner for a connection");
+            "How long the oldest finished fragment has waited for its receipt, or the learner for a connection");
   limit_ = gauge("skein_actor_limit_env_steps_per_second",
                  "What the runners reached at stepping environments and nothing else; NaN = not measured");
   efficiency_ = gauge("skein_actor_efficiency_ratio", "Env steps collected per second over the limit");
@@ -82,7 +82,7 @@ void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
 }
 
 void ActorMetrics::CountReconnection() { reconnections_->Increment(); }
-void ActorMetrics::CountDroppedBatch() { dropped_batches_->Increment(); }
+void ActorMetrics::CountDroppedFragment() { dropped_fragments_->Increment(); }
 void ActorMetrics::SetUndelivered(absl::Duration undelivered) { undelivered_->Set(absl::ToDoubleSeconds(undelivered)); }
 void ActorMetrics::SetPolicyVersion(uint64_t version) { policy_version_->Set(static_cast<double>(version)); }
 void ActorMetrics::ObserveReceipt(absl::Duration round_trip) {
@@ -91,7 +91,7 @@ void ActorMetrics::ObserveReceipt(absl::Duration round_trip) {
 void ActorMetrics::ObserveHeartbeat(absl::Duration round_trip) {
   heartbeat_seconds_->Observe(absl::ToDoubleSeconds(round_trip));
 }
-void ActorMetrics::SetQueuedBatches(size_t batches) { queued_batches_->Set(static_cast<double>(batches)); }
+void ActorMetrics::SetQueuedFragments(size_t fragments) { queued_fragments_->Set(static_cast<double>(fragments)); }
 void ActorMetrics::SetLimit(double env_steps_per_second) {
   limit_->Set(env_steps_per_second > 0 ? env_steps_per_second : std::numeric_limits<double>::quiet_NaN());
 }

@@ -35,13 +35,13 @@ class ActorMetrics {
   void CountReconnection();
   // An environment failed. It is rebuilt unless the limit of EnvRebuilds is exceeded.
   void CountEnvFailure() { env_failures_->Increment(); }
-  void CountDroppedBatch();
+  void CountDroppedFragment();
   void SetPolicyVersion(uint64_t version);
-  // Time from handing a batch to the transport to its receipt.
+  // Time from handing a fragment to the transport to its receipt.
   void ObserveReceipt(absl::Duration round_trip);
   void ObserveHeartbeat(absl::Duration round_trip);
-  // Batches that are finished and have no receipt yet.
-  void SetQueuedBatches(size_t batches);
+  // Fragments that are finished and have no receipt yet.
+  void SetQueuedFragments(size_t fragments);
   // As LearnerLink::undelivered().
   void SetUndelivered(absl::Duration undelivered);
   // The result of MeasureEnvLimit(); 0 = no limit, and then no efficiency.
@@ -54,11 +54,11 @@ class ActorMetrics {
 
  private:
   std::array<prometheus::Counter*, 5> stage_seconds_;
-  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_, *dropped_batches_,
-      *env_failures_;
+  prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_,
+      *dropped_fragments_, *env_failures_;
   std::map<v1::ReceiptResult, prometheus::Counter*> receipts_;
   prometheus::Histogram *receipt_seconds_, *heartbeat_seconds_;
-  prometheus::Gauge *policy_version_, *queued_batches_, *undelivered_, *limit_, *efficiency_;
+  prometheus::Gauge *policy_version_, *queued_fragments_, *undelivered_, *limit_, *efficiency_;
 };
 
 }  // namespace skein

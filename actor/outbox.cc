@@ -16,7 +16,7 @@ Outbox::Connection Outbox::BeginConnection(const std::string& actor_id, uint64_t
     for (const Pending& pending : pending_) in_hand_.erase(pending.ticket_id);
     pending_.clear();
   }
-  for (const Pending& pending : pending_) connection_.env_steps_collected -= EnvSteps(pending.batch->header);
+  for (const Pending& pending : pending_) connection_.env_steps_collected -= EnvSteps(pending.fragment->header);
   before_ = connection_;
   earlier_env_steps_ += connection_.env_steps_collected;
   connection_ = {actor_id, generation, 0};
@@ -28,10 +28,10 @@ Outbox::Connection Outbox::BeginConnection(const std::string& actor_id, uint64_t
 
 void Outbox::RenumberPending() {
   for (Pending& pending : pending_) {
-    auto batch = std::make_shared<Fragment>(*pending.batch);
-    Sign(&batch->header);
+    auto fragment = std::make_shared<Fragment>(*pending.fragment);
+    Sign(&fragment->header);
     pending.sequence = last_sequence_;
-    pending.batch = std::move(batch);
+    pending.fragment = std::move(fragment);
   }
 }
 
@@ -136,13 +136,13 @@ void Outbox::Release(uint64_t ticket_id) {
   granted_anew_.erase(anew);
 }
 
-bool Outbox::PutBatch(Fragment batch) {
-  const bool dropped = PutBatchQuietly(std::move(batch));
+bool Outbox::PutFragment(Fragment fragment) {
+  const bool dropped = PutFragmentQuietly(std::move(fragment));
   TellWatcher();
   return dropped;
 }
 
-bool Outbox::PutBatchQuietly(Fragment batch) {
+bool Outbox::PutFragmentQuietly(Fragment fragment) {
   Pending dropped;  // Freed after the lock is.
   absl::MutexLock lock(&mu_);
   const bool full = pending_.size() >= most_;
@@ -151,9 +151,10 @@ bool Outbox::PutBatchQuietly(Fragment batch) {
     pending_.pop_front();
     Release(dropped.ticket_id);
   }
-  Sign(&batch.header);
-  const uint64_t ticket_id = batch.header.ticket_id();
-  pending_.push_back({last_sequence_, ticket_id, MonotonicNow(), std::make_shared<const Fragment>(std::move(batch))});
+  Sign(&fragment.header);
+  const uint64_t ticket_id = fragment.header.ticket_id();
+  pending_.push_back(
+      {last_sequence_, ticket_id, MonotonicNow(), std::make_shared<const Fragment>(std::move(fragment))});
   return full;
 }
 
@@ -163,7 +164,7 @@ Outbox::ToSend Outbox::TryNextToSend(uint64_t epoch) {
   const auto unsent = FindUnsent();
   if (unsent == pending_.end()) return {};
   sent_sequence_ = unsent->sequence;
-  return {.batch = unsent->batch};
+  return {.fragment = unsent->fragment};
 }
 
 std::shared_ptr<const Fragment> Outbox::NextToSend(uint64_t epoch) {
@@ -174,7 +175,7 @@ std::shared_ptr<const Fragment> Outbox::NextToSend(uint64_t epoch) {
     };
     mu_.Await(absl::Condition(&decided));
   }
-  return TryNextToSend(epoch).batch;
+  return TryNextToSend(epoch).fragment;
 }
 
 std::deque<Outbox::Pending>::const_iterator Outbox::FindUnsent() const {

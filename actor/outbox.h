@@ -24,16 +24,16 @@ struct HeldTicket {
   uint64_t epoch = 0;
 };
 
-// An actor's open tickets and finished batches, between its runners and its connection to the learner.
+// An actor's open tickets and finished fragments, between its runners and its connection to the learner.
 //   tickets: connection -> AddTicket -> TakeTicket -> runner
-//   batches: runner -> PutBatch -> (Watch) -> TryNextToSend -> connection
-// Assigns sequence numbers, keeps each batch until its receipt, and after a reconnection sends again what has no
-// receipt. Holds no more batches than tickets were granted, and at most `most`: a stream that breaks repeatedly before
-// any receipt brings new tickets each time. Beyond `most` the oldest batch is dropped. Thread-safe.
+//   fragments: runner -> PutFragment -> (Watch) -> TryNextToSend -> connection
+// Assigns sequence numbers, keeps each fragment until its receipt, and after a reconnection sends again what has no
+// receipt. Holds no more fragments than tickets were granted, and at most `most`: a stream that breaks repeatedly
+// before any receipt brings new tickets each time. Beyond `most` the oldest fragment is dropped. Thread-safe.
 class Outbox {
  public:
-  static constexpr size_t kMostBatches = 64;
-  explicit Outbox(size_t most = kMostBatches) : most_(most) {}
+  static constexpr size_t kMostFragments = 64;
+  explicit Outbox(size_t most = kMostFragments) : most_(most) {}
 
   // One connection of this actor (docs/glossary.md): sequence numbers and step counts begin anew with each.
   struct Connection {
@@ -41,7 +41,7 @@ class Outbox {
     uint64_t generation = 0;
     uint64_t env_steps_collected = 0;
   };
-  // What happens to batches without a receipt when a connection begins. kSentAgain: they move to the new connection,
+  // What happens to fragments without a receipt when a connection begins. kSentAgain: they move to the new connection,
   // under new numbers, and the previous connection does not count them.
   enum class Undelivered { kGivenUp, kSentAgain };
   // Begins a connection and returns the previous one (generation 0: none). The same generation again changes nothing.
@@ -57,8 +57,8 @@ class Outbox {
   // fragments are finished and receipted.
   void LeaveEpoch(uint64_t epoch);
 
-  // A ticket that a runner is working on, or whose batch has no receipt, is not worked on twice. It is handed out again
-  // only if DropTicket gives up the work on it, or its batch is not accepted.
+  // A ticket that a runner is working on, or whose fragment has no receipt, is not worked on twice. It is handed out
+  // again only if DropTicket gives up the work on it, or its fragment is not accepted.
   void AddTicket(uint64_t epoch, const v1::Ticket& ticket);
   // Blocks for the next ticket. nullopt: Stop() was called, or there is no ticket and `or_else()` holds. A thread that
   // makes `or_else()` true must call Nudge().
@@ -67,20 +67,20 @@ class Outbox {
   bool stopped() const;
   // Whether TakeTicket would return without waiting.
   bool HasWork() const;
-  // Gives a ticket up without a batch. If the current stream granted it again meanwhile, it is the next one.
+  // Gives a ticket up without a fragment. If the current stream granted it again meanwhile, it is the next one.
   void DropTicket(uint64_t ticket_id);
 
-  // Adds a finished fragment. Fills in actor, generation, sequence and env_steps_collected. True: the oldest batch was
-  // dropped to make room; its steps were collected and are lost.
-  bool PutBatch(Fragment batch);
-  // The next batch to send in `epoch`, if there is one. over: there will be none, because the epoch has ended, or all
-  // is sent after StopSending(), or all is receipted after LeaveEpoch().
+  // Adds a finished fragment. Fills in actor, generation, sequence and env_steps_collected. True: the oldest fragment
+  // was dropped to make room; its steps were collected and are lost.
+  bool PutFragment(Fragment fragment);
+  // The next fragment to send in `epoch`, if there is one. over: there will be none, because the epoch has ended, or
+  // all is sent after StopSending(), or all is receipted after LeaveEpoch().
   struct ToSend {
-    std::shared_ptr<const Fragment> batch;
+    std::shared_ptr<const Fragment> fragment;
     bool over = false;
   };
   ToSend TryNextToSend(uint64_t epoch);
-  // As TryNextToSend, but blocks until there is a batch; nullptr: sending is over. REQUIRES: one caller at a time.
+  // As TryNextToSend, but blocks until there is a fragment; nullptr: sending is over. REQUIRES: one caller at a time.
   std::shared_ptr<const Fragment> NextToSend(uint64_t epoch);
   // From now on calls `changed`, unless null, whenever there may be more to send within an epoch or sending may be over
   // (except by BeginConnection, BeginEpoch and EndEpoch), on the thread that made the change; calls may be concurrent.
@@ -93,7 +93,7 @@ class Outbox {
   void Stop();
   // Sending is over once everything is sent.
   void StopSending();
-  // Waits until every batch is receipted. False: the timeout was over first, or GiveUp() was called.
+  // Waits until every fragment is receipted. False: the timeout was over first, or GiveUp() was called.
   bool WaitUntilReceipted(absl::Duration timeout);
   // Ends WaitUntilReceipted: no further connection will be made.
   void GiveUp();
@@ -101,7 +101,7 @@ class Outbox {
   Connection connection() const;
   uint64_t env_steps_collected() const;  // Over all connections.
   size_t unreceipted() const;
-  // How long the oldest batch has waited for its receipt; 0 = there is none.
+  // How long the oldest fragment has waited for its receipt; 0 = there is none.
   absl::Duration waiting() const;
 
  private:
@@ -109,18 +109,18 @@ class Outbox {
     uint64_t sequence = 0;
     uint64_t ticket_id = 0;
     absl::Duration finished;  // When, on the monotonic clock.
-    std::shared_ptr<const Fragment> batch;
+    std::shared_ptr<const Fragment> fragment;
   };
   // Ends the work on a ticket without a result. If the current stream granted it again meanwhile, it is the next one.
   void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Assigns a batch to the current connection, as its next one.
+  // Assigns a fragment to the current connection, as its next one.
   void Sign(v1::FragmentHeader* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The first batch that was not sent in this epoch, or end().
+  // The first fragment that was not sent in this epoch, or end().
   std::deque<Pending>::const_iterator FindUnsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool SendingIsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellWatcher() ABSL_LOCKS_EXCLUDED(mu_);
-  bool PutBatchQuietly(Fragment batch);
+  bool PutFragmentQuietly(Fragment fragment);
   void AcknowledgeQuietly(const v1::Receipt& receipt);
 
   const size_t most_;
@@ -134,7 +134,7 @@ class Outbox {
   bool stop_sending_ ABSL_GUARDED_BY(mu_) = false;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<HeldTicket> tickets_ ABSL_GUARDED_BY(mu_);
-  std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);  // Tickets that runners work on or whose batch is pending.
+  std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);  // Tickets that runners work on or whose fragment is pending.
   std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Granted in this epoch while in hand.
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);                  // Unreceipted, in order of sequence.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one assigned.

@@ -64,10 +64,10 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Make(const v1::RunConfig& config
                                                      HeldEnvs* held_envs, Outbox* outbox, PolicyStore* policies,
                                                      StepSharing* sharing, ActorMetrics* metrics,
                                                      const std::atomic<bool>* stop) {
-  auto env = rebuilds->Build();
+  auto env = rebuilds->Build(0);
   if (!env.ok()) return env.status();
   std::unique_ptr<Runner> runner(new Runner(config, rebuilds, held_envs, outbox, policies, sharing, metrics, stop));
-  runner->Use(*std::move(env));
+  runner->Use(*std::move(env), 0);
   return runner;
 }
 
@@ -85,8 +85,9 @@ Runner::Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* hel
       metrics_(metrics),
       stop_(stop) {}
 
-void Runner::Use(std::unique_ptr<VectorEnv> env) {
+void Runner::Use(std::unique_ptr<VectorEnv> env, uint32_t phase) {
   env_ = std::move(env);
+  env_phase_ = phase;
   env_->SetActivity(&activity_);
   num_envs_ = env_->num_envs();
   env_state_size_ = env_->state_size();
@@ -129,12 +130,19 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
     if (!env_->spec().relocatable) restarted_episodes_ += static_cast<uint32_t>(env_->num_envs());
-    auto env = rebuilds_->Rebuild(env_->failure(), pause.Next());
+    auto env = rebuilds_->Rebuild(env_->failure(), pause.Next(), held.ticket.phase());
     if (!env.ok()) outbox_->DropTicket(held.ticket.id());
     if (absl::IsCancelled(env.status())) return absl::OkStatus();
     if (!env.ok()) return env.status();
-    Use(*std::move(env));
+    Use(*std::move(env), held.ticket.phase());
   }
+}
+
+absl::Status Runner::UsePhase(uint32_t phase) {
+  if (env_ != nullptr && env_phase_ == phase) return absl::OkStatus();
+  auto envs = rebuilds_->Build(phase);
+  if (envs.ok()) Use(*std::move(envs), phase);
+  return envs.status();
 }
 
 absl::StatusOr<bool> Runner::PlaceEnvs(const HeldTicket& held) {
@@ -142,17 +150,13 @@ absl::StatusOr<bool> Runner::PlaceEnvs(const HeldTicket& held) {
   uint64_t first_episode = ticket.first_episode();
   if (ticket.episodes_since() != 0 && ticket.episodes_since() != ticket.id()) {
     if (auto envs = held_envs_->Take(held.epoch, ticket.first_env(), ticket.episodes_since()); envs != nullptr) {
-      Use(std::move(envs));
+      Use(std::move(envs), ticket.phase());
       return true;
     }
     // An environment of the group has failed: other episodes than those before, so that random numbers are new.
     first_episode += kEpisodesAfterFailure + ticket.id() % kEpisodesAfterFailure;
   }
-  if (env_ == nullptr) {
-    auto envs = rebuilds_->Build();
-    if (!envs.ok()) return envs.status();
-    Use(*std::move(envs));
-  }
+  if (absl::Status s = UsePhase(ticket.phase()); !s.ok()) return s;
   if (!ticket.has_env_state()) {
     env_->ResetAll(ticket.first_env(), first_episode);
     return false;
@@ -189,6 +193,7 @@ absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
   const auto policy = policies_->WaitFor(held.epoch, held.ticket.policy_version());
   watch.Lap(&wait);
   std::optional<Fragment> fragment;
+  if (absl::Status s = UsePhase(held.ticket.phase()); !s.ok()) return s;
   if (policy.ok()) {
     auto played = directions_.Play(held.ticket, **policy, env_.get(), *stop_);
     if (!played.ok()) return played.status();
@@ -204,7 +209,7 @@ absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
   seconds.set_wait(absl::ToDoubleSeconds(std::exchange(idle_, absl::ZeroDuration()) + wait));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
   const uint64_t env_steps = fragment->header.env_steps();
-  if (outbox_->PutBatch(*std::move(fragment))) metrics_->CountDroppedBatch();
+  if (outbox_->PutFragment(*std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kEnvStep, env_step);
   metrics_->CountFragment(env_steps);
@@ -286,7 +291,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (ticket.episodes_since() != 0) {  // First: with the fragment sent, the group's next ticket may come.
     held_envs_->Put(held.epoch, ticket.first_env(), ticket.episodes_since(), std::move(env_));
   }
-  if (outbox_->PutBatch(std::move(fragment))) metrics_->CountDroppedBatch();
+  if (outbox_->PutFragment(std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
   metrics_->AddStage(ActorMetrics::Stage::kBuild, build);
   metrics_->AddStage(ActorMetrics::Stage::kInference, inference);

@@ -22,8 +22,8 @@
 
 namespace skein {
 
-// The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutBatch
-// A ticket for directions: TakeTicket -> WaitFor policy -> DirectionPlay -> PutBatch
+// The work loop of one runner thread.   TakeTicket -> WaitFor policy -> T x (forward, sample, env step) -> PutFragment
+// A ticket for directions: TakeTicket -> WaitFor policy -> DirectionPlay -> PutFragment
 // If an environment fails, the fragment is abandoned and begun again from the start of its ticket with new
 // environments; the learner sees no difference. Without a ticket the runner steps environments of runners that have
 // one.
@@ -47,18 +47,20 @@ class Runner {
  private:
   Runner(const v1::RunConfig& config, EnvRebuilds* rebuilds, HeldEnvs* held_envs, Outbox* outbox, PolicyStore* policies,
          StepSharing* sharing, ActorMetrics* metrics, const std::atomic<bool>* stop);
-  void Use(std::unique_ptr<VectorEnv> env);
+  void Use(std::unique_ptr<VectorEnv> env, uint32_t phase);
   // Blocks for a ticket. Meanwhile it steps environments of runners that share theirs, and adds the time to `helped`.
   // Those runners count that time as their own. nullopt: the outbox was stopped.
   std::optional<HeldTicket> TakeTicketOrHelp(absl::Duration* helped);
   // Calls Serve again after each failure of an environment.
   absl::Status ServeUntilDone(const HeldTicket& held);
-  // False: an environment failed, and no batch was made.
+  // False: an environment failed, and no fragment was made.
   absl::StatusOr<bool> Serve(const HeldTicket& held);
 
   // Serve, for a ticket that asks for directions.
   absl::StatusOr<bool> ServeDirections(const HeldTicket& held);
 
+  // Replaces environments of another phase than the ticket's.
+  absl::Status UsePhase(uint32_t phase);
   // Puts the environments at the start of the ticket. Environments that are not relocatable are those that the group's
   // last ticket left here; if there are none, as after a failure, new episodes begin. Returns whether episodes
   // continue.
@@ -79,6 +81,7 @@ class Runner {
   HeldEnvs* const held_envs_;
   EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;  // Null between tickets of environments that cannot be moved: held_envs_ has them.
+  uint32_t env_phase_ = 0;          // Whose settings env_ has (Ticket.phase).
   int num_envs_ = 0, env_state_size_ = 0;
   uint32_t restarted_episodes_ = 0;  // During the ticket in hand, as FragmentHeader has it.
   DirectionPlay directions_;

@@ -7,11 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "actor/faulty_env.h"
 #include "base/config/algorithm_rules.h"
+#include "base/config/phases.h"
 #include "env/env_config.h"
 #include "env/registry.h"
 
 namespace skein {
-VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config) {
+VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config, uint32_t phase) {
   VectorEnv::Options options;
   options.env_id = config.env().id();
   // Directions are played one episode after the other.
@@ -19,12 +20,12 @@ VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config) {
   options.num_envs = static_cast<int>(envs);
   options.seed = config.seed();
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
-  options.env = MakeEnvOptions(config.env());
+  options.env = MakeEnvOptions(ConfigOfPhase(config, phase).env());
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<VectorEnv>> MakeRunnerEnv(const v1::RunConfig& config) {
-  const VectorEnv::Options options = RunnerEnvOptions(config);
+absl::StatusOr<std::unique_ptr<VectorEnv>> MakeRunnerEnv(const v1::RunConfig& config, uint32_t phase) {
+  const VectorEnv::Options options = RunnerEnvOptions(config, phase);
   try {
     auto envs = MakeEnvs(options.env_id, options.num_envs, options.env);
     if (!envs.ok()) return envs.status();

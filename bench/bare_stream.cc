@@ -76,7 +76,7 @@ class DiscardService final : public grpc::CallbackGenericService {
 class Sender {
  public:
   Sender(grpc::Channel* channel, int in_flight) : in_flight_(static_cast<uint64_t>(in_flight)) {
-    // What generated stubs do, with bytes for messages.
+    // What generated stubs do, with bytes for messages. gRPC's public generic stub has no calls that block.
     const grpc::internal::RpcMethod method("/skein.bench/Bytes", grpc::internal::RpcMethod::BIDI_STREAMING);
     stream_.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel, method,
                                                                                                         &context_));

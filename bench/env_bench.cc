@@ -59,7 +59,7 @@ void AddBenchEnv(CLI::App* app, BenchAction* action) {
   AddBenchFlags(verb, options.get());
   AddParallelFlag(verb, "--threads", "Threads, or auto = one for each core", &options->threads);
   verb->footer(
-      "Agent-steps are those of agents that take part.\n"
+      "Agent-steps are those of agents that are alive.\n"
       "Example:\n  skein bench env --env HalfCheetah-v5 --threads 2 --json env.json");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) { return RunEnvBench(*options, shutdown); };

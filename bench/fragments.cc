@@ -25,7 +25,7 @@ constexpr uint64_t kEpoch = 1;
 }  // namespace
 
 absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
-                                                       const v1::PolicySnapshot& snapshot, uint32_t blocks) {
+                                                       const v1::PolicySnapshot& snapshot, uint32_t groups) {
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   auto policy = ReadSnapshot(snapshot, MakePolicySpec(config.model(), (*env)->spec()));
@@ -39,18 +39,18 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
   StepSharing sharing([&outbox] { outbox.Nudge(); });
   std::atomic<bool> stop{false};
   EnvRebuilds rebuilds(
-      config.rollout().env_rebuilds(), [&config] { return MakeRunnerEnv(config); }, &metrics);
+      config.rollout().env_rebuilds(), [&config](uint32_t) { return MakeRunnerEnv(config); }, &metrics);
   auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox, &policies, &sharing, &metrics, &stop);
   if (!runner.ok()) return runner.status();
   policies.BeginEpoch(kEpoch);
   policies.Put(kEpoch, *policy);
   outbox.BeginConnection("bench", 1);
   outbox.BeginEpoch(kEpoch, 0);
-  for (uint32_t block = 0; block < blocks; ++block) {
+  for (uint32_t group = 0; group < groups; ++group) {
     v1::Ticket ticket;
-    ticket.set_id(block + 1);
+    ticket.set_id(group + 1);
     ticket.set_policy_version(snapshot.version());
-    ticket.set_first_env(static_cast<uint32_t>(block * shape.num_envs));
+    ticket.set_first_env(static_cast<uint32_t>(group * shape.num_envs));
     ticket.set_num_envs(static_cast<uint32_t>(shape.num_envs));
     ticket.set_steps(static_cast<uint32_t>(shape.steps));
     outbox.AddTicket(kEpoch, ticket);
@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
     outbox.EndEpoch(kEpoch);  // If it failed, nothing more comes.
   });
   std::vector<Fragment> fragments;
-  while (fragments.size() < blocks) {
+  while (fragments.size() < groups) {
     const auto fragment = outbox.NextToSend(kEpoch);
     if (fragment == nullptr) break;
     fragments.push_back(*fragment);

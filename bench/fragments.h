@@ -13,8 +13,8 @@
 // Makes rollout fragments as actors send them, in this process.
 namespace skein {
 
-// One fragment for each of the first `blocks` env groups, collected by a real runner with the policy of `snapshot`.
+// One fragment for each of the first `groups` env groups, collected by a real runner with the policy of `snapshot`.
 absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& config, const FragmentShape& shape,
-                                                       const v1::PolicySnapshot& snapshot, uint32_t blocks);
+                                                       const v1::PolicySnapshot& snapshot, uint32_t groups);
 
 }  // namespace skein

@@ -73,9 +73,9 @@ absl::Status RunLearnerBench(const BenchOptions& options, const ShutdownSignal& 
   run.contest.limit_title = "LibTorch";
   run.contest.ours = [&](absl::Duration duration) {
     return MeasureUpdates("", duration, [&]() -> absl::StatusOr<double> {
-      const auto figures = (*trainer)->Update(batch->get(), 0, iteration++);
-      if (!figures.ok()) return figures.status();
-      return size * figures->at("epochs");
+      const auto stats = (*trainer)->Update(batch->get(), 0, iteration++);
+      if (!stats.ok()) return stats.status();
+      return size * stats->at("epochs");
     });
   };
   run.contest.limit = [&](absl::Duration duration) {

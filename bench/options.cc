@@ -10,11 +10,13 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/command/arguments.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/registry.h"
+#include "launch/recipe.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -66,6 +68,20 @@ absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options) {
   if (!config.ok()) return config.status();
   if (absl::Status s = MakeEnv(config->env().id(), MakeEnvOptions(config->env())).status(); !s.ok()) return s;
   return config;
+}
+
+absl::StatusOr<std::vector<std::string>> AlgorithmOverrides(
+    const BenchOptions& options, const std::vector<std::pair<std::string, int64_t>>& settings) {
+  auto config = UserSettings(options.config_path, options.overrides);
+  if (!config.ok()) return config.status();
+  ApplyDefaults(&*config);
+  std::vector<std::string> overrides;
+  for (const auto& [name, value] : settings) {
+    if (HasAlgorithmSetting(*config, name)) {
+      overrides.push_back(absl::StrCat(AlgorithmName(*config), ".", name, "=", value));
+    }
+  }
+  return overrides;
 }
 
 absl::StatusOr<LaunchPlan> PlanBenchRun(const BenchOptions& options, const std::string& runners) {

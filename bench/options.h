@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/App.hpp"
@@ -33,6 +34,11 @@ uint32_t Cores();
 // The configuration with flags and defaults applied, for verbs that start no run: rollout.num_envs may be 0, the name
 // empty. InvalidArgument, NotFound: a bad flag or file, or an unknown environment.
 absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options);
+
+// Of these settings of an algorithm and their values the ones that the run's algorithm has, as overrides such as
+// "ppo.epochs=1". Errors as ReadBenchConfig, but nothing is validated.
+absl::StatusOr<std::vector<std::string>> AlgorithmOverrides(
+    const BenchOptions& options, const std::vector<std::pair<std::string, int64_t>>& settings);
 
 // The same for a run of `runners` runners ("auto": one for each core), resolved and checked as `skein train` does.
 absl::StatusOr<LaunchPlan> PlanBenchRun(const BenchOptions& options, const std::string& runners);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/config/algorithm_rules.h"
 #include "base/process/clock.h"
 #include "bench/bare_update.h"
 #include "bench/machine.h"
@@ -93,17 +94,19 @@ class SizeRounds {
 
 absl::StatusOr<v1::RunConfig> PlanRankBench(const RankBenchOptions& options) {
   BenchOptions bench = options.bench;
-  // All epochs cost the same.
-  bench.overrides.insert(bench.overrides.begin(), "ppo.epochs=1");
+  const auto epochs = AlgorithmOverrides(bench, {{"epochs", 1}});  // All epochs cost the same.
+  if (!epochs.ok()) return epochs.status();
+  bench.overrides.insert(bench.overrides.begin(), epochs->begin(), epochs->end());
   const auto whole = PlanBenchRun(bench, "auto");
   if (!whole.ok()) return whole.status();
   const uint32_t most = static_cast<uint32_t>(Crews(options).back()), envs = whole->config.rollout().num_envs();
   const uint32_t share = whole->config.rollout().steps_per_iteration() / most;
   const uint32_t batch = options.batch.value_or(std::max(envs, share / envs * envs));
-  const uint32_t minibatch =
-      options.minibatch.value_or(std::clamp(whole->config.ppo().minibatch_size() / most, 1u, batch));
+  const uint32_t minibatch = options.minibatch.value_or(std::clamp(MinibatchSize(whole->config) / most, 1u, batch));
   bench.overrides.push_back(absl::StrCat("rollout.steps_per_iteration=", batch));
-  bench.overrides.push_back(absl::StrCat("ppo.minibatch_size=", minibatch));
+  const auto size = AlgorithmOverrides(bench, {{"minibatch_size", minibatch}});
+  if (!size.ok()) return size.status();
+  bench.overrides.insert(bench.overrides.end(), size->begin(), size->end());
   auto plan = PlanBenchRun(bench, "auto");
   if (!plan.ok()) return plan.status();
   return plan->config;
@@ -156,7 +159,7 @@ absl::Status RunRankBench(const RankBenchOptions& options, const ShutdownSignal&
   if (options.bench.json_path == "-") return WriteReport(report, "-");
   std::cout << FormatRankReport(report, absl::StrCat(config->env().id(), ": updates of ", absl::StrJoin(learners, ", "),
                                                      " learners, each with ", config->rollout().steps_per_iteration(),
-                                                     " samples in minibatches of ", config->ppo().minibatch_size(),
+                                                     " samples in minibatches of ", MinibatchSize(*config),
                                                      ", on ", report.rows[0].value("device", "?"), ", ",
                                                      config->learner().torch_threads(), " Torch threads"))
             << std::flush;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/config/algorithm_rules.h"
 #include "base/process/clock.h"
 #include "bench/synthetic_batch.h"
 #include "env/env_config.h"
@@ -48,7 +49,7 @@ absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConf
   if (!alone.ok()) return alone.status();
   impl->alone = *std::move(alone);
   v1::RunConfig of_all = config;
-  of_all.mutable_ppo()->set_minibatch_size(config.ppo().minibatch_size() * static_cast<uint32_t>(place.ranks));
+  SetMinibatchSize(MinibatchSize(config) * static_cast<uint32_t>(place.ranks), &of_all);
   auto summing = Trainer::Make(of_all, *spec, impl->collective.get(), place.rank);
   if (!summing.ok()) return summing.status();
   impl->summing = *std::move(summing);
@@ -72,10 +73,10 @@ absl::StatusOr<Json> RankUpdates::Run(Mode mode, int64_t updates) {
   const absl::Duration begin = MonotonicNow();
   double epochs = 0, steps = 0;
   for (int64_t i = 0; i < updates; ++i) {
-    const auto figures = trainer.Update(&batch, 0, impl_->iteration++, offset, total);
-    if (!figures.ok()) return figures.status();
-    epochs += figures->at("epochs");
-    steps += figures->at("gradient_steps") + figures->at("skipped_steps");
+    const auto stats = trainer.Update(&batch, 0, impl_->iteration++, offset, total);
+    if (!stats.ok()) return stats.status();
+    epochs += stats->Get("epochs", 1);
+    steps += stats->at("gradient_steps") + stats->Get("skipped_steps", 0);
   }
   Json said = {{"seconds", absl::ToDoubleSeconds(MonotonicNow() - begin)},
                {"samples", static_cast<double>(batch.steps() * columns) * epochs},

@@ -10,6 +10,7 @@
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/process/subprocess.h"
+#include "env/synthetic/latency.h"
 #include "launch/child.h"
 #include "nlohmann/json.hpp"
 
@@ -30,7 +31,7 @@ PhysicalLimit LatencyLimit(const v1::LatencyConfig& latency, const ScalingPoint&
 }
 
 PhysicalLimit LimitFinder::Find(const ScalingPoint& point, const std::string& folder, const StopRequested& stop) {
-  if (config_.env().id() == "Latency-v0") return LatencyLimit(config_.env().latency(), point);
+  if (config_.env().id() == LatencySpec().id) return LatencyLimit(config_.env().latency(), point);
   const uint32_t threads = std::min(point.runners, std::max(1u, cores_));
   const auto known = by_threads_.find(threads);
   if (known != by_threads_.end()) return known->second;

@@ -9,6 +9,7 @@
 #include "bench/scaling_analysis.h"
 #include "bench/scaling_training.h"
 
+// `skein bench scaling`: measures training with several numbers of runners and environments, and writes a report.
 namespace skein {
 
 struct ScalingOptions {

@@ -38,12 +38,12 @@ struct StreamBenchOptions : BenchOptions {
   uint32_t in_flight = Cores() + 1;
 };
 
-// The real client side and the real server side in one process. Batches are ready before the clock runs.
+// The real client side and the real server side in one process. Fragments are ready before the clock runs.
 //   Outbox -> LearnerLink ==Collect stream==> LearnerService -> Collector
 class StreamUnderTest {
  public:
-  // `batch` is what every message is a copy of; `in_flight` >= 1.
-  static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const FragmentShape& shape, Fragment batch,
+  // `fragment` is what every message is a copy of; `in_flight` >= 1.
+  static absl::StatusOr<std::unique_ptr<StreamUnderTest>> Start(const FragmentShape& shape, Fragment fragment,
                                                                 uint32_t in_flight, int burst);
   ~StreamUnderTest();
 
@@ -51,12 +51,12 @@ class StreamUnderTest {
   absl::StatusOr<Json> Measure(absl::Duration duration, size_t message_bytes, const ShutdownSignal& shutdown);
 
  private:
-  StreamUnderTest(Fragment batch, int burst) : batch_(std::move(batch)), burst_(burst) {}
+  StreamUnderTest(Fragment fragment, int burst) : fragment_(std::move(fragment)), burst_(burst) {}
   // Answers tickets with what is ready until the outbox is stopped.
   void AnswerTickets();
 
-  const Fragment batch_;
-  const int burst_;  // Batches, a multiple of kIterationFragments.
+  const Fragment fragment_;
+  const int burst_;  // Fragments, a multiple of kIterationFragments.
   prometheus::Registry registry_;
   std::unique_ptr<ActorMetrics> metrics_;
   Outbox outbox_;
@@ -70,9 +70,9 @@ class StreamUnderTest {
   std::thread link_thread_, runner_thread_;
 };
 
-absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const FragmentShape& shape, Fragment batch,
+absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const FragmentShape& shape, Fragment fragment,
                                                                         uint32_t in_flight, int burst) {
-  std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(batch), burst));
+  std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(fragment), burst));
   // Asynchronous, so that the stream never drains, and one env group for each message that may be in flight.
   auto learner = ReceivingLearner::Start({.shape = shape,
                                           .num_envs = in_flight * static_cast<uint32_t>(shape.num_envs),
@@ -109,18 +109,18 @@ StreamUnderTest::~StreamUnderTest() {
 
 void StreamUnderTest::AnswerTickets() {
   while (auto held = outbox_.TakeTicket()) {
-    Fragment batch;
+    Fragment fragment;
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(this, &StreamUnderTest::MayAnswer));
       if (stopped_) return;
-      batch = std::move(ready_.back());
+      fragment = std::move(ready_.back());
       ready_.pop_back();
     }
-    batch.header.set_ticket_id(held->ticket.id());
-    batch.header.set_policy_version(1);
-    batch.header.set_first_env(held->ticket.first_env());
-    outbox_.PutBatch(std::move(batch));
+    fragment.header.set_ticket_id(held->ticket.id());
+    fragment.header.set_policy_version(1);
+    fragment.header.set_first_env(held->ticket.first_env());
+    outbox_.PutFragment(std::move(fragment));
   }
 }
 
@@ -133,9 +133,9 @@ absl::StatusOr<Json> StreamUnderTest::Measure(absl::Duration duration, size_t me
   ReceivingLearner::Received sum;
   double cpu_seconds = 0, receive = 0, admit = 0;
   while (sum.elapsed < duration) {
-    std::vector<Fragment> ready(burst_, batch_);
+    std::vector<Fragment> ready(burst_, fragment_);
     // Each has values of its own, so that no message repeats the previous one.
-    for (Fragment& fragment : ready) fragment.block = std::make_shared<const std::string>(*batch_.block);
+    for (Fragment& fragment : ready) fragment.block = std::make_shared<const std::string>(*fragment_.block);
     const double cpu_before = OwnCpuSeconds();
     {
       absl::MutexLock lock(&mu_);
@@ -150,12 +150,12 @@ absl::StatusOr<Json> StreamUnderTest::Measure(absl::Duration duration, size_t me
     receive += received->learner_seconds.at("receive");
     admit += received->learner_seconds.at("admit");
   }
-  const double batches = static_cast<double>(sum.batches), seconds = absl::ToDoubleSeconds(sum.elapsed);
-  return Json{{kRate, batches * static_cast<double>(message_bytes) / seconds},
-              {"microseconds_per_batch", 1e6 * seconds / batches},
-              {"cpu_microseconds_per_batch", 1e6 * cpu_seconds / batches},
-              {"check_microseconds_per_batch", 1e6 * receive / batches},
-              {"copy_microseconds_per_batch", 1e6 * admit / batches}};
+  const double fragments = static_cast<double>(sum.batches), seconds = absl::ToDoubleSeconds(sum.elapsed);
+  return Json{{kRate, fragments * static_cast<double>(message_bytes) / seconds},
+              {"microseconds_per_batch", 1e6 * seconds / fragments},
+              {"cpu_microseconds_per_batch", 1e6 * cpu_seconds / fragments},
+              {"check_microseconds_per_batch", 1e6 * receive / fragments},
+              {"copy_microseconds_per_batch", 1e6 * admit / fragments}};
 }
 
 absl::Status RunStreamBench(const StreamBenchOptions& options, const ShutdownSignal& shutdown) {
@@ -205,7 +205,7 @@ absl::Status RunStreamBench(const StreamBenchOptions& options, const ShutdownSig
                 {"limit_microseconds_per_batch", 1e6 * seconds / messages},
                 {"limit_cpu_microseconds_per_batch", 1e6 * (OwnCpuSeconds() - cpu_before) / messages}};
   };
-  run.columns = {{"microseconds_per_batch", "us/batch"}, {"cpu_microseconds_per_batch", "CPU us/batch"}};
+  run.columns = {{"microseconds_per_batch", "us/fragment"}, {"cpu_microseconds_per_batch", "CPU us/fragment"}};
   // The first pass connects and allocates.
   if (const auto s = run.contest.ours(absl::Milliseconds(1)); !s.ok()) return s.status();
   if (const auto s = run.contest.limit(absl::Milliseconds(1)); !s.ok()) return s.status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
@@ -59,8 +60,8 @@ class Training {
       const auto collected = trainer_->CollectOnDevice(iteration_);
       if (!collected.ok()) return collected.status();
       const absl::Duration between = MonotonicNow();
-      const auto figures = trainer_->UpdateOnDevice(0, iteration_++, 0, 0);
-      if (!figures.ok()) return figures.status();
+      const auto stats = trainer_->UpdateOnDevice(0, iteration_++, 0, 0);
+      if (!stats.ok()) return stats.status();
       collecting += between - from;
       updating += MonotonicNow() - between;
       steps += static_cast<double>(collected->steps * collected->num_envs);
@@ -130,12 +131,20 @@ absl::StatusOr<Json> MeasureSteps(const std::string& prefix, TensorEnvLoop* loop
               {prefix + "agent_steps_per_second", rates->agent_steps_per_second}};
 }
 
+std::string FirstTensorEnv() {
+  const std::vector<EnvInfo> envs = ListEnvs();
+  return absl::c_find_if(envs, [](const EnvInfo& env) { return env.tensor_form; })->id;
+}
+
 absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSignal& shutdown) {
   TensorBenchOptions options = given;
-  if (options.env_id.empty() && options.config_path.empty()) options.env_id = "UavNavigate-v0";
+  if (options.env_id.empty() && options.config_path.empty()) options.env_id = FirstTensorEnv();
   std::vector<std::string> first = {"sync.mode=on_device", absl::StrCat("rollout.num_envs=", options.worlds),
                                     absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps)};
-  first.push_back(absl::StrCat("ppo.minibatch_size=", std::min<int64_t>(4096, options.worlds * options.steps)));
+  const auto minibatch =
+      AlgorithmOverrides(options, {{"minibatch_size", std::min<int64_t>(4096, options.worlds * options.steps)}});
+  if (!minibatch.ok()) return minibatch.status();
+  first.insert(first.end(), minibatch->begin(), minibatch->end());
   if (options.worlds % 16 != 0) first.push_back("rollout.envs_per_runner=1");
   if (!options.device.empty()) {
     first.push_back(absl::StrCat("learner.device=", nlohmann::json(options.device).dump(-1, ' ', true)));
@@ -191,7 +200,7 @@ absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSigna
 }  // namespace
 
 void AddBenchTensor(CLI::App* app, BenchAction* action) {
-  CLI::App* verb = app->add_subcommand("tensor", "UAV worlds as tensors: stepping them, or training on them");
+  CLI::App* verb = app->add_subcommand("tensor", "Environments as tensors: stepping them, or training on them");
   auto options = std::make_shared<TensorBenchOptions>();
   AddBenchFlags(verb, options.get());
   verb->add_option("--worlds", options->worlds, "How many at once; rollout.num_envs")
@@ -203,7 +212,7 @@ void AddBenchTensor(CLI::App* app, BenchAction* action) {
   verb->add_option("--device", options->device, "auto, cpu or cuda:N; learner.device");
   verb->add_flag("--train", options->train, "Whole iterations of sync.mode on_device: stepping, inference and update");
   verb->footer(
-      "Agent-steps are those of agents that take part. learner.torch_threads threads, for either form.\n"
+      "Agent-steps are those of agents that are alive. learner.torch_threads threads, for either form.\n"
       "Examples:\n  skein bench tensor --env UavNavigate-v0 --worlds 4096 --device cpu\n"
       "  skein bench tensor --env UavNavigate-v0 --worlds 65536 --train --set ppo.minibatch_size=262144");
   verb->callback([options, action] {

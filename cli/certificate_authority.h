@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+// Certificates for the processes of a run, made for `skein certs`.   CertificateAuthority -> KeyAndCertificate in PEM
 namespace skein {
 
 struct KeyAndCertificate {

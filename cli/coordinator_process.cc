@@ -100,7 +100,8 @@ absl::Status CoordinatorProcess::StartProcess(bool again) {
   http_url_ = addresses->http_url;
   address_ = JoinHostPort(IsWildcard(options_.host) ? "127.0.0.1" : options_.host, options_.port);
   client_ = std::make_unique<StatusClient>(address_);
-  last_answer_ = MonotonicNow();
+  next_poll_ = MonotonicNow();
+  answers_.Answered(next_poll_);
   return absl::OkStatus();
 }
 
@@ -111,7 +112,7 @@ std::optional<CoordinatorProcess::Failure> CoordinatorProcess::Watch() {
     if (*code <= 128) return Failure{*code, how};
     return StartAgain(*code, how);
   }
-  const absl::Duration silence = MonotonicNow() - last_answer_;
+  const absl::Duration silence = answers_.Silence(MonotonicNow());
   // `silent_`: only if a call has failed; this process may have been stopped for that long itself.
   if (!silent_ || silence < options_.lease) return std::nullopt;
   child_->Stop(absl::ZeroDuration());
@@ -130,22 +131,24 @@ std::optional<CoordinatorProcess::Failure> CoordinatorProcess::StartAgain(int co
 }
 
 bool CoordinatorProcess::PollStatus(bool now_due) {
-  if (!now_due && MonotonicNow() < next_poll_) return false;
+  const absl::Duration asked = MonotonicNow();
+  if (!now_due && asked < next_poll_) return false;
   auto status = client_->Get(kPollDeadline);
   const absl::Duration now = MonotonicNow();
-  next_poll_ = now + kStatusPeriod;
+  const absl::Duration due = std::exchange(next_poll_, now + kStatusPeriod);
   if (!status.ok()) {
+    answers_.Missed(due, asked, kPollDeadline, now);
     NoteSilence(now);
     return false;
   }
   status_ = *std::move(status);
-  last_answer_ = now;
+  answers_.Answered(now);
   if (std::exchange(silent_, false)) display_->Say("the coordinator answers again");
   return true;
 }
 
 void CoordinatorProcess::NoteSilence(absl::Duration now) {
-  const absl::Duration silence = now - last_answer_;
+  const absl::Duration silence = answers_.Silence(now);
   if (silent_ || silence < options_.heartbeat) return;
   silent_ = true;
   display_->Say(absl::StrCat(Silence(silence), "; training goes on without it, and it is started again after ",

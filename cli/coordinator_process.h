@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/process/restart_budget.h"
+#include "cli/answer_clock.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
 #include "launch/child.h"
@@ -20,8 +21,8 @@ namespace skein {
 
 // The run's coordinator as a child process, and the run's status, which it is asked for once a second.
 //   Start -> Watch, a few times a second -> Stop
-// One that was ended by a signal, or that has not answered for a lease, is started again at the same addresses, at most
-// three times a minute. It takes the run's members over from its log. Not thread-safe.
+// One that was ended by a signal, or that has not answered for a lease (AnswerClock), is started again at the same
+// addresses, at most three times a minute. It takes the run's members over from its log. Not thread-safe.
 class CoordinatorProcess {
  public:
   struct Options {
@@ -77,9 +78,9 @@ class CoordinatorProcess {
   std::string http_url_;
   std::unique_ptr<StatusClient> client_;
   std::optional<v1::StatusResponse> status_;
-  absl::Duration next_poll_ = -absl::InfiniteDuration();
-  absl::Duration last_answer_;  // Or when it was started last.
-  bool silent_ = false;         // Its silence was reported.
+  absl::Duration next_poll_;
+  AnswerClock answers_;  // Its start counts as one.
+  bool silent_ = false;  // Its silence was reported.
   RestartBudget budget_{3, absl::Minutes(1)};
 };
 

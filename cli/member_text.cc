@@ -20,6 +20,7 @@ namespace {
 constexpr double kSilentSeconds = 3;
 constexpr double kStarvingSeconds = 1;  // Shorter waits are normal in an iteration.
 constexpr double kLeastShare = 0.01;
+constexpr int kMostWarnings = 3;  // The newest, in `skein top`.
 
 const v1::MemberReport* ReportBefore(const v1::StatusResponse* before, const v1::MemberStatus& member) {
   if (before == nullptr) return nullptr;
@@ -207,6 +208,10 @@ std::vector<std::string> FormatTop(const v1::StatusResponse& status, const v1::S
   std::vector<std::string> lines = FormatProgressBlock(status, {}, width);
   const auto add = [&](const std::vector<std::string>& more) { lines.insert(lines.end(), more.begin(), more.end()); };
   add(WrapLine(absl::StrCat("steps  ", FormatStepAccount(status.progress().account())), width));
+  const auto& warnings = status.progress().warnings();
+  for (int i = std::max(warnings.size() - kMostWarnings, 0); i < warnings.size(); ++i) {
+    add(WrapLine(absl::StrCat("warning: ", Printable(warnings[i])), width));
+  }
   add({""});
   add(table.Note());
   add({table.Titles()});

@@ -46,6 +46,12 @@ bool WaitsForData(const v1::StatusResponse& status) {
   return status.state() == v1::RUN_STATE_STARTING || status.state() == v1::RUN_STATE_WAITING_FOR_DATA;
 }
 
+// "phase 2 of 3" after `space`, in runs with phases.
+std::string PhaseText(const v1::RunProgress& progress, const std::string& space) {
+  if (progress.phases() == 0) return "";
+  return absl::StrCat(space, "phase ", progress.phase(), " of ", progress.phases());
+}
+
 }  // namespace
 
 std::string FirstError(const v1::StatusResponse& status) {
@@ -97,10 +103,10 @@ std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, c
       absl::StrFormat("mean episode return (last 100)  %s   length %s   episodes %s",
                       FormatNumber(progress.mean_episode_return(), "-"),
                       FormatNumber(progress.mean_episode_length(), "-"), FormatCount(progress.episodes())),
-      absl::StrFormat("policy lag %s   actors %d live%s   queue %d", FormatNumber(progress.mean_policy_lag(), "-"),
+      absl::StrFormat("policy lag %s   actors %d live%s   queue %d%s", FormatNumber(progress.mean_policy_lag(), "-"),
                       CountActors(status),
                       notes.actor_restarts > 0 ? absl::StrCat(" (", notes.actor_restarts, " restarted)") : "",
-                      progress.queued_batches())};
+                      progress.queued_batches(), PhaseText(progress, "   "))};
   if (WaitsForData(status) && !notes.waiting_hint.empty()) lines.push_back(notes.waiting_hint);
   if (const std::string error = FirstError(status); !error.empty()) lines.push_back("first error: " + error);
   std::vector<std::string> wrapped;
@@ -119,6 +125,7 @@ std::string FormatProgressLine(const v1::StatusResponse& status, const ProgressN
       FormatRate(progress.env_steps_per_second_60s()), FormatRate(progress.env_steps_per_second_300s()),
       FormatNumber(progress.mean_episode_return(), "-"), FormatNumber(progress.mean_policy_lag(), "-"),
       CountActors(status), progress.queued_batches(), FormatSeconds(progress.eta_seconds()));
+  line += PhaseText(progress, "  ");
   if (notes.actor_restarts > 0) absl::StrAppend(&line, "  restarts ", notes.actor_restarts);
   if (WaitsForData(status) && !notes.waiting_hint.empty()) absl::StrAppend(&line, "  ", notes.waiting_hint);
   if (const std::string error = FirstError(status); !error.empty()) absl::StrAppend(&line, "  first error: ", error);

@@ -28,6 +28,7 @@
 #include "base/config/config.h"
 #include "base/process/clock.h"
 #include "base/process/file.h"
+#include "base/process/no_links.h"
 #include "google/protobuf/text_format.h"
 #include "xxhash.h"
 
@@ -45,10 +46,26 @@ absl::Status IoError(const std::string& what, const std::string& path, int error
   return absl::PermissionDeniedError(message);
 }
 
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return IoError("cannot make folder", path, error.value());
+// The run's folder itself may be a symbolic link.
+absl::Status MakeRunFolder(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return absl::OkStatus();
+  const absl::Status made = MakeFolder(path);
+  if (made.ok() || absl::IsResourceExhausted(made)) return made;
+  return absl::PermissionDeniedError(made.message());
+}
+
+// What a run's processes write in its folder must be there: a link would lead them elsewhere. (Logs of processes and
+// TensorBoard's files have names of their own, and are opened without following links.)
+absl::Status CheckNoLinks(const std::string& folder) {
+  for (const char* name : {"checkpoints", "coordinator", "log", "log.jsonl", "metrics.jsonl"}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    std::error_code ignored;
+    if (fs::is_symlink(fs::symlink_status(path, ignored))) {
+      return absl::PermissionDeniedError(absl::StrCat(
+          path, " is a symbolic link, and could lead anywhere; remove it (the run's folder itself may be one)"));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -220,7 +237,7 @@ std::optional<std::string> DifferenceWithin(const Message& a, const Message& b, 
   for (int i = 0; i < a.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = a.GetDescriptor()->field(i);
     const std::string name = prefix + std::string(field->name());
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
       auto difference = DifferenceWithin(a.GetReflection()->GetMessage(a, field),
                                          b.GetReflection()->GetMessage(b, field), name + ".");
       if (difference) return difference;
@@ -244,7 +261,7 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, con
   if (resume == ResumeMode::kMust && !FindNewestCheckpoint(path)) {
     return absl::NotFoundError(absl::StrCat(path, "/checkpoints: no complete checkpoint to resume from"));
   }
-  if (absl::Status status = MakeFolder(path); !status.ok()) return status;
+  if (absl::Status status = MakeRunFolder(path); !status.ok()) return status;
   auto lock = Lock(path);
   if (!lock.ok()) return lock.status();
   directory.lock_fd_ = *lock;
@@ -253,10 +270,12 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, con
     auto moved = MoveAside(path);
     if (!moved.ok()) return moved.status();
     directory.moved_to_ = *moved;
-    if (absl::Status status = MakeFolder(path); !status.ok()) return status;
+    if (absl::Status status = MakeRunFolder(path); !status.ok()) return status;
     lock = Lock(path);
     if (!lock.ok()) return lock.status();
     close(std::exchange(directory.lock_fd_, *lock));
+  } else if (absl::Status status = CheckNoLinks(path); !status.ok()) {
+    return status;
   } else if (FindNewestCheckpoint(path)) {
     // Without a checkpoint there is nothing that a new configuration could contradict.
     if (absl::Status status = CheckSameConfig(path, config); !status.ok()) return status;

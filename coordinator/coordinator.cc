@@ -56,15 +56,14 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& 
   }
   if (absl::Status status = CheckCanListen(*listen); !status.ok()) return status;
   auto store = OpenStore(kept);
-  if (!store.ok() || *store == nullptr) return store;
-  absl::Status status = TakeOver(store->get(), state->start_epoch, state);
-  if (!status.ok() && !options.store.empty()) return status;
-  if (!status.ok()) {
-    metrics->StateWriteFailed();
-    spdlog::error("the coordinator's state is not kept: {}", std::string(status.message()));
-    return nullptr;
-  }
-  return store;
+  absl::Status status = store.status();
+  if (store.ok() && *store != nullptr) status = TakeOver(store->get(), state->start_epoch, state);
+  if (status.ok()) return store;
+  // Fatal only for a store that was asked for, and where another coordinator has it.
+  if (!options.store.empty() || absl::IsUnavailable(status)) return status;
+  metrics->StateWriteFailed();
+  spdlog::error("the coordinator's state is not kept: {}", std::string(status.message()));
+  return nullptr;
 }
 
 }  // namespace

@@ -19,6 +19,8 @@
 #include "prometheus/registry.h"
 #include "skein/v1/config.pb.h"
 
+// One coordinator process: its options, and the object that holds its servers, threads and state.
+//   gRPC calls, HTTP requests, timer -> CoordinatorState -> answers, metrics, stored records
 namespace skein {
 
 struct CoordinatorOptions {

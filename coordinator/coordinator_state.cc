@@ -16,6 +16,9 @@ bool IsFinal(v1::RunState state) {
   return state == v1::RUN_STATE_FINISHED || state == v1::RUN_STATE_STOPPED || state == v1::RUN_STATE_FAILED;
 }
 
+// A learner that shows no work for so many leases (2 min by default) hangs.
+constexpr int kPatienceLeases = 24;
+
 v1::MemberStatus StatusOf(const Member& member, MonotonicTime now, absl::Duration lease) {
   v1::MemberStatus status;
   status.set_member_id(member.id);
@@ -40,7 +43,8 @@ CoordinatorState::CoordinatorState(Options options)
     : options_(std::move(options)),
       lease_(absl::Seconds(options_.config.coordinator().lease_seconds())),
       has_predecessor_(options_.saved.has_value()),
-      membership_(lease_, options_.start_epoch << 10, has_predecessor_ ? options_.saved->run.last_actor() : 0) {
+      membership_(lease_, options_.start_epoch << 10, has_predecessor_ ? options_.saved->run.last_actor() : 0),
+      watch_(kPatienceLeases * lease_) {
   progress_.set_state(v1::RUN_STATE_STARTING);
   progress_.set_target_env_steps(options_.config.total_steps());
   progress_.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
@@ -62,7 +66,7 @@ void CoordinatorState::Restore(const SavedState& saved) {
   if (saved.progress && membership_.members().count(saved.progress->leader()) > 0) {
     leader_ = saved.progress->leader();
   } else if (membership_.FindLearner(0) == nullptr) {
-    LoseLearner();
+    LoseLearner(progress_.state() == v1::RUN_STATE_BLOCKED ? v1::RUN_STATE_BLOCKED : v1::RUN_STATE_STARTING);
   }
   Effects nobody_was_told;
   UpdateAssignment(&nobody_was_told);
@@ -151,7 +155,7 @@ absl::StatusOr<v1::HeartbeatResponse> CoordinatorState::Heartbeat(const v1::Hear
   }
   (*member)->last_heartbeat = now;
   TakeReports(*member, request.has_report() ? &request.report() : nullptr,
-              request.has_progress() ? &request.progress() : nullptr);
+              request.has_progress() ? &request.progress() : nullptr, now);
   if ((*member)->role == v1::ROLE_LEARNER) ServeStarving(now, effects);
   AddRecords(effects);
   v1::HeartbeatResponse response;
@@ -175,7 +179,7 @@ void CoordinatorState::Leave(const v1::LeaveRequest& request, MonotonicTime now,
   std::optional<Member> member = membership_.Remove(request.member_id(), request.generation());
   if (!member) return;
   TakeReports(&*member, request.has_report() ? &request.report() : nullptr,
-              request.has_progress() ? &request.progress() : nullptr);
+              request.has_progress() ? &request.progress() : nullptr, now);
   ++leaves_;
   Depart({*member}, MembershipChange::kLeft, effects);
   AddRecords(effects);
@@ -225,7 +229,10 @@ void CoordinatorState::Depart(const std::vector<Member>& members, MembershipChan
     ids.insert(member.id);
     effects->changes.push_back({kind, member});
     effects->records.push_back(skein::RemoveMember(member.id));
-    if (Leads(member)) LoseLearner();
+    // One that fell silent is dead, stopped or cut off: nobody may be starting another.
+    if (Leads(member)) {
+      LoseLearner(kind == MembershipChange::kExpired ? v1::RUN_STATE_BLOCKED : v1::RUN_STATE_STARTING);
+    }
   }
   barriers_.RemoveMembers(ids, &effects->replies);
   for (v1::Role role : {v1::ROLE_LEARNER, v1::ROLE_ACTOR}) {
@@ -249,25 +256,28 @@ bool CoordinatorState::TakesOver(const Member& member, const v1::RunProgress& pr
   return nobody_leads || progress.env_steps() > progress_.env_steps();
 }
 
-void CoordinatorState::LoseLearner() {
+void CoordinatorState::LoseLearner(v1::RunState state) {
   leader_.clear();
   progress_changed_ = true;
-  if (!IsFinal(progress_.state())) progress_.set_state(v1::RUN_STATE_STARTING);
+  if (!IsFinal(progress_.state())) progress_.set_state(state);
   progress_.set_env_steps_per_second_10s(0);
   progress_.set_env_steps_per_second_60s(0);
   progress_.set_env_steps_per_second_300s(0);
   progress_.set_eta_seconds(-1);
 }
 
-void CoordinatorState::TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress) {
+void CoordinatorState::TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress,
+                                   MonotonicTime now) {
   if (report != nullptr) {
     v1::MemberReport kept = Bounded(*report, member->role);
     NoteError(*member, member->report.last_error(), kept.last_error());
     member->report = std::move(kept);
   }
   if (progress != nullptr && TakesOver(*member, *progress)) {
+    if (leader_ != member->id) watch_.Begin(now);
     leader_ = member->id;
     v1::RunProgress kept = Bounded(*progress);
+    watch_.Observe(kept, now);
     NoteError(*member, progress_.last_error(), kept.last_error());
     const v1::RunState before = progress_.state();
     progress_changed_ = true;
@@ -355,7 +365,23 @@ v1::StatusResponse CoordinatorState::Status(MonotonicTime now) const {
   status.set_uptime_seconds(absl::ToDoubleSeconds(now));
   status.set_run_directory(options_.run_directory);
   status.set_last_error(last_error_);
+  ShowHanging(now, &status);
   return status;
+}
+
+void CoordinatorState::ShowHanging(MonotonicTime now, v1::StatusResponse* status) const {
+  const auto leader = membership_.members().find(leader_);
+  if (leader == membership_.members().end()) return;
+  if (IsFinal(progress_.state()) || progress_.state() == v1::RUN_STATE_BLOCKED) return;
+  const absl::Duration hangs = watch_.Hangs(now);
+  if (hangs == absl::ZeroDuration()) return;
+  status->set_state(v1::RUN_STATE_BLOCKED);
+  status->mutable_progress()->set_state(v1::RUN_STATE_BLOCKED);
+  status->set_last_error(absl::StrCat(
+      leader_, " on ", leader->second.host, " (pid ", leader->second.pid,
+      ") sends heartbeats and has done nothing for ", absl::FormatDuration(absl::Trunc(hangs, absl::Seconds(1))),
+      ": its training thread hangs, e.g. in a file system or on a device; see its log, or kill it to go on from the "
+      "last checkpoint"));
 }
 
 }  // namespace skein

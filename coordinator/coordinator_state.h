@@ -8,12 +8,15 @@
 #include "absl/status/statusor.h"
 #include "coordinator/assignment.h"
 #include "coordinator/barrier.h"
+#include "coordinator/learner_watch.h"
 #include "coordinator/membership.h"
 #include "coordinator/message_bounds.h"
 #include "coordinator/monotonic_time.h"
 #include "coordinator/state_records.h"
 #include "skein/v1/coordinator_service.pb.h"
 
+// Decides for the control plane: membership by leases, assignment of actors, barriers, run status.
+//   event, time -> CoordinatorState -> answer, Effects -> the services, which carry them out
 namespace skein {
 
 struct MembershipChange {
@@ -101,12 +104,15 @@ class CoordinatorState {
   void AddRecords(Effects* effects);
   void RecordMember(const std::string& id, Effects* effects) const;
   void Depart(const std::vector<Member>& members, MembershipChange::Kind kind, Effects* effects);
-  void TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress);
+  void TakeReports(Member* member, const v1::MemberReport* report, const v1::RunProgress* progress, MonotonicTime now);
   void NoteError(const Member& member, const std::string& before, const std::string& now);
   bool Counts(const Member& member) const;
   bool Leads(const Member& member) const;
   bool TakesOver(const Member& member, const v1::RunProgress& progress) const;
-  void LoseLearner();
+  // `state`: of the run, until another learner leads.
+  void LoseLearner(v1::RunState state);
+  // Says so in the status where the learner that leads hangs.
+  void ShowHanging(MonotonicTime now, v1::StatusResponse* status) const;
   void UpdateAssignment(Effects* effects);
   void ServeStarving(MonotonicTime now, Effects* effects);
   const Member* LearnerOf(const std::string& actor) const;  // nullptr: there is none.
@@ -120,6 +126,7 @@ class CoordinatorState {
   Barriers barriers_;
   MonotonicTime next_deadline_ = absl::InfiniteDuration();
 
+  LearnerWatch watch_;             // Of the leader.
   std::string leader_;             // The learner that last reported progress, if live.
   v1::RunProgress progress_;       // As it reported; its state is the run's state.
   std::string last_error_;         // First since a learner joined; learners' errors take precedence.

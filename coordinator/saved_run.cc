@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/net/credentials.h"
+#include "base/process/no_links.h"
 #include "coordinator/etcd_store.h"
 #include "coordinator/state_log.h"
 #include "coordinator/state_records.h"
@@ -58,11 +59,11 @@ absl::Status ValidateStore(const StoreOptions& options) {
 absl::StatusOr<std::unique_ptr<StateStore>> OpenStore(const StoreOptions& options) {
   if (options.url == kNone || (options.url.empty() && options.run_directory.empty())) return nullptr;
   if (!IsEtcdAddress(options.url)) {
-    auto log = OpenLog(options.url.empty() ? options.run_directory + "/coordinator" : options.url, options.patience);
-    if (log.ok()) return *std::move(log);
-    if (!options.url.empty() || absl::IsUnavailable(log.status())) return log.status();
-    spdlog::error("the coordinator's state is not kept: {}", std::string(log.status().message()));
-    return nullptr;
+    const std::string folder = options.url.empty() ? options.run_directory + "/coordinator" : options.url;
+    if (absl::Status made = options.url.empty() ? MakeFolder(folder) : absl::OkStatus(); !made.ok()) return made;
+    auto log = OpenLog(folder, options.patience);
+    if (!log.ok()) return log.status();
+    return *std::move(log);
   }
   EtcdStore::Options etcd;
   auto address = ParseEtcdAddress(options.url);

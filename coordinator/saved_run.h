@@ -28,9 +28,9 @@ struct StoreOptions {
 // InvalidArgument: a bad url, or a standby without etcd.
 absl::Status ValidateStore(const StoreOptions& options);
 
-// Opens the store; in etcd, waits until this coordinator is the primary. nullptr: no state is kept. A run directory
-// that cannot be written is an error only if `url` names a store; a store held by another coordinator always is. Codes
-// as StateLog::Open and EtcdStore::Acquire.
+// Opens the store; in etcd, waits until this coordinator is the primary. nullptr: no state is to be kept. Codes as
+// StateLog::Open and EtcdStore::Acquire; PermissionDenied: the folder in the run directory is a symbolic link, or
+// cannot be made.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenStore(const StoreOptions& options);
 
 // Reads the state that an earlier coordinator kept and fills in `state`: run_id if empty, start_epoch, saved. Logs what

@@ -9,6 +9,9 @@
 #include "env/env.h"
 #include "env/env_options.h"
 
+// Environments by id: which there are, their sizes, and how to make one.
+//   id, EnvOptions -> MakeEnv -> Env
+// All functions are thread-safe. Errors that name an unknown id also name the nearest known one.
 namespace skein {
 
 struct EnvInfo {

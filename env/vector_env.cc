@@ -252,7 +252,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   for (size_t e = 1; e < envs.size(); ++e) {
     if (SameSizes(envs[e]->spec(), impl.spec)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("environment ", e, " of the block, ", envs[e]->spec().id, ", has other sizes than the first one"));
+        absl::StrCat("environment ", e, " of the group, ", envs[e]->spec().id, ", has other sizes than the first one"));
   }
   impl.envs = std::move(envs);
   impl.steps.emplace(static_cast<uint32_t>(impl.envs.size()));

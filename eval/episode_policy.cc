@@ -8,6 +8,7 @@
 #include "base/number/philox.h"
 #include "base/process/message_text.h"
 #include "env/uav/uav_baselines.h"
+#include "env/uav/uav_layout.h"
 
 namespace skein {
 namespace {
@@ -61,9 +62,9 @@ absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& n
   if (name != "greedy") {
     return absl::InvalidArgumentError(absl::StrCat("--baseline: got ", Quoted(name), ", want random or greedy"));
   }
-  if (spec.id != "UavNavigate-v0") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--baseline greedy flies to targets, which only UavNavigate-v0 has; got ", spec.id));
+  if (FindUavTask(spec.id) != UavTask::kNavigate) {
+    return absl::InvalidArgumentError(absl::StrCat("--baseline greedy needs UAVs that have targets; ", spec.id,
+                                                   " has none. Without a checkpoint try --baseline random"));
   }
   return std::make_unique<GreedyFlight>(options.uav);
 }

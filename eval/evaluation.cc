@@ -59,17 +59,13 @@ absl::Status CheckCombination(const EvaluationOptions& options) {
                                           ? "nothing to evaluate: want --checkpoint or --baseline"
                                           : "--checkpoint and --baseline: want one of them, got both");
   }
-  if (options.baseline.empty() && !options.overrides.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--set ", options.overrides[0], ": a checkpoint brings its own configuration"));
-  }
   if (!options.baseline.empty() && options.env_id.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--baseline ", options.baseline, ": want --env"));
   }
   for (const std::string& assignment : options.overrides) {
     if (absl::StartsWith(assignment, "env.") && !absl::StartsWith(assignment, "env.id=")) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--set ", assignment, ": a baseline has only settings of env, and --env says which it is"));
+        absl::StrCat("--set ", assignment, ": only settings of env can be given, and not which environment it is"));
   }
   if (!options.render_path.empty() && options.render_episode >= options.episodes) {
     return absl::InvalidArgumentError(absl::StrCat("--render-episode: got ", options.render_episode, ", want under ",
@@ -100,10 +96,21 @@ absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, Evalua
     return absl::InvalidArgumentError(
         absl::StrCat("--env: got ", options.env_id, ", but ", loaded->path, " is of ", loaded->spec.id));
   }
+  v1::RunConfig config = loaded->config;
+  for (const std::string& assignment : options.overrides) {
+    if (absl::Status status = ApplyOverride(assignment, &config); !status.ok()) return status;
+  }
   Match match;
-  match.env = MakeVectorEnvOptions(loaded->spec.id, loaded->config, options.seed);
-  match.spec = loaded->spec;
-  match.policy = std::make_unique<CheckpointActor>(loaded->policy, loaded->spec);
+  match.env = MakeVectorEnvOptions(loaded->spec.id, config, options.seed);
+  const auto spec = FindEnvSpec(loaded->spec.id, match.env.env);
+  if (!spec.ok()) return spec.status();
+  if (spec->obs_size != loaded->spec.obs_size || spec->action_size != loaded->spec.action_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--set: with these settings ", spec->id, " has ", spec->obs_size, " observations and ", spec->action_size,
+        " actions; the policy was trained with ", loaded->spec.obs_size, " and ", loaded->spec.action_size));
+  }
+  match.spec = *spec;
+  match.policy = std::make_unique<CheckpointActor>(loaded->policy, match.spec);
   result->policy = "checkpoint";
   result->checkpoint = loaded->path;
   result->digest = loaded->digest;

@@ -19,7 +19,7 @@ struct EvaluationOptions {
   uint64_t seed = 1;
   std::string baseline;                // "random" or "greedy", as MakeBaseline.
   std::string env_id;                  // For a baseline. With a checkpoint: must be its own, if set.
-  std::vector<std::string> overrides;  // For a baseline, "env.a.b=value".
+  std::vector<std::string> overrides;  // "env.a.b=value", in place of a checkpoint's settings.
   std::string render_path;             // File for one drawn episode, as RenderEpisode; empty = none.
   uint32_t render_episode = 0;
 };

@@ -16,6 +16,7 @@
 #include "base/process/system_error.h"
 #include "env/mujoco/offscreen_renderer.h"
 #include "env/mujoco/task.h"
+#include "env/uav/uav_layout.h"
 #include "eval/render_uav.h"
 #include "eval/render_video.h"
 #include "eval/svg_canvas.h"
@@ -27,7 +28,7 @@ constexpr int kUavFramesPerSecond = 12;
 constexpr int kUavLastFrames = 18;  // How long the end is shown.
 constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
 
-bool IsUav(const std::string& env_id) { return absl::StartsWith(env_id, "Uav"); }
+bool IsUav(const std::string& env_id) { return FindUavTask(env_id).has_value(); }
 bool IsMujoco(const std::string& env_id) { return MakeMujocoTask(env_id).ok(); }
 
 std::string DrawUavPicture(const RecordedEpisode& episode, size_t step) {

@@ -13,9 +13,9 @@ namespace skein {
 // NotFound, PermissionDenied: its folder. Unavailable: a program or library is missing; says what to install.
 absl::Status CheckRender(const std::string& path, const std::string& env_id);
 
-// Draws an episode: a picture (.svg) or a film (.mp4) for UavNavigate-v0 and UavCover-v0, a film for MuJoCo
-// environments. The file is written completely or not at all. Errors as CheckRender, WriteFileAtomically, VideoWriter,
-// OffscreenRenderer. REQUIRES: CheckRender returned ok; the episode has states.
+// Draws an episode: a picture (.svg) or a film (.mp4) of UAVs, a film for MuJoCo environments. The file is written
+// completely or not at all. Errors as CheckRender, WriteFileAtomically, VideoWriter, OffscreenRenderer. REQUIRES:
+// CheckRender returned ok; the episode has states.
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode);
 
 }  // namespace skein

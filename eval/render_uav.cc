@@ -20,9 +20,7 @@ constexpr Colour kGround = {246, 247, 249}, kGrid = {232, 234, 238}, kObstacle =
 constexpr Colour kVisited = {205, 232, 226}, kCrash = {200, 20, 40}, kWhite = {255, 255, 255};
 constexpr Colour kText = {28, 32, 40}, kQuietText = {98, 105, 118};
 
-UavTask TaskOf(const RecordedEpisode& episode) {
-  return episode.spec.id == "UavCover-v0" ? UavTask::kCover : UavTask::kNavigate;
-}
+UavTask TaskOf(const RecordedEpisode& episode) { return FindUavTask(episode.spec.id).value(); }
 
 // The numbers of one saved state; UavLayout says where they are.
 class UavState {
@@ -191,7 +189,7 @@ void DrawUavs(const RecordedEpisode& episode, size_t step, SvgCanvas& canvas) {
   }
   for (int uav = 0; uav < options.uavs; ++uav) {
     const Point here = on_map(state.Position(uav));
-    if (state.Status(uav) == UavStatus::kTakesPart) {
+    if (state.Status(uav) == UavStatus::kAlive) {
       const double radius = std::max(2.5, options.radius * cell);
       canvas.Disc("halo", here, radius + 1.5, kWhite);
       canvas.Disc("uav", here, radius, ColourOf(uav));

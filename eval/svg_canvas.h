@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+// Pictures as SVG text, for maps of UAV episodes.   shapes in pixels -> SvgCanvas -> document
 namespace skein {
 
 struct Colour {

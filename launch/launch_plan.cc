@@ -21,6 +21,7 @@
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "env/searchable.h"
+#include "launch/phase_environments.h"
 #include "launch/recipe.h"
 #include "nlohmann/json.hpp"
 
@@ -199,6 +200,7 @@ absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
 absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
+  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return status;
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (SearchesDirections(config)) {

@@ -28,6 +28,7 @@ absl::string_view latency_ppo_yaml();
 absl::string_view mountain_car_continuous_ppo_yaml();
 absl::string_view pendulum_ppo_yaml();
 absl::string_view pusher_ppo_yaml();
+absl::string_view quadruped_stand_ppo_yaml();
 absl::string_view reacher_ppo_yaml();
 absl::string_view sticky_cartpole_ppo_yaml();
 absl::string_view study_yaml();
@@ -41,20 +42,6 @@ namespace {
 
 constexpr char kStudy[] = "configs/study.yaml";
 constexpr char kGeneral[] = "configs/general_ppo.yaml";
-
-// What the user sets, without defaults.
-absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const std::vector<std::string>& overrides) {
-  v1::RunConfig user;
-  if (!config_path.empty()) {
-    const auto text = ReadFile(config_path);
-    if (!text.ok()) return text.status();
-    if (absl::Status status = MergeYaml(*text, config_path, &user); !status.ok()) return status;
-  }
-  for (const std::string& assignment : overrides) {
-    if (absl::Status status = ApplyOverride(assignment, &user); !status.ok()) return status;
-  }
-  return user;
-}
 
 absl::StatusOr<v1::RunConfig> Parse(absl::string_view text, const std::string& source) {
   v1::RunConfig settings;
@@ -72,9 +59,9 @@ uint32_t LargestDivisor(uint32_t number, uint32_t most) {
 void FitSizes(const v1::RolloutConfig& user, uint32_t learners, v1::RolloutConfig* recipe) {
   const uint32_t steps = user.has_steps_per_iteration() ? user.steps_per_iteration() : recipe->steps_per_iteration();
   if (!user.has_num_envs() && recipe->num_envs() > 0) {
-    const bool blocks =
+    const bool whole_groups =
         !user.has_envs_per_runner() || (user.envs_per_runner() > 0 && recipe->num_envs() % user.envs_per_runner() == 0);
-    if (!blocks || steps % recipe->num_envs() != 0) recipe->clear_num_envs();  // Then the runners decide.
+    if (!whole_groups || steps % recipe->num_envs() != 0) recipe->clear_num_envs();  // Then the runners decide.
   }
   if (!user.has_envs_per_runner() && recipe->has_envs_per_runner()) {
     const uint32_t envs = user.has_num_envs() ? user.num_envs() : recipe->num_envs();
@@ -88,11 +75,9 @@ void FitSizes(const v1::RolloutConfig& user, uint32_t learners, v1::RolloutConfi
 // The recipe's minibatch fits the user's iteration.
 void FitMinibatch(const v1::RunConfig& user, v1::RunConfig* recipe) {
   if (!user.rollout().has_steps_per_iteration()) return;
+  if (recipe->algorithm_case() == v1::RunConfig::ALGORITHM_NOT_SET) return;
   const uint32_t steps = std::max(1u, user.rollout().steps_per_iteration());
-  if (recipe->has_ppo() && recipe->ppo().minibatch_size() > steps) recipe->mutable_ppo()->set_minibatch_size(steps);
-  if (recipe->has_reinforce() && recipe->reinforce().minibatch_size() > steps) {
-    recipe->mutable_reinforce()->set_minibatch_size(steps);
-  }
+  if (MinibatchSize(*recipe) > steps) SetMinibatchSize(steps, recipe);
 }
 
 // general_ppo.yaml for this environment: as many gradient steps in an iteration for a team as for a single agent.
@@ -102,10 +87,9 @@ absl::StatusOr<v1::RunConfig> GeneralSettings(v1::RunConfig user) {
   ApplyDefaults(&user);
   const auto spec = FindEnvSpec(user.env().id(), MakeEnvOptions(user.env()));
   if (!spec.ok()) return spec.status();
-  v1::PpoConfig* const ppo = settings->mutable_ppo();
-  const uint64_t minibatch = uint64_t{ppo->minibatch_size()} * static_cast<uint64_t>(spec->num_agents);
-  ppo->set_minibatch_size(
-      static_cast<uint32_t>(std::min<uint64_t>(minibatch, settings->rollout().steps_per_iteration())));
+  const uint64_t minibatch = uint64_t{MinibatchSize(*settings)} * static_cast<uint64_t>(spec->num_agents);
+  SetMinibatchSize(static_cast<uint32_t>(std::min<uint64_t>(minibatch, settings->rollout().steps_per_iteration())),
+                   &*settings);
   return settings;
 }
 
@@ -133,6 +117,7 @@ const std::vector<Recipe>& ListRecipes() {
        embedded::mountain_car_continuous_ppo_yaml()},
       {"Pendulum-v1", "configs/pendulum_ppo.yaml", embedded::pendulum_ppo_yaml()},
       {"Pusher-v5", "configs/pusher_ppo.yaml", embedded::pusher_ppo_yaml()},
+      {"QuadrupedStand-v0", "configs/quadruped_stand_ppo.yaml", embedded::quadruped_stand_ppo_yaml()},
       {"Reacher-v5", "configs/reacher_ppo.yaml", embedded::reacher_ppo_yaml()},
       {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
       {"Swimmer-v5", "configs/swimmer_ppo.yaml", embedded::swimmer_ppo_yaml()},
@@ -148,6 +133,19 @@ const Recipe* FindRecipe(const std::string& env_id) {
     if (recipe.env_id == env_id) return &recipe;
   }
   return nullptr;
+}
+
+absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const std::vector<std::string>& overrides) {
+  v1::RunConfig user;
+  if (!config_path.empty()) {
+    const auto text = ReadFile(config_path);
+    if (!text.ok()) return text.status();
+    if (absl::Status status = MergeYaml(*text, config_path, &user); !status.ok()) return status;
+  }
+  for (const std::string& assignment : overrides) {
+    if (absl::Status status = ApplyOverride(assignment, &user); !status.ok()) return status;
+  }
+  return user;
 }
 
 absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::string& config_path,

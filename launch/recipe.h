@@ -24,6 +24,10 @@ const std::vector<Recipe>& ListRecipes();
 // nullptr: the environment has none.
 const Recipe* FindRecipe(const std::string& env_id);
 
+// What the user sets in a file (empty = none) and by "a.b=value" after it, without defaults. NotFound, InvalidArgument:
+// one of them cannot be read.
+absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const std::vector<std::string>& overrides);
+
 struct ChosenRecipe {
   v1::RunConfig settings;  // Only what the recipe sets.
   std::string note;        // What was chosen, for the user; empty if nothing was.

@@ -145,7 +145,7 @@ def main():
         for row in rows:
             writer.writerow({name: round(value, 3) if isinstance(value, float) else value for name, value in row.items()})
     print(table(rows))
-    print(f"\nA batch is one fragment of {rows[0]['env_steps_per_batch']:,} env steps.")
+    print(f"\nA message is one fragment of {rows[0]['env_steps_per_batch']:,} env steps.")
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def evaluate(arguments, seed, folder):
         result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes",
                                  arguments.episodes, "--seed", arguments.eval_seed, "--json"]))
         yield {"seed": seed, "env_steps": result["env_steps"], "seconds": round(seconds[result["env_steps"]], 2),
-               "return_mean": round(result["return_mean"], 1), "return_std": round(result["return_std"], 1),
+               "return_mean": round(result["return_mean"], 2), "return_std": round(result["return_std"], 2),
                **{name: round(value, 4) for name, value in result["metrics_mean"].items()},
                "digest": result["digest"], "mujoco": result["mujoco_version"]}
 
@@ -118,7 +118,9 @@ def number(value, figure, digits=1):
 
 
 def spread(values, figure):
-    return f"{number(statistics.mean(values), figure, 0)} +- {number(statistics.pstdev(values), figure, 0)}"
+    mean = statistics.mean(values)
+    digits = 0 if abs(mean) >= 100 else 2
+    return f"{number(mean, figure, digits)} +- {number(statistics.pstdev(values), figure, digits)}"
 
 
 def title(figure):
@@ -204,6 +206,11 @@ RECIPES = [
          settings=("--set", "env.latency.step_ms=0")),
     Task("MountainCarContinuous-v0", 90, GYMNASIUM),
     Task("Pendulum-v1", -200, f"Gymnasium has none; [RL Baselines3 Zoo]({ZOO}): PPO -172 +- 104"),
+    Task("InvertedPendulum-v5", 950, GYMNASIUM),
+    Task("InvertedDoublePendulum-v5", 9100, GYMNASIUM),
+    Task("Reacher-v5", -3.75, GYMNASIUM),
+    Task("Swimmer-v5", 120, "Spinning Up's PPO, about; Gymnasium's reward_threshold is 360"),
+    Task("Hopper-v5", 3128, "Tianshou's PPO; Gymnasium's reward_threshold is 3,800"),
     Task("Walker2d-v5", 3479, f"Gymnasium has none; [RL Baselines3 Zoo]({ZOO}): PPO 3,479 +- 822 on Walker2d-v3"),
     Task("HalfCheetah-v5", 4800, GYMNASIUM),
     Task("UavCover-v0", 0.9, "our own: share of the free cells that are visited", figure="coverage"),
@@ -313,7 +320,7 @@ def read_rows(path):
 class Reference(typing.NamedTuple):
     """The best PPO that was published for a MuJoCo task."""
     config: str
-    at: int         # Env steps.
+    at: int         # Env steps of ours; of theirs if the source says no other.
     value: float    # Mean test return; None: nobody published one.
     source: str
 
@@ -321,11 +328,11 @@ class Reference(typing.NamedTuple):
 TIANSHOU = "Tianshou, 10 seeds"
 MUJOCO = [
     Reference("inverted_pendulum", 300000, 1000, "Tianshou, 10 seeds, at 1M"),
-    Reference("inverted_double_pendulum", 1000000, 9231, TIANSHOU),
+    Reference("inverted_double_pendulum", 500000, 9231, "Tianshou, 10 seeds, at 1M"),
     Reference("reacher", 1000000, -3.7, TIANSHOU),
-    Reference("swimmer", 3000000, 120, "Spinning Up, about"),
+    Reference("swimmer", 1000000, 120, "Spinning Up, about, at 3M"),
     Reference("half_cheetah", 3000000, 7337, TIANSHOU),
-    Reference("hopper", 3000000, 3128, TIANSHOU),
+    Reference("hopper", 1000000, 3128, "Tianshou, 10 seeds, at 3M"),
     Reference("walker2d", 3000000, 4896, TIANSHOU),
     Reference("ant", 3000000, 4079, f"{TIANSHOU}, of the 27 columns of version 4"),
     Reference("pusher", 3000000, None, ""),

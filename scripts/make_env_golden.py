@@ -8,12 +8,17 @@ Run in the repository root, with Gymnasium and the MuJoCo release whose physics 
     /tmp/golden/bin/pip install 'gymnasium==1.2.*' 'mujoco==2.3.7' imageio packaging
     /tmp/golden/bin/python scripts/make_env_golden.py
 
+    # Others than the tests have, for a check by hand, and the check:
+    /tmp/golden/bin/python scripts/make_env_golden.py --out /tmp/fresh --seed 1000 --every-kind-steps 1000
+    SKEIN_GOLDEN=/tmp/fresh build/release/tests/env/env_mujoco_test --gtest_filter='*Gymnasium*'
+
 It writes classic.json (trajectories of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
 (the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json: trajectories from ordinary starts, from poses thrown into the
-air, and with actions beyond their bounds, all played on after they have terminated. The same versions write the same
-bytes. Each release of MuJoCo rounds differently: another one installed, e.g. 'mujoco==3.17.0', only adds its folder.
+air or onto the ground, with actions beyond their bounds, and with every argument changed, all played on after they have
+terminated. The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g. 'mujoco==3.17.0', only adds its folder.
 """
 
+import argparse
 import json
 import pathlib
 import re
@@ -22,7 +27,6 @@ import gymnasium
 import mujoco
 import numpy as np
 
-OUT = pathlib.Path("tests/env/golden")
 
 MODEL_FIELDS = {
     "size": "nq nv nu na nbody njnt ngeom ntendon neq npair nexclude nsensor nmocap",
@@ -48,11 +52,11 @@ def float32s(value):
     return [float(str(x)) for x in np.asarray(value, dtype=np.float32).ravel()]
 
 
-def write(name, line_break, content):
+def write(out, name, line_break, content):
     """Compact JSON with a new line after each comma in `line_break`: one trajectory step or model field a line."""
     versions = {"gymnasium": gymnasium.__version__, "mujoco": mujoco.__version__}
     text = json.dumps({"made_with": versions, **content}, separators=(",", ":"))
-    (OUT / name).write_text(text.replace(line_break, line_break.replace(",", ",\n")) + "\n")
+    (out / name).write_text(text.replace(line_break, line_break.replace(",", ",\n")) + "\n")
 
 
 def trajectory(env, start, policy, steps):
@@ -132,11 +136,51 @@ SUITE = {
     "Swimmer": [],
     "Walker2d": [],
 }
-# name: steps, largest start velocity, whether the start is turned and lifted at random, actions to their bounds
+# Every argument of each task with another value than its default. What Gymnasium has but ignores is left out:
+# uph_cost_weight of HumanoidStandup.
+RUNNER = {"forward_reward_weight": 0.75, "ctrl_cost_weight": 0.25, "reset_noise_scale": 0.05}
+HEALTH = {"healthy_reward": 2.5, "terminate_when_unhealthy": False}
+WITH_POSITIONS = {"exclude_current_positions_from_observation": False}
+NO_COLUMNS = {f"include_{name}_in_observation": False for name in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")}
+ARGUMENTS = {
+    "Ant": RUNNER
+    | HEALTH
+    | WITH_POSITIONS
+    | {"healthy_z_range": [0.3, 0.9], "contact_cost_weight": 0.125, "contact_force_range": [-0.5, 2.0]}
+    | {"main_body": 3, "include_cfrc_ext_in_observation": False, "frame_skip": 3},
+    "HalfCheetah": RUNNER | WITH_POSITIONS | {"frame_skip": 3},
+    "Hopper": RUNNER
+    | HEALTH
+    | WITH_POSITIONS
+    | {"healthy_z_range": [0.6, 1.3], "healthy_angle_range": [-0.5, 0.1], "healthy_state_range": [-5.0, 4.0]}
+    | {"frame_skip": 3},
+    "Humanoid": RUNNER
+    | HEALTH
+    | WITH_POSITIONS
+    | NO_COLUMNS
+    | {"healthy_z_range": [0.5, 1.5], "contact_cost_weight": 1e-6, "contact_cost_range": [0.01, 0.5], "frame_skip": 3},
+    "HumanoidStandup": WITH_POSITIONS
+    | NO_COLUMNS
+    | {"ctrl_cost_weight": 0.25, "impact_cost_weight": 1e-6, "impact_cost_range": [0.01, 0.5]}
+    | {"reset_noise_scale": 0.05, "frame_skip": 3},
+    "InvertedDoublePendulum": {"healthy_reward": 2.5, "reset_noise_scale": 0.05, "frame_skip": 3},
+    "InvertedPendulum": {"reset_noise_scale": 0.05, "frame_skip": 3},
+    "Pusher": {"reward_near_weight": 0.75, "reward_dist_weight": 2.0, "reward_control_weight": 0.25, "frame_skip": 3},
+    "Reacher": {"reward_dist_weight": 2.0, "reward_control_weight": 0.25, "frame_skip": 3},
+    "Swimmer": RUNNER | WITH_POSITIONS | {"frame_skip": 3},
+    "Walker2d": RUNNER
+    | HEALTH
+    | WITH_POSITIONS
+    | {"healthy_z_range": [0.6, 1.3], "healthy_angle_range": [-0.5, 0.5], "frame_skip": 3},
+}
+# name: steps, largest start velocity, height of a throw (None: not thrown), actions to their bounds, whether arguments are
+# changed
 KINDS = {
-    "upright": (1000, 0.0, False, 1.0),
-    "thrown": (300, 5.0, True, 1.0),
-    "beyond the bounds": (200, 1.0, False, 2.5),
+    "upright": (1000, 0.0, None, 1.0, False),
+    "thrown": (300, 5.0, 1.0, 1.0, False),
+    "beyond the bounds": (200, 1.0, None, 2.5, False),
+    "fallen": (200, 2.0, -0.5, 1.0, False),
+    "other arguments": (200, 2.0, None, 1.5, True),
 }
 OBS_EVERY = 100
 
@@ -159,25 +203,33 @@ class Actions:
         return np.array(values, dtype=np.float32)
 
 
-def start_of(env, random, velocity, thrown):
-    """A start as Gymnasium's own, or one in the air with another pose."""
+def start_of(env, random, velocity, height):
+    """A start as Gymnasium's own, or with another pose, in the air or towards the ground."""
     env.reset(seed=int(random.integers(1 << 30)))
     qpos, qvel = env.data.qpos.copy(), env.data.qvel.copy()
     mujoco.mj_resetData(env.model, env.data)
-    if thrown:
+    if height is not None:
         qpos += random.uniform(-0.5, 0.5, env.model.nq)
-        free = env.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
-        if free:
-            qpos[2] += 1
+        if env.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:
+            qpos[2] += height
+            if height < 0:  # Turned anyhow, on the ground.
+                qpos[2] = 0.3
+                qpos[3:7] = random.normal(size=4)
             qpos[3:7] /= np.linalg.norm(qpos[3:7])
+        elif height < 0 and env.model.jnt_type[1] == mujoco.mjtJoint.mjJNT_SLIDE:
+            qpos[1] += height  # z of a planar body.
+            qpos[2] += random.uniform(-3, 3)
     qvel += random.uniform(-velocity, velocity, env.model.nv)
     env.set_state(qpos, qvel)
 
 
-def suite_trajectory(env, arrays, kind, seed):
-    steps, velocity, thrown, scale = KINDS[kind]
+def suite_trajectory(name, arrays, kind, seed, steps):
+    usual_steps, velocity, height, scale, other_arguments = KINDS[kind]
+    steps = steps or usual_steps
+    arguments = ARGUMENTS[name] if other_arguments else {}
+    env = gymnasium.make(f"{name}-v5", **arguments).unwrapped
     random = np.random.default_rng(seed)
-    start_of(env, random, velocity, thrown)
+    start_of(env, random, velocity, height)
     data = env.data
     start = [data.time, *data.qpos, *data.qvel, *data.qacc_warmstart]
     for name in arrays:
@@ -197,6 +249,7 @@ def suite_trajectory(env, arrays, kind, seed):
                 terms[name] = terms.get(name, 0.0) + float(value)
     return {
         "kind": kind,
+        "arguments": arguments,
         "seed": seed,
         "action_bound": bound,
         "start": numbers(start),
@@ -208,21 +261,28 @@ def suite_trajectory(env, arrays, kind, seed):
     }
 
 
-def suite():
+def suite(out, seed, steps):
     folder = f"mujoco-{mujoco.__version__}"
-    (OUT / folder).mkdir(parents=True, exist_ok=True)
+    (out / folder).mkdir(parents=True, exist_ok=True)
     for number, (name, arrays) in enumerate(SUITE.items()):
         env = gymnasium.make(f"{name}-v5").unwrapped
-        write(f"{folder}/{snake_case(name)}_model.json", '],"', model_numbers(env.model))
-        trajectories = [suite_trajectory(env, arrays, kind, 100 * number + i) for i, kind in enumerate(KINDS)]
-        write(f"{folder}/{snake_case(name)}.json", '],"', {"trajectories": trajectories})
+        write(out, f"{folder}/{snake_case(name)}_model.json", '],"', model_numbers(env.model))
+        trajectories = [
+            suite_trajectory(name, arrays, kind, seed + 100 * number + i, steps) for i, kind in enumerate(KINDS)
+        ]
+        write(out, f"{folder}/{snake_case(name)}.json", '],"', {"trajectories": trajectories})
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tests/env/golden"))
+    parser.add_argument("--seed", type=int, default=0, help="of the MuJoCo trajectories")
+    parser.add_argument("--every-kind-steps", type=int, default=0, help="in place of each kind's own number")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     if mujoco.__version__.startswith("2."):
-        write("classic.json", "},{", classic())
-    suite()
+        write(options.out, "classic.json", "},{", classic())
+    suite(options.out, options.seed, options.every_kind_steps)
 
 
 main()

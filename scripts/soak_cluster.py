@@ -36,12 +36,17 @@ def free_ports(count):
     raise RuntimeError(f"there are no {count} free ports below {first}")
 
 
-def http_get(address, path, timeout=2.0):
-    """The body, or None: nobody answers."""
+def http_get(address, path, timeout=2.0, access=None):
+    """The body, or None: nobody answers. `access`: a run with TLS and a token, as (ssl.SSLContext, token)."""
     host, port = address.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+    headers = {}
+    if access is None:
+        connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+    else:
+        connection = http.client.HTTPSConnection(host, int(port), timeout=timeout, context=access[0])
+        headers["Authorization"] = f"Bearer {access[1]}"
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
         return answer.read().decode() if answer.status == 200 else None
     except (OSError, http.client.HTTPException):
@@ -133,8 +138,8 @@ class Link:
 class Process:
     """One program, its output in a file, and what /metrics says of it."""
 
-    def __init__(self, name, command, folder, environment):
-        self.name, self.born = name, time.monotonic()
+    def __init__(self, name, command, folder, environment, access=None):
+        self.name, self.born, self.access = name, time.monotonic(), access
         self.log_path = folder / f"{name}.log"
         with open(self.log_path, "ab") as log:
             self.start_of_log = log.tell()
@@ -174,7 +179,7 @@ class Process:
                 return {}
             self.metrics_address = found.group(1)
         values = {}
-        for line in (http_get(self.metrics_address, "/metrics") or "").splitlines():
+        for line in (http_get(self.metrics_address, "/metrics", access=self.access) or "").splitlines():
             if line and not line.startswith("#"):
                 series, _, value = line.rpartition(" ")
                 values[series] = float(value)

@@ -41,7 +41,7 @@ std::string FrameHead(const v1::CollectRequest& header) { return Head(header.Ser
 
 std::string FrameHead(const v1::FragmentHeader& header) {
   v1::CollectRequest request;
-  *request.mutable_batch() = header;
+  *request.mutable_fragment() = header;
   return FrameHead(request);
 }
 
@@ -68,8 +68,8 @@ absl::StatusOr<Frame> ReadFrame(const Pieces& pieces) {
   if (!frame.header.ParseFromString(header)) return absl::InvalidArgumentError("message: its header is damaged");
   frame.block = reader;
   frame.block_bytes = total - kHeadBytes - size;
-  if (frame.block_bytes > 0 && !frame.header.has_batch()) {
-    return absl::InvalidArgumentError("message: has a block of fields and no batch");
+  if (frame.block_bytes > 0 && !frame.header.has_fragment()) {
+    return absl::InvalidArgumentError("message: has a block of fields and no fragment");
   }
   return frame;
 }

@@ -14,7 +14,7 @@
 // The messages that an actor sends to a learner: frames.
 //   Fragment -> FrameHead + block ==Collect stream==> ReadFrame -> CheckFragment
 // A frame is: four bytes of magic and version; the header's size in four bytes, little-endian; the header, which is a
-// CollectRequest; and, if the header has a batch, the batch's block of fields until the end of the message.
+// CollectRequest; and, if the header has a fragment, the fragment's block of fields until the end of the message.
 namespace skein {
 
 // A finished fragment in the form in which it is sent. Copies share the block.
@@ -29,7 +29,7 @@ inline uint64_t EnvSteps(const v1::FragmentHeader& header) {
   return header.env_steps() > 0 ? header.env_steps() : uint64_t{header.steps()} * header.num_envs();
 }
 
-// Largest header. A batch's header has a few hundred bytes; a hello has more if the environment has many metrics.
+// Largest header. A fragment's header has a few hundred bytes; a hello has more if the environment has many metrics.
 inline constexpr size_t kMaxHeaderBytes = 16 << 10;
 
 // The bytes of a frame before the block.
@@ -44,7 +44,7 @@ struct Frame {
 };
 // Reads a frame; copies only the header. `pieces` must outlive the result. InvalidArgument, "message: ...": not a
 // frame, a frame of another version or cut off within its header, a header over kMaxHeaderBytes, or a block without a
-// batch.
+// fragment.
 absl::StatusOr<Frame> ReadFrame(const Pieces& pieces);
 
 // The hello of an actor of protocol 1, which had no frames; nullopt: the message is something else.

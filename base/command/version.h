@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+// The text of --version, which all programs share.
 namespace skein {
 
 struct LibraryVersion {

@@ -16,6 +16,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+constexpr char kMinibatchSize[] = "minibatch_size";
+
 const FieldDescriptor* Section(const v1::RunConfig& config) {
   const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
   return config.GetReflection()->GetOneofFieldDescriptor(config, choice);
@@ -67,8 +69,20 @@ bool SearchesDirections(const v1::RunConfig& config) { return FactsOf(config).wo
 uint32_t TopDirections(const v1::RunConfig& config) { return SettingOf(config, "top_dirs"); }
 
 uint32_t MinibatchSize(const v1::RunConfig& config) {
-  const uint32_t size = SettingOf(config, "minibatch_size");
+  const uint32_t size = SettingOf(config, kMinibatchSize);
   return size > 0 ? size : config.rollout().steps_per_iteration();
+}
+
+void SetMinibatchSize(uint32_t samples, v1::RunConfig* config) {
+  const FieldDescriptor* const section = Section(*config);
+  const FieldDescriptor* const field = section->message_type()->FindFieldByName(kMinibatchSize);
+  if (field == nullptr) return;
+  Message* const settings = config->GetReflection()->MutableMessage(config, section);
+  settings->GetReflection()->SetUInt32(settings, field, samples);
+}
+
+bool HasAlgorithmSetting(const v1::RunConfig& config, const std::string& name) {
+  return Section(config)->message_type()->FindFieldByName(name) != nullptr;
 }
 
 }  // namespace skein

@@ -30,5 +30,10 @@ uint32_t TopDirections(const v1::RunConfig& config);
 // Samples of one gradient step: the algorithm's setting minibatch_size; where that is 0 or there is none, all samples
 // of an iteration.
 uint32_t MinibatchSize(const v1::RunConfig& config);
+// Does nothing where the algorithm has no such setting.
+void SetMinibatchSize(uint32_t samples, v1::RunConfig* config);
+
+// Whether the algorithm has a setting of this name.
+bool HasAlgorithmSetting(const v1::RunConfig& config, const std::string& name);
 
 }  // namespace skein

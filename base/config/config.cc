@@ -11,6 +11,7 @@
 #include "base/config/algorithm_rules.h"
 #include "base/config/config_reflection.h"
 #include "base/config/direction_rules.h"
+#include "base/config/phases.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "spdlog/spdlog.h"
@@ -20,7 +21,7 @@ namespace {
 
 using config_reflection::CheckSettings;
 using config_reflection::ChoiceProblem;
-using config_reflection::EnumName;
+using config_reflection::ElementText;
 using config_reflection::FindNamed;
 using config_reflection::IsChosen;
 using config_reflection::JoinPath;
@@ -30,6 +31,7 @@ using config_reflection::SetField;
 using config_reflection::SetMessage;
 using config_reflection::Source;
 using config_reflection::UnknownKey;
+using config_reflection::ValueText;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
@@ -63,7 +65,7 @@ void SetDefaults(Message* message, const std::string& path) {
     const FieldDescriptor* field = message->GetDescriptor()->field(i);
     const std::string field_path = JoinPath(path, field->name());
     if (field->message_type() != nullptr) {
-      if (!IsChosen(*message, field)) continue;
+      if (field->is_repeated() || !IsChosen(*message, field)) continue;
       Message* const section = reflection->MutableMessage(message, field);
       SetDefaults(section, field_path);
       if (IsEmpty(*section)) reflection->ClearField(message, field);  // Nothing in it has a default.
@@ -87,30 +89,6 @@ void SetDefaults(Message* message, const std::string& path) {
   }
 }
 
-void EmitScalar(const Message& message, const FieldDescriptor* field, YAML::Emitter* out) {
-  const Reflection* reflection = message.GetReflection();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      *out << NumberText(reflection->GetDouble(message, field));
-      return;
-    case FieldDescriptor::CPPTYPE_UINT32:
-      *out << reflection->GetUInt32(message, field);
-      return;
-    case FieldDescriptor::CPPTYPE_UINT64:
-      *out << std::to_string(reflection->GetUInt64(message, field));
-      return;
-    case FieldDescriptor::CPPTYPE_BOOL:
-      *out << (reflection->GetBool(message, field) ? "true" : "false");
-      return;
-    case FieldDescriptor::CPPTYPE_ENUM:
-      *out << EnumName(reflection->GetEnum(message, field));
-      return;
-    default:
-      *out << YAML::DoubleQuoted << reflection->GetString(message, field);
-      return;
-  }
-}
-
 void EmitMessage(const Message& message, YAML::Emitter* out) {
   const Reflection* reflection = message.GetReflection();
   *out << YAML::BeginMap;
@@ -120,20 +98,24 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
         field->is_repeated() ? reflection->FieldSize(message, field) > 0 : reflection->HasField(message, field);
     if (!set) continue;
     *out << YAML::Key << field->name() << YAML::Value;
-    if (field->message_type() != nullptr) {
-      EmitMessage(reflection->GetMessage(message, field), out);
-    } else if (field->is_repeated()) {
-      *out << YAML::Flow << YAML::BeginSeq;
+    const bool section = field->message_type() != nullptr;
+    if (field->is_repeated()) {
+      if (!section) *out << YAML::Flow;
+      *out << YAML::BeginSeq;
       for (int j = 0; j < reflection->FieldSize(message, field); ++j) {
-        if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
-          *out << NumberText(reflection->GetRepeatedDouble(message, field, j));
+        if (section) {
+          EmitMessage(reflection->GetRepeatedMessage(message, field, j), out);
         } else {
-          *out << reflection->GetRepeatedUInt32(message, field, j);
+          *out << ElementText(message, field, j);
         }
       }
       *out << YAML::EndSeq;
+    } else if (section) {
+      EmitMessage(reflection->GetMessage(message, field), out);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      *out << YAML::DoubleQuoted << reflection->GetString(message, field);
     } else {
-      EmitScalar(message, field, out);
+      *out << ValueText(message, field);
     }
   }
   *out << YAML::EndMap;
@@ -191,7 +173,9 @@ absl::Status ApplyOverride(const std::string& assignment, v1::RunConfig* config)
   const FieldDescriptor* field = nullptr;
   for (const std::string& key : std::vector<std::string>(absl::StrSplit(path, '.'))) {
     if (field != nullptr) {
-      if (field->message_type() == nullptr) return source.Error(YAML::Mark::null_mark(), UnknownKey(path));
+      if (field->message_type() == nullptr || field->is_repeated()) {
+        return source.Error(YAML::Mark::null_mark(), UnknownKey(path));
+      }
       if (const std::string problem = ChoiceProblem(*message, field); !problem.empty()) {
         return source.Error(YAML::Mark::null_mark(), problem);
       }
@@ -248,6 +232,11 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
                                                    iteration, ")"));
   }
   if (absl::Status status = CheckAlgorithm(config); !status.ok()) return status;
+  if (absl::Status status = CheckPhases(config); !status.ok()) return status;
+  for (int i = 0; i < config.phases_size(); ++i) {
+    const absl::Status status = ValidateRunConfig(ConfigOfPhase(config, static_cast<uint32_t>(i)));
+    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("phases[", i, "].set: ", status.message()));
+  }
   if (config.coordinator().lease_seconds() <= config.coordinator().heartbeat_seconds()) {
     return absl::InvalidArgumentError(absl::StrCat("coordinator.lease_seconds (",
                                                    NumberText(config.coordinator().lease_seconds()),

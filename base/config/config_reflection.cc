@@ -200,6 +200,36 @@ std::string EnumName(const EnumValueDescriptor* value) {
   return absl::AsciiStrToLower(value->name().substr(prefix));
 }
 
+std::string ElementText(const Message& message, const FieldDescriptor* field, int index) {
+  const Reflection* reflection = message.GetReflection();
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE
+             ? NumberText(reflection->GetRepeatedDouble(message, field, index))
+             : absl::StrCat(reflection->GetRepeatedUInt32(message, field, index));
+}
+
+std::string ValueText(const Message& message, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  if (field->is_repeated()) {
+    std::vector<std::string> values;
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i) values.push_back(ElementText(message, field, i));
+    return absl::StrCat("[", absl::StrJoin(values, ", "), "]");
+  }
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return NumberText(reflection->GetDouble(message, field));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(reflection->GetUInt32(message, field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(reflection->GetUInt64(message, field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection->GetBool(message, field) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return EnumName(reflection->GetEnum(message, field));
+    default:
+      return reflection->GetString(message, field);
+  }
+}
+
 std::string UnknownKey(const std::string& path) {
   return absl::StrCat("unknown key ", Quoted(path), "; the nearest is '", FindNearestSetting(path).path, "'");
 }
@@ -223,6 +253,9 @@ std::string ChoiceProblem(const Message& message, const FieldDescriptor* field) 
 absl::Status SetField(const YAML::Node& node, const Source& source, const std::string& path,
                       const FieldDescriptor* field, Message* message) {
   const Reflection* reflection = message->GetReflection();
+  if (field->message_type() == v1::PhaseConfig::descriptor()) {
+    return SetPhases(node, source, google::protobuf::DynamicCastToGenerated<v1::RunConfig>(message));
+  }
   if (field->message_type() != nullptr) {
     return SetMessage(node, source, path, reflection->MutableMessage(message, field));
   }
@@ -273,7 +306,7 @@ absl::Status CheckSettings(const Message& message, const std::string& path) {
     const FieldDescriptor* field = descriptor->field(i);
     const std::string field_path = JoinPath(path, field->name());
     if (field->message_type() != nullptr) {
-      if (!IsChosen(message, field)) continue;
+      if (field->is_repeated() || !IsChosen(message, field)) continue;
       const Message& section = message.GetReflection()->GetMessage(message, field);
       if (absl::Status status = CheckSettings(section, field_path); !status.ok()) return status;
       continue;

@@ -41,9 +41,15 @@ std::string ChoiceProblem(const Message& message, const FieldDescriptor* field);
 // Sets the fields of `message` that the mapping `node` names. `path` is the message's path, empty at the root.
 absl::Status SetMessage(const YAML::Node& node, const Source& source, const std::string& path, Message* message);
 
-// Sets one field; the field may be a section.
+// Sets one field; the field may be a section, or the list of phases.
 absl::Status SetField(const YAML::Node& node, const Source& source, const std::string& path,
                       const FieldDescriptor* field, Message* message);
+
+// Sets RunConfig.phases from the sequence `node`. `set` of a phase may have sections or keys like "ppo.lr". Refuses
+// phases out of order and settings that may not change during a run.
+absl::Status SetPhases(const YAML::Node& node, const Source& source, v1::RunConfig* config);
+inline constexpr char kCannotChange[] =
+    "cannot change during a run; docs/tuning.md lists the settings that a phase may set";
 
 // The message "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting has.
 std::string UnknownKey(const std::string& path);
@@ -57,6 +63,10 @@ inline std::string JoinPath(const std::string& path, const std::string& key) {
 
 // The shortest text that reads back as the same number; whole numbers have no exponent.
 std::string NumberText(double value);
+
+// The value of a field that is no section, for people: "on_policy", "[64, 64]"; and one element of a list of numbers.
+std::string ElementText(const Message& message, const FieldDescriptor* field, int index);
+std::string ValueText(const Message& message, const FieldDescriptor* field);
 
 // "on_policy" for SYNC_MODE_ON_POLICY.
 std::string EnumName(const google::protobuf::EnumValueDescriptor* value);

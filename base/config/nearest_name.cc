@@ -28,7 +28,8 @@ void CollectPaths(const Descriptor* descriptor, const std::string& section, std:
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor* field = descriptor->field(i);
     paths->push_back(section + field->name());
-    if (field->message_type() != nullptr) CollectPaths(field->message_type(), paths->back() + ".", paths);
+    if (field->message_type() != nullptr && !field->is_repeated())
+      CollectPaths(field->message_type(), paths->back() + ".", paths);
   }
 }
 

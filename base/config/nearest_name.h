@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+// Finds the known name that a mistyped one probably means, for error messages.
 namespace skein {
 
 struct NearestName {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -55,7 +56,7 @@ void ConnectionGuard::Add(int socket, absl::Duration now) {
   const auto name = NameOfConnection(socket);
   const auto cookie = CookieOf(socket);
   if (!name.has_value() || !cookie.has_value()) return;
-  connections_[socket] = {*cookie, *name, 0, 0, options_.resets, now};
+  connections_[socket] = {*cookie, *name, 0, 0, options_.resets, now, 0, 0};
   next_ = std::min(next_, now + options_.busy_period);
 }
 
@@ -64,15 +65,23 @@ int ConnectionGuard::TimeoutMillis(absl::Duration now) const {
   return static_cast<int>(absl::ToInt64Milliseconds(std::max(next_ - now, absl::ZeroDuration()))) + 1;
 }
 
-bool ConnectionGuard::IsWithinLimits(Connection* connection, absl::Duration now) {
+const char* ConnectionGuard::Offence(Connection* connection, uint64_t received, absl::Duration now) {
   const auto counts = counts_.Of(connection->name);
-  if (!counts.has_value()) return true;
+  if (!counts.has_value()) return nullptr;
   const double gained = absl::ToDoubleSeconds(now - connection->filled) * options_.resets_per_second;
   const auto resets = static_cast<double>(counts->reset - connection->resets_seen);
   connection->resets_left = std::min(options_.resets, connection->resets_left + gained) - resets;
   connection->filled = now;
   connection->resets_seen = counts->reset;
-  return connection->resets_left >= 0 && counts->alive() <= options_.alive;
+  if (connection->resets_left < 0 || counts->alive() > options_.alive) return "made calls and reset them at once";
+
+  const int64_t calls_and_messages = counts->started + counts->messages;
+  if (std::exchange(connection->calls_and_messages, calls_and_messages) != calls_and_messages) {
+    connection->useful_bytes = received;
+  }
+  const uint64_t allowed = options_.useless_bytes + (counts->alive() > 0 ? 2 * options_.message_bytes : 0);
+  return received - connection->useful_bytes > allowed ? "sent bytes without end and neither calls nor messages"
+                                                       : nullptr;
 }
 
 std::vector<std::string> ConnectionGuard::Look(absl::Duration now) {
@@ -89,7 +98,8 @@ std::vector<std::string> ConnectionGuard::Look(absl::Duration now) {
     const uint64_t received = BytesReceived(socket);
     const bool silent = received - connection.bytes_received < kFewBytes;
     busy = busy || !silent;
-    if (silent || IsWithinLimits(&connection, now)) {
+    const char* const offence = silent ? nullptr : Offence(&connection, received, now);
+    if (offence == nullptr) {
       if (!silent) connection.bytes_received = received;
       ++it;
       continue;
@@ -97,7 +107,7 @@ std::vector<std::string> ConnectionGuard::Look(absl::Duration now) {
     Disconnect(socket);
     const ConnectionName& name = connection.name;
     log_.Warn(absl::StrCat("port ", name.local_port, ": ended a connection from ", Readable(name.peer_address),
-                           " that made calls and reset them at once"));
+                           " that ", offence));
     ended.push_back(name.peer_address);
     it = connections_.erase(it);
   }

@@ -12,9 +12,11 @@
 
 namespace skein {
 
-// Ends connections that make calls and reset them at once (CVE-2023-44487, "rapid reset"). A reset call does not count
-// against the connection's limit of open calls, but its memory stays until the server has worked off the call.
-// gRPC 1.51 has no limit for that.
+// Ends connections that cost memory and bring nothing; gRPC 1.51 has no limit for that:
+// - those that make calls and reset them at once (CVE-2023-44487, "rapid reset"). A reset call does not count against
+// the
+//   connection's limit of open calls, but its memory stays until the server has worked off the call;
+// - those that send bytes without end which are neither calls nor messages: pings, settings. Their answers queue.
 //   Add (each connection) -> Look (often) -> the addresses of connections that it has ended
 // gRPC owns the sockets. A connection is ended below gRPC, with TLS as without: it is disconnected, which also drops
 // the bytes that gRPC has not read yet.
@@ -28,6 +30,8 @@ class ConnectionGuard {
     int64_t alive = 256;  // Calls of one connection that take memory. A client may have 64 open ones.
     double resets = 100;  // Resets of one connection at once,
     double resets_per_second = 20;
+    uint64_t useless_bytes = 64 << 10;  // Since its last call or message: pings and the like,
+    uint64_t message_bytes = 32 << 20;  // and while a call is open twice the largest message.
   };
   ConnectionGuard();
   explicit ConnectionGuard(const Options& options);
@@ -48,9 +52,11 @@ class ConnectionGuard {
     int64_t resets_seen = 0;
     double resets_left = 0;
     absl::Duration filled;
+    int64_t calls_and_messages = 0;
+    uint64_t useful_bytes = 0;  // Received up to the last of them.
   };
-  // Whether the connection is within its limits.
-  bool IsWithinLimits(Connection* connection, absl::Duration now);
+  // What the connection does beyond its limits; null: nothing. `received`: bytes.
+  const char* Offence(Connection* connection, uint64_t received, absl::Duration now);
 
   const Options options_;
   absl::Duration next_ = -absl::InfiniteDuration();  // Time of the next look.

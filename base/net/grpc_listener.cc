@@ -124,7 +124,7 @@ class KeeperOption final : public grpc::ServerBuilderOption {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPort& address, bool tls,
-                                                                   int unread_bytes) {
+                                                                   const ServerLimits& limits) {
   // Says what is wrong with it.
   if (absl::Status can_listen = CheckCanListen(address); !can_listen.ok()) return can_listen;
   const std::string name = JoinHostPort(address.host, address.port);
@@ -143,7 +143,7 @@ absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPor
   int error = 0;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     SetPort(one->ai_addr, address.port == 0 ? listener->port_ : address.port);
-    const int fd = ListenOn(*one, unread_bytes);
+    const int fd = ListenOn(*one, limits.unread_bytes);
     if (fd < 0) {
       error = errno;
       continue;
@@ -152,12 +152,13 @@ absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPor
     listener->port_ = PortOf(fd);
   }
   if (listener->sockets_.empty() && address.host.empty()) {
-    return Listen({"0.0.0.0", address.port}, tls, unread_bytes);
+    return Listen({"0.0.0.0", address.port}, tls, limits);
   }  // No IPv6.
   if (listener->sockets_.empty()) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", name, ": ", strerror(error)));
   }
   listener->tls_ = tls;
+  listener->message_bytes_ = static_cast<uint64_t>(limits.message_bytes);
   listener->most_files_ = MostFiles();
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   return listener;
@@ -182,7 +183,7 @@ void GrpcListener::Start() {
 }
 
 void GrpcListener::AcceptAll() {
-  ConnectionGuard guard;
+  ConnectionGuard guard({.message_bytes = message_bytes_});
   HeldConnections held;
   FirstBytes newcomers({.port = port_, .tls = tls_}, [this, &guard](int listener, int connection) {
     guard.Add(connection, MonotonicNow());

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/net/first_bytes.h"
+#include "base/net/grpc_transport.h"
 #include "base/net/held_connections.h"
 #include "base/net/host_port.h"
 #include "base/telemetry/rare_log.h"
@@ -17,15 +18,16 @@ namespace skein {
 
 // Listens for a gRPC server and hands it connections whose first bytes have the right protocol (FirstBytes). The number
 // of open connections is limited; connections beyond the limit are closed at once. A ConnectionGuard ends connections
-// that reset their calls at once, and HeldConnections delays the next ones of such an address.
+// that cost memory and bring nothing, and HeldConnections delays the next ones of such an address.
 //   Listen -> AddTo(builder) -> BuildAndStart -> Start
 // Reason: the listener of gRPC 1.51 accepts no more connections once the process has run out of file descriptors.
 // Start() starts one thread, which ends with the server.
 class GrpcListener {
  public:
-  // An empty host means every interface. `tls`: connections begin with a TLS handshake. `unread_bytes`: as in
-  // ServerLimits. Unavailable: "port P is in use", or it cannot listen there.
-  static absl::StatusOr<std::shared_ptr<GrpcListener>> Listen(const HostPort& address, bool tls, int unread_bytes);
+  // An empty host means every interface. `tls`: connections begin with a TLS handshake. Unavailable: "port P is in
+  // use", or it cannot listen there.
+  static absl::StatusOr<std::shared_ptr<GrpcListener>> Listen(const HostPort& address, bool tls,
+                                                              const ServerLimits& limits);
   ~GrpcListener();
 
   int port() const { return port_; }
@@ -46,7 +48,8 @@ class GrpcListener {
   std::vector<int> sockets_;
   int port_ = 0;
   bool tls_ = false;
-  int stop_ = -1;  // An eventfd.
+  uint64_t message_bytes_ = 0;  // The largest message.
+  int stop_ = -1;               // An eventfd.
   int most_files_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   RareLog too_many_;

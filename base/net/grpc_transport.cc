@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
   if (absl::Status allowed = CheckExposure(address, credentials); !allowed.ok()) return allowed;
   const auto asking = MakeServerCredentials(credentials);
   if (!asking.ok()) return asking.status();
-  auto listener = GrpcListener::Listen(*ParseHostPort(address), credentials.has_tls(), limits.unread_bytes);
+  auto listener = GrpcListener::Listen(*ParseHostPort(address), credentials.has_tls(), limits);
   if (!listener.ok()) return listener.status();
 
   grpc::EnableDefaultHealthCheckService(true);

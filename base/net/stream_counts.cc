@@ -90,7 +90,8 @@ std::optional<StreamCounts::Counts> StreamCounts::Of(const ConnectionName& name)
       const json socket = Member(Parse(grpc_channelz_get_socket(found->second.socket)), "socket");
       if (socket.is_object() && NameIn(socket) == name) {
         const json data = Member(socket, "data");
-        return Counts{Number(data, "streamsStarted"), Number(data, "streamsSucceeded"), Number(data, "streamsFailed")};
+        return Counts{Number(data, "streamsStarted"), Number(data, "streamsSucceeded"), Number(data, "streamsFailed"),
+                      Number(data, "messagesSent") + Number(data, "messagesReceived")};
       }
     }
     if (attempt == 0) Learn();

@@ -19,7 +19,7 @@ struct ConnectionName {
 // The name of a connected TCP socket. Nullopt: it is no TCP socket, or not connected.
 std::optional<ConnectionName> NameOfConnection(int socket);
 
-// Reads from gRPC's channelz how many streams (calls) each connection to a server of this process has had.
+// Reads from gRPC's channelz how many streams (calls) and messages each connection to a server of this process has had.
 // Not thread-safe.
 class StreamCounts {
  public:
@@ -27,6 +27,7 @@ class StreamCounts {
     int64_t started = 0;
     int64_t answered = 0;  // The server has sent the call's status.
     int64_t reset = 0;     // Ended in another way: by the peer, or with the connection.
+    int64_t messages = 0;  // Of both sides.
     // Streams that still take memory.
     int64_t alive() const { return started - answered - reset; }
   };

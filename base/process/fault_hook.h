@@ -17,7 +17,7 @@ namespace skein {
 
 // Points of a program at which a fault can be injected.
 enum class FaultPoint {
-  kReceipt,     // Learner: a batch was accepted, its receipt is about to be sent. drop, forget
+  kReceipt,     // Learner: a fragment was accepted, its receipt is about to be sent. drop, forget
   kCheckpoint,  // Learner: at each of a checkpoint's named points, and at each file's bytes. kill
   kEnv,         // Actor: an environment is about to step. throw, crash, hang, nan, shape
   kCollective,  // Learner: a collective operation is about to begin. hang, kill

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/process/fault_hook.h"
+#include "base/process/no_links.h"
 #include "base/process/system_error.h"
 
 namespace skein {
@@ -44,23 +45,6 @@ int DiskFault() {
     default:
       return 0;
   }
-}
-
-absl::Status WriteAndSync(const std::string& path, absl::string_view contents, int flags) {
-  FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0666));
-  if (file.get() < 0) return SystemError(errno, absl::StrCat("cannot create ", path));
-  if (const int error = DiskFault(); error != 0) return SystemError(error, absl::StrCat("cannot write ", path));
-  while (!contents.empty()) {
-    const ssize_t written = write(file.get(), contents.data(), contents.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return SystemError(errno, absl::StrCat("cannot write ", path));
-    }
-    contents.remove_prefix(written);
-  }
-  if (fsync(file.get()) != 0) return SystemError(errno, absl::StrCat("cannot write ", path));
-  if (file.Close() != 0) return SystemError(errno, absl::StrCat("cannot write ", path));
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -98,12 +82,26 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes
 }
 
 absl::Status WriteFileSynced(const std::string& path, absl::string_view contents) {
-  return WriteAndSync(path, contents, 0);
+  FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (file.get() < 0 && errno == ELOOP) return LinkError(path);
+  if (file.get() < 0) return SystemError(errno, absl::StrCat("cannot create ", path));
+  if (const int error = DiskFault(); error != 0) return SystemError(error, absl::StrCat("cannot write ", path));
+  while (!contents.empty()) {
+    const ssize_t written = write(file.get(), contents.data(), contents.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return SystemError(errno, absl::StrCat("cannot write ", path));
+    }
+    contents.remove_prefix(written);
+  }
+  if (fsync(file.get()) != 0) return SystemError(errno, absl::StrCat("cannot write ", path));
+  if (file.Close() != 0) return SystemError(errno, absl::StrCat("cannot write ", path));
+  return absl::OkStatus();
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
   const std::string temporary = absl::StrCat(path, ".tmp", getpid());
-  absl::Status status = WriteAndSync(temporary, contents, O_NOFOLLOW);
+  absl::Status status = WriteFileSynced(temporary, contents);
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
     status = SystemError(errno, absl::StrCat("cannot replace ", path));
   if (!status.ok()) unlink(temporary.c_str());

@@ -12,7 +12,7 @@ namespace skein {
 inline void LowerThreadPriority() {
   constexpr int kNicer = 5;
   // On Linux, niceness belongs to a thread.
-  static_cast<void>(nice(kNicer));
+  [[maybe_unused]] const int priority = nice(kNicer);
 }
 
 }  // namespace skein

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/telemetry/event_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/no_links.h"
 #include "base/process/system_error.h"
 
 namespace skein {
@@ -70,9 +70,9 @@ uint32_t Crc32c(absl::string_view bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return SystemError(errno, absl::StrCat("cannot create ", path));
-  return std::unique_ptr<EventFile>(new EventFile(path, fd));
+  const auto fd = OpenForAppend(path);
+  if (!fd.ok()) return fd.status();
+  return std::unique_ptr<EventFile>(new EventFile(path, *fd));
 }
 
 absl::Status EventFile::Trim(const std::string& path, const std::function<bool(const std::string& record)>& keep) {

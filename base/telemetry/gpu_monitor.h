@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+// Reads what NVIDIA GPUs report of themselves, for metrics and the status page.   NVML -> GpuSample
 namespace skein {
 
 struct GpuInfo {

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/telemetry/log.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/process/message_text.h"
+#include "base/process/no_links.h"
 #include "google/protobuf/stubs/logging.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/pattern_formatter.h"
-#include "spdlog/sinks/basic_file_sink.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 
 namespace skein {
@@ -32,6 +39,31 @@ class JsonFormatter : public spdlog::formatter {
   }
 
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
+};
+
+// Appends each message to a file by one system call, so that lines of several processes do not mix.
+class JsonFileSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  // Takes ownership of `fd`, which was opened to append.
+  explicit JsonFileSink(int fd) : base_sink(std::make_unique<JsonFormatter>()), fd_(fd) {}
+  ~JsonFileSink() override { close(fd_); }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const char* left = line.data();
+    while (left < line.data() + line.size()) {
+      const ssize_t written = write(fd_, left, static_cast<size_t>(line.data() + line.size() - left));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) spdlog::throw_spdlog_ex("cannot write the log", errno);  // spdlog says so, once a second.
+      left += written;
+    }
+  }
+  void flush_() override {}
+
+ private:
+  const int fd_;
 };
 
 // The message for a terminal: %v without control characters.
@@ -55,12 +87,13 @@ void InitLog(const std::string& program, const std::string& json_path) {
   std::vector<spdlog::sink_ptr> sinks = {terminal};
   std::string problem;
   if (!json_path.empty()) {
-    try {
-      auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(json_path);
-      file->set_formatter(std::make_unique<JsonFormatter>());
-      sinks.push_back(std::move(file));
-    } catch (const spdlog::spdlog_ex& error) {
-      problem = error.what();
+    const std::string folder = std::filesystem::path(json_path).parent_path();
+    const absl::Status made = folder.empty() ? absl::OkStatus() : MakeFolder(folder);
+    const absl::StatusOr<int> file = made.ok() ? OpenForAppend(json_path) : made;
+    if (file.ok()) {
+      sinks.push_back(std::make_shared<JsonFileSink>(*file));
+    } else {
+      problem = absl::StrCat(made.ok() ? "" : absl::StrCat("cannot write ", json_path, ": "), file.status().message());
     }
   }
   auto logger = std::make_shared<spdlog::logger>(program, sinks.begin(), sinks.end());

@@ -10,6 +10,7 @@
 #include "base/telemetry/gpu_monitor.h"
 #include "prometheus/registry.h"
 
+// Measures what this process and its node use.   /proc, GpuMonitor -> ResourceSample -> metrics
 namespace skein {
 
 struct ResourceSample {

@@ -15,7 +15,7 @@ let charts = [], runLog = null;
 const num = (value) => value === undefined || value === '' ? NaN : Number(value);
 
 const kStateLook = {
-  training: 'good', waiting_for_data: 'warn', starting: 'warn', finished: 'info', stopped: '', failed: 'bad',
+  training: 'good', waiting_for_data: 'warn', starting: 'warn', finished: 'info', stopped: '', failed: 'bad', blocked: 'bad',
 };
 
 function stateName(state) { return String(state).replace(/^RUN_STATE_/, '').toLowerCase(); }
@@ -78,7 +78,8 @@ function showRun(status) {
   at('bar-fill').style.width = `${100 * share}%`;
   at('bar').setAttribute('aria-valuenow', percent);
   setText(at('percent'), `${percent} %`);
-  setText(at('steps'), `${Format.count.format(steps)} of ${Format.count.format(target)} env steps`);
+  const phase = progress.phases > 0 ? ` · phase ${progress.phase} of ${progress.phases}` : '';
+  setText(at('steps'), `${Format.count.format(steps)} of ${Format.count.format(target)} env steps${phase}`);
   const eta = num(progress.eta_seconds);
   const waits = state === 'waiting_for_data' && !status.members.some((member) => member.role === 'actor');
   setText(at('eta'), state === 'training' && eta >= 0 ? `${Format.duration(eta)} to go` : waits ? 'no actor is connected' : '');

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One training run on two kinds of nodes: learners where the GPUs are, actors where the cores are.
 #
-#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_parallel_ppo.yaml cheetah \
-#       --envs 8192 --envs-per-runner 16 --set rollout.steps_per_iteration=131072
+#   sbatch deploy/slurm/heterogeneous.sh configs/half_cheetah_ppo.yaml cheetah \
+#       --envs 8192 --envs-per-runner 16 --set rollout.steps_per_iteration=131072 \
+#       --set ppo.minibatch_size=4096
 #
 # Eight nodes that act have 512 runners, one a CPU; each steps 16 environments: 8192 altogether, 16 steps an iteration.
 #
@@ -28,7 +29,7 @@
 #SBATCH --time=24:00:00
 #SBATCH --requeue --no-kill
 
-config=${1:?the configuration, e.g. configs/half_cheetah_parallel_ppo.yaml}
+config=${1:?the configuration, e.g. configs/half_cheetah_ppo.yaml}
 name=${2:?the name of the run}
 shift 2
 
@@ -36,7 +37,7 @@ bin=${SKEIN_BIN:-$PWD/build/release} # The programs, on all nodes.
 runs=${SKEIN_RUNS:-$PWD/runs}        # Run folders, on the learners' nodes.
 host=${SKEIN_HOST:-$(hostname)}      # This node's name in the network that trajectories are to take.
 listen=${SKEIN_LISTEN:-0.0.0.0}      # Where to listen: in all networks.
-# Who calls must have this secret of the job's, a file that all nodes, actors too see. With SKEIN_TLS_CERT, _KEY and _CA set (those of
+# Callers must have this secret of the job's, a file that all nodes, actors too see. With SKEIN_TLS_CERT, _KEY and _CA set (those of
 # node.crt, see docs/security.md) all connections are encrypted, too: Slurm passes them on.
 token=${SKEIN_TOKEN_FILE:-$PWD/.skein-token-$SLURM_JOB_ID}
 # Coordinator, and the status page on the next one. Its own for each job, from 20000 to 29999.
@@ -52,7 +53,7 @@ if [[ -z ${SKEIN_TOKEN_FILE:-} ]]; then
 fi
 export SKEIN_TOKEN_FILE=$token
 
-# TERM to the learners' step and nobody else: they write a checkpoint and end.
+# TERM to the learners' step alone: they write a checkpoint and end.
 stop_learners() {
   scancel --signal=TERM "$(squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%j %i' | sed -n 's/^learner //p')"
 }

@@ -3,8 +3,9 @@
 # One training run on N equal nodes: coordinator and learners on the first, an actor on each of the others (on the same
 # one if N is 1).
 #
-#   sbatch deploy/slurm/plain.sh configs/half_cheetah_parallel_ppo.yaml cheetah \
-#       --envs 1536 --envs-per-runner 16 --set rollout.steps_per_iteration=24576
+#   sbatch deploy/slurm/plain.sh configs/half_cheetah_ppo.yaml cheetah \
+#       --envs 1536 --envs-per-runner 16 --set rollout.steps_per_iteration=24576 \
+#       --set ppo.minibatch_size=1024
 #
 # Three nodes that act have 96 runners, one a CPU; each steps 16 environments: 1536 altogether, 16 steps an iteration.
 #
@@ -24,7 +25,7 @@
 # 180 s before the time is up: a checkpoint, and back into the queue. More if an update and a checkpoint take longer.
 #SBATCH --signal=B:USR1@180
 
-config=${1:?the configuration, e.g. configs/half_cheetah_parallel_ppo.yaml}
+config=${1:?the configuration, e.g. configs/half_cheetah_ppo.yaml}
 name=${2:?the name of the run}
 shift 2
 
@@ -32,7 +33,7 @@ bin=${SKEIN_BIN:-$PWD/build/release} # The programs, on all nodes.
 runs=${SKEIN_RUNS:-$PWD/runs}        # Run folders, on all nodes.
 host=${SKEIN_HOST:-$(hostname)}      # This node's name in the network that trajectories are to take.
 listen=${SKEIN_LISTEN:-0.0.0.0}      # Where to listen: in all networks.
-# Who calls must have this secret of the job's, a file that all nodes see. With SKEIN_TLS_CERT, _KEY and _CA set (those of
+# Callers must have this secret of the job's, a file that all nodes see. With SKEIN_TLS_CERT, _KEY and _CA set (those of
 # node.crt, see docs/security.md) all connections are encrypted, too: Slurm passes them on.
 token=${SKEIN_TOKEN_FILE:-$PWD/.skein-token-$SLURM_JOB_ID}
 # Coordinator, and the status page on the next one. Its own for each job, from 20000 to 29999.
@@ -55,7 +56,7 @@ if [[ -z ${SKEIN_TOKEN_FILE:-} ]]; then
 fi
 export SKEIN_TOKEN_FILE=$token
 
-# TERM to the learners' step and nobody else: they write a checkpoint and end.
+# TERM to the learners' step alone: they write a checkpoint and end.
 stop_learners() {
   scancel --signal=TERM "$(squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%j %i' | sed -n 's/^learner //p')"
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/mujoco/arguments.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,14 @@ bool MujocoArguments::Flag(const std::string& name, bool otherwise) { return Get
 
 std::string MujocoArguments::Text(const std::string& name, const std::string& otherwise) {
   return Get(name, otherwise);
+}
+
+size_t MujocoArguments::Choice(const std::string& name, const std::vector<std::string>& choices) {
+  const std::string value = Get(name, choices.front());
+  const auto found = std::find(choices.begin(), choices.end(), value);
+  if (found != choices.end()) return found - choices.begin();
+  taken_[name] = absl::StrCat("must be one of ", absl::StrJoin(choices, ", "), ", got '", value, "'");
+  return 0;
 }
 
 MujocoArguments::Range MujocoArguments::Between(const std::string& name, Range otherwise) {

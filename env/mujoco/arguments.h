@@ -43,6 +43,8 @@ class MujocoArguments {
   double NotNegative(const std::string& name, double otherwise);  // A given value below 0 counts as a problem.
   bool Flag(const std::string& name, bool otherwise);
   std::string Text(const std::string& name, const std::string& otherwise);
+  // The number of the given text in `choices`; 0 if none is given. Another text counts as a problem.
+  size_t Choice(const std::string& name, const std::vector<std::string>& choices);
   Range Between(const std::string& name, Range otherwise);  // Ends in the wrong order count as a problem.
 
   // The user's model, if there is one; MakeMujocoTask sets it before the task is made.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -57,9 +58,9 @@ Models CompileModels(const MujocoTask& task) {
                      facts.velocities, ", ", facts.controls, " and 0"));
     return {other, other};
   }
-  const std::string listed = ListContacts(mjcf, model);
-  if (listed.empty()) return {published, published};
-  return {CompileModel(facts.id, listed, facts.total_mass, true), published};
+  const std::optional<std::string> listed = ListContacts(mjcf, model);
+  if (!listed) return {published, published};
+  return {CompileModel(facts.id, *listed, facts.total_mass, true), published};
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ class MujocoEnv final : public Env {
         model_(std::move(model)),
         data_(mj_makeData(model_.get())),
         named_bodies_(std::move(named_bodies)),
+        episode_(task_->facts().episode_columns),
         view_{.qpos = data_->qpos,
               .qvel = data_->qvel,
               .xpos = data_->xpos,
@@ -59,6 +60,7 @@ class MujocoEnv final : public Env {
               .body_mass = model_->body_mass,
               .bodies = static_cast<int>(model_->nbody),
               .timestep = model_->opt.timestep,
+              .episode = episode_.data(),
               .named = named_bodies_.data()},
         decision_time_(task_->facts().frame_skip * model_->opt.timestep),
         terms_(task_->facts().reward_terms.size()),
@@ -75,12 +77,15 @@ class MujocoEnv final : public Env {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     mj_resetData(model_.get(), data_.get());
     task_->Start(random, data_->qpos, data_->qvel);
+    std::fill(episode_.begin(), episode_.end(), 0.0);
+    task_->StartEpisode(random, episode_.data());
     // As Gymnasium does: the contact solver's first start comes from here.
     mj_forward(model_.get(), data_.get());
   }
 
   bool Step(const float* action, float* reward) override {
     std::copy_n(action, model_->nu, data_->ctrl);
+    task_->Disturb(view_, data_->qvel);
     // mj_step leaves what follows from positions (xpos, contacts) one substep behind qpos; tasks expect it so.
     const std::array<double, 3> before = task_->Place(view_);
     for (int i = 0; i < task_->facts().frame_skip; ++i) mj_step(model_.get(), data_.get());
@@ -113,6 +118,7 @@ class MujocoEnv final : public Env {
     state = std::copy_n(data_->qvel, model_->nv, state);
     state = std::copy_n(data_->qacc_warmstart, model_->nv, state);
     for (const Kept& kept : kept_) state = std::copy_n(kept.values, kept.size, state);
+    state = std::copy(episode_.begin(), episode_.end(), state);
     std::copy(sums_.begin(), sums_.end(), state);
   }
 
@@ -127,6 +133,7 @@ class MujocoEnv final : public Env {
     load(data_->qvel, static_cast<int>(model_->nv));
     load(data_->qacc_warmstart, static_cast<int>(model_->nv));
     for (const Kept& kept : kept_) load(kept.values, kept.size);
+    load(episode_.data(), static_cast<int>(episode_.size()));
     std::copy_n(state, sums_.size(), sums_.begin());
   }
 
@@ -140,6 +147,7 @@ class MujocoEnv final : public Env {
   const SharedModel model_;
   const OwnedData data_;
   const std::vector<int> named_bodies_;
+  std::vector<double> episode_;  // What the task keeps of the episode.
   const MujocoView view_;
   const double decision_time_;   // s
   std::vector<Kept> kept_;       // What observations, rewards and velocities need besides qpos and qvel.

@@ -23,17 +23,20 @@ constexpr int kLinesAhead = 14;  // Metres.
 constexpr float kGround[4] = {0.86f, 0.88f, 0.91f, 1}, kLine[4] = {0.70f, 0.74f, 0.79f, 1};
 constexpr float kFifthLine[4] = {0.42f, 0.48f, 0.56f, 1};
 
-// Limbs have the colours of their model.
-void PrepareScene(mjModel* model) {
+// Limbs have the colours of their model. Returns the height of the ground, m.
+mjtNum PrepareScene(mjModel* model) {
+  mjtNum ground = 0;
   for (int geom = 0; geom < model->ngeom; ++geom) {
     if (model->geom_type[geom] != mjGEOM_PLANE) continue;
     std::copy_n(kGround, 4, model->geom_rgba + 4 * geom);
     std::fill_n(model->geom_size + 3 * geom, 2, mjtNum{0});  // A plane without a size is infinite.
+    ground = model->geom_pos[3 * geom + 2];
   }
   auto& light = model->vis.headlight;
   std::fill_n(light.ambient, 3, 0.45f);
   std::fill_n(light.diffuse, 3, 0.55f);
   std::fill_n(light.specular, 3, 0.1f);
+  return ground;
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ struct OffscreenRenderer::Impl {
         model(mj_copyModel(nullptr, shared.get())),
         data(mj_makeData(model)),
         body(std::max(1, mj_name2id(model, mjOBJ_BODY, task->facts().camera.track_body.c_str()))) {
-    PrepareScene(model);
+    ground = PrepareScene(model);
     model->vis.global.offwidth = width;
     model->vis.global.offheight = height;
     mjv_defaultOption(&option);
@@ -76,7 +79,7 @@ struct OffscreenRenderer::Impl {
   void AddLine(int metre) {
     if (scene.ngeom >= scene.maxgeom) return;
     const bool fifth = metre % 5 == 0;
-    const mjtNum size[3] = {fifth ? 0.03 : 0.015, 30, 0.001}, position[3] = {mjtNum(metre), 0, 0.001};
+    const mjtNum size[3] = {fifth ? 0.03 : 0.015, 30, 0.001}, position[3] = {mjtNum(metre), 0, ground + 0.001};
     mjv_initGeom(&scene.geoms[scene.ngeom++], mjGEOM_BOX, size, position, nullptr, fifth ? kFifthLine : kLine);
   }
 
@@ -85,7 +88,8 @@ struct OffscreenRenderer::Impl {
   const int width, height;
   mjModel* const model;  // A copy with an infinite ground.
   mjData* const data;
-  const int body;  // That the camera follows.
+  const int body;     // That the camera follows.
+  mjtNum ground = 0;  // m
   mjvOption option;
   mjvCamera camera;
   mjvScene scene;
@@ -126,7 +130,8 @@ void OffscreenRenderer::Render(const double* state, uint8_t* rgb) {
   std::copy_n(place, 2, impl.camera.lookat);
   mjv_updateScene(impl.model, impl.data, &impl.option, nullptr, &impl.camera, mjCAT_ALL, &impl.scene);
   const int metre = static_cast<int>(std::floor(place[0]));
-  for (int line = metre - kLinesAhead; line <= metre + kLinesAhead; ++line) impl.AddLine(line);
+  const bool runs = impl.task->facts().x_velocity_metric;  // The others stay where they are.
+  for (int line = metre - kLinesAhead; runs && line <= metre + kLinesAhead; ++line) impl.AddLine(line);
   const mjrRect view = {0, 0, impl.width, impl.height};
   mjr_render(view, &impl.scene, &impl.context);
   char text[80];

@@ -15,7 +15,7 @@ namespace skein {
 // All calls must come from one thread; at most one object at a time in a process.
 class OffscreenRenderer {
  public:
-  // The camera follows the task's body; lines on the ground are a metre apart.
+  // The camera follows the task's body. Where tasks run, lines on the ground are a metre apart.
   // NotFound: no MuJoCo environment has this id. Unavailable: neither EGL nor OSMesa makes a context; the message says
   // why, and what to install. Otherwise as FindMujocoTask and ModelOf.
   static absl::StatusOr<std::unique_ptr<OffscreenRenderer>> Make(const std::string& env_id, int width, int height,

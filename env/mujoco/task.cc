@@ -13,7 +13,7 @@ using TaskMaker = std::unique_ptr<const MujocoTask>(MujocoArguments& arguments);
 
 // One line here and one in Makers() for each file of env/mujoco/tasks.
 TaskMaker MakeAnt, MakeHalfCheetah, MakeHopper, MakeHumanoid, MakeHumanoidStandup, MakeInvertedDoublePendulum,
-    MakeInvertedPendulum, MakePusher, MakeReacher, MakeSwimmer, MakeWalker2d;
+    MakeInvertedPendulum, MakePusher, MakeQuadrupedStand, MakeReacher, MakeSwimmer, MakeWalker2d;
 
 namespace {
 
@@ -31,6 +31,7 @@ constexpr Maker kMakers[] = {
     {"InvertedDoublePendulum-v5", MakeInvertedDoublePendulum},
     {"InvertedPendulum-v5", MakeInvertedPendulum},
     {"Pusher-v5", MakePusher},
+    {"QuadrupedStand-v0", MakeQuadrupedStand},
     {"Reacher-v5", MakeReacher},
     {"Swimmer-v5", MakeSwimmer},
     {"Walker2d-v5", MakeWalker2d},
@@ -48,7 +49,8 @@ MujocoTask::Facts WithArguments(MujocoTask::Facts facts, MujocoArguments& argume
 
 EnvSpec MakeSpec(const MujocoTask& task, const MujocoArguments& arguments) {
   const MujocoTask::Facts& facts = task.facts();
-  int state_size = 1 + facts.positions + 2 * facts.velocities + static_cast<int>(facts.reward_terms.size());
+  int state_size =
+      1 + facts.positions + 2 * facts.velocities + facts.episode_columns + static_cast<int>(facts.reward_terms.size());
   for (const MujocoArray array : facts.reads) state_size += task.ReadSize(array);
   std::vector<std::string> metrics = facts.reward_terms;
   if (facts.x_velocity_metric) {

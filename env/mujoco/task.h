@@ -35,7 +35,8 @@ struct MujocoView {
   const double* body_mass;        // [bodies], kg.
   int bodies;                     // With the world, which is the first.
   double timestep;                // Of the model, s.
-  const int* named;               // Of Facts::named_bodies.
+  double* episode;   // [Facts::episode_columns], what the task keeps of the episode; the task may write it.
+  const int* named;  // Of Facts::named_bodies.
 };
 
 // Arrays of a MujocoView besides qpos and qvel.
@@ -72,6 +73,7 @@ class MujocoTask {
     int max_episode_steps = 1000;  // As in EnvSpec.
     double reward_threshold = 0;   // As in EnvSpec.
     double total_mass = 0;         // kg, to which all masses of the task's own model are scaled; 0 = not scaled.
+    int episode_columns = 0;       // Doubles that the task keeps of an episode; part of a saved state.
     std::vector<MujocoArray> reads;
     std::vector<std::string> named_bodies;  // Bodies that the task looks up: names, or numbers in decimal.
     std::vector<std::string> reward_terms;  // Names of the terms of Judge; their sums are the episode's metrics.
@@ -84,13 +86,17 @@ class MujocoTask {
   const Facts& facts() const { return facts_; }
   // The text of the model: the user's (env.mujoco.xml_file) or the task's own.
   const std::string& mjcf() const { return mjcf_; }
-  // A saved state is time, qpos, qvel, qacc_warmstart, the arrays of Facts::reads in their order, the sums of the
-  // reward terms so far, and with x_velocity_metric the sum of the x-velocities.
+  // A saved state is time, qpos, qvel, qacc_warmstart, the arrays of Facts::reads in their order, the columns of the
+  // episode, the sums of the reward terms so far, and with x_velocity_metric the sum of the x-velocities.
   const EnvSpec& spec() const { return spec_; }
   int ReadSize(MujocoArray array) const;  // Doubles of one of Facts::reads.
 
   // Begins an episode. `qpos` and `qvel` hold the model's initial pose, which this changes.
   virtual void Start(RandomStream& random, double* qpos, double* qvel) const = 0;
+  // After Start, with the rest of the same random numbers. `episode` is MujocoView::episode, all 0.
+  virtual void StartEpisode(RandomStream& random, double* episode) const { (void)random, (void)episode; }
+  // Before the first substep of each step: may change the velocities.
+  virtual void Disturb(const MujocoView& view, double* qvel) const { (void)view, (void)qvel; }
   // The point whose velocity over a step is passed to Judge, m.
   virtual std::array<double, 3> Place(const MujocoView& view) const { return {view.qpos[0], 0, 0}; }
   // The outcome of a step. velocity: of Place, m/s; action: [controls]; terms: [reward terms], written.

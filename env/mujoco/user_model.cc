@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/mujoco/user_model.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "env/mujoco/mjcf_tags.h"
 #include "env/mujoco/model.h"
 
 namespace skein {
@@ -21,6 +29,7 @@ namespace fs = std::filesystem;
 constexpr size_t kLargest = 1 << 20;  // Bytes of all files.
 constexpr int kMostIncludes = 16;
 constexpr int kMostBodies = 1000;
+constexpr size_t kMostTags = 20'000;
 
 absl::Status Refused(const std::string& path, const std::string& why) {
   return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", why));
@@ -72,20 +81,23 @@ class Reader {
     if (!read.ok()) return read;
     bytes_ += read->size();
     const std::string text = WithoutComments(*read);
-    if (absl::Status status = CheckText(path.string(), text); !status.ok()) return status;
-    static const auto* const include =
-        new std::regex(R"re(<include\s+file\s*=\s*("([^"]*)"|'([^']*)')\s*(/>|>\s*</include\s*>))re");
+    const auto tags = ReadMjcfTags(text);
+    if (!tags) return Refused(path.string(), "is no XML, or has document types or CDATA, which are not supported");
     std::string out;
-    auto from = text.cbegin();
-    for (std::smatch match; std::regex_search(from, text.cend(), match, *include); from = match[0].second) {
-      out.append(from, match[0].first);
-      const absl::StatusOr<std::string> part = Include(path, match[2].matched ? match[2] : match[3]);
+    size_t from = 0;
+    for (const MjcfTag& tag : *tags) {
+      if (tag.element != "include") continue;
+      out.append(text, from, tag.begin - from);
+      from = tag.end;
+      if (!tag.opens) continue;
+      if (tag.attributes.size() != 1 || tag.attributes[0].first != "file") {
+        return Refused(path.string(), "an include needs the attribute file and no other");
+      }
+      const absl::StatusOr<std::string> part = Include(path, std::string(tag.attributes[0].second));
       if (!part.ok()) return part;
       out += *part;
     }
-    out.append(from, text.cend());
-    if (out.find("<include") != std::string::npos) return Refused(path.string(), "an include that cannot be read");
-    return out;
+    return out.append(text, from, std::string::npos);
   }
 
   // The content of the root element of an included file.
@@ -101,41 +113,82 @@ class Reader {
     }
     absl::StatusOr<std::string> text = ReadOne(file);
     if (!text.ok()) return text;
-    const size_t root = text->find("<mujoco");
-    const size_t open = root == std::string::npos ? root : text->find('>', root);
-    const size_t close = text->rfind("</mujoco");
-    if (open == std::string::npos || close == std::string::npos || close < open) {
+    const auto tags = ReadMjcfTags(*text);
+    if (!tags || tags->size() < 2 || tags->front().element != "mujoco" || !tags->front().opens ||
+        tags->back().element != "mujoco" || tags->back().opens) {
       return Refused(file.string(), "has no element mujoco to include");
     }
-    return text->substr(open + 1, close - open - 1);
-  }
-
-  absl::Status CheckText(const std::string& path, const std::string& text) {
-    for (const char* const element : {"mesh", "hfield", "texture", "skin", "plugin", "extension", "composite",
-                                      "flexcomp", "replicate", "attach", "model"}) {
-      static const auto* const after = new std::string(" \t\r\n/>");
-      const std::string begin = absl::StrCat("<", element);
-      for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
-        const size_t next = at + begin.size();
-        if (next >= text.size() || after->find(text[next]) == std::string::npos) continue;
-        // A texture that the compiler draws itself needs no file.
-        const std::string tag = text.substr(at, text.find('>', at) - at);
-        if (std::string(element) == "texture" && tag.find("file") == std::string::npos) continue;
-        return Refused(path, absl::StrCat("element <", element, "> is not supported"));
-      }
-    }
-    if (text.find("<!") != std::string::npos) return Refused(path, "document types and CDATA are not supported");
-    for (size_t at = text.find("<body"); at != std::string::npos; at = text.find("<body", at + 1)) {
-      if (++bodies_ > kMostBodies) return Refused(path, absl::StrCat("more than ", kMostBodies, " bodies"));
-    }
-    return absl::OkStatus();
+    return text->substr(tags->front().end, tags->back().begin - tags->front().end);
   }
 
   const std::string path_;
   const fs::path folder_;
   size_t bytes_ = 0;
-  int includes_ = 0, bodies_ = 0;
+  int includes_ = 0;
 };
+
+// Why MuJoCo must not see a model, or empty: it would read files, or allocate or compute without bounds, which it ends
+// by ending the process.
+std::string Danger(const std::vector<MjcfTag>& tags) {
+  static const auto* const elements =
+      new std::set<absl::string_view>{"mesh",     "hfield",    "skin",   "plugin", "extension", "composite",
+                                      "flexcomp", "replicate", "attach", "model",  "include"};
+  static const auto* const most = new std::map<absl::string_view, double>{{"njmax", 10'000},
+                                                                          {"nconmax", 10'000},
+                                                                          {"nstack", 10e6},
+                                                                          {"nuserdata", 10'000},
+                                                                          {"nkey", 1000},
+                                                                          {"width", 2048},
+                                                                          {"height", 2048},
+                                                                          {"offwidth", 4096},
+                                                                          {"offheight", 4096},
+                                                                          {"iterations", 10'000},
+                                                                          {"noslip_iterations", 10'000},
+                                                                          {"mpr_iterations", 10'000},
+                                                                          {"ccd_iterations", 10'000},
+                                                                          {"ls_iterations", 10'000},
+                                                                          {"sdf_iterations", 10'000},
+                                                                          {"sdf_initpoints", 10'000},
+                                                                          {"shadowsize", 8192},
+                                                                          {"offsamples", 64},
+                                                                          {"nsample", 10'000}};
+  if (tags.size() > kMostTags) return absl::StrCat("more than ", kMostTags, " tags");
+  int bodies = 0;
+  for (const MjcfTag& tag : tags) {
+    if (elements->count(tag.element) > 0) return absl::StrCat("element <", tag.element, "> is not supported");
+    if (tag.opens && tag.element == "body" && ++bodies > kMostBodies) {
+      return absl::StrCat("more than ", kMostBodies, " bodies");
+    }
+    for (const auto& [name, value] : tag.attributes) {
+      if (absl::StartsWith(name, "file"))
+        return absl::StrCat("<", tag.element, "> reads a file; that is not supported");
+      if (value.find('&') != absl::string_view::npos) return "character references (&...;) are not supported";
+      // The size of data that nothing of ours reads, and of the arena, which MuJoCo chooses well by itself.
+      if (name == "memory" || absl::StartsWith(name, "nuser_") || (name == "size" && tag.element == "numeric")) {
+        return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
+      }
+      for (const absl::string_view word : absl::StrSplit(value, absl::ByAnyChar(" \t\r\n"))) {
+        double number = 0;
+        if (absl::SimpleAtod(word, &number) && !std::isfinite(number)) {
+          return absl::StrCat(name, "=\"", value, "\" of <", tag.element, "> is not finite");
+        }
+      }
+      const auto limit = most->find(name);
+      double number = 0;
+      if (limit != most->end() && (!absl::SimpleAtod(value, &number) || !(number <= limit->second))) {
+        return absl::StrCat(name, "=\"", value, "\" of <", tag.element, ">: want at most ", limit->second);
+      }
+    }
+  }
+  return "";
+}
+
+// Whether accelerations in the initial pose are finite. (mj_step would warn.)
+bool IsFinite(const mjModel& model) {
+  const OwnedData data(mj_makeData(&model));
+  mj_forward(&model, data.get());
+  return std::all_of(data->qacc, data->qacc + model.nv, [](mjtNum a) { return std::abs(a) < mjMAXVAL; });
+}
 
 }  // namespace
 
@@ -143,9 +196,14 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path) {
   absl::StatusOr<std::string> text = Reader(path).Read();
   if (!text.ok()) return text.status();
   if (absl::StripAsciiWhitespace(*text).empty()) return Refused(path, "is empty");
+  const auto tags = ReadMjcfTags(*text);
+  if (!tags) return Refused(path, "is no XML once its includes are in their places");
+  if (const std::string danger = Danger(*tags); !danger.empty()) return Refused(path, InOneLine(danger));
   const absl::StatusOr<SharedModel> model = CompileModel(path, *text, 0);
   if (!model.ok()) return Refused(path, InOneLine(model.status().message()));
   const mjModel& m = **model;
+  if (!(m.opt.timestep > 0)) return Refused(path, absl::StrCat("timestep ", m.opt.timestep, " is not above 0"));
+  if (!IsFinite(m)) return Refused(path, "accelerations in its initial pose are not finite");
   MujocoModelFacts facts{.mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");

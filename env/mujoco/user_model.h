@@ -8,11 +8,11 @@
 
 namespace skein {
 
-// Reads a model that the user gave, resolves its includes, and compiles it once for its facts. Limits: files of
-// 1 MiB together, 16 includes, 1,000 bodies; only files in the model's own folder or below; no meshes, height fields,
-// textures, skins, plugins or generated bodies (composite, flexcomp, replicate), so that a model is its text.
-// NotFound: there is no such file. DataLoss: it is refused, or MuJoCo does not accept it; the message names the
-// file.
+// Reads a model that the user gave, resolves its includes, and compiles it once for its facts.
+// Limits: files of 1 MiB together, 16 includes, 1,000 bodies, sizes and iterations; only files in the model's own
+// folder or below; no meshes, height fields, textures from files, skins, plugins or generated bodies (composite,
+// flexcomp, replicate), so that a model is its text. NotFound: there is no such file. DataLoss: it is refused, or
+// MuJoCo does not accept it; the message names the file.
 absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path);
 
 }  // namespace skein

@@ -4,6 +4,17 @@
 #include <algorithm>
 
 namespace skein {
+namespace {
+
+constexpr char kNavigateId[] = "UavNavigate-v0", kCoverId[] = "UavCover-v0";
+
+}  // namespace
+
+std::optional<UavTask> FindUavTask(const std::string& env_id) {
+  if (env_id == kNavigateId) return UavTask::kNavigate;
+  if (env_id == kCoverId) return UavTask::kCover;
+  return std::nullopt;
+}
 
 UavLayout MakeUavLayout(UavTask task, const UavOptions& options) {
   const bool navigate = task == UavTask::kNavigate;
@@ -38,7 +49,7 @@ UavLayout MakeUavLayout(UavTask task, const UavOptions& options) {
 
 EnvSpec MakeUavSpec(UavTask task, const UavOptions& options) {
   const UavLayout layout = MakeUavLayout(task, options);
-  EnvSpec spec = {.id = "UavCover-v0",
+  EnvSpec spec = {.id = kCoverId,
                   .num_agents = options.uavs,
                   .obs_size = layout.obs_size,
                   .discrete = !options.continuous,
@@ -48,7 +59,7 @@ EnvSpec MakeUavSpec(UavTask task, const UavOptions& options) {
                   .max_episode_steps = kUavStepLimit,
                   .episode_metrics = {"collision_rate", "coverage", "min_separation"}};
   if (task == UavTask::kNavigate) {
-    spec.id = "UavNavigate-v0";
+    spec.id = kNavigateId;
     spec.episode_metrics = {"success_rate", "collision_rate", "coverage", "path_ratio", "min_separation"};
   }
   if (options.continuous) {

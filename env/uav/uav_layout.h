@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "env/env.h"
 #include "env/uav/uav_options.h"
 
@@ -9,7 +12,10 @@
 namespace skein {
 
 enum class UavTask { kNavigate, kCover };
-enum class UavStatus : unsigned char { kTakesPart = 0, kArrived = 1, kCrashed = 2 };
+// The task of an environment; nullopt: its worlds are none of UAVs.
+std::optional<UavTask> FindUavTask(const std::string& env_id);
+
+enum class UavStatus : unsigned char { kAlive = 0, kArrived = 1, kCrashed = 2 };
 
 inline constexpr int kUavStepLimit = 200;
 inline constexpr float kUavArrivalSquared = 0.25f;  // m^2; arrived if nearer than half a metre.

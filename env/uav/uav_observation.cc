@@ -20,7 +20,7 @@ void ObserveCells(const uint8_t* cell, int stride, int reach, float* obs) {
 }
 
 // The nearest of those in `scratch`, seen from number `self` of them.
-void ObserveNeighbours(const UavOptions& options, int self, int taking_part, UavScratch& scratch, float* obs) {
+void ObserveNeighbours(const UavOptions& options, int self, int alive, UavScratch& scratch, float* obs) {
   const int most = options.neighbours;
   const float speed = static_cast<float>(options.speed);
   std::fill_n(obs, most * kUavNeighbourFloats, 0.0f);
@@ -32,7 +32,7 @@ void ObserveNeighbours(const UavOptions& options, int self, int taking_part, Uav
   float* const squares = scratch.nearest_squared.data();
   int* const nearest = scratch.nearest.data();
   int found = 0;
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     const float dx = x[k] - x[self], dy = y[k] - y[self];
     const float squared = dx * dx + dy * dy;
     if (squared > reach_squared || k == self || (found == most && squared >= squares[most - 1])) continue;
@@ -63,13 +63,13 @@ float UavWorld::TimeLeft(int env) const {
 
 void UavWorld::Observe(int env, float* obs) const {
   const size_t first = size_t(env) * uavs_;
-  const int taking_part = Gather(env);
+  const int alive = Gather(env);
   const uint8_t* const occupied = grid_.occupied(env) + grid_.At(0, 0);
   const uint8_t* const unvisited = grid_.unvisited(env) + grid_.At(0, 0);
   const float side = static_cast<float>(size_), time = TimeLeft(env);
   const int stride = grid_.stride(), reach = options_.sensing_radius;
   int next = 0;  // That has not been written yet.
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     const int n = scratch_.uav[k];
     std::fill(obs + next * layout_.obs_size, obs + n * layout_.obs_size, 0.0f);
     next = n + 1;
@@ -102,7 +102,7 @@ void UavWorld::Observe(int env, float* obs) const {
     const int cell = place.j * stride + place.i;
     ObserveCells(occupied + cell, stride, reach, own + layout_.obs_occupancy);
     if (task_ == UavTask::kCover) ObserveCells(unvisited + cell, stride, reach, own + layout_.obs_unvisited);
-    ObserveNeighbours(options_, k, taking_part, scratch_, own + layout_.obs_neighbours);
+    ObserveNeighbours(options_, k, alive, scratch_, own + layout_.obs_neighbours);
   }
   std::fill(obs + next * layout_.obs_size, obs + uavs_ * layout_.obs_size, 0.0f);
 }
@@ -118,17 +118,17 @@ void UavWorld::GlobalState(int env, float* state) const {
 
 void UavWorld::DescribeTeam(int env, float* state) const {
   const size_t first = size_t(env) * uavs_;
-  const int taking_part = Gather(env);
+  const int alive = Gather(env);
   const float side = static_cast<float>(size_), reach = static_cast<float>(options_.sensing_radius);
   const float reach_squared = reach * reach, half_squared = reach_squared / 4;
   float to_go = 0, near_target = 0;
   int crashed = 0, near = 0, nearer = 0;
   for (int n = 0; n < uavs_; ++n) crashed += all_.status[first + n] == UavStatus::kCrashed;
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     const float distance = all_.distance[first + scratch_.uav[k]];
     to_go += distance / side;
     near_target += distance / (distance + 1);
-    for (int l = k + 1; l < taking_part; ++l) {
+    for (int l = k + 1; l < alive; ++l) {
       const float dx = scratch_.x[l] - scratch_.x[k], dy = scratch_.y[l] - scratch_.y[k];
       const float squared = dx * dx + dy * dy;
       near += squared <= reach_squared;
@@ -136,9 +136,9 @@ void UavWorld::DescribeTeam(int env, float* state) const {
     }
   }
   const float team = static_cast<float>(uavs_);
-  state[0] = static_cast<float>(taking_part) / team;
+  state[0] = static_cast<float>(alive) / team;
   state[1] = static_cast<float>(crashed) / team;
-  state[2] = static_cast<float>(uavs_ - taking_part - crashed) / team;
+  state[2] = static_cast<float>(uavs_ - alive - crashed) / team;
   state[3] = to_go / team;
   state[4] = near_target / team;
   state[5] = static_cast<float>(near) / team;
@@ -152,7 +152,7 @@ void UavWorld::DescribeSearch(int env, float* state) const {
     float* const own = state + n * layout_.uav_floats;
     std::fill_n(own, layout_.uav_floats, 0.0f);
     const size_t uav = first + n;
-    if (all_.status[uav] != UavStatus::kTakesPart) continue;
+    if (all_.status[uav] != UavStatus::kAlive) continue;
     own[0] = 1;
     own[1] = 2 * all_.x[uav] / side - 1;
     own[2] = 2 * all_.y[uav] / side - 1;

@@ -63,7 +63,7 @@ void UavWorld::LoadState(int env, const double* state) {
       grid_.MarkVisited(env, grid_.CellIndex(cell));
     }
   }
-  taking_part_[env] = 0;
+  alive_[env] = 0;
   for (int n = 0; n < uavs_; ++n) {
     const size_t uav = size_t(env) * uavs_ + n;
     const double* const own = state + layout_.saved_uavs + n * kUavSavedDoubles;
@@ -76,7 +76,7 @@ void UavWorld::LoadState(int env, const double* state) {
     all_.flown[uav] = real(own[5], 0, kMaxMetres);
     all_.start[uav] = cell(own[6]);
     SetTarget(uav, cell(own[7]));
-    if (all_.status[uav] == UavStatus::kTakesPart) ++taking_part_[env];
+    if (all_.status[uav] == UavStatus::kAlive) ++alive_[env];
   }
 }
 

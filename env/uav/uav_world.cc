@@ -22,7 +22,7 @@ UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
       reach_(ReachOfAStep(radius_, speed_)),
       grid_(options, layout_, envs),
       steps_(envs),
-      taking_part_(envs),
+      alive_(envs),
       separation_squared_(envs),
       shortest_path_(grid_.padded_size()) {
   for (int choice = 0; choice < kUavChoices; ++choice) {
@@ -52,7 +52,7 @@ UavWorld::UavWorld(UavTask task, const UavOptions& options, int envs)
 
 void UavWorld::Clear(int env) {
   grid_.Clear(env);
-  taking_part_[env] = uavs_;
+  alive_[env] = uavs_;
   steps_[env] = 0;
   separation_squared_[env] = std::numeric_limits<float>::max();
 }
@@ -88,7 +88,7 @@ void UavWorld::Reset(int env, RandomStream& random) {
     all_.x[uav] = static_cast<float>(all_.start[uav] % size_) + 0.5f;
     all_.y[uav] = static_cast<float>(all_.start[uav] / size_) + 0.5f;
     all_.vx[uav] = all_.vy[uav] = all_.flown[uav] = 0;
-    all_.status[uav] = UavStatus::kTakesPart;
+    all_.status[uav] = UavStatus::kAlive;
     SetTarget(uav, navigate ? cell_of(starts[uavs_ + n]) : all_.start[uav]);
   }
   Collide(env,
@@ -97,23 +97,23 @@ void UavWorld::Reset(int env, RandomStream& random) {
 
 int UavWorld::Gather(int env) const {
   const size_t first = size_t(env) * uavs_;
-  int taking_part = 0;
+  int alive = 0;
   for (int n = 0; n < uavs_; ++n) {
-    if (all_.status[first + n] != UavStatus::kTakesPart) continue;
-    scratch_.uav[taking_part] = n;
-    scratch_.x[taking_part] = scratch_.from_x[taking_part] = all_.x[first + n];
-    scratch_.y[taking_part] = scratch_.from_y[taking_part] = all_.y[first + n];
-    scratch_.vx[taking_part] = all_.vx[first + n];
-    scratch_.vy[taking_part] = all_.vy[first + n];
-    ++taking_part;
+    if (all_.status[first + n] != UavStatus::kAlive) continue;
+    scratch_.uav[alive] = n;
+    scratch_.x[alive] = scratch_.from_x[alive] = all_.x[first + n];
+    scratch_.y[alive] = scratch_.from_y[alive] = all_.y[first + n];
+    scratch_.vx[alive] = all_.vx[first + n];
+    scratch_.vy[alive] = all_.vy[first + n];
+    ++alive;
   }
-  return taking_part;
+  return alive;
 }
 
-void UavWorld::Move(int env, const float* action, int taking_part) {
+void UavWorld::Move(int env, const float* action, int alive) {
   const size_t first = size_t(env) * uavs_;
   const uint8_t* const occupied = grid_.occupied(env) + grid_.At(0, 0);
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     const int n = scratch_.uav[k];
     float vx, vy;
     if (options_.continuous) {
@@ -142,7 +142,7 @@ void UavWorld::Move(int env, const float* action, int taking_part) {
   }
 }
 
-void UavWorld::Collide(int env, int taking_part) {
+void UavWorld::Collide(int env, int alive) {
   const float diameter = 2 * radius_;
   const float diameter_squared = diameter * diameter;
   const UavScratch& all = scratch_;
@@ -152,26 +152,26 @@ void UavWorld::Collide(int env, int taking_part) {
   };
   uint8_t* const crashed = scratch_.crashed.data();
   float smallest = separation_squared_[env];
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     float nearest = std::numeric_limits<float>::max();
-    for (int l = k + 1; l < taking_part; ++l) {
+    for (int l = k + 1; l < alive; ++l) {
       nearest = std::min(nearest, least_squared(k, l));
     }
     smallest = std::min(smallest, nearest);
     if (nearest >= diameter_squared) continue;
     crashed[k] = 1;
-    for (int l = k + 1; l < taking_part; ++l) {
+    for (int l = k + 1; l < alive; ++l) {
       if (least_squared(k, l) < diameter_squared) crashed[l] = 1;
     }
   }
   separation_squared_[env] = smallest;
 }
 
-void UavWorld::Visit(int env, int taking_part) {
+void UavWorld::Visit(int env, int alive) {
   const uint8_t* const unvisited = grid_.unvisited(env);
-  const auto begin = scratch_.new_cell.begin(), end = begin + taking_part;
+  const auto begin = scratch_.new_cell.begin(), end = begin + alive;
   bool any = false;
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     scratch_.new_cell[k] = -1;
     if (scratch_.crashed[k] != 0) continue;
     const UavPlace place = PlaceAt(scratch_.x[k], scratch_.y[k]);
@@ -182,7 +182,7 @@ void UavWorld::Visit(int env, int taking_part) {
   }
   if (!any) return;
   const float reward = static_cast<float>(options_.cover_reward);
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     const int index = scratch_.new_cell[k];
     if (index < 0) continue;
     if (task_ == UavTask::kCover) scratch_.own[k] = reward / static_cast<float>(std::count(begin, end, index));
@@ -192,11 +192,11 @@ void UavWorld::Visit(int env, int taking_part) {
 
 bool UavWorld::Step(int env, const float* action, float* reward) {
   const size_t first = size_t(env) * uavs_;
-  const int taking_part = Gather(env);
-  std::fill_n(scratch_.own.begin(), taking_part, 0.0f);
-  Move(env, action, taking_part);
-  Collide(env, taking_part);
-  Visit(env, taking_part);
+  const int alive = Gather(env);
+  std::fill_n(scratch_.own.begin(), alive, 0.0f);
+  Move(env, action, alive);
+  Collide(env, alive);
+  Visit(env, alive);
   ++steps_[env];
 
   const float progress = static_cast<float>(options_.progress_reward);
@@ -205,7 +205,7 @@ bool UavWorld::Step(int env, const float* action, float* reward) {
   const float step = static_cast<float>(options_.step_penalty);
   const float share = static_cast<float>(options_.team_share);
   float sum = 0;
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     const size_t uav = first + scratch_.uav[k];
     float own = scratch_.own[k];
     bool arrived = false;
@@ -223,18 +223,18 @@ bool UavWorld::Step(int env, const float* action, float* reward) {
     sum += own;
     if (arrived) all_.status[uav] = UavStatus::kArrived;
     if (scratch_.crashed[k] != 0) all_.status[uav] = UavStatus::kCrashed;
-    if (arrived || scratch_.crashed[k] != 0) --taking_part_[env];
+    if (arrived || scratch_.crashed[k] != 0) --alive_[env];
   }
   const float mean = sum / static_cast<float>(uavs_);
   std::fill_n(reward, uavs_, share * mean);
-  for (int k = 0; k < taking_part; ++k) {
+  for (int k = 0; k < alive; ++k) {
     reward[scratch_.uav[k]] = (1 - share) * scratch_.own[k] + share * mean;
   }
-  return taking_part_[env] == 0 || (task_ == UavTask::kCover && grid_.left_to_visit(env) == 0);
+  return alive_[env] == 0 || (task_ == UavTask::kCover && grid_.left_to_visit(env) == 0);
 }
 
 void UavWorld::Active(int env, uint8_t* active) const {
-  for (int n = 0; n < uavs_; ++n) active[n] = all_.status[size_t(env) * uavs_ + n] == UavStatus::kTakesPart;
+  for (int n = 0; n < uavs_; ++n) active[n] = all_.status[size_t(env) * uavs_ + n] == UavStatus::kAlive;
 }
 
 }  // namespace skein

@@ -53,9 +53,9 @@ class UavWorld {
   void LoadState(int env, const double* state);
 
  private:
-  void Move(int env, const float* action, int taking_part);
-  void Collide(int env, int taking_part);
-  void Visit(int env, int taking_part);
+  void Move(int env, const float* action, int alive);
+  void Collide(int env, int alive);
+  void Visit(int env, int alive);
   void SetTarget(size_t uav, int cell);
   float DistanceSquared(size_t uav) const;
   // Empties the arena and clears its counters. Obstacles and then UAVs are placed afterwards.
@@ -79,7 +79,7 @@ class UavWorld {
   float step_x_[kUavChoices], step_y_[kUavChoices];  // Velocities of the choices.
 
   UavGrid grid_;
-  std::vector<int> steps_, taking_part_;   // [E]
+  std::vector<int> steps_, alive_;         // [E]
   std::vector<float> separation_squared_;  // [E], the smallest so far.
   UavArrays all_;
 

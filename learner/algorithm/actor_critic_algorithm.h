@@ -23,6 +23,7 @@ std::shared_ptr<ActorCritic> MakeNetworks(const ActorCriticOptions& options, uin
 // Algorithm but Update; the derived class supplies the loss.
 class ActorCriticAlgorithm : public Algorithm {
  public:
+  void SetSettings(const v1::RunConfig& config) override { config_ = config; }
   v1::PolicySnapshot Snapshot(uint64_t version) const final;
   Acting acting() const final { return {network_.get(), normalizers_.obs_scale(), normalizers_.state_scale()}; }
   StateTensors ModelState() const final;
@@ -54,7 +55,7 @@ class ActorCriticAlgorithm : public Algorithm {
   void set_lr(double lr) { lr_ = lr; }
 
  private:
-  const v1::RunConfig config_;
+  v1::RunConfig config_;
   Collective* const collective_;
   const std::shared_ptr<ActorCritic> network_;
   const std::shared_ptr<const Loss> loss_;

@@ -12,6 +12,7 @@
 #include "learner/network/normalizer.h"
 #include "learner/optimize/batch.h"
 #include "learner/ranks/gradient_reducer.h"
+#include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
 
 namespace skein {
@@ -24,6 +25,10 @@ namespace skein {
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
+
+  // From now on the settings that a phase may set are those of `config` (base/config/phases.h); its others are those
+  // that the algorithm was made with. All ranks call it before the same updates.
+  virtual void SetSettings(const v1::RunConfig& config) { (void)config; }
 
   // Trains on one iteration's data. `progress` of the run, in [0, 1], drives schedules. `iteration` keys random
   // streams. ResourceExhausted: out of memory with a single sample. FailedPrecondition: there is no sample, or the

@@ -51,7 +51,7 @@ bool IsCheckedOnTheWay(const Field& field) { return field.of_steps() && field.bo
 class Locator {
  public:
   Locator(const Frame& frame, const Schema& schema, CheckedFragment* checked)
-      : batch_(frame.header.batch()), frame_(frame), schema_(schema), checked_(checked) {}
+      : batch_(frame.header.fragment()), frame_(frame), schema_(schema), checked_(checked) {}
 
   // Checks that each field is present with the right size. Reads only the header.
   absl::Status CheckSizes() {
@@ -314,7 +314,7 @@ absl::Status CheckDirectionSteps(const CheckedFragment& checked, uint64_t env_st
 }
 
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
-  const v1::FragmentHeader& batch = frame.header.batch();
+  const v1::FragmentHeader& batch = frame.header.fragment();
   const int64_t T = schema.shape.steps, E = schema.shape.num_envs;
   if (batch.steps() != T || batch.num_envs() != E) {
     return absl::InvalidArgumentError(

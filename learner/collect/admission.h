@@ -51,11 +51,11 @@ struct CheckedFragment {
   std::vector<std::unique_ptr<Decompressed>> decompressed;
 };
 
-// Checks a batch's frame against the run's schema. First, before anything is allocated or copied: steps, environments,
-// field names, types and sizes, block size. Then: counts, flags (they must not contradict each other) and the bounds of
-// the small fields' values. Decompresses compressed fields. Pure, thread-safe. `schema` and the bytes that `frame` was
-// read from must outlive `checked`. InvalidArgument: "fields.<name>: ..." with the value got and the value wanted.
-// REQUIRES: frame.header.has_batch().
+// Checks a fragment's frame against the run's schema. First, before anything is allocated or copied: steps,
+// environments, field names, types and sizes, block size. Then: counts, flags (they must not contradict each other) and
+// the bounds of the small fields' values. Decompresses compressed fields. Pure, thread-safe. `schema` and the bytes
+// that `frame` was read from must outlive `checked`. InvalidArgument: "fields.<name>: ..." with the value got and the
+// value wanted. REQUIRES: frame.header.has_fragment().
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked);
 
 // Checks that `count` elements at `values`, in CheckedFragment's types, are within the field's bound; `first` is the

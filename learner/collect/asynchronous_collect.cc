@@ -14,7 +14,8 @@ void AsynchronousCollect::TakeShare(uint32_t iteration_fragments) {
   pool_->Make(2 + (groups + slots - 1) / slots, slots, 1);
 }
 
-void AsynchronousCollect::OpenIteration(uint64_t policy_version, double) {
+void AsynchronousCollect::OpenIteration(uint64_t policy_version, const WorkSettings& settings) {
+  office_->SetEnvPhase(settings.env_phase);
   newest_version_ = trains_next_ = policy_version;
   pool_->ReleaseTraining();
   OpenTickets();

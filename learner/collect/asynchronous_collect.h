@@ -16,7 +16,7 @@ class AsynchronousCollect : public CollectMode {
       : max_policy_lag_(max_policy_lag), office_(office), pool_(pool) {}
 
   void TakeShare(uint32_t iteration_fragments) override;
-  void OpenIteration(uint64_t policy_version, double progress) override;
+  void OpenIteration(uint64_t policy_version, const WorkSettings& settings) override;
   void Published(uint64_t policy_version) override { newest_version_ = trains_next_ = policy_version; }
   void BeforeWait() override {}
   bool MayAnswer(uint64_t policy_version, const std::optional<Piece>& piece) const override;

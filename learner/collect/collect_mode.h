@@ -12,6 +12,12 @@
 
 namespace skein {
 
+// What the tickets of an iteration have in common, beside the policy.
+struct WorkSettings {
+  uint32_t env_phase = 0;  // Ticket.phase.
+  double noise_std = 0;    // Of directions.
+};
+
 // Defines which fragments make up an iteration, where each is placed, and when tickets are open. Implementations use a
 // ticket office and a staging pool. The Collector owns these two and guards all three by one lock.
 //   OpenIteration -> MayAnswer -> Assign -> (copy) -> OpenTickets | TakeBack -> TakeFront
@@ -25,7 +31,7 @@ class CollectMode {
   // of one iteration; used in mode async only.
   virtual void TakeShare(uint32_t iteration_fragments) = 0;
   // As in Collector.
-  virtual void OpenIteration(uint64_t policy_version, double progress) = 0;
+  virtual void OpenIteration(uint64_t policy_version, const WorkSettings& settings) = 0;
   virtual void Published(uint64_t policy_version) = 0;
   // Called before the trainer waits for an iteration.
   virtual void BeforeWait() = 0;

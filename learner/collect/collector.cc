@@ -107,7 +107,7 @@ void Collector::Disconnect(const ConnectionId& actor) {
 }
 
 v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes) {
-  const v1::FragmentHeader& header = frame.header.batch();
+  const v1::FragmentHeader& header = frame.header.fragment();
   v1::Receipt receipt;
   receipt.set_sequence(header.sequence());
   const absl::Duration begin = MonotonicNow();
@@ -132,14 +132,14 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
     if (placed.ok() && Complete()) owed_since_.reset();
     if (!placed.ok()) {
       ExportAccount();
-      metrics_->CountQuarantinedBatch();
+      metrics_->CountQuarantinedFragment();
     }
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
   }
-  metrics_->CountBatch(receipt.result(), bytes, checked.saved_bytes);
+  metrics_->CountFragment(receipt.result(), bytes, checked.saved_bytes);
   Record(actor, header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
-    spdlog::warn("batch {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
+    spdlog::warn("fragment {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
                  Printable(receipt.message()));
   }
   return receipt;
@@ -157,10 +157,10 @@ TicketOffice::Grants Collector::TakeGrants() {
   return grants;
 }
 
-void Collector::OpenIteration(uint64_t policy_version, double progress) {
+void Collector::OpenIteration(uint64_t policy_version, const WorkSettings& settings) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
-  mode_->OpenIteration(policy_version, progress);
+  mode_->OpenIteration(policy_version, settings);
   if (!owed_since_ && !Complete()) owed_since_ = MonotonicNow();
 }
 

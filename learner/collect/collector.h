@@ -29,8 +29,8 @@ namespace skein {
 // Collects the data of successive updates from the connected actors.
 //   LearnerService -> Receive -> admission -> StagingPool -> WaitForIteration -> Trainer
 // CollectMode (SynchronousCollect or AsynchronousCollect) defines what an iteration consists of; Intake decides the
-// fate of each batch. This class owns the parts, holds the lock and does the waiting. Thread-safe. Independent of gRPC:
-// after Open, Receive or OpenIteration the caller sends the tickets that TakeGrants returns.
+// fate of each fragment. This class owns the parts, holds the lock and does the waiting. Thread-safe. Independent of
+// gRPC: after Open, Receive or OpenIteration the caller sends the tickets that TakeGrants returns.
 class Collector {
  public:
   struct Async {
@@ -65,8 +65,8 @@ class Collector {
   // Goodbye: closes the connection's account; its tickets can be granted again.
   void Depart(const ConnectionId& actor, const v1::Goodbye& goodbye) { Close(actor, goodbye.env_steps_collected()); }
 
-  // Decides the fate of one batch of `bytes` bytes on the wire. Copies an accepted batch, so the caller may free the
-  // bytes that `frame` was read from afterwards. REQUIRES: the frame has a batch.
+  // Decides the fate of one fragment of `bytes` bytes on the wire. Copies an accepted one, so the caller may free the
+  // bytes that `frame` was read from afterwards. REQUIRES: the frame has a fragment.
   v1::Receipt Receive(const ConnectionId& actor, const Frame& frame, uint64_t bytes);
   // Counts a message that could not be read.
   void ReceiveMalformed() { metrics_->CountMalformedMessage(); }
@@ -74,8 +74,8 @@ class Collector {
 
   // Synchronous: starts the next iteration, collected with `policy_version`. REQUIRES: at most one is open; if one is,
   // the trainer has finished with its last batch. Asynchronous: `policy_version` is the newest from now on, and the
-  // trainer has finished with its last batch. `progress` of the run, in [0, 1], drives schedules of the work.
-  void OpenIteration(uint64_t policy_version, double progress = 0);
+  // trainer has finished with its last batch.
+  void OpenIteration(uint64_t policy_version, const WorkSettings& settings = {});
   // Asynchronous: fragments made with `policy_version`, the result of the current update, may arrive from now on. Call
   // before that policy is published. Synchronous: no effect.
   void Published(uint64_t policy_version);
@@ -86,7 +86,7 @@ class Collector {
     uint64_t policy_version = 0;       // The oldest version that its fragments were made with.
     std::optional<TicketState> state;  // Where the next one begins, one row for each environment of the share;
                                        // asynchronous: where tickets continue. nullopt: a group has no state yet.
-    v1::StageSeconds stage_seconds;    // Summed over its batches.
+    v1::StageSeconds stage_seconds;    // Summed over its fragments.
   };
   // Blocks until the front (the oldest open iteration) is complete, and ends it. nullopt: Stop() was called, or
   // `timeout` is over.
@@ -95,7 +95,7 @@ class Collector {
   // Synchronous: it has the columns of the env groups whose fragments are all there, maybe none. The front's open
   // tickets become void. Answers to them are stale, as are the fragments of incomplete groups; these groups continue
   // as EnvGroups::EndIteration says. The other groups keep their fragments of the iteration behind. Waits only for
-  // batches that are being copied. nullopt: Stop() was called. REQUIRES: an iteration is open.
+  // fragments that are being copied. nullopt: Stop() was called. REQUIRES: an iteration is open.
   std::optional<Iteration> TakeWhatIsThere();
   // Switches to another share of the run's environments, because ranks joined or left. All tickets become void, steps
   // admitted and not trained on are lost, and actors stay connected. No iteration is open afterwards.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/collect/direction_collect.h"
 
-#include "base/config/direction_rules.h"
-
 namespace skein {
 
-void DirectionCollect::OpenIteration(uint64_t policy_version, double progress) {
-  noise_std_ = NoiseStd(config_, progress);
-  SynchronousCollect::OpenIteration(policy_version, progress);
+void DirectionCollect::OpenIteration(uint64_t policy_version, const WorkSettings& settings) {
+  noise_std_ = settings.noise_std;
+  SynchronousCollect::OpenIteration(policy_version, settings);
 }
 
 void DirectionCollect::Complete(v1::Ticket* ticket) const {

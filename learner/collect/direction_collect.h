@@ -17,7 +17,7 @@ class DirectionCollect : public SynchronousCollect {
   DirectionCollect(const v1::DirectionsConfig& config, uint32_t most_steps, TicketOffice* office, StagingPool* pool)
       : SynchronousCollect(1, office, pool), config_(config), most_steps_(most_steps) {}
 
-  void OpenIteration(uint64_t policy_version, double progress) override;
+  void OpenIteration(uint64_t policy_version, const WorkSettings& settings) override;
   void Complete(v1::Ticket* ticket) const override;
 
  private:

@@ -50,8 +50,8 @@ std::optional<TicketState> EnvGroups::State() const {
 }
 
 Piece EnvGroups::Next(uint32_t g) const {
-  if (versions_.empty()) return {g, 0, 0};
-  const uint32_t committed = fragments_ * static_cast<uint32_t>(versions_.size()) - groups_[g].to_come;
+  if (open_.empty()) return {g, 0, 0};
+  const uint32_t committed = fragments_ * static_cast<uint32_t>(open_.size()) - groups_[g].to_come;
   return {g, committed / fragments_, committed % fragments_};
 }
 
@@ -73,8 +73,8 @@ void EnvGroups::CloseTicket(uint32_t g) {
   groups_[g].holders = TicketHolders();
 }
 
-void EnvGroups::OpenIteration(uint64_t policy_version) {
-  versions_.push_back(policy_version);
+void EnvGroups::OpenIteration(uint64_t policy_version, uint32_t env_phase) {
+  open_.push_back({policy_version, env_phase});
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].to_come == 0) Open(g);
     groups_[g].to_come += fragments_;
@@ -125,7 +125,7 @@ void EnvGroups::CloseIteration() {
     groups_[g].accepted = false;
     groups_[g].to_come = 0;
   }
-  versions_.clear();
+  open_.clear();
 }
 
 std::vector<uint32_t> EnvGroups::EndIteration() {
@@ -137,10 +137,10 @@ std::vector<uint32_t> EnvGroups::EndIteration() {
     if (!group.holders.now().empty()) Restart(g);
     CloseTicket(g);
   }
-  versions_.erase(versions_.begin());
+  open_.erase(open_.begin());
   for (const uint32_t g : done) groups_[g].begun_from[0] = std::move(groups_[g].begun_from[1]);
   for (const uint32_t g : short_of_it) {
-    groups_[g].to_come = fragments_ * static_cast<uint32_t>(versions_.size());
+    groups_[g].to_come = fragments_ * static_cast<uint32_t>(open_.size());
     if (groups_[g].to_come > 0) Open(g);
   }
   return done;
@@ -187,9 +187,11 @@ v1::Ticket EnvGroups::Give(uint32_t g, const ConnectionId& actor) {
       restarted_episodes_ += envs_per_group_;
     }
   }
+  const OpenOrder order = open_.empty() ? OpenOrder{0, env_phase_} : open_[Next(g).iteration];
   v1::Ticket ticket;
   ticket.set_id(group.ticket_id);
-  ticket.set_policy_version(versions_.empty() ? 0 : versions_[Next(g).iteration]);
+  ticket.set_policy_version(order.policy_version);
+  ticket.set_phase(order.env_phase);
   ticket.set_first_env(FirstEnv(g));
   ticket.set_num_envs(envs_per_group_);
   ticket.set_steps(steps_);

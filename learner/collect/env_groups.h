@@ -66,7 +66,7 @@ class EnvGroups {
   const EnvGroup& operator[](uint32_t group) const { return groups_[group]; }
   bool relocatable() const { return relocatable_; }
   // No iteration is open: tickets come from OpenTickets.
-  bool asynchronous() const { return versions_.empty(); }
+  bool asynchronous() const { return open_.empty(); }
   uint32_t FirstEnv(uint32_t group) const { return first_env_ + group * envs_per_group_; }
   // Total of episodes restarted because their environments are not relocatable.
   uint64_t restarted_episodes() const { return restarted_episodes_; }
@@ -79,8 +79,11 @@ class EnvGroups {
   // no state yet.
   std::optional<TicketState> State() const;
 
-  // Synchronous modes: orders `fragments` more tickets of each group. REQUIRES: at most one iteration is open.
-  void OpenIteration(uint64_t policy_version);
+  // Synchronous modes: orders `fragments` more tickets of each group, with environments of `env_phase` (Ticket.phase).
+  // REQUIRES: at most one iteration is open.
+  void OpenIteration(uint64_t policy_version, uint32_t env_phase = 0);
+  // Asynchronous mode: the phase of tickets granted from now on.
+  void SetEnvPhase(uint32_t env_phase) { env_phase_ = env_phase; }
   // Asynchronous mode: opens up to `count` tickets, one for each group that has none; groups with the fewest committed
   // tickets come first. Returns how many were opened.
   uint32_t OpenTickets(uint32_t count);
@@ -142,7 +145,12 @@ class EnvGroups {
   const uint32_t fragments_;
   const bool relocatable_;
   uint64_t next_ticket_id_;
-  std::vector<uint64_t> versions_;  // Policy versions of open iterations, the front's first; empty: asynchronous.
+  struct OpenOrder {
+    uint64_t policy_version;
+    uint32_t env_phase;
+  };
+  std::vector<OpenOrder> open_;  // Of open iterations, the front's first; empty: asynchronous.
+  uint32_t env_phase_ = 0;       // Asynchronous.
   std::vector<EnvGroup> groups_;
   std::map<uint64_t, uint32_t> group_of_ticket_;  // Open tickets only.
   uint64_t restarted_episodes_ = 0;

@@ -51,7 +51,7 @@ std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::Fragmen
   }
   if (const absl::Status status = valid.ok() ? CheckHeader(actor, header) : valid; !status.ok()) {
     office_->Refuse(actor, header.ticket_id());
-    // A malformed size must not enter the account: only a batch of the right shape counts its steps.
+    // A malformed size must not enter the account: only a fragment of the right shape counts its steps.
     const uint64_t env_steps = sized ? std::min(EnvSteps(header), fragment_steps_) : 0;
     ledger_->Arrive(actor, header.sequence(), env_steps, 0, StepLedger::Fate::kRejected);
     Answer(v1::RECEIPT_RESULT_REJECTED, status.message(), receipt);

@@ -14,7 +14,7 @@
 
 namespace skein {
 
-// Decides the fate of one batch: accepted, duplicate, stale or rejected. Counts it once in the ledger and answers,
+// Decides the fate of one fragment: accepted, duplicate, stale or rejected. Counts it once in the ledger and answers,
 // refuses or reopens its ticket.   CheckFragment -> Decide -> (copy to its place) -> Finish
 // Works on parts that the Collector owns and guards by one lock; the copy is done without the lock. The parts must
 // outlive this. No I/O except a rate-limited log line. Not thread-safe.
@@ -24,11 +24,11 @@ class Intake {
   Intake(uint64_t fragment_steps, StepLedger* ledger, TicketOffice* office, StagingPool* pool, CollectMode* mode)
       : fragment_steps_(fragment_steps), ledger_(ledger), office_(office), pool_(pool), mode_(mode) {}
 
-  // Counts a batch from `actor` in the ledger and sets the receipt's result. Returns the batch's place if it is
-  // accepted. `valid`: admission's result; `sized`: the batch has the run's sizes. `state`: its env group's next state.
+  // Counts a fragment from `actor` in the ledger and sets the receipt's result. Returns the fragment's place if it is
+  // accepted. `valid`: admission's result; `sized`: it has the run's sizes. `state`: its env group's next state.
   std::optional<Place> Decide(const ConnectionId& actor, const v1::FragmentHeader& header, const absl::Status& valid,
                               bool sized, const TicketState& state, v1::Receipt* receipt);
-  // Ends the copy of an accepted batch. `placed` not OK: its data are unusable, so it counts as rejected.
+  // Ends the copy of an accepted fragment. `placed` not OK: its data are unusable, so it counts as rejected.
   void Finish(const Place& place, const v1::FragmentHeader& header, const absl::Status& placed, TicketState state,
               v1::Receipt* receipt);
   // `actor` is granted a ticket.
@@ -40,9 +40,9 @@ class Intake {
   void NoteClaim(const ConnectionId& actor, uint64_t not_counted);
 
  private:
-  // Checks the header of a batch from `actor` against its ticket and for plausible counts.
+  // Checks the header of a fragment from `actor` against its ticket and for plausible counts.
   absl::Status CheckHeader(const ConnectionId& actor, const v1::FragmentHeader& header) const;
-  // Counts a batch that is not a duplicate in the ledger.
+  // Counts a fragment that is not a duplicate in the ledger.
   void Book(const ConnectionId& actor, const v1::FragmentHeader& header, StepLedger::Fate fate);
 
   const uint64_t fragment_steps_;

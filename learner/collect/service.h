@@ -42,7 +42,7 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
   // Called with true once Serve() or ServeNobody() has been called, and with false by Finish(). Set it before.
   void OnServing(std::function<void(bool)> on_serving) { on_serving_ = std::move(on_serving); }
 
-  // Raw: a batch is read in place, from the received bytes.
+  // Raw: a fragment is read in place, from the received bytes.
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Collect(grpc::CallbackServerContext*) override;
   // Only for actors with an open Collect stream; ends with that stream.
   grpc::ServerWriteReactor<v1::PolicySnapshot>* SubscribePolicy(grpc::CallbackServerContext*,

@@ -110,7 +110,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   }
 
  private:
-  // The stream ends after this many rejected batches in a row.
+  // The stream ends after this many rejected fragments in a row.
   static constexpr int kMaxRejectedInARow = 3;
 
   using Message = std::optional<grpc::ByteBuffer>;  // nullopt: no message will follow.
@@ -125,7 +125,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 
   absl::Status HandleRequest(const grpc::ByteBuffer& received) {
     if (ended()) return absl::OkStatus();
-    // The slices are views of the received bytes; they and the pieces live until the batch is copied into place.
+    // The slices are views of the received bytes; they and the pieces live until the fragment is copied into place.
     std::vector<grpc::Slice> slices;
     if (!received.Dump(&slices).ok()) return absl::InvalidArgumentError("message: cannot be read");
     Pieces pieces;
@@ -140,10 +140,10 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
       service_->collector_->ReceiveMalformed();
       return frame.status();
     }
-    return frame->header.has_batch() ? HandleBatch(*frame, received.Length()) : HandleOther(frame->header);
+    return frame->header.has_fragment() ? HandleFragment(*frame, received.Length()) : HandleOther(frame->header);
   }
 
-  absl::Status HandleBatch(const Frame& frame, uint64_t bytes) {
+  absl::Status HandleFragment(const Frame& frame, uint64_t bytes) {
     if (!actor_) return absl::InvalidArgumentError("the first message must be hello");
     v1::CollectResponse response;
     *response.mutable_receipt() = service_->collector_->Receive(*actor_, frame, bytes);
@@ -154,7 +154,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     }
     Send(response);
     if (rejected_in_a_row_ >= kMaxRejectedInARow) {
-      return absl::InvalidArgumentError("three batches in a row were rejected, the last because of " +
+      return absl::InvalidArgumentError("three fragments in a row were rejected, the last because of " +
                                         response.receipt().message());
     }
     service_->SendGrants();
@@ -162,7 +162,7 @@ class LearnerService::Stream : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   }
 
   // Fault injection: Unavailable if SKEIN_FAULTS asks to lose this receipt, and the stream with it. "forget": the
-  // learner also omits the batch from the last sequence in its next welcome, so that the actor sends it again.
+  // learner also omits the fragment from the last sequence in its next welcome, so that the actor sends it again.
   absl::Status LoseReceipt(const v1::Receipt& receipt) {
     const FaultKind fault = NextFault(FaultPoint::kReceipt);
     if (fault == FaultKind::kNone) return absl::OkStatus();

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Counts every env step exactly once.   header of each batch -> Arrive -> Trained | DropStale | DropAdmitted
+// Counts every env step exactly once.   header of each fragment -> Arrive -> Trained | DropStale | DropAdmitted
 // For every connection and in total: collected = trained + stale + rejected + lost + pending. collected: steps that
 // the actor says it finished; pending: finished steps whose fate is not decided yet.
 // Pure: no I/O, no clock. Not thread-safe. Stores at most kMostConnections connections, at most kMostClosed of them
@@ -42,10 +42,10 @@ class StepLedger {
   void Grant(const ConnectionId& key, uint64_t env_steps);
 
   enum class Fate { kAdmitted, kStale, kRejected };
-  // Batch `sequence` of `env_steps` steps arrived and met `fate`; `collected` is the actor's own running total. Returns
-  // how many steps of that total are not counted because the actor had no tickets for them.
+  // Fragment `sequence` of `env_steps` steps arrived and met `fate`; `collected` is the actor's own running total.
+  // Returns how many steps of that total are not counted because the actor had no tickets for them.
   // If a connection's first sequence here is above 1, it began under an earlier process; the earlier steps belong to
-  // that process's account. `unused`: steps of its grant that an admitted batch did without.
+  // that process's account. `unused`: steps of its grant that an admitted fragment did without.
   // REQUIRES: Open(key), !closed(key), sequence > last_sequence(key).
   uint64_t Arrive(const ConnectionId& key, uint64_t sequence, uint64_t env_steps, uint64_t collected, Fate fate,
                   uint64_t unused = 0);
@@ -53,10 +53,10 @@ class StepLedger {
   void RejectAdmitted(uint64_t env_steps);
   // The actor said goodbye with this total: steps that have not arrived are lost. A connection that was never opened
   // here belongs to an earlier process's account and has no effect. With `several`, the total is used only if the
-  // connection's last batch came here; otherwise it includes other ledgers' steps. Returns the same as Arrive().
+  // connection's last fragment came here; otherwise it includes other ledgers' steps. Returns the same as Arrive().
   uint64_t Depart(const ConnectionId& key, uint64_t collected);
   // The stream broke. CloseSilent closes the connection's account if it was not opened again within `grace`. A
-  // connection without any batch is dropped instead.
+  // connection without any fragment is dropped instead.
   void Disconnect(const ConnectionId& key, absl::Duration now);
   void CloseSilent(absl::Duration now, absl::Duration grace);
 
@@ -82,7 +82,7 @@ class StepLedger {
     uint64_t unserved = 0;
     bool connected = false;
     bool closed = false;
-    bool came_here = false;          // The actor's newest known batch came to this ledger.
+    bool came_here = false;          // The actor's newest known fragment came to this ledger.
     absl::Duration disconnected_at;  // On the caller's monotonic clock.
   };
   // Raises the connection's `collected` to `claimed`, as far as its grants allow; returns the steps beyond.

@@ -8,10 +8,10 @@ void SynchronousCollect::TakeShare(uint32_t) {
   pool_->Make(kStagings, static_cast<int64_t>(office_->groups().all().size()), fragments_);
 }
 
-void SynchronousCollect::OpenIteration(uint64_t policy_version, double) {
+void SynchronousCollect::OpenIteration(uint64_t policy_version, const WorkSettings& settings) {
   if (pool_->free() == 0) pool_->ReleaseTraining();
   pool_->Begin(policy_version);
-  office_->OpenIteration(policy_version);
+  office_->OpenIteration(policy_version, settings.env_phase);
 }
 
 bool SynchronousCollect::MayAnswer(uint64_t policy_version, const std::optional<Piece>& piece) const {

@@ -17,7 +17,7 @@ class SynchronousCollect : public CollectMode {
       : fragments_(fragments), office_(office), pool_(pool) {}
 
   void TakeShare(uint32_t iteration_fragments) override;
-  void OpenIteration(uint64_t policy_version, double progress) override;
+  void OpenIteration(uint64_t policy_version, const WorkSettings& settings) override;
   void Published(uint64_t policy_version) override { (void)policy_version; }
   void BeforeWait() override { pool_->ReleaseTraining(); }
   bool MayAnswer(uint64_t policy_version, const std::optional<Piece>& piece) const override;

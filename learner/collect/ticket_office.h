@@ -36,7 +36,10 @@ class TicketOffice {
   // As EnvGroups; all tickets become void, and actors stay connected.
   void TakeShare(uint32_t first_env, uint32_t num_envs);
   void Restore(const TicketState& state) { groups_.Restore(state); }
-  void OpenIteration(uint64_t policy_version) { groups_.OpenIteration(policy_version); }
+  void OpenIteration(uint64_t policy_version, uint32_t env_phase = 0) {
+    groups_.OpenIteration(policy_version, env_phase);
+  }
+  void SetEnvPhase(uint32_t env_phase) { groups_.SetEnvPhase(env_phase); }
   uint32_t OpenTickets(uint32_t count) { return groups_.OpenTickets(count); }
   void CloseIteration();
   // As EnvGroups; tickets that become void stay in their holders' records.

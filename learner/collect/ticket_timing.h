@@ -19,6 +19,8 @@
 //   An actor that left a ticket unserved gets none for 1 s, 2 s, 4 s ... 60 s, then one, and one more for each that it
 //   answers in time. An actor slower than max(2 b, b + 20 ms) is passed over where the others would finish first; it
 //   gets a copy as a trial when its average was last measured more than min(20 own averages, 10 s) ago.
+//   An env group that cannot be moved waits 5 s for an actor with fewer such groups than runners. In an actor's average
+//   the newest time counts 0.3. docs/architecture.md has all of these in one table.
 namespace skein {
 
 inline constexpr double kLate = 2;                                     // x u

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/report/iteration_log.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/file.h"
+#include "base/process/no_links.h"
 #include "base/process/system_error.h"
 #include "nlohmann/json.hpp"
 
@@ -19,20 +18,6 @@ namespace skein {
 namespace {
 
 constexpr size_t kMaxPendingBytes = size_t{64} << 20;
-
-// O_NONBLOCK: does not wait for the reader of a pipe.
-absl::StatusOr<int> OpenForAppend(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-  if (fd < 0) {
-    if (errno == ELOOP) return absl::PermissionDeniedError(absl::StrCat(path, " is a symbolic link; remove it"));
-    if (errno == ENXIO) return absl::PermissionDeniedError(absl::StrCat(path, " is no regular file; remove it"));
-    return SystemError(errno, absl::StrCat("cannot write ", path));
-  }
-  struct stat info;
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
-  close(fd);
-  return absl::PermissionDeniedError(absl::StrCat(path, " is no regular file; remove it"));
-}
 
 // nullopt: not a complete record.
 std::optional<uint64_t> IterationOf(absl::string_view line) {

@@ -39,13 +39,13 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
 
   auto& batches = BuildCounter()
                       .Name("skein_learner_batches_total")
-                      .Help("Trajectory batches received, by result")
+                      .Help("Fragments received, by result")
                       .Register(*registry);
   batches_[v1::RECEIPT_RESULT_ACCEPTED] = &batches.Add({{"result", "accepted"}});
   batches_[v1::RECEIPT_RESULT_DUPLICATE] = &batches.Add({{"result", "duplicate"}});
   batches_[v1::RECEIPT_RESULT_STALE] = &batches.Add({{"result", "stale"}});
   batches_[v1::RECEIPT_RESULT_REJECTED] = &batches.Add({{"result", "rejected"}});
-  received_bytes_ = Counter(registry, "skein_learner_received_bytes_total", "Bytes of trajectory batches received");
+  received_bytes_ = Counter(registry, "skein_learner_received_bytes_total", "Bytes of fragments received");
   received_uncompressed_ = Counter(registry, "skein_learner_received_uncompressed_bytes_total",
                                    "What those bytes would have been as fp32 and not compressed");
   policy_bytes_ = Counter(registry, "skein_learner_policy_sent_bytes_total", "Bytes of policy snapshots sent");
@@ -110,10 +110,11 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   world_ranks_ = Gauge(registry, "skein_learner_world_ranks", "Ranks that the run was started with");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
   target_ = Gauge(registry, "skein_learner_target_env_steps", "Env steps at which the run ends");
+  phase_ = Gauge(registry, "skein_learner_phase", "Phase of the run, counted from 1; 0 = the run has no phases");
   return_mean_ = Gauge(registry, "skein_learner_episode_return_mean", "Mean return of the last 100 episodes");
   length_mean_ = Gauge(registry, "skein_learner_episode_length_mean", "Mean length of the last 100 episodes, in steps");
-  queued_ = Gauge(registry, "skein_learner_queued_batches", "Batches admitted and not yet trained on");
-  queue_fill_ = Gauge(registry, "skein_learner_queue_fill_ratio", "Those batches over what there is room for");
+  queued_ = Gauge(registry, "skein_learner_queued_batches", "Fragments admitted and not yet trained on");
+  queue_fill_ = Gauge(registry, "skein_learner_queue_fill_ratio", "Those fragments over what there is room for");
   starving_ = Gauge(registry, "skein_learner_starving_seconds", "How long actors have owed data; 0 = they are there");
   rate_ = &BuildGauge()
                .Name("skein_learner_env_steps_per_second")
@@ -123,7 +124,7 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                          .Name("skein_learner_episode_metric")
                          .Help("Means over the last 100 episodes of what the environment measures")
                          .Register(*registry);
-  loss_ = &BuildGauge().Name("skein_learner_update_figure").Help("Figures of the last update").Register(*registry);
+  loss_ = &BuildGauge().Name("skein_learner_update_figure").Help("Statistics of the last update, by name").Register(*registry);
   for (prometheus::Gauge* unknown :
        {checkpoint_time_, ranks_, policy_version_, target_, return_mean_, length_mean_, queue_fill_}) {
     unknown->Set(kUnknown);
@@ -142,7 +143,7 @@ std::map<std::string, double> LearnerMetrics::StageSeconds() const {
 
 void LearnerMetrics::SetActors(int actors) { actors_->Set(actors); }
 
-void LearnerMetrics::CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64_t saved) {
+void LearnerMetrics::CountFragment(v1::ReceiptResult result, uint64_t bytes, uint64_t saved) {
   batches_.at(result)->Increment();
   received_bytes_->Increment(static_cast<double>(bytes));
   received_uncompressed_->Increment(static_cast<double>(bytes + saved));
@@ -219,6 +220,7 @@ void LearnerMetrics::SetWorldRanks(int ranks) {
 void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
   policy_version_->Set(static_cast<double>(progress.policy_version()));
   target_->Set(static_cast<double>(progress.target_env_steps()));
+  phase_->Set(progress.phase());
   return_mean_->Set(progress.mean_episode_return());
   length_mean_->Set(std::isnan(progress.mean_episode_return()) ? kUnknown : progress.mean_episode_length());
   rate_->Add({{"window", "10s"}}).Set(progress.env_steps_per_second_10s());

@@ -24,7 +24,7 @@ namespace skein {
 // A learner's Prometheus metrics. Thread-safe.
 class LearnerMetrics {
  public:
-  // receive: checking batches; admit: copying them into place; barrier: waiting for an iteration to be complete;
+  // receive: checking fragments; admit: copying them into place; barrier: waiting for an iteration to be complete;
   // update: gradient steps; publish; checkpoint.
   enum class Stage { kReceive, kAdmit, kBarrier, kUpdate, kPublish, kCheckpoint };
   static constexpr std::array<const char*, 6> kStageNames = kLearnerStages;
@@ -35,8 +35,8 @@ class LearnerMetrics {
   std::map<std::string, double> StageSeconds() const;
   void SetActors(int actors);
   // `saved`: bytes that rounding and compression removed.
-  void CountBatch(v1::ReceiptResult result, uint64_t bytes, uint64_t saved);
-  // Admitted batches not trained on yet, and the number that there is room for.
+  void CountFragment(v1::ReceiptResult result, uint64_t bytes, uint64_t saved);
+  // Admitted fragments not trained on yet, and the number that there is room for.
   void SetQueue(uint64_t batches, uint64_t room);
   // How long the learner has waited for data; 0 = it is not waiting.
   void SetStarving(absl::Duration starving) { starving_->Set(absl::ToDoubleSeconds(starving)); }
@@ -58,8 +58,8 @@ class LearnerMetrics {
   }
   // A message that is not a CollectRequest; its stream ends.
   void CountMalformedMessage() { malformed_->Increment(); }
-  // A batch kept from training because a value is beyond its field's bound.
-  void CountQuarantinedBatch() { quarantined_batches_->Increment(); }
+  // A fragment kept from training because a value is beyond its field's bound.
+  void CountQuarantinedFragment() { quarantined_batches_->Increment(); }
   void CountPolicySent(uint64_t bytes, uint64_t saved);
   // An iteration that was trained on without the data of all environments.
   void CountShortfall();
@@ -94,7 +94,7 @@ class LearnerMetrics {
   prometheus::Counter* reformations_;
   prometheus::Gauge *ranks_, *world_ranks_;
   std::atomic<uint64_t> parameters_digest_{0};
-  prometheus::Gauge *policy_version_, *target_, *return_mean_, *length_mean_;
+  prometheus::Gauge *policy_version_, *target_, *phase_, *return_mean_, *length_mean_;
   prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
   prometheus::Family<prometheus::Gauge>*rate_, *loss_, *episode_metric_;
 };

@@ -73,6 +73,12 @@ void ProgressTracker::GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t 
   progress_.set_episodes(episodes);
 }
 
+void ProgressTracker::SetPhase(uint32_t phase, uint32_t phases) {
+  absl::MutexLock lock(&mu_);
+  progress_.set_phase(phase);
+  progress_.set_phases(phases);
+}
+
 void ProgressTracker::SetState(v1::RunState state) {
   absl::MutexLock lock(&mu_);
   progress_.set_state(state);

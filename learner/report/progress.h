@@ -35,6 +35,8 @@ class ProgressTracker {
   void CountIteration(absl::Duration now, const Iteration& iteration);
   // Sets the counts after the ranks have met again, to those of the state that they continue from.
   void GoOnFrom(uint64_t env_steps, uint64_t iteration, uint64_t episodes);
+  // `phase` of `phases`, counted from 1.
+  void SetPhase(uint32_t phase, uint32_t phases);
   void SetState(v1::RunState state);
   void SetCheckpoint(const std::string& path, const std::string& digest);
   void SetError(const std::string& error);

@@ -82,7 +82,7 @@ std::optional<std::string> TrainingWatch::CheckKl() const {
   return absl::StrFormat(
       "each update changes the policy very much: the approximate KL divergence between the policy before and after it "
       "is %.2f (mean of %d updates); 0.01 to 0.1 is usual. Learning may break down. Try a lower learning rate, fewer "
-      "epochs, or ppo.kl_stop=0.05.",
+      "epochs, or a limit on it (kl_stop, e.g. 0.05).",
       *kl, kWindow);
 }
 

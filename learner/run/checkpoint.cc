@@ -25,6 +25,7 @@
 #include "absl/strings/strip.h"
 #include "base/process/fault_hook.h"
 #include "base/process/file.h"
+#include "base/process/no_links.h"
 #include "base/process/system_error.h"
 #include "policy/safetensors.h"
 
@@ -75,6 +76,11 @@ bool ParseStepName(const std::string& name, uint64_t* env_steps) {
          absl::SimpleAtoi(digits, env_steps);
 }
 
+bool IsSymlink(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_symlink(fs::symlink_status(path, ignored));
+}
+
 struct Listing {
   std::vector<std::pair<uint64_t, std::string>> checkpoints;  // Step and path, newest first.
   std::vector<std::string> leftovers;                         // Paths.
@@ -82,6 +88,10 @@ struct Listing {
 
 absl::StatusOr<Listing> List(const std::string& folder) {
   Listing listing;
+  if (IsSymlink(folder)) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        folder, " is a symbolic link, and could lead anywhere; remove it (the run's folder itself may be one)"));
+  }
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename();
@@ -95,11 +105,6 @@ absl::StatusOr<Listing> List(const std::string& folder) {
   if (error) return SystemError(error.value(), absl::StrCat("cannot read folder ", folder));
   std::sort(listing.checkpoints.rbegin(), listing.checkpoints.rend());
   return listing;
-}
-
-bool IsSymlink(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_symlink(fs::symlink_status(path, ignored));
 }
 
 void RemoveAll(const std::string& path) {
@@ -154,11 +159,11 @@ absl::Status WriteFiles(const std::string& folder, const std::string& manifest, 
   return status;
 }
 
-// Renames `from` to `to`. A checkpoint that is already there (a run that went back and came to the same step again)
-// changes places with the new one in one step where the file system can do that, and is removed.
+// Renames `from` to `to`. What is already there (the checkpoint of a run that went back and came to the same step
+// again, or a file or a link) changes places with it in one step where the file system can do that, and is removed.
 absl::Status MoveIntoPlace(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  if (errno == EEXIST || errno == ENOTEMPTY) {
+  if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
       RemoveAll(from);
       return absl::OkStatus();
@@ -285,13 +290,15 @@ absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder, const Chec
   const std::string name = StepName(checkpoint.env_steps);
   const std::string path = absl::StrCat(folder, "/", name);
   const std::string temporary = absl::StrCat(folder, "/", kTemporaryPrefix, name, "-", ::getpid());
-  std::error_code error;
+  absl::Status status = MakeFolder(folder);
+  if (!status.ok()) return status;
   RemoveAll(temporary);
-  fs::create_directories(temporary, error);
-  if (error) return SystemError(error.value(), absl::StrCat("cannot create folder ", temporary));
+  if (::mkdir(temporary.c_str(), 0777) != 0) {
+    return SystemError(errno, absl::StrCat("cannot create folder ", temporary));
+  }
 
   Reached("folder");
-  absl::Status status = WriteFiles(temporary, *manifest, files);
+  status = WriteFiles(temporary, *manifest, files);
   if (status.ok()) status = MoveIntoPlace(temporary, path);
   if (!status.ok()) {
     RemoveAll(temporary);

@@ -32,7 +32,7 @@ struct Checkpoint {
 std::string CheckpointDigest(const Checkpoint& checkpoint);
 
 // Writes a new checkpoint under `folder` (".../checkpoints"), points `latest` to it, removes all but the newest `keep`.
-// Returns its path. ResourceExhausted, PermissionDenied: what failed, with the path; older checkpoints stay intact.
+// Returns its path. ResourceExhausted, PermissionDenied (`folder` is a link, or ...): what failed; older ones are intact.
 absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder, const Checkpoint& checkpoint, uint32_t keep);
 
 // Reads one checkpoint folder and verifies every checksum. NotFound: no such checkpoint. DataLoss: names the file.
@@ -47,7 +47,7 @@ struct FoundCheckpoint {
 enum class Damage { kSkip, kRefuse };
 // Loads the newest complete checkpoint under ".../checkpoints". Removes leftovers of interrupted writes. Symbolic links
 // in a checkpoint count as damage: nothing outside the folder is read. NotFound: there is none (or no folder).
-// DataLoss: all are damaged, or, with kRefuse, the newest is.
+// DataLoss: all are damaged, or, with kRefuse, the newest is. PermissionDenied: the folder is a symbolic link.
 absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage = Damage::kSkip);
 
 }  // namespace skein

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/config/algorithm_rules.h"
+#include "base/config/direction_rules.h"
+#include "base/config/phases.h"
 #include "base/process/clock.h"
 #include "base/telemetry/log.h"
 #include "learner/collect/direction_returns.h"
@@ -101,7 +103,12 @@ void CollectedIterations::OpenIterations(const RunRecord& record) {
   // trained on.
   const uint64_t most_open = config.sync().mode() == v1::SYNC_MODE_OVERLAPPED ? 2 : 1;
   while (open_ == 0 || (open_ < most_open && record.env_steps + open_ * iteration_steps < config.total_steps())) {
-    collector_->OpenIteration(record.iteration + 1, Progress(config, record.env_steps));
+    const uint64_t env_steps = record.env_steps + open_ * iteration_steps;  // When its update begins.
+    const uint32_t phase = PhaseAt(config, env_steps);
+    const v1::DirectionsConfig directions = ConfigOfPhase(config, phase).directions();
+    collector_->OpenIteration(
+        record.iteration + 1,
+        {.env_phase = EnvPhase(config, phase), .noise_std = NoiseStd(directions, Progress(config, record.env_steps))});
     service_.SendGrants();
     ++open_;
   }

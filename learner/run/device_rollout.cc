@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/config/algorithm_rules.h"
 #include "base/process/clock.h"
 #include "env/env_config.h"
 #include "env/tensor/tensor_env.h"
@@ -69,9 +70,8 @@ DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<Tensor
   batch_["obs"] = make({T_ + 1, M, spec.obs_size}, torch::kFloat32);
   if (central_) batch_["state"] = make({T_ + 1, E_, spec.global_state_size}, torch::kFloat32);
   batch_["action"] = spec.discrete ? make({T_, M}, torch::kInt64) : make({T_, M, spec.action_size}, torch::kFloat32);
-  for (torch::Tensor* tensor : {&batch_["log_prob"], &batch_["reward"], &batch_["final_value"]}) {
-    *tensor = make({T_, M}, torch::kFloat32);
-  }
+  for (torch::Tensor* tensor : {&batch_["reward"], &batch_["final_value"]}) *tensor = make({T_, M}, torch::kFloat32);
+  for (const std::string& field : AlgorithmFields(config)) batch_[field] = make({T_, M}, torch::kFloat32);
   for (torch::Tensor* tensor : {&batch_["terminated"], &batch_["truncated"], &batch_["active"]}) {
     *tensor = make({T_, M}, torch::kBool);
   }
@@ -124,7 +124,7 @@ void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Te
     const torch::Tensor below = log_prob.exp().cumsum(1) <= noise.unsqueeze(1);
     const torch::Tensor choice = below.sum(1).clamp_max_(spec.action_size - 1);
     batch_["action"][t].copy_(choice);
-    batch_["log_prob"][t].copy_(log_prob.gather(1, choice.unsqueeze(1)).squeeze(1));
+    if (batch_.has("log_prob")) batch_["log_prob"][t].copy_(log_prob.gather(1, choice.unsqueeze(1)).squeeze(1));
     return;
   }
   // Box-Muller: each pair of uniforms makes a pair of normals.
@@ -136,7 +136,7 @@ void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Te
                                    .narrow(1, 0, spec.action_size);
   const torch::Tensor action = head + log_std.exp() * normal;
   batch_["action"][t].copy_(action);
-  batch_["log_prob"][t].copy_(GaussianLogProb(head, log_std, action));
+  if (batch_.has("log_prob")) batch_["log_prob"][t].copy_(GaussianLogProb(head, log_std, action));
 }
 
 void DeviceRollout::Observe(int64_t t) {

@@ -9,6 +9,7 @@
 #include "base/config/resume_mode.h"
 #include "base/process/shutdown.h"
 
+// One learner process, which is one rank of a run: its options, and the function that runs it.
 namespace skein {
 
 struct LearnerOptions {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/process/clock.h"
+#include "base/process/file.h"
 #include "base/telemetry/log.h"
 #include "nlohmann/json.hpp"
 
@@ -36,13 +37,16 @@ absl::Status RunReport::OpenLogs(const RunRecord& record) {
   if (const absl::Status trimmed = EventLog::KeepUpTo(folder, record.env_steps); !trimmed.ok()) {
     spdlog::warn("TensorBoard sees some steps twice: {}", std::string(trimmed.message()));
   }
-  if (event_log_ != nullptr) return absl::OkStatus();
-  auto event_log = EventLog::Open(folder, record.env_steps, absl::Now());
-  if (event_log.ok()) {
-    event_log_ = *std::move(event_log);
-  } else {
-    spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
+  if (event_log_ == nullptr) {
+    auto event_log = EventLog::Open(folder, record.env_steps, absl::Now());
+    if (event_log.ok()) {
+      event_log_ = *std::move(event_log);
+    } else {
+      spdlog::warn("nothing for TensorBoard: {}", std::string(event_log.status().message()));
+    }
   }
+  // The files are new in the folder: without this they may be gone after a power failure.
+  if (const absl::Status synced = SyncFolder(folder); !synced.ok()) spdlog::warn("{}", std::string(synced.message()));
   return absl::OkStatus();
 }
 
@@ -88,6 +92,7 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
   line["iteration"] = record.iteration;
   line["env_steps"] = record.env_steps;
   line["seconds"] = absl::ToDoubleSeconds(MonotonicNow() - started_);
+  if (progress.phases() > 0) line["phase"] = progress.phase();
   line["policy_lag"] = counted.policy_lag;
   line["episodes"] = progress.episodes();
   line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.

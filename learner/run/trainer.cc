@@ -116,6 +116,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 
+void Trainer::SetSettings(const v1::RunConfig& config) { impl_->algorithm->SetSettings(config); }
+
 absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset,
                                             int64_t total_columns) {
   try {

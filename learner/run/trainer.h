@@ -21,6 +21,8 @@
 #include "skein/v1/trajectory.pb.h"
 #include "trajectory/columns.h"
 
+// Runs the configured algorithm for the training loop, which sees no tensors.
+//   Columns -> Trainer -> UpdateStats, PolicySnapshot, checkpoint
 namespace skein {
 
 class Collective;
@@ -46,6 +48,9 @@ class Trainer {
   static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
+
+  // See Algorithm::SetSettings.
+  void SetSettings(const v1::RunConfig& config);
 
   // Trains on one iteration (see Algorithm::Update). `batch` is read in place. With several ranks, each passes its own
   // columns, maybe none. They are at `column_offset` among all ranks' `total_columns` (0 = only these), in rank order.

@@ -44,6 +44,7 @@ TrainingRun::TrainingRun(const LearnerOptions& options, CoordinatorClient* coord
     : context_{options, coordinator, metrics, shutdown, expulsion},
       accounts_(metrics),
       report_(context_, accounts_),
+      phases_(context_.config),
       ranks_(context_, [this](const std::string& missing) { report_.SetBlocked(missing); }),
       checkpoints_(context_) {}
 
@@ -77,6 +78,7 @@ absl::Status TrainingRun::Prepare(LearnerService* service) {
     if (absl::Status s = report_.OpenLogs(record_); !s.ok()) return s;
   }
   report_.Begin(record_, checkpoints_.newest(), spec_);
+  phases_.Enter(record_.env_steps, trainer_.get(), &report_.progress());
   return absl::OkStatus();
 }
 
@@ -155,6 +157,7 @@ absl::StatusOr<UpdateStats> TrainingRun::Update(const IterationSource::Iteration
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(context_.config.total_steps());
   const int64_t offset = decision_.column_offset, total = decision_.total_columns;
+  phases_.Enter(record_.env_steps, trainer_.get(), &report_.progress());
   if (ranks_.group() != nullptr) {
     if (absl::Status s = KeepState(); !s.ok()) return s;
     own_steps_ = iteration.data.env_steps;

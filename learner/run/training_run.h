@@ -20,6 +20,7 @@
 #include "learner/run/run_accounts.h"
 #include "learner/run/run_checkpoints.h"
 #include "learner/run/run_context.h"
+#include "learner/run/run_phases.h"
 #include "learner/run/run_report.h"
 #include "learner/run/trainer.h"
 
@@ -83,6 +84,7 @@ class TrainingRun {
   const RunContext context_;
   RunAccounts accounts_;
   RunReport report_;
+  RunPhases phases_;
   ElasticRanks ranks_;
   RankAccounts rank_accounts_;
   RunCheckpoints checkpoints_;

@@ -53,7 +53,7 @@ class CollectCallTest : public testing::Test {
     };
     options.on_done = [this] { done_ = true; };
     call_ = std::make_unique<CollectCall>(options);
-    call_->Start(channel_.get(), context_.get(), Hello());
+    call_->Start(channel_, context_.get(), Hello());
   }
   // Makes `each` more requests available on each of four threads and pumps after each.
   void PumpInFourHands(uint64_t each) {

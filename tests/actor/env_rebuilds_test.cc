@@ -19,7 +19,10 @@ const absl::Status& Failure() {
   return failure;
 }
 
-absl::StatusOr<std::unique_ptr<VectorEnv>> Good() { return MakeCountingEnvs({}, 1); }
+absl::StatusOr<std::unique_ptr<VectorEnv>> Good(uint32_t phase) {
+  EXPECT_EQ(phase, 2u);
+  return MakeCountingEnvs({}, 1);
+}
 
 double Failures(prometheus::Registry* registry) {
   for (const auto& family : registry->Collect()) {
@@ -32,11 +35,11 @@ TEST(EnvRebuilds, BuildsNewOnesAndCountsUntilTheLimit) {
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 1);
   EnvRebuilds rebuilds(2, Good, &metrics);
-  ASSERT_TRUE(rebuilds.Build().ok());
+  ASSERT_TRUE(rebuilds.Build(2).ok());
   EXPECT_EQ(Failures(&registry), 0);
-  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause).ok());
-  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause).ok());
-  const absl::Status third = rebuilds.Rebuild(Failure(), kPause).status();
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause, 2).ok());
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause, 2).ok());
+  const absl::Status third = rebuilds.Rebuild(Failure(), kPause, 2).status();
   EXPECT_TRUE(absl::IsInternal(third));
   EXPECT_EQ(third.message(),
             "environments failed more than 2 times within 10m (rollout.env_rebuilds), the last time: environment 3: "
@@ -47,7 +50,7 @@ TEST(EnvRebuilds, BuildsNewOnesAndCountsUntilTheLimit) {
 TEST(EnvRebuilds, WithoutAnyTheFirstFailureIsTheLast) {
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 1);
-  EXPECT_TRUE(absl::IsInternal(EnvRebuilds(0, Good, &metrics).Rebuild(Failure(), kPause).status()));
+  EXPECT_TRUE(absl::IsInternal(EnvRebuilds(0, Good, &metrics).Rebuild(Failure(), kPause, 2).status()));
 }
 
 TEST(EnvRebuilds, WhatFailsWhileItIsBuiltCountsLikewise) {
@@ -56,15 +59,15 @@ TEST(EnvRebuilds, WhatFailsWhileItIsBuiltCountsLikewise) {
   int calls = 0;
   EnvRebuilds rebuilds(
       3,
-      [&calls]() -> absl::StatusOr<std::unique_ptr<VectorEnv>> {
+      [&calls](uint32_t) -> absl::StatusOr<std::unique_ptr<VectorEnv>> {
         if (++calls < 3) return absl::InternalError("no memory");
         return MakeCountingEnvs({}, 1);
       },
       &metrics);
-  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause).ok());
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause, 2).ok());
   EXPECT_EQ(Failures(&registry), 3);  // Its own and two while it was built.
   calls = 0;
-  EXPECT_THAT(std::string(rebuilds.Rebuild(Failure(), kPause).status().message()), HasSubstr("more than 3 times"));
+  EXPECT_THAT(std::string(rebuilds.Rebuild(Failure(), kPause, 2).status().message()), HasSubstr("more than 3 times"));
 }
 
 TEST(EnvRebuilds, NobodyWaitsAfterCancel) {
@@ -72,7 +75,7 @@ TEST(EnvRebuilds, NobodyWaitsAfterCancel) {
   ActorMetrics metrics(&registry, 1);
   EnvRebuilds rebuilds(9, Good, &metrics);
   absl::Status status;
-  std::thread waiting([&] { status = rebuilds.Rebuild(Failure(), absl::Hours(1)).status(); });
+  std::thread waiting([&] { status = rebuilds.Rebuild(Failure(), absl::Hours(1), 2).status(); });
   rebuilds.Cancel();
   waiting.join();
   EXPECT_TRUE(absl::IsCancelled(status));

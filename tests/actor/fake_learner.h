@@ -143,10 +143,10 @@ inline grpc::Status Finished(Stream* stream) {
   return grpc::Status::OK;
 }
 
-inline v1::FragmentHeader ReadBatch(Stream* stream) {
+inline v1::FragmentHeader ReadFragment(Stream* stream) {
   v1::CollectRequest request;
-  EXPECT_TRUE(stream->Read(&request) && request.has_batch()) << request.ShortDebugString();
-  return request.batch();
+  EXPECT_TRUE(stream->Read(&request) && request.has_fragment()) << request.ShortDebugString();
+  return request.fragment();
 }
 
 // Reads until the connection ends.

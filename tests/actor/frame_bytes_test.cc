@@ -25,6 +25,7 @@ SampleBatch MakeBatch(int64_t steps) {
   batch.header.set_generation(7);
   batch.header.set_first_env(12);
   batch.header.set_restarted_episodes(3);
+  batch.header.set_env_steps(6);
   batch.header.mutable_stage_seconds()->set_env_step(0.25);
   return batch;
 }
@@ -43,7 +44,7 @@ TEST(FrameBytes, KeepEveryFieldOfTheHeader) {
   fragment.header.GetReflection()->ListFields(fragment.header, &set);
   EXPECT_EQ(static_cast<int>(set.size()), fragment.header.GetDescriptor()->field_count());
   const ReceivedBatch received(Joined(FrameBytes(fragment)), 100);
-  EXPECT_EQ(received.frame().header.batch().SerializeAsString(), fragment.header.SerializeAsString());
+  EXPECT_EQ(received.frame().header.fragment().SerializeAsString(), fragment.header.SerializeAsString());
   EXPECT_EQ(received.frame().block_bytes, fragment.block->size());
 }
 
@@ -51,7 +52,7 @@ TEST(FrameBytes, OfNoFieldsAreABatch) {
   Fragment fragment;
   fragment.block = std::make_shared<const std::string>();
   const ReceivedBatch received(Joined(FrameBytes(fragment)), 0);
-  EXPECT_TRUE(received.frame().header.has_batch());
+  EXPECT_TRUE(received.frame().header.has_fragment());
 }
 
 TEST(FrameBytes, ShareTheBlocksMemoryAndKeepIt) {

@@ -54,11 +54,11 @@ class LearnerLinkTest : public testing::Test {
     for (int i = 0; i < count; ++i) {
       const auto held = outbox_.TakeTicket();
       ASSERT_TRUE(held);
-      Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
-      batch.header.set_ticket_id(held->ticket.id());
-      batch.header.set_steps(5);
-      batch.header.set_num_envs(2);
-      outbox_.PutBatch(std::move(batch));
+      Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
+      fragment.header.set_ticket_id(held->ticket.id());
+      fragment.header.set_steps(5);
+      fragment.header.set_num_envs(2);
+      outbox_.PutFragment(std::move(fragment));
     }
   }
 

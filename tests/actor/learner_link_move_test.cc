@@ -18,10 +18,10 @@ TEST_F(LearnerLinkTest, GoesToAnotherLearnerInOrderAndComesBackUnderNewNumbers) 
     SendTicket(stream, 10 * generation);
     SendTicket(stream, 10 * generation + 1);
     granted = true;
-    const v1::FragmentHeader batch = ReadBatch(stream);
-    EXPECT_EQ(batch.ticket_id(), 10 * generation);
-    EXPECT_EQ(batch.generation(), generation);
-    EXPECT_EQ(batch.sequence(), 1u);
+    const v1::FragmentHeader fragment = ReadFragment(stream);
+    EXPECT_EQ(fragment.ticket_id(), 10 * generation);
+    EXPECT_EQ(fragment.generation(), generation);
+    EXPECT_EQ(fragment.sequence(), 1u);
     v1::CollectResponse response;
     response.mutable_receipt()->set_sequence(1);
     response.mutable_receipt()->set_result(v1::RECEIPT_RESULT_ACCEPTED);
@@ -55,11 +55,11 @@ TEST_F(LearnerLinkTest, GoesToAnotherLearnerInOrderAndComesBackUnderNewNumbers) 
     ASSERT_TRUE(held);
     granted = false;
     link_->SetTarget(TargetAt(port));
-    Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
-    batch.header.set_ticket_id(held->ticket.id());
-    batch.header.set_steps(5);
-    batch.header.set_num_envs(2);
-    outbox_.PutBatch(std::move(batch));
+    Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
+    fragment.header.set_ticket_id(held->ticket.id());
+    fragment.header.set_steps(5);
+    fragment.header.set_num_envs(2);
+    outbox_.PutFragment(std::move(fragment));
   }
   EXPECT_EQ(End(), absl::OkStatus());
   EXPECT_TRUE(link_->finished());
@@ -76,7 +76,7 @@ TEST_F(LearnerLinkTest, SentBackWhileItLeavesItSaysGoodbyeAllTheSame) {
     if (connection == 1) return Finished(stream);
     SendTicket(stream, 5);
     v1::CollectRequest request;
-    EXPECT_TRUE(stream->Read(&request) && request.has_batch());
+    EXPECT_TRUE(stream->Read(&request) && request.has_fragment());
     SendReceipt(stream, 1);
     EXPECT_TRUE(stream->Read(&request) && request.has_goodbye());
     return Drain(stream);
@@ -85,9 +85,9 @@ TEST_F(LearnerLinkTest, SentBackWhileItLeavesItSaysGoodbyeAllTheSame) {
   ASSERT_TRUE(outbox_.TakeTicket());
   link_->SetTarget(TargetAt(1));
   link_->SetTarget(TargetAt(learner.port()));
-  Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
-  batch.header.set_ticket_id(5);
-  outbox_.PutBatch(std::move(batch));
+  Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
+  fragment.header.set_ticket_id(5);
+  outbox_.PutFragment(std::move(fragment));
   EXPECT_EQ(End(), absl::OkStatus());
   EXPECT_EQ(learner.connections(), 2);
 }
@@ -98,9 +98,9 @@ TEST_F(LearnerLinkTest, TakesWhatADeadLearnerDidNotReceiptToTheNext) {
     Welcome(stream);
     SendTicket(stream, 5);
     SendTicket(stream, 6);
-    ReadBatch(stream);
+    ReadFragment(stream);
     SendReceipt(stream, 1);
-    ReadBatch(stream);
+    ReadFragment(stream);
     delivered = true;
     return Drain(stream);
   });
@@ -109,10 +109,10 @@ TEST_F(LearnerLinkTest, TakesWhatADeadLearnerDidNotReceiptToTheNext) {
     EXPECT_EQ(hello.generation(), 2u);
     EXPECT_EQ(hello.previous_generation(), 1u);
     EXPECT_EQ(hello.previous_env_steps_collected(), 10u);
-    const v1::FragmentHeader batch = ReadBatch(stream);
-    EXPECT_EQ(batch.sequence(), 1u);
-    EXPECT_EQ(batch.ticket_id(), 6u);
-    EXPECT_EQ(batch.env_steps_collected(), 10u);
+    const v1::FragmentHeader fragment = ReadFragment(stream);
+    EXPECT_EQ(fragment.sequence(), 1u);
+    EXPECT_EQ(fragment.ticket_id(), 6u);
+    EXPECT_EQ(fragment.env_steps_collected(), 10u);
     SendReceipt(stream, 1);
     return Finished(stream);
   });
@@ -134,7 +134,7 @@ TEST_F(LearnerLinkTest, TellsHowLongDataHaveBeenHeldUp) {
     connected = true;
     WaitUntil([&] { return goes_on.load(); });
     SendTicket(stream, 5);
-    ReadBatch(stream);
+    ReadFragment(stream);
     WaitUntil([&] { return link_->undelivered() > absl::ZeroDuration(); });  // It has no receipt.
     SendReceipt(stream, 1);
     WaitUntil([&] { return link_->undelivered() == absl::ZeroDuration(); });

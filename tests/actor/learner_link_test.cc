@@ -33,7 +33,7 @@ TEST_F(LearnerLinkTest, DeliversUntilTheRunIsFinished) {
     EXPECT_EQ(hello.previous_generation(), 0u);
     SendTicket(stream, 5);
     SendTicket(stream, 6);
-    const v1::FragmentHeader first = ReadBatch(stream), second = ReadBatch(stream);
+    const v1::FragmentHeader first = ReadFragment(stream), second = ReadFragment(stream);
     EXPECT_EQ(first.ticket_id(), 5u);
     EXPECT_EQ(first.sequence(), 1u);
     EXPECT_EQ(second.sequence(), 2u);
@@ -48,7 +48,7 @@ TEST_F(LearnerLinkTest, DeliversUntilTheRunIsFinished) {
   EXPECT_TRUE(link_->finished());
   EXPECT_EQ(outbox_.unreceipted(), 0u);
   EXPECT_EQ(learner.connections(), 1);
-  EXPECT_EQ(MetricValue(registry_, "skein_actor_receipt_seconds"), 2);  // Of each batch.
+  EXPECT_EQ(MetricValue(registry_, "skein_actor_receipt_seconds"), 2);  // Of each fragment.
 }
 
 TEST_F(LearnerLinkTest, SendsAgainOnTheNextConnectionWhatWasNotReceipted) {
@@ -56,16 +56,16 @@ TEST_F(LearnerLinkTest, SendsAgainOnTheNextConnectionWhatWasNotReceipted) {
     if (connection == 0) {
       Welcome(stream);
       for (uint64_t id : {5, 6, 7}) SendTicket(stream, id);
-      for (int i = 0; i < 3; ++i) ReadBatch(stream);
+      for (int i = 0; i < 3; ++i) ReadFragment(stream);
       SendReceipt(stream, 1);
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
     }
     // Of the three the learner had two; the receipt of the second is on its way for ever.
     Welcome(stream, 2);
-    EXPECT_EQ(ReadBatch(stream).sequence(), 3u);
+    EXPECT_EQ(ReadFragment(stream).sequence(), 3u);
     SendReceipt(stream, 3);
     SendTicket(stream, 8);
-    EXPECT_EQ(ReadBatch(stream).sequence(), 4u);
+    EXPECT_EQ(ReadFragment(stream).sequence(), 4u);
     SendReceipt(stream, 4);
     return Finished(stream);
   });
@@ -80,7 +80,7 @@ TEST_F(LearnerLinkTest, FindsALearnerThatWasStartedAgain) {
   auto before = std::make_unique<FakeLearner>([&](int, Stream* stream) {
     Welcome(stream);
     SendTicket(stream, 5);
-    ReadBatch(stream);
+    ReadFragment(stream);
     delivered = true;
     return Drain(stream);
   });
@@ -92,7 +92,7 @@ TEST_F(LearnerLinkTest, FindsALearnerThatWasStartedAgain) {
   FakeLearner after(
       [&](int, Stream* stream) {
         Welcome(stream, 0);
-        EXPECT_EQ(ReadBatch(stream).sequence(), 1u);
+        EXPECT_EQ(ReadFragment(stream).sequence(), 1u);
         SendReceipt(stream, 1);
         return Finished(stream);
       },
@@ -134,12 +134,13 @@ TEST_F(FaultRow23, SaysWhatToSetWhenABatchIsLargerThanMessagesMayBe) {
   StartLink(TargetAt(learner.port()));
   const auto held = outbox_.TakeTicket();
   ASSERT_TRUE(held);
-  Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
-  batch.header.set_ticket_id(held->ticket.id());
-  batch.header.set_steps(5);
-  batch.header.set_num_envs(2);
-  batch.block = std::make_shared<const std::string>(std::string(kMaxMessageBytes, 'x'));  // And a few bytes of headers.
-  outbox_.PutBatch(std::move(batch));
+  Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
+  fragment.header.set_ticket_id(held->ticket.id());
+  fragment.header.set_steps(5);
+  fragment.header.set_num_envs(2);
+  fragment.block =
+      std::make_shared<const std::string>(std::string(kMaxMessageBytes, 'x'));  // And a few bytes of headers.
+  outbox_.PutFragment(std::move(fragment));
   const absl::Status status = End();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("5 steps x 2 environments"));
@@ -168,16 +169,16 @@ TEST_F(LearnerLinkTest, ReturnsARefusalInTheMiddleEvenWhileItIsSending) {
     FakeLearner learner([&](int, Stream* stream) {
       Welcome(stream);
       SendTicket(stream, 100 + repetition);
-      ReadBatch(stream);
+      ReadFragment(stream);
       return grpc::Status(grpc::StatusCode::ABORTED, "a newer stream took over");
     });
     ended_ = false;
     StartLink(TargetAt(learner.port(), repetition + 1));
     ASSERT_TRUE(outbox_.TakeTicket());
     for (int i = 0; i < 3; ++i) {
-      Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
-      batch.block = std::make_shared<const std::string>(std::string(1 << 20, 'x'));
-      outbox_.PutBatch(std::move(batch));
+      Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
+      fragment.block = std::make_shared<const std::string>(std::string(1 << 20, 'x'));
+      outbox_.PutFragment(std::move(fragment));
     }
     EXPECT_TRUE(absl::IsAborted(End())) << status_;
   }
@@ -189,7 +190,7 @@ TEST_F(LearnerLinkTest, SaysGoodbyeWithItsTotalAfterTheLastBatch) {
     Welcome(stream);
     for (uint64_t id : {5, 6}) SendTicket(stream, id);
     for (uint64_t sequence : {1, 2}) {
-      EXPECT_EQ(ReadBatch(stream).sequence(), sequence);
+      EXPECT_EQ(ReadFragment(stream).sequence(), sequence);
       SendReceipt(stream, sequence);
     }
     v1::CollectRequest request;
@@ -268,9 +269,9 @@ TEST_F(LearnerLinkTest, AbortBreaksAWriteThatNobodyReads) {
   StartLink(TargetAt(learner.port()));
   ASSERT_TRUE(outbox_.TakeTicket());
   for (int i = 0; i < 4; ++i) {
-    Fragment batch{.header = {}, .block = std::make_shared<const std::string>()};
-    batch.block = std::make_shared<const std::string>(std::string(8 << 20, 'x'));
-    outbox_.PutBatch(std::move(batch));
+    Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
+    fragment.block = std::make_shared<const std::string>(std::string(8 << 20, 'x'));
+    outbox_.PutFragment(std::move(fragment));
   }
   WaitUntil([&] { return sent.load(); });
   link_->Abort();

@@ -93,11 +93,11 @@ TEST(LearnerMoveBooks, EveryStepIsCountedOnceAndNoneIsWasted) {
   for (int i = 0; i < 2; ++i) {
     runners.emplace_back([&] {
       while (auto held = outbox.TakeTicket()) {
-        Fragment batch = MakeSampleBatch(MakeSampleShape({})).ToFragment();
-        batch.header.set_ticket_id(held->ticket.id());
-        batch.header.set_first_env(held->ticket.first_env());
-        batch.header.set_policy_version(held->ticket.policy_version());
-        outbox.PutBatch(std::move(batch));
+        Fragment fragment = MakeSampleBatch(MakeSampleShape({})).ToFragment();
+        fragment.header.set_ticket_id(held->ticket.id());
+        fragment.header.set_first_env(held->ticket.first_env());
+        fragment.header.set_policy_version(held->ticket.policy_version());
+        outbox.PutFragment(std::move(fragment));
       }
     });
   }

@@ -74,13 +74,13 @@ TEST(ActorMetrics, ObservesRoundTripsAndTheQueue) {
   metrics.ObserveReceipt(absl::Milliseconds(2));
   metrics.ObserveHeartbeat(absl::Milliseconds(2));
   metrics.ObserveHeartbeat(absl::Milliseconds(20));
-  metrics.SetQueuedBatches(3);
+  metrics.SetQueuedFragments(3);
   EXPECT_EQ(MetricValue(registry, "skein_actor_receipt_seconds"), 1);
   EXPECT_EQ(MetricValue(registry, "skein_actor_heartbeat_seconds"), 2);
   EXPECT_EQ(MetricValue(registry, "skein_actor_queued_batches"), 3);
   metrics.SetUndelivered(absl::Seconds(1.5));
   EXPECT_EQ(MetricValue(registry, "skein_actor_undelivered_seconds"), 1.5);
-  metrics.CountDroppedBatch();
+  metrics.CountDroppedFragment();
   EXPECT_EQ(MetricValue(registry, "skein_actor_dropped_batches_total"), 1);
 }
 

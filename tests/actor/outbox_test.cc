@@ -17,13 +17,13 @@ v1::Ticket MakeTicket(uint64_t id) {
 }
 
 // A fragment of 2 x 5 = 10 env steps.
-Fragment MakeBatch(uint64_t ticket_id) {
-  Fragment batch;
-  batch.header.set_ticket_id(ticket_id);
-  batch.header.set_steps(2);
-  batch.header.set_num_envs(5);
-  batch.block = std::make_shared<const std::string>("values");
-  return batch;
+Fragment MakeFragment(uint64_t ticket_id) {
+  Fragment fragment;
+  fragment.header.set_ticket_id(ticket_id);
+  fragment.header.set_steps(2);
+  fragment.header.set_num_envs(5);
+  fragment.block = std::make_shared<const std::string>("values");
+  return fragment;
 }
 
 v1::Receipt MakeReceipt(uint64_t sequence) {
@@ -39,16 +39,16 @@ class OutboxTest : public testing::Test {
     outbox_.BeginConnection("ada", 1);
     outbox_.BeginEpoch(1, 0);
   }
-  // Takes ticket `id`, which must be next, and puts its batch.
+  // Takes ticket `id`, which must be next, and puts its fragment.
   void Work(uint64_t id) {
     const auto held = outbox_.TakeTicket();
     ASSERT_TRUE(held);
     ASSERT_EQ(held->ticket.id(), id);
-    outbox_.PutBatch(MakeBatch(id));
+    outbox_.PutFragment(MakeFragment(id));
   }
   uint64_t NextSequence(uint64_t epoch) {
-    const auto batch = outbox_.NextToSend(epoch);
-    return batch == nullptr ? 0 : batch->header.sequence();
+    const auto fragment = outbox_.NextToSend(epoch);
+    return fragment == nullptr ? 0 : fragment->header.sequence();
   }
   // Whether a runner would be given no ticket now.
   bool HasNoTicket() {
@@ -141,19 +141,19 @@ TEST_F(OutboxTest, ATicketAtWorkIsNotWorkedOnTwice) {
   epoch_ = 2;
   outbox_.AddTicket(2, MakeTicket(5));
   EXPECT_TRUE(HasNoTicket());
-  outbox_.PutBatch(MakeBatch(5));
+  outbox_.PutFragment(MakeFragment(5));
   outbox_.AddTicket(2, MakeTicket(5));  // Done, and not receipted.
   EXPECT_TRUE(HasNoTicket());
   outbox_.Acknowledge(MakeReceipt(1));
   EXPECT_TRUE(HasNoTicket());
-  outbox_.AddTicket(2, MakeTicket(5));  // The batch was refused and the ticket granted again.
+  outbox_.AddTicket(2, MakeTicket(5));  // The fragment was refused and the ticket granted again.
   EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u);
 }
 
 TEST_F(OutboxTest, ATicketGrantedAnewBeforeItsBatchWasRefusedIsDoneAgain) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.PutBatch(MakeBatch(5));
+  outbox_.PutFragment(MakeFragment(5));
   outbox_.AddTicket(1, MakeTicket(5));  // Overtook the receipt.
   v1::Receipt refused = MakeReceipt(1);
   refused.set_result(v1::RECEIPT_RESULT_REJECTED);
@@ -209,7 +209,7 @@ TEST_F(OutboxTest, ANewLifeNumbersAnewAndGivesUpWhatWasNotDelivered) {
   EXPECT_EQ(outbox_.connection().env_steps_collected, 0u);
   EXPECT_EQ(outbox_.env_steps_collected(), 10u);
   outbox_.BeginEpoch(2, 0);
-  outbox_.AddTicket(2, MakeTicket(5));  // The batch was given up, so the ticket can come again.
+  outbox_.AddTicket(2, MakeTicket(5));  // The fragment was given up, so the ticket can come again.
   Work(5);
   EXPECT_EQ(NextSequence(2), 1u);
   EXPECT_EQ(outbox_.env_steps_collected(), 20u);
@@ -224,11 +224,11 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
   ASSERT_TRUE(outbox_.TakeTicket());
   outbox_.BeginConnection("ada", 2);
   outbox_.BeginEpoch(2, 0);
-  outbox_.PutBatch(MakeBatch(5));
-  const auto batch = outbox_.NextToSend(2);
-  ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->header.generation(), 2u);
-  EXPECT_EQ(batch->header.sequence(), 1u);
+  outbox_.PutFragment(MakeFragment(5));
+  const auto fragment = outbox_.NextToSend(2);
+  ASSERT_TRUE(fragment);
+  EXPECT_EQ(fragment->header.generation(), 2u);
+  EXPECT_EQ(fragment->header.sequence(), 1u);
 }
 
 // A connection that brings tickets and breaks before anything is receipted, again and again.
@@ -240,7 +240,7 @@ TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
     outbox.BeginEpoch(epoch, 0);
     outbox.AddTicket(epoch, MakeTicket(epoch));
     ASSERT_TRUE(outbox.TakeTicket());
-    dropped.push_back(outbox.PutBatch(MakeBatch(epoch)));
+    dropped.push_back(outbox.PutFragment(MakeFragment(epoch)));
     outbox.EndEpoch(epoch);
   }
   EXPECT_EQ(dropped, (std::vector<bool>{false, false, true}));
@@ -261,10 +261,10 @@ TEST(FaultRow15, ATicketOfADroppedBatchThatWasGrantedAnewIsDoneAgain) {
   outbox.BeginEpoch(1, 0);
   for (uint64_t id : {1, 2}) outbox.AddTicket(1, MakeTicket(id));
   ASSERT_TRUE(outbox.TakeTicket());
-  EXPECT_FALSE(outbox.PutBatch(MakeBatch(1)));
+  EXPECT_FALSE(outbox.PutFragment(MakeFragment(1)));
   ASSERT_EQ(outbox.TakeTicket()->ticket.id(), 2u);
   outbox.AddTicket(1, MakeTicket(1));  // In hand still.
-  EXPECT_TRUE(outbox.PutBatch(MakeBatch(2)));
+  EXPECT_TRUE(outbox.PutFragment(MakeFragment(2)));
   EXPECT_EQ(outbox.TakeTicket()->ticket.id(), 1u);
 }
 
@@ -292,12 +292,12 @@ TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {
   EXPECT_EQ(outbox_.env_steps_collected(), 30u);
   outbox_.BeginEpoch(2, 0);
   for (uint64_t sequence : {1, 2}) {
-    const auto batch = outbox_.NextToSend(2);
-    ASSERT_TRUE(batch);
-    EXPECT_EQ(batch->header.generation(), 2u);
-    EXPECT_EQ(batch->header.sequence(), sequence);
-    EXPECT_EQ(batch->header.ticket_id(), sequence + 5);
-    EXPECT_EQ(batch->header.env_steps_collected(), 10 * sequence);
+    const auto fragment = outbox_.NextToSend(2);
+    ASSERT_TRUE(fragment);
+    EXPECT_EQ(fragment->header.generation(), 2u);
+    EXPECT_EQ(fragment->header.sequence(), sequence);
+    EXPECT_EQ(fragment->header.ticket_id(), sequence + 5);
+    EXPECT_EQ(fragment->header.env_steps_collected(), 10 * sequence);
   }
   outbox_.AddTicket(2, MakeTicket(8));
   Work(8);
@@ -313,7 +313,7 @@ TEST_F(OutboxTest, LeavingFinishesWhatWasBegunAndNothingElse) {
   outbox_.LeaveEpoch(77);  // Another one: nothing changes.
   outbox_.LeaveEpoch(1);
   outbox_.AddTicket(1, MakeTicket(8));
-  outbox_.PutBatch(MakeBatch(5));
+  outbox_.PutFragment(MakeFragment(5));
   EXPECT_EQ(NextSequence(1), 1u);
   std::thread sender([&] {
     EXPECT_EQ(outbox_.NextToSend(1), nullptr);
@@ -348,7 +348,7 @@ TEST_F(OutboxTest, TellsWhoWatchesWheneverThereMayBeSomethingToSend) {
   outbox_.Watch([&] {
     ++told;
     const Outbox::ToSend next = outbox_.TryNextToSend(1);  // May be asked from there.
-    if (next.batch != nullptr) sequence = next.batch->header.sequence();
+    if (next.fragment != nullptr) sequence = next.fragment->header.sequence();
     over = next.over;
   });
   for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
@@ -371,14 +371,14 @@ TEST_F(OutboxTest, TellsWhoWatchesWheneverThereMayBeSomethingToSend) {
 TEST_F(OutboxTest, TriesWithoutWaiting) {
   outbox_.AddTicket(1, MakeTicket(5));
   Outbox::ToSend next = outbox_.TryNextToSend(1);
-  EXPECT_EQ(next.batch, nullptr);
+  EXPECT_EQ(next.fragment, nullptr);
   EXPECT_FALSE(next.over);
   EXPECT_TRUE(outbox_.TryNextToSend(2).over);  // Another epoch.
   Work(5);
   outbox_.StopSending();
   next = outbox_.TryNextToSend(1);
-  ASSERT_NE(next.batch, nullptr);
-  EXPECT_EQ(next.batch->header.ticket_id(), 5u);
+  ASSERT_NE(next.fragment, nullptr);
+  EXPECT_EQ(next.fragment->header.ticket_id(), 5u);
   EXPECT_TRUE(outbox_.TryNextToSend(1).over);
 }
 
@@ -390,7 +390,7 @@ TEST_F(OutboxTest, WhoWaitsIsWoken) {
   outbox_.Stop();
   stopped.join();
   std::thread sender([&] { EXPECT_EQ(NextSequence(1), 1u); });
-  outbox_.PutBatch(MakeBatch(5));
+  outbox_.PutFragment(MakeFragment(5));
   sender.join();
   std::thread broken([&] { EXPECT_EQ(outbox_.NextToSend(1), nullptr); });
   outbox_.EndEpoch(1);

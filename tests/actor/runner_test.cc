@@ -349,6 +349,39 @@ TEST(Runner, SaysHowManyEpisodesAFailureRestartsWhereEnvironmentsCannotBeMoved) 
   EXPECT_EQ(runner.End(), absl::OkStatus());
 }
 
+// The second phase pays another reward; nothing else of its environments differs.
+TEST(Runner, StepsEnvironmentsOfTheTicketsPhase) {
+  v1::RunConfig config;
+  v1::PhaseConfig* const phase = config.add_phases();
+  phase->set_until_steps(100);
+  phase->mutable_set()->mutable_env()->mutable_mujoco()->set_healthy_reward(1.6);
+  WorkingRunner runner("QuadrupedStand-v0", 0, {}, 1, {}, config), other("QuadrupedStand-v0", 0, {}, 1, {}, config);
+  runner.PutPolicy();
+  other.PutPolicy();
+  const auto rewards = [](const Fragment& fragment) {
+    const std::string bytes = FieldBytes(fragment, "reward");
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(values.data()));
+    return values;
+  };
+  v1::Ticket first = runner.MakeTicket(0, 10), own = runner.MakeTicket(0, 10);
+  own.set_phase(1);
+  const Fragment with = runner.Serve(first), without = runner.Serve(own);
+  const std::vector<float> more = rewards(with), less = rewards(without);
+  ASSERT_EQ(more.size(), 10 * kE);
+  for (size_t i = 0; i < more.size(); ++i) EXPECT_NEAR(more[i] - less[i], 1, 1e-5) << i;
+  EXPECT_EQ(FieldBytes(with, "obs"), FieldBytes(without, "obs"));
+  // In the middle of episodes, by an actor that has not seen the first phase.
+  v1::Ticket rest = other.MakeTicket(0, 10), back = runner.MakeTicket(0, 10);
+  Continue(with, &rest);
+  Continue(with, &back);
+  rest.set_phase(1);
+  const std::vector<float> after = rewards(other.Serve(rest)), as_before = rewards(runner.Serve(back));
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_NEAR(as_before[i] - after[i], 1, 1e-5) << i;
+  EXPECT_EQ(runner.End(), absl::OkStatus());
+  EXPECT_EQ(other.End(), absl::OkStatus());
+}
+
 TEST(Runner, SendsWhatTheAlgorithmReads) {
   for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
     v1::RunConfig reinforce;
@@ -384,7 +417,7 @@ TEST(Runner, RefusesAnEnvironmentNobodyKnows) {
   ApplyDefaults(&config);
   config.mutable_env()->set_id("Nonesuch-v0");
   EnvRebuilds rebuilds(
-      1, [&config] { return MakeRunnerEnv(config); }, nullptr);
+      1, [&config](uint32_t) { return MakeRunnerEnv(config); }, nullptr);
   EXPECT_FALSE(Runner::Make(config, &rebuilds, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr).ok());
 }
 

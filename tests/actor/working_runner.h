@@ -65,7 +65,7 @@ class WorkingRunner {
       : config_(std::move(config)),
         metrics_(&registry_, 1),
         rebuilds_(
-            2, [this] { return MakeRunnerEnv(config_); }, &metrics_) {
+            2, [this](uint32_t phase) { return MakeRunnerEnv(config_, phase); }, &metrics_) {
     *config_.mutable_transport() = transport;  // Of `config`, only what is not named here is taken.
     *config_.mutable_model() = model;
     ApplyDefaults(&config_);

@@ -139,5 +139,47 @@ TEST(ConnectionGuard, EndsTheConnectionThatResetsItsCallsAndNoOther) {
   EXPECT_TRUE(WaitUntil([&] { return served.Join().ok(); }));
 }
 
+// Frames that are no calls: HTTP/2 pings, of 17 bytes each.
+std::string Pings(int count) {
+  std::string pings;
+  for (int i = 0; i < count; ++i) pings += std::string("\0\0\x08\x06\0\0\0\0\0", 9) + "12345678";
+  return pings;
+}
+
+TEST(ConnectionGuard, EndsTheConnectionThatPingsWithoutEndAndNoneThatSendsALongMessage) {
+  Served served;
+  const int attacker = ConnectTo(served.port);
+  const std::string greeting("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 24 + 9);
+  const auto send_all = [&](const std::string& bytes) {
+    return send(attacker, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  };
+  ASSERT_TRUE(send_all(greeting + Pings(10)));
+  const ConnectionName own = *NameOfConnection(attacker);
+  const ConnectionName name{served.port, own.peer_address, own.local_port};
+  ASSERT_TRUE(WaitUntil([&] { return SocketOf(name) >= 0; }));
+  StreamCounts counts;
+  ASSERT_TRUE(WaitUntil([&] { return counts.Of(name).has_value(); }));
+
+  ConnectionGuard guard({.useless_bytes = 10'000, .message_bytes = 1'000'000});
+  absl::Duration now = absl::Seconds(1);
+  ASSERT_TRUE(served.Join().ok());
+  const ConnectionName innocent = served.Name();
+  for (const ConnectionName& one : {name, innocent}) guard.Add(SocketOf(one), now);
+  ASSERT_TRUE(send_all(Pings(500)));
+  // A call that is as long as it may be.
+  grpc::ClientContext context;
+  v1::JoinRequest request;
+  v1::JoinResponse response;
+  request.set_host(std::string(900'000, 'x'));
+  ASSERT_TRUE(served.stub->Join(&context, request, &response).ok());
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).empty());
+  ASSERT_TRUE(send_all(Pings(500)));
+  EXPECT_TRUE(
+      WaitUntil([&] { return guard.Look(now += absl::Seconds(1)) == std::vector<std::string>{name.peer_address}; }));
+  EXPECT_TRUE(WaitUntil([&] { return SocketOf(name) < 0; }));  // gRPC has closed it.
+  EXPECT_GE(SocketOf(innocent), 0);
+  close(attacker);
+}
+
 }  // namespace
 }  // namespace skein

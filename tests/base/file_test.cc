@@ -2,9 +2,11 @@
 #include "base/process/file.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "base/process/no_links.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -74,7 +76,7 @@ TEST_F(FileTest, FullDiskIsResourceExhausted) {
 
 TEST_F(FileTest, NotAllowedIsPermissionDenied) {
   // Also for the superuser: the file of a running program cannot be written.
-  EXPECT_TRUE(absl::IsPermissionDenied(WriteFileSynced("/proc/self/exe", "x")));
+  EXPECT_TRUE(absl::IsPermissionDenied(WriteFileSynced(std::filesystem::read_symlink("/proc/self/exe"), "x")));
 }
 
 TEST_F(FileTest, MissingFolderIsNotFound) {
@@ -95,6 +97,47 @@ TEST_F(FileTest, FailedAtomicWriteLeavesNothing) {
   ASSERT_TRUE(WriteFileSynced(Path("taken/file"), "x").ok());
   EXPECT_FALSE(WriteFileAtomically(Path("taken"), "new").ok());
   EXPECT_EQ(Entries(), 1);
+}
+
+TEST_F(FileTest, WhatWritesFollowsNoLink) {
+  ASSERT_TRUE(WriteFileSynced(Path("precious"), "old").ok());
+  std::filesystem::create_symlink(Path("precious"), Path("link"));
+  for (const absl::Status& status : {WriteFileSynced(Path("link"), "new"), OpenForAppend(Path("link")).status()}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("link is a symbolic link"));
+  }
+  EXPECT_EQ(ReadFile(Path("precious")).value(), "old");
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "new").ok());  // Takes the link's place.
+  EXPECT_EQ(ReadFile(Path("precious")).value(), "old");
+}
+
+TEST_F(FileTest, OpensRegularFilesAloneToAppend) {
+  for (const char* text : {"one", "two"}) {
+    const auto fd = OpenForAppend(Path("a"));
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    EXPECT_EQ(write(*fd, text, 3), 3);
+    close(*fd);
+  }
+  EXPECT_EQ(ReadFile(Path("a")).value(), "onetwo");
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsPermissionDenied(OpenForAppend(Path("pipe")).status()));  // Does not wait for a reader.
+  EXPECT_TRUE(absl::IsPermissionDenied(OpenForAppend("/dev/null").status()));
+  EXPECT_FALSE(OpenForAppend(folder_).ok());
+  EXPECT_TRUE(absl::IsNotFound(OpenForAppend(Path("none/a")).status()));
+}
+
+TEST_F(FileTest, MakesFoldersButNoneThatIsALink) {
+  EXPECT_TRUE(MakeFolder(Path("a/b/c")).ok());
+  EXPECT_TRUE(MakeFolder(Path("a/b/c")).ok());
+  EXPECT_TRUE(MakeFolder(Path("a/b/d/")).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(Path("a/b/d")));
+  std::filesystem::create_directory_symlink(Path("a"), Path("link"));
+  EXPECT_TRUE(absl::IsPermissionDenied(MakeFolder(Path("link"))));
+  EXPECT_TRUE(MakeFolder(Path("link/e")).ok());  // The way there is the caller's.
+  EXPECT_TRUE(std::filesystem::is_directory(Path("a/e")));
+  ASSERT_TRUE(WriteFileSynced(Path("file"), "x").ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(MakeFolder(Path("file"))));
+  EXPECT_TRUE(absl::IsPermissionDenied(MakeFolder(Path("file/f"))));
 }
 
 TEST_F(FileTest, SyncsAFolder) {

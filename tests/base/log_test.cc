@@ -67,6 +67,22 @@ TEST(Log, FileThatCannotBeOpenedIsAWarning) {
   EXPECT_THAT(text, HasSubstr("goes on"));
 }
 
+TEST(Log, FollowsNoLinkToItsFile) {
+  const std::filesystem::path folder = testing::TempDir() + "/log_test." + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(WriteFileSynced(folder / "precious", "old\n").ok());
+  std::filesystem::create_symlink(folder / "precious", folder / "log.jsonl");
+  testing::internal::CaptureStderr();
+  InitLog("skein-test", folder / "log.jsonl");
+  spdlog::info("goes on");
+  InitLog("skein-test");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("logging to standard error only: " + (folder / "log.jsonl").string() + " is a symbolic"));
+  EXPECT_THAT(text, HasSubstr("goes on"));
+  EXPECT_EQ(ReadFile(folder / "precious").value(), "old\n");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Log, LevelComesFromTheEnvironment) {
   setenv("SKEIN_LOG", "error", 1);
   testing::internal::CaptureStderr();

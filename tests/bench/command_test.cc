@@ -100,6 +100,16 @@ TEST(BenchCommand, LearnerCountsSamplesTimesEpochs) {
   EXPECT_NEAR(row["samples_per_second"].get<double>() * row["seconds_per_update"].get<double>(), 1024, 1e-3);
 }
 
+TEST(BenchCommand, LearnerRanksTrainWithAnyAlgorithm) {
+  const ScratchFolder folder;
+  folder.Write("run.yaml",
+               "env: {id: CartPole-v1}\nrollout: {steps_per_iteration: 512}\nreinforce: {minibatch_size: 128}\n");
+  const Ended ended = Bench(
+      {"learner", "--learners", "1,2", "--rounds", "1", "--seconds", "0.05", "--config", folder.path() + "/run.yaml"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("CartPole-v1: updates of 1, 2 learners"));
+}
+
 TEST(BenchCommand, LearnerRanksSayWhatSummingGradientsCosts) {
   const ScratchFolder folder;
   std::vector<std::string> arguments = {

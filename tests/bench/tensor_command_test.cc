@@ -40,7 +40,7 @@ Json Report(const std::vector<std::string>& more) {
 TEST(BenchTensorCommand, StepsAgainstVectorEnv) {
   const Json report = Report({"--worlds", "5"});
   EXPECT_EQ(report["config"]["worlds"], 5);
-  EXPECT_EQ(report["config"]["run"]["env"]["id"], "UavNavigate-v0");
+  EXPECT_EQ(report["config"]["run"]["env"]["id"], "CartPole-v1");  // The first that has a tensor form.
 }
 
 TEST(BenchTensorCommand, TrainsAgainstStepping) {
@@ -51,12 +51,18 @@ TEST(BenchTensorCommand, TrainsAgainstStepping) {
   EXPECT_LE(row["collecting_share"].get<double>() + row["update_share"].get<double>(), 1);
 }
 
+TEST(BenchTensorCommand, TrainsWithAnyAlgorithm) {
+  const Json report =
+      Report({"--worlds", "32", "--train", "--env", "CartPole-v1", "--set", "reinforce.minibatch_size=64"});
+  EXPECT_TRUE(report["config"]["run"].contains("reinforce"));
+}
+
 TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
   const Ended other = RunToEnd("skein", {"bench", "tensor", "--env", "Pendulum-v1"});
   EXPECT_EQ(other.code, 64);
   EXPECT_THAT(other.err, HasSubstr("Pendulum-v1 has no such form"));
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--worlds", "0"}).code, 64);
-  EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--set", "env.uav.uavs=0"}).code, 64);
+  EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--env", "UavNavigate-v0", "--set", "env.uav.uavs=0"}).code, 64);
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--json", "/no/such/folder/x.json"}).code, 74);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/member_text.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/progress_text.h"
 #include "gmock/gmock.h"
@@ -125,6 +126,14 @@ TEST(FormatTop, ShowsRunMembersAndErrors) {
   EXPECT_THAT(lines, testing::Contains(testing::StartsWith("actor-1      learner-0  node1            up ")));
   // What members say cannot move the cursor.
   EXPECT_THAT(lines, testing::Contains("  error: disk full [2J on node1"));
+}
+
+TEST(FormatTop, ShowsTheNewestWarnings) {
+  v1::StatusResponse status;
+  for (int i = 1; i <= 4; ++i) status.mutable_progress()->add_warnings(absl::StrCat("no. ", i, " \x1b"));
+  const std::vector<std::string> lines = FormatTop(status, nullptr, 100, 100);
+  EXPECT_THAT(lines, testing::IsSupersetOf({"warning: no. 2 \\x1b", "warning: no. 3 \\x1b", "warning: no. 4 \\x1b"}));
+  EXPECT_THAT(lines, testing::Not(testing::Contains(HasSubstr("no. 1"))));
 }
 
 TEST(FormatTop, SharesAreThoseSinceTheStatusBefore) {

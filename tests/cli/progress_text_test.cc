@@ -9,6 +9,7 @@
 namespace skein {
 namespace {
 
+using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -85,6 +86,16 @@ TEST(WrapLine, BreaksBetweenWordsAndLosesNone) {
   EXPECT_THAT(WrapLine("one two  three four", 14), ElementsAre("one two", "  three four"));
   EXPECT_THAT(WrapLine("one two three", 9), ElementsAre("one two", "  three"));
   EXPECT_THAT(WrapLine("/a/long/path/x", 10), ElementsAre("/a/long/pa", "  th/x"));
+}
+
+TEST(FormatProgressBlock, ShowsThePhase) {
+  v1::StatusResponse status = Training();
+  EXPECT_THAT(FormatProgressLine(status, {}), Not(HasSubstr("phase")));
+  status.mutable_progress()->set_phase(2);
+  status.mutable_progress()->set_phases(3);
+  EXPECT_THAT(FormatProgressBlock(status, {}, 200), Contains(HasSubstr("queue 3   phase 2 of 3")));
+  EXPECT_THAT(FormatProgressLine(status, {}), HasSubstr("ETA 1m23s  phase 2 of 3"));
+  EXPECT_THAT(FormatStatusTable(status, 200), HasSubstr("phase 2 of 3"));
 }
 
 TEST(FormatProgressBlock, ShowsADashForWhatIsUnknown) {

@@ -70,6 +70,26 @@ TEST(RunDirectory, FollowsNoSymbolicLinkThatIsItsLock) {
   EXPECT_EQ(folder.Read("precious"), "not a lock\n");
 }
 
+TEST(RunDirectory, FollowsNoSymbolicLinkWithinIt) {
+  for (const char* name : {"checkpoints", "coordinator", "log", "log.jsonl", "metrics.jsonl"}) {
+    const ScratchFolder folder, elsewhere;
+    folder.Write("run/config.yaml", "name: run\n");
+    ASSERT_EQ(symlink(elsewhere.path().c_str(), (folder.path() + "/run/" + name).c_str()), 0);
+    const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+    EXPECT_TRUE(absl::IsPermissionDenied(directory.status())) << directory.status();
+    EXPECT_THAT(directory.status().message(), HasSubstr(std::string("run/") + name + " is a symbolic link"));
+    EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path())) << name;
+    EXPECT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kNever).ok());  // Beside the old one.
+  }
+}
+
+TEST(RunDirectory, MayBeALinkItself) {
+  const ScratchFolder folder, elsewhere;
+  ASSERT_EQ(symlink(elsewhere.path().c_str(), (folder.path() + "/run").c_str()), 0);
+  EXPECT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+  EXPECT_TRUE(std::filesystem::exists(elsewhere.path() + "/config.yaml"));
+}
+
 TEST(RunDirectory, NoticesThatItWasDeletedAlsoIfThereIsAnotherOneNow) {
   const ScratchFolder folder;
   const auto first = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);

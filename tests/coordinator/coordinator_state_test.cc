@@ -130,6 +130,26 @@ TEST_F(CoordinatorStateTest, JoinBeatExpireRejoin) {
   EXPECT_EQ(effects_.changes[2].kind, MembershipChange::kJoined);
 }
 
+TEST_F(CoordinatorStateTest, ALearnerThatHangsBlocksTheRunAndIsNotStarting) {
+  v1::JoinResponse learner = Join(v1::ROLE_LEARNER);
+  EXPECT_TRUE(Beat(learner, v1::RUN_STATE_STARTING).ok());
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_STARTING);
+  for (int beat = 0; beat < 120; ++beat) {
+    now_ += absl::Seconds(1);
+    EXPECT_TRUE(Beat(learner, v1::RUN_STATE_STARTING).ok());
+  }
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_STARTING);
+  now_ += absl::Seconds(1);
+  EXPECT_TRUE(Beat(learner, v1::RUN_STATE_STARTING).ok());
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_BLOCKED);
+  EXPECT_EQ(Status().progress().state(), v1::RUN_STATE_BLOCKED);
+  EXPECT_THAT(Status().last_error(),
+              HasSubstr("learner-0 on node1 (pid 42) sends heartbeats and has done nothing for 2m1s"));
+  EXPECT_TRUE(Beat(learner, v1::RUN_STATE_TRAINING).ok());  // It was only slow.
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+  EXPECT_EQ(Status().last_error(), "");
+}
+
 TEST_F(CoordinatorStateTest, RefusesAnotherProtocolAnotherRunAndNonsense) {
   v1::JoinRequest request = JoinOf(v1::ROLE_ACTOR);
   request.set_protocol_major(9);
@@ -305,7 +325,7 @@ TEST_F(CoordinatorStateTest, AFinalStateOutlivesTheLearnersLease) {
   EXPECT_EQ(Status().last_error(), "");
 }
 
-TEST_F(CoordinatorStateTest, WithoutItsLearnerTheRunIsStartingAgain) {
+TEST_F(CoordinatorStateTest, WithoutItsLearnerTheRunIsStartingAgainOrBlockedIfItFellSilent) {
   v1::JoinResponse learner = Join(v1::ROLE_LEARNER);
   Beat(learner, v1::RUN_STATE_TRAINING).IgnoreError();
   Leave(learner);
@@ -316,10 +336,11 @@ TEST_F(CoordinatorStateTest, WithoutItsLearnerTheRunIsStartingAgain) {
   Beat(learner, v1::RUN_STATE_TRAINING).IgnoreError();
   now_ = absl::Seconds(5);
   state_.Tick(now_, &effects_);
-  EXPECT_EQ(Status().state(), v1::RUN_STATE_STARTING);
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_BLOCKED);
   EXPECT_EQ(Status().last_error(), "learner-0 on node1 (pid 42) was silent for 5s: its lease has ended");
   EXPECT_EQ(Status().progress().eta_seconds(), -1);
   Join(v1::ROLE_LEARNER);
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_STARTING);
   EXPECT_EQ(Status().last_error(), "");
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real binary.
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +15,10 @@
 #include <regex>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/host_port.h"
 #include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
@@ -27,7 +32,9 @@
 namespace skein {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string Binary() {
   const char* folder = std::getenv("SKEIN_BIN");
@@ -41,9 +48,9 @@ struct Running {
   int http_port = 0;
 };
 
-Running Start(std::vector<std::string> flags) {
+Running Start(std::vector<std::string> flags, const std::string& listen = "127.0.0.1:0") {
   Subprocess::Options options;
-  options.argv = {Binary(), "--listen", "127.0.0.1:0"};
+  options.argv = {Binary(), "--listen", listen};
   options.argv.insert(options.argv.end(), flags.begin(), flags.end());
   options.capture_stdout = true;
   Running running;
@@ -230,6 +237,55 @@ TEST(CoordinatorProcess, LinksLeadToThePageThatItIsGiven) {
   EXPECT_THAT(HttpGet(running.http_port, "/metrics").body,
               HasSubstr("\nskein_coordinator_status_page_info{url=\"https://page.example.org/run/\"} 1\n"));
   ExpectFailure({"--page-url", "javascript:alert(1)"}, 64, "--page-url: want http://");
+}
+
+// An IPv4 address of this machine that is not the loopback's; empty: there is none.
+std::string OwnAddress() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return "";
+  const absl::Cleanup free_all = [all] { freeifaddrs(all); };
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof(text));
+    if (!IsLoopback(text)) return text;
+  }
+  return "";
+}
+
+// Where the coordinator has Prometheus scrape an actor that calls from `own` and announces metrics at another host.
+std::string ScrapeListWithAStranger(const std::string& own, std::vector<std::string> flags) {
+  flags.insert(flags.end(), {"--insecure", "--store", "none"});
+  const Running running = Start(flags, "0.0.0.0:0");
+  const auto stub = v1::Coordinator::NewStub(OpenChannel(JoinHostPort(own, running.grpc_port)));
+  grpc::ClientContext context;
+  v1::JoinRequest request;
+  request.set_protocol_major(kProtocolMajor);
+  request.set_role(v1::ROLE_ACTOR);
+  request.set_metrics_address("198.51.100.7:9100");
+  v1::JoinResponse response;
+  const grpc::Status joined = stub->Join(&context, request, &response);
+  EXPECT_TRUE(joined.ok()) << joined.error_message();
+  return HttpGet(running.http_port, "/sd/prometheus").body;
+}
+
+TEST(CoordinatorProcess, AMemberCannotHavePrometheusCallSomebodyElseUnlessAllowed) {
+  const std::string own = OwnAddress();
+  if (own.empty()) GTEST_SKIP() << "this machine has no address but the loopback's";
+  EXPECT_THAT(ScrapeListWithAStranger(own, {}),
+              AllOf(HasSubstr("\"" + own + ":9100\""), Not(HasSubstr("198.51.100.7"))));
+  EXPECT_THAT(ScrapeListWithAStranger(own, {"--foreign-metrics"}), HasSubstr("\"198.51.100.7:9100\""));
+}
+
+TEST(CoordinatorProcess, AStateThatCannotBeKeptIsCounted) {
+  const ScratchFolder scratch;
+  scratch.Write("run/coordinator", "a file where the folder should be");
+  const auto errors = [&](const std::string& run) {
+    const Running running = Start({"--run-dir", scratch.path() + "/" + run});
+    return HttpGet(running.http_port, "/metrics").body;
+  };
+  EXPECT_THAT(errors("run"), HasSubstr("\nskein_coordinator_state_write_errors_total 1\n"));
+  EXPECT_THAT(errors("other"), HasSubstr("\nskein_coordinator_state_write_errors_total 0\n"));
 }
 
 TEST(CoordinatorProcess, APortInUseIsUnavailable) {

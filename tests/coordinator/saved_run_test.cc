@@ -107,12 +107,23 @@ TEST_F(SavedRunTest, DamagedStateIsSetAsideAndTheRunGoesOnWithout) {
   EXPECT_TRUE(std::filesystem::exists(path() + ".damaged"));
 }
 
-TEST_F(SavedRunTest, ARunDirectoryThatCannotBeWrittenIsAnErrorOnlyIfItWasAskedFor) {
+TEST_F(SavedRunTest, AFolderThatCannotBeMadeIsAnError) {
   StoreOptions options;
   options.run_directory = scratch_.Write("file", "");
-  EXPECT_EQ(*OpenStore(options), nullptr);
+  EXPECT_TRUE(absl::IsPermissionDenied(OpenStore(options).status()));
   options.url = options.run_directory + "/state";
   EXPECT_FALSE(OpenStore(options).ok());
+}
+
+TEST_F(SavedRunTest, ALinkInTheRunDirectoryIsNotFollowed) {
+  const ScratchFolder elsewhere;
+  const StoreOptions options = InRunDirectory();
+  std::filesystem::create_directories(options.run_directory);
+  std::filesystem::create_symlink(elsewhere.path(), options.run_directory + "/coordinator");
+  const absl::Status status = OpenStore(options).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("coordinator is a symbolic link"));
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
 }
 
 TEST_F(SavedRunTest, AFolderThatAnotherCoordinatorHasIsUnavailable) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every MuJoCo task against trajectories of the real Gymnasium (scripts/make_env_golden.py), and what all have in
-// common.
+// Every MuJoCo task against trajectories of the real Gymnasium (scripts/make_env_golden.py, which says how to make
+// others than those of tests/env/golden), and what all have in common.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -61,6 +63,25 @@ std::vector<double> State(const Env& env) {
   return state;
 }
 
+// The arguments of a trajectory, as Gymnasium had them.
+EnvOptions OptionsOf(const nlohmann::json& arguments) {
+  EnvOptions options;
+  options.mujoco.clip_actions = false;
+  for (const auto& [name, value] : arguments.items()) {
+    MujocoArgument& argument = options.mujoco.arguments[name];
+    if (value.is_boolean()) {
+      argument = value.get<bool>();
+    } else if (value.is_array()) {
+      argument = value.get<std::array<double, 2>>();
+    } else if (name == "main_body") {
+      argument = std::to_string(value.get<int>());
+    } else {
+      argument = value.get<double>();
+    }
+  }
+  return options;
+}
+
 // Gymnasium's trajectory, played on after the task has terminated. States are the same to the bit.
 void ExpectGolden(Env& env, const nlohmann::json& golden) {
   const std::string kind = golden["kind"];
@@ -99,13 +120,18 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
 }
 
 TEST_P(MujocoSuite, StepsLikeGymnasiumToTheBit) {
-  if (!std::filesystem::exists("tests/env/golden/" + GoldenName())) {
-    GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
+  const char* const other = std::getenv("SKEIN_GOLDEN");
+  const std::filesystem::path path =
+      std::filesystem::path(other == nullptr ? "tests/env/golden" : other) / GoldenName();
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
+  std::ifstream file(path);
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  ASSERT_EQ(golden["trajectories"].size(), 5u);
+  for (const auto& trajectory : golden["trajectories"]) {
+    const auto env = MakeEnv(GetParam(), OptionsOf(trajectory["arguments"]));
+    ASSERT_TRUE(env.ok()) << env.status();
+    ExpectGolden(**env, trajectory);
   }
-  const std::unique_ptr<Env> env = Make();
-  const nlohmann::json golden = ReadGolden(GoldenName());
-  ASSERT_EQ(golden["trajectories"].size(), 3u);
-  for (const auto& trajectory : golden["trajectories"]) ExpectGolden(*env, trajectory);
 }
 
 // Taken over in the middle of an episode, by an instance with a past of its own, at each step.
@@ -343,6 +369,54 @@ TEST_F(UserModel, IsRefusedInOneLineIfItIsBrokenOrHostile) {
   for (int i = 0; i < 5000; ++i) many += "<body><geom size=\"1\"/></body>";
   EXPECT_THAT(Why(Write("many.xml", many + "</worldbody></mujoco>")), testing::HasSubstr("more than 1000 bodies"));
   EXPECT_THAT(Why(Write("large.xml", std::string(3 << 20, ' '))), testing::HasSubstr("bytes"));
+}
+
+// What a reader that looks for strings, or MuJoCo by itself, falls for.
+TEST_F(UserModel, IsRefusedHoweverItIsWritten) {
+  const auto refused = [&](const std::string& content, const std::string& why) {
+    EXPECT_THAT(Why(Write("odd.xml", "<mujoco>" + content + "</mujoco>")), testing::HasSubstr(why))
+        << content.substr(0, 80);
+  };
+  refused("< include file=\"/etc/passwd\"/>", "outside of its folder");
+  refused("<include\nfile='/etc/passwd'></include>", "outside of its folder");
+  refused("<include file=\"a.xml\" prefix=\"b\"/>", "the attribute file and no other");
+  refused("<include" + std::string(900'000, ' ') + "/>", "the attribute file and no other");
+  refused("<asset><texture name=\">\" file=\"/etc/passwd\"/></asset>", "reads a file");
+  refused("<asset><texture name=\"<!--\" type=\"cube\" fileright=\"/etc/passwd\"/></asset>", "");
+  refused("<asset><texture type=\"cube\" fileright=\"/etc/passwd\"/></asset>", "reads a file");
+  refused("<asset>< mesh file=\"/etc/passwd\"/></asset>", "<mesh> is not supported");
+  refused("<asset><texture builtin=\"flat\" width=\"1000000\" height=\"1000000\"/></asset>", "width=\"1000000\"");
+  refused("<asset><texture builtin=\"flat\" width=\"&#57;99999\" height=\"9\"/></asset>", "character references");
+  refused("<size memory=\"1P\"/>", "memory");
+  refused("<size njmax=\"2000000000\"/>", "njmax");
+  refused("<size nuser_body=\"2000000000\"/>", "nuser_body");
+  refused("<custom><numeric name=\"a\" size=\"2000000000\"/></custom>", "<numeric>");
+  refused("<option iterations=\"2000000000\"/>", "iterations");
+  refused("<body name=\"a\" pos=>", "is no XML");
+  std::string deep, geoms;
+  for (int i = 0; i < 15'000; ++i) deep += "<default>";
+  refused(deep, "odd.xml");
+  for (int i = 0; i < 30'000; ++i) geoms += "<geom size=\"1\"/>";
+  refused("<worldbody>" + geoms + "</worldbody>", "more than 20000 tags");
+}
+
+TEST_F(UserModel, IsRefusedIfItsNumbersAreNotFinite) {
+  std::string text = OwnModel();
+  const size_t at = text.find("timestep=\"0.002\"");
+  for (const char* const step : {"timestep=\"0\"", "timestep=\"-1\"", "timestep=\"nan\""}) {
+    std::string other = text;
+    EXPECT_NE(Why(Write("step.xml", other.replace(at, 16, step))), "") << step;
+  }
+  for (const char* const gravity : {"0 0 nan", "inf 0 0", "0 1e999 0"}) {
+    std::string other = text;
+    other.insert(at, std::string("gravity=\"") + gravity + "\" ");
+    EXPECT_THAT(Why(Write("gravity.xml", other)), testing::HasSubstr("<option> is not finite"));
+  }
+  const int64_t warned = MujocoWarningCount();
+  std::string heavy = text;
+  heavy.insert(at, "gravity=\"0 0 1e200\" ");
+  EXPECT_THAT(Why(Write("gravity.xml", heavy)), testing::HasSubstr("accelerations in its initial pose"));
+  ExpectMujocoWarnings(MujocoWarningCount() - warned);
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ namespace {
 TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
   std::vector<std::string> ids;
   for (const EnvInfo& info : ListEnvs()) ids.push_back(info.id);
-  EXPECT_THAT(
-      ids, testing::ElementsAre("Ant-v5", "CartPole-v1", "HalfCheetah-v5", "Hopper-v5", "Humanoid-v5",
-                                "HumanoidStandup-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Latency-v0",
-                                "MountainCarContinuous-v0", "Pendulum-v1", "Pusher-v5", "Reacher-v5",
-                                "StickyCartPole-v0", "Swimmer-v5", "UavCover-v0", "UavNavigate-v0", "Walker2d-v5"));
+  EXPECT_THAT(ids, testing::ElementsAre("Ant-v5", "CartPole-v1", "HalfCheetah-v5", "Hopper-v5", "Humanoid-v5",
+                                        "HumanoidStandup-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5",
+                                        "Latency-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Pusher-v5",
+                                        "QuadrupedStand-v0", "Reacher-v5", "StickyCartPole-v0", "Swimmer-v5",
+                                        "UavCover-v0", "UavNavigate-v0", "Walker2d-v5"));
 }
 
 TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {

@@ -17,6 +17,16 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST(UavTask, IsFoundByTheWholeId) {
+  for (const UavTask task : {UavTask::kNavigate, UavTask::kCover}) {
+    EXPECT_EQ(FindUavTask(MakeUavSpec(task, {}).id), task);
+  }
+  for (const EnvInfo& env : ListEnvs()) {
+    EXPECT_EQ(FindUavTask(env.id).has_value(), env.id == "UavCover-v0" || env.id == "UavNavigate-v0") << env.id;
+  }
+  EXPECT_EQ(FindUavTask("UavOfSomebodyElse-v0"), std::nullopt);
+}
+
 TEST(UavOptions, ABadOneIsRefusedByName) {
   EXPECT_TRUE(CheckUavOptions({}).ok());
   EXPECT_TRUE(CheckUavOptions({.uavs = 128, .obstacles = 0, .size = 16, .radius = 0.49, .speed = 1}).ok());

@@ -108,7 +108,7 @@ bool UavOracle::Step(const std::vector<float>& action, std::vector<float>* rewar
   std::map<Cell, int> came;
   for (size_t n = 0; n < agents; ++n) {
     Uav& uav = uavs_[n];
-    part[n] = uav.TakesPart();
+    part[n] = uav.IsAlive();
     if (!part[n]) continue;
     before[n] = Distance(uav);
     if (options_.continuous) {
@@ -177,7 +177,7 @@ bool UavOracle::Step(const std::vector<float>& action, std::vector<float>* rewar
   const float w = static_cast<float>(options_.team_share), mean = sum / static_cast<float>(agents);
   reward->assign(agents, 0);
   for (size_t n = 0; n < agents; ++n) (*reward)[n] = part[n] ? (1 - w) * own[n] + w * mean : w * mean;
-  const bool nobody = std::none_of(uavs_.begin(), uavs_.end(), [](const Uav& uav) { return uav.TakesPart(); });
+  const bool nobody = std::none_of(uavs_.begin(), uavs_.end(), [](const Uav& uav) { return uav.IsAlive(); });
   return nobody || (!Navigate() && static_cast<int>(visited_.size()) == Free());
 }
 
@@ -185,7 +185,7 @@ std::vector<float> UavOracle::Observe() const {
   std::vector<float> all;
   const size_t size = MakeUavLayout(task_, options_).obs_size;
   for (const Uav& uav : uavs_) {
-    if (!uav.TakesPart()) {
+    if (!uav.IsAlive()) {
       all.insert(all.end(), size, 0.0f);
       continue;
     }
@@ -216,7 +216,7 @@ std::vector<float> UavOracle::Observe() const {
     std::vector<std::pair<float, size_t>> near;
     for (size_t n = 0; n < uavs_.size(); ++n) {
       const float q = Squared(uavs_[n].x - uav.x, uavs_[n].y - uav.y);
-      if (&uavs_[n] != &uav && uavs_[n].TakesPart() && q <= r * r) near.push_back({q, n});
+      if (&uavs_[n] != &uav && uavs_[n].IsAlive() && q <= r * r) near.push_back({q, n});
     }
     std::sort(near.begin(), near.end());
     for (int k = 0; k < options_.neighbours; ++k) {
@@ -238,13 +238,13 @@ std::vector<float> UavOracle::TeamFigures() const {
   for (const Uav& uav : uavs_) {
     sum[1] += uav.status == UavStatus::kCrashed ? 1 : 0;
     sum[2] += uav.status == UavStatus::kArrived ? 1 : 0;
-    if (!uav.TakesPart()) continue;
+    if (!uav.IsAlive()) continue;
     sum[0] += 1;
     sum[3] += Distance(uav) / Side();
     sum[4] += Distance(uav) / (Distance(uav) + 1);
     for (const Uav& other : uavs_) {
       const float q = Squared(other.x - uav.x, other.y - uav.y);
-      if (&other == &uav || !other.TakesPart()) continue;
+      if (&other == &uav || !other.IsAlive()) continue;
       if (q <= reach * reach) sum[5] += 0.5f;
       if (q <= reach * reach / 4) sum[6] += 0.5f;
     }
@@ -262,7 +262,7 @@ std::vector<float> UavOracle::GlobalState() const {
   }
   std::vector<float> state;
   for (const Uav& uav : uavs_) {
-    if (!uav.TakesPart()) {
+    if (!uav.IsAlive()) {
       state.insert(state.end(), 5, 0.0f);
       continue;
     }

@@ -28,9 +28,9 @@ class UavOracle {
   struct Uav {
     float x = 0, y = 0, vx = 0, vy = 0, flown = 0;
     float from_x = 0, from_y = 0;  // Before the step.
-    UavStatus status = UavStatus::kTakesPart;
+    UavStatus status = UavStatus::kAlive;
     int start = 0, target = 0;
-    bool TakesPart() const { return status == UavStatus::kTakesPart; }
+    bool IsAlive() const { return status == UavStatus::kAlive; }
   };
 
   float Radius() const { return static_cast<float>(options_.radius); }

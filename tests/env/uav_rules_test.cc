@@ -82,14 +82,14 @@ class Arena {
   std::vector<float> reward_;
 };
 
-constexpr int kTakesPart = 0, kArrived = 1, kCrashed = 2;
+constexpr int kAlive = 0, kArrived = 1, kCrashed = 2;
 constexpr UavTask kNavigate = UavTask::kNavigate, kCover = UavTask::kCover;
 
 TEST(UavRules, AWallIsHitWhenTheDiscTouchesIt) {
   Arena arena(kNavigate, {{18.9, 5.5}, {0.65, 8.5}, {3.5, 0.6}, {9.5, 19.55}});
   // East 19.4 and 0.6 away; west 0.15 < 0.2; south 0.1; north 0.05 beyond the wall.
   EXPECT_FALSE(arena.Step({kEast, kWest, kSouth, kNorth}));
-  EXPECT_THAT(arena.Status(), ElementsAre(kTakesPart, kCrashed, kCrashed, kCrashed));
+  EXPECT_THAT(arena.Status(), ElementsAre(kAlive, kCrashed, kCrashed, kCrashed));
   EXPECT_THAT(arena.reward(), ElementsAre(-0.02f, -5.02f, -5.02f, -5.02f));
   EXPECT_TRUE(arena.Step({kEast, kEast, kEast, kEast}));  // 19.9
   EXPECT_THAT(arena.reward(), ElementsAre(-5.02f, 0, 0, 0));
@@ -99,7 +99,7 @@ TEST(UavRules, AnObstacleIsADistanceFromASquare) {
   // The obstacle is [6, 7) x [6, 7). West of it by 0.21 and 0.19; south-west by (0.15, 0.15), which is 0.212, and by
   // (0.13, 0.13), 0.184.
   const std::tuple<double, double, int> places[] = {
-      {5.79, 6.5, kTakesPart}, {5.81, 6.5, kCrashed}, {5.85, 5.85, kTakesPart}, {5.87, 5.87, kCrashed}};
+      {5.79, 6.5, kAlive}, {5.81, 6.5, kCrashed}, {5.85, 5.85, kAlive}, {5.87, 5.87, kCrashed}};
   for (const auto& [x, y, status] : places) {
     Arena arena(kNavigate, {{x, y}}, {{6, 6}});
     arena.Step({kStay});
@@ -111,24 +111,24 @@ TEST(UavRules, TwoUavsThatMeetBothCrashAndAreGone) {
   // 1.35 - 2 * 0.5 = 0.35 < 0.4. The third comes 0.5 nearer, to 1.65 + 0.5 from the second.
   Arena arena(kNavigate, {{5.0, 5.5}, {6.35, 5.5}, {9.0, 5.5}});
   EXPECT_FALSE(arena.Step({kEast, kWest, kWest}));
-  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kAlive));
   EXPECT_THAT(arena.reward(), ElementsAre(-5.02f, -5.02f, -0.02f));
   EXPECT_NEAR(arena.Metrics()[4], 0.35, 1e-5);
   for (int t = 0; t < 10; ++t) arena.Step({kStay, kStay, kWest});  // Through where they were.
-  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kAlive));
 }
 
 TEST(UavRules, TwoUavsPassAtMoreThanADiameter) {
   Arena arena(kNavigate, {{5.0, 5.5}, {6.41, 5.5}});
   arena.Step({kEast, kWest});
-  EXPECT_THAT(arena.Status(), ElementsAre(kTakesPart, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kAlive, kAlive));
   EXPECT_NEAR(arena.Metrics()[4], 0.41, 1e-5);
 }
 
 TEST(UavRules, AUavThatHitsAWallIsStillThereInThatStep) {
   Arena arena(kNavigate, {{0.5, 5.5}, {0.5, 5.85}, {3.5, 5.5}});
   arena.Step({kWest, kWest, kStay});
-  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed, kAlive));
   EXPECT_NEAR(arena.Metrics()[4], 0.35, 1e-5);
 }
 
@@ -151,7 +151,7 @@ TEST(UavRules, WaysMayCrossAtDifferentTimes) {
   // From (0.5, -0.8) and (0.5, -0.75) at (-1, 1): least distances 0.3 / sqrt(2) = 0.212 and 0.25 / sqrt(2) = 0.177.
   Arena passes(kNavigate, {{5.0, 5.5}, {5.5, 4.7}}, {}, Fast());
   passes.Step({kEast, kNorth});
-  EXPECT_THAT(passes.Status(), ElementsAre(kTakesPart, kTakesPart));
+  EXPECT_THAT(passes.Status(), ElementsAre(kAlive, kAlive));
   EXPECT_NEAR(passes.Metrics()[4], 0.3 / std::sqrt(2), 1e-5);
   Arena meets(kNavigate, {{5.0, 5.5}, {5.5, 4.75}}, {}, Fast());
   meets.Step({kEast, kNorth});
@@ -161,7 +161,7 @@ TEST(UavRules, WaysMayCrossAtDifferentTimes) {
 TEST(UavRules, TwoThatFlyTheSameWayKeepTheirDistance) {
   Arena arena(kNavigate, {{5.0, 5.5}, {5.0, 5.91}});
   arena.Step({kEast, kEast});
-  EXPECT_THAT(arena.Status(), ElementsAre(kTakesPart, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kAlive, kAlive));
   EXPECT_NEAR(arena.Metrics()[4], 0.41, 1e-5);
 }
 
@@ -190,7 +190,7 @@ TEST(UavRules, ACornerCannotBeCut) {
   Arena passes = PastACorner(0.21, 0.2);
   EXPECT_EQ(passes.Observation(0, passes.layout().obs_feelers, 8)[1], 0);
   passes.Step({kNorthEast});
-  EXPECT_THAT(passes.Status(), ElementsAre(kTakesPart));
+  EXPECT_THAT(passes.Status(), ElementsAre(kAlive));
 }
 
 TEST(UavRules, AThinUavCannotFlyThroughAnObstacle) {
@@ -224,15 +224,15 @@ TEST(UavRules, ATargetIsReachedAtTheEndOfAStep) {
   Arena arena(kNavigate, {{9.15, 5.9, 9, 5}}, {},
               {.radius = kThin, .speed = 0.8, .team_share = 0, .progress_reward = 0});
   arena.Step({kEast});
-  EXPECT_THAT(arena.Status(), ElementsAre(kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kAlive));
 }
 
 TEST(UavRules, WhoeverHasArrivedIsInNobodysWay) {
   Arena arena(kNavigate, {{8.6, 5.5, 9, 5}, {10.6, 5.5, 2, 5}});
   arena.Step({kEast, kWest});
-  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kAlive));
   for (int t = 0; t < 4; ++t) arena.Step({kStay, kWest});
-  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kAlive));
 }
 
 TEST(UavRules, NearerThanHalfAMetreIsThere) {
@@ -240,7 +240,7 @@ TEST(UavRules, NearerThanHalfAMetreIsThere) {
   Arena arena(kNavigate, {{8.51, 5.5, 9, 5}, {12.5, 5.5, 13, 5}}, {}, options);
   // 0.99 - 0.5 = 0.49: there. The other is 1 away, then just half a metre: not there.
   EXPECT_FALSE(arena.Step({kEast, kEast}));
-  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kTakesPart));
+  EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kAlive));
   EXPECT_NEAR(arena.reward()[0], 0.5 + 5 - 0.02, 1e-5);
   EXPECT_NEAR(arena.reward()[1], 0.5 - 0.02, 1e-5);
   EXPECT_TRUE(arena.Step({kEast, kEast}));

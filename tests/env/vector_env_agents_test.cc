@@ -51,7 +51,7 @@ TEST(VectorEnvAgents, ATimeLimitEndsNobodysPart) {
   EXPECT_THAT(Flags(result.agent_terminated), ElementsAre(0, 0, 1, 0));
 }
 
-TEST(VectorEnvAgents, WhoTakesPartIsKnownAfterLoading) {
+TEST(VectorEnvAgents, AliveMaskIsKnownAfterLoading) {
   const auto env = MakeDepartingTeams({{1, 3}, {3, 3}}), other = MakeDepartingTeams({{1, 3}, {3, 3}});
   env->Step(kActions);
   std::vector<double> state(2 * env->state_size());

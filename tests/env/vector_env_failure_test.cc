@@ -225,7 +225,7 @@ TEST(VectorEnvFailure, EnvironmentsOfDifferentSizesAreRefused) {
   envs.push_back(std::make_unique<Larger>());
   const absl::Status status = VectorEnv::Wrap(std::move(envs), {}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("environment 1 of the block, Larger"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("environment 1 of the group, Larger"));
 }
 
 TEST(EnvActivity, SaysWhichEnvironmentIsBeingCalled) {

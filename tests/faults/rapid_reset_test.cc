@@ -96,7 +96,8 @@ TEST_P(FaultRow24Flood, CostsALearnerLittle) {
 INSTANTIATE_TEST_SUITE_P(, FaultRow24Flood,
                          testing::Values(Flood{"ResetWithoutAToken", "reset", ""},
                                          Flood{"ResetWithAWrongToken", "reset", "wrong"},
-                                         Flood{"ResetWithTheRightToken", "reset", "right"},
+                                         Flood{"ResetWithTheRightToken", "reset", "right"}, Flood{"Ping", "ping", ""},
+                                         Flood{"Settings", "settings", ""}, Flood{"DeafCalls", "call", "right", true},
                                          Flood{"DeafPing", "ping", "", true},
                                          Flood{"DeafSettings", "settings", "", true}),
                          [](const auto& one) { return one.param.name; });

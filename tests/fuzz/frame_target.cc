@@ -23,8 +23,9 @@ bool FuzzFrame(absl::string_view input) {
     pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   const auto frame = ReadFrame(pieces);
-  Check(frame.ok() && frame->header.has_batch(), "a batch stays one");
-  Check(frame->header.batch().SerializeAsString() == fragment.header.SerializeAsString(), "the header stays as it is");
+  Check(frame.ok() && frame->header.has_fragment(), "a fragment stays one");
+  Check(frame->header.fragment().SerializeAsString() == fragment.header.SerializeAsString(),
+        "the header stays as it is");
   std::string block(frame->block_bytes, '\0');
   PieceReader(frame->block).Read(block.data(), block.size());
   Check(block == *fragment.block, "what is read is what was sent");

@@ -58,11 +58,11 @@ bool FuzzTrajectory(absl::string_view input) {
   const auto frame = ReadFrame(received.pieces);
   if (!frame.ok()) return false;
   Check(frame->block_bytes <= input.size(), "a block lies in its message");
-  if (!frame->header.has_batch()) return frame->header.message_case() != v1::CollectRequest::MESSAGE_NOT_SET;
+  if (!frame->header.has_fragment()) return frame->header.message_case() != v1::CollectRequest::MESSAGE_NOT_SET;
   Run& run = Runs()[number];
   CheckedFragment checked;
   const absl::Status status = CheckFragment(*frame, run.schema, &checked);
-  Check(status.ok() || absl::IsInvalidArgument(status), "a bad batch is InvalidArgument");
+  Check(status.ok() || absl::IsInvalidArgument(status), "a bad fragment is InvalidArgument");
   if (!status.ok()) return false;
   StagedColumns& staged = run.staged;
   staged.Reset();

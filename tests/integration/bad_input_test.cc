@@ -72,6 +72,20 @@ TEST_F(BadInput, FlagsThatDoNotExistOrDoNotParse) {
   EXPECT_FALSE(fs::exists(runs()));
 }
 
+TEST_F(BadInput, PhasesThatCannotBe) {
+  const auto refused = [this](const std::string& env, const std::string& phases) {
+    folder_.Write("phases.yaml", "env: {id: " + env + "}\nphases:\n" + phases);
+    return MistakeInTrain(64, {"--config", folder_.path() + "/phases.yaml"});
+  };
+  EXPECT_THAT(refused("Hopper-v5", "  - {until_steps: 9}\n  - {until_steps: 8}\n"),
+              AllOf(HasSubstr("phases.yaml:4:"), HasSubstr("phases[1].until_steps: must be greater than 9")));
+  EXPECT_THAT(refused("Hopper-v5", "  - until_steps: 9\n    set: {model.hidden: [3]}\n"),
+              AllOf(HasSubstr("phases.yaml:4:11: phases[0].set.model.hidden"), HasSubstr("cannot change")));
+  EXPECT_THAT(refused("Hopper-v5", "  - {until_steps: 9, set: {env.mujoco.push_speed: 1}}\n"),
+              AllOf(HasSubstr("phases[0].set: "), HasSubstr("Hopper-v5 has no such argument")));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
 TEST_F(BadInput, APortInUse) {
   Running coordinator("skein-coordinator", {"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"});
   const std::string port = coordinator.WaitForOutput("listening grpc=127.0.0.1:(\\d+)");

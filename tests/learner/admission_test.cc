@@ -262,7 +262,7 @@ TEST(Admission, StaysWithinWhatItWasGiven) {
       pieces.emplace_back(bytes.data() + at, std::min(piece_bytes, bytes.size() - at));
     }
     const auto frame = ReadFrame(pieces);
-    if (!frame.ok() || !frame->header.has_batch()) continue;
+    if (!frame.ok() || !frame->header.has_fragment()) continue;
     ++read;
     CheckedFragment checked;
     if (!CheckFragment(*frame, schema, &checked).ok()) continue;

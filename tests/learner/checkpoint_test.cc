@@ -278,6 +278,30 @@ TEST_F(CheckpointTest, ALinkInPlaceOfAFolderIsDamage) {
   EXPECT_THAT(found->warnings[0], HasSubstr("is a link"));
 }
 
+TEST_F(CheckpointTest, NothingIsWrittenThroughALink) {
+  const fs::path elsewhere = root_ / "elsewhere";
+  fs::create_directories(elsewhere);
+  fs::create_directories(folder_.parent_path());
+  fs::create_directory_symlink(elsewhere, folder_);
+  const absl::Status saved = SaveCheckpoint(folder_, Sample(100), 3).status();
+  EXPECT_EQ(saved.code(), absl::StatusCode::kPermissionDenied) << saved;
+  EXPECT_THAT(std::string(saved.message()), HasSubstr("checkpoints is a symbolic link"));
+  EXPECT_EQ(LoadNewestCheckpoint(folder_).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(fs::is_empty(elsewhere));
+  fs::remove(folder_);
+  // Links in place of what a checkpoint makes are replaced, and removed where checkpoints are pruned.
+  Write(elsewhere / "precious", "old");
+  fs::create_directories(folder_);
+  fs::create_symlink(elsewhere, folder_ / absl::StrCat(".tmp-step_000000000100-", ::getpid()));
+  fs::create_symlink(elsewhere, folder_ / "step_000000000050");
+  fs::create_symlink(elsewhere / "precious", folder_ / "step_000000000100");
+  fs::create_symlink(elsewhere, folder_ / "latest");
+  Save(Sample(100), 1);
+  EXPECT_THAT(Names(), ElementsAre("latest", "step_000000000100"));
+  EXPECT_EQ(LoadCheckpoint(folder_ / "latest")->env_steps, 100u);
+  EXPECT_EQ(Read(elsewhere / "precious"), "old");
+}
+
 TEST_F(CheckpointTest, FilesOfImpossibleSizesAreNotRead) {
   const fs::path path = Save(Sample(100));
   fs::resize_file(path / "DONE", uint64_t{1} << 32);  // A hole: it takes no room.

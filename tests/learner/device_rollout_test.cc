@@ -174,6 +174,18 @@ TEST(DeviceRollout, ChoicesAreAsFrequentAsTheirProbabilitiesAndKnowThem) {
   EXPECT_GT((expected - 1600).abs().max().item<float>(), 240);  // They are not all alike.
 }
 
+TEST(DeviceRollout, LogProbabilitiesAreMadeOnlyForAnAlgorithmThatReadsThem) {
+  v1::RunConfig config = Config("CartPole-v1");
+  config.mutable_reinforce();
+  ApplyDefaults(&config);
+  const auto rollout = MakeRollout(config);
+  const Networks networks(config, rollout->env().spec());
+  const torch::NoGradGuard no_grad;
+  const Batch batch = rollout->Collect(networks.judge, 0).batch;
+  EXPECT_FALSE(batch.has("log_prob"));
+  EXPECT_TRUE(batch.has("reward"));
+}
+
 TEST(DeviceRollout, NoiseIsStandardNormalAndRepeatsItself) {
   const v1::RunConfig config = Config("UavNavigate-v0", {"env.uav.continuous=true"});
   const auto one = MakeRollout(config), other = MakeRollout(config);

@@ -84,7 +84,7 @@ class Directions : public CollectorTest {
 TEST_F(Directions, ATicketNamesDirectionsAndTheWork) {
   Join(kAda);
   Join(kBob);
-  collector_.OpenIteration(4, 0.25);
+  collector_.OpenIteration(4, {.noise_std = 0.375});
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
   const v1::Ticket& ticket = grants[1].second;
@@ -93,7 +93,7 @@ TEST_F(Directions, ATicketNamesDirectionsAndTheWork) {
   EXPECT_EQ(ticket.num_envs(), 2u);
   EXPECT_FALSE(ticket.has_env_state());
   EXPECT_EQ(ticket.episodes_since(), 0u);
-  EXPECT_DOUBLE_EQ(ticket.directions().noise_std(), 0.5 * 0.75);
+  EXPECT_DOUBLE_EQ(ticket.directions().noise_std(), 0.375);
   EXPECT_EQ(ticket.directions().episodes(), 1u);
   EXPECT_EQ(ticket.directions().episode_steps(), kMostSteps);
 }

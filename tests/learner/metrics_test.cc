@@ -48,9 +48,9 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAccountAndNeverFall) {
 }
 
 TEST_F(LearnerMetricsTest, CountsBatchesByResult) {
-  metrics_.CountBatch(v1::RECEIPT_RESULT_ACCEPTED, 10, 7);
-  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5, 0);
-  metrics_.CountBatch(v1::RECEIPT_RESULT_STALE, 5, 0);
+  metrics_.CountFragment(v1::RECEIPT_RESULT_ACCEPTED, 10, 7);
+  metrics_.CountFragment(v1::RECEIPT_RESULT_STALE, 5, 0);
+  metrics_.CountFragment(v1::RECEIPT_RESULT_STALE, 5, 0);
   EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "accepted"}}), 1);
   EXPECT_EQ(Value("skein_learner_batches_total", {{"result", "stale"}}), 2);
   EXPECT_EQ(Value("skein_learner_received_bytes_total"), 20);
@@ -82,7 +82,7 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
 
 TEST_F(LearnerMetricsTest, CountsWhatIsKeptFromTraining) {
   metrics_.CountMalformedMessage();
-  metrics_.CountQuarantinedBatch();
+  metrics_.CountQuarantinedFragment();
   metrics_.CountIteration(0, 10, {{"skipped_steps", 0}});
   metrics_.CountIteration(0, 10, {{"skipped_steps", 3}});
   EXPECT_EQ(Value("skein_learner_malformed_messages_total"), 1);
@@ -147,6 +147,7 @@ TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   metrics_.SetProgress(progress);
   EXPECT_EQ(Value("skein_learner_policy_version"), 4);
   EXPECT_EQ(Value("skein_learner_target_env_steps"), 1000);
+  EXPECT_EQ(Value("skein_learner_phase"), 0);
   EXPECT_EQ(Value("skein_learner_env_steps_per_second", {{"window", "60s"}}), 25);
   EXPECT_EQ(Value("skein_learner_update_figure", {{"figure", "kl"}}), 0.5);
   EXPECT_EQ(Value("skein_learner_episode_metric", {{"metric", "coverage"}}), 0.25);
@@ -154,8 +155,10 @@ TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   EXPECT_TRUE(std::isnan(Value("skein_learner_episode_length_mean")));
   progress.set_mean_episode_return(12);
   progress.set_mean_episode_length(34);
+  progress.set_phase(2);
   metrics_.SetProgress(progress);
   EXPECT_EQ(Value("skein_learner_episode_return_mean"), 12);
+  EXPECT_EQ(Value("skein_learner_phase"), 2);
   EXPECT_EQ(Value("skein_learner_episode_length_mean"), 34);
 }
 

@@ -40,6 +40,29 @@ TEST(TicketOffice, GrantsTicketsOfTheFrontFirst) {
   EXPECT_THAT(office.Grant(kNow), IsEmpty());
 }
 
+TEST(TicketOffice, TicketsNameThePhaseOfTheirIteration) {
+  TicketOffice office = MakeOffice(2, 1, 1, 1);
+  office.AddActor(kAda, 2, 2);
+  office.OpenIteration(5, 0);
+  office.OpenIteration(6, 1);
+  std::vector<uint32_t> phases;
+  while (!office.groups().complete()) {
+    const Grants grants = office.Grant(kNow);
+    ASSERT_FALSE(grants.empty());
+    for (const auto& [actor, ticket] : grants) {
+      EXPECT_EQ(ticket.phase(), ticket.policy_version() - 5);
+      phases.push_back(ticket.phase());
+      Serve(&office, kAda, ticket.id());
+    }
+  }
+  EXPECT_THAT(phases, testing::UnorderedElementsAre(0, 0, 1, 1));
+  TicketOffice async = MakeOffice(2, 1, 1, 1);
+  async.AddActor(kAda, 2, 2);
+  async.SetEnvPhase(3);
+  async.OpenTickets(2);
+  for (const auto& [actor, ticket] : async.Grant(kNow)) EXPECT_EQ(ticket.phase(), 3u);
+}
+
 TEST(TicketOffice, ADoneGroupGoesOnWhenTheIterationBehindIsOpened) {
   TicketOffice office = MakeOffice(2, 1, 1, 1);
   office.AddActor(kAda, 2, 2);

@@ -43,7 +43,7 @@ TEST(Frame, IsReadWhereItLiesHoweverItIsCut) {
     const Pieces pieces = Cut(bytes, piece_bytes);
     const auto frame = ReadFrame(pieces);
     ASSERT_TRUE(frame.ok()) << frame.status();
-    EXPECT_EQ(frame->header.batch().SerializeAsString(), SampleHeader().SerializeAsString());
+    EXPECT_EQ(frame->header.fragment().SerializeAsString(), SampleHeader().SerializeAsString());
     ASSERT_EQ(frame->block_bytes, block.size());
     std::string read(block.size(), '\0');
     PieceReader(frame->block).Read(read.data(), read.size());
@@ -105,7 +105,7 @@ TEST(Frame, RefusesAHeaderLargerThanAnyNeedsToBe) {
 TEST(Frame, RefusesABlockWithoutABatch) {
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(1);
-  ExpectRefused(FrameHead(request) + "x", "has a block of fields and no batch");
+  ExpectRefused(FrameHead(request) + "x", "has a block of fields and no fragment");
 }
 
 TEST(Frame, IgnoresHeaderFieldsOfAVersionToCome) {

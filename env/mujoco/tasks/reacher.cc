@@ -38,7 +38,7 @@ class Reacher final : public MujocoTask {
                     .reads = {MujocoArray::kXpos},
                     .named_bodies = {"fingertip", "target"},
                     .reward_terms = {"reward_dist", "reward_ctrl"},
-                    .camera = {.track_body = "target", .height = 0, .distance = 1, .elevation = -70}},
+                    .camera = {.track_body = "upper_arm", .height = 0, .distance = 0.75, .elevation = -80}},
                    arguments),
         distance_weight_(arguments.Number("reward_dist_weight", 1)),
         control_weight_(arguments.Number("reward_control_weight", 1)) {}

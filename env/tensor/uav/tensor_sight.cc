@@ -43,7 +43,7 @@ TensorSight::View TensorSight::Look(const TensorUavState& state, const torch::Te
   view.target_y = of(state.target_y);
   view.distance = of(state.distance);
   const torch::Tensor status = of(state.status);
-  view.active = status == static_cast<int64_t>(UavStatus::kTakesPart);
+  view.active = status == static_cast<int64_t>(UavStatus::kAlive);
   view.crashed = status == static_cast<int64_t>(UavStatus::kCrashed);
   view.step = of(state.step);
   view.row = of(state.Row());
@@ -155,9 +155,9 @@ std::vector<torch::Tensor> TensorSight::DescribeTeam(const View& view) const {
   const auto pairs = [squares = Squares(view)](float most) {
     return (squares <= most).to(torch::kFloat32).sum(torch::IntArrayRef({0, 2})) / 2;
   };
-  const torch::Tensor taking_part = count(view.active), crashed = count(view.crashed);
+  const torch::Tensor alive = count(view.active), crashed = count(view.crashed);
   const torch::Tensor figures =
-      torch::stack({taking_part, crashed, static_cast<double>(uavs_) - taking_part - crashed, sum(distance / side_),
+      torch::stack({alive, crashed, static_cast<double>(uavs_) - alive - crashed, sum(distance / side_),
                     sum(distance / (distance + 1)), pairs(reach * reach), pairs(reach * reach / 4)},
                    1);
   return {figures / team_, TimeLeft(view.step).unsqueeze(1)};

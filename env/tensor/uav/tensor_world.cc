@@ -13,7 +13,7 @@ constexpr float kFar = std::numeric_limits<float>::max();
 // Next episodes' maps made in each step: one for this many worlds, but at least kLeastMaps.
 constexpr int64_t kWorldsForAMap = 32;
 constexpr int64_t kLeastMaps = 64;
-constexpr auto kTakesPart = static_cast<int64_t>(UavStatus::kTakesPart);
+constexpr auto kAlive = static_cast<int64_t>(UavStatus::kAlive);
 constexpr auto kArrived = static_cast<int64_t>(UavStatus::kArrived);
 constexpr auto kCrashed = static_cast<int64_t>(UavStatus::kCrashed);
 
@@ -93,7 +93,7 @@ TensorEnv::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   const auto real = [](double value) { return static_cast<float>(value); };
   TensorUavState& state = state_;
   StepResult result;
-  const torch::Tensor took = state.status == kTakesPart;
+  const torch::Tensor took = state.status == kAlive;
   const torch::Tensor row = state_.Row().unsqueeze(1);
 
   const auto [vx, vy] = Velocity(action);
@@ -133,7 +133,7 @@ TensorEnv::StepResult TensorWorld::Advance(const torch::Tensor& action) {
   state.step = state.step + 1;
   state.episode_return = state.episode_return + result.reward.to(torch::kFloat64).sum(1);
 
-  const torch::Tensor active = status == kTakesPart;
+  const torch::Tensor active = status == kAlive;
   result.terminated = active.any(1).logical_not_();
   if (!navigate) result.terminated.logical_or_(state.left_to_visit == 0);
   result.truncated = (state.step >= spec_.max_episode_steps).logical_and_(result.terminated.logical_not());

@@ -34,6 +34,7 @@ struct DirectionReturn {
 // computes on the CPU and on the calling thread.
 class DirectionSearch : public Algorithm {
  public:
+  void SetSettings(const v1::RunConfig& config) final { config_ = config; }
   // FailedPrecondition: no direction of two iterations in a row has finite returns.
   absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) final;
   v1::PolicySnapshot Snapshot(uint64_t version) const final;
@@ -69,7 +70,7 @@ class DirectionSearch : public Algorithm {
   void SetParameters(absl::Span<const double> parameters);
   void CountObservations(const Batch& batch);
 
-  const v1::RunConfig config_;
+  v1::RunConfig config_;
   const std::shared_ptr<ActorCritic> network_;
   std::vector<torch::Tensor> searched_;  // Of network_'s parameters, those that directions move.
   RunningMoments moments_;

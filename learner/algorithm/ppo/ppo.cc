@@ -39,6 +39,12 @@ Ppo::Ppo(const v1::RunConfig& config, std::shared_ptr<ActorCritic> network, std:
       seed_(seed),
       objective_(std::move(objective)) {}
 
+void Ppo::SetSettings(const v1::RunConfig& config) {
+  ActorCriticAlgorithm::SetSettings(config);
+  objective_->SetSettings(ppo());
+  if (ppo().lr_schedule() == v1::LEARNING_RATE_SCHEDULE_CONSTANT) set_lr(ppo().lr());
+}
+
 absl::Status Ppo::SetTargets(const PpoTargets& targets, const MinibatchOrder& order, TrainingData* data) {
   torch::Tensor advantage = advantage_ = targets.advantage;
   if (ppo().normalize_advantages()) {

@@ -25,6 +25,8 @@ class Ppo final : public ActorCriticAlgorithm {
   Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed, Collective* collective = nullptr,
       torch::Device device = torch::kCPU);
 
+  void SetSettings(const v1::RunConfig& config) override;
+
   // Returns stats over all ranks' data. Means over the gradient steps: policy_loss, value_loss, entropy, kl,
   // clip_fraction, grad_norm. At the start of the update: explained_variance, lr and, in mode async, vtrace_rho (mean
   // clipped importance weight, 1 when on-policy; rows that are not active count as 1). Counts: epochs, gradient_steps,

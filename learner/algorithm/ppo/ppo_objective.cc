@@ -35,6 +35,13 @@ class FusedPpoLoss final : public AcceleratedLoss {
 PpoObjective::PpoObjective(const v1::PpoConfig& config, const ActorCritic& network, torch::ScalarType precision)
     : config_(config), network_(network), precision_(precision), now_(config) {}
 
+void PpoObjective::SetSettings(const v1::PpoConfig& config) {
+  for (v1::PpoConfig* const settings : {&config_, &now_}) {
+    settings->set_clip(config.clip());
+    settings->set_entropy_coefficient(config.entropy_coefficient());
+  }
+}
+
 void PpoObjective::SetSchedules(double progress) {
   const double left = std::max(0.0, 1 - progress);
   if (config_.clip_schedule() == v1::SCHEDULE_LINEAR) now_.set_clip(config_.clip() * left);

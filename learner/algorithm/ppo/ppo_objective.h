@@ -23,6 +23,8 @@ class PpoObjective : public Loss {
   // `network` must outlive this.
   PpoObjective(const v1::PpoConfig& config, const ActorCritic& network, torch::ScalarType precision);
 
+  // Takes clip and entropy_coefficient from `config`.
+  void SetSettings(const v1::PpoConfig& config);
   // Sets clip and entropy_coefficient from their schedules at `progress`.
   void SetSchedules(double progress);
 
@@ -34,7 +36,7 @@ class PpoObjective : public Loss {
   std::unique_ptr<AcceleratedLoss> Accelerated(int threads) const override;
 
  private:
-  const v1::PpoConfig config_;
+  v1::PpoConfig config_;
   const ActorCritic& network_;
   const torch::ScalarType precision_;
   v1::PpoConfig now_;  // With this iteration's clip and entropy coefficient.

@@ -33,6 +33,11 @@ Reinforce::Reinforce(const v1::RunConfig& config, std::shared_ptr<ActorCritic> n
           std::make_shared<ReinforceLoss>(config.reinforce(), *network, TrainingPrecision(config.learner())),
           /*adam_epsilon=*/1e-8, config.reinforce().max_grad_norm(), config.reinforce().lr(), collective, device) {}
 
+void Reinforce::SetSettings(const v1::RunConfig& config) {
+  ActorCriticAlgorithm::SetSettings(config);
+  if (config.reinforce().lr_schedule() == v1::SCHEDULE_CONSTANT) set_lr(config.reinforce().lr());
+}
+
 absl::StatusOr<UpdateStats> Reinforce::Update(const Batch& batch, double progress, uint64_t iteration) {
   const v1::ReinforceConfig& settings = config().reinforce();
   if (settings.lr_schedule() == v1::SCHEDULE_LINEAR) set_lr(settings.lr() * std::max(0.0, 1 - progress));

@@ -39,6 +39,7 @@ class Reinforce final : public ActorCriticAlgorithm {
   Reinforce(const v1::RunConfig& config, const ActorCriticOptions& network, Collective* collective,
             torch::Device device);
 
+  void SetSettings(const v1::RunConfig& config) override;
   absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) override;
 
  private:

@@ -3,6 +3,8 @@
 
 #include "learner/algorithm/returns/advantage.h"
 
+// Values and advantages from steps that older policies made: V-trace, Espeholt et al. 2018, "IMPALA".
+// Pure functions of tensors [T, N]: T steps of N columns.
 namespace skein {
 
 struct VtraceOptions {

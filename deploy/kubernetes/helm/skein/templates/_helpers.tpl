@@ -104,7 +104,7 @@ annotations:
 {{- with index . 1 }}-{{ . }}{{ end }}
 {{- end }}
 
-{{/* Given $. Another configuration is another run: whoever knows the one before starts again. */}}
+{{/* Given $. Another configuration is another run: processes that know the one before start again. */}}
 {{- define "skein.runId" -}}
 {{ .Values.run.name }}-{{ sha256sum .Values.run.config | trunc 8 }}
 {{- end }}

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every header says what it is for: a comment stands before its first declaration. Run in the root of the tree."""
+
+import pathlib
+import re
+import unittest
+
+APART = ("tests", "build", "third_party", "runs", ".")
+
+
+def BeginsWithAComment(text):
+    """Whether a comment, the licence apart, is the first that a header has besides includes and forward declarations."""
+    for line in text.split("\n"):
+        line = line.strip()
+        if not line or line.startswith(("#", "// SPDX", "namespace ", "}  // namespace")):
+            continue
+        if line == "}" or re.fullmatch(r"(class|struct) \w+;( .*)?", line):
+            continue
+        return line.startswith("//") and len(line) > 20
+    return True  # It declares nothing.
+
+
+class TreeTest(unittest.TestCase):
+    def test_headers_begin_with_a_comment(self):
+        headers = [path for path in pathlib.Path(".").rglob("*.h") if not path.parts[0].startswith(APART)]
+        self.assertGreater(len(headers), 250)
+        self.assertEqual([str(path) for path in headers if not BeginsWithAComment(path.read_text())], [])
+
+
+class CommentTest(unittest.TestCase):
+    HEAD = "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n\n#include <string>\n\n"
+
+    def test_what_counts(self):
+        for text, counts in {
+                "// Counts every step once.\nnamespace skein {\nint F();\n}\n": True,
+                "namespace skein {\n\n// Counts every step once.\nclass A {\n};\n}\n": True,
+                "namespace skein {\nclass B;\n\n// Counts every step once.\nclass A {\n};\n}\n": True,
+                "namespace skein {\nstruct B {\n  int a;\n};\n// Counts every step once.\nclass A {\n};\n}\n": False,
+                "namespace skein {\nint F();  // Counts every step once.\n}\n": False,
+                "namespace skein {\n//\nint F();\n}\n": False,
+        }.items():
+            with self.subTest(text):
+                self.assertEqual(BeginsWithAComment(self.HEAD + text), counts)
+
+
+if __name__ == "__main__":
+    unittest.main()
