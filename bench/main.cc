@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   skein::AddBenchLearner(&app, &action);
   skein::AddBenchTensor(&app, &action);
 #ifndef SKEIN_CORE_ONLY
+  skein::AddBenchArs(&app, &action);
   skein::AddBenchEnv(&app, &action);
   skein::AddBenchRollout(&app, &action);
   skein::AddBenchStream(&app, &action);

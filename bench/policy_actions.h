@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "policy/policy.h"
 #include "skein/v1/config.pb.h"
 
 namespace skein {
@@ -17,5 +18,12 @@ namespace skein {
 absl::StatusOr<std::vector<std::vector<float>>> RecordPolicyActions(const std::string& checkpoint,
                                                                     const v1::RunConfig& config, uint32_t envs,
                                                                     uint32_t episodes);
+
+// Records the actions of `threads` x `episodes` directions of the first iteration of a search of `config`, with the
+// plus sign, as they are played by actors: those of thread i are of environment i, episodes 0 .. `episodes` - 1. Errors
+// as above.
+absl::StatusOr<std::vector<std::vector<float>>> RecordDirectionActions(const Policy& policy,
+                                                                       const v1::RunConfig& config, uint32_t threads,
+                                                                       uint32_t episodes);
 
 }  // namespace skein

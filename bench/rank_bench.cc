@@ -159,8 +159,8 @@ absl::Status RunRankBench(const RankBenchOptions& options, const ShutdownSignal&
   if (options.bench.json_path == "-") return WriteReport(report, "-");
   std::cout << FormatRankReport(report, absl::StrCat(config->env().id(), ": updates of ", absl::StrJoin(learners, ", "),
                                                      " learners, each with ", config->rollout().steps_per_iteration(),
-                                                     " samples in minibatches of ", MinibatchSize(*config),
-                                                     ", on ", report.rows[0].value("device", "?"), ", ",
+                                                     " samples in minibatches of ", MinibatchSize(*config), ", on ",
+                                                     report.rows[0].value("device", "?"), ", ",
                                                      config->learner().torch_threads(), " Torch threads"))
             << std::flush;
   return options.bench.json_path.empty() ? absl::OkStatus() : WriteReport(report, options.bench.json_path);

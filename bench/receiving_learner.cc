@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/clock.h"
+#include "learner/collect/direction_returns.h"
 
 namespace skein {
 namespace {
@@ -56,9 +57,23 @@ void ReceivingLearner::Serve(const std::string& run_id) {
   collect.num_envs = options_.num_envs;
   collect.fragments_per_group = options_.fragments_per_group;
   collect.async = options_.async;
+  collect.directions = options_.directions;
   collector_ = std::make_unique<Collector>(collect, &metrics_);
   if (options_.policy != nullptr) publisher_.Publish(options_.policy);
   service_.Serve(run_id, collector_.get(), &publisher_);
+}
+
+uint64_t ReceivingLearner::ReceivedBytes() const {
+  for (const prometheus::MetricFamily& family : registry_.Collect()) {
+    if (family.name == "skein_learner_received_bytes_total") {
+      return static_cast<uint64_t>(family.metric.at(0).counter.value);
+    }
+  }
+  return 0;
+}
+
+uint64_t ReceivingLearner::StepsOf(const Collector::Iteration& iteration) const {
+  return options_.shape.of_directions() ? ReadDirectionEpisodes(*iteration.batch, 1).env_steps : iteration_steps_;
 }
 
 absl::StatusOr<Collector::Iteration> ReceivingLearner::NextIteration(const std::function<absl::Status()>& healthy) {
@@ -68,7 +83,7 @@ absl::StatusOr<Collector::Iteration> ReceivingLearner::NextIteration(const std::
   while (true) {
     auto iteration = collector_->WaitForIteration(absl::Milliseconds(200));
     if (iteration) {
-      collector_->Trained(iteration_steps_);
+      collector_->Trained(StepsOf(*iteration));
       return *std::move(iteration);
     }
     if (absl::Status s = healthy(); !s.ok()) return s;
@@ -83,6 +98,7 @@ absl::StatusOr<Collector::Iteration> ReceivingLearner::NextIteration(const std::
 absl::StatusOr<ReceivingLearner::Received> ReceivingLearner::Receive(const std::function<bool(const Received&)>& enough,
                                                                      const std::function<absl::Status()>& healthy) {
   const std::map<std::string, double> before = metrics_.StageSeconds();
+  const uint64_t bytes_before = ReceivedBytes();
   const absl::Duration started = MonotonicNow();
   Received received;
   do {
@@ -91,9 +107,10 @@ absl::StatusOr<ReceivingLearner::Received> ReceivingLearner::Receive(const std::
     received.elapsed = MonotonicNow() - started;
     ++received.iterations;
     received.batches += iteration_batches_;
-    received.env_steps += iteration_steps_;
+    received.env_steps += StepsOf(*iteration);
     AddTo(&received.actor_seconds, iteration->stage_seconds);
   } while (!enough(received));
+  received.bytes = ReceivedBytes() - bytes_before;
   const std::map<std::string, double> after = metrics_.StageSeconds();
   for (const char* stage : {"receive", "admit"}) {
     received.learner_seconds[stage] = after.at(stage) - before.at(stage);

@@ -31,6 +31,7 @@ class ReceivingLearner {
     uint32_t num_envs = 1;
     uint32_t fragments_per_group = 1;  // Of one iteration; unused with `async`, which has its own.
     std::optional<Collector::Async> async;
+    v1::DirectionsConfig directions;                   // As in Collector.
     std::shared_ptr<const v1::PolicySnapshot> policy;  // Null: no policy is published.
   };
   // Listens on a free port of the loopback. Errors as StartGrpcServer.
@@ -46,6 +47,7 @@ class ReceivingLearner {
     uint64_t iterations = 0;
     uint64_t batches = 0;
     uint64_t env_steps = 0;
+    uint64_t bytes = 0;  // Of the messages with these batches.
     absl::Duration elapsed;
     v1::StageSeconds actor_seconds;
     std::map<std::string, double> learner_seconds;  // Of stages receive and admit.
@@ -58,6 +60,8 @@ class ReceivingLearner {
 
  private:
   explicit ReceivingLearner(const Options& options);
+  uint64_t ReceivedBytes() const;
+  uint64_t StepsOf(const Collector::Iteration& iteration) const;
   // Opens an iteration and waits until it is complete.
   absl::StatusOr<Collector::Iteration> NextIteration(const std::function<absl::Status()>& healthy);
 

@@ -7,11 +7,13 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/file.h"
 #include "bench/env_loops.h"
 #include "bench/fragments.h"
+#include "bench/policy_actions.h"
 #include "bench/process_cpu.h"
 #include "bench/receiving_learner.h"
 #include "bench/temporary_folder.h"
@@ -23,6 +25,7 @@
 #include "launch/coordinator_addresses.h"
 #include "learner/run/trainer.h"
 #include "member/coordinator_client.h"
+#include "policy/snapshot.h"
 
 namespace skein {
 namespace {
@@ -30,8 +33,10 @@ namespace {
 constexpr char kHost[] = "127.0.0.1";
 constexpr absl::Duration kStart = absl::Seconds(15);
 constexpr absl::Duration kStop = absl::Seconds(2);
+constexpr uint32_t kRepeatedEpisodes = 8;  // Of each thread of bare physics.
 
 struct RolloutBenchOptions : BenchOptions {
+  std::string verb = "rollout";
   std::string runners;
 };
 
@@ -115,6 +120,7 @@ absl::Status ActorUnderTest::StartLearner() {
       {.shape = *shape,
        .num_envs = rollout.num_envs(),
        .fragments_per_group = rollout.steps_per_iteration() / rollout.num_envs() / static_cast<uint32_t>(shape->steps),
+       .directions = config_.directions(),
        .policy = *policy});
   if (!learner.ok()) return learner.status();
   learner_ = *std::move(learner);
@@ -187,7 +193,30 @@ absl::StatusOr<Json> ActorUnderTest::Measure(absl::Duration duration, const Shut
                                      {"cpu_of_actors_other_threads", actor_cpu / runner_seconds},
                                      {"cpu_of_receiving_learner", own_cpu / runner_seconds}};
   figures["wire_serialisation_waiting_share"] = (waiting + actor_cpu + own_cpu) / runner_seconds;
+  if (SearchesDirections(config_)) {
+    const double pairs = static_cast<double>(received->iterations * config_.directions().num_dirs());
+    figures["message_bytes_per_pair"] = static_cast<double>(received->bytes) / pairs;
+  }
   return figures;
+}
+
+// The bare physics that a runner is measured against. Episodes of a search are steps of another kind than those of
+// random actions: where they have one length, the limit repeats some of them.
+absl::StatusOr<std::unique_ptr<EnvLimit>> MakeLimit(const v1::RunConfig& config, uint32_t runners) {
+  if (!SearchesDirections(config)) return EnvLimit::Make(config, runners);
+  const auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
+  if (!env.ok()) return env.status();
+  const auto trainer = Trainer::Make(config, (*env)->spec());
+  if (!trainer.ok()) return trainer.status();
+  const auto snapshot = (*trainer)->Snapshot(1);
+  if (!snapshot.ok()) return snapshot.status();
+  const auto policy = ReadSnapshot(**snapshot, MakePolicySpec(config.model(), (*env)->spec()));
+  if (!policy.ok()) return policy.status();
+  auto actions = RecordDirectionActions(**policy, config, runners, kRepeatedEpisodes);
+  // Episodes of one length cannot be had of every environment.
+  if (!actions.ok()) return EnvLimit::Make(config, runners);
+  auto replay = EnvLimit::MakeReplay(config, *std::move(actions), kRepeatedEpisodes);
+  return absl::IsNotFound(replay.status()) ? EnvLimit::Make(config, runners) : std::move(replay);
 }
 
 absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownSignal& shutdown) {
@@ -199,7 +228,7 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
   }
   const uint32_t runners = plan->actor_runners.at(0);
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
-  const auto limit = EnvLimit::Make(config, runners);
+  const auto limit = MakeLimit(config, runners);
   if (!limit.ok()) return limit.status();
   ProgressLine progress = StderrProgress();
   progress.Show("starting coordinator and actor", -absl::Seconds(1));
@@ -210,7 +239,7 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
   run.heading =
       absl::StrCat(config.env().id(), ": an actor of ", runners, " runners x ", config.rollout().envs_per_runner(),
                    " environments against bare ", (*limit)->what(), " on ", runners, " threads, env-steps/s");
-  run.config = DescribeConfig("rollout", options, config);
+  run.config = DescribeConfig(options.verb, options, config);
   run.config["runners"] = runners;
   run.config["limit"] = (*limit)->what();
   run.contest.rate = "env_steps_per_second";
@@ -224,6 +253,28 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
 }
 
 }  // namespace
+
+void AddBenchArs(CLI::App* app, BenchAction* action) {
+  CLI::App* verb = app->add_subcommand("ars", "A whole actor that plays directions of a search, against bare mj_step");
+  auto options = std::make_shared<RolloutBenchOptions>();
+  AddBenchFlags(verb, options.get());
+  AddParallelFlag(verb, "--runners", "Runner threads, or auto = one for each core", &options->runners);
+  verb->footer(
+      "Without --config: HalfCheetah-v5 with 32 directions and a linear policy. message_bytes_per_pair has all bytes "
+      "of "
+      "answers.\nExample:\n  skein bench ars --runners 2 --json ars.json");
+  verb->callback([options, action] {
+    *action = [options](const ShutdownSignal& shutdown) {
+      RolloutBenchOptions chosen = *options;
+      chosen.verb = "ars";
+      if (chosen.config_path.empty()) {
+        const std::vector<std::string> search = {"ars.top_dirs=0", "model.policy=linear"};
+        chosen.overrides.insert(chosen.overrides.begin(), search.begin(), search.end());
+      }
+      return RunRolloutBench(chosen, shutdown);
+    };
+  });
+}
 
 void AddBenchRollout(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("rollout",

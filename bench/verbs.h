@@ -14,6 +14,7 @@ namespace skein {
 using BenchAction = std::function<absl::Status(const ShutdownSignal& shutdown)>;
 
 void AddBenchActing(CLI::App* app, BenchAction* action);
+void AddBenchArs(CLI::App* app, BenchAction* action);
 void AddBenchEnv(CLI::App* app, BenchAction* action);
 void AddBenchRollout(CLI::App* app, BenchAction* action);
 void AddBenchStream(CLI::App* app, BenchAction* action);

@@ -107,7 +107,8 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   policy_lag_ = OneGauge(registry, "skein_coordinator_run_mean_policy_lag_versions",
                          "Learner version minus behaviour version, mean of the last batch.");
   episodes_ = OneGauge(registry, "skein_coordinator_run_episodes", "Episodes ended so far.");
-  queued_batches_ = OneGauge(registry, "skein_coordinator_run_queued_batches", "Fragments admitted, not yet trained on.");
+  queued_batches_ =
+      OneGauge(registry, "skein_coordinator_run_queued_batches", "Fragments admitted, not yet trained on.");
   limit_ = OneGauge(registry, "skein_coordinator_run_limit_env_steps_per_second",
                     "Sum over the live actors of what they reached at stepping and nothing else; NaN = not known.");
   efficiency_ = OneGauge(registry, "skein_coordinator_run_efficiency_ratio",

@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint", options.checkpoint, "Checkpoint folder, or a run's folder for its newest one");
   app.add_option("--baseline", options.baseline, "random, or greedy (UavNavigate-v0): instead of a checkpoint");
   app.add_option("--env", options.env_id, "Environment of a baseline");
-  app.add_option("--set", options.overrides, "Setting of the environment, env.a.b=value, in place of the checkpoint's; may be repeated")
+  app.add_option("--set", options.overrides,
+                 "Setting of the environment, env.a.b=value, in place of the checkpoint's; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--episodes", options.episodes, "Episodes to run")
       ->check(CLI::Range(1, 1000000))

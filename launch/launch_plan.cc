@@ -196,19 +196,21 @@ absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
                                                  " has one learner, whose work is little; start more actors instead"));
 }
 
+absl::Status CheckSearch(const v1::RunConfig& config, const EnvSpec& spec) {
+  if (absl::Status status = CheckSearchable(spec); !status.ok()) return status;
+  const uint32_t limit = config.env().max_episode_steps();
+  return EpisodeSteps(config.directions(), limit > 0 ? limit : static_cast<uint32_t>(spec.max_episode_steps)).status();
+}
+
 // What every plan needs of a resolved configuration.
-absl::Status CheckConfig(const v1::RunConfig& config, uint32_t learners) {
+absl::Status CheckConfig(const v1::RunConfig& config, const std::string& config_path, uint32_t learners) {
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
   if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return status;
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (SearchesDirections(config)) {
-    if (absl::Status status = CheckSearchable(*spec); !status.ok()) return status;
-    const uint32_t limit = config.env().max_episode_steps();
-    const auto steps =
-        EpisodeSteps(config.directions(), limit > 0 ? limit : static_cast<uint32_t>(spec->max_episode_steps));
-    if (!steps.ok()) return steps.status();
+    if (absl::Status status = CheckSearch(config, *spec); !status.ok()) return InFile(config_path, status);
     if (learners > 1) return SeveralLearners(config, learners);
   }
   if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewGroups(rollout, learners);
@@ -229,7 +231,8 @@ absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::
   auto config = LoadRunConfig(options.config_path, AllOverrides(options), groups, recipe);
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
-  if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
+  if (absl::Status status = CheckConfig(plan.config, options.config_path, options.learners); !status.ok())
+    return status;
   plan.learners = options.learners;
   plan.on_device = true;
   const v1::RolloutConfig& rollout = plan.config.rollout();
@@ -318,7 +321,8 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 
-  if (absl::Status status = CheckConfig(plan.config, options.learners); !status.ok()) return status;
+  if (absl::Status status = CheckConfig(plan.config, options.config_path, options.learners); !status.ok())
+    return status;
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t groups = rollout.num_envs() / rollout.envs_per_runner();

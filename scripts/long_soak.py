@@ -242,7 +242,7 @@ def as_markdown(soak, table, history, machine):
     lines = ["# A long soak with two ranks and TLS", "",
              f"`scripts/long_soak.py --hours {soak.options.hours:g} --seed {soak.options.seed}`, {machine['started']}, "
              f"{machine['cores']} cores ({machine['cpu']}), load {machine['load_average']:.1f} at the start, "
-             f"{machine['commit']}.", "",
+             f"{machine['programs']}, {machine['commit']}.", "",
              f"{soak.samples['coordinator'][-1][0] / 3600:.2f} hours; {sum(soak.events.values())} events ("
              + ", ".join(f"{count} {kind}" for kind, count in sorted(soak.events.items())) + f"); {soak.looks} looks, "
              f"{soak.imbalances} imbalances, {soak.unanswered} unanswered. Steps: "

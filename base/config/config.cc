@@ -121,18 +121,6 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
   *out << YAML::EndMap;
 }
 
-// The error with the place in the file of the first setting that it names.
-absl::Status InFile(const std::string& path, const absl::Status& status) {
-  if (path.empty()) return status;
-  const Source source{path, true};
-  const std::string message(status.message());
-  const auto text = ReadFile(path, kMaxFileBytes);
-  if (!text.ok()) return text.status();
-  const auto root = ParseYaml(*text, source);
-  if (!root.ok()) return root.status();
-  return source.Error(FindNamed(*root, message), message);
-}
-
 // num_envs and name, where they are left to us.
 void Resolve(uint32_t env_groups, v1::RunConfig* config) {
   if (config->rollout().num_envs() == 0) {
@@ -150,6 +138,17 @@ void Resolve(uint32_t env_groups, v1::RunConfig* config) {
 }
 
 }  // namespace
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  if (path.empty()) return status;
+  const Source source{path, true};
+  const std::string message(status.message());
+  const auto text = ReadFile(path, kMaxFileBytes);
+  if (!text.ok()) return text.status();
+  const auto root = ParseYaml(*text, source);
+  if (!root.ok()) return root.status();
+  return source.Error(FindNamed(*root, message), message);
+}
 
 absl::Status MergeYaml(const std::string& text, const std::string& source_name, v1::RunConfig* config) {
   const Source source{source_name, true};

@@ -39,6 +39,10 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
                                             uint32_t env_groups, const v1::RunConfig& base = {});
 
+// `status`, which names settings of the file at `path`, with the place of the first of them that the file has:
+// InvalidArgument "path:line:column: message". An empty path changes nothing.
+absl::Status InFile(const std::string& path, const absl::Status& status);
+
 // The whole configuration as YAML with each key once. MergeYaml reads it back to an equal message.
 std::string ToYaml(const v1::RunConfig& config);
 

@@ -37,10 +37,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
   for (size_t i = 0; i < kStageNames.size(); ++i) stage_seconds_[i] = &stages.Add({{"stage", kStageNames[i]}});
   actors_ = Gauge(registry, "skein_learner_actors", "Actors with an open trajectory stream");
 
-  auto& batches = BuildCounter()
-                      .Name("skein_learner_batches_total")
-                      .Help("Fragments received, by result")
-                      .Register(*registry);
+  auto& batches =
+      BuildCounter().Name("skein_learner_batches_total").Help("Fragments received, by result").Register(*registry);
   batches_[v1::RECEIPT_RESULT_ACCEPTED] = &batches.Add({{"result", "accepted"}});
   batches_[v1::RECEIPT_RESULT_DUPLICATE] = &batches.Add({{"result", "duplicate"}});
   batches_[v1::RECEIPT_RESULT_STALE] = &batches.Add({{"result", "stale"}});
@@ -124,7 +122,10 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                          .Name("skein_learner_episode_metric")
                          .Help("Means over the last 100 episodes of what the environment measures")
                          .Register(*registry);
-  loss_ = &BuildGauge().Name("skein_learner_update_figure").Help("Statistics of the last update, by name").Register(*registry);
+  loss_ = &BuildGauge()
+               .Name("skein_learner_update_figure")
+               .Help("Statistics of the last update, by name")
+               .Register(*registry);
   for (prometheus::Gauge* unknown :
        {checkpoint_time_, ranks_, policy_version_, target_, return_mean_, length_mean_, queue_fill_}) {
     unknown->Set(kUnknown);

@@ -32,7 +32,8 @@ struct Checkpoint {
 std::string CheckpointDigest(const Checkpoint& checkpoint);
 
 // Writes a new checkpoint under `folder` (".../checkpoints"), points `latest` to it, removes all but the newest `keep`.
-// Returns its path. ResourceExhausted, PermissionDenied (`folder` is a link, or ...): what failed; older ones are intact.
+// Returns its path. ResourceExhausted, PermissionDenied (`folder` is a link, or ...): what failed; older ones are
+// intact.
 absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder, const Checkpoint& checkpoint, uint32_t keep);
 
 // Reads one checkpoint folder and verifies every checksum. NotFound: no such checkpoint. DataLoss: names the file.

@@ -25,6 +25,17 @@ EXCEPTIONS = {
 }
 
 
+# Words that pages do not use, and what they say instead. Records of measurements stay as they were made.
+RETIRED = {
+    "whoever": "the process, member or user that is meant",
+    "somebody": "the process, member or user that is meant",
+    "anybody": "the process, member or user that is meant",
+    "nobody": "no process, member or user",
+    "newcomer": "a rank that joins",
+    "the books": "the step account",
+}
+RECORDS = pathlib.Path("docs/benchmarks")
+
 README = pathlib.Path("README.md").read_text()
 
 
@@ -76,6 +87,13 @@ class TreeTest(unittest.TestCase):
         self.assertEqual(EXCEPTIONS.keys() & words, set())
         found = self.Find(lambda path, page: markdown_check.DeadNames(page, words | EXCEPTIONS.keys()))
         self.assertEqual(found, [])
+
+    def test_words(self):
+        def Retired(path, page):
+            return [(line, f"'{word}': say {RETIRED[word]}") for line, text in page.texts for word in RETIRED
+                    if word in text.lower() and RECORDS not in path.parents]
+
+        self.assertEqual(self.Find(Retired), [])
 
     def test_the_readme_names_each_folder(self):
         """Of those with sources: those of the tree, and those of base."""

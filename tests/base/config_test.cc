@@ -301,35 +301,10 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
               "policy");
   }
   EXPECT_EQ(LoadError({"reinforce.lr=0.1"}), "");
-  EXPECT_EQ(LoadError({"ars.top_dirs=33"}), "ars.top_dirs (33) must not exceed directions.num_dirs (32)");
-  EXPECT_EQ(LoadError({"ars.top_dirs=32", "directions.dir_chunk=33"}),
-            "directions.dir_chunk (33) must not exceed directions.num_dirs (32)");
-  EXPECT_EQ(LoadError({"es.step_size=1", "directions.dir_chunk=5"}),
-            "directions.dir_chunk (5) must divide directions.num_dirs (32)");
-  EXPECT_EQ(LoadError({"es.step_size=1", "directions.num_dirs=1048576", "directions.num_envs=4096"}),
-            "directions.num_envs (4096) times directions.num_dirs (1048576) must be less than 2^32");
-  EXPECT_EQ(LoadError({"ars.top_dirs=1", "rollout.num_envs=4"}),
-            "rollout.num_envs (4) cannot be set with ars: it follows from directions.num_dirs");
-  EXPECT_EQ(LoadError({"ars.top_dirs=1", "sync.mode=async"}),
-            "sync.mode must be on_policy with ars, which compares returns of one policy's perturbations");
   EXPECT_EQ(LoadError({"coordinator.lease_seconds=1"}),
             "coordinator.lease_seconds (1) must be greater than coordinator.heartbeat_seconds (1)");
   EXPECT_THAT(std::string(LoadRunConfig("", {}, 4000000000).status().message()),
               HasSubstr("rollout.num_envs must be at most 1048576, got 4294967295"));
-}
-
-// What plans and grants work counts directions where it counts environments otherwise.
-TEST(LoadRunConfig, DirectionsSayTheSizesOfTheWork) {
-  const auto config = LoadRunConfig("", {"ars.top_dirs=4", "directions.num_dirs=12", "directions.dir_chunk=3"}, 7);
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->rollout().num_envs(), 12u);
-  EXPECT_EQ(config->rollout().envs_per_runner(), 3u);
-  EXPECT_EQ(config->rollout().steps_per_iteration(), 12u);
-  // Read back from a run's folder.
-  v1::RunConfig again;
-  ASSERT_TRUE(MergeYaml(ToYaml(*config), "config.yaml", &again).ok());
-  EXPECT_EQ(LoadRunConfig("", {}, 7, again)->rollout().num_envs(), 12u);
-  EXPECT_EQ(LoadRunConfig("", {"es.step_size=1", "directions.dir_chunk=0"}, 7)->rollout().envs_per_runner(), 32u);
 }
 
 TEST(LoadRunConfig, NameMustBeAPlainFolderName) {

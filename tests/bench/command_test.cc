@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kVerbs = {"env", "rollout", "stream", "learner", "train"};
+const std::vector<std::string> kVerbs = {"ars", "env", "rollout", "stream", "learner", "train"};
 // Small enough for a test.
 const std::vector<std::string> kSmall = {"--rounds",  "1",
                                          "--seconds", "0.2",
@@ -81,6 +81,18 @@ TEST(BenchCommand, RolloutSaysWhereTheTimeGoes) {
     EXPECT_GT(summary["share_of_runner_time"][stage], 0) << stage;
   }
   EXPECT_GE(summary["wire_serialisation_waiting_share"], 0);
+}
+
+TEST(BenchCommand, ArsSaysWhatAPairCosts) {
+  const ScratchFolder folder;
+  const Ended ended = Bench({"ars", "--rounds", "1", "--seconds", "0.2", "--env", "CartPole-v1", "--runners", "1",
+                             "--set", "directions.dir_chunk=32", "--json", folder.path() + "/report.json"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  ExpectReport(report, "ars", "env_steps_per_second", "limit_env_steps_per_second");
+  // 32 bytes, and what an order of 32 directions has once.
+  EXPECT_GE(report["summary"]["message_bytes_per_pair"], 32);
+  EXPECT_LE(report["summary"]["message_bytes_per_pair"], 64);
 }
 
 TEST(BenchCommand, StreamSaysWhatABatchCosts) {

@@ -48,7 +48,8 @@ TEST_P(Recipes, ReachTheirThreshold) {
 INSTANTIATE_TEST_SUITE_P(Directions, Recipes, testing::Values(kArs, kEs));
 
 // Some iterations with normalised observations.
-constexpr char kShort[] = "--no-eval --steps 20000 --set model.normalize_observations=true";
+constexpr char kShort[] =
+    "--no-eval --steps 20000 --set model.normalize_observations=true --set directions.num_dirs=16";
 
 std::string ShortDigest(const std::string& more) {
   const ScratchFolder runs;
@@ -61,14 +62,14 @@ TEST(Directions, ResultsDoNotDependOnActorsOrChunks) {
   const std::string digest = ShortDigest("--runners 1");
   EXPECT_FALSE(digest.empty());
   EXPECT_EQ(ShortDigest("--runners 2 --actors 2"), digest);
-  EXPECT_EQ(ShortDigest("--runners 8 --actors 8 --set directions.dir_chunk=1"), digest);
-  EXPECT_EQ(ShortDigest("--runners 1 --set directions.dir_chunk=8"), digest);
+  EXPECT_EQ(ShortDigest("--runners 16 --actors 16 --set directions.dir_chunk=1"), digest);
+  EXPECT_EQ(ShortDigest("--runners 1 --set directions.dir_chunk=0"), digest);
   EXPECT_NE(ShortDigest("--runners 1 --seed 2"), digest);
 }
 
 TEST(Directions, AStoppedSearchGoesOnWithTheSameResult) {
   const ScratchFolder runs;
-  Train(runs.path(), "--no-eval --set model.normalize_observations=true --steps 10000");
+  Train(runs.path(), absl::StrCat(kShort, " --steps 10000"));
   const Ended ended = Train(runs.path(), kShort);
   EXPECT_THAT(ended.out, HasSubstr("resuming at"));
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest(""));
@@ -82,7 +83,7 @@ Ended TrainWithFaults(const std::string& runs, const std::string& faults, const 
   return ended;
 }
 
-TEST(Directions, AnActorThatDiesIsReplacedAndChangesNothing) {
+TEST(FaultRow42, AnActorThatDiesIsReplacedAndChangesNothing) {
   const ScratchFolder runs;
   const Ended ended =
       TrainWithFaults(runs.path(), absl::StrCat("env:crash@at=3000,marker=", runs.path(), "/once"), "--runners 1");
@@ -92,11 +93,22 @@ TEST(Directions, AnActorThatDiesIsReplacedAndChangesNothing) {
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest("--runners 1"));
 }
 
-TEST(Directions, AnswersThatComeTwiceCountOnce) {
+TEST(FaultRow42, AnswersThatAreLostOrComeTwiceCountOnce) {
+  for (const std::string fault : {"receipt:forget@p=0.1,seed=3", "receipt:drop@p=0.1,seed=4"}) {
+    const ScratchFolder runs;
+    TrainWithFaults(runs.path(), fault, "--runners 2 --actors 2");
+    const v1::StepAccount account = Account(runs.path() + "/run");
+    EXPECT_TRUE(Balances(account)) << fault << ": " << account.ShortDebugString();
+    EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest("--runners 1")) << fault;
+  }
+}
+
+// The other actor gets the directions of the one that hangs.
+TEST(FaultRow42, ALateAnswerIsNotWaitedFor) {
   const ScratchFolder runs;
-  TrainWithFaults(runs.path(), "receipt:forget@p=0.1,seed=3", "--runners 2 --actors 2");
-  const v1::StepAccount account = Account(runs.path() + "/run");
-  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  const Ended ended = TrainWithFaults(runs.path(), absl::StrCat("env:hang@at=3000,marker=", runs.path(), "/once"),
+                                      "--runners 2 --actors 2 --set rollout.step_timeout_seconds=60");
+  EXPECT_LT(ended.wall_time, absl::Seconds(45));
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest("--runners 1"));
 }
 
@@ -120,7 +132,8 @@ TEST(Directions, MistakesAreRefused) {
   EXPECT_THAT(mistake(env + "directions:\n  noise_std: 0\nes: {}\n"),
               HasSubstr("mine.yaml:3:14: directions.noise_std: must be greater than 0"));
   EXPECT_THAT(mistake("env: {id: UavNavigate-v0}\nars: {top_dirs: 1}\n"),
-              HasSubstr("UavNavigate-v0 has 10 agents; a search over directions plays environments of one agent"));
+              HasSubstr("mine.yaml:1:11: env.id: UavNavigate-v0 has 10 agents; a search over directions plays "
+                        "environments of one agent"));
   EXPECT_THAT(mistake(env + "ars: {top_dirs: 1}\nrollout: {num_envs: 8}\n"),
               HasSubstr("mine.yaml:3:21: rollout.num_envs (8) cannot be set with ars"));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run in three phases: each begins at an exact iteration, and neither who collects nor an interruption changes a bit.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -103,10 +104,12 @@ TEST_F(PhasesRun, EachPhaseMatters) {
   for (const char* const phases :
        {"phases=[{until_steps: 4000, set: {env.mujoco.push_speed: 1, env.mujoco.reset_noise_scale: 0.1}}]",
         "phases=[{until_steps: 4000, set: {ppo.lr: 1e-3}}]", "phases=[{until_steps: 4000, set: {}}]"}) {
-    const ScratchFolder other;
-    const Ended ended = RunToEnd("skein", Arguments({"--set", phases, "--runs-dir", other.path()}), absl::Minutes(2));
+    std::vector<std::string> arguments = Arguments({"--set", phases});
+    *(std::find(arguments.begin(), arguments.end(), "--name") + 1) = "other";
+    const Ended ended = RunToEnd("skein", arguments, absl::Minutes(2));
     EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-    EXPECT_NE(Digest(other.path() + "/run"), Uninterrupted()) << phases;
+    EXPECT_NE(Digest(runs_.path() + "/other"), Uninterrupted()) << phases;
+    std::filesystem::remove_all(runs_.path() + "/other");
   }
 }
 
