@@ -28,7 +28,7 @@
 namespace skein {
 namespace {
 
-constexpr char kCommand[] = "skein bench tune";
+constexpr char kCommand[] = "skein tune";
 
 struct TuneOptions {
   TrainingSetup setup;

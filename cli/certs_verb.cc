@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
 #include "cli/certificate_authority.h"
 #include "cli/verbs.h"
 #include "nlohmann/json.hpp"
@@ -16,9 +17,9 @@ namespace {
 absl::Status InitCertificates(const CertificateFolderOptions& options, bool json) {
   const auto files = MakeCertificateFolder(options);
   if (!files.ok()) return files.status();
-  const std::string& dir = options.folder;
+  const std::string dir = Escaped(options.folder);
   if (json) {
-    const nlohmann::ordered_json made = {{"folder", dir}, {"files", *files}, {"days", options.days}};
+    const nlohmann::ordered_json made = {{"folder", options.folder}, {"files", *files}, {"days", options.days}};
     std::cout << made.dump(2) << std::endl;
     return absl::OkStatus();
   }

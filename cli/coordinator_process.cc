@@ -11,10 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/host_port.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/telemetry/format_seconds.h"
 #include "launch/coordinator_addresses.h"
+#include "launch/join_flags.h"
 
 namespace skein {
 namespace {
@@ -44,8 +46,16 @@ std::string Silence(absl::Duration silence) {
 }  // namespace
 
 absl::Status CoordinatorProcess::Start() {
-  if (absl::Status status = StartProcess(false); !status.ok()) return status;
+  if (options_.else_free_port && !CheckCanListen({options_.host, options_.port}).ok()) options_.port = 0;
+  absl::Status status = StartProcess(false);
+  // Another process may have taken the port since.
+  if (absl::IsUnavailable(status) && options_.else_free_port && std::exchange(options_.port, 0) != 0) {
+    status = StartProcess(false);
+  }
+  if (!status.ok()) return status;
   display_->Say(absl::StrCat("status page and metrics discovery: ", http_url_));
+  display_->Say(absl::StrCat("watch it with: ", CommandOf(options_.program_folder, "skein"), " top",
+                             address_ == kDefaultAddress ? "" : absl::StrCat(" --address ", address_)));
   return absl::OkStatus();
 }
 

@@ -25,7 +25,7 @@ constexpr absl::Duration kPollPeriod = absl::Milliseconds(200);
 
 struct DrainOptions {
   std::string member;
-  std::string address = "127.0.0.1:7070";
+  std::string address = kDefaultAddress;
   bool wait = false;
   bool json = false;
   std::string timeout = "2m";

@@ -111,7 +111,7 @@ void AddEnvs(CLI::App* app, Action* action) {
   auto flags = std::make_shared<EnvsFlags>();
   verb->add_option("id", flags->id, "Only this environment");
   verb->add_flag("--recipe", flags->recipe, "Print its recipe, YAML for --config");
-  verb->add_flag("--json", flags->json, "Print a JSON array, of one environment an object");
+  verb->add_flag("--json", flags->json, "Print a JSON array, or with an id one object");
   verb->footer("Example:\n  skein envs CartPole-v1 --recipe > mine.yaml");
   verb->callback([flags, action] { *action = [flags] { return PrintEnvs(*flags); }; });
 }

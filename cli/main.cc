@@ -14,7 +14,7 @@
 int main(int argc, char** argv) {
   CLI::App app("Skein: distributed reinforcement learning.", "skein");
   app.require_subcommand(1);
-  app.footer("Each verb has a --help. Example:\n  skein train --env HalfCheetah-v5");
+  app.footer("Each verb has a --help, which `skein help VERB` shows too. Example:\n  skein train --env HalfCheetah-v5");
   skein::Action action;
   skein::AddTrain(&app, &action);
   skein::AddHead(&app, &action);

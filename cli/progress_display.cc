@@ -2,6 +2,7 @@
 #include "cli/progress_display.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/process/message_text.h"
 #include "base/telemetry/printable.h"
 
 namespace skein {
@@ -31,7 +32,7 @@ void ProgressDisplay::Update(const v1::StatusResponse& status, const ProgressNot
 void ProgressDisplay::Say(const std::string& line) {
   const int lines = block_lines_;
   EraseBlock();
-  std::fprintf(out_, "%s\n", line.c_str());
+  std::fprintf(out_, "%s\n", EscapedLines(line).c_str());
   if (lines > 0) std::fputs(block_.c_str(), out_);
   block_lines_ = lines;
   std::fflush(out_);

@@ -42,11 +42,6 @@ int CountActors(const v1::StatusResponse& status) {
                        [](const v1::MemberStatus& member) { return member.role() == "actor"; });
 }
 
-std::string FirstError(const v1::StatusResponse& status) {
-  const std::string& error = status.last_error().empty() ? status.progress().last_error() : status.last_error();
-  return Printable(error);
-}
-
 bool WaitsForData(const v1::StatusResponse& status) {
   return status.state() == v1::RUN_STATE_STARTING || status.state() == v1::RUN_STATE_WAITING_FOR_DATA;
 }
@@ -58,6 +53,11 @@ std::string PhaseText(const v1::RunProgress& progress, const std::string& space)
 }
 
 }  // namespace
+
+std::string FirstError(const v1::StatusResponse& status) {
+  const std::string& error = status.last_error().empty() ? status.progress().last_error() : status.last_error();
+  return Printable(error);
+}
 
 std::string FormatBar(double share, int width) {
   share = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 0.0;

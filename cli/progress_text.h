@@ -13,6 +13,9 @@ namespace skein {
 // The width of what is not a terminal.
 inline constexpr int kUnlimitedWidth = 100000;
 
+// The first error that the run has reported, printable; empty: none.
+std::string FirstError(const v1::StatusResponse& status);
+
 std::string FormatBar(double share, int width);  // 0.5, 8 -> "[####----]"; share is clamped to [0, 1]
 
 // What the display shows beyond the coordinator's status.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/config/config.h"
@@ -86,6 +88,27 @@ bool IsSkeinProcess(pid_t pid) {
   return std::getline(file, name) && absl::StartsWith(name, "skein");
 }
 
+bool IsStopped(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string stat;
+  std::getline(file, stat);
+  // "PID (NAME) STATE ...", where a name may have any character.
+  const size_t name_end = stat.rfind(") ");
+  return name_end != std::string::npos && stat.substr(name_end + 2, 1) == "T";
+}
+
+// Those of `pids` that still live, and what to do.
+absl::Status StillInUse(const std::string& folder, const std::vector<pid_t>& pids) {
+  std::vector<pid_t> living;
+  std::copy_if(pids.begin(), pids.end(), std::back_inserter(living), IsSkeinProcess);
+  const bool stopped = std::any_of(living.begin(), living.end(), IsStopped);
+  return absl::UnavailableError(absl::StrCat(
+      folder, " is still in use by ", living.size() == 1 ? "process " : "processes ", absl::StrJoin(living, ", "),
+      ", left behind by a skein that was killed", stopped ? " and stopped (SIGSTOP): `kill -CONT " : "; `kill ",
+      absl::StrJoin(living, " "), stopped ? "` lets them end, `kill -9 " : "` ends them, `kill -9 ",
+      absl::StrJoin(living, " "), "` at once"));
+}
+
 absl::Status WaitForOrphans(const std::string& folder, const std::vector<pid_t>& pids) {
   const absl::Duration give_up = MonotonicNow() + kOrphanGrace;
   for (pid_t pid : pids) {
@@ -94,10 +117,7 @@ absl::Status WaitForOrphans(const std::string& folder, const std::vector<pid_t>&
     const absl::Cleanup close_pid_fd = [pid_fd] { close(pid_fd); };
     while (IsSkeinProcess(pid)) {
       const absl::Duration left = give_up - MonotonicNow();
-      if (left <= absl::ZeroDuration()) {
-        return absl::UnavailableError(absl::StrCat(folder, " is still in use by process ", pid,
-                                                   ", left behind by a skein that was killed; stop it first"));
-      }
+      if (left <= absl::ZeroDuration()) return StillInUse(folder, pids);
       pollfd ended = {pid_fd, POLLIN, 0};
       if (poll(&ended, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) > 0) break;
     }

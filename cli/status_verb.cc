@@ -18,7 +18,7 @@ namespace skein {
 namespace {
 
 struct StatusOptions {
-  std::string address = "127.0.0.1:7070";
+  std::string address = kDefaultAddress;
   bool json = false;
 };
 

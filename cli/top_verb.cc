@@ -37,7 +37,7 @@ constexpr absl::Duration kStatusDeadline = absl::Seconds(3);
 constexpr size_t kFramesCompared = 10;
 
 struct TopOptions {
-  std::string address = "127.0.0.1:7070";
+  std::string address = kDefaultAddress;
   std::string interval = "1s";
   uint64_t count = 0;
   bool json = false;

@@ -7,9 +7,11 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
 #include "base/process/shutdown.h"
 #include "base/process/terminal.h"
 #include "base/telemetry/format_count.h"
@@ -20,21 +22,31 @@
 #include "cli/run_directory.h"
 #include "cli/run_supervisor.h"
 #include "eval/evaluation_result.h"
+#include "launch/visible_gpus.h"
 
 namespace skein {
 namespace {
 
 std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
-  return absl::StrCat("checkpoint: ", checkpoint.path, " (digest ", checkpoint.digest.empty() ? "?" : checkpoint.digest,
-                      ")");
+  return absl::StrCat("checkpoint: ", Escaped(checkpoint.path), " (digest ",
+                      checkpoint.digest.empty() ? "?" : checkpoint.digest, ")");
 }
 
 std::string DescribeMove(const RunDirectory& directory) {
   const RunDirectory::OldCopies copies = directory.FindOldCopies();
   const uint64_t mebibytes = (copies.bytes + (1 << 20) - 1) >> 20;
-  return absl::StrCat("moved the old run to ", directory.moved_to(), "; ", copies.count, " old ",
+  return absl::StrCat("moved the old run to ", Escaped(directory.moved_to()), "; ", copies.count, " old ",
                       copies.count == 1 ? "copy takes " : "copies take ", mebibytes,
-                      " MiB and can be deleted: ", directory.path(), ".old-*");
+                      " MiB and can be deleted: ", Escaped(directory.path()), ".old-*");
+}
+
+// Before anything starts: the learner would find it out only when all is running.
+absl::Status CheckDeviceIsHere(const LaunchPlan& plan) {
+  const std::string& device = plan.config.learner().device();
+  if (plan.learners == 0 || !absl::StartsWith(device, "cuda") || CountVisibleGpus() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("learner.device (--device): got '", device,
+                   "', but there is no GPU for CUDA here, or LibTorch was built without CUDA; try auto or cpu"));
 }
 
 RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
@@ -44,6 +56,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.host = options.host;
   supervisor.announce_host = options.announce_host.empty() ? AnnounceHost(options.host) : options.announce_host;
   supervisor.port = options.ports.coordinator;
+  supervisor.else_free_port = options.ports.else_free;
   supervisor.http_port = options.ports.http;
   supervisor.data_port = options.ports.data;
   supervisor.resume = plan.resume;
@@ -81,8 +94,9 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
   if (outcome.actor_restarts > 0) std::cout << "actors restarted: " << outcome.actor_restarts << "\n";
   if (checkpoint) std::cout << DescribeCheckpoint(*checkpoint) << "\n";
   std::cout << std::flush;
-  if (outcome.last_status && !outcome.last_status->last_error().empty()) {
-    std::cerr << "first error: " << Printable(outcome.last_status->last_error()) << std::endl;
+  if (outcome.last_status) {
+    const std::string error = FirstError(*outcome.last_status);
+    if (!error.empty()) std::cerr << "first error: " << error << std::endl;
   }
 }
 
@@ -98,8 +112,9 @@ int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, cons
   }
   if (!result.ok()) return ReportAndExitCode(command.c_str(), result.status());
   for (const std::string& warning : result->warnings) std::cerr << command << ": warning: " << warning << std::endl;
-  if (!result->warnings.empty()) std::cout << "evaluated instead: " << result->checkpoint << "\n";
-  std::cout << "evaluation: " << FormatEvaluation(*result) << " (" << directory.eval_path() << ")" << std::endl;
+  if (!result->warnings.empty()) std::cout << "evaluated instead: " << Escaped(result->checkpoint) << "\n";
+  std::cout << "evaluation: " << FormatEvaluation(*result) << " (" << Escaped(directory.eval_path()) << ")"
+            << std::endl;
   return kExitOk;
 }
 
@@ -113,6 +128,9 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
 
   const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), SizesInRunFolder(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
+  if (const absl::Status device = CheckDeviceIsHere(*plan); !device.ok()) {
+    return ReportAndExitCode(command.c_str(), device);
+  }
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());
   const v1::RunConfig& config = plan->config;
@@ -120,7 +138,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
 
   for (const std::string& note : plan->notes) std::cout << note << "\n";
   if (!directory->moved_to().empty()) std::cout << DescribeMove(*directory) << "\n";
-  std::cout << "run directory: " << directory->path() << std::endl;
+  std::cout << "run directory: " << Escaped(directory->path()) << std::endl;
   const auto before = directory->NewestCheckpoint();
   uint64_t steps_before = before ? before->env_steps : 0;
   if (before && steps_before >= config.total_steps()) {
@@ -141,8 +159,8 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (learner_began && before && progress.start_env_steps() != steps_before) {
     const std::string log =
         plan->learners > 0 ? directory->log_path(LearnerName(0, plan->learners)) : "the log of learner rank 0";
-    std::cerr << command << ": warning: " << before->path << " is damaged (" << log << " says how); went on from "
-              << FormatCount(progress.start_env_steps()) << " env steps" << std::endl;
+    std::cerr << command << ": warning: " << Escaped(before->path) << " is damaged (" << Escaped(log)
+              << " says how); went on from " << FormatCount(progress.start_env_steps()) << " env steps" << std::endl;
   }
   if (learner_began) steps_before = progress.start_env_steps();
   // What is on the disk counts: a coordinator that was not reachable has an old status.
@@ -151,12 +169,12 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (result != nullptr) result->checkpoint = after;
   Report(outcome, steps_before, after);
   if (outcome.exit_code != 0) {
-    std::cerr << command << ": " << outcome.failure << std::endl;
+    std::cerr << command << ": " << EscapedLines(outcome.failure) << std::endl;
     return outcome.exit_code;
   }
   if (!reached && plan->learners == 0 && progress.state() == v1::RUN_STATE_FINISHED) {
     std::cout << "the learners have finished the run; their checkpoint is not to be seen from here: evaluate it there, "
-              << "with skein eval --checkpoint " << progress.checkpoint() << std::endl;
+              << "with skein eval --checkpoint " << Printable(progress.checkpoint()) << std::endl;
     return kExitOk;
   }
   if (!reached) {

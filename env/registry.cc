@@ -112,13 +112,17 @@ const Entry* FindEntry(const std::string& id) {
 absl::Status UnknownEnv(const std::string& whole) {
   // An id is a few dozen letters: more would only make the search for the nearest one slow.
   const std::string id = whole.substr(0, 100);
+  // With and without the version of the name.
   const auto distance = [lower = absl::AsciiStrToLower(id)](const Entry& entry) {
-    return EditDistance(lower, absl::AsciiStrToLower(entry.id));
+    const std::string name = absl::AsciiStrToLower(entry.id);
+    return std::min(EditDistance(lower, name), EditDistance(lower, name.substr(0, name.rfind("-v"))));
   };
   const Entry& nearest = *std::min_element(Entries().begin(), Entries().end(),
                                            [&](const Entry& a, const Entry& b) { return distance(a) < distance(b); });
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown environment '", id, "'; did you mean '", nearest.id, "'? `skein envs` lists all"));
+  const bool similar = 2 * distance(nearest) <= static_cast<int>(id.size());
+  return absl::InvalidArgumentError(absl::StrCat("unknown environment '", id, "'; ",
+                                                 similar ? absl::StrCat("did you mean '", nearest.id, "'? ") : "",
+                                                 "`skein envs` lists all"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "base/command/arguments.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
 #include "base/process/shutdown.h"
 #include "env/registry.h"
 #include "eval/evaluation.h"
@@ -18,10 +19,11 @@ void Print(const skein::EvaluationResult& result, const skein::EvaluationOptions
   if (result.checkpoint.empty()) {
     std::cout << "baseline " << result.policy << std::endl;
   } else {
-    std::cout << "checkpoint " << result.checkpoint << " (digest " << result.digest << ")" << std::endl;
+    std::cout << "checkpoint " << skein::Escaped(result.checkpoint) << " (digest " << result.digest << ")" << std::endl;
   }
   if (options.render_path.empty()) return;
-  std::cout << "drew episode " << options.render_episode << " into " << options.render_path << std::endl;
+  std::cout << "drew episode " << options.render_episode << " into " << skein::Escaped(options.render_path)
+            << std::endl;
 }
 
 }  // namespace
@@ -46,10 +48,12 @@ int main(int argc, char** argv) {
   app.add_flag("--unclipped-return", options.unclipped_return,
                "Also report the return as Gymnasium has it, with the control cost of actions before they are clipped "
                "(MuJoCo's environments)");
-  app.add_option("--render", options.render_path,
-                 "Draw one episode: FILE.mp4 or FILE.png (UAV and MuJoCo's environments), or FILE.svg (UAV)");
+  CLI::Option* const render =
+      app.add_option("--render", options.render_path,
+                     "Draw one episode: FILE.mp4 or FILE.png (UAV and MuJoCo's environments), or FILE.svg (UAV)");
   app.add_option("--render-episode", options.render_episode, "Which one, from 0")
       ->transform(skein::WholeNumber())
+      ->needs(render)
       ->capture_default_str();
   app.add_flag("--exit-with-parent", exit_with_parent, "Stop when the parent process ends");
   app.footer(

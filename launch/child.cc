@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -32,8 +33,14 @@ uint64_t FileSize(const std::string& path) {
   return error ? 0 : size;
 }
 
-// The last non-empty lines of the file from byte `start` on.
-std::vector<std::string> LastLines(const std::string& path, uint64_t start) {
+// The end of a log.
+struct Tail {
+  std::vector<std::string> lines;  // Not empty ones.
+  bool torn = false;               // The last one does not end, as on a full disk.
+};
+
+// Of the file from byte `start` on.
+Tail ReadTail(const std::string& path, uint64_t start) {
   const uint64_t size = FileSize(path);
   if (size > kTailBytes) start = std::max<uint64_t>(start, size - kTailBytes);
   std::ifstream file(path, std::ios::binary);
@@ -41,7 +48,7 @@ std::vector<std::string> LastLines(const std::string& path, uint64_t start) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
   if (lines.size() > kTailLines) lines.erase(lines.begin(), lines.end() - kTailLines);
-  return lines;
+  return {.lines = std::move(lines), .torn = !text.empty() && text.back() != '\n'};
 }
 
 }  // namespace
@@ -73,13 +80,17 @@ int Child::Stop(absl::Duration timeout) {
 }
 
 std::string Child::DescribeExit(int code) const {
-  const std::vector<std::string> lines = LastLines(options_.log_path, log_start_);
+  const auto [lines, torn] = ReadTail(options_.log_path, log_start_);
   const std::string how = code > 128
                               ? absl::StrCat("was ended by signal ", code - 128, " (", strsignal(code - 128), ")")
                               : absl::StrCat("ended with code ", code);
   const std::string where = absl::StrCat("log: ", options_.log_path);
   if (lines.empty()) return absl::StrCat(options_.name, " ", how, " without a message (", where, ")");
   const bool orderly = code >= 64 && code <= 78;  // Our programs exit so after one line of error text.
+  if (orderly && torn) {
+    return absl::StrCat(options_.name, " ", how, code == kExitIo ? ": the disk is full, or may not be written; " : "; ",
+                        "its log breaks off before the reason (", where, ")");
+  }
   if (orderly) return absl::StrCat(options_.name, " ", how, ": ", lines.back(), " (", where, ")");
   return absl::StrCat(options_.name, " ", how, "; the last lines it wrote (", where, "):\n  ",
                       absl::StrJoin(lines, "\n  "));

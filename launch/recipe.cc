@@ -162,7 +162,10 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
         absl::StrCat("recipe: ", kStudy, ", the sizes of the scaling study: for measuring speed, not for learning");
   } else if (recipe != "auto" && recipe != "general") {
     const auto text = ReadFile(recipe);
-    if (!text.ok()) return text.status();
+    if (!text.ok()) {
+      return absl::Status(text.status().code(), absl::StrCat("--recipe: ", text.status().message(),
+                                                             "; want auto, general, study, none or a YAML file"));
+    }
     settings = Parse(*text, recipe);
     chosen.note = absl::StrCat("recipe: ", recipe);
   } else if (recipe == "auto" && env.empty()) {

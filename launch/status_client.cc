@@ -5,11 +5,15 @@
 #include "absl/strings/str_split.h"
 #include "base/net/call_deadline.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/tls_probe.h"
 #include "base/process/clock.h"
 #include "grpcpp/client_context.h"
 
 namespace skein {
 namespace {
+
+// Asking once more why there was no answer.
+constexpr absl::Duration kTlsProbe = absl::Milliseconds(500);
 
 bool IsAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 
@@ -60,7 +64,17 @@ absl::Status StatusClient::Remove(const std::string& member, uint64_t generation
 
 absl::Status StatusClient::Explain(const absl::Status& status) const {
   if (!IsAway(status)) return status;
-  return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address_));
+  // A coordinator that hangs needs no explanation, and is asked again and again.
+  const std::vector<std::string> refused =
+      absl::StrSplit(absl::IsUnavailable(status) ? address_ : "", ',', absl::SkipEmpty());
+  for (const std::string& one : refused) {
+    const std::string problem = FindTlsProblem(one, ProcessCredentials(), kTlsProbe);
+    if (!problem.empty())
+      return absl::UnavailableError(absl::StrCat("cannot talk to the coordinator at ", one, ": ", problem));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("no coordinator answers at ", address_,
+                   "; `skein train` and `skein head` print the address for --address when they start"));
 }
 
 }  // namespace skein

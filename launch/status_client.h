@@ -12,6 +12,10 @@
 
 namespace skein {
 
+// Where `skein top`, `skein status` and `skein drain` look if nothing else is said; `skein train` and `skein head`
+// listen there by default.
+inline constexpr char kDefaultAddress[] = "127.0.0.1:7070";
+
 // Client for user requests to a coordinator: the run's status, and draining an actor. `address` may be several
 // addresses separated by commas; the first that answers is used. Thread-safe.
 class StatusClient {
@@ -30,7 +34,7 @@ class StatusClient {
   absl::Status Remove(const std::string& member, uint64_t generation, absl::Duration deadline) const;
 
  private:
-  // Adds the addresses that did not answer to the status.
+  // Adds the addresses that did not answer to the status, and what is wrong with TLS, if that is why.
   absl::Status Explain(const absl::Status& status) const;
   // Returns the first answer other than that there is no coordinator.
   template <typename Call>

@@ -2,9 +2,11 @@
 #include "base/command/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
@@ -97,6 +99,20 @@ std::string DescribeExtras(const CLI::App& verb) {
   return absl::StrCat("the argument ", Quoted(first), " is not expected");
 }
 
+std::optional<uint64_t> ParseWhole(const std::string& text) {
+  constexpr double kExact = 9007199254740992;  // 2^53: up to there a double has every whole number.
+  uint64_t number = 0;
+  if (text.empty() || !absl::ascii_isdigit(text[0])) return std::nullopt;
+  if (std::all_of(text.begin(), text.end(), absl::ascii_isdigit)) {
+    return absl::SimpleAtoi(text, &number) ? std::optional(number) : std::nullopt;
+  }
+  double value = 0;
+  const bool exponent =
+      text.find_first_not_of("0123456789.eE+") == std::string::npos && text.find_first_of("eE") != std::string::npos;
+  if (!exponent || !absl::SimpleAtod(text, &value) || value > kExact || value != std::floor(value)) return std::nullopt;
+  return static_cast<uint64_t>(value);
+}
+
 int Print(const std::string& program, const std::string& text) {
   std::cout << text << std::endl;
   return FinishOutput(program.c_str(), kExitOk);
@@ -112,9 +128,20 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv, const st
   if (first == "--print-flags") return Print(name, ToJson(DescribeCommand(app)));
   if (first == "--print-man-page") return Print(name, FormatManPage(DescribeCommand(app)));
   if (first.empty() && !VisibleVerbs(app).empty()) return UsageError(name, LacksVerb(app));
+  std::vector<char*> arguments(argv, argv + argc);
+  std::string help = "--help", version = "--version";
+  if (first == "-V" || (first == "version" && argc == 2 && !VisibleVerbs(app).empty())) arguments[1] = version.data();
+  if (first == "help" && !VisibleVerbs(app).empty()) {
+    const auto asked = [&](const CLI::App* verb) { return argc > 2 && verb->get_name() == argv[2]; };
+    if (argc > 2 && std::as_const(app).get_subcommands(asked).empty()) {
+      return UsageError(name, NoSuchVerb(app, argv[2]));
+    }
+    arguments.erase(arguments.begin() + 1);
+    arguments.push_back(help.data());
+  }
   std::string command = name;
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& success) {
     return FinishOutput(name.c_str(), app.exit(success));
   } catch (const CLI::ExtrasError&) {
@@ -128,12 +155,14 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv, const st
   return std::nullopt;
 }
 
-CLI::Validator WholeNumber() {
-  const auto check = [](std::string& text) -> std::string {
-    uint64_t number = 0;
-    const bool digits = !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-    if (!digits || !absl::SimpleAtoi(text, &number)) return absl::StrCat("got ", Quoted(text), ", want a whole number");
-    text = absl::StrCat(number);  // The library would read a leading 0 as octal.
+CLI::Validator WholeNumber(uint64_t least) {
+  const auto check = [least](std::string& text) -> std::string {
+    const std::optional<uint64_t> number = ParseWhole(text);
+    if (!number || *number < least) {
+      return absl::StrCat("got ", Quoted(text), ", want a whole number",
+                          least > 0 ? absl::StrCat(" from ", least) : "");
+    }
+    text = absl::StrCat(*number);  // The library would read a leading 0 as octal.
     return "";
   };
   return CLI::Validator(check, "", "whole number");

@@ -17,8 +17,9 @@ namespace skein {
 std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv,
                                   const std::vector<LibraryVersion>& libraries = {});
 
-// Accepts only decimal digits, for numbers from 0 to 2^64 - 1.
-CLI::Validator WholeNumber();
+// Accepts decimal digits, for numbers from `least` to 2^64 - 1, and numbers with an exponent that are whole
+// (1e6, 2.5e5).
+CLI::Validator WholeNumber(uint64_t least = 0);
 
 // Accepts numbers from `min` to `max`; unlike CLI::Range it rejects "nan".
 CLI::Validator NumberWithin(double min, double max);

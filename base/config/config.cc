@@ -42,9 +42,11 @@ bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
 }
 
-// A folder of that name can be made under runs/ and nowhere else.
+constexpr size_t kMaxNameBytes = 200;
+
+// A folder of that name can be made under runs/ and nowhere else, and is no flag for a command that is given it.
 bool IsFolderName(const std::string& name) {
-  if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
+  if (name.empty() || name[0] == '-' || name == "." || name == "..") return false;
   for (const char c : name) {
     if (!IsNameCharacter(c)) return false;
   }
@@ -201,9 +203,14 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   if (absl::Status status = CheckSettings(config, ""); !status.ok()) return status;
   if (absl::Status status = CheckDirections(config); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
+  if (config.name().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("name ", Quoted(config.name()), " cannot be a folder: it has ",
+                                                   config.name().size(), " characters, at most ", kMaxNameBytes));
+  }
   if (!IsFolderName(config.name())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("name ", Quoted(config.name()), " cannot be a folder: use letters, digits, '.', '_' and '-'"));
+    return absl::InvalidArgumentError(absl::StrCat("name ", Quoted(config.name()),
+                                                   " cannot be a folder: use letters, digits, '.', '_' and '-', which "
+                                                   "must not be first"));
   }
   if (rollout.num_envs() == 0) return absl::InvalidArgumentError("rollout.num_envs must be at least 1, got 0");
   if (rollout.num_envs() % rollout.envs_per_runner() != 0) {

@@ -60,7 +60,8 @@ NearestName FindNearestName(const std::string& typed, const std::vector<std::str
   NearestName nearest{0, std::numeric_limits<int>::max()};
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string other = LastPart(names[i], separator);
-    const int elsewhere = FirstPart(names[i], separator) == first ? 0 : 1;
+    // Who types no first part leaves it open.
+    const int elsewhere = first.empty() || FirstPart(names[i], separator) == first ? 0 : 1;
     // Edits are at least as many as the lengths differ by: most names need not be compared.
     if (std::min(LengthDifference(whole, names[i]), LengthDifference(last, other) + elsewhere) >= nearest.edits) {
       continue;

@@ -50,10 +50,14 @@ int DiskFault() {
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: opening a pipe would wait until somebody writes.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) return SystemError(errno, absl::StrCat("cannot read ", path));
   struct stat info;
   if (fstat(file.get(), &info) != 0) return SystemError(errno, absl::StrCat("cannot read ", path));
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": is not a regular file"));
+  }
   const auto too_large = [&] {
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": larger than ", max_bytes, " bytes"));
   };

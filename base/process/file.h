@@ -9,7 +9,8 @@
 
 namespace skein {
 
-// Reads a whole file. NotFound: no such file. InvalidArgument: larger than `max_bytes`. PermissionDenied, DataLoss.
+// Reads a whole file. NotFound: no such file. InvalidArgument: larger than `max_bytes`, or no regular file: pipes and
+// devices are refused at once. PermissionDenied, DataLoss.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
 // Writes and fsyncs `path` (not its folder). ResourceExhausted: disk full. PermissionDenied: read-only or not allowed.

@@ -41,12 +41,10 @@ void AppendEscaped(absl::string_view bytes, std::string* out) {
   }
 }
 
-}  // namespace
-
-std::string Shown(absl::string_view text) {
+std::string EscapeUpTo(size_t limit, absl::string_view text) {
   std::string shown;
   for (size_t characters = 0; !text.empty(); ++characters) {
-    if (characters == kShownCharacters) return shown + "...";
+    if (characters == limit) return shown + "...";
     const size_t valid = CharacterBytes(text);
     const absl::string_view character = text.substr(0, valid == 0 ? 1 : valid);
     if (valid == 0 || IsControl(character)) {
@@ -58,6 +56,17 @@ std::string Shown(absl::string_view text) {
   }
   return shown;
 }
+
+}  // namespace
+
+std::string Escaped(absl::string_view text) { return EscapeUpTo(text.size(), text); }
+
+std::string EscapedLines(absl::string_view text) {
+  return absl::StrJoin(absl::StrSplit(text, '\n'), "\n",
+                       [](std::string* out, absl::string_view line) { out->append(Escaped(line)); });
+}
+
+std::string Shown(absl::string_view text) { return EscapeUpTo(kShownCharacters, text); }
 
 std::string Quoted(absl::string_view text) { return absl::StrCat("'", Shown(text), "'"); }
 

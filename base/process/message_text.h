@@ -6,14 +6,19 @@
 #include "absl/strings/string_view.h"
 
 // Text that the user or a file gave, made safe for a terminal or a log: it can neither move the cursor nor begin a
-// line, and it is short. A character is at most 4 bytes of UTF-8.
+// line, and it is short (Escaped excepted, for paths that others read). A character is at most 4 bytes of UTF-8.
 namespace skein {
 
 // Characters of one argument, key or value that a message shows.
 inline constexpr size_t kShownCharacters = 200;
 
-// `text` with its control characters, and bytes that are not UTF-8, as \n, \t or \x1b. After kShownCharacters
-// characters comes "..." in place of the rest.
+// `text` with its control characters, and bytes that are not UTF-8, as \n, \t or \x1b.
+std::string Escaped(absl::string_view text);
+
+// The same of each line; line ends stay.
+std::string EscapedLines(absl::string_view text);
+
+// Escaped() of the first kShownCharacters characters; "..." in place of the rest.
 std::string Shown(absl::string_view text);
 
 // Shown(text) between single quotes.

@@ -124,4 +124,14 @@ uint64_t ProgressTracker::env_steps() const {
   return progress_.env_steps();
 }
 
+double ProgressTracker::ReturnSpread() const {
+  absl::MutexLock lock(&mu_);
+  if (last_episodes_.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  const double count = static_cast<double>(last_episodes_.size());
+  double sum = 0, squares = 0;
+  for (const Episode& episode : last_episodes_) sum += episode.episode_return;
+  for (const Episode& episode : last_episodes_) squares += std::pow(episode.episode_return - sum / count, 2);
+  return std::sqrt(squares / count) / std::abs(sum / count);
+}
+
 }  // namespace skein

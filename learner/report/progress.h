@@ -46,6 +46,9 @@ class ProgressTracker {
   // Everything except account, queue and stages, which the caller adds.
   v1::RunProgress Snapshot(absl::Duration now) const;
   uint64_t env_steps() const;
+  // Standard deviation of the last 100 episodes' returns divided by the size of their mean. NaN: fewer than two
+  // episodes, or all returns are 0.
+  double ReturnSpread() const;
 
  private:
   struct Episode {

@@ -19,7 +19,7 @@ bool LongEnough(double seconds, size_t iterations) {
 }  // namespace
 
 std::vector<std::string> TrainingWatch::Observe(const Iteration& iteration) {
-  Take(*iteration.stats);
+  Take(iteration);
   std::vector<std::string> warnings;
   for (int kind = 0; kind < kKinds; ++kind) {
     if (warned_[kind]) continue;
@@ -37,12 +37,13 @@ std::vector<std::string> TrainingWatch::Observe(const Iteration& iteration) {
   return warnings;
 }
 
-void TrainingWatch::Take(const UpdateStats& stats) {
-  ++updates_;
+void TrainingWatch::Take(const Iteration& iteration) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+  const bool equal_returns = iteration.return_spread < kMinReturnSpread;  // Not if it is not known.
+  if (!equal_returns) ++critic_updates_;
   for (Mean* mean : {&kl_, &clip_, &explained_, &entropy_}) {
-    const double value = stats.Get(mean->name, kAbsent);
-    if (!std::isfinite(value)) continue;
+    const double value = iteration.stats->Get(mean->name, kAbsent);
+    if (!std::isfinite(value) || (mean == &explained_ && equal_returns)) continue;
     mean->values.push_back(value);
     if (mean->values.size() > kWindow) mean->values.pop_front();
   }
@@ -98,12 +99,12 @@ std::optional<std::string> TrainingWatch::CheckCritic() {
   const auto explained = Recent(explained_);
   if (!explained) return std::nullopt;
   best_explained_ = std::max(best_explained_, *explained);
-  if (updates_ < kCriticUpdates || best_explained_ >= kMinExplained) return std::nullopt;
+  if (critic_updates_ < kCriticUpdates || best_explained_ >= kMinExplained) return std::nullopt;
   return absl::StrFormat(
       "after %d updates the value function still predicts returns no better than their mean: explained variance is "
       "%.2f, where 1 is perfect and 0 is useless. Advantages are then mostly noise. Are rewards found at all? If they "
       "are rare, try a wider model.init_log_std or an entropy coefficient; otherwise another learning rate or gamma.",
-      updates_, *explained);
+      critic_updates_, *explained);
 }
 
 std::optional<std::string> TrainingWatch::CheckEntropy(double progress) const {

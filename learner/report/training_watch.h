@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ class TrainingWatch {
   static constexpr double kMaxClipFraction = 0.7;
   static constexpr size_t kCriticUpdates = 50;      // After so many the value function must have explained
   static constexpr double kMinExplained = 0.1;      // this part of the returns' variance at least once.
+  static constexpr double kMinReturnSpread = 0.02;  // Below it there is nothing to explain: a solved task, say.
   static constexpr double kMinEntropyShare = 0.05;  // Of the entropy of equally likely choices.
   static constexpr double kMinActionStd = 0.01;     // Standard deviation of real actions.
   static constexpr double kTimedSeconds = 60;       // Stage times are compared over so long at least,
@@ -41,6 +43,8 @@ class TrainingWatch {
     double waiting_seconds = 0;  // Of it: waiting for fragments.
     double update_seconds = 0;   // Of it: updating.
     int actors = 0;              // Connected actor processes; 0 in mode on_device.
+    // Standard deviation of the last episodes' returns, as a share of their mean's size; NaN: not known.
+    double return_spread = std::numeric_limits<double>::quiet_NaN();
   };
   // New warnings, one sentence or two each; usually none.
   std::vector<std::string> Observe(const Iteration& iteration);
@@ -52,7 +56,7 @@ class TrainingWatch {
     std::deque<double> values = {};  // The last kWindow at most.
   };
 
-  void Take(const UpdateStats& stats);
+  void Take(const Iteration& iteration);
   // The mean of the last kWindow updates; nullopt: there are fewer, or no such statistic.
   std::optional<double> Recent(const Mean& mean) const;
   std::optional<std::string> Check(Kind kind, const Iteration& iteration);
@@ -68,7 +72,7 @@ class TrainingWatch {
   const int64_t action_size_;
   Mean kl_{"kl"}, clip_{"clip_fraction"}, explained_{"explained_variance"}, entropy_{"entropy"};
   double best_explained_ = -1e300;  // The best mean of kWindow updates.
-  uint64_t updates_ = 0;
+  uint64_t critic_updates_ = 0;     // Updates of which the value function could be judged.
   std::optional<Iteration> since_;  // Where the present comparison of stage times began; stats is null.
   size_t timed_iterations_ = 0;     // Since then.
   std::array<bool, kKinds> warned_ = {};

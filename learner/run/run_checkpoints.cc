@@ -43,7 +43,8 @@ absl::Status RunCheckpoints::Save(const Trainer& trainer, const RunRecord& recor
   if (record.iteration == 0 || record.env_steps == saved_env_steps_) return absl::OkStatus();
   const absl::Duration begin = MonotonicNow();
   auto saved = trainer.Save(folder_, record);
-  const absl::Duration duration = MonotonicNow() - begin;
+  const absl::Duration end = MonotonicNow(), duration = end - begin;
+  failures_.Note(saved.ok(), end);
   context_.metrics->CountCheckpoint(saved.ok(), duration, absl::Now());
   context_.metrics->AddStage(LearnerMetrics::Stage::kCheckpoint, duration);
   if (!saved.ok()) {

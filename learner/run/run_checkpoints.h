@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "learner/run/failure_streak.h"
 #include "learner/run/run_context.h"
 #include "learner/run/trainer.h"
 
@@ -25,6 +26,8 @@ class RunCheckpoints {
   bool Due(uint64_t env_steps) const { return env_steps >= next_ && env_steps < context_.config.total_steps(); }
   // Writes a checkpoint unless one of this state exists already. A failure is counted and logged.
   absl::Status Save(const Trainer& trainer, const RunRecord& record);
+  // Attempts that failed since the last one that did not.
+  const FailureStreak& failures() const { return failures_; }
   // The next checkpoint is due one interval after `env_steps`.
   void Schedule(uint64_t env_steps) { next_ = env_steps + context_.config.checkpoint().interval_steps(); }
 
@@ -36,6 +39,7 @@ class RunCheckpoints {
   uint64_t saved_env_steps_ = 0;
   uint64_t next_ = 0;
   Trainer::Saved newest_;
+  FailureStreak failures_;
 };
 
 }  // namespace skein

@@ -119,7 +119,8 @@ void RunReport::Watch(const ProgressTracker::Iteration& counted) {
                                     .seconds = absl::ToDoubleSeconds(MonotonicNow() - started_),
                                     .waiting_seconds = stages["barrier"],
                                     .update_seconds = stages["update"],
-                                    .actors = collector == nullptr ? 0 : collector->actors()})) {
+                                    .actors = collector == nullptr ? 0 : collector->actors(),
+                                    .return_spread = progress_->ReturnSpread()})) {
     spdlog::warn("{}", warning);
     progress_->AddWarning(warning);
   }

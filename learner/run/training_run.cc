@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/process/clock.h"
 #include "env/env_config.h"
 #include "env/registry.h"
@@ -229,7 +230,10 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   report_.LogIteration(record_, counted, sum->stage_seconds, ranks_.leads(), several_ranks, *trainer_, iteration.batch);
   if (saves) {
     // A failure is counted and shown; the next one may succeed.
-    if (ranks_.leads()) SaveCheckpoint().IgnoreError();
+    if (ranks_.leads()) {
+      const absl::Status saved = SaveCheckpoint();
+      if (!saved.ok() && checkpoints_.failures().hopeless()) return saved;
+    }
     checkpoints_.Schedule(record_.env_steps);
   }
   return absl::OkStatus();
@@ -291,6 +295,12 @@ absl::Status TrainingRun::SaveCheckpoint() {
   const absl::Status saved = checkpoints_.Save(*trainer_, record_);
   if (!saved.ok()) {
     report_.progress().SetError(std::string(saved.message()));
+    if (checkpoints_.failures().length() == 1) {
+      report_.progress().AddWarning(
+          absl::StrCat(std::string(saved.message()), "; training goes on without one, and ends with code 74 if ",
+                       FailureStreak::kFailures, " in a row cannot be written over more than ",
+                       absl::FormatDuration(FailureStreak::kLasting), ": make room, or mend the disk"));
+    }
   } else if (const Trainer::Saved& newest = checkpoints_.newest(); !newest.path.empty()) {
     report_.progress().SetCheckpoint(newest.path, newest.digest);
   }

@@ -308,11 +308,12 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
 }
 
 TEST(LoadRunConfig, NameMustBeAPlainFolderName) {
-  for (const char* name : {".", "..", "a/b", "../x", "a b", "\"a\\n\"", "\xc3\xa4"}) {
+  for (const char* name : {".", "..", "--", "-x", "a/b", "../x", "a b", "\"a\\n\"", "\xc3\xa4"}) {
     EXPECT_THAT(LoadError({absl::StrCat("name=", name)}), HasSubstr("cannot be a folder")) << name;
   }
   EXPECT_EQ(LoadError({"name=Run_1.a-b"}), "");
-  EXPECT_THAT(LoadError({absl::StrCat("name=", std::string(201, 'a'))}), HasSubstr("cannot be a folder"));
+  EXPECT_THAT(LoadError({absl::StrCat("name=", std::string(201, 'a'))}),
+              HasSubstr("it has 201 characters, at most 200"));
 }
 
 TEST(ValidateRunConfig, ChecksWhatDidNotComeFromYaml) {

@@ -54,6 +54,13 @@ TEST_F(FileTest, MissingFileIsNotFound) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(Path("none")));
 }
 
+TEST_F(FileTest, APipeOrADeviceIsRefusedAtOnce) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {Path("pipe"), std::string("/dev/zero")}) {
+    EXPECT_EQ(ReadFile(path).status(), absl::InvalidArgumentError("cannot read " + path + ": is not a regular file"));
+  }
+}
+
 TEST_F(FileTest, FolderIsAnInvalidArgument) { EXPECT_TRUE(absl::IsInvalidArgument(ReadFile(folder_).status())); }
 
 TEST_F(FileTest, LargerThanAllowedIsAnInvalidArgument) {

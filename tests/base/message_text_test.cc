@@ -19,6 +19,12 @@ TEST(Shown, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(Shown("\xe4\xb8"), "\\xe4\\xb8");  // A character cut off.
 }
 
+TEST(Escaped, CutsNothing) {
+  const std::string path = "/" + std::string(5000, 'x');
+  EXPECT_EQ(Escaped(path + "\x1b\n"), path + "\\x1b\\n");
+  EXPECT_EQ(EscapedLines("a\x1b\nb\r\n"), "a\\x1b\nb\\r\n");
+}
+
 TEST(Shown, CutsAfter200Characters) {
   EXPECT_EQ(Shown(std::string(200, 'x')), std::string(200, 'x'));
   EXPECT_EQ(Shown(std::string(201, 'x')), std::string(200, 'x') + "...");

@@ -24,17 +24,31 @@ TEST(FindNearestName, IsSimilarUpToHalfOfTheLetters) {
   const std::vector<std::string> names = {"train"};
   EXPECT_TRUE(IsSimilar("trian", FindNearestName("trian", names, '-')));
   EXPECT_FALSE(IsSimilar("foo", FindNearestName("foo", names, '-')));
+  const std::vector<std::string> flags = {"--steps", "--env"};
+  EXPECT_EQ(FindNearestName("--evn", flags, '-').index, 1u);
+  EXPECT_TRUE(IsSimilar("--evn", FindNearestName("--evn", flags, '-')));  // A swap of neighbours is one edit.
 }
 
 TEST(FindNearestSetting, KnowsWhatOtherProgramsCallIt) {
   const std::pair<const char*, const char*> cases[] = {
-      {"ppo.learning_rate", "ppo.lr"},    {"learning_rate", "ppo.lr"},
-      {"ppo.learnig_rate", "ppo.lr"},     {"reinforce.learning_rate", "reinforce.lr"},
-      {"ppo.clip_range", "ppo.clip"},     {"ppo.ent_coef", "ppo.entropy_coefficient"},
-      {"ppo.n_epochs", "ppo.epochs"},     {"n_envs", "rollout.num_envs"},
-      {"total_timesteps", "total_steps"}, {"env.env_name", "env.id"},
-      {"ppo.discount", "ppo.gamma"},      {"learner.lr", "ppo.lr"},
-      {"ppo.gama", "ppo.gamma"},          {"model.hidden_sizes", "model.hidden"},
+      {"ppo.learning_rate", "ppo.lr"},
+      {"learning_rate", "ppo.lr"},
+      {"ppo.learnig_rate", "ppo.lr"},
+      {"reinforce.learning_rate", "reinforce.lr"},
+      {"ppo.clip_range", "ppo.clip"},
+      {"ppo.ent_coef", "ppo.entropy_coefficient"},
+      {"ppo.n_epochs", "ppo.epochs"},
+      {"n_envs", "rollout.num_envs"},
+      {"total_timesteps", "total_steps"},
+      {"env.env_name", "env.id"},
+      {"ppo.discount", "ppo.gamma"},
+      {"learner.lr", "ppo.lr"},
+      {"ppo.gama", "ppo.gamma"},
+      {"model.hidden_sizes", "model.hidden"},
+      {"gama", "ppo.gamma"},
+      {"nmae", "name"},
+      {"epoch", "ppo.epochs"},
+      {"sede", "seed"},
   };
   for (const auto& [typed, meant] : cases) EXPECT_EQ(FindNearestSetting(typed).path, meant) << typed;
 }

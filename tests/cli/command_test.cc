@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The skein command as a user types it: exit codes and what is left behind.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -136,6 +138,12 @@ TEST(SkeinCommand, SaysWhereItDrew) {
   EXPECT_TRUE(std::filesystem::exists(map));
 }
 
+TEST(SkeinCommand, AnEpisodeToDrawNeedsAFile) {
+  const Ran ran = Skein({"eval", "--baseline", "random", "--env", "CartPole-v1", "--render-episode", "1"});
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_THAT(ran.text, HasSubstr("--render-episode requires --render"));
+}
+
 TEST(SkeinCommand, NamesTheNearestVerbFlagOrSetting) {
   EXPECT_THAT(Skein({"trian"}).text, HasSubstr("no verb 'trian'; the nearest is 'train'"));
   EXPECT_THAT(Skein({"certs", "inti"}).text, HasSubstr("skein certs: no verb 'inti'; the nearest is 'init'"));
@@ -146,7 +154,21 @@ TEST(SkeinCommand, NamesTheNearestVerbFlagOrSetting) {
               HasSubstr("no flag '--learning-rate'; the nearest is the setting --set ppo.lr=VALUE"));
   EXPECT_THAT(Skein({"train", "--env", "CartPole-v1", "--set", "ppo.learning_rate=1"}).text,
               HasSubstr("unknown key 'ppo.learning_rate'; the nearest is 'ppo.lr'"));
+  EXPECT_THAT(Skein({"train", "--evn", "x"}).text, HasSubstr("no flag '--evn'; the nearest is '--env'"));
+  EXPECT_THAT(Skein({"train", "--env", "CartPole-v1", "--set", "gama=1"}).text,
+              HasSubstr("unknown key 'gama'; the nearest is 'ppo.gamma'"));
   EXPECT_THAT(Skein({"foo"}).text, Not(HasSubstr("nearest")));
+  EXPECT_THAT(Skein({"envs", "Foo"}).text, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(Skein({"envs", "Ant"}).text, HasSubstr("did you mean 'Ant-v5'?"));
+}
+
+TEST(SkeinCommand, HelpIsAVerbToo) {
+  EXPECT_EQ(Skein({"help", "train"}).text, Skein({"train", "--help"}).text);
+  EXPECT_EQ(Skein({"help", "certs", "init"}).text, Skein({"certs", "init", "--help"}).text);
+  EXPECT_EQ(Skein({"help", "bench"}).text, Skein({"bench", "--help"}).text);
+  EXPECT_EQ(Skein({"help"}).code, 0);
+  EXPECT_EQ(Skein({"version"}).text, Skein({"--version"}).text);
+  EXPECT_EQ(RunProgram("skein-learner", {"-V"}).text, RunProgram("skein-learner", {"--version"}).text);
 }
 
 TEST(SkeinCommand, DevelopersVerbsAreNotInTheHelp) {
@@ -197,6 +219,15 @@ TEST(SkeinCommand, MessagesEscapeAndCutWhatTheyQuote) {
   }
 }
 
+TEST(SkeinCommand, RefusesAConfigurationThatIsNoFile) {
+  const ScratchFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const Ran ran = Skein({"train", "--config", pipe, "--runs-dir", folder.path() + "/runs"});
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_EQ(ran.text, "skein train: cannot read " + pipe + ": is not a regular file\n");
+}
+
 TEST(SkeinCommand, EndsWith64AndLeavesNothingBehindForAMistake) {
   const ScratchFolder folder;
   const std::string runs = folder.path() + "/runs";
@@ -241,6 +272,27 @@ TEST(SkeinCommand, JudgesAHistory) {
   EXPECT_THAT(unreadable.text, HasSubstr("3.jsonl: line 1 is no event"));
 }
 
+// Paths may have any name.
+TEST(SkeinCommand, WhatItPrintsOfPathsIsEscaped) {
+  const ScratchFolder folder;
+  const std::string bad = folder.path() + "/a\x1b[31m\nb";
+  std::filesystem::create_directories(bad);
+  const Ran certificates = Skein({"certs", "init", bad + "/credentials"});
+  EXPECT_EQ(certificates.code, 0) << certificates.text;
+  const Ran trained = Skein({"train", "--env", "CartPole-v1", "--steps", "2048", "--runs-dir", bad, "--name", "run",
+                             "--set", "eval.episodes=1"});
+  EXPECT_EQ(trained.code, 0) << trained.text;
+  EXPECT_THAT(trained.text, HasSubstr("run directory: " + folder.path() + "/a\\x1b[31m\\nb/run\n"));
+  const Ran evaluated = Skein({"eval", "--checkpoint", bad + "/run", "--episodes", "1"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.text;
+  const Ran drawn = Skein(
+      {"eval", "--baseline", "greedy", "--env", "UavNavigate-v0", "--episodes", "1", "--render", bad + "/map.svg"});
+  EXPECT_EQ(drawn.code, 0) << drawn.text;
+  for (const Ran& ran : {certificates, trained, evaluated, drawn}) {
+    EXPECT_THAT(ran.text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\nb/"))));
+  }
+}
+
 TEST(SkeinCommand, EndsWith65WithoutACheckpoint) {
   const Ran ran = Skein({"eval", "--checkpoint", "/nowhere"});
   EXPECT_EQ(ran.code, 65) << ran.text;
@@ -269,7 +321,9 @@ TEST(SkeinCommand, EvaluatesABaselineAndRefusesWhatDoesNotGoTogether) {
 TEST(SkeinCommand, EndsWith69WhereNobodyAnswers) {
   const Ran ran = Skein({"status", "--address", "127.0.0.1:1"});
   EXPECT_EQ(ran.code, 69) << ran.text;
-  EXPECT_EQ(ran.text, "skein status: no coordinator answers at 127.0.0.1:1\n");
+  EXPECT_EQ(ran.text,
+            "skein status: no coordinator answers at 127.0.0.1:1; `skein train` and `skein head` print the address for "
+            "--address when they start\n");
 }
 
 TEST(SkeinCommand, MakesCertificatesOnce) {

@@ -3,11 +3,15 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
+#include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "learner/run/checkpoint.h"
 #include "tests/cli/scratch_folder.h"
@@ -107,6 +111,30 @@ TEST(RunDirectory, DoesNotWaitForNotedChildrenThatHaveEndedOrAreNotOurs) {
     EXPECT_EQ(folder.Read("run/lock"), absl::StrCat(getpid(), "\n", getpid(), "\n"));
   }
   EXPECT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
+}
+
+TEST(RunDirectory, NamesAllChildrenThatAreLeftAndSaysThatTheyAreStopped) {
+  const ScratchFolder folder;
+  const std::string program = folder.WriteScript("skein-sleeper", "while :; do sleep 0.05; done");
+  std::vector<std::unique_ptr<Subprocess>> left;
+  std::string pids;
+  {
+    const auto first = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
+    for (int i = 0; i < 2; ++i) {
+      auto process = Subprocess::Spawn({.argv = {program}});
+      ASSERT_TRUE(process.ok()) << process.status();
+      left.push_back(*std::move(process));
+      ASSERT_TRUE(first->NoteChild(left.back()->pid()).ok());
+      left.back()->Signal(SIGSTOP);
+    }
+  }
+  const absl::Status status = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  const int first = left[0]->pid(), second = left[1]->pid();
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("in use by processes ", first, ", ", second)));
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("stopped (SIGSTOP): `kill -CONT ", first, " ", second, "`")));
+  for (const auto& one : left) one->Signal(SIGKILL);
+  for (const auto& one : left) EXPECT_EQ(one->Wait(absl::Seconds(10)), 137);
 }
 
 TEST(RunDirectory, WithCheckpointsOfAnotherConfigurationIsRefusedByTheFirstKey) {

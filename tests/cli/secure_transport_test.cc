@@ -8,6 +8,7 @@
 #include "base/net/call_authorization.h"
 #include "base/net/grpc_credentials.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/tls_probe.h"
 #include "cli/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "grpcpp/client_context.h"
@@ -19,6 +20,9 @@
 
 namespace skein {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 constexpr char kToken[] = "0123456789abcdef";
 
@@ -120,6 +124,25 @@ TEST_F(SecureTransport, NobodyIsLetInWithoutACertificateOfThisCa) {
   EXPECT_TRUE(absl::IsUnavailable(Join({})));
   EXPECT_TRUE(absl::IsUnavailable(Join(foreign)));
   EXPECT_EQ(service_.joins, 0);
+}
+
+TEST_F(SecureTransport, FindsWhatIsWrongWithTls) {
+  const auto problem = [this](const Credentials& credentials) {
+    return FindTlsProblem(JoinHostPort("127.0.0.1", port_), credentials, absl::Seconds(5));
+  };
+  Serve(Issue({kServerName}));
+  EXPECT_EQ(problem(Issue({kActorName})), "");
+  EXPECT_THAT(problem({}), HasSubstr("it speaks only TLS: give --tls-cert, --tls-key and --tls-ca"));
+  const CertificateAuthority other = *CertificateAuthority::Make(absl::Hours(24));
+  Credentials foreign = Issue(other, {.common_name = "test", .names = {kActorName}});
+  EXPECT_THAT(problem(foreign), AllOf(HasSubstr("its certificate is not accepted ("), HasSubstr("--tls-ca must be")));
+  foreign.ca_pem = authority_.own().certificate_pem;  // It trusts the server.
+  EXPECT_THAT(problem(foreign), HasSubstr("it refuses the certificate of --tls-cert"));
+  server_->Shutdown();
+  EXPECT_EQ(problem({}), "");  // Nobody is there.
+  Serve({});
+  EXPECT_EQ(problem({}), "");
+  EXPECT_THAT(problem(Issue({kActorName})), HasSubstr("it does not speak TLS: leave out --tls-cert"));
 }
 
 TEST_F(SecureTransport, AnExpiredCertificateIsNone) {

@@ -2,6 +2,7 @@
 // Whole sessions over shell scripts that stand in for the programs.
 #include "cli/training_session.h"
 
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -196,6 +197,30 @@ TEST_F(TrainingSession, EndsWithTheCodeAndTheReasonOfAFailure) {
   const Ran ran = Train();
   EXPECT_EQ(ran.code, 74);
   EXPECT_THAT(ran.error, AllOf(HasSubstr("skein train: learner ended with code 74"), HasSubstr("no space left")));
+}
+
+TEST_F(TrainingSession, RefusesADeviceThatIsNotHereBeforeItStarts) {
+  const char* const before = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string visible = before == nullptr ? "" : before;
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  options_.device = "cuda";
+  const Ran ran = Train();
+  before == nullptr ? unsetenv("CUDA_VISIBLE_DEVICES") : setenv("CUDA_VISIBLE_DEVICES", visible.c_str(), 1);
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_THAT(ran.error, HasSubstr("learner.device (--device): got 'cuda', but there is no GPU for CUDA here"));
+  EXPECT_EQ(folder_.Read("run/config.yaml"), "");
+}
+
+TEST_F(TrainingSession, SaysTheFirstErrorBesideALogThatIsCut) {
+  v1::StatusResponse status = StatusOf(0);
+  status.mutable_progress()->set_last_error("checkpoint not written: No space left on device");
+  const StatusServer coordinator(status);
+  AnswerWith(coordinator);
+  folder_.WriteScript("skein-learner", "printf '21:21:41 error [skein-learner] c'; exit 74");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 74);
+  EXPECT_THAT(ran.error, AllOf(HasSubstr("first error: checkpoint not written: No space left on device\n"),
+                               HasSubstr("its log breaks off before the reason")));
 }
 
 TEST_F(TrainingSession, WritesNothingForAMistakenCommand) {

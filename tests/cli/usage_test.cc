@@ -58,6 +58,22 @@ TEST(NumberWithin, TakesNumbersOnly) {
   }
 }
 
+TEST(WholeNumber, TakesExponentsIfTheNumberIsWhole) {
+  CLI::App app;
+  uint64_t number = 0;
+  app.add_option("--steps", number)->transform(WholeNumber(1));
+  const std::pair<const char*, uint64_t> good[] = {
+      {"1e6", 1000000}, {"2.5E5", 250000}, {"1e+3", 1000}, {"007", 7}, {"18446744073709551615", UINT64_MAX}};
+  for (const auto& [text, value] : good) {
+    app.parse(std::string("--steps ") + text);
+    EXPECT_EQ(number, value) << text;
+  }
+  for (const char* bad :
+       {"0", "0e5", "1e-3", "1.5", "1.5e0", "2.", "e6", "inf", "1e300", "1e17", "0x10", "1e", "1e6e6"}) {
+    EXPECT_THROW(app.parse(std::string("--steps ") + bad), CLI::ParseError) << bad;
+  }
+}
+
 TEST(ParseArguments, UsageErrorsAre64AndOneLineWithAHint) {
   const std::vector<std::vector<std::string>> wrong = {
       {"train", "--no-such-flag"},
@@ -82,6 +98,24 @@ TEST(ParseArguments, NamesTheVerbsWhereThereIsNone) {
   EXPECT_THAT(Parse({"trian"}).error, AllOf(HasSubstr("no verb 'trian'"), HasSubstr("train, head, worker")));
   EXPECT_EQ(Parse({"trian"}).code, 64);
   EXPECT_EQ(Parse({}).code, 64);
+}
+
+TEST(ParseArguments, HelpAndVersionAreVerbsToo) {
+  for (const std::vector<std::string>& verb : std::vector<std::vector<std::string>>{{"train"}, {"status"}}) {
+    std::vector<std::string> asked = {"help"}, flag = verb;
+    asked.insert(asked.end(), verb.begin(), verb.end());
+    flag.push_back("--help");
+    EXPECT_EQ(Parse(asked).code, 0) << Parse(asked).error;
+    EXPECT_EQ(Parse(asked).out, Parse(flag).out);
+    EXPECT_THAT(Parse(asked).out, HasSubstr(verb.back()));
+  }
+  EXPECT_EQ(Parse({"help"}).out, Parse({"--help"}).out);
+  EXPECT_EQ(Parse({"help", "trian"}).code, 64);
+  EXPECT_THAT(Parse({"help", "trian"}).error, HasSubstr("no verb 'trian'; the nearest is 'train'"));
+  for (const char* version : {"version", "-V"}) {
+    EXPECT_EQ(Parse({version}).code, 0) << version;
+    EXPECT_EQ(Parse({version}).out, Parse({"--version"}).out) << version;
+  }
 }
 
 TEST(ParseArguments, SetTakesOneAssignmentAndMayBeRepeated) {

@@ -2,6 +2,7 @@
 // People watch a run and take actors out of it: skein drain, status and top against real processes.
 #include <algorithm>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr char kEndless[] = "total_steps=1000000000";
 
@@ -92,7 +94,7 @@ TEST(Drain, MistakesEndWith64AndAnAbsentHeadWith69) {
   EXPECT_EQ(RunToEnd("skein", {"drain"}).code, 64);
   ended = RunToEnd("skein", {"drain", "actor-1", "--address", "127.0.0.1:1"});
   EXPECT_EQ(ended.code, 69);
-  EXPECT_EQ(ended.err, "skein drain: no coordinator answers at 127.0.0.1:1\n");
+  EXPECT_THAT(ended.err, StartsWith("skein drain: no coordinator answers at 127.0.0.1:1; `skein train`"));
   // One that cannot answer: it is asked to leave and stays.
   actor->Signal(SIGSTOP);
   ended = RunToEnd("skein", {"drain", "actor-1", "--address", address, "--wait", "--timeout", "100ms"});
@@ -100,6 +102,32 @@ TEST(Drain, MistakesEndWith64AndAnAbsentHeadWith69) {
   EXPECT_EQ(ended.err, "skein drain: actor-1 is asked to leave and is there still after 100ms\n");
   ended = RunToEnd("skein", {"status", "--address", address});
   EXPECT_THAT(ended.out, HasSubstr(" draining "));
+}
+
+// Two runs at once: the default address is one's, the other says its own.
+TEST(Top, ARunSaysTheCommandThatWatchesIt) {
+  const ScratchFolder folder;
+  const std::vector<std::string> shared = {"train",      "--env",      "CartPole-v1", "--steps",
+                                           "1000000000", "--runs-dir", folder.path(), "--runners",
+                                           "1",          "--no-eval",  "--name"};
+  std::vector<std::unique_ptr<Running>> runs;
+  for (const std::string name : {"first", "second"}) {
+    std::vector<std::string> arguments = shared;
+    arguments.push_back(name);
+    runs.push_back(std::make_unique<Running>("skein", arguments));
+  }
+  for (const std::string name : {"first", "second"}) {
+    Running& run = *runs[name == "first" ? 0 : 1];
+    const std::string line = run.WaitForOutput("(watch it with: \\S*skein top.*)\n");
+    const std::string watch = line.substr(std::min(line.size(), line.find(" top") + 4));
+    std::vector<std::string> arguments = {"status", "--json"};
+    for (const absl::string_view word : absl::StrSplit(watch, ' ', absl::SkipEmpty())) arguments.emplace_back(word);
+    const Ended status = RunToEnd("skein", arguments);
+    EXPECT_EQ(status.code, 0) << status.err;
+    EXPECT_THAT(status.out, HasSubstr(name));
+  }
+  for (const auto& run : runs) run->Signal(SIGTERM);
+  for (const auto& run : runs) EXPECT_EQ(run->WaitForEnd(), 0);
 }
 
 TEST(Drain, AnActorOfSkeinTrainStaysAway) {

@@ -32,6 +32,16 @@ TEST(Child, AfterAnOrderlyExitIsDescribedByTheLastLineOfItsLog) {
             "learner ended with code 69: skein-learner: port 7 is in use (log: " + folder.path() + "/learner.log)");
 }
 
+TEST(Child, ATornLastLineIsNoReason) {
+  const ScratchFolder folder;
+  const auto child = StartScript(folder, "echo noise; printf '21:21:41.174 error [skein-learner] c'; exit 74");
+  EXPECT_EQ(child->process().Wait(absl::Seconds(10)), 74);
+  EXPECT_EQ(child->DescribeExit(74),
+            "learner ended with code 74: the disk is full, or may not be written; its log breaks off before the reason "
+            "(log: " +
+                folder.path() + "/learner.log)");
+}
+
 TEST(Child, AfterACrashIsDescribedByTheLastLinesOfThisSession) {
   const ScratchFolder folder;
   folder.Write("learner.log", "of a session before\n");

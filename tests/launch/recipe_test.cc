@@ -94,7 +94,9 @@ TEST(Recipe, ARunNeedsAnEnvironmentOrAConfiguration) {
   }
   LaunchOptions set{.recipe = "auto", .overrides = {"env.id=CartPole-v1"}};
   EXPECT_THAT(PlanLaunch(set, 2)->notes.front(), StartsWith("recipe: configs/cartpole_ppo.yaml"));
-  EXPECT_TRUE(absl::IsNotFound(PlanLaunch({.recipe = "/nowhere.yaml"}, 2).status()));
+  const absl::Status typo = PlanLaunch({.recipe = "stduy"}, 2).status();
+  EXPECT_TRUE(absl::IsNotFound(typo));
+  EXPECT_THAT(std::string(typo.message()), HasSubstr("want auto, general, study, none or a YAML file"));
   EXPECT_THAT(std::string(PlanLaunch(Train("CartPole-v7"), 2).status().message()), HasSubstr("'CartPole-v1'"));
 }
 

@@ -13,6 +13,11 @@
 namespace skein {
 namespace {
 
+absl::Status NoAnswerAt(const std::string& address) {
+  return absl::UnavailableError("no coordinator answers at " + address +
+                                "; `skein train` and `skein head` print the address for --address when they start");
+}
+
 TEST(StatusClient, GetsWhatTheCoordinatorSays) {
   v1::StatusResponse status;
   status.set_run_name("cheetah");
@@ -30,8 +35,7 @@ TEST(StatusClient, DrainPassesOnWhatTheCoordinatorAnswers) {
   const StatusClient client(coordinator.address());
   EXPECT_TRUE(client.Drain("actor-1", absl::Seconds(10)).ok());
   EXPECT_EQ(client.Drain("actor-2", absl::Seconds(10)), absl::NotFoundError("there is only actor-1"));
-  EXPECT_EQ(StatusClient("127.0.0.1:1").Drain("actor-1", absl::Seconds(10)),
-            absl::UnavailableError("no coordinator answers at 127.0.0.1:1"));
+  EXPECT_EQ(StatusClient("127.0.0.1:1").Drain("actor-1", absl::Seconds(10)), NoAnswerAt("127.0.0.1:1"));
 }
 
 TEST(StatusClient, OfSeveralAddressesOneThatAnswersIsEnough) {
@@ -43,12 +47,12 @@ TEST(StatusClient, OfSeveralAddressesOneThatAnswersIsEnough) {
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->run_name(), "cheetah");
   EXPECT_EQ(StatusClient("127.0.0.1:1,127.0.0.1:2").Get(absl::Seconds(10)).status(),
-            absl::UnavailableError("no coordinator answers at 127.0.0.1:1,127.0.0.1:2"));
+            NoAnswerAt("127.0.0.1:1,127.0.0.1:2"));
 }
 
 TEST(StatusClient, WhereNobodyAnswersIsUnavailable) {
   const auto status = StatusClient("127.0.0.1:1").Get(absl::Seconds(10)).status();
-  EXPECT_EQ(status, absl::UnavailableError("no coordinator answers at 127.0.0.1:1"));
+  EXPECT_EQ(status, NoAnswerAt("127.0.0.1:1"));
 }
 
 TEST(StatusClient, WhoDoesNotAnswerInTimeIsUnavailable) {

@@ -59,6 +59,27 @@ TEST(ProgressTracker, BeginsWhereTheRunWas) {
   EXPECT_EQ(progress.eta_seconds(), -1);
 }
 
+TEST(ProgressTracker, TellsHowMuchReturnsVary) {
+  ProgressTracker tracker(1000, 0, 0, 0);
+  EXPECT_TRUE(std::isnan(tracker.ReturnSpread()));
+  std::vector<double> returns = {-10, -20};  // Mean -15, standard deviation 5.
+  std::vector<int64_t> lengths = {1, 1};
+  ProgressTracker::Iteration iteration;
+  iteration.episode_returns = &returns;
+  iteration.episode_lengths = &lengths;
+  const std::vector<float> none;
+  iteration.episode_metrics = &none;
+  tracker.CountIteration(absl::Seconds(1), iteration);
+  EXPECT_DOUBLE_EQ(tracker.ReturnSpread(), 1.0 / 3);
+  returns.assign(100, 500);
+  lengths.assign(100, 500);
+  tracker.CountIteration(absl::Seconds(2), iteration);
+  EXPECT_EQ(tracker.ReturnSpread(), 0);
+  returns.assign(100, 0);
+  tracker.CountIteration(absl::Seconds(3), iteration);
+  EXPECT_TRUE(std::isnan(tracker.ReturnSpread()));
+}
+
 TEST(ProgressTracker, CountsIterationsAndEstimatesTheEnd) {
   ProgressTracker tracker(1000, 0, 0, 0);
   const std::vector<double> returns = {10, 20};

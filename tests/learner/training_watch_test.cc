@@ -76,6 +76,22 @@ TEST(TrainingWatch, ACriticThatOnceExplainedTheReturnsIsGoodEnough) {
   }
 }
 
+// A solved run that is resumed: its value function has explained nothing in this session.
+TEST(TrainingWatch, WhereReturnsAreEqualThereIsNothingToExplain) {
+  TrainingWatch watch = Choices(2);
+  const UpdateStats stats = {{"explained_variance", -7.27}};
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_THAT(watch.Observe({.stats = &stats, .return_spread = i % 2 == 0 ? 0.0 : 0.019}), IsEmpty()) << i;
+  }
+  // Once they vary it is judged, over as many updates as any other.
+  std::vector<std::string> warnings;
+  for (size_t i = 1; i <= TrainingWatch::kCriticUpdates; ++i) {
+    EXPECT_THAT(warnings, IsEmpty()) << i;
+    warnings = watch.Observe({.stats = &stats, .return_spread = 0.02});
+  }
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("after 50 updates")));
+}
+
 TEST(TrainingWatch, WarnsOfCollapsedEntropyInTheFirstHalf) {
   EXPECT_THAT(Watched(Choices(2), {{"entropy", 0.01}}, 100, 0.12),
               ElementsAre(AllOf(HasSubstr("stopped exploring after 12 %"), HasSubstr("0.010 of at most 0.69"))));
