@@ -22,6 +22,11 @@ int64_t ActionWidth(const EnvSpec& spec) { return int64_t{spec.num_agents} * (sp
 
 int64_t ActionRows(int64_t width) { return std::max<int64_t>(64, kActionFloats / width); }
 
+int StepLimit(const v1::RunConfig& config, const EnvSpec& spec) {
+  const int given = static_cast<int>(config.env().max_episode_steps());
+  return given > 0 ? given : spec.max_episode_steps;
+}
+
 // Env::Step over and over, with resets.
 class EnvLoop {
  public:
@@ -61,11 +66,6 @@ class EnvLoop {
   int step_ = 0;
   int64_t row_ = 0;
 };
-
-int StepLimit(const v1::RunConfig& config, const EnvSpec& spec) {
-  const int given = static_cast<int>(config.env().max_episode_steps());
-  return given > 0 ? given : spec.max_episode_steps;
-}
 
 // Steps of each of the environment's episodes, kRecordedSteps in all: physics cost less before a body has fallen, so
 // the limit must step the same episodes.
