@@ -46,8 +46,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
   app.add_flag("--unclipped-return", options.unclipped_return,
-               "Also report the return as Gymnasium has it, with the control cost of actions before they are clipped "
-               "(MuJoCo's environments)");
+               "MuJoCo: also report Gymnasium's return, with the control cost of actions before they are clipped");
   CLI::Option* const render =
       app.add_option("--render", options.render_path,
                      "Draw one episode: FILE.mp4 or FILE.png (UAV and MuJoCo's environments), or FILE.svg (UAV)");

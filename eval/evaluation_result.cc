@@ -44,13 +44,13 @@ std::string ToJson(const EvaluationResult& result) {
       {"length_mean", lengths.mean},
       {"metrics_mean", metrics_mean},
       {"returns", result.returns},
-      {"unclipped_returns", result.unclipped_returns},
       {"lengths", result.lengths},
       {"metrics", result.metrics},
       {"warnings", result.warnings},
   };
   if (!result.unclipped_returns.empty()) {
     const Spread unclipped = SpreadOf(result.unclipped_returns);
+    json["unclipped_returns"] = result.unclipped_returns;
     json["unclipped_return_mean"] = unclipped.mean;
     json["unclipped_return_std"] = unclipped.deviation;
   }
@@ -69,7 +69,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     json.at("seed").get_to(result.seed);
     json.at("mujoco_version").get_to(result.mujoco_version);
     json.at("returns").get_to(result.returns);
-    json.at("unclipped_returns").get_to(result.unclipped_returns);
+    if (json.contains("unclipped_returns")) json.at("unclipped_returns").get_to(result.unclipped_returns);
     json.at("lengths").get_to(result.lengths);
     json.at("metrics").get_to(result.metrics);
     json.at("warnings").get_to(result.warnings);

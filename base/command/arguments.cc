@@ -75,7 +75,7 @@ std::string NoSuchFlag(const CLI::App& app, const std::string& typed) {
   if (std::count(names.begin(), names.end(), "--set") > 0) {
     const std::string key(absl::StripPrefix(flag, "--"));
     const NearestSetting setting = FindNearestSetting(absl::StrReplaceAll(key, {{"-", "_"}}));
-    if (setting.edits <= 1 && setting.edits < FindNearestName(flag, names, '-').edits) {
+    if (setting.edits <= 1 && setting.edits + 1 < FindNearestName(flag, names, '-').edits) {
       suggestion = absl::StrCat("; the nearest is the setting --set ", setting.path, "=VALUE");
     }
   }

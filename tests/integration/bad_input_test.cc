@@ -66,7 +66,7 @@ TEST_F(BadInput, FlagsThatDoNotExistOrDoNotParse) {
   EXPECT_THAT(MistakeInTrain(64, {"--no-such-flag"}), HasSubstr("--no-such-flag"));
   EXPECT_THAT(MistakeInTrain(64, {"--steps", "abc"}),
               AllOf(HasSubstr("--steps: got 'abc'"), HasSubstr("whole number")));
-  EXPECT_THAT(MistakeInTrain(64, {"--steps", "0"}), HasSubstr("total_steps"));
+  EXPECT_THAT(MistakeInTrain(64, {"--steps", "0"}), HasSubstr("--steps: got '0'"));
   EXPECT_THAT(MistakeInTrain(64, {"--steps", "99999999999999999999"}), HasSubstr("--steps"));
   EXPECT_THAT(Mistake(64, {"trian"}), HasSubstr("no verb 'trian'"));
   EXPECT_FALSE(fs::exists(runs()));
