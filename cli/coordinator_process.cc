@@ -11,7 +11,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/net/grpc_transport.h"
-#include "base/net/host_port.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/telemetry/format_seconds.h"
@@ -46,13 +45,7 @@ std::string Silence(absl::Duration silence) {
 }  // namespace
 
 absl::Status CoordinatorProcess::Start() {
-  if (options_.else_free_port && !CheckCanListen({options_.host, options_.port}).ok()) options_.port = 0;
-  absl::Status status = StartProcess(false);
-  // Another process may have taken the port since.
-  if (absl::IsUnavailable(status) && options_.else_free_port && std::exchange(options_.port, 0) != 0) {
-    status = StartProcess(false);
-  }
-  if (!status.ok()) return status;
+  if (absl::Status status = StartProcess(false); !status.ok()) return status;
   display_->Say(absl::StrCat("status page and metrics discovery: ", http_url_));
   display_->Say(absl::StrCat("watch it with: ", CommandOf(options_.program_folder, "skein"), " top",
                              address_ == kDefaultAddress ? "" : absl::StrCat(" --address ", address_)));

@@ -30,7 +30,6 @@ class CoordinatorProcess {
     std::string host = "127.0.0.1";
     std::string announce_host = "127.0.0.1";
     int port = 0;
-    bool else_free_port = false;  // Where `port` is in use, a free one is taken.
     int http_port = 0;
     std::string run_id;
     absl::Duration heartbeat = absl::Seconds(1);  // Silence of this length is reported,

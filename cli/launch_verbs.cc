@@ -76,16 +76,9 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
   verb->add_option("--device", options->device,
                    "Where learners compute: auto (a GPU each, if there is one), cpu, cuda or cuda:N")
       ->type_name("DEVICE");
-  verb->add_option_function<int>(
-          "--port",
-          [options](const int& port) {
-            options->ports.coordinator = port;
-            options->ports.else_free = false;
-          },
-          options->ports.else_free ? "Coordinator's port, 0 = a free one; the default gives way if it is in use"
-                                   : "Coordinator's port, 0 = a free one")
+  verb->add_option("--port", options->ports.coordinator, "Coordinator's port, 0 = a free one")
       ->check(CLI::Range(0, 65535))
-      ->default_str(absl::StrCat(options->ports.coordinator));
+      ->capture_default_str();
   verb->add_option("--http-port", options->ports.http, "Port of the status page and metrics, 0 = a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -99,8 +92,6 @@ void AddTrain(CLI::App* app, Action* action) {
   CLI::App* verb = app->add_subcommand("train", "Train on this machine: coordinator, learner and actors");
   auto flags = std::make_shared<LaunchFlags>();
   LaunchOptions* const options = &flags->options;
-  options->ports.coordinator = 7070;  // Where `skein top`, `status` and `drain` look.
-  options->ports.else_free = true;
   AddSharedFlags(verb, flags.get());
   verb->add_option("--learners", flags->learners, "Learner processes that share the update, or auto = one a GPU")
       ->capture_default_str();

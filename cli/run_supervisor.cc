@@ -59,7 +59,6 @@ CoordinatorProcess::Options CoordinatorOptions(const RunSupervisor::Options& opt
           .host = options.host,
           .announce_host = options.announce_host,
           .port = options.port,
-          .else_free_port = options.else_free_port,
           .http_port = options.http_port,
           .run_id = options.run_id,
           .heartbeat = options.heartbeat,

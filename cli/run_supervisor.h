@@ -35,7 +35,6 @@ class RunSupervisor {
     std::string host = "127.0.0.1";
     std::string announce_host = "127.0.0.1";
     int port = 0;
-    bool else_free_port = false;  // As CoordinatorProcess::Options.
     int http_port = 0;
     int data_port = 0;  // Rank r uses this + r; 0 = any free port.
     ResumeMode resume = ResumeMode::kAuto;

@@ -56,7 +56,6 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.host = options.host;
   supervisor.announce_host = options.announce_host.empty() ? AnnounceHost(options.host) : options.announce_host;
   supervisor.port = options.ports.coordinator;
-  supervisor.else_free_port = options.ports.else_free;
   supervisor.http_port = options.ports.http;
   supervisor.data_port = options.ports.data;
   supervisor.resume = plan.resume;

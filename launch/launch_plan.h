@@ -36,7 +36,6 @@ struct LaunchOptions {
   std::string announce_host;  // Name under which others reach `host`; empty = determined automatically.
   struct Ports {
     int coordinator = 0;
-    bool else_free = false;  // Where `coordinator` is in use, a free one is taken.
     int http = 0;
     int data = 0;  // Of rank 0; rank r uses this + r.
   } ports;         // 0 = free ones.

@@ -2,8 +2,6 @@
 // The supervisor over shell scripts that stand in for its programs.
 #include "cli/run_supervisor.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -119,38 +117,6 @@ TEST(RunSupervisor, PassesOnTheCodeAndTheReasonOfAFailedLearner) {
   EXPECT_THAT(outcome.failure,
               AllOf(HasSubstr("learner ended with code 65: skein-learner: model.safetensors is damaged"),
                     HasSubstr("run/log/learner.log")));
-}
-
-TEST(RunSupervisor, TakesAFreePortWhereItsOwnIsInUse) {
-  Session session;
-  const int taken = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(taken, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(taken, 1), 0);
-  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  session.options.port = ntohs(address.sin_port);
-  session.options.else_free_port = true;
-  session.folder.WriteScript("skein-coordinator",
-                             absl::StrCat("echo $@ > $(dirname $0)/arguments\n", kCoordinator, kRunUntilTerm));
-  EXPECT_EQ(session.Run().exit_code, 0);
-  EXPECT_THAT(session.folder.Read("arguments"), HasSubstr("--listen 127.0.0.1:0 "));
-  EXPECT_THAT(session.Said(), HasSubstr("skein top --address 127.0.0.1:1\n"));
-  close(taken);
-}
-
-TEST(RunSupervisor, TakesAFreePortWhereAnotherWasFaster) {
-  Session session;
-  session.options.port = 7070;  // As if it had been taken after it was found free.
-  session.options.else_free_port = true;
-  session.folder.WriteScript(
-      "skein-coordinator",
-      absl::StrCat("case \"$*\" in *127.0.0.1:0*127.0.0.1:0*) ;; *) echo 'port 7070 is in use' >&2; exit 69;; esac\n",
-                   kCoordinator, kRunUntilTerm));
-  const RunSupervisor::Outcome outcome = session.Run();
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.failure;
 }
 
 TEST(RunSupervisor, SaysHowToWatchARunAtTheDefaultAddress) {

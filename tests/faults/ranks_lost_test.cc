@@ -195,9 +195,12 @@ TEST(FaultRow09, AfterBothAreKilledTheRunIsBlockedUntilBothAreBackWithTheSameChe
   const nlohmann::json manifest = ReadJson(NewestCheckpoint(run.cluster.run_folder()) + "/manifest.json");
   ASSERT_TRUE(run.cluster.WaitForStatus([](const v1::StatusResponse& status) { return status.expirations() >= 2; }));
 
+  EXPECT_EQ(run.Progress().state(), v1::RUN_STATE_BLOCKED);
   run.rank_1 = run.StartRank(1);
-  ASSERT_TRUE(run.WaitForState(v1::RUN_STATE_BLOCKED));
-  EXPECT_EQ(run.Progress().last_error(), "learner rank 0 is missing: 1 of 2 is here, learner.min_ranks is 2");
+  ASSERT_TRUE(run.cluster.WaitForStatus([](const v1::StatusResponse& status) {
+    return status.progress().last_error() == "learner rank 0 is missing: 1 of 2 is here, learner.min_ranks is 2";
+  }));
+  EXPECT_EQ(run.Progress().state(), v1::RUN_STATE_BLOCKED);
   run.rank_0 = run.StartRank(0);
   const std::string steps = std::to_string(manifest.at("env_steps").get<uint64_t>());
   double digest = 0;

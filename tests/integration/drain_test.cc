@@ -104,7 +104,7 @@ TEST(Drain, MistakesEndWith64AndAnAbsentHeadWith69) {
   EXPECT_THAT(ended.out, HasSubstr(" draining "));
 }
 
-// Two runs at once: the default address is one's, the other says its own.
+// Two runs at once: each says its own address.
 TEST(Top, ARunSaysTheCommandThatWatchesIt) {
   const ScratchFolder folder;
   const std::vector<std::string> shared = {"train",      "--env",      "CartPole-v1", "--steps",
