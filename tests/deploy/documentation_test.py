@@ -113,8 +113,8 @@ class Documentation(unittest.TestCase):
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=20)
             self.assertEqual(process.returncode, 0)
-            usage = re.findall(r"^#\s+(--.*)$", (ROOT / script).read_text(), re.MULTILINE)
-            self.assertEqual(usage[0].split(), rest, f"{script} says something else at its top")
+            usage = re.search(r"^#\s+(--(?:.*\\\n#\s+)*.*)$", (ROOT / script).read_text(), re.MULTILINE).group(1)
+            self.assertEqual(re.sub(r"\\\n#", " ", usage).split(), rest, f"{script} says something else at its top")
 
 
 if __name__ == "__main__":
