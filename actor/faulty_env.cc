@@ -22,6 +22,7 @@ class FaultyEnv final : public Env {
   explicit FaultyEnv(std::unique_ptr<Env> env) : env_(std::move(env)) {}
   const EnvSpec& spec() const override { return env_->spec(); }
   void SetEnvIndex(uint64_t env_index) override { env_->SetEnvIndex(env_index); }
+  EnvBatch* batch() override { return env_->batch(); }
   void Reset(RandomStream& random) override { env_->Reset(random); }
   bool Step(const float* action, float* reward) override {
     fault_ = NextFault(FaultPoint::kEnv);

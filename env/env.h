@@ -30,6 +30,17 @@ struct EnvSpec {
   std::vector<std::string> episode_metrics;  // Names of what EpisodeMetrics writes, P of them, snake_case.
 };
 
+// Environments of one kind that take their steps together, because their worlds do: in another process, for instance.
+class EnvBatch {
+ public:
+  virtual ~EnvBatch() = default;
+
+  // Takes a step of all environments of the batch. Env::Step of each then has the result and does not look at its own
+  // action. action: [E, A, D] or [E, A, 1] as for Env::Step. next_seed: [E], the first number of the stream that
+  // Env::Reset gets next, for worlds that begin the next episode in the step that ends one.
+  virtual void Step(const float* action, const uint32_t* next_seed) = 0;
+};
+
 // One environment of A agents. An episode is one Reset, then Steps until it terminates or is truncated.
 // Deterministic: the same random streams and actions give the same bits.
 // Not thread-safe: one thread at a time, which may be any thread. Other threads may use other environments of the same
@@ -42,6 +53,10 @@ class Env {
   // Sets the environment's index in the run. Called before Reset and LoadState. Episodes must not depend on it
   // directly: `random` is already keyed by it.
   virtual void SetEnvIndex(uint64_t env_index) { (void)env_index; }
+
+  // The batch that steps this environment; the same for all environments that MakeEnvs made together. Null: it steps by
+  // itself.
+  virtual EnvBatch* batch() { return nullptr; }
 
   // Begins an episode. `random` is keyed by (run seed, env index, episode); draw from it in a fixed order.
   virtual void Reset(RandomStream& random) = 0;
