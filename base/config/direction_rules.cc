@@ -38,6 +38,10 @@ absl::Status CheckDirections(const v1::RunConfig& config) {
   if (!SearchesDirections(config)) return absl::OkStatus();
   const v1::DirectionsConfig& directions = config.directions();
   const uint32_t dirs = directions.num_dirs(), chunk = directions.dir_chunk();
+  if (config.sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sync.mode: ", AlgorithmName(config), " does not collect on_device yet; set on_policy"));
+  }
   if (chunk > dirs) {
     return absl::InvalidArgumentError(
         absl::StrCat("directions.dir_chunk (", chunk, ") must not exceed directions.num_dirs (", dirs, ")"));

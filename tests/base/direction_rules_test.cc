@@ -31,7 +31,7 @@ TEST(DirectionRules, SettingsMustFitTogether) {
   EXPECT_EQ(LoadError({"ars.top_dirs=1", "rollout.num_envs=4"}),
             "rollout.num_envs (4) cannot be set with ars: it follows from directions.num_dirs");
   EXPECT_EQ(LoadError({"ars.top_dirs=1", "sync.mode=async"}),
-            "sync.mode must be on_policy with ars, which compares returns of one policy's perturbations");
+            "sync.mode must be on_policy or on_device with ars, which compares returns of one policy's perturbations");
 }
 
 // What plans and grants work counts directions where it counts environments otherwise.
