@@ -185,6 +185,7 @@ v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   learner->clear_shortfall_seconds();
   learner->clear_collective_timeout_seconds();
   config.clear_logging();
+  config.clear_resources();
   config.mutable_transport()->clear_trajectory_compression();
   config.mutable_transport()->clear_policy_compression();
   return config;

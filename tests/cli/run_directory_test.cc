@@ -280,7 +280,7 @@ TEST(FirstDifference, LeavesOutWhatIsNotLearned) {
         "learner.micro_batch_size=64", "learner.cudnn_benchmark=true", "learner.cuda_graph=true",
         "learner.prefetch_depth=2", "learner.bucket_mb=1", "learner.shortfall_seconds=3",
         "learner.collective_timeout_seconds=5", "transport.trajectory_compression=zstd",
-        "transport.policy_compression=zstd"}) {
+        "transport.policy_compression=zstd", "resources.actor.cpus=0.5", "resources.learner.memory=2GiB"}) {
     EXPECT_EQ(FirstDifference(Config(), Config({setting})), std::nullopt) << setting;
     EXPECT_EQ(RunId(Config()), RunId(Config({setting}))) << setting;
   }
