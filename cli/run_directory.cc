@@ -184,6 +184,8 @@ v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   learner->clear_bucket_mb();
   learner->clear_shortfall_seconds();
   learner->clear_collective_timeout_seconds();
+  learner->clear_init_from();  // Read only where there is no checkpoint.
+  learner->clear_init_optimizer();
   config.clear_logging();
   config.clear_resources();
   config.mutable_transport()->clear_trajectory_compression();
@@ -222,13 +224,15 @@ using google::protobuf::Message;
 // A leaf field's value as text, "[a, b]" for lists.
 std::string FieldText(const Message& message, const FieldDescriptor* field) {
   std::string text;
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
   if (!field->is_repeated()) {
-    google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1, &text);
+    printer.PrintFieldValueToString(message, field, -1, &text);
     return text;
   }
   std::string list = "[";
   for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
-    google::protobuf::TextFormat::PrintFieldValueToString(message, field, i, &text);
+    printer.PrintFieldValueToString(message, field, i, &text);
     absl::StrAppend(&list, i == 0 ? "" : ", ", text);
   }
   return list + "]";

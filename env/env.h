@@ -28,6 +28,7 @@ struct EnvSpec {
   bool relocatable = true;
   double reward_threshold = 0;               // Return at which the task counts as solved; 0 = none. Display only.
   std::vector<std::string> episode_metrics;  // Names of what EpisodeMetrics writes, P of them, snake_case.
+  std::vector<int> velocity_columns;         // Of an observation, in ascending order; empty = not known.
 };
 
 // Environments of one kind that take their steps together, because their worlds do: in another process, for instance.

@@ -12,6 +12,7 @@
 #include "base/config/config_reflection.h"
 #include "base/config/direction_rules.h"
 #include "base/config/phases.h"
+#include "base/config/transform_rules.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "spdlog/spdlog.h"
@@ -105,6 +106,8 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
       for (int j = 0; j < reflection->FieldSize(message, field); ++j) {
         if (section) {
           EmitMessage(reflection->GetRepeatedMessage(message, field, j), out);
+        } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+          *out << YAML::DoubleQuoted << ElementText(message, field, j);
         } else {
           *out << ElementText(message, field, j);
         }
@@ -202,6 +205,7 @@ void ApplyDefaults(v1::RunConfig* config) { SetDefaults(config, ""); }
 absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   if (absl::Status status = CheckSettings(config, ""); !status.ok()) return status;
   if (absl::Status status = CheckDirections(config); !status.ok()) return status;
+  if (absl::Status status = CheckTransforms(config); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (config.name().size() > kMaxNameBytes) {
     return absl::InvalidArgumentError(absl::StrCat("name ", Quoted(config.name()), " cannot be a folder: it has ",

@@ -135,7 +135,11 @@ std::string SetScalar(const YAML::Node& node, const FieldDescriptor* field, Mess
     }
     case FieldDescriptor::CPPTYPE_STRING: {
       if (!node.IsScalar()) return absl::StrCat("expected a text, got ", Written(node));
-      reflection->SetString(message, field, node.Scalar());
+      if (field->is_repeated()) {
+        reflection->AddString(message, field, node.Scalar());
+      } else {
+        reflection->SetString(message, field, node.Scalar());
+      }
       return "";
     }
     case FieldDescriptor::CPPTYPE_ENUM: {
@@ -156,6 +160,7 @@ std::string StoredProblem(const Message& message, const FieldDescriptor* field) 
       field->is_repeated() ? reflection->FieldSize(message, field) > 0 : reflection->HasField(message, field);
   if (!set) return field->options().GetExtension(v1::setting).no_default() ? "" : "is not set";
   if (field->is_repeated()) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) return "";
     for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
       const bool real = field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
       const std::string problem = RangeProblem(field, real ? reflection->GetRepeatedDouble(message, field, i)
@@ -202,9 +207,14 @@ std::string EnumName(const EnumValueDescriptor* value) {
 
 std::string ElementText(const Message& message, const FieldDescriptor* field, int index) {
   const Reflection* reflection = message.GetReflection();
-  return field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE
-             ? NumberText(reflection->GetRepeatedDouble(message, field, index))
-             : absl::StrCat(reflection->GetRepeatedUInt32(message, field, index));
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return NumberText(reflection->GetRepeatedDouble(message, field, index));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection->GetRepeatedString(message, field, index);
+    default:
+      return absl::StrCat(reflection->GetRepeatedUInt32(message, field, index));
+  }
 }
 
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
@@ -256,6 +266,9 @@ absl::Status SetField(const YAML::Node& node, const Source& source, const std::s
   if (field->message_type() == v1::PhaseConfig::descriptor()) {
     return SetPhases(node, source, google::protobuf::DynamicCastToGenerated<v1::RunConfig>(message));
   }
+  if (field->message_type() == v1::EnvTransform::descriptor()) {
+    return SetTransforms(node, source, path, google::protobuf::DynamicCastToGenerated<v1::EnvConfig>(message));
+  }
   if (field->message_type() != nullptr) {
     return SetMessage(node, source, path, reflection->MutableMessage(message, field));
   }
@@ -266,8 +279,17 @@ absl::Status SetField(const YAML::Node& node, const Source& source, const std::s
     const std::string problem = SetScalar(node, field, message);
     return problem.empty() ? absl::OkStatus() : error(node, problem);
   }
-  if (!node.IsSequence()) return error(node, absl::StrCat("expected a list such as [64, 64], got ", Written(node)));
-  if (node.size() == 0) return error(node, "expected at least one value in the list");
+  const bool texts = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  if (texts && node.IsScalar()) {  // A list of one.
+    reflection->ClearField(message, field);
+    reflection->AddString(message, field, node.Scalar());
+    return absl::OkStatus();
+  }
+  if (!node.IsSequence()) {
+    const char* const example = texts ? "[3, 8-16]" : "[64, 64]";
+    return error(node, absl::StrCat("expected a list such as ", example, ", got ", Written(node)));
+  }
+  if (node.size() == 0 && !texts) return error(node, "expected at least one value in the list");
   reflection->ClearField(message, field);
   for (const YAML::Node& element : node) {
     const std::string problem = SetScalar(element, field, message);

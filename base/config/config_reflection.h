@@ -51,6 +51,10 @@ absl::Status SetPhases(const YAML::Node& node, const Source& source, v1::RunConf
 inline constexpr char kCannotChange[] =
     "cannot change during a run; docs/tuning.md lists the settings that a phase may set";
 
+// Sets EnvConfig.transforms from the sequence `node` of names ("clip") and of mappings of one key ("{stack: 4}").
+absl::Status SetTransforms(const YAML::Node& node, const Source& source, const std::string& path,
+                           v1::EnvConfig* config);
+
 // The message "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting has.
 std::string UnknownKey(const std::string& path);
 
@@ -64,7 +68,7 @@ inline std::string JoinPath(const std::string& path, const std::string& key) {
 // The shortest text that reads back as the same number; whole numbers have no exponent.
 std::string NumberText(double value);
 
-// The value of a field that is no section, for people: "on_policy", "[64, 64]"; and one element of a list of numbers.
+// The value of a field that is no section, for people: "on_policy", "[64, 64]"; and one element of a list.
 std::string ElementText(const Message& message, const FieldDescriptor* field, int index);
 std::string ValueText(const Message& message, const FieldDescriptor* field);
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config/transform_rules.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/config/config_reflection.h"
+
+namespace skein {
+namespace {
+
+absl::Status CheckTransform(const v1::EnvTransform& transform, const std::string& path) {
+  std::vector<const google::protobuf::FieldDescriptor*> given;
+  transform.GetReflection()->ListFields(transform, &given);
+  if (given.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected one transform, got ", given.size()));
+  }
+  if (absl::Status status = config_reflection::CheckSettings(transform, path); !status.ok()) return status;
+  const std::string setting = absl::StrCat(path, ".", given[0]->name());
+  if ((transform.has_clip() && !transform.clip()) || (transform.has_scale() && !transform.scale())) {
+    return absl::InvalidArgumentError(absl::StrCat(setting, ": is not done when it is not listed; remove it"));
+  }
+  if (transform.has_reward_scale() && transform.reward_scale() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(setting, ": must not be 0, which would leave no reward"));
+  }
+  if (transform.reward_clip_size() > 0 &&
+      (transform.reward_clip_size() != 2 || !(transform.reward_clip(0) < transform.reward_clip(1)))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(setting, ": expected two numbers such as [-1, 1], the smaller one first"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTransforms(const v1::RunConfig& config) {
+  const v1::EnvConfig& env = config.env();
+  for (int i = 0; i < env.transforms_size(); ++i) {
+    const std::string path = absl::StrCat("env.transforms[", i, "]");
+    if (absl::Status status = CheckTransform(env.transforms(i), path); !status.ok()) return status;
+    if (env.transforms(i).has_time_limit() && env.max_episode_steps() > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ".time_limit (", env.transforms(i).time_limit(),
+                                                     ") and env.max_episode_steps (", env.max_episode_steps(),
+                                                     ") are both given; give one"));
+    }
+  }
+  if (config.sync().mode() == v1::SYNC_MODE_ON_DEVICE && (env.hide_size() > 0 || env.transforms_size() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(env.hide_size() > 0 ? "env.hide" : "env.transforms",
+                     ": environments on the device have no transforms; use another sync.mode than on_device"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace skein
