@@ -31,6 +31,7 @@ class FaultyEnv final : public Env {
     if (fault_ == FaultKind::kHang) HangForever();
     return env_->Step(action, reward);
   }
+  bool truncated() const override { return env_->truncated(); }
   void Observe(float* obs) const override {
     env_->Observe(obs);
     if (fault_ == FaultKind::kNan) obs[0] = std::numeric_limits<float>::quiet_NaN();

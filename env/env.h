@@ -68,6 +68,9 @@ class Env {
   // A simulation that has diverged writes a reward that is not finite; VectorEnv then truncates the episode.
   virtual bool Step(const float* action, float* reward) = 0;
 
+  // Whether the last Step ended the episode without terminating it, as a world with a time limit of its own does.
+  virtual bool truncated() const { return false; }
+
   virtual void Observe(float* obs) const = 0;                    // [A, O]
   virtual void GlobalState(float* state) const { (void)state; }  // [G]
 

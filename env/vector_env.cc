@@ -176,8 +176,8 @@ struct VectorEnv::Impl {
     if (!ReadObs(e, work)) return;
     std::copy_n(work->next_reward.data(), spec.num_agents, rewards);
     results.terminated[e] = ended;
-    results.truncated[e] =
-        !ended && spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
+    const bool late = spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
+    results.truncated[e] = !ended && (late || envs[e]->truncated());
     const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
     if (!good_rewards || !TakeObs(e, *work)) {
       if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
