@@ -28,12 +28,12 @@ void SampleGaussian(uint64_t seed, const VectorEnv& env, const float* mean, cons
   const int pairs = (A * D + 1) / 2;
   thread_local NormalNoise noise;
   noise.Begin(seed, RandomPurpose::kAction, pairs);
-  for (int e = 0; e < env.num_envs(); ++e) {
+  for (int e = 0; e < env.size(); ++e) {
     noise.AddStream(static_cast<uint32_t>(env.env_index(e)), static_cast<uint32_t>(env.episode(e)),
                     env.step(e) * static_cast<uint32_t>(pairs));
   }
   noise.Draw();
-  for (int e = 0; e < env.num_envs(); ++e) {
+  for (int e = 0; e < env.size(); ++e) {
     for (int a = 0, i = 0; a < A; ++a) {
       double squares = 0;
       for (int d = 0; d < D; ++d, ++i, ++mean, ++action) {
@@ -49,7 +49,7 @@ void SampleGaussian(uint64_t seed, const VectorEnv& env, const float* mean, cons
 void SampleCategorical(uint64_t seed, const VectorEnv& env, const float* logits, int64_t* choice, float* log_prob) {
   const int A = env.spec().num_agents, C = env.spec().action_size;
   const uint32_t blocks = (2 * static_cast<uint32_t>(A) + 3) / 4;  // Two words for each agent.
-  for (int e = 0; e < env.num_envs(); ++e) {
+  for (int e = 0; e < env.size(); ++e) {
     RandomStream noise(seed, RandomPurpose::kAction, env.env_index(e), env.episode(e), env.step(e) * blocks);
     for (int a = 0; a < A; ++a, logits += C) {
       const double top = *std::max_element(logits, logits + C);

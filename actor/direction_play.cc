@@ -17,11 +17,11 @@ namespace {
 
 absl::Status CheckTicket(const v1::Ticket& ticket) {
   const v1::DirectionsWork& work = ticket.directions();
-  if (ticket.policy_version() > 0 && ticket.num_envs() > 0 && work.episodes() > 0 && work.episode_steps() > 0) {
+  if (ticket.policy_version() > 0 && ticket.group_envs() > 0 && work.episodes() > 0 && work.episode_steps() > 0) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "ticket ", ticket.id(), ": has ", ticket.num_envs(), " directions x ", work.episodes(), " episodes x ",
+      "ticket ", ticket.id(), ": has ", ticket.group_envs(), " directions x ", work.episodes(), " episodes x ",
       work.episode_steps(), " steps of policy ", ticket.policy_version(), ", want at least 1 each"));
 }
 
@@ -30,7 +30,7 @@ absl::Status CheckTicket(const v1::Ticket& ticket) {
 absl::StatusOr<std::optional<Fragment>> DirectionPlay::Play(const v1::Ticket& ticket, const Policy& policy,
                                                             VectorEnv* env, const std::atomic<bool>& stop) {
   if (absl::Status s = CheckTicket(ticket); !s.ok()) return s;
-  if (env->num_envs() != 1) {
+  if (env->size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("ticket ", ticket.id(), ": asks for directions, which this run does not search over"));
   }
@@ -41,9 +41,9 @@ absl::StatusOr<std::optional<Fragment>> DirectionPlay::Play(const v1::Ticket& ti
   head_.resize(static_cast<size_t>(policy.spec().head_size()));
   if (!moments_) moments_.emplace(obs_size);
   moments_->Clear();
-  plus_.assign(ticket.num_envs(), {});
-  minus_.assign(ticket.num_envs(), {});
-  for (uint32_t d = 0; d < ticket.num_envs(); ++d) {
+  plus_.assign(ticket.group_envs(), {});
+  minus_.assign(ticket.group_envs(), {});
+  for (uint32_t d = 0; d < ticket.group_envs(); ++d) {
     const Direction direction{seed_, iteration, uint64_t{ticket.first_env()} + d};
     for (const bool plus : {true, false}) {
       const auto perturbed = policy.Perturbed(direction, plus ? work.noise_std() : -work.noise_std());
@@ -82,7 +82,7 @@ bool DirectionPlay::PlayEpisode(const Policy& policy, uint64_t env_index, uint64
 Fragment DirectionPlay::Pack(const v1::Ticket& ticket, const EnvSpec& spec) {
   FragmentShape shape;
   shape.steps = 1;
-  shape.num_envs = ticket.num_envs();
+  shape.group_envs = ticket.group_envs();
   shape.spec = MakeEnvSpecInfo(spec);
   shape.direction_episodes = ticket.directions().episodes();
   shape.counts_observations = counts_observations_;
@@ -93,7 +93,7 @@ Fragment DirectionPlay::Pack(const v1::Ticket& ticket, const EnvSpec& spec) {
   header.set_ticket_id(ticket.id());
   header.set_policy_version(ticket.policy_version());
   header.set_first_env(ticket.first_env());
-  header.set_num_envs(ticket.num_envs());
+  header.set_group_envs(ticket.group_envs());
   header.set_steps(1);
   std::string block;
   for (const Field& field : schema.fields) {

@@ -281,7 +281,7 @@ std::optional<CollectCall::Request> LearnerLink::NextRequest() {
 void LearnerLink::GiveUpOn(const v1::FragmentHeader& fragment, size_t bytes) {
   absl::MutexLock lock(&mu_);
   too_large_ = absl::ResourceExhaustedError(absl::StrCat(
-      "a fragment of ", fragment.steps(), " steps x ", fragment.num_envs(), " environments takes ", bytes,
+      "a fragment of ", fragment.steps(), " steps x ", fragment.group_envs(), " environments takes ", bytes,
       " bytes, messages are limited to ", kMaxMessageBytes,
       "; lower rollout.fragment_steps or rollout.envs_per_runner, or set transport.trajectory_compression to zstd"));
   if (collect_context_ != nullptr) collect_context_->TryCancel();

@@ -43,7 +43,7 @@ double StepsPerSecond(VectorEnv* envs, const std::vector<float>& actions, absl::
     for (int i = 0; i < kStepsBetweenClocks; ++i) envs->Step(actions.data() + width * (steps++ % kActionRows));
     now = MonotonicNow();
   } while (now - begin < duration);
-  return static_cast<double>(steps) * envs->num_envs() / absl::ToDoubleSeconds(now - begin);
+  return static_cast<double>(steps) * envs->size() / absl::ToDoubleSeconds(now - begin);
 }
 
 }  // namespace
@@ -52,18 +52,18 @@ absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t thre
                                        const std::vector<EnvActivity*>& activities) {
   if (options.env_id == LatencySpec().id) return 0.0;
   options.seed = kSeed;
-  options.num_envs = std::min(options.num_envs, kMostEnvs);
+  options.size = std::min(options.size, kMostEnvs);
   threads = std::min(threads, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::unique_ptr<VectorEnv>> envs;
   for (uint32_t i = 0; i < threads; ++i) {
     auto made = VectorEnv::Make(options);
     if (!made.ok()) return made.status();
     if (i < activities.size()) (*made)->SetActivity(activities[i]);
-    (*made)->ResetAll(uint64_t{i} * static_cast<uint64_t>(options.num_envs));
+    (*made)->ResetAll(uint64_t{i} * static_cast<uint64_t>(options.size));
     envs.push_back(*std::move(made));
   }
   const EnvSpec& spec = envs.front()->spec();
-  const int width = options.num_envs * spec.num_agents * (spec.discrete ? 1 : spec.action_size);
+  const int width = options.size * spec.num_agents * (spec.discrete ? 1 : spec.action_size);
   const std::vector<float> actions = RandomActions(spec, kActionRows * static_cast<size_t>(width));
 
   absl::Notification start;

@@ -30,14 +30,14 @@ RolloutBuilder::Rows<Value> RolloutBuilder::Find(absl::string_view field) {
 
 void RolloutBuilder::Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size) {
   shape_.steps = ticket.steps();
-  shape_.num_envs = ticket.num_envs();
+  shape_.group_envs = ticket.group_envs();
   shape_.env_state_size = env_state_size;
   schema_ = MakeSchema(shape_);
   header_.Clear();
   header_.set_ticket_id(ticket.id());
   header_.set_policy_version(policy_version);
   header_.set_first_env(ticket.first_env());
-  header_.set_num_envs(ticket.num_envs());
+  header_.set_group_envs(ticket.group_envs());
   header_.set_steps(ticket.steps());
   offsets_.clear();
   int64_t size = 0;
@@ -82,7 +82,7 @@ void RolloutBuilder::Add(int64_t t, const VectorEnv::StepResult& result) {
   AddRow(result.truncated, t, truncated_);
   AddRow(result.active, t, active_);
   AddRow(result.agent_terminated, t, agent_terminated_);
-  for (int64_t e = 0; e < shape_.num_envs; ++e) {
+  for (int64_t e = 0; e < shape_.group_envs; ++e) {
     if (!result.terminated[e] && !result.truncated[e]) continue;
     header_.set_episodes(header_.episodes() + 1);
     const auto episode_return = static_cast<float>(result.episode_return[e]);

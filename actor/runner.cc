@@ -42,15 +42,15 @@ class StopWatch {
   absl::Duration last_;
 };
 
-absl::Status CheckTicket(const v1::Ticket& ticket, int num_envs, int state_size) {
-  if (static_cast<int>(ticket.num_envs()) != num_envs || ticket.steps() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": has ", ticket.num_envs(),
-                                                   " environments x ", ticket.steps(), " steps, want ", num_envs,
+absl::Status CheckTicket(const v1::Ticket& ticket, int group_envs, int state_size) {
+  if (static_cast<int>(ticket.group_envs()) != group_envs || ticket.steps() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": has ", ticket.group_envs(),
+                                                   " environments x ", ticket.steps(), " steps, want ", group_envs,
                                                    " x at least 1"));
   }
   if (!ticket.has_env_state()) return absl::OkStatus();
   const v1::Tensor& state = ticket.env_state();
-  const size_t want = sizeof(double) * static_cast<size_t>(num_envs) * static_cast<size_t>(state_size);
+  const size_t want = sizeof(double) * static_cast<size_t>(group_envs) * static_cast<size_t>(state_size);
   if (state.dtype() != v1::DATA_TYPE_FLOAT64 || state.data().size() != want) {
     return absl::InvalidArgumentError(absl::StrCat("ticket ", ticket.id(), ": env_state has ", state.data().size(),
                                                    " bytes, want ", want, " of float64"));
@@ -89,7 +89,7 @@ void Runner::Use(std::unique_ptr<VectorEnv> env, uint32_t phase) {
   env_ = std::move(env);
   env_phase_ = phase;
   env_->SetActivity(&activity_);
-  num_envs_ = env_->num_envs();
+  group_envs_ = env_->size();
   env_state_size_ = env_->state_size();
 }
 
@@ -119,7 +119,7 @@ void Runner::Observe(float* obs) const {
   env_->Observe(obs);
   if (transport_.trajectory_precision() != v1::PRECISION_BF16) return;
   const EnvSpec& spec = env_->spec();
-  RoundToBfloat16(obs, static_cast<size_t>(env_->num_envs()) * spec.num_agents * spec.obs_size);
+  RoundToBfloat16(obs, static_cast<size_t>(env_->size()) * spec.num_agents * spec.obs_size);
 }
 
 absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
@@ -129,7 +129,7 @@ absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
     const auto done = Serve(held);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
-    if (!env_->spec().relocatable) restarted_episodes_ += static_cast<uint32_t>(env_->num_envs());
+    if (!env_->spec().relocatable) restarted_episodes_ += static_cast<uint32_t>(env_->size());
     auto env = rebuilds_->Rebuild(env_->failure(), pause.Next(), held.ticket.phase());
     if (!env.ok()) outbox_->DropTicket(held.ticket.id());
     if (absl::IsCancelled(env.status())) return absl::OkStatus();
@@ -182,7 +182,7 @@ absl::Status Runner::LoadPolicyState(const v1::Ticket& ticket, int64_t size) {
 
 void Runner::ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t width) {
   if (width == 0) return;
-  for (int e = 0; e < env_->num_envs(); ++e) {
+  for (int e = 0; e < env_->size(); ++e) {
     if (result.terminated[e] != 0 || result.truncated[e] != 0) std::fill_n(policy_state_.begin() + e * width, width, 0);
   }
 }
@@ -219,7 +219,7 @@ absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
 absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (held.ticket.has_directions()) return ServeDirections(held);
   const v1::Ticket& ticket = held.ticket;
-  if (absl::Status s = CheckTicket(ticket, num_envs_, env_state_size_); !s.ok()) return s;
+  if (absl::Status s = CheckTicket(ticket, group_envs_, env_state_size_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;
   StopWatch watch;
   auto policy = policies_->WaitFor(held.epoch, ticket.policy_version());
@@ -233,7 +233,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (!env_->failure().ok()) return false;
 
   const EnvSpec& spec = env_->spec();
-  const int64_t E = env_->num_envs(), A = spec.num_agents, T = ticket.steps();
+  const int64_t E = env_->size(), A = spec.num_agents, T = ticket.steps();
   const int64_t S = (*policy)->spec().state_size();
   if (absl::Status s = LoadPolicyState(ticket, E * A * S); !s.ok()) return s;
   if (!*continued) std::fill(policy_state_.begin(), policy_state_.end(), 0.0f);

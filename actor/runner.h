@@ -82,7 +82,7 @@ class Runner {
   EnvActivity activity_;
   std::unique_ptr<VectorEnv> env_;  // Null between tickets of environments that cannot be moved: held_envs_ has them.
   uint32_t env_phase_ = 0;          // Whose settings env_ has (Ticket.phase).
-  int num_envs_ = 0, env_state_size_ = 0;
+  int group_envs_ = 0, env_state_size_ = 0;
   uint32_t restarted_episodes_ = 0;  // During the ticket in hand, as FragmentHeader has it.
   DirectionPlay directions_;
   std::vector<float> policy_state_;  // [E, A, S]; empty if the policy has no memory.

@@ -17,7 +17,7 @@ VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config, uint32_t phase)
   options.env_id = config.env().id();
   // Directions are played one episode after the other.
   const uint32_t envs = SearchesDirections(config) ? 1 : config.rollout().envs_per_runner();
-  options.num_envs = static_cast<int>(envs);
+  options.size = static_cast<int>(envs);
   options.seed = config.seed();
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   options.env = MakeEnvOptions(ConfigOfPhase(config, phase).env());
@@ -27,7 +27,7 @@ VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config, uint32_t phase)
 absl::StatusOr<std::unique_ptr<VectorEnv>> MakeRunnerEnv(const v1::RunConfig& config, uint32_t phase) {
   const VectorEnv::Options options = RunnerEnvOptions(config, phase);
   try {
-    auto envs = MakeEnvs(options.env_id, options.num_envs, options.env);
+    auto envs = MakeEnvs(options.env_id, options.size, options.env);
     if (!envs.ok()) return envs.status();
     for (std::unique_ptr<Env>& env : *envs) env = MakeFaulty(std::move(env));
     return VectorEnv::Wrap(*std::move(envs), options);

@@ -4,13 +4,13 @@
 namespace skein {
 
 StepSharing::Offer::Offer(StepSharing* sharing, VectorEnv* env)
-    : sharing_(sharing), env_(env), places_(env->num_envs() - 1) {
+    : sharing_(sharing), env_(env), places_(env->size() - 1) {
   {
     absl::MutexLock lock(&sharing_->mu_);
     sharing_->offers_.push_back(this);
     sharing_->places_ += places_;
   }
-  if (env->num_envs() > 1) sharing_->on_offer_();
+  if (env->size() > 1) sharing_->on_offer_();
 }
 
 StepSharing::Offer::~Offer() {

@@ -155,7 +155,7 @@ struct BareUpdate::Impl {
     torch::Tensor input = obs, final_input = final_obs;
     if (const int64_t G = options.critic_input_size - O; !options.shared_trunk && G > 0) {
       // Each environment's state beside each of its agents' observations.
-      const int64_t N = batch.num_envs(), A = M / N;
+      const int64_t N = batch.share_envs(), A = M / N;
       const torch::Tensor raw_state = View(batch.values<float>("state"), {T + 1, N, G}, torch::kFloat32);
       const torch::Tensor state_mean = raw_state.mean(both), state_deviation = raw_state.std(both, false) + 1e-4;
       const auto beside = [&](const torch::Tensor& of_agents, const torch::Tensor& states) {

@@ -190,18 +190,18 @@ absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::R
     auto made = VectorEnv::Make(options);
     if (!made.ok()) return made.status();
     const std::shared_ptr<VectorEnv> envs = *std::move(made);
-    const int64_t width = ActionWidth(envs->spec()) * envs->num_envs(), rows = ActionRows(width);
+    const int64_t width = ActionWidth(envs->spec()) * envs->size(), rows = ActionRows(width);
     if (i == 0) loops->actions_ = RandomActions(envs->spec(), rows, width, config.seed());
-    envs->ResetAll(uint64_t{i} * options.num_envs);
+    envs->ResetAll(uint64_t{i} * options.size);
     StepTally* const tally = loops->tallies_.emplace_back(std::make_unique<StepTally>()).get();
-    const size_t agents = size_t(envs->num_envs()) * envs->spec().num_agents;
+    const size_t agents = size_t(envs->size()) * envs->spec().num_agents;
     loops->jobs_.push_back(
         [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width, tally, agents]() mutable -> int64_t {
           const VectorEnv::StepResult result = envs->Step(actions + row * width);
           row = row + 1 < rows ? row + 1 : 0;
-          tally->env_steps += envs->num_envs();
+          tally->env_steps += envs->size();
           tally->agent_steps += std::accumulate(result.active, result.active + agents, int64_t{0});
-          return envs->num_envs();
+          return envs->size();
         });
   }
   return loops;

@@ -50,8 +50,8 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
     v1::Ticket ticket;
     ticket.set_id(group + 1);
     ticket.set_policy_version(snapshot.version());
-    ticket.set_first_env(static_cast<uint32_t>(group * shape.num_envs));
-    ticket.set_num_envs(static_cast<uint32_t>(shape.num_envs));
+    ticket.set_first_env(static_cast<uint32_t>(group * shape.group_envs));
+    ticket.set_group_envs(static_cast<uint32_t>(shape.group_envs));
     ticket.set_steps(static_cast<uint32_t>(shape.steps));
     outbox.AddTicket(kEpoch, ticket);
   }

@@ -15,7 +15,7 @@ namespace {
 // An environment of `config` whose episodes can be repeated with recorded actions.
 absl::StatusOr<std::unique_ptr<VectorEnv>> MakeRecorded(const v1::RunConfig& config) {
   VectorEnv::Options options = RunnerEnvOptions(config);
-  options.num_envs = 1;
+  options.size = 1;
   auto env = VectorEnv::Make(options);
   if (!env.ok()) return env.status();
   const EnvSpec& spec = (*env)->spec();

@@ -26,9 +26,9 @@ void AddTo(v1::StageSeconds* sum, const v1::StageSeconds& more) {
 ReceivingLearner::ReceivingLearner(const Options& options)
     : options_(options),
       iteration_batches_(options.async ? options.async->fragments
-                                       : uint64_t{options.num_envs} / static_cast<uint64_t>(options.shape.num_envs) *
+                                       : uint64_t{options.num_envs} / static_cast<uint64_t>(options.shape.group_envs) *
                                              options.fragments_per_group),
-      iteration_steps_(iteration_batches_ * static_cast<uint64_t>(options.shape.steps * options.shape.num_envs)) {}
+      iteration_steps_(iteration_batches_ * static_cast<uint64_t>(options.shape.steps * options.shape.group_envs)) {}
 
 absl::StatusOr<std::unique_ptr<ReceivingLearner>> ReceivingLearner::Start(const Options& options) {
   std::unique_ptr<ReceivingLearner> learner(new ReceivingLearner(options));
@@ -54,7 +54,7 @@ void ReceivingLearner::Serve(const std::string& run_id) {
   Collector::Options collect;
   collect.run_id = run_id;
   collect.shape = options_.shape;
-  collect.num_envs = options_.num_envs;
+  collect.share_envs = options_.num_envs;
   collect.fragments_per_group = options_.fragments_per_group;
   collect.async = options_.async;
   collect.directions = options_.directions;

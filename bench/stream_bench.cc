@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<StreamUnderTest>> StreamUnderTest::Start(const Fr
   std::unique_ptr<StreamUnderTest> test(new StreamUnderTest(std::move(fragment), burst));
   // Asynchronous, so that the stream never drains, and one env group for each message that may be in flight.
   auto learner = ReceivingLearner::Start({.shape = shape,
-                                          .num_envs = in_flight * static_cast<uint32_t>(shape.num_envs),
+                                          .num_envs = in_flight * static_cast<uint32_t>(shape.group_envs),
                                           .async = Collector::Async{kIterationFragments, kAnyLag}});
   if (!learner.ok()) return learner.status();
   test->learner_ = *std::move(learner);

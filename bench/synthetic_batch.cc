@@ -50,7 +50,7 @@ void Act(const Policy& policy, const EnvSpec& spec, Columns* batch) {
 // Environment e of N is truncated first after its (e / N)-th part of the limit, then every `limit` steps.
 void EndEpisodes(int64_t limit, const EnvSpec& spec, Columns* batch) {
   if (limit == 0) return;
-  const int64_t T = batch->steps(), N = batch->num_envs(), A = spec.num_agents;
+  const int64_t T = batch->steps(), N = batch->share_envs(), A = spec.num_agents;
   const int64_t O = spec.obs_size, G = spec.global_state_size;
   const absl::Span<const float> obs = batch->values<float>("obs"), state = batch->values<float>("state");
   const absl::Span<uint8_t> truncated = batch->values<uint8_t>("truncated");
@@ -75,8 +75,8 @@ absl::StatusOr<std::unique_ptr<Columns>> MakeSyntheticBatch(const v1::RunConfig&
   const auto policy = ReadSnapshot(snapshot, MakePolicySpec(config.model(), spec));
   if (!policy.ok()) return policy.status();
   FragmentShape shape;
-  shape.num_envs = config.rollout().num_envs();
-  shape.steps = config.rollout().steps_per_iteration() / shape.num_envs;
+  shape.group_envs = config.rollout().num_envs();
+  shape.steps = config.rollout().steps_per_iteration() / shape.group_envs;
   shape.spec = MakeEnvSpecInfo(spec);
   auto batch = std::make_unique<Columns>(MakeSchema(shape), /*slots=*/1, /*segments=*/1);
   try {

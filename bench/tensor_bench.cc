@@ -64,7 +64,7 @@ class Training {
       if (!stats.ok()) return stats.status();
       collecting += between - from;
       updating += MonotonicNow() - between;
-      steps += static_cast<double>(collected->steps * collected->num_envs);
+      steps += static_cast<double>(collected->steps * collected->share_envs);
       samples += static_cast<double>(collected->samples);
       ++iterations;
       if (gpus_ == nullptr) continue;
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<Job>> NativeJobs(const v1::RunConfig& config) {
   for (uint32_t thread = 0; thread < config.learner().torch_threads(); ++thread) {
     VectorEnv::Options options;
     options.env_id = config.env().id();
-    options.num_envs = static_cast<int>(config.rollout().envs_per_runner());
+    options.size = static_cast<int>(config.rollout().envs_per_runner());
     options.seed = config.seed();
     options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
     options.env = MakeEnvOptions(config.env());
@@ -107,18 +107,18 @@ absl::StatusOr<std::vector<Job>> NativeJobs(const v1::RunConfig& config) {
     if (!made.ok()) return made.status();
     const std::shared_ptr<VectorEnv> envs = *std::move(made);
     const EnvSpec& spec = envs->spec();
-    const int64_t width = int64_t{options.num_envs} * spec.num_agents * (spec.discrete ? 1 : spec.action_size);
+    const int64_t width = int64_t{options.size} * spec.num_agents * (spec.discrete ? 1 : spec.action_size);
     auto actions = std::make_shared<std::vector<float>>(kActionRows * width);
     RandomStream random(options.seed, RandomPurpose::kAction, thread, 0);
     for (float& action : *actions) {
       action = spec.discrete ? static_cast<float>(random.Below(static_cast<uint32_t>(spec.action_size)))
                              : static_cast<float>(random.Uniform(-1, 1));
     }
-    envs->ResetAll(uint64_t{thread} * options.num_envs);
+    envs->ResetAll(uint64_t{thread} * options.size);
     jobs.push_back([envs, actions, width, row = int64_t{0}]() mutable -> int64_t {
       envs->Step(actions->data() + row * width);
       row = (row + 1) % kActionRows;
-      return envs->num_envs();
+      return envs->size();
     });
   }
   return jobs;

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<TensorEnvLoop>> TensorEnvLoop::Make(const v1::Run
     if (!where.ok()) return where.status();
     TensorEnv::Options options;
     const int64_t envs = config.rollout().num_envs();
-    options.num_envs = envs;
+    options.worlds = envs;
     options.seed = config.seed();
     options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
     options.device = *where;
@@ -89,7 +89,7 @@ absl::StatusOr<TensorEnvLoop::Rates> TensorEnvLoop::Measure(absl::Duration durat
     }
     if (!impl_->env->EndRollout()) return absl::InternalError("too few next episodes had been prepared");
     const double seconds = absl::ToDoubleSeconds(now - begin);
-    return Rates{static_cast<double>(steps * impl_->env->num_envs()) / seconds,
+    return Rates{static_cast<double>(steps * impl_->env->worlds()) / seconds,
                  static_cast<double>(agent_steps) / seconds};
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("Torch failed while stepping environments: ", error.what()));

@@ -230,10 +230,10 @@ VectorEnv::VectorEnv() : impl_(std::make_unique<Impl>()) {}
 VectorEnv::~VectorEnv() = default;
 
 absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Make(const Options& options) {
-  if (options.num_envs < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("num_envs: got ", options.num_envs, ", want at least 1"));
+  if (options.size < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("size: got ", options.size, ", want at least 1"));
   }
-  auto envs = MakeEnvs(options.env_id, options.num_envs, options.env);
+  auto envs = MakeEnvs(options.env_id, options.size, options.env);
   if (!envs.ok()) return envs.status();
   return Wrap(*std::move(envs), options);
 }
@@ -273,27 +273,27 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.action_row = impl.action_low.size();
   impl.obs_row = static_cast<size_t>(spec.num_agents) * spec.obs_size;
 
-  const size_t num_envs = impl.envs.size();
-  impl.episode.resize(num_envs);
-  impl.step.resize(num_envs);
-  impl.return_so_far.resize(num_envs);
-  impl.obs.resize(num_envs * impl.obs_row);
+  const size_t count = impl.envs.size();
+  impl.episode.resize(count);
+  impl.step.resize(count);
+  impl.return_so_far.resize(count);
+  impl.obs.resize(count * impl.obs_row);
   impl.own = Workspace(spec, impl.action_row, impl.obs_row, nullptr);
-  impl.results.reward.resize(num_envs * spec.num_agents);
-  impl.results.final_obs.resize(num_envs * impl.obs_row);
-  impl.results.terminated.resize(num_envs);
-  impl.results.truncated.resize(num_envs);
-  impl.results.episode_return.resize(num_envs);
-  impl.results.episode_length.resize(num_envs);
-  impl.results.active.resize(num_envs * spec.num_agents);
-  impl.results.agent_terminated.resize(num_envs * spec.num_agents);
-  impl.results.final_state.resize(num_envs * spec.global_state_size);
-  impl.results.episode_metrics.resize(num_envs * spec.episode_metrics.size());
+  impl.results.reward.resize(count * spec.num_agents);
+  impl.results.final_obs.resize(count * impl.obs_row);
+  impl.results.terminated.resize(count);
+  impl.results.truncated.resize(count);
+  impl.results.episode_return.resize(count);
+  impl.results.episode_length.resize(count);
+  impl.results.active.resize(count * spec.num_agents);
+  impl.results.agent_terminated.resize(count * spec.num_agents);
+  impl.results.final_state.resize(count * spec.global_state_size);
+  impl.results.episode_metrics.resize(count * spec.episode_metrics.size());
   return vector_env;
 }
 
 const EnvSpec& VectorEnv::spec() const { return impl_->spec; }
-int VectorEnv::num_envs() const { return static_cast<int>(impl_->envs.size()); }
+int VectorEnv::size() const { return static_cast<int>(impl_->envs.size()); }
 int VectorEnv::state_size() const { return impl_->spec.relocatable ? kBookkeeping + impl_->spec.state_size : 0; }
 
 const absl::Status& VectorEnv::failure() const { return impl_->failure; }
@@ -314,21 +314,20 @@ void VectorEnv::ResetAll(uint64_t first_env, uint64_t first_episode) {
 
 absl::Status VectorEnv::LoadState(uint64_t first_env, const double* state) {
   Impl& impl = *impl_;
-  const size_t num_envs = impl.envs.size();
+  const size_t count = impl.envs.size();
   if (!impl.spec.relocatable) {
     return absl::FailedPreconditionError(
         absl::StrCat("the state of ", impl.spec.id, " cannot be loaded: it is not relocatable"));
   }
-  if (first_env > kStreams - num_envs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("first_env: got ", first_env, ", want at most ", kStreams - num_envs));
+  if (first_env > kStreams - count) {
+    return absl::InvalidArgumentError(absl::StrCat("first_env: got ", first_env, ", want at most ", kStreams - count));
   }
   const size_t size = state_size();
-  for (size_t e = 0; e < num_envs; ++e) {
+  for (size_t e = 0; e < count; ++e) {
     if (absl::Status status = impl.CheckRow(e, state + e * size); !status.ok()) return status;
   }
   impl.first_env = first_env;
-  for (size_t e = 0; e < num_envs; ++e) {
+  for (size_t e = 0; e < count; ++e) {
     const double* const row = state + e * size;
     impl.episode[e] = static_cast<uint64_t>(row[0]);
     impl.step[e] = static_cast<uint32_t>(row[1]);

@@ -28,7 +28,7 @@ class VectorEnv {
  public:
   struct Options {
     std::string env_id;
-    int num_envs = 1;  // E
+    int size = 1;  // E
     uint64_t seed = 1;
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
@@ -52,15 +52,15 @@ class VectorEnv {
     const float* episode_metrics;  // [E, P], valid if the episode ended
   };
 
-  // InvalidArgument: num_envs < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.
+  // InvalidArgument: size < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
-  // The same over the given environments, all of one spec; env_id and num_envs are ignored.
+  // The same over the given environments, all of one spec; env_id and size are ignored.
   // InvalidArgument: no environments, they differ in size, max_episode_steps < 0.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Wrap(std::vector<std::unique_ptr<Env>> envs,
                                                          const Options& options);
 
   const EnvSpec& spec() const;  // max_episode_steps is the limit in force.
-  int num_envs() const;
+  int size() const;
   // S, doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping (episode, step,
   // return so far). 0 if the environments are not relocatable.
   int state_size() const;

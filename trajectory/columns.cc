@@ -28,7 +28,7 @@ Columns::Columns(const Schema& fragment, int64_t slots, int64_t segments)
     : slots_(slots),
       segments_(segments),
       fragment_steps_(fragment.shape.steps),
-      group_envs_(fragment.shape.num_envs),
+      group_envs_(fragment.shape.group_envs),
       num_agents_(fragment.num_agents()),
       columns_(MakeColumns(fragment)) {
   ResetSlots();
@@ -48,7 +48,7 @@ std::vector<int64_t> Columns::Dimensions(const Column& column) const {
   const Field& field = column.field;
   std::vector<int64_t> dimensions;
   if (field.of_steps()) {
-    dimensions = {Rows(field), field.per_agent ? columns() : num_envs()};
+    dimensions = {Rows(field), field.per_agent ? columns() : share_envs()};
   } else {
     dimensions = {static_cast<int64_t>(column.bytes.size()) / (field.elements() * ElementSize(field.dtype))};
   }

@@ -32,8 +32,8 @@ class Columns {
   Columns(const Schema& fragment, int64_t slots, int64_t segments);
 
   int64_t steps() const { return fragment_steps_ * segments_; }
-  int64_t columns() const { return num_envs() * num_agents_; }
-  int64_t num_envs() const { return static_cast<int64_t>(kept_.size()) * group_envs_; }
+  int64_t columns() const { return share_envs() * num_agents_; }
+  int64_t share_envs() const { return static_cast<int64_t>(kept_.size()) * group_envs_; }
   int64_t num_agents() const { return num_agents_; }
   int64_t samples() const;                                     // Steps of agents that were alive.
   int64_t fragments() const { return slots_ * segments_; }     // For which there is room.

@@ -26,7 +26,7 @@ struct Fragment {
 
 // The env steps of a fragment.
 inline uint64_t EnvSteps(const v1::FragmentHeader& header) {
-  return header.env_steps() > 0 ? header.env_steps() : uint64_t{header.steps()} * header.num_envs();
+  return header.env_steps() > 0 ? header.env_steps() : uint64_t{header.steps()} * header.group_envs();
 }
 
 // Largest header. A fragment's header has a few hundred bytes; a hello has more if the environment has many metrics.

@@ -20,13 +20,13 @@ int64_t Schema::Rows(const Field& field, const FragmentCounts& counts) const {
     case Extent::kStepAndLast:
       return shape.steps + 1;
     case Extent::kFragment:
-      return shape.num_envs;
+      return shape.group_envs;
     case Extent::kTruncation:
       return counts.truncations;
     case Extent::kEpisode:
       return counts.episodes;
     case Extent::kDirection:
-      return shape.num_envs;
+      return shape.group_envs;
     case Extent::kOnce:
       return 1;
   }
@@ -34,12 +34,12 @@ int64_t Schema::Rows(const Field& field, const FragmentCounts& counts) const {
 }
 
 int64_t Schema::RowElements(const Field& field) const {
-  return field.elements() * (field.per_agent ? num_agents() : 1) * (field.of_steps() ? shape.num_envs : 1);
+  return field.elements() * (field.per_agent ? num_agents() : 1) * (field.of_steps() ? shape.group_envs : 1);
 }
 
 std::vector<int64_t> Schema::Dimensions(const Field& field, const FragmentCounts& counts) const {
   std::vector<int64_t> dimensions = {Rows(field, counts)};
-  if (field.of_steps()) dimensions.push_back(shape.num_envs);
+  if (field.of_steps()) dimensions.push_back(shape.group_envs);
   if (field.per_agent) dimensions.push_back(num_agents());
   if (field.width > 0) dimensions.push_back(field.width);
   return dimensions;

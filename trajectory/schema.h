@@ -53,7 +53,7 @@ struct Field {
 // Sizes of all fragments of a run.
 struct FragmentShape {
   int64_t steps = 0;              // T
-  int64_t num_envs = 0;           // E, environments of one group.
+  int64_t group_envs = 0;         // E, environments of one group.
   int64_t env_state_size = 0;     // Doubles of one environment's saved state.
   int64_t policy_state_size = 0;  // Floats of one agent's policy state; 0 = the policy has no memory.
   int64_t max_episode_steps = 0;  // 0 = no limit.
@@ -70,7 +70,7 @@ struct FragmentShape {
   bool of_directions() const { return direction_episodes > 0; }
   // Env steps of a fragment; of directions the most that it can have.
   int64_t most_env_steps() const {
-    return steps * num_envs * (of_directions() ? 2 * direction_episodes * max_episode_steps : 1);
+    return steps * group_envs * (of_directions() ? 2 * direction_episodes * max_episode_steps : 1);
   }
 };
 

@@ -21,7 +21,7 @@ class TensorCartPole final : public TensorEnv {
  public:
   explicit TensorCartPole(const Options& options)
       : spec_(CartPoleSpec()),
-        envs_(options.num_envs),
+        envs_(options.worlds),
         device_(options.device),
         philox_(options.seed, options.reset_purpose, options.device),
         all_(torch::arange(envs_, On(torch::kInt64))),
@@ -31,7 +31,7 @@ class TensorCartPole final : public TensorEnv {
   using TensorEnv::CheckOptions;
 
   const EnvSpec& spec() const override { return spec_; }
-  int64_t num_envs() const override { return envs_; }
+  int64_t worlds() const override { return envs_; }
   int64_t state_size() const override { return kBookkeeping + kNumbers; }
 
   void ResetAll() override {

@@ -21,8 +21,8 @@ TensorEnv::StepResult TensorEnv::Step(const torch::Tensor& action) {
   const torch::NoGradGuard no_grad;
   StepResult result = Advance(action);
   const auto floats = torch::TensorOptions(torch::kFloat32).device(result.reward.device());
-  result.final_obs = torch::empty({num_envs(), spec().num_agents, spec().obs_size}, floats);
-  result.final_state = torch::empty({num_envs(), spec().global_state_size}, floats);
+  result.final_obs = torch::empty({worlds(), spec().num_agents, spec().obs_size}, floats);
+  result.final_state = torch::empty({worlds(), spec().global_state_size}, floats);
   Observe(result.final_obs);
   GlobalState(result.final_state);
   BeginEpisodes();
@@ -30,30 +30,30 @@ TensorEnv::StepResult TensorEnv::Step(const torch::Tensor& action) {
 }
 
 absl::Status TensorEnv::CheckOptions(const Options& options) {
-  if (options.num_envs < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("num_envs: got ", options.num_envs, ", want at least 1"));
+  if (options.worlds < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("worlds: got ", options.worlds, ", want at least 1"));
   }
   if (options.max_episode_steps < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_episode_steps: got ", options.max_episode_steps, ", want 0 (the environment's own) or more"));
   }
-  if (options.first_env > kIndices - static_cast<uint64_t>(options.num_envs)) {
+  if (options.first_env > kIndices - static_cast<uint64_t>(options.worlds)) {
     return absl::InvalidArgumentError(absl::StrCat("first_env: got ", options.first_env, ", want at most ",
-                                                   kIndices - static_cast<uint64_t>(options.num_envs)));
+                                                   kIndices - static_cast<uint64_t>(options.worlds)));
   }
   return absl::OkStatus();
 }
 
 absl::Status TensorEnv::CheckRows(const torch::Tensor& state) const {
-  if (state.dim() != 2 || state.size(0) != num_envs() || state.size(1) != state_size() ||
+  if (state.dim() != 2 || state.size(0) != worlds() || state.size(1) != state_size() ||
       state.scalar_type() != torch::kFloat64) {
     return absl::InvalidArgumentError(absl::StrCat("the state has ", state.dim(), " dimensions and ", state.numel(),
-                                                   " numbers, want float64 [", num_envs(), ", ", state_size(), "]"));
+                                                   " numbers, want float64 [", worlds(), ", ", state_size(), "]"));
   }
   const torch::Tensor rows = state.contiguous();
   const double* row = rows.data_ptr<double>();
   const double limit = spec().max_episode_steps > 0 ? spec().max_episode_steps : static_cast<double>(kIndices);
-  for (int64_t e = 0; e < num_envs(); ++e, row += state_size()) {
+  for (int64_t e = 0; e < worlds(); ++e, row += state_size()) {
     for (int64_t i = 0; i < state_size(); ++i) {
       if (std::isfinite(row[i])) continue;
       return absl::InvalidArgumentError(

@@ -23,7 +23,7 @@ namespace skein {
 class TensorEnv {
  public:
   struct Options {
-    int64_t num_envs = 1;  // E
+    int64_t worlds = 1;  // E
     uint64_t seed = 1;
     uint64_t first_env = 0;  // Run-wide index of the first environment.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
@@ -51,7 +51,7 @@ class TensorEnv {
   virtual ~TensorEnv() = default;
 
   virtual const EnvSpec& spec() const = 0;  // max_episode_steps is the limit in force.
-  virtual int64_t num_envs() const = 0;
+  virtual int64_t worlds() const = 0;
   // Doubles for each environment in SaveState; rows have VectorEnv's format.
   virtual int64_t state_size() const = 0;
 
@@ -90,7 +90,7 @@ class TensorEnv {
   }
 
  protected:
-  // InvalidArgument: num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+  // InvalidArgument: worlds < 1, max_episode_steps < 0, or indices beyond 2^32.
   static absl::Status CheckOptions(const Options& options);
   // InvalidArgument: `state` is not float64 [E, S], a number is not finite, or bookkeeping is out of range.
   absl::Status CheckRows(const torch::Tensor& state) const;
@@ -101,7 +101,7 @@ class TensorEnv {
 };
 
 // The tensor form of a registered environment. InvalidArgument: as CheckTensorForm (env/registry.h), the environment
-// refuses `env_options`, num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+// refuses `env_options`, worlds < 1, max_episode_steps < 0, or indices beyond 2^32.
 absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorEnv(const std::string& env_id, const TensorEnv::Options& options,
                                                          const EnvOptions& env_options);
 

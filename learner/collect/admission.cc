@@ -208,7 +208,7 @@ absl::Status CheckAgentFlags(const CheckedFragment& checked) {
 absl::Status CheckEnvState(const CheckedFragment& checked) {
   const FragmentShape& shape = checked.schema->shape;
   const auto state = checked.values<double>("env_state");
-  for (int64_t e = 0; e < shape.num_envs && shape.env_state_size >= 2; ++e) {
+  for (int64_t e = 0; e < shape.group_envs && shape.env_state_size >= 2; ++e) {
     const double* row = state.data() + e * shape.env_state_size;
     if (!IsCount(row[0], kCountLimit) ||
         !IsCount(row[1], shape.max_episode_steps > 0 ? shape.max_episode_steps : kCountLimit)) {
@@ -315,10 +315,10 @@ absl::Status CheckDirectionSteps(const CheckedFragment& checked, uint64_t env_st
 
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
   const v1::FragmentHeader& batch = frame.header.fragment();
-  const int64_t T = schema.shape.steps, E = schema.shape.num_envs;
-  if (batch.steps() != T || batch.num_envs() != E) {
+  const int64_t T = schema.shape.steps, E = schema.shape.group_envs;
+  if (batch.steps() != T || batch.group_envs() != E) {
     return absl::InvalidArgumentError(
-        absl::StrCat("steps x num_envs is ", batch.steps(), " x ", batch.num_envs(), ", want ", T, " x ", E));
+        absl::StrCat("steps x group_envs is ", batch.steps(), " x ", batch.group_envs(), ", want ", T, " x ", E));
   }
   if (batch.episodes() > T * E || batch.truncations() > batch.episodes()) {
     return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", batch.truncations(), ", ",

@@ -48,8 +48,8 @@ Collector::Collector(const Options& options, LearnerMetrics* metrics)
       schema_(MakeSchema(options.shape)),
       metrics_(metrics),
       ledger_(options.account, options.ranks > 1),
-      office_({.num_envs = options.num_envs,
-               .envs_per_group = static_cast<uint32_t>(options.shape.num_envs),
+      office_({.share_envs = options.share_envs,
+               .envs_per_group = static_cast<uint32_t>(options.shape.group_envs),
                .steps = static_cast<uint32_t>(options.shape.steps),
                .first_ticket_id = options.first_ticket_id,
                .rank = options.rank,
@@ -115,7 +115,7 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
   const absl::Status valid = CheckFragment(frame, schema_, &checked);
   const absl::Duration received = MonotonicNow();
 
-  const bool sized = header.steps() == schema_.shape.steps && header.num_envs() == schema_.shape.num_envs;
+  const bool sized = header.steps() == schema_.shape.steps && header.group_envs() == schema_.shape.group_envs;
   std::optional<Place> place;
   {
     absl::MutexLock lock(&mu_);
@@ -217,7 +217,7 @@ Collector::Iteration Collector::TakeFront(std::vector<int64_t>* slots) {
 void Collector::TakeShare(const Share& share) {
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(this, &Collector::NothingIsCopied));
-  office_.TakeShare(share.first_env, share.num_envs);
+  office_.TakeShare(share.first_env, share.share_envs);
   if (!share.state.empty()) office_.Restore(share.state);
   ledger_.DropAdmitted();
   owed_since_.reset();

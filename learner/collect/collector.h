@@ -41,7 +41,7 @@ class Collector {
     std::string run_id;
     FragmentShape shape;               // Of one fragment.
     uint32_t first_env = 0;            // Run-wide index of the first environment of this learner's share.
-    uint32_t num_envs = 1;             // Of this learner's share.
+    uint32_t share_envs = 1;           // Of this learner's share.
     uint32_t fragments_per_group = 1;  // Of one iteration, if synchronous.
     std::optional<Async> async;        // nullopt: synchronous.
     v1::DirectionsConfig directions;   // Read only if the shape is of directions.
@@ -102,7 +102,7 @@ class Collector {
   // REQUIRES: the trainer has finished with its last batch.
   struct Share {
     uint32_t first_env = 0;
-    uint32_t num_envs = 1;
+    uint32_t share_envs = 1;
     uint32_t async_fragments = 1;  // Asynchronous: of one iteration.
     TicketState state;             // As in Options.
   };

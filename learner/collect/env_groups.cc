@@ -22,18 +22,18 @@ EnvGroups::EnvGroups(const Options& options)
       fragments_(options.fragments),
       relocatable_(options.relocatable),
       next_ticket_id_(std::max<uint64_t>(options.first_ticket_id, 1)),
-      groups_(options.num_envs / options.envs_per_group) {
+      groups_(options.share_envs / options.envs_per_group) {
   next_ticket_id_ += (options.rank + ranks_ - next_ticket_id_ % ranks_) % ranks_;
 }
 
-void EnvGroups::TakeShare(uint32_t first_env, uint32_t num_envs) {
+void EnvGroups::TakeShare(uint32_t first_env, uint32_t share_envs) {
   CloseIteration();
   EnvGroup fresh;
   fresh.abandoned = std::any_of(groups_.begin(), groups_.end(),
                                 [](const EnvGroup& group) { return group.episodes_since != 0 || group.abandoned; });
   for (const EnvGroup& group : groups_) fresh.restarts = std::max(fresh.restarts, group.restarts);
   first_env_ = first_env;
-  groups_.assign(num_envs / envs_per_group_, fresh);
+  groups_.assign(share_envs / envs_per_group_, fresh);
 }
 
 void EnvGroups::Restore(const TicketState& state) {
@@ -193,7 +193,7 @@ v1::Ticket EnvGroups::Give(uint32_t g, const ConnectionId& actor) {
   ticket.set_policy_version(order.policy_version);
   ticket.set_phase(order.env_phase);
   ticket.set_first_env(FirstEnv(g));
-  ticket.set_num_envs(envs_per_group_);
+  ticket.set_group_envs(envs_per_group_);
   ticket.set_steps(steps_);
   ticket.set_episodes_since(group.episodes_since);
   ticket.set_first_episode(std::min(group.restarts, kMostStarts) * kEpisodesOfOneStart);

@@ -51,7 +51,7 @@ struct EnvGroup {
 class EnvGroups {
  public:
   struct Options {
-    uint32_t num_envs = 1;         // N, a multiple of envs_per_group.
+    uint32_t share_envs = 1;       // N, a multiple of envs_per_group.
     uint32_t envs_per_group = 1;   // E
     uint32_t steps = 1;            // Of a ticket.
     uint64_t first_ticket_id = 1;  // Ids rise from here;
@@ -72,7 +72,7 @@ class EnvGroups {
   uint64_t restarted_episodes() const { return restarted_episodes_; }
 
   // Switches to other environments of the run, which begin their first episodes. All tickets become void.
-  void TakeShare(uint32_t first_env, uint32_t num_envs);
+  void TakeShare(uint32_t first_env, uint32_t share_envs);
   // `state` has N rows; the next tickets continue from it.
   void Restore(const TicketState& state);
   // The state that the front begins from, or, if none is open, that tickets continue from: N rows. nullopt: a group has

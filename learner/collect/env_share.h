@@ -11,7 +11,7 @@ namespace skein {
 // depend on the rank that collects them.
 struct EnvShare {
   uint32_t first_env = 0;
-  uint32_t num_envs = 0;
+  uint32_t share_envs = 0;
 };
 
 // The environments of learner rank `rank` of `ranks`: whole groups of `envs_per_group`, in order of rank. The ranks'

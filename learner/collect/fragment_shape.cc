@@ -23,7 +23,7 @@ constexpr uint32_t kAsyncSteps = 32;
 // Upper bound of a frame's size, were every step the end of an episode.
 int64_t FragmentBytes(const FragmentShape& shape) {
   const Schema schema = MakeSchema(shape);
-  const int64_t ends = shape.steps * shape.num_envs;
+  const int64_t ends = shape.steps * shape.group_envs;
   int64_t bytes = static_cast<int64_t>(kMaxHeaderBytes);
   for (const Field& field : schema.fields) {
     bytes += AlignField(schema.WireBytes(field, {.truncations = ends, .episodes = ends}));
@@ -47,7 +47,7 @@ absl::StatusOr<FragmentShape> DirectionShape(const v1::RunConfig& config, const 
   const v1::DirectionsConfig& directions = config.directions();
   FragmentShape shape;
   shape.steps = 1;
-  shape.num_envs = config.rollout().envs_per_runner();
+  shape.group_envs = config.rollout().envs_per_runner();
   const auto limit = EpisodeSteps(directions, static_cast<uint32_t>(spec.max_episode_steps));
   if (!limit.ok()) return limit.status();
   shape.max_episode_steps = *limit;
@@ -69,7 +69,7 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
   if (SearchesDirections(config)) return DirectionShape(config, (*env)->spec());
   FragmentShape shape;
   shape.steps = FragmentSteps(config);
-  shape.num_envs = config.rollout().envs_per_runner();
+  shape.group_envs = config.rollout().envs_per_runner();
   shape.env_state_size = (*env)->state_size();
   shape.policy_state_size = MakePolicySpec(config.model(), (*env)->spec()).state_size();
   shape.max_episode_steps = (*env)->spec().max_episode_steps;
@@ -89,7 +89,7 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
   }
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
-                                                   shape.num_envs, " environments takes ", bytes,
+                                                   shape.group_envs, " environments takes ", bytes,
                                                    " bytes, messages are limited to ", kMaxMessageBytes,
                                                    "; lower rollout.fragment_steps or rollout.envs_per_runner"));
   }

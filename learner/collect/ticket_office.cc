@@ -8,10 +8,10 @@
 
 namespace skein {
 
-void TicketOffice::TakeShare(uint32_t first_env, uint32_t num_envs) {
+void TicketOffice::TakeShare(uint32_t first_env, uint32_t share_envs) {
   CloseIteration();
   unowned_since_.clear();
-  groups_.TakeShare(first_env, num_envs);
+  groups_.TakeShare(first_env, share_envs);
 }
 
 void TicketOffice::CloseIteration() {

@@ -34,7 +34,7 @@ class TicketOffice {
   int num_actors() const { return static_cast<int>(actors_.records().size()); }
 
   // As EnvGroups; all tickets become void, and actors stay connected.
-  void TakeShare(uint32_t first_env, uint32_t num_envs);
+  void TakeShare(uint32_t first_env, uint32_t share_envs);
   void Restore(const TicketState& state) { groups_.Restore(state); }
   void OpenIteration(uint64_t policy_version, uint32_t env_phase = 0) {
     groups_.OpenIteration(policy_version, env_phase);

@@ -36,21 +36,21 @@ absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
   auto shape = MakeFragmentShape(context.config);
   if (!shape.ok()) return shape.status();
   if (absl::Status status = CheckEnvState(state, *shape); !status.ok()) return status;
-  const int64_t fragment_steps = shape->steps * shape->num_envs;
+  const int64_t fragment_steps = shape->steps * shape->group_envs;
   std::unique_ptr<CollectedIterations> made(new CollectedIterations(context, fragment_steps, ranks, report, service));
 
   Collector::Options collect;
   collect.run_id = context.run_id;
   collect.shape = *shape;
   collect.first_env = share.first_env;
-  collect.num_envs = share.num_envs;
+  collect.share_envs = share.share_envs;
   collect.rank = context.options.rank;
   collect.ranks = context.options.ranks;
   const int64_t fragments = rollout.steps_per_iteration() / fragment_steps;
   if (context.config.sync().mode() == v1::SYNC_MODE_ASYNC) {
     collect.async = Collector::Async{made->AsyncFragments(share), context.config.sync().max_policy_lag()};
   } else {
-    collect.fragments_per_group = static_cast<uint32_t>(fragments * shape->num_envs / rollout.num_envs());
+    collect.fragments_per_group = static_cast<uint32_t>(fragments * shape->group_envs / rollout.num_envs());
   }
   // Above the ids of any earlier process of this run: those count up from an earlier millisecond.
   collect.first_ticket_id = static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())) << 20;
@@ -75,7 +75,7 @@ uint32_t CollectedIterations::AsyncFragments(const EnvShare& share) const {
   const v1::RolloutConfig& rollout = context_.config.rollout();
   const int64_t fragments = rollout.steps_per_iteration() / fragment_steps_;
   // In proportion to the share, so that ranks whose actors are equally fast are done at the same time.
-  return static_cast<uint32_t>(std::max<int64_t>(1, fragments * share.num_envs / rollout.num_envs()));
+  return static_cast<uint32_t>(std::max<int64_t>(1, fragments * share.share_envs / rollout.num_envs()));
 }
 
 void CollectedIterations::Serve() {
@@ -91,7 +91,7 @@ void CollectedIterations::Finish(bool over) {
 }
 
 absl::Status CollectedIterations::TakeShare(const EnvShare& share, const TicketState& state, Trainer*) {
-  collector_->TakeShare({share.first_env, share.num_envs, AsyncFragments(share), state});
+  collector_->TakeShare({share.first_env, share.share_envs, AsyncFragments(share), state});
   open_ = 0;
   starves_ = false;
   return absl::OkStatus();
@@ -123,13 +123,13 @@ absl::StatusOr<IterationSource::Answer> CollectedIterations::Next(const RunRecor
 IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collector::Iteration collected) const {
   const Columns& batch = *collected.batch;
   Iteration iteration{collected.batch,
-                      {.steps = batch.steps(), .num_envs = batch.num_envs(), .columns = batch.columns()},
+                      {.steps = batch.steps(), .share_envs = batch.share_envs(), .columns = batch.columns()},
                       collected.policy_version,
                       collected.state ? *std::move(collected.state) : TicketState()};
   Trainer::Collected& data = iteration.data;
   data.samples = batch.samples();
   data.stage_seconds = collected.stage_seconds;
-  data.env_steps = static_cast<uint64_t>(batch.steps() * batch.num_envs());
+  data.env_steps = static_cast<uint64_t>(batch.steps() * batch.share_envs());
   if (SearchesDirections(context_.config)) {
     DirectionEpisodes episodes = ReadDirectionEpisodes(batch, context_.config.directions().num_envs());
     data.env_steps = episodes.env_steps;
@@ -210,7 +210,7 @@ absl::StatusOr<IterationSource::Answer> CollectedIterations::NextWithRanks() {
       context_.metrics->CountShortfall();
       starves_ = true;
       spdlog::warn("rank {}: no trajectories for {}; going on with {} of its environments", context_.options.rank,
-                   absl::FormatDuration(absl::Trunc(met - arrived_, absl::Seconds(1))), iteration->batch->num_envs());
+                   absl::FormatDuration(absl::Trunc(met - arrived_, absl::Seconds(1))), iteration->batch->share_envs());
     }
   }
 }

@@ -8,10 +8,10 @@
 namespace skein {
 
 absl::Status DeviceIterations::TakeShare(const EnvShare& share, const TicketState& state, Trainer* trainer) {
-  columns_ = static_cast<int64_t>(share.num_envs * agents_);
+  columns_ = static_cast<int64_t>(share.share_envs * agents_);
   accounts_.SettleOwn();
   accounts_.Count(0, 0);
-  return trainer->BeginOnDevice(share.first_env, share.num_envs, state.env_state);
+  return trainer->BeginOnDevice(share.first_env, share.share_envs, state.env_state);
 }
 
 absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& record, Trainer* trainer) {
@@ -32,7 +32,7 @@ absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& 
   }
   auto collected = trainer->CollectOnDevice(record.iteration);
   if (!collected.ok()) return collected.status();
-  accounts_.Count(static_cast<uint64_t>(collected->steps * collected->num_envs), 0);
+  accounts_.Count(static_cast<uint64_t>(collected->steps * collected->share_envs), 0);
   answer.iteration = Iteration{nullptr, *std::move(collected), record.iteration + 1, {}};
   return answer;
 }

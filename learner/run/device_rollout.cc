@@ -36,9 +36,9 @@ std::vector<Value> ToVector(const torch::Tensor& tensor) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceRollout>> DeviceRollout::Make(const v1::RunConfig& config, uint32_t first_env,
-                                                                   uint32_t num_envs, torch::Device device) {
+                                                                   uint32_t share_envs, torch::Device device) {
   TensorEnv::Options options;
-  options.num_envs = num_envs;
+  options.worlds = share_envs;
   options.seed = config.seed();
   options.first_env = first_env;
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
@@ -53,7 +53,7 @@ DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<Tensor
                              int64_t steps, torch::Device device)
     : seed_(config.seed()),
       first_env_(first_env),
-      E_(env->num_envs()),
+      E_(env->worlds()),
       A_(env->spec().num_agents),
       T_(steps),
       words_(NoiseWords(env->spec())),

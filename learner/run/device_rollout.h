@@ -44,10 +44,10 @@ class DeviceRollout {
   };
   static constexpr int64_t kFinished = 100;
 
-  // Environments first_env .. first_env + num_envs - 1 of the run. Errors as MakeTensorEnv.
+  // Environments first_env .. first_env + share_envs - 1 of the run. Errors as MakeTensorEnv.
   // REQUIRES: defaults applied to `config` and validated.
   static absl::StatusOr<std::unique_ptr<DeviceRollout>> Make(const v1::RunConfig& config, uint32_t first_env,
-                                                             uint32_t num_envs, torch::Device device);
+                                                             uint32_t share_envs, torch::Device device);
 
   // Begins episode 0 in all environments.
   void Begin() { env_->ResetAll(); }
@@ -58,7 +58,7 @@ class DeviceRollout {
   // Makes the next steps_per_iteration / num_envs steps. `iteration` < 2^32 selects the noise.
   Iteration Collect(const Judge& judge, uint64_t iteration);
 
-  int64_t num_envs() const { return E_; }
+  int64_t share_envs() const { return E_; }
   TensorEnv& env() { return *env_; }
 
  private:

@@ -130,9 +130,10 @@ absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uin
   }
 }
 
-absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state) {
+absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t share_envs,
+                                    const std::optional<v1::Tensor>& env_state) {
   try {
-    auto rollout = DeviceRollout::Make(impl_->config, first_env, num_envs, impl_->device);
+    auto rollout = DeviceRollout::Make(impl_->config, first_env, share_envs, impl_->device);
     if (!rollout.ok()) return rollout.status();
     impl_->rollout = *std::move(rollout);
     if (!env_state) {
@@ -155,8 +156,8 @@ absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) 
     Collected collected;
     collected.steps = rolled.batch["reward"].size(0);
     collected.columns = rolled.batch["reward"].size(1);
-    collected.num_envs = impl_->rollout->num_envs();
-    collected.env_steps = static_cast<uint64_t>(collected.steps * collected.num_envs);
+    collected.share_envs = impl_->rollout->share_envs();
+    collected.env_steps = static_cast<uint64_t>(collected.steps * collected.share_envs);
     collected.samples = rolled.samples;
     collected.episode_return = std::move(rolled.episode_return);
     collected.episode_length = std::move(rolled.episode_length);

@@ -57,12 +57,12 @@ class Trainer {
   absl::StatusOr<UpdateStats> Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset = 0,
                                      int64_t total_columns = 0);
 
-  // Mode on_device: the trainer collects its own data with environments first_env .. first_env + num_envs - 1 of the
-  // run. They continue from `env_state` [num_envs, S] or begin their first episodes. InvalidArgument: the environment
+  // Mode on_device: the trainer collects its own data with environments first_env .. first_env + share_envs - 1 of the
+  // run. They continue from `env_state` [share_envs, S] or begin their first episodes. InvalidArgument: the environment
   // has no tensor form, or the state is not valid for it.
-  absl::Status BeginOnDevice(uint32_t first_env, uint32_t num_envs, const std::optional<v1::Tensor>& env_state);
+  absl::Status BeginOnDevice(uint32_t first_env, uint32_t share_envs, const std::optional<v1::Tensor>& env_state);
   struct Collected {
-    int64_t steps = 0, num_envs = 0, columns = 0;
+    int64_t steps = 0, share_envs = 0, columns = 0;
     uint64_t env_steps = 0;
     int64_t samples = 0;                 // Agent steps whose alive flag is set.
     std::vector<double> episode_return;  // [episodes]
@@ -75,7 +75,7 @@ class Trainer {
   // As Update, on the data of the last CollectOnDevice.
   absl::StatusOr<UpdateStats> UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
                                              int64_t total_columns);
-  // The environments' state, float64 [num_envs, S].
+  // The environments' state, float64 [share_envs, S].
   absl::StatusOr<v1::Tensor> EnvStateOnDevice() const;
 
   // At most kMaxSampled samples of this rank from the last update's input, evenly spaced.

@@ -49,7 +49,7 @@ absl::Status TrainingRun::Enter(const RankFormation* formation) {
                                  static_cast<uint32_t>(ranks_.size()));
   if (!share.ok()) return share.status();
   share_ = *share;
-  own_state_ = Rows(record_.state, share_.first_env, share_.num_envs);
+  own_state_ = Rows(record_.state, share_.first_env, share_.share_envs);
   if (formation == nullptr) return absl::OkStatus();
   v1::RankIteration mine;
   *mine.mutable_account() = accounts_.own();

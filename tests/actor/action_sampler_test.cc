@@ -20,7 +20,7 @@ struct Sampled {
 
 // One row for every environment and agent; `head` is repeated for each of them.
 Sampled Sample(uint64_t seed, const VectorEnv& env, const std::vector<float>& head, const std::vector<float>& log_std) {
-  const int rows = env.num_envs() * env.spec().num_agents;
+  const int rows = env.size() * env.spec().num_agents;
   std::vector<float> heads;
   for (int i = 0; i < rows; ++i) heads.insert(heads.end(), head.begin(), head.end());
   Sampled sampled;
@@ -36,7 +36,7 @@ Sampled Sample(uint64_t seed, const VectorEnv& env, const std::vector<float>& he
 }
 
 void Step(VectorEnv* env) {
-  env->Step(std::vector<float>(env->num_envs() * env->spec().num_agents * env->spec().action_size).data());
+  env->Step(std::vector<float>(env->size() * env->spec().num_agents * env->spec().action_size).data());
 }
 
 // log N(a; mean, std^2) summed over dimensions, by the formula, in double.

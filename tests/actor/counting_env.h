@@ -52,11 +52,11 @@ class CountingEnv final : public Env {
   int end_, count_ = 0;
 };
 
-// `num_envs` of them, at episode 0 and beginning with environment `first_env`.
-inline std::unique_ptr<VectorEnv> MakeCountingEnvs(const CountingEnvOptions& options, int num_envs,
-                                                   uint64_t first_env = 0, int max_episode_steps = 0) {
+// `size` of them, at episode 0 and beginning with environment `first_env`.
+inline std::unique_ptr<VectorEnv> MakeCountingEnvs(const CountingEnvOptions& options, int size, uint64_t first_env = 0,
+                                                   int max_episode_steps = 0) {
   std::vector<std::unique_ptr<Env>> envs;
-  for (int e = 0; e < num_envs; ++e) envs.push_back(std::make_unique<CountingEnv>(options));
+  for (int e = 0; e < size; ++e) envs.push_back(std::make_unique<CountingEnv>(options));
   auto vector_env = VectorEnv::Wrap(std::move(envs), {.max_episode_steps = max_episode_steps}).value();
   vector_env->ResetAll(first_env);
   return vector_env;

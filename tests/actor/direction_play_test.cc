@@ -25,7 +25,7 @@ v1::Ticket MakeTicket(uint32_t first, uint32_t directions) {
   ticket.set_id(8);
   ticket.set_policy_version(3);
   ticket.set_first_env(first);
-  ticket.set_num_envs(directions);
+  ticket.set_group_envs(directions);
   ticket.set_steps(1);
   ticket.mutable_directions()->set_noise_std(0.5);
   ticket.mutable_directions()->set_episodes(kEpisodes);
@@ -42,14 +42,14 @@ PolicySpec LinearPolicy(const EnvSpec& env) {
 class Playing {
  public:
   explicit Playing(const std::string& env_id)
-      : env_(VectorEnv::Make({.env_id = env_id, .num_envs = 1, .seed = kSeed}).value()),
+      : env_(VectorEnv::Make({.env_id = env_id, .size = 1, .seed = kSeed}).value()),
         policy_(RandomPolicy(3, LinearPolicy(env_->spec()))) {}
 
   Fragment Play(const v1::Ticket& ticket) { return play_.Play(ticket, *policy_, env_.get(), stop_).value().value(); }
   FragmentShape Shape(uint32_t directions) const {
     FragmentShape shape;
     shape.steps = 1;
-    shape.num_envs = directions;
+    shape.group_envs = directions;
     shape.max_episode_steps = kMostSteps;
     shape.spec.set_num_agents(1);
     shape.spec.set_obs_size(env_->spec().obs_size);

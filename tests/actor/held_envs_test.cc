@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-std::unique_ptr<VectorEnv> SomeEnvs() { return VectorEnv::Make({.env_id = "CartPole-v1", .num_envs = 2}).value(); }
+std::unique_ptr<VectorEnv> SomeEnvs() { return VectorEnv::Make({.env_id = "CartPole-v1", .size = 2}).value(); }
 
 TEST(HeldEnvs, GivesBackWhatWasPutOnce) {
   HeldEnvs held;

@@ -57,7 +57,7 @@ class LearnerLinkTest : public testing::Test {
       Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
       fragment.header.set_ticket_id(held->ticket.id());
       fragment.header.set_steps(5);
-      fragment.header.set_num_envs(2);
+      fragment.header.set_group_envs(2);
       outbox_.PutFragment(std::move(fragment));
     }
   }

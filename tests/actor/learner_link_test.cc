@@ -137,7 +137,7 @@ TEST_F(FaultRow23, SaysWhatToSetWhenABatchIsLargerThanMessagesMayBe) {
   Fragment fragment{.header = {}, .block = std::make_shared<const std::string>()};
   fragment.header.set_ticket_id(held->ticket.id());
   fragment.header.set_steps(5);
-  fragment.header.set_num_envs(2);
+  fragment.header.set_group_envs(2);
   fragment.block =
       std::make_shared<const std::string>(std::string(kMaxMessageBytes, 'x'));  // And a few bytes of headers.
   outbox_.PutFragment(std::move(fragment));

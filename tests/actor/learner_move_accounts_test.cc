@@ -26,7 +26,7 @@ class Rank {
     Collector::Options options;
     options.run_id = "run";
     options.shape = MakeSampleShape({});
-    options.num_envs = 4;
+    options.share_envs = 4;
     options.first_env = 4 * rank;
     options.rank = rank;
     options.ranks = 2;

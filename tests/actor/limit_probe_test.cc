@@ -14,7 +14,7 @@ constexpr absl::Duration kShort = absl::Milliseconds(2);
 VectorEnv::Options Options(const char* env_id) {
   VectorEnv::Options options;
   options.env_id = env_id;
-  options.num_envs = 2;
+  options.size = 2;
   return options;
 }
 

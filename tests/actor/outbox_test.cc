@@ -21,7 +21,7 @@ Fragment MakeFragment(uint64_t ticket_id) {
   Fragment fragment;
   fragment.header.set_ticket_id(ticket_id);
   fragment.header.set_steps(2);
-  fragment.header.set_num_envs(5);
+  fragment.header.set_group_envs(5);
   fragment.block = std::make_shared<const std::string>("values");
   return fragment;
 }

@@ -23,7 +23,7 @@ v1::Ticket MakeTicket() {
   v1::Ticket ticket;
   ticket.set_id(42);
   ticket.set_first_env(6);
-  ticket.set_num_envs(kE);
+  ticket.set_group_envs(kE);
   ticket.set_steps(kT);
   return ticket;
 }
@@ -31,7 +31,7 @@ v1::Ticket MakeTicket() {
 FragmentShape ShapeOf(const VectorEnv& env) {
   FragmentShape shape;
   shape.steps = kT;
-  shape.num_envs = kE;
+  shape.group_envs = kE;
   shape.env_state_size = env.state_size();
   shape.spec = MakeEnvSpecInfo(env.spec());
   return shape;

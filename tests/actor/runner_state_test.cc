@@ -183,7 +183,7 @@ TEST(RunnerSticky, ATicketThatBeginsAnewSaysWithWhichEpisode) {
 }
 
 TEST(HeldEnvs, KeepsTheNewerEpisodesOfAGroup) {
-  const auto make = [] { return VectorEnv::Make({.env_id = "StickyCartPole-v0", .num_envs = 2}).value(); };
+  const auto make = [] { return VectorEnv::Make({.env_id = "StickyCartPole-v0", .size = 2}).value(); };
   HeldEnvs held;
   auto newer = make();
   const VectorEnv* const kept = newer.get();

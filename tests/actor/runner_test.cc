@@ -251,7 +251,7 @@ TEST(Runner, AMalformedTicketEndsIt) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   };
-  expect([](v1::Ticket* ticket) { ticket->set_num_envs(2); }, "ticket 1: has 2 environments x 4 steps, want 3");
+  expect([](v1::Ticket* ticket) { ticket->set_group_envs(2); }, "ticket 1: has 2 environments x 4 steps, want 3");
   expect([](v1::Ticket* ticket) { ticket->set_steps(0); }, "0 steps");
   const auto set_state = [](v1::Ticket* ticket, v1::DataType dtype, size_t bytes, char fill) {
     ticket->mutable_env_state()->set_dtype(dtype);

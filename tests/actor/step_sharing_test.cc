@@ -16,8 +16,8 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 
 bool Never() { return false; }
 
-std::unique_ptr<VectorEnv> Pendulums(int num_envs) {
-  auto env = VectorEnv::Make({.env_id = "Pendulum-v1", .num_envs = num_envs}).value();
+std::unique_ptr<VectorEnv> Pendulums(int size) {
+  auto env = VectorEnv::Make({.env_id = "Pendulum-v1", .size = size}).value();
   env->ResetAll(0);
   return env;
 }
@@ -25,7 +25,7 @@ std::unique_ptr<VectorEnv> Pendulums(int num_envs) {
 // Steps `env` until `done` holds, or patience is at an end.
 template <typename Done>
 void StepUntil(VectorEnv* env, Done done) {
-  const std::vector<float> action(env->num_envs());
+  const std::vector<float> action(env->size());
   for (const absl::Duration begin = MonotonicNow(); !done() && MonotonicNow() - begin < kPatience;) {
     env->Step(action.data());
   }

@@ -98,7 +98,7 @@ class WorkingRunner {
     ticket.set_id(++tickets_);
     ticket.set_policy_version(4);
     ticket.set_first_env(first_env);
-    ticket.set_num_envs(kE);
+    ticket.set_group_envs(kE);
     ticket.set_steps(steps);
     return ticket;
   }
@@ -127,9 +127,9 @@ class WorkingRunner {
   FragmentShape Shape(uint32_t steps) const {
     FragmentShape shape;
     shape.steps = steps;
-    shape.num_envs = kE;
+    shape.group_envs = kE;
     shape.policy_state_size = policy_spec_.state_size();
-    shape.env_state_size = VectorEnv::Make({.env_id = spec_.id, .num_envs = 1}).value()->state_size();
+    shape.env_state_size = VectorEnv::Make({.env_id = spec_.id, .size = 1}).value()->state_size();
     shape.spec.set_obs_size(spec_.obs_size);
     shape.spec.set_action_size(spec_.action_size);
     shape.spec.set_discrete(spec_.discrete);

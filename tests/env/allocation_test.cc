@@ -27,7 +27,7 @@ namespace {
 TEST(VectorEnv, AllocatesNothingAfterConstruction) {
   for (const EnvInfo& info : ListEnvs()) {
     const std::unique_ptr<VectorEnv> env =
-        VectorEnv::Make({.env_id = info.id, .num_envs = 4, .max_episode_steps = 10}).value();
+        VectorEnv::Make({.env_id = info.id, .size = 4, .max_episode_steps = 10}).value();
     const size_t agents = 4 * info.spec.num_agents;
     std::vector<float> action(agents * info.spec.action_size), obs(agents * info.spec.obs_size);
     std::vector<float> global(4 * info.spec.global_state_size);

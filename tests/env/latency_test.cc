@@ -134,7 +134,7 @@ TEST(Latency, AStateThatNobodySavedIsHarmless) {
 TEST(Latency, TheDataDoNotDependOnTheTimes) {
   std::vector<double> states[2];
   for (int i = 0; i < 2; ++i) {
-    VectorEnv::Options options = {.env_id = "Latency-v0", .num_envs = 2};
+    VectorEnv::Options options = {.env_id = "Latency-v0", .size = 2};
     if (i == 1) options.env.latency = {.step_ms = 0.001, .distribution = Distribution::kPareto, .slow_envs = 1};
     const std::unique_ptr<VectorEnv> env = VectorEnv::Make(options).value();
     env->ResetAll(0);
@@ -147,7 +147,7 @@ TEST(Latency, TheDataDoNotDependOnTheTimes) {
 }
 
 TEST(Latency, EnvironmentsSleepOneAfterTheOtherAndTheFirstOnesLonger) {
-  VectorEnv::Options options = {.env_id = "Latency-v0", .num_envs = 2};
+  VectorEnv::Options options = {.env_id = "Latency-v0", .size = 2};
   options.env.latency = {.step_ms = 0.2, .slow_envs = 5, .slow_factor = 4};
   const std::unique_ptr<VectorEnv> env = VectorEnv::Make(options).value();
   env->ResetAll(4);  // Environments 4, a slow one, and 5.

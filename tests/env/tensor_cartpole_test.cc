@@ -22,7 +22,7 @@ constexpr uint64_t kSeed = (uint64_t{5} << 32) | 3, kFirstEnv = 9;
 std::unique_ptr<VectorEnv> MakeNative(int limit) {
   VectorEnv::Options options;
   options.env_id = "CartPole-v1";
-  options.num_envs = kEnvs;
+  options.worlds = kEnvs;
   options.seed = kSeed;
   options.max_episode_steps = limit;
   return VectorEnv::Make(options).value();
@@ -30,7 +30,7 @@ std::unique_ptr<VectorEnv> MakeNative(int limit) {
 
 std::unique_ptr<TensorEnv> MakeTensor(int limit) {
   TensorEnv::Options options;
-  options.num_envs = kEnvs;
+  options.worlds = kEnvs;
   options.seed = kSeed;
   options.first_env = kFirstEnv;
   options.max_episode_steps = limit;
@@ -147,8 +147,8 @@ TEST(TensorEnvs, AreThoseThatTheRegistryMarks) {
   }
   EXPECT_THAT(std::string(MakeTensorEnv("CartPole-v7", {}, {}).status().message()), HasSubstr("did you mean"));
   TensorEnv::Options none;
-  none.num_envs = 0;
-  EXPECT_THAT(std::string(MakeTensorEnv("CartPole-v1", none, {}).status().message()), HasSubstr("num_envs: got 0"));
+  none.worlds = 0;
+  EXPECT_THAT(std::string(MakeTensorEnv("CartPole-v1", none, {}).status().message()), HasSubstr("worlds: got 0"));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(UavEnv, ItsSizesFollowItsOptions) {
 TEST(UavEnv, TeamsOfOneAndOf128FlyInAVectorEnv) {
   for (const int uavs : {1, 128}) {
     for (const char* const id : {"UavNavigate-v0", "UavCover-v0"}) {
-      VectorEnv::Options options = {.env_id = id, .num_envs = 2};
+      VectorEnv::Options options = {.env_id = id, .size = 2};
       options.env.uav = {.uavs = uavs, .size = 24, .continuous = true};
       const std::unique_ptr<VectorEnv> env = VectorEnv::Make(options).value();
       env->ResetAll(0);

@@ -47,7 +47,7 @@ UavOptions Uavs(int uavs, int obstacles, int size, int sensing_radius, int neigh
 std::unique_ptr<VectorEnv> MakeNative(const Case& test_case) {
   VectorEnv::Options options;
   options.env_id = test_case.task == UavTask::kNavigate ? "UavNavigate-v0" : "UavCover-v0";
-  options.num_envs = test_case.envs;
+  options.size = test_case.envs;
   options.seed = kSeed;
   options.max_episode_steps = test_case.limit;
   options.env.uav = test_case.uav;
@@ -60,7 +60,7 @@ TensorWorld::Options TensorOptionsOf(const Case& test_case) {
   TensorWorld::Options options;
   options.task = test_case.task;
   options.uav = test_case.uav;
-  options.num_envs = test_case.envs;
+  options.worlds = test_case.envs;
   options.seed = kSeed;
   options.first_env = kFirstEnv;
   options.max_episode_steps = test_case.limit;
@@ -96,9 +96,9 @@ void SendSomeToTargets(const Case& test_case, const VectorEnv& native, RandomStr
   if (test_case.task == UavTask::kCover) return;
   const EnvSpec& spec = native.spec();
   const int direction = MakeUavLayout(test_case.task, test_case.uav).obs_target + 2;
-  std::vector<float> obs(static_cast<size_t>(native.num_envs()) * spec.num_agents * spec.obs_size);
+  std::vector<float> obs(static_cast<size_t>(native.size()) * spec.num_agents * spec.obs_size);
   native.Observe(obs.data());
-  for (int64_t i = 0; i < int64_t{native.num_envs()} * spec.num_agents; ++i) {
+  for (int64_t i = 0; i < int64_t{native.size()} * spec.num_agents; ++i) {
     if (random->Below(2) == 0) continue;
     const float x = obs[i * spec.obs_size + direction], y = obs[i * spec.obs_size + direction + 1];
     if (spec.discrete) {
@@ -371,8 +371,8 @@ TEST(TensorWorld, RefusesBadOptions) {
     return std::string(made.status().message());
   };
   TensorWorld::Options options = TensorOptionsOf(test_case);
-  options.num_envs = 0;
-  EXPECT_THAT(refusal(options), HasSubstr("num_envs: got 0"));
+  options.worlds = 0;
+  EXPECT_THAT(refusal(options), HasSubstr("worlds: got 0"));
   options = TensorOptionsOf(test_case);
   options.max_episode_steps = -1;
   EXPECT_THAT(refusal(options), HasSubstr("max_episode_steps: got -1"));

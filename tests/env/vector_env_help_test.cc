@@ -155,11 +155,11 @@ TEST(VectorEnvHelp, ResultsAreThoseOfOneThread) {
 TEST(VectorEnvHelp, EveryEnvironmentGivesTheSameInSeveralHands) {
   for (const EnvInfo& info : ListEnvs()) {
     SCOPED_TRACE(info.id);
-    const VectorEnv::Options options = {.env_id = info.id, .num_envs = 4, .env = {.latency = {.step_ms = 0.2}}};
+    const VectorEnv::Options options = {.env_id = info.id, .size = 4, .env = {.latency = {.step_ms = 0.2}}};
     const auto alone = VectorEnv::Make(options).value(), helped = VectorEnv::Make(options).value();
     for (const auto& env : {alone.get(), helped.get()}) env->ResetAll(0);
     Helpers helpers(helped.get(), 2);
-    const size_t size = alone->num_envs() * alone->state_size(), agents = 4 * alone->spec().num_agents;
+    const size_t size = alone->size() * alone->state_size(), agents = 4 * alone->spec().num_agents;
     const size_t obs_size = agents * alone->spec().obs_size;
     std::vector<float> action(agents * (alone->spec().discrete ? 1 : alone->spec().action_size));
     std::vector<float> one_obs(obs_size), other_obs(obs_size);

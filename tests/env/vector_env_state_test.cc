@@ -15,11 +15,11 @@ namespace {
 constexpr int kEnvs = 3;
 
 std::unique_ptr<VectorEnv> Make(const std::string& id, int max_episode_steps = 0) {
-  return VectorEnv::Make({.env_id = id, .num_envs = kEnvs, .max_episode_steps = max_episode_steps}).value();
+  return VectorEnv::Make({.env_id = id, .size = kEnvs, .max_episode_steps = max_episode_steps}).value();
 }
 
 std::vector<double> State(const VectorEnv& env) {
-  std::vector<double> state(env.num_envs() * env.state_size());
+  std::vector<double> state(env.size() * env.state_size());
   env.SaveState(state.data());
   return state;
 }

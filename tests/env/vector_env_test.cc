@@ -14,13 +14,12 @@ namespace {
 
 using testing::ElementsAre;
 
-std::unique_ptr<VectorEnv> Make(const std::string& id, int num_envs, int max_episode_steps = 0, uint64_t seed = 1) {
-  return VectorEnv::Make({.env_id = id, .num_envs = num_envs, .seed = seed, .max_episode_steps = max_episode_steps})
-      .value();
+std::unique_ptr<VectorEnv> Make(const std::string& id, int size, int max_episode_steps = 0, uint64_t seed = 1) {
+  return VectorEnv::Make({.env_id = id, .size = size, .seed = seed, .max_episode_steps = max_episode_steps}).value();
 }
 
 std::vector<float> Observe(const VectorEnv& env) {
-  std::vector<float> obs(env.num_envs() * env.spec().num_agents * env.spec().obs_size);
+  std::vector<float> obs(env.size() * env.spec().num_agents * env.spec().obs_size);
   env.Observe(obs.data());
   return obs;
 }
@@ -84,8 +83,7 @@ Counters MakeCounters(const std::vector<int>& ends, const std::vector<int>& brea
 }
 
 TEST(VectorEnv, RefusesWhatCannotBe) {
-  EXPECT_EQ(VectorEnv::Make({.env_id = "CartPole-v1", .num_envs = 0}).status().message(),
-            "num_envs: got 0, want at least 1");
+  EXPECT_EQ(VectorEnv::Make({.env_id = "CartPole-v1", .size = 0}).status().message(), "size: got 0, want at least 1");
   EXPECT_EQ(VectorEnv::Make({.env_id = "CartPole-v1", .max_episode_steps = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
   const absl::Status unknown = VectorEnv::Make({.env_id = "CartPool-v1"}).status();
@@ -180,19 +178,19 @@ TEST(VectorEnv, DiscreteActionsOutOfRangeBecomeTheNearestChoice) {
 }
 
 // The observations of environment 5 in `steps` steps, in whatever block it is.
-std::vector<float> HistoryOfFive(const std::string& id, int first_env, int num_envs, int steps) {
-  const std::unique_ptr<VectorEnv> env = Make(id, num_envs, 20);
+std::vector<float> HistoryOfFive(const std::string& id, int first_env, int envs, int steps) {
+  const std::unique_ptr<VectorEnv> env = Make(id, envs, 20);
   env->ResetAll(first_env);
   const int agents = env->spec().num_agents, size = agents * env->spec().obs_size;
   const int reals = agents * (env->spec().discrete ? 1 : env->spec().action_size);
-  std::vector<float> history, action(num_envs * reals);
+  std::vector<float> history, action(envs * reals);
   std::vector<RandomStream> streams;
-  for (int e = 0; e < num_envs; ++e) {
+  for (int e = 0; e < envs; ++e) {
     EXPECT_EQ(env->env_index(e), static_cast<uint64_t>(first_env + e));
     streams.emplace_back(1, RandomPurpose::kAction, first_env + e, 0);
   }
   for (int t = 0; t < steps; ++t) {
-    for (int e = 0; e < num_envs; ++e) {
+    for (int e = 0; e < envs; ++e) {
       for (int i = 0; i < reals; ++i) action[e * reals + i] = static_cast<float>(streams[e].Uniform(-1, 2));
     }
     env->Step(action.data());
@@ -226,7 +224,7 @@ TEST(VectorEnv, SeedsPurposesEnvironmentsAndEpisodesBeginDifferently) {
   other_seed->ResetAll(0);
   EXPECT_NE(Observe(*other_seed), begin);
   const std::unique_ptr<VectorEnv> evaluation =
-      VectorEnv::Make({.env_id = "Pendulum-v1", .num_envs = 2, .reset_purpose = RandomPurpose::kEvaluation}).value();
+      VectorEnv::Make({.env_id = "Pendulum-v1", .size = 2, .reset_purpose = RandomPurpose::kEvaluation}).value();
   evaluation->ResetAll(0);
   EXPECT_NE(Observe(*evaluation), begin);
 }

@@ -86,7 +86,7 @@ TEST(Evaluate, ActsAsOneEnvironmentAloneWithThePolicysMeanWould) {
                                                            MakeEnv("Pendulum-v1").value()->spec()),
                                     7);
   auto env = VectorEnv::Make({.env_id = "Pendulum-v1",
-                              .num_envs = 1,
+                              .size = 1,
                               .seed = 9,
                               .max_episode_steps = 20,
                               .reset_purpose = RandomPurpose::kEvaluation})
@@ -178,7 +178,7 @@ TEST(Evaluate, APolicyWithAMemoryActsWithIt) {
     const auto loaded = LoadCheckpointPolicy(path);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     auto env = VectorEnv::Make({.env_id = "Pendulum-v1",
-                                .num_envs = 1,
+                                .size = 1,
                                 .seed = 9,
                                 .max_episode_steps = 20,
                                 .reset_purpose = RandomPurpose::kEvaluation})

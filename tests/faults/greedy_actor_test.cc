@@ -22,7 +22,7 @@ class FaultRow26Greed : public testing::TestWithParam<std::string> {};
 // What serves `ticket`, for all that admission can tell.
 std::string Serve(const v1::Ticket& ticket) {
   FragmentShape shape =
-      MakeSampleShape({.T = ticket.steps(), .E = ticket.num_envs(), .O = 4, .D = 2, .discrete = true});
+      MakeSampleShape({.T = ticket.steps(), .E = ticket.group_envs(), .O = 4, .D = 2, .discrete = true});
   shape.env_state_size = VectorEnv::Make({.env_id = "CartPole-v1"}).value()->state_size();
   SampleBatch batch = MakeSampleBatch(shape);
   SampleField* state = batch.Find("env_state");
@@ -31,7 +31,7 @@ std::string Serve(const v1::Ticket& ticket) {
   batch.header.set_first_env(ticket.first_env());
   batch.header.set_policy_version(1);
   batch.header.set_sequence(1);
-  batch.header.set_env_steps_collected(ticket.steps() * ticket.num_envs());
+  batch.header.set_env_steps_collected(ticket.steps() * ticket.group_envs());
   return batch.Bytes();
 }
 

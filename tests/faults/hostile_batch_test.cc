@@ -106,7 +106,7 @@ std::vector<Damage> AllDamages() {
        "truncations, episodes: got 2147483648, 0"},
       {"counts that the flags do not have", field("truncated", [](SampleField* f) { f->data[7] = 1; }),
        "truncations, episodes: got 0, 0, the flags say 1, 1"},
-      {"no environments", [](SampleBatch* batch) { batch->header.set_num_envs(0); }, "steps x num_envs is 128 x 0"},
+      {"no environments", [](SampleBatch* batch) { batch->header.set_group_envs(0); }, "steps x group_envs is 128 x 0"},
       {"a frame that is none", field("obs", [](SampleField* f) { f->compression = v1::COMPRESSION_ZSTD; }),
        "fields.obs: is no zstd frame"},
       {"a field missing", field("reward", [](SampleField* f) { f->name = "rewards"; }), "fields.reward: missing"},

@@ -89,7 +89,7 @@ std::vector<Seed> Trajectories() {
   seeds.AddChanged("bad_frame", "obs", [](SampleField* field) { field->compression = v1::COMPRESSION_ZSTD; });
   seeds.AddChanged("bad_name", "obs", [](SampleField* field) { field->name = "OBS"; });
   SampleBatch none = Batch(0);
-  none.header.set_num_envs(0);
+  none.header.set_group_envs(0);
   seeds.Add("bad_zero_envs", 0, none);
   SampleBatch many = Batch(0);
   many.header.set_episodes(1u << 31);

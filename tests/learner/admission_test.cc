@@ -89,9 +89,9 @@ TEST(Admission, WantsExactlyTheFieldsThatTheAlgorithmReads) {
 TEST(Admission, RefusesOtherStepsOrEnvironments) {
   SampleBatch batch = MakeSampleBatch(Shape());
   batch.header.set_steps(3);
-  ExpectRefused(batch, "steps x num_envs is 3 x 2, want 2 x 2");
+  ExpectRefused(batch, "steps x group_envs is 3 x 2, want 2 x 2");
   batch.header.set_steps(2);
-  batch.header.set_num_envs(4294967295u);
+  batch.header.set_group_envs(4294967295u);
   ExpectRefused(batch, "is 2 x 4294967295, want 2 x 2");
 }
 

@@ -30,7 +30,7 @@ class CollectorTest : public testing::Test {
     Collector::Options options;
     options.run_id = "run";
     options.shape = MakeSampleShape({});
-    options.num_envs = 4;
+    options.share_envs = 4;
     return options;
   }
   v1::Hello MakeHello(const ConnectionId& actor, uint32_t runners = 1) {

@@ -15,7 +15,7 @@ class TakeShareTest : public CollectorTest {
   static Collector::Share LastFour() {
     Collector::Share share;
     share.first_env = 4;
-    share.num_envs = 4;
+    share.share_envs = 4;
     return share;
   }
 };
@@ -26,14 +26,14 @@ TEST_F(TakeShareTest, TicketsAreOfTheNewEnvironmentsAndActorsStay) {
   EXPECT_THAT(collector_.TakeGrants(), SizeIs(2));
   Collector::Share all = LastFour();
   all.first_env = 0;
-  all.num_envs = 8;
+  all.share_envs = 8;
   collector_.TakeShare(all);
   EXPECT_THAT(collector_.TakeGrants(), IsEmpty());  // Nothing is open yet.
   collector_.OpenIteration(1);
   ServeIteration();
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
-  EXPECT_EQ(iteration->batch->num_envs(), 8);
+  EXPECT_EQ(iteration->batch->share_envs(), 8);
   collector_.TakeShare(LastFour());
   collector_.OpenIteration(2);
   for (const auto& [actor, ticket] : collector_.TakeGrants()) EXPECT_GE(ticket.first_env(), 4u);
@@ -91,12 +91,12 @@ TEST(AsyncTakeShare, AnIterationHasTheNewNumberOfFragments) {
   Collector::Options options;
   options.run_id = "run";
   options.shape = MakeSampleShape({});
-  options.num_envs = 4;
+  options.share_envs = 4;
   options.async = Collector::Async{2, 4};
   Collector collector(options, &metrics);
   collector.OpenIteration(1);
   Collector::Share share;
-  share.num_envs = 8;
+  share.share_envs = 8;
   share.async_fragments = 4;
   collector.TakeShare(share);
   collector.OpenIteration(1);

@@ -371,7 +371,7 @@ TEST_F(CollectorTest, ASilentConnectionIsClosed) {
 TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
   constexpr int kActors = 4, kIterations = 20;
   Collector::Options options = MakeOptions();
-  options.num_envs = 16;  // 8 blocks
+  options.share_envs = 16;  // 8 blocks
   prometheus::Registry registry;
   LearnerMetrics metrics(&registry);
   Collector collector(options, &metrics);

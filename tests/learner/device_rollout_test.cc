@@ -52,7 +52,7 @@ v1::RunConfig Config(const std::string& env_id, const std::vector<std::string>& 
 std::unique_ptr<VectorEnv> MakeNative(const v1::RunConfig& config) {
   VectorEnv::Options options;
   options.env_id = config.env().id();
-  options.num_envs = static_cast<int>(config.rollout().num_envs());
+  options.size = static_cast<int>(config.rollout().num_envs());
   options.seed = config.seed();
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   options.env = MakeEnvOptions(config.env());
@@ -250,7 +250,7 @@ class OnDevice : public testing::Test {
     for (uint64_t iteration = from; iteration < to; ++iteration) {
       const auto collected = trainer->CollectOnDevice(iteration);
       ASSERT_TRUE(collected.ok()) << collected.status();
-      EXPECT_EQ(collected->steps * collected->num_envs, 240);
+      EXPECT_EQ(collected->steps * collected->share_envs, 240);
       EXPECT_EQ(collected->columns % 12, 0);
       const auto figures = trainer->UpdateOnDevice(0.1 * static_cast<double>(iteration), iteration, 0, 0);
       ASSERT_TRUE(figures.ok()) << figures.status();

@@ -32,7 +32,7 @@ Collector::Options DirectionOptions() {
   options.shape.direction_episodes = 1;
   options.shape.counts_observations = true;
   options.shape.spec.set_relocatable(false);  // No state follows from an order, so any actor may have any of them.
-  options.num_envs = 6;                       // Directions, in orders of two.
+  options.share_envs = 6;                     // Directions, in orders of two.
   options.directions.set_num_dirs(6);
   options.directions.set_num_envs(1);
   options.directions.set_noise_std(0.5);
@@ -66,7 +66,7 @@ class Directions : public CollectorTest {
     header.set_ticket_id(ticket.id());
     header.set_first_env(ticket.first_env());
     header.set_policy_version(ticket.policy_version());
-    header.set_num_envs(2);
+    header.set_group_envs(2);
     header.set_steps(1);
     header.set_env_steps(sum);
     const double d = ticket.first_env();
@@ -90,7 +90,7 @@ TEST_F(Directions, ATicketNamesDirectionsAndTheWork) {
   const v1::Ticket& ticket = grants[1].second;
   EXPECT_EQ(ticket.policy_version(), 4u);
   EXPECT_EQ(ticket.first_env(), 2u);
-  EXPECT_EQ(ticket.num_envs(), 2u);
+  EXPECT_EQ(ticket.group_envs(), 2u);
   EXPECT_FALSE(ticket.has_env_state());
   EXPECT_EQ(ticket.episodes_since(), 0u);
   EXPECT_DOUBLE_EQ(ticket.directions().noise_std(), 0.375);

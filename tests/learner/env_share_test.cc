@@ -16,7 +16,7 @@ TEST(ShareOfRank, OneRankHasEverything) {
   const auto share = ShareOfRank(64, 16, 0, 1);
   ASSERT_TRUE(share.ok());
   EXPECT_EQ(share->first_env, 0u);
-  EXPECT_EQ(share->num_envs, 64u);
+  EXPECT_EQ(share->share_envs, 64u);
 }
 
 TEST(ShareOfRank, TheFirstRanksHaveTheBlocksLeftOver) {
@@ -26,7 +26,7 @@ TEST(ShareOfRank, TheFirstRanksHaveTheBlocksLeftOver) {
     const auto share = ShareOfRank(28, 4, rank, 3);
     ASSERT_TRUE(share.ok());
     EXPECT_EQ(share->first_env, first[rank]);
-    EXPECT_EQ(share->num_envs, count[rank]);
+    EXPECT_EQ(share->share_envs, count[rank]);
   }
 }
 
@@ -38,9 +38,9 @@ TEST(ShareOfRank, SharesFollowEachOtherAndDifferByOneBlock) {
         const auto share = ShareOfRank(3 * groups, 3, rank, ranks);
         ASSERT_TRUE(share.ok());
         EXPECT_EQ(share->first_env, next);
-        EXPECT_GE(share->num_envs / 3, groups / ranks);
-        EXPECT_LE(share->num_envs / 3, (groups + ranks - 1) / ranks);
-        next += share->num_envs;
+        EXPECT_GE(share->share_envs / 3, groups / ranks);
+        EXPECT_LE(share->share_envs / 3, (groups + ranks - 1) / ranks);
+        next += share->share_envs;
       }
       EXPECT_EQ(next, 3 * groups);
     }

@@ -150,7 +150,7 @@ TEST(PackedBatch, ABombIsRefused) {
   obs->data = bomb;
   obs->compression = v1::COMPRESSION_ZSTD;
   batch.header.set_steps((int64_t{128} << 20) / (2 * 2 * 3 * 4));
-  ExpectRefused(batch, Shape(), "steps x num_envs is 2796202 x 2, want 100 x 2");
+  ExpectRefused(batch, Shape(), "steps x group_envs is 2796202 x 2, want 100 x 2");
 }
 
 TEST(PackedBatch, EveryTruncationIsRefused) {

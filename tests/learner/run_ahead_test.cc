@@ -249,7 +249,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
   };
   const auto finish = [&](const Collector::Iteration& iteration) {
     const Columns& batch = *iteration.batch;
-    const uint64_t steps = batch.steps() * batch.num_envs();
+    const uint64_t steps = batch.steps() * batch.share_envs();
     ASSERT_EQ(iteration.policy_version, admitted.begin()->first);
     ASSERT_LE(steps, admitted.begin()->second);
     stale += admitted.begin()->second - steps;

@@ -33,7 +33,7 @@ std::string FlagData(const Schema& schema, const Field& field, int64_t count, co
   for (const SampleEnd& end : ends) {
     const bool of_field =
         end.truncated ? field.name == "truncated" : field.name == "terminated" || field.name == "agent_terminated";
-    if (of_field) std::fill_n(flags.begin() + (end.t * schema.shape.num_envs + end.e) * agents, agents, char{1});
+    if (of_field) std::fill_n(flags.begin() + (end.t * schema.shape.group_envs + end.e) * agents, agents, char{1});
   }
   return flags;
 }
@@ -60,7 +60,7 @@ void Repack(SampleField* field, Packed pack) {
 FragmentShape MakeSampleShape(const SampleSizes& sizes) {
   FragmentShape shape;
   shape.steps = sizes.T;
-  shape.num_envs = sizes.E;
+  shape.group_envs = sizes.E;
   shape.env_state_size = sizes.S;
   shape.spec.set_env_id("Sample-v0");
   shape.spec.set_obs_size(sizes.O);
@@ -85,9 +85,9 @@ SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std:
   header.set_sequence(1);
   header.set_ticket_id(1);
   header.set_policy_version(1);
-  header.set_num_envs(static_cast<uint32_t>(shape.num_envs));
+  header.set_group_envs(static_cast<uint32_t>(shape.group_envs));
   header.set_steps(static_cast<uint32_t>(shape.steps));
-  header.set_env_steps_collected(static_cast<uint64_t>(shape.steps * shape.num_envs));
+  header.set_env_steps_collected(static_cast<uint64_t>(shape.steps * shape.group_envs));
   header.set_truncations(static_cast<uint32_t>(counts.truncations));
   header.set_episodes(static_cast<uint32_t>(counts.episodes));
   for (const Field& field : schema.fields) {

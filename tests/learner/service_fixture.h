@@ -160,7 +160,7 @@ class LearnerServiceTest : public testing::Test {
     Collector::Options options;
     options.run_id = "run";
     options.shape = MakeSampleShape({});
-    options.num_envs = 4;
+    options.share_envs = 4;
     collector_ = std::make_unique<Collector>(options, &metrics_);
     server_ = *StartGrpcServer("127.0.0.1:0", &service_, &port_);
   }

@@ -26,7 +26,7 @@ TEST_F(ShortfallTest, TakesWholeBlocksAndCountsTheRestAsStale) {
   const auto iteration = collector_.TakeWhatIsThere();
   ASSERT_TRUE(iteration);
   EXPECT_THAT(iteration->batch->slots(), ElementsAre(1));
-  EXPECT_EQ(iteration->batch->num_envs(), 2);
+  EXPECT_EQ(iteration->batch->share_envs(), 2);
   EXPECT_EQ(iteration->batch->steps(), 4);
   EXPECT_EQ(iteration->policy_version, 1u);
   // obs [5, 2, 3]: rows 0 and 1 of the first fragment, then the second's.
@@ -180,8 +180,8 @@ TEST_F(ShortfallTest, IterationsEndWhileBatchesArrive) {
     deliverer.join();
     ASSERT_TRUE(taken);
     EXPECT_EQ(taken->batch->columns(), 0);  // Each block has one of its two fragments at most.
-    trained += taken->batch->steps() * taken->batch->num_envs();
-    collector_.Trained(taken->batch->steps() * taken->batch->num_envs());
+    trained += taken->batch->steps() * taken->batch->share_envs();
+    collector_.Trained(taken->batch->steps() * taken->batch->share_envs());
     ExpectBalance();
   }
   EXPECT_EQ(collector_.account().collected(), 100 * kBlockSteps);
@@ -192,7 +192,7 @@ TEST_F(ShortfallTest, IterationsEndWhileBatchesArrive) {
 // The second of two ranks with three blocks: environments 4 and 5 of six.
 Collector::Options SecondShare(Collector::Options options) {
   options.first_env = 4;
-  options.num_envs = 2;
+  options.share_envs = 2;
   options.rank = 1;
   options.ranks = 2;
   options.first_ticket_id = 100;
@@ -216,7 +216,7 @@ TEST_F(ShareTest, TicketsHaveRunWideEnvironments) {
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
-  EXPECT_EQ(iteration->batch->num_envs(), 2);
+  EXPECT_EQ(iteration->batch->share_envs(), 2);
   EXPECT_EQ(iteration->state->env_state->shape(0), 2);
   collector_.OpenIteration(2);
   EXPECT_EQ(collector_.TakeGrants().at(0).second.id(), 103u);

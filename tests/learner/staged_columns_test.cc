@@ -117,7 +117,7 @@ TEST(StagedColumns, PlacesWhatALiteralLoopPlaces) {
       const Blocks blocks = MakeBlocks(shape, ends);
       StagedColumns staged(shape, 3);
       EXPECT_EQ(staged.steps(), 4);
-      EXPECT_EQ(staged.num_envs(), 6);
+      EXPECT_EQ(staged.share_envs(), 6);
       for (const int64_t b : {2, 0, 1}) ASSERT_TRUE(staged.Place(b, 0, blocks[b]->checked).ok());
       staged.Seal();
       ExpectPlaced(staged, sizes, blocks);
@@ -195,7 +195,7 @@ TEST(StagedColumns, KeepsSomeSlots) {
     staged.Seal();
     want.Seal();
     EXPECT_THAT(staged.slots(), ElementsAre(0, 2));
-    EXPECT_EQ(staged.num_envs(), 4);
+    EXPECT_EQ(staged.share_envs(), 4);
     EXPECT_EQ(staged.columns(), 12);
     EXPECT_EQ(staged.fragments(), 6);
     for (size_t i = 0; i < staged.all().size(); ++i) {

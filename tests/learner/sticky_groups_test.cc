@@ -14,7 +14,7 @@ using testing::Pair;
 using testing::SizeIs;
 
 // Two groups of two environments.
-TicketOffice StickyOffice() { return TicketOffice({.num_envs = 4, .envs_per_group = 2, .relocatable = false}); }
+TicketOffice StickyOffice() { return TicketOffice({.share_envs = 4, .envs_per_group = 2, .relocatable = false}); }
 
 void Serve(TicketOffice* office, const ConnectionId& actor, uint64_t ticket, absl::Duration now = kNow) {
   const auto piece = office->Accept(actor, ticket, now);
@@ -96,7 +96,7 @@ TEST(StickyGroups, BeginNewEpisodesWithAnotherActorWhenTheirsIsGone) {
 
 // Of eight groups the first of two actors had all before the second one came, which then had nothing to do.
 TEST(StickyGroups, AnActorTakesNoMoreGroupsThanItHasRunnersWhileAnotherMayStillCome) {
-  TicketOffice office({.num_envs = 16, .envs_per_group = 2, .relocatable = false});
+  TicketOffice office({.share_envs = 16, .envs_per_group = 2, .relocatable = false});
   office.AddActor(kAda, 4, 2);
   office.OpenIteration(1);
   const Grants of_ada = office.Grant(kNow);

@@ -146,7 +146,7 @@ TEST(TicketOffice, AnIdleActorHelpsWithTheFrontAfterWhatIsBehind) {
 }
 
 TEST(TicketOffice, TicketsAheadSurviveAnActorAndAShortFront) {
-  TicketOffice office({.num_envs = 2, .fragments = 2});
+  TicketOffice office({.share_envs = 2, .fragments = 2});
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(5);
   office.OpenIteration(6);

@@ -19,9 +19,9 @@ inline const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
 using Grants = std::vector<std::pair<ConnectionId, v1::Ticket>>;
 
 // Tickets of `steps` steps for groups of `envs_per_group` environments.
-inline TicketOffice MakeOffice(uint32_t num_envs, uint32_t envs_per_group, uint32_t steps, uint64_t first_ticket_id) {
+inline TicketOffice MakeOffice(uint32_t share_envs, uint32_t envs_per_group, uint32_t steps, uint64_t first_ticket_id) {
   return TicketOffice(
-      {.num_envs = num_envs, .envs_per_group = envs_per_group, .steps = steps, .first_ticket_id = first_ticket_id});
+      {.share_envs = share_envs, .envs_per_group = envs_per_group, .steps = steps, .first_ticket_id = first_ticket_id});
 }
 
 // Where the front begins; nullopt: not every group has a state.

@@ -40,7 +40,7 @@ TEST(TicketOffice, CutsTheEnvironmentsIntoGroups) {
     EXPECT_EQ(ticket.id(), 5 + b);
     EXPECT_EQ(ticket.policy_version(), 7u);
     EXPECT_EQ(ticket.first_env(), 2 * b);
-    EXPECT_EQ(ticket.num_envs(), 2u);
+    EXPECT_EQ(ticket.group_envs(), 2u);
     EXPECT_EQ(ticket.steps(), 100u);
     EXPECT_FALSE(ticket.has_env_state());
   }
@@ -292,7 +292,7 @@ TEST(TicketOffice, ClosingVoidsTicketsAndLaterCommits) {
 
 TEST(TicketOffice, OfficesBesideEachOtherHaveTheirOwnIdsAndEnvironments) {
   for (uint32_t rank : {0, 1, 2}) {
-    TicketOffice office({.num_envs = 4,
+    TicketOffice office({.share_envs = 4,
                          .envs_per_group = 2,
                          .steps = 1,
                          .first_ticket_id = 10,
@@ -314,7 +314,7 @@ TEST(TicketOffice, OfficesBesideEachOtherHaveTheirOwnIdsAndEnvironments) {
 }
 
 TEST(TicketOffice, AnIterationEndsWithTheGroupsThatAreDone) {
-  TicketOffice office({.num_envs = 6, .envs_per_group = 2, .fragments = 2});
+  TicketOffice office({.share_envs = 6, .envs_per_group = 2, .fragments = 2});
   office.AddActor(kAda, 3, 3);
   office.OpenIteration(1);
   const auto serve = [&](uint64_t ticket, char state) {
@@ -384,7 +384,7 @@ TEST(TicketOffice, EnvStateGoesRoundThroughACheckpoint) {
 }
 
 TEST(TicketOffice, AGroupServesItsFragmentsOneAfterTheOther) {
-  TicketOffice office({.num_envs = 2, .fragments = 2});
+  TicketOffice office({.share_envs = 2, .fragments = 2});
   office.AddActor(kAda, 2, 2);
   office.OpenIteration(3);
   ASSERT_EQ(office.Grant(kNow).size(), 2u);  // Tickets 1 and 2.

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 FragmentShape Shape() {
   FragmentShape shape;
   shape.steps = 5;
-  shape.num_envs = 3;
+  shape.group_envs = 3;
   shape.env_state_size = 6;
   shape.spec.set_obs_size(4);
   shape.spec.set_action_size(2);

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorUavs(UavTask task, const Te
   static_cast<TensorEnv::Options&>(all) = options;
   all.task = task;
   all.uav = uav;
-  all.prepared_per_step = std::max(kLeastMaps, options.num_envs / kWorldsForAMap);
+  all.prepared_per_step = std::max(kLeastMaps, options.worlds / kWorldsForAMap);
   auto world = TensorWorld::Make(all);
   if (!world.ok()) return world.status();
   return std::unique_ptr<TensorEnv>(*std::move(world));
@@ -41,7 +41,7 @@ TensorWorld::TensorWorld(const Options& options)
     : options_(options),
       layout_(MakeUavLayout(options.task, options.uav)),
       spec_(MakeUavSpec(options.task, options.uav)),
-      envs_(options.num_envs),
+      envs_(options.worlds),
       uavs_(options.uav.uavs),
       device_(options.device),
       philox_(options.seed, options.reset_purpose, options.device),

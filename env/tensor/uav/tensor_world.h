@@ -35,11 +35,11 @@ class TensorWorld final : public TensorEnv {
     int64_t prepared_per_step = 0;  // See PrepareAtOnce; 0 = all.
   };
 
-  // InvalidArgument: as CheckUavOptions; num_envs < 1, max_episode_steps < 0, or indices beyond 2^32.
+  // InvalidArgument: as CheckUavOptions; worlds < 1, max_episode_steps < 0, or indices beyond 2^32.
   static absl::StatusOr<std::unique_ptr<TensorWorld>> Make(const Options& options);
 
   const EnvSpec& spec() const override { return spec_; }
-  int64_t num_envs() const override { return envs_; }
+  int64_t worlds() const override { return envs_; }
   int64_t state_size() const override { return kBookkeeping + layout_.saved_size; }
 
   void ResetAll() override;
