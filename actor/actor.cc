@@ -23,12 +23,14 @@
 #include "actor/runner_env.h"
 #include "actor/step_sharing.h"
 #include "actor/step_watchdog.h"
+#include "base/config/resource_rules.h"
 #include "base/net/grpc_transport.h"
 #include "base/net/http_server.h"
 #include "base/process/cancellation.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/freed_memory.h"
+#include "base/process/share_enforcer.h"
 #include "base/telemetry/log.h"
 #include "base/telemetry/rate_window.h"
 #include "base/telemetry/resource_sampler.h"
@@ -209,6 +211,12 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
     return absl::InvalidArgumentError(
         "the run steps its environments on the learner's device (sync.mode on_device) and has no use for workers");
   }
+  const ResourceShare share = ActorShare(config);
+  const auto held = HoldThisProcess("actor", share);
+  if (!held.ok()) return held.status();
+  if (!held->empty()) spdlog::info("share of this actor: {}", *held);
+  if (share.memory_bytes) EndWhenOutOfMemory("skein-actor", share);
+  sampler_->ExportShare(share);
   sampler_->ExportNode(coordinator->membership().run_id);
   sampler_->SetPeriod(absl::Seconds(config.logging().utilization_interval_seconds()));
   auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));

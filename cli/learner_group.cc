@@ -48,10 +48,16 @@ absl::Status LearnerGroup::StartRank(uint32_t rank) {
                              .log_path = directory_->log_path(name),
                              .torch_threads = options_.torch_threads,
                              .extra_env = {absl::StrCat("RANK=", rank), absl::StrCat("WORLD_SIZE=", options_.ranks),
-                                           absl::StrCat("LOCAL_RANK=", rank)}});
+                                           absl::StrCat("LOCAL_RANK=", rank)},
+                             .share = options_.share,
+                             .enforcer = options_.enforcer});
   if (!child.ok()) return child.status();
   slot.child = *std::move(child);
   return directory_->NoteChild(slot.child->process().pid());
+}
+
+std::string LearnerGroup::held_by() const {
+  return slots_.empty() || slots_[0].child == nullptr ? "" : slots_[0].child->held_by();
 }
 
 bool LearnerGroup::SomeFinished() const {

@@ -35,6 +35,8 @@ class LearnerGroup {
     // The same for each rank; a restarted one gets "--resume auto", since the run has begun.
     std::vector<std::string> arguments;
     int torch_threads = 1;
+    ResourceShare share;                // Of each rank.
+    ShareEnforcer* enforcer = nullptr;  // As Child::Options.
     // Called in Mend() with the process id of each rank that is lost, before it is restarted. May be empty.
     std::function<void(pid_t)> on_lost;
   };
@@ -65,6 +67,8 @@ class LearnerGroup {
   void KillAll();
 
   uint64_t restarts() const { return restarts_; }
+  // By what the ranks are held to their shares, for people; empty if they have none.
+  std::string held_by() const;
 
  private:
   struct Slot {

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   skein::AddDrain(&app, &action);
   skein::AddProgramVerbs(&app, &action);
   skein::AddEnvs(&app, &action);
+  skein::AddResources(&app, &action);
   skein::AddCerts(&app, &action);
   skein::AddCompletion(&app, &action);
   skein::AddCheckHistory(&app, &action);

@@ -124,7 +124,15 @@ absl::Status RunSupervisor::Start() {
   for (ActorSlot& slot : actors_) {
     if (absl::Status status = StartActor(&slot); !status.ok()) return status;
   }
+  TellShares();
   return absl::OkStatus();
+}
+
+void RunSupervisor::TellShares() {
+  const std::string learner = learners_.held_by();
+  const std::string actor = actors_.empty() ? "" : actors_[0].child->held_by();
+  if (!learner.empty()) display_->Say(absl::StrCat("share of each learner: ", learner));
+  if (!actor.empty()) display_->Say(absl::StrCat("share of each actor: ", actor));
 }
 
 void RunSupervisor::InviteOthers() {
@@ -164,6 +172,8 @@ absl::Status RunSupervisor::StartLearners() {
                                         "--timeout", "30s",                                           //
                                         "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                           .torch_threads = options_.torch_threads,
+                          .share = options_.learner_share,
+                          .enforcer = &enforcer_,
                           .on_lost = [this](pid_t pid) { coordinator_.TellDead(pid); }},
                          directory_);
 }
@@ -179,7 +189,9 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
                                            "--timeout", "30s",                             //
                                            "--drained-exit-code", absl::StrCat(kDrained),  //
                                            "--log-json", directory_->json_log_path(), "--exit-with-parent"},
-                             .log_path = directory_->log_path(slot->name)});
+                             .log_path = directory_->log_path(slot->name),
+                             .share = options_.actor_share,
+                             .enforcer = &enforcer_});
   if (!child.ok()) return child.status();
   slot->child = *std::move(child);
   return absl::OkStatus();

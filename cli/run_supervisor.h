@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "base/process/share_enforcer.h"
 #include "cli/coordinator_process.h"
 #include "cli/learner_group.h"
 #include "cli/progress_display.h"
@@ -50,6 +51,8 @@ class RunSupervisor {
     absl::Duration restart_after_leave = absl::Seconds(5);
     std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: print how to add workers,
     bool takes_workers = true;            // if the run can use them.
+    ResourceShare actor_share;            // Of each actor and each learner.
+    ResourceShare learner_share;
   };
   struct Outcome {
     int exit_code = 0;                              // Of the learners, or of the process that ended the session.
@@ -76,6 +79,8 @@ class RunSupervisor {
   absl::Status Start();
   absl::Status StartLearners();
   void InviteOthers();
+  // How shares are enforced, if there are any.
+  void TellShares();
   absl::Status StartActor(ActorSlot* slot);
   // Both return whether the session continues.
   bool Watch(Outcome* outcome);
@@ -92,6 +97,7 @@ class RunSupervisor {
   const RunDirectory* const directory_;
   ProgressDisplay* const display_;
   ProgressNotes notes_;
+  ShareEnforcer enforcer_;
   CoordinatorProcess coordinator_;
   LearnerGroup learners_;
   bool learners_left_ = false;  // Learners elsewhere: their leaving has been reported.

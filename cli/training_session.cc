@@ -10,6 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/config/config.h"
+#include "base/config/resource_rules.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/shutdown.h"
@@ -22,6 +24,7 @@
 #include "cli/run_directory.h"
 #include "cli/run_supervisor.h"
 #include "eval/evaluation_result.h"
+#include "launch/node_bookings.h"
 #include "launch/visible_gpus.h"
 
 namespace skein {
@@ -66,6 +69,8 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
   supervisor.actor_runners = plan.actor_runners;
   supervisor.takes_workers = !plan.on_device;
+  supervisor.actor_share = ActorShare(plan.config);
+  supervisor.learner_share = LearnerShare(plan.config);
   return supervisor;
 }
 
@@ -129,6 +134,14 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
   if (const absl::Status device = CheckDeviceIsHere(*plan); !device.ok()) {
     return ReportAndExitCode(command.c_str(), device);
+  }
+  const auto booking =
+      NodeBooking::Take(BookingFolder(), plan->config, plan->learners,
+                        static_cast<uint32_t>(plan->actor_runners.size()), WhatIsHere(CountVisibleGpus()));
+  if (!booking.ok()) {
+    const bool too_much = absl::IsInvalidArgument(booking.status());
+    return ReportAndExitCode(command.c_str(),
+                             too_much ? InFile(options.config_path, booking.status()) : booking.status());
   }
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());

@@ -20,6 +20,7 @@ void AddDrain(CLI::App* app, Action* action);
 // eval, bench and tune, which pass their whole command line to skein-eval or skein-bench.
 void AddProgramVerbs(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
+void AddResources(CLI::App* app, Action* action);
 void AddCerts(CLI::App* app, Action* action);
 void AddCompletion(CLI::App* app, Action* action);
 // For developers; the help does not show it.

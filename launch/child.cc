@@ -65,9 +65,20 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(const Options& options) {
   spawn.unset_env = {std::begin(kRankVariables), std::end(kRankVariables)};
   spawn.extra_env = ThreadEnvironment(options.torch_threads);
   spawn.extra_env.insert(spawn.extra_env.end(), options.extra_env.begin(), options.extra_env.end());
+  const bool held = options.enforcer != nullptr && !options.share.empty();
+  if (held) {
+    const std::vector<std::string> gpus = GpuEnvironment(options.share);
+    spawn.extra_env.insert(spawn.extra_env.end(), gpus.begin(), gpus.end());
+    spawn.extra_env.push_back(absl::StrCat(kShareHeldVariable, "=1"));
+  }
   auto process = Subprocess::Spawn(spawn);
   if (!process.ok()) return process.status();
   child->process_ = *std::move(process);
+  if (held) {
+    auto share = options.enforcer->Hold(child->process_->pid(), options.name, options.share);
+    if (!share.ok()) return share.status();
+    child->held_ = *std::move(share);
+  }
   return child;
 }
 
@@ -85,6 +96,8 @@ std::string Child::DescribeExit(int code) const {
                               ? absl::StrCat("was ended by signal ", code - 128, " (", strsignal(code - 128), ")")
                               : absl::StrCat("ended with code ", code);
   const std::string where = absl::StrCat("log: ", options_.log_path);
+  const std::string over = held_ != nullptr && code == 128 + SIGKILL ? held_->DescribeKill() : "";
+  if (!over.empty()) return absl::StrCat(options_.name, " was killed: ", over, " (", where, ")");
   if (lines.empty()) return absl::StrCat(options_.name, " ", how, " without a message (", where, ")");
   const bool orderly = code >= 64 && code <= 78;  // Our programs exit so after one line of error text.
   if (orderly && torn) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/process/share_enforcer.h"
 #include "base/process/subprocess.h"
 
 namespace skein {
@@ -24,12 +25,17 @@ class Child {
     bool capture_stdout = false;
     int torch_threads = 1;               // Threads that its linear algebra library may start.
     std::vector<std::string> extra_env;  // "NAME=value"
+    ResourceShare share;
+    ShareEnforcer* enforcer = nullptr;  // Holds it to `share`; null: nobody does. Must outlive the child.
   };
-  // Unavailable: no such program (says what to do). Internal: the system could not start it.
+  // Unavailable: no such program (says what to do). Internal: the system could not start it. Others: as
+  // ShareEnforcer::Hold().
   static absl::StatusOr<std::unique_ptr<Child>> Start(const Options& options);
 
   const std::string& name() const { return options_.name; }
   Subprocess& process() { return *process_; }
+  // By what it is held to its share, for people; empty if it has none.
+  std::string held_by() const { return held_ == nullptr ? "" : held_->how(); }
 
   // Sends SIGTERM, and kills it if it has not ended within `timeout`. Returns its exit code.
   int Stop(absl::Duration timeout);
@@ -44,7 +50,8 @@ class Child {
  private:
   Child() = default;
   Options options_;
-  uint64_t log_start_ = 0;  // Size of the log before it started.
+  uint64_t log_start_ = 0;           // Size of the log before it started.
+  std::unique_ptr<HeldShare> held_;  // Null: it has no share. Ends after the process.
   std::unique_ptr<Subprocess> process_;
 };
 

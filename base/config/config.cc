@@ -12,6 +12,7 @@
 #include "base/config/config_reflection.h"
 #include "base/config/direction_rules.h"
 #include "base/config/phases.h"
+#include "base/config/resource_rules.h"
 #include "base/config/transform_rules.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
@@ -205,6 +206,7 @@ void ApplyDefaults(v1::RunConfig* config) { SetDefaults(config, ""); }
 absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   if (absl::Status status = CheckSettings(config, ""); !status.ok()) return status;
   if (absl::Status status = CheckDirections(config); !status.ok()) return status;
+  if (absl::Status status = CheckResources(config); !status.ok()) return status;
   if (absl::Status status = CheckTransforms(config); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (config.name().size() > kMaxNameBytes) {

@@ -220,6 +220,21 @@ class ResourceSampler::Impl {
     run_id_ = run_id;
   }
 
+  void ExportShare(const ResourceShare& share) {
+    if (share.cpus) {
+      AddGauge(registry_, "skein_process_requested_cpus", "CPUs that this process may use (resources).")
+          .Set(*share.cpus);
+    }
+    if (share.gpus) {
+      AddGauge(registry_, "skein_process_requested_gpus", "GPUs that this process may use (resources).")
+          .Set(*share.gpus);
+    }
+    if (share.memory_bytes) {
+      AddGauge(registry_, "skein_process_requested_memory_bytes", "Memory that this process may use (resources).")
+          .Set(static_cast<double>(*share.memory_bytes));
+    }
+  }
+
   ResourceSample newest() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return newest_;
@@ -313,6 +328,7 @@ ResourceSampler::~ResourceSampler() = default;
 
 void ResourceSampler::SetPeriod(absl::Duration period) { impl_->SetPeriod(period); }
 
+void ResourceSampler::ExportShare(const ResourceShare& share) { impl_->ExportShare(share); }
 void ResourceSampler::ExportNode(const std::string& run_id) { impl_->ExportNode(run_id); }
 
 ResourceSample ResourceSampler::newest() const { return impl_->newest(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/process/resource_share.h"
 #include "base/telemetry/gpu_monitor.h"
 #include "prometheus/registry.h"
 
@@ -39,6 +40,8 @@ class ResourceSampler {
   // From the next sample on, exports the metrics of the node as well, if no other process on the node does so for this
   // run. Once that one has ended, another one takes over at its next sample. A later call replaces the run.
   void ExportNode(const std::string& run_id);
+  // Exports what this process has asked for of its machine, beside what it uses (skein_process_requested_*).
+  void ExportShare(const ResourceShare& share);
   ResourceSample newest() const;
 
  private:

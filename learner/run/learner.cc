@@ -14,10 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/config/resource_rules.h"
 #include "base/net/grpc_transport.h"
 #include "base/net/http_server.h"
 #include "base/process/cancellation.h"
 #include "base/process/clock.h"
+#include "base/process/share_enforcer.h"
 #include "base/telemetry/gpu_monitor.h"
 #include "base/telemetry/log.h"
 #include "base/telemetry/resource_sampler.h"
@@ -143,6 +145,11 @@ absl::Status RunLearner(const LearnerOptions& options, ShutdownSignal* shutdown)
   }
   shutdown->OnSignal({});
   if (!coordinator.ok()) return coordinator.status();
+  const ResourceShare share = LearnerShare((*coordinator)->config());
+  const auto held = HoldThisProcess("learner", share);
+  if (!held.ok()) return held.status();
+  if (!held->empty()) spdlog::info("share of this learner: {}", *held);
+  sampler.ExportShare(share);
   sampler.ExportNode((*coordinator)->membership().run_id);
   sampler.SetPeriod(absl::Seconds((*coordinator)->config().logging().utilization_interval_seconds()));
 

@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/config/resource_rules.h"
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
+#include "learner/optimize/device_share.h"
 #include "learner/ranks/training_device.h"
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
@@ -103,6 +105,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     const auto device = ParseTrainingDevice(config.learner().device(), local_rank);
     if (!device.ok()) return device.status();
+    if (const auto gpus = LearnerShare(config).gpus) LimitDeviceMemory(*device, *gpus);
     auto algorithm = MakeAlgorithm(config, spec, collective, *device);
     if (!algorithm.ok()) return algorithm.status();
     auto impl = std::make_unique<Impl>(config, spec, collective, *device, *std::move(algorithm));

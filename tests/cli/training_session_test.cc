@@ -211,6 +211,27 @@ TEST_F(TrainingSession, RefusesADeviceThatIsNotHereBeforeItStarts) {
   EXPECT_EQ(folder_.Read("run/config.yaml"), "");
 }
 
+TEST_F(TrainingSession, RefusesMoreThanThisMachineHasBeforeItStarts) {
+  setenv("SKEIN_BOOKINGS", (folder_.path() + "/bookings").c_str(), 1);
+  options_.overrides = {"resources.actor.cpus=60000"};
+  const Ran ran = Train();
+  unsetenv("SKEIN_BOOKINGS");
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_THAT(ran.error, AllOf(HasSubstr("skein train: resources.actor.cpus"), HasSubstr("ask for 60000 of CPUs"),
+                               HasSubstr("is left on this machine")));
+  EXPECT_EQ(folder_.Read("run/config.yaml"), "");
+}
+
+TEST_F(TrainingSession, SaysHowSharesAreEnforced) {
+  setenv("SKEIN_BOOKINGS", (folder_.path() + "/bookings").c_str(), 1);
+  options_.overrides = {"resources.actor.cpus=0.5", "resources.learner.memory=1GiB"};
+  const Ran ran = Train();
+  unsetenv("SKEIN_BOOKINGS");
+  EXPECT_EQ(ran.code, 0) << ran.error;
+  EXPECT_THAT(ran.out,
+              AllOf(HasSubstr("share of each learner: memory by a "), HasSubstr("share of each actor: CPU by ")));
+}
+
 TEST_F(TrainingSession, SaysTheFirstErrorBesideALogThatIsCut) {
   v1::StatusResponse status = StatusOf(0);
   status.mutable_progress()->set_last_error("checkpoint not written: No space left on device");

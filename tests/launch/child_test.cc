@@ -54,6 +54,26 @@ TEST(Child, AfterACrashIsDescribedByTheLastLinesOfThisSession) {
   EXPECT_THAT(text, AllOf(HasSubstr("\n  line 3\n"), Not(HasSubstr("line 2\n")), Not(HasSubstr("session before"))));
 }
 
+TEST(Child, ThatNeededMoreThanItsShareIsDescribedByTheShare) {
+  const ScratchFolder folder;
+  ShareEnforcer enforcer;
+  ResourceShare share;
+  share.setting = "resources.actor";
+  share.memory_bytes = uint64_t{64} << 20;
+  const auto child = Child::Start(
+      {.name = "actor-1",
+       .program = folder.WriteScript("script", "sleep 0.3; exec perl -e '$x = \"x\" x (300 << 20); sleep 100'"),
+       .log_path = folder.path() + "/actor-1.log",
+       .share = share,
+       .enforcer = &enforcer});
+  ASSERT_TRUE(child.ok()) << child.status();
+  if ((*child)->held_by() != "memory by a control group") GTEST_SKIP() << (*child)->held_by();
+  EXPECT_EQ((*child)->process().Wait(absl::Seconds(60)), 137);
+  EXPECT_EQ((*child)->DescribeExit(137),
+            "actor-1 was killed: it needed more memory than its share of 64 MiB; raise resources.actor.memory (log: " +
+                folder.path() + "/actor-1.log)");
+}
+
 TEST(Child, ThatSaidNothingIsDescribedAllTheSame) {
   const ScratchFolder folder;
   const auto child = StartScript(folder, "exit 1");

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "skein/v1/config.pb.h"
+
+// What the runs of one user have declared to use of this machine (RunConfig.resources), so that they do not ask for
+// more than there is.   plan -> AskedFor -> NodeBooking::Take -> processes
+namespace skein {
+
+struct NodeResources {
+  double cpus = 0;
+  double gpus = 0;
+  uint64_t memory_bytes = 0;
+};
+
+// What this process may use: CPUs by affinity and control group, memory by control group. `gpus`: those that are
+// visible.
+NodeResources WhatIsHere(uint32_t gpus);
+
+// What the processes of a run ask for together; nothing where the configuration leaves it open.
+NodeResources AskedFor(const v1::RunConfig& config, uint32_t learners, uint32_t actors);
+
+// A run's part of the machine, for as long as this object exists: a locked file, which the kernel unlocks when the
+// process ends, however it ends. Not thread-safe.
+class NodeBooking {
+ public:
+  struct Other {
+    std::string run;
+    int pid = 0;
+    NodeResources asked;
+  };
+
+  // Null: the run asks for nothing. InvalidArgument: for more than is left; names how much that is, and who has the
+  // rest. Other codes: the folder cannot be used. `folder` is made if it is not there.
+  static absl::StatusOr<std::unique_ptr<NodeBooking>> Take(const std::string& folder, const v1::RunConfig& config,
+                                                           uint32_t learners, uint32_t actors,
+                                                           const NodeResources& here);
+  // The bookings of processes that live.
+  static std::vector<Other> List(const std::string& folder);
+
+  ~NodeBooking();
+  NodeBooking(const NodeBooking&) = delete;
+  NodeBooking& operator=(const NodeBooking&) = delete;
+
+ private:
+  NodeBooking(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  const std::string path_;
+  const int fd_;
+};
+
+// Where this user's bookings are: a folder in memory, $SKEIN_BOOKINGS or /dev/shm/skein-UID.
+std::string BookingFolder();
+
+// "2 GiB", "1536 MiB".
+std::string MemoryText(uint64_t bytes);
+
+}  // namespace skein
