@@ -124,7 +124,17 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
     setup.to_close.push_back(ends[1]);
     posix_spawn_file_actions_adddup2(&setup.actions, ends[1], STDOUT_FILENO);
   }
-  posix_spawn_file_actions_addclosefrom_np(&setup.actions, STDERR_FILENO + 1);
+  if (options.stdout_to_stderr) {
+    posix_spawn_file_actions_adddup2(&setup.actions, STDERR_FILENO, STDOUT_FILENO);
+  }
+  int first_closed = STDERR_FILENO + 1;
+  for (const int fd : options.inherited_fds) {
+    const int high = fcntl(fd, F_DUPFD_CLOEXEC, 64);  // Where no other is in the way.
+    if (high < 0) return Refused("cannot pass a descriptor on", errno);
+    setup.to_close.push_back(high);
+    posix_spawn_file_actions_adddup2(&setup.actions, high, first_closed++);
+  }
+  posix_spawn_file_actions_addclosefrom_np(&setup.actions, first_closed);
 
   std::vector<std::string> extra = options.extra_env;
   extra.push_back(absl::StrCat("SKEIN_PARENT_PID=", getpid()));

@@ -21,6 +21,8 @@ class Subprocess {
     std::vector<std::string> argv;       // argv[0] is a path.
     std::string output_path;             // Standard output and error are appended here; empty = inherited.
     bool capture_stdout = false;         // ReadLine() reads standard output instead.
+    bool stdout_to_stderr = false;       // Standard output goes where standard error goes.
+    std::vector<int> inherited_fds;      // The child has them as descriptors 3, 4, ...
     std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
     std::vector<std::string> unset_env;  // Names that are removed from the environment first.
   };
