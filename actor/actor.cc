@@ -35,6 +35,7 @@
 #include "base/telemetry/rate_window.h"
 #include "base/telemetry/resource_sampler.h"
 #include "env/env_config.h"
+#include "env/external/external_counts.h"
 #include "env/registry.h"
 #include "member/coordinator_client.h"
 #include "policy/snapshot.h"
@@ -136,6 +137,7 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
   report.set_limit_env_steps_per_second(metrics_->limit());
   metrics_->SetRate(report.env_steps_per_second());
   metrics_->SetQueuedFragments(outbox_.unreceipted());
+  metrics_->SetExternalCounts(CountsOfExternalEnvs().lost_episodes, CountsOfExternalEnvs().restarted_servers);
   {
     absl::MutexLock lock(&mu_);
     const absl::Duration undelivered = link_ == nullptr ? absl::ZeroDuration() : link_->undelivered();
@@ -219,9 +221,9 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   sampler_->ExportShare(share);
   sampler_->ExportNode(coordinator->membership().run_id);
   sampler_->SetPeriod(absl::Seconds(config.logging().utilization_interval_seconds()));
-  auto env = MakeEnv(config.env().id(), MakeEnvOptions(config.env()));
-  if (!env.ok()) return env.status();
-  const PolicySpec policy_spec = MakePolicySpec(config.model(), (*env)->spec());
+  const auto env_spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
+  if (!env_spec.ok()) return env_spec.status();
+  const PolicySpec policy_spec = MakePolicySpec(config.model(), *env_spec);
   const double step_limit = config.rollout().step_timeout_seconds();
   const auto on_hang = [&config, step_limit](const EnvActivity::Place& place) {
     EndBecauseOfHang(config.env().id(), step_limit, place);
@@ -251,7 +253,7 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   const StepWatchdog watchdog(watched, absl::Seconds(step_limit), on_hang);
 
   LearnerLink::Options link_options;
-  link_options.env_spec = MakeEnvSpecInfo((*env)->spec());
+  link_options.env_spec = MakeEnvSpecInfo(*env_spec);
   link_options.runners = options_.runners;
   link_options.outbox = &outbox_;
   link_options.policies = &policies_;

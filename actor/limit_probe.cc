@@ -12,6 +12,7 @@
 #include "base/number/philox.h"
 #include "base/process/clock.h"
 #include "base/process/thread_priority.h"
+#include "env/external/external_id.h"
 #include "env/synthetic/latency.h"
 
 namespace skein {
@@ -50,7 +51,7 @@ double StepsPerSecond(VectorEnv* envs, const std::vector<float>& actions, absl::
 
 absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t threads, absl::Duration duration,
                                        const std::vector<EnvActivity*>& activities) {
-  if (options.env_id == LatencySpec().id) return 0.0;
+  if (options.env_id == LatencySpec().id || IsExternalId(options.env_id)) return 0.0;
   options.seed = kSeed;
   options.size = std::min(options.size, kMostEnvs);
   threads = std::min(threads, std::max(1u, std::thread::hardware_concurrency()));

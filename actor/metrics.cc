@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,10 @@ ActorMetrics::ActorMetrics(prometheus::Registry* registry, uint32_t runners) {
       counter("skein_actor_dropped_batches_total", "Finished fragments given up because too many waited for a receipt");
   env_failures_ = counter("skein_actor_env_failures_total",
                           "Environments that threw or wrote what cannot be trained on, and were built anew");
+  lost_episodes_ = counter("skein_actor_env_lost_episodes_total",
+                           "Episodes truncated because an environment of one's own or its server failed");
+  restarted_servers_ =
+      counter("skein_actor_env_server_restarts_total", "Servers of environments that were started again");
   auto& receipts = BuildCounter().Name("skein_actor_receipts_total").Help("Receipts by result").Register(*registry);
   receipts_[v1::RECEIPT_RESULT_ACCEPTED] = &receipts.Add({{"result", "accepted"}});
   receipts_[v1::RECEIPT_RESULT_DUPLICATE] = &receipts.Add({{"result", "duplicate"}});
@@ -79,6 +84,12 @@ void ActorMetrics::CountSent(uint64_t bytes, uint64_t saved) {
 
 void ActorMetrics::CountReceipt(v1::ReceiptResult result) {
   if (auto it = receipts_.find(result); it != receipts_.end()) it->second->Increment();
+}
+
+void ActorMetrics::SetExternalCounts(uint64_t lost_episodes, uint64_t restarted_servers) {
+  // One thread, that of heartbeats, calls this.
+  lost_episodes_->Increment(std::max(0.0, static_cast<double>(lost_episodes) - lost_episodes_->Value()));
+  restarted_servers_->Increment(std::max(0.0, static_cast<double>(restarted_servers) - restarted_servers_->Value()));
 }
 
 void ActorMetrics::CountReconnection() { reconnections_->Increment(); }

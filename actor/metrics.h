@@ -35,6 +35,8 @@ class ActorMetrics {
   void CountReconnection();
   // An environment failed. It is rebuilt unless the limit of EnvRebuilds is exceeded.
   void CountEnvFailure() { env_failures_->Increment(); }
+  // Totals of environments of one's own (env/external/external_counts.h).
+  void SetExternalCounts(uint64_t lost_episodes, uint64_t restarted_servers);
   void CountDroppedFragment();
   void SetPolicyVersion(uint64_t version);
   // Time from handing a fragment to the transport to its receipt.
@@ -55,7 +57,7 @@ class ActorMetrics {
  private:
   std::array<prometheus::Counter*, 5> stage_seconds_;
   prometheus::Counter *env_steps_, *fragments_, *sent_bytes_, *uncompressed_bytes_, *reconnections_,
-      *dropped_fragments_, *env_failures_;
+      *dropped_fragments_, *env_failures_, *lost_episodes_, *restarted_servers_;
   std::map<v1::ReceiptResult, prometheus::Counter*> receipts_;
   prometheus::Histogram *receipt_seconds_, *heartbeat_seconds_;
   prometheus::Gauge *policy_version_, *queued_fragments_, *undelivered_, *limit_, *efficiency_;

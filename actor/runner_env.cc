@@ -20,7 +20,7 @@ VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config, uint32_t phase)
   options.size = static_cast<int>(envs);
   options.seed = config.seed();
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
-  options.env = MakeEnvOptions(ConfigOfPhase(config, phase).env());
+  options.env = MakeEnvOptions(ConfigOfPhase(config, phase));
   return options;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "env/external/world_spec.h"
 #include "google/protobuf/descriptor.h"
 
 namespace skein {
@@ -66,10 +68,35 @@ MujocoOptions MakeMujocoOptions(const v1::EnvConfig& config) {
   return options;
 }
 
+ExternalOptions MakeExternalOptions(const v1::EnvConfig& config) {
+  const v1::ExternalEnvConfig& external = config.external();
+  ExternalOptions options{.python = external.python(),
+                          .arguments = external.arguments(),
+                          .start_timeout = absl::Seconds(external.start_timeout_seconds()),
+                          .restarts = external.restarts()};
+  // A text that skein has not written is as good as none: the environment is asked.
+  if (auto spec = ParseSpecText(external.spec(), config.id()); external.has_spec() && spec.ok()) {
+    options.spec = *std::move(spec);
+  }
+  return options;
+}
+
 }  // namespace
 
 EnvOptions MakeEnvOptions(const v1::EnvConfig& config) {
-  return {MakeLatencyOptions(config.latency()), MakeUavOptions(config.uav()), MakeMujocoOptions(config)};
+  return {.latency = MakeLatencyOptions(config.latency()),
+          .uav = MakeUavOptions(config.uav()),
+          .mujoco = MakeMujocoOptions(config),
+          .external = MakeExternalOptions(config)};
 }
+
+EnvOptions MakeEnvOptions(const v1::RunConfig& config) {
+  EnvOptions options = MakeEnvOptions(config.env());
+  const double limit = config.rollout().step_timeout_seconds();
+  options.external.step_timeout = limit > 0 ? absl::Seconds(limit) : absl::InfiniteDuration();
+  return options;
+}
+
+std::string ExternalSpecSetting(const EnvSpec& spec) { return SpecText(spec); }
 
 }  // namespace skein

@@ -13,6 +13,8 @@
 #include "env/classic/cartpole.h"
 #include "env/classic/mountain_car_continuous.h"
 #include "env/classic/pendulum.h"
+#include "env/external/external_envs.h"
+#include "env/external/external_id.h"
 #include "env/mujoco/library.h"
 #include "env/mujoco/mujoco_env.h"
 #include "env/synthetic/sticky_cartpole.h"
@@ -122,7 +124,8 @@ absl::Status UnknownEnv(const std::string& whole) {
   const bool similar = 2 * distance(nearest) <= static_cast<int>(id.size());
   return absl::InvalidArgumentError(absl::StrCat("unknown environment '", id, "'; ",
                                                  similar ? absl::StrCat("did you mean '", nearest.id, "'? ") : "",
-                                                 "`skein envs` lists all"));
+                                                 "`skein envs` lists all, docs/environments.md says how "
+                                                 "to bring your own"));
 }
 
 }  // namespace
@@ -136,6 +139,7 @@ std::vector<EnvInfo> ListEnvs() {
 }
 
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options) {
+  if (IsExternalId(id)) return FindExternalSpec(id, options.external);
   const Entry* const entry = FindEntry(id);
   if (entry == nullptr) return UnknownEnv(id);
   if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
@@ -144,8 +148,8 @@ absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& opt
 
 absl::Status CheckTensorForm(const std::string& id) {
   const Entry* const entry = FindEntry(id);
-  if (entry == nullptr) return UnknownEnv(id);
-  if (entry->tensor_form) return absl::OkStatus();
+  if (entry == nullptr && !IsExternalId(id)) return UnknownEnv(id);
+  if (entry != nullptr && entry->tensor_form) return absl::OkStatus();
   std::vector<std::string> those;
   for (const Entry& other : Entries()) {
     if (other.tensor_form) those.push_back(other.id);
@@ -158,6 +162,11 @@ absl::Status CheckTensorForm(const std::string& id) {
 }
 
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
+  if (IsExternalId(id)) {
+    auto alone = MakeExternalEnvs(id, 1, options.external);
+    if (!alone.ok()) return alone.status();
+    return std::move((*alone)[0]);
+  }
   const Entry* const entry = FindEntry(id);
   if (entry == nullptr) return UnknownEnv(id);
   if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
@@ -166,6 +175,7 @@ absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOpt
 
 absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,
                                                            const EnvOptions& options) {
+  if (IsExternalId(id)) return MakeExternalEnvs(id, count, options.external);
   std::vector<std::unique_ptr<Env>> envs;
   for (int i = 0; i < count; ++i) {
     auto env = MakeEnv(id, options);

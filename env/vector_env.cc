@@ -70,6 +70,9 @@ struct VectorEnv::Impl {
   std::vector<std::unique_ptr<Env>> envs;
   size_t obs_row = 0, action_row = 0;          // Floats for one environment, all agents.
   std::vector<float> action_low, action_high;  // [A, D] or [A, 1]
+  EnvBatch* batch = nullptr;                   // What steps all environments together, if something does.
+  std::vector<float> batch_action;             // [E, A, D] or [E, A, 1], clipped.
+  std::vector<uint32_t> next_seed;             // [E]
 
   uint64_t first_env = 0;
   std::vector<uint64_t> episode;      // [E]
@@ -90,7 +93,8 @@ struct VectorEnv::Impl {
   float* ObsRow(size_t e) { return obs.data() + e * obs_row; }
 
   void Enter(size_t e, Workspace* work) {
-    if (work->activity != nullptr) work->activity->Enter(first_env + e, episode[e], step[e]);
+    // A batch has a limit of its own, and may start servers meanwhile.
+    if (work->activity != nullptr && batch == nullptr) work->activity->Enter(first_env + e, episode[e], step[e]);
   }
 
   void Fail(size_t e, const std::string& why) {
@@ -158,12 +162,25 @@ struct VectorEnv::Impl {
     results.episode_length[e] = step[e];
   }
 
-  void StepOne(size_t e, Workspace* work) {
+  // What environment `e` is stepped with.
+  void Clip(size_t e, float* clipped) const {
     const float* const row = wanted + e * action_row;
     for (size_t i = 0; i < action_row; ++i) {
       // NaN fails the first comparison.
-      work->action[i] = row[i] >= action_low[i] ? std::min(row[i], action_high[i]) : action_low[i];
+      clipped[i] = row[i] >= action_low[i] ? std::min(row[i], action_high[i]) : action_low[i];
     }
+  }
+
+  void StepBatch() {
+    for (size_t e = 0; e < envs.size(); ++e) {
+      Clip(e, batch_action.data() + e * action_row);
+      next_seed[e] = RandomStream(options.seed, options.reset_purpose, first_env + e, episode[e] + 1).NextUint32();
+    }
+    batch->Step(batch_action.data(), next_seed.data());
+  }
+
+  void StepOne(size_t e, Workspace* work) {
+    Clip(e, work->action.data());
     const size_t agents = e * spec.num_agents;
     float* const rewards = results.reward.data() + agents;
     uint8_t* const took_part = results.active.data() + agents;
@@ -255,6 +272,12 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
         absl::StrCat("environment ", e, " of the group, ", envs[e]->spec().id, ", has other sizes than the first one"));
   }
   impl.envs = std::move(envs);
+  impl.batch = impl.envs[0]->batch();
+  for (const std::unique_ptr<Env>& env : impl.envs) {
+    if (env->batch() == impl.batch) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the environments of a group of ", impl.spec.id, " step together, but were not made together"));
+  }
   impl.steps.emplace(static_cast<uint32_t>(impl.envs.size()));
   EnvSpec& spec = impl.spec;
   if (options.max_episode_steps > 0) spec.max_episode_steps = options.max_episode_steps;
@@ -274,6 +297,8 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.obs_row = static_cast<size_t>(spec.num_agents) * spec.obs_size;
 
   const size_t count = impl.envs.size();
+  impl.batch_action.resize(impl.batch == nullptr ? 0 : count * impl.action_row);
+  impl.next_seed.resize(count);
   impl.episode.resize(count);
   impl.step.resize(count);
   impl.return_so_far.resize(count);
@@ -294,7 +319,8 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
 
 const EnvSpec& VectorEnv::spec() const { return impl_->spec; }
 int VectorEnv::size() const { return static_cast<int>(impl_->envs.size()); }
-int VectorEnv::state_size() const { return impl_->spec.relocatable ? kBookkeeping + impl_->spec.state_size : 0; }
+int VectorEnv::StateSize(const EnvSpec& spec) { return spec.relocatable ? kBookkeeping + spec.state_size : 0; }
+int VectorEnv::state_size() const { return StateSize(impl_->spec); }
 
 const absl::Status& VectorEnv::failure() const { return impl_->failure; }
 void VectorEnv::SetActivity(EnvActivity* activity) { impl_->own.activity = activity; }
@@ -362,7 +388,12 @@ void VectorEnv::SaveState(double* state) const {
 VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
   impl.wanted = action;
-  impl.steps->StepAll([&impl](uint32_t e) { impl.StepGuarded(e, &impl.own); }, [&impl] { impl.own.Leave(); });
+  if (impl.batch != nullptr) {  // What is left to do is too little to share.
+    if (!impl.failed) impl.Guard(0, [&impl] { impl.StepBatch(); });
+    for (size_t e = 0; e < impl.envs.size(); ++e) impl.StepGuarded(e, &impl.own);
+  } else {
+    impl.steps->StepAll([&impl](uint32_t e) { impl.StepGuarded(e, &impl.own); }, [&impl] { impl.own.Leave(); });
+  }
   return {impl.results.reward.data(),         impl.results.terminated.data(),       impl.results.truncated.data(),
           impl.results.final_obs.data(),      impl.results.episode_return.data(),   impl.results.episode_length.data(),
           impl.results.active.data(),         impl.results.agent_terminated.data(), impl.results.final_state.data(),

@@ -55,12 +55,14 @@ class VectorEnv {
   // InvalidArgument: size < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Make(const Options& options);
   // The same over the given environments, all of one spec; env_id and size are ignored.
-  // InvalidArgument: no environments, they differ in size, max_episode_steps < 0.
+  // InvalidArgument: no environments, they differ in size or in their batch, max_episode_steps < 0.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Wrap(std::vector<std::unique_ptr<Env>> envs,
                                                          const Options& options);
 
   const EnvSpec& spec() const;  // max_episode_steps is the limit in force.
   int size() const;
+  // state_size() of environments with this spec.
+  static int StateSize(const EnvSpec& spec);
   // S, doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping (episode, step,
   // return so far). 0 if the environments are not relocatable.
   int state_size() const;

@@ -80,7 +80,7 @@ VectorEnv::Options MakeVectorEnvOptions(const std::string& env_id, const v1::Run
           .seed = seed,
           .max_episode_steps = static_cast<int>(config.env().max_episode_steps()),
           .reset_purpose = RandomPurpose::kEvaluation,
-          .env = MakeEnvOptions(config.env())};
+          .env = MakeEnvOptions(config)};
 }
 
 // The policy and its environment. Also fills in what `result` says of a checkpoint.

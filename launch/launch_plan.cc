@@ -19,6 +19,7 @@
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "env/env_config.h"
+#include "env/external/external_id.h"
 #include "env/registry.h"
 #include "env/searchable.h"
 #include "launch/phase_environments.h"
@@ -217,6 +218,13 @@ absl::Status CheckConfig(const v1::RunConfig& config, const std::string& config_
   return absl::OkStatus();
 }
 
+// An environment of one's own is asked what it is here, once for the whole run.
+void KeepExternalSpec(v1::RunConfig* config) {
+  if (!IsExternalId(config->env().id()) || config->env().external().has_spec()) return;
+  const auto spec = FindEnvSpec(config->env().id(), MakeEnvOptions(config->env()));
+  if (spec.ok()) config->mutable_env()->mutable_external()->set_spec(ExternalSpecSetting(*spec));
+}
+
 // Environments are tensors on the learner's device: there are no runners. `open` is the configuration before it is
 // resolved.
 absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& recipe,
@@ -323,6 +331,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
 
   if (absl::Status status = CheckConfig(plan.config, options.config_path, options.learners); !status.ok())
     return status;
+  KeepExternalSpec(&plan.config);
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t groups = rollout.num_envs() / rollout.envs_per_runner();

@@ -8,6 +8,7 @@
 #include "base/config/direction_rules.h"
 #include "base/net/grpc_transport.h"
 #include "env/env_config.h"
+#include "env/registry.h"
 #include "env/searchable.h"
 #include "env/vector_env.h"
 #include "policy/policy_spec.h"
@@ -60,20 +61,19 @@ absl::StatusOr<FragmentShape> DirectionShape(const v1::RunConfig& config, const 
 }  // namespace
 
 absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
-  VectorEnv::Options options;
-  options.env_id = config.env().id();
-  options.env = MakeEnvOptions(config.env());
-  options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
-  auto env = VectorEnv::Make(options);
-  if (!env.ok()) return env.status();
-  if (SearchesDirections(config)) return DirectionShape(config, (*env)->spec());
+  auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
+  if (!spec.ok()) return spec.status();
+  if (config.env().max_episode_steps() > 0) {
+    spec->max_episode_steps = static_cast<int>(config.env().max_episode_steps());
+  }
+  if (SearchesDirections(config)) return DirectionShape(config, *spec);
   FragmentShape shape;
   shape.steps = FragmentSteps(config);
   shape.group_envs = config.rollout().envs_per_runner();
-  shape.env_state_size = (*env)->state_size();
-  shape.policy_state_size = MakePolicySpec(config.model(), (*env)->spec()).state_size();
-  shape.max_episode_steps = (*env)->spec().max_episode_steps;
-  shape.spec = MakeEnvSpecInfo((*env)->spec());
+  shape.env_state_size = VectorEnv::StateSize(*spec);
+  shape.policy_state_size = MakePolicySpec(config.model(), *spec).state_size();
+  shape.max_episode_steps = spec->max_episode_steps;
+  shape.spec = MakeEnvSpecInfo(*spec);
   shape.algorithm_fields = AlgorithmFields(config);
   if (config.transport().trajectory_precision() == v1::PRECISION_BF16) shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
   if (config.rollout().fragment_steps() == 0) {

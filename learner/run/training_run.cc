@@ -60,9 +60,14 @@ absl::Status TrainingRun::MakeTrainer() {
 }
 
 absl::Status TrainingRun::Prepare(LearnerService* service) {
-  auto env = MakeEnv(context_.config.env().id(), MakeEnvOptions(context_.config.env()));
-  if (!env.ok()) return env.status();
-  spec_ = (*env)->spec();
+  const std::string& env_id = context_.config.env().id();
+  const EnvOptions env_options = MakeEnvOptions(context_.config.env());
+  auto spec = FindEnvSpec(env_id, env_options);
+  if (!spec.ok()) return spec.status();
+  spec_ = *std::move(spec);
+  if (spec_.relocatable) {  // Before the actors: whether its files can be read. What cannot move need not be here.
+    if (absl::Status s = MakeEnv(env_id, env_options).status(); !s.ok()) return s;
+  }
   if (absl::Status s = JoinGroup(); !s.ok()) return s;
   if (context_.on_device()) {
     on_device_ = std::make_unique<DeviceIterations>(context_, spec_.num_agents, &ranks_, &accounts_);

@@ -93,7 +93,9 @@ std::string Problem(const IncludeRules& rules, const std::string& path, const st
   }
   const std::vector<std::string>& allowed = rule->second;
   const std::set<std::string> folders = OurFolders(rules);
-  const std::string target = absl::StartsWith(header, "skein/v1/") ? "proto/" + header : header;
+  const bool message = absl::StartsWith(header, "skein/v1/") || absl::StartsWith(header, "skein/env/v1/");
+  const bool installed = !message && absl::StartsWith(header, "skein/");
+  const std::string target = message ? "proto/" + header : installed ? "include/" + header : header;
   if (absl::StrContains(target, ".."))
     return absl::StrCat("\"", header, "\": write the path from the root of the tree");
   if (header.find('/') != std::string::npos && folders.count(TopFolder(target)) > 0) {

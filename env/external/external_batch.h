@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/process/restart_budget.h"
+#include "env/env.h"
+#include "env/external/world.h"
+
+namespace skein {
+
+// The environments of a World, stepped together.   VectorEnv -> Step -> World -> TakeStep, Observe ... of each
+// It survives what becomes of the world: if an environment or its server fails, the episodes that were under way end
+// with a reward that is not finite, so that VectorEnv truncates them, and the next Reset starts what is needed, after a
+// pause that grows from 0.1 s to 5 s. Each failure is one line of the log, and counted (external_counts.h).
+// Throws std::runtime_error if that happens more than `restarts` times within ten minutes, and if a restarted server
+// has another spec. Not thread-safe.
+class ExternalBatch final : public EnvBatch {
+ public:
+  struct Options {
+    std::string id;
+    absl::Duration step_timeout = absl::Seconds(60);
+    uint32_t restarts = 20;
+  };
+  using Open = std::function<absl::StatusOr<std::unique_ptr<World>>()>;
+  // `world` is the first; `open` makes another one like it.
+  ExternalBatch(Options options, std::unique_ptr<World> world, Open open);
+
+  const EnvSpec& spec() const { return spec_; }
+  size_t size() const { return states_.size(); }
+
+  void Step(const float* action, const uint32_t* next_seed) override;
+  // The last step of environment `e`: its rewards [A]. Returns whether it terminated. An environment that is alone in
+  // its batch is stepped by this, with `action`, if Step has not been called for it.
+  bool TakeStep(size_t e, const float* action, float* reward);
+  bool truncated(size_t e) const { return states_[e].truncated; }
+  void Reset(size_t e, uint32_t seed);
+  void Observe(size_t e, float* obs) const;
+  void GlobalState(size_t e, float* state) const;
+  void Active(size_t e, uint8_t* active) const;
+  void EpisodeMetrics(size_t e, float* metrics) const;
+
+ private:
+  struct State {
+    bool lost = true;        // Its world is not at a step of an episode: only Reset helps.
+    bool faulty = false;     // It failed by itself, not its server.
+    bool fresh = false;      // No step since Reset.
+    bool ended = false;      // The final rows are the current ones.
+    bool truncated = false;  // The last step did.
+    bool begun = false;      // The next episode has begun, with this seed.
+    uint32_t seed = 0;
+  };
+
+  absl::Status Exchange(WorldRequest request);
+  void LoseServer(const absl::Status& why);
+  void LoseEnv(size_t e, const std::string& why);
+  std::string Problem(size_t e) const;
+  void CheckFailures();
+  // Begins an episode in the environments whose mask is set; false: their server or one of them failed.
+  bool TryReset(size_t e, uint32_t seed);
+  void Pause(const std::string& why);
+  void EnsureWorld();
+
+  const Options options_;
+  const Open open_;
+  std::unique_ptr<World> world_;  // Null: it has failed.
+  EnvSpec spec_;
+  WorldRow row_;
+  std::vector<State> states_;
+  bool stepped_ = false;
+  std::string why_;  // The last failure.
+  RestartBudget budget_;
+  absl::Duration pause_ = absl::ZeroDuration();
+  absl::Duration last_failure_ = absl::ZeroDuration();
+};
+
+}  // namespace skein

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+#include "env/external/external_options.h"
+#include "env/external/world.h"
+
+// Environments by ids that IsExternalId: how they are made, and what they are.
+namespace skein {
+
+// `count` environments. Those in a server step together (Env::batch). REQUIRES: count >= 1.
+// InvalidArgument: no such id. FailedPrecondition: the environment cannot be made, its spec is refused, or it is not
+// options.spec. NotFound: no such program or file. Unavailable: its server has ended or cannot be reached.
+// DeadlineExceeded: it has not answered in time.
+absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeExternalEnvs(const std::string& id, int count,
+                                                                   const ExternalOptions& options);
+
+// options.spec, or else what the environment says of itself: it is made for that, once in a process. Thread-safe.
+// Errors as MakeExternalEnvs.
+absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options);
+
+// One environment in a server that takes WorldRequest::kBare, for measurements. FailedPrecondition: this id has no such
+// server (grpc://, plugin:). Other errors as MakeExternalEnvs.
+absl::StatusOr<std::unique_ptr<World>> OpenBareWorld(const std::string& id, const ExternalOptions& options);
+
+}  // namespace skein

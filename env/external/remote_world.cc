@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/external/remote_world.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/net/grpc_transport.h"
+#include "base/process/message_text.h"
+#include "env/external/world_spec.h"
+#include "grpc/support/time.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "skein/env/v1/environment.grpc.pb.h"
+
+namespace skein {
+namespace {
+
+gpr_timespec Deadline(absl::Duration timeout) {
+  if (timeout == absl::InfiniteDuration()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
+}
+
+class RemoteWorld final : public World {
+ public:
+  explicit RemoteWorld(const RemoteWorldOptions& options)
+      : options_(options), stub_(env::v1::Environment::NewStub(OpenChannel(options.address))) {}
+  ~RemoteWorld() override {
+    context_.TryCancel();
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) continue;
+  }
+
+  absl::Status Open();
+
+  const EnvSpec& spec() const override { return spec_; }
+  const std::string& server() const override { return server_; }
+  size_t size() const override { return options_.count; }
+  const WorldColumns& columns() const override { return columns_; }
+  absl::Status Exchange(WorldRequest request, absl::Duration timeout) override;
+  std::vector<env::v1::Failure> TakeFailures() override { return std::exchange(failures_, {}); }
+
+ private:
+  // Waits for the one operation under way. Unavailable or what the server's status says: the stream has ended.
+  absl::Status Await(absl::Duration timeout, const char* setting);
+  absl::Status Send(absl::Duration timeout, const char* setting);
+  absl::Status Receive(absl::Duration timeout, const char* setting);
+  absl::Status TakeWelcome();
+  std::string Column(const void* data, size_t bytes) const { return {static_cast<const char*>(data), bytes}; }
+
+  const RemoteWorldOptions options_;
+  const std::unique_ptr<env::v1::Environment::Stub> stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<env::v1::ClientMessage, env::v1::ServerMessage>> stream_;
+  env::v1::ClientMessage sent_;
+  env::v1::ServerMessage received_;
+  EnvSpec spec_;
+  std::string server_;
+  std::vector<char> memory_;
+  WorldColumns columns_ = {};
+  uint64_t sequence_ = 0;
+  std::vector<env::v1::Failure> failures_;
+};
+
+absl::Status RemoteWorld::Await(absl::Duration timeout, const char* setting) {
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = queue_.AsyncNext(&tag, &ok, Deadline(timeout));
+  if (next == grpc::CompletionQueue::TIMEOUT) {
+    return absl::DeadlineExceededError(absl::StrCat("its server at ", options_.address, " has not answered within ",
+                                                    absl::ToDoubleSeconds(timeout), " s (", setting, ")"));
+  }
+  if (next == grpc::CompletionQueue::GOT_EVENT && ok) return absl::OkStatus();
+  grpc::Status ended;
+  stream_->Finish(&ended, nullptr);
+  constexpr absl::Duration kForItsReason = absl::Seconds(2);
+  if (queue_.AsyncNext(&tag, &ok, Deadline(kForItsReason)) != grpc::CompletionQueue::GOT_EVENT) {
+    return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
+  }
+  const absl::Status status = FromGrpc(ended);
+  if (status.ok())
+    return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
+  return absl::Status(status.code(), absl::StrCat("its server at ", options_.address, ": ", OneLine(status.message())));
+}
+
+absl::Status RemoteWorld::Send(absl::Duration timeout, const char* setting) {
+  stream_->Write(sent_, nullptr);
+  return Await(timeout, setting);
+}
+
+absl::Status RemoteWorld::Receive(absl::Duration timeout, const char* setting) {
+  stream_->Read(&received_, nullptr);
+  return Await(timeout, setting);
+}
+
+absl::Status RemoteWorld::TakeWelcome() {
+  if (received_.has_failure()) {
+    const std::string why = OneLine(received_.failure().message());
+    return received_.failure().unusable() ? absl::FailedPreconditionError(why) : absl::UnavailableError(why);
+  }
+  if (!received_.has_welcome()) return absl::DataLossError("its server answered without a welcome");
+  const env::v1::Welcome& welcome = received_.welcome();
+  if (welcome.version() != WorldHead::kVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("its server speaks version ", welcome.version(),
+                                                      " of skein.env.v1, this is version ", WorldHead::kVersion));
+  }
+  server_ = Shown(welcome.server());
+  auto spec = ReadSpec(welcome.spec(), options_.id);
+  if (!spec.ok()) return spec.status();
+  if (spec->relocatable) return absl::FailedPreconditionError("a server cannot save states (state_size)");
+  spec_ = *std::move(spec);
+  return absl::OkStatus();
+}
+
+absl::Status RemoteWorld::Open() {
+  constexpr char kSetting[] = "env.external.start_timeout_seconds";
+  stream_ = stub_->PrepareAsyncServe(&context_, &queue_);
+  stream_->StartCall(nullptr);
+  if (absl::Status status = Await(options_.start_timeout, kSetting); !status.ok()) return status;
+  env::v1::Hello& hello = *sent_.mutable_hello();
+  hello.set_version(WorldHead::kVersion);
+  hello.set_environment(options_.name);
+  hello.set_arguments(options_.arguments);
+  hello.set_num_envs(static_cast<uint32_t>(options_.count));
+  if (absl::Status status = Send(options_.start_timeout, kSetting); !status.ok()) return status;
+  if (absl::Status status = Receive(options_.start_timeout, kSetting); !status.ok()) return status;
+  if (absl::Status status = TakeWelcome(); !status.ok()) return status;
+  memory_.resize(LayOutWorld(spec_, options_.count, nullptr, &columns_));
+  LayOutWorld(spec_, options_.count, memory_.data(), &columns_);
+  return absl::OkStatus();
+}
+
+absl::Status RemoteWorld::Exchange(WorldRequest request, absl::Duration timeout) {
+  constexpr char kSetting[] = "rollout.step_timeout_seconds";
+  const size_t E = options_.count;
+  ++sequence_;
+  if (request == WorldRequest::kStep) {
+    env::v1::Step& step = *sent_.mutable_step();
+    step.set_sequence(sequence_);
+    step.set_action(Column(columns_.action, E * WorldRow(spec_).action * sizeof(float)));
+    step.set_next_seed(Column(columns_.seed, E * sizeof(uint32_t)));
+  } else {
+    env::v1::Reset& reset = *sent_.mutable_reset();
+    reset.set_sequence(sequence_);
+    reset.set_mask(Column(columns_.mask, E));
+    reset.set_seed(Column(columns_.seed, E * sizeof(uint32_t)));
+  }
+  if (absl::Status status = Send(timeout, kSetting); !status.ok()) return status;
+  if (absl::Status status = Receive(timeout, kSetting); !status.ok()) return status;
+  if (!received_.has_reply() || received_.reply().sequence() != sequence_) {
+    return absl::DataLossError(absl::StrCat("its server at ", options_.address, " answered another request"));
+  }
+  constexpr int kMostFailures = 64;
+  const auto& failures = received_.reply().failures();
+  failures_.assign(failures.begin(), failures.begin() + std::min(failures.size(), kMostFailures));
+  return TakeReply(received_.reply(), spec_, E, request, columns_);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<World>> OpenRemoteWorld(const RemoteWorldOptions& options) {
+  auto world = std::make_unique<RemoteWorld>(options);
+  if (absl::Status status = world->Open(); !status.ok()) return status;
+  return world;
+}
+
+}  // namespace skein

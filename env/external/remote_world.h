@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "env/external/world.h"
+
+namespace skein {
+
+struct RemoteWorldOptions {
+  std::string id;         // Of the environment, for messages.
+  std::string address;    // host:port
+  std::string name;       // Hello.environment
+  std::string arguments;  // Hello.arguments
+  size_t count = 1;
+  absl::Duration start_timeout = absl::Seconds(60);
+};
+
+// A World behind gRPC, with this process's credentials (base/net/credentials.h).
+// FailedPrecondition: the server cannot make the environment, its spec is refused, or this was built without gRPC.
+// NotFound, Unauthenticated, PermissionDenied: what the server says. Unavailable: it cannot be reached.
+// DeadlineExceeded: no answer in time. DataLoss: its answer breaks the protocol.
+absl::StatusOr<std::unique_ptr<World>> OpenRemoteWorld(const RemoteWorldOptions& options);
+
+// Takes a reply into columns: all rows, or after a Reset those whose mask is 1. DataLoss names the field that has
+// another size than the spec says.
+absl::Status TakeReply(const env::v1::Reply& reply, const EnvSpec& spec, size_t count, WorldRequest request,
+                       const WorldColumns& columns);
+
+}  // namespace skein
