@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments of other libraries as Skein's. They are recognised without importing a library that is not in use."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Dict
+
+from ..batch import Batch, EnvError, Serial, Single
+
+
+def _is(value: Any, *names: str) -> bool:
+    """Whether a class of these names, "module.Class", is among the value's; the module may go on."""
+    for base in type(value).__mro__:
+        for name in names:
+            module, _, cls = name.rpartition(".")
+            if base.__name__ == cls and (base.__module__ + ".").startswith(module + "."):
+                return True
+    return False
+
+
+def adapt(env: Any) -> Single:
+    """One environment. EnvError: nobody knows it, or its spaces are refused."""
+    if isinstance(env, Single):
+        return env
+    if _is(env, "gymnasium.Env", "gym.Env"):
+        from .gymnasium import GymnasiumEnv
+
+        return GymnasiumEnv(env)
+    if _is(env, "pettingzoo.ParallelEnv"):
+        from .pettingzoo import ParallelTeam
+
+        return ParallelTeam(env)
+    if _is(env, "dm_env.Environment"):
+        from .dm_env import DmEnv
+
+        return DmEnv(env)
+    if _is(env, "pettingzoo.AECEnv"):
+        raise EnvError("a PettingZoo environment whose agents act in turn; make its parallel_env instead")
+    raise EnvError(
+        f"the function returned a {type(env).__module__}.{type(env).__qualname__}; want a gymnasium.Env or VectorEnv, a "
+        "pettingzoo.ParallelEnv, a dm_env.Environment, or a Batch or Single of skein_env"
+    )
+
+
+def make_batch(make: Callable[..., Any], num_envs: int, arguments: Dict[str, Any]) -> Batch:
+    """What `make` makes, as `num_envs` environments.
+
+    A function with a parameter `num_envs` is called once and returns all of them: a gymnasium.vector.VectorEnv or a
+    Batch. Any other is called for each.
+    """
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        parameters = {}  # type: ignore[assignment]
+    together = "num_envs" in parameters and parameters["num_envs"].kind != inspect.Parameter.VAR_KEYWORD
+    if not together:
+        return Serial(lambda: adapt(make(**arguments)), num_envs)
+    made = make(num_envs=num_envs, **arguments)
+    if _is(made, "gymnasium.vector.VectorEnv"):
+        from .gymnasium_vector import GymnasiumVector
+
+        made = GymnasiumVector(made)
+    if not isinstance(made, Batch):
+        raise EnvError(
+            "a function with a parameter num_envs returns all environments at once, a gymnasium.vector.VectorEnv or a "
+            f"skein_env.Batch; it returned a {type(made).__module__}.{type(made).__qualname__}"
+        )
+    if made.num_envs != num_envs:
+        raise EnvError(f"the function was asked for {num_envs} environments and made {made.num_envs}")
+    return made

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of environments: what a server steps.
+
+Batch is the interface. Serial makes one of environments that are stepped one after the other.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import sys
+import traceback
+from typing import Callable, List, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import Columns
+from .wire import Spec
+
+
+class EnvError(Exception):
+    """An environment that Skein cannot have, whatever is tried: another try would fail the same way."""
+
+
+class Batch(abc.ABC):
+    """`num_envs` environments that are stepped together.
+
+    Write your own for environments that compute in NumPy, or in another library's batches.
+    """
+
+    spec: Spec
+    num_envs: int
+
+    @abc.abstractmethod
+    def reset(self, columns: Columns) -> None:
+        """Begins an episode where columns.mask is 1, with columns.seed: writes observation and global_state there."""
+
+    @abc.abstractmethod
+    def step(self, columns: Columns) -> None:
+        """Steps all with columns.action, and writes all other columns.
+
+        Where an episode ends, the next one begins with columns.seed: observation and global_state are then of the next
+        one, final_observation and final_global_state of the one that ended. `failed` and `active` are 0 and 1 before.
+        """
+
+    def failures(self) -> List[Tuple[int, str]]:
+        """Why environments failed in the last call, by index."""
+        return []
+
+    def bare(self, steps: int, columns: Columns) -> None:
+        """Takes `steps` steps of one environment as a loop in Python without Skein does, for `skein bench env`."""
+        for _ in range(max(1, steps // self.num_envs)):
+            self.step(columns)
+
+    def close(self) -> None:
+        """Frees what the environments hold."""
+
+
+class Single(abc.ABC):
+    """One environment of `spec.num_agents` agents, as Serial steps it."""
+
+    spec: Spec
+
+    @abc.abstractmethod
+    def reset(self, seed: int, obs: NDArray[np.float32]) -> None:
+        """Begins an episode; writes its first observation [A, O]."""
+
+    @abc.abstractmethod
+    def step(
+        self, action: NDArray[np.float32], obs: NDArray[np.float32], reward: NDArray[np.float32]
+    ) -> Tuple[bool, bool]:
+        """Takes a step with `action` [A, W]; writes the observation [A, O] and the rewards [A].
+
+        Returns whether the episode terminated, and whether it was truncated.
+        """
+
+    def active(self, active: NDArray[np.uint8]) -> None:
+        """Writes which agents take part in the next step, [A]; all, unless overridden."""
+
+    def global_state(self, state: NDArray[np.float32]) -> None:
+        """Writes the global state [G]."""
+
+    def metrics(self, metrics: NDArray[np.float32]) -> None:
+        """Writes the metrics of the episode so far [P]."""
+
+    def bare(self, steps: int) -> None:
+        """Takes `steps` steps with random actions as a loop without Skein does, for `skein bench env`."""
+        actions = random_actions(self.spec, 256)
+        obs = np.zeros((self.spec.num_agents, self.spec.obs_size), np.float32)
+        reward = np.zeros(self.spec.num_agents, np.float32)
+        self.reset(0, obs)
+        for i in range(steps):
+            if any(self.step(actions[i % 256], obs, reward)):
+                self.reset(i, obs)
+
+    def close(self) -> None:
+        """Frees what the environment holds."""
+
+
+def random_actions(spec: Spec, count: int) -> NDArray[np.float32]:
+    """`count` actions [A, W] within the bounds."""
+    generator = np.random.default_rng(0)
+    shape = (count, spec.num_agents, spec.action_width)
+    if spec.discrete:
+        return generator.integers(0, spec.action_size, shape).astype(np.float32)
+    low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
+    return generator.uniform(low, high, shape).astype(np.float32)
+
+
+def describe(error: BaseException) -> str:
+    """One line: the exception, and the places that led to it, innermost first."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here)]
+    places = "; ".join(f"{f.filename}:{f.lineno} in {f.name}" for f in reversed(frames[-8:]))
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" + (f" ({places})" if places else "")
+
+
+class Serial(Batch):
+    """Environments that are stepped one after the other. One that throws is made anew; the others go on."""
+
+    def __init__(self, make: Callable[[], Single], num_envs: int) -> None:
+        self._make = make
+        self._envs: List[Optional[Single]] = [make() for _ in range(num_envs)]
+        first = self._envs[0]
+        assert first is not None
+        self.spec = first.spec
+        self.num_envs = num_envs
+        self._failures: List[Tuple[int, str]] = []
+        self._many = self.spec.num_agents > 1
+        self._has_state = self.spec.global_state_size > 0
+        self._has_metrics = len(self.spec.episode_metrics) > 0
+
+    def failures(self) -> List[Tuple[int, str]]:
+        return self._failures
+
+    def _fail(self, e: int, columns: Columns, error: BaseException) -> None:
+        self._failures.append((e, describe(error)))
+        columns.failed[e] = 1
+        env, self._envs[e] = self._envs[e], None
+        try:
+            if env is not None:
+                env.close()
+        except Exception as closing:  # It failed already.
+            print(f"skein-env: closing it: {describe(closing)}", file=sys.stderr)
+
+    def _begin(self, e: int, columns: Columns) -> None:
+        env = self._envs[e]
+        if env is None:
+            env = self._envs[e] = self._make()
+        env.reset(int(columns.seed[e]), columns.observation[e])
+        if self._has_state:
+            env.global_state(columns.global_state[e])
+
+    def reset(self, columns: Columns) -> None:
+        self._failures = []
+        for e in np.flatnonzero(columns.mask):
+            columns.failed[e] = 0
+            columns.reward[e] = 0
+            columns.terminated[e] = columns.truncated[e] = 0
+            columns.active[e] = 1
+            try:
+                self._begin(int(e), columns)
+            except Exception as error:  # Whatever a user's environment throws.
+                self._fail(int(e), columns, error)
+
+    def step(self, columns: Columns) -> None:
+        self._failures = []
+        columns.failed[:] = 0
+        columns.active[:] = 1
+        action, observation, reward = columns.action, columns.observation, columns.reward
+        terminated, truncated = columns.terminated, columns.truncated
+        for e, env in enumerate(self._envs):
+            try:
+                if env is None:
+                    raise RuntimeError("it failed before and has not been reset")
+                ended, late = env.step(action[e], observation[e], reward[e])
+                terminated[e] = ended
+                truncated[e] = late and not ended
+                if self._many:
+                    env.active(columns.active[e])
+                if self._has_metrics:
+                    env.metrics(columns.episode_metrics[e])
+                if ended or late:
+                    columns.final_observation[e] = observation[e]
+                    if self._has_state:
+                        env.global_state(columns.final_global_state[e])
+                    self._begin(e, columns)
+                elif self._has_state:
+                    env.global_state(columns.global_state[e])
+            except Exception as error:  # Whatever a user's environment throws.
+                self._fail(e, columns, error)
+
+    def bare(self, steps: int, columns: Columns) -> None:
+        env = self._envs[0]
+        if env is not None:
+            env.bare(steps)
+
+    def close(self) -> None:
+        for env in self._envs:
+            if env is not None:
+                env.close()

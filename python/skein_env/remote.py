@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves batches by gRPC: service skein.env.v1.Environment (proto/skein/env/v1/environment.proto).
+
+Each stream has environments of its own and a thread; the threads share Python's lock, so a server for each core steps
+more than one for all.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import signal
+import sys
+import threading
+from concurrent import futures
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+import numpy as np
+
+from . import wire
+from .batch import Batch, EnvError, describe
+from .columns import Columns, new_columns
+from .local import read_arguments
+from .version import about
+
+MOST_STREAMS = 64
+MESSAGE_BYTES = 32 << 20
+
+Make = Callable[[int, Dict[str, Any]], Batch]
+
+
+def is_loopback(listen: str) -> bool:
+    host = listen.rpartition(":")[0].strip("[]")
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _take(column: Any, data: bytes, name: str) -> None:
+    if len(data) != column.nbytes:
+        raise wire.WireError(f"{name} has {len(data)} bytes, want {column.nbytes}")
+    column[...] = np.frombuffer(data, column.dtype).reshape(column.shape)
+
+
+def _reply(sequence: int, columns: Columns, batch: Batch) -> bytes:
+    order: Tuple[Any, ...] = (
+        columns.observation,
+        columns.reward,
+        columns.terminated,
+        columns.truncated,
+        columns.active,
+        columns.final_observation,
+        columns.global_state,
+        columns.final_global_state,
+        columns.episode_metrics,
+        columns.failed,
+    )
+    parts = [wire.put_int(1, sequence)]
+    parts += [wire.put_bytes(number, column.tobytes()) for number, column in enumerate(order, 2)]
+    parts += [wire.put_bytes(12, wire.failure_body(env, why), always=True) for env, why in batch.failures()]
+    return wire.put_bytes(2, b"".join(parts), always=True)
+
+
+def answer(message: bytes, columns: Columns, batch: Batch) -> bytes:
+    """The ServerMessage that answers a Step or Reset. WireError: it is neither, or a part has another size."""
+    fields = wire.read_fields(message)
+    if 2 in fields:
+        step = wire.read_fields(wire.get_bytes(fields, 2))
+        _take(columns.action, wire.get_bytes(step, 2), "action")
+        _take(columns.seed, wire.get_bytes(step, 3), "next_seed")
+        batch.step(columns)
+        return _reply(wire.get_int(step, 1), columns, batch)
+    if 3 in fields:
+        reset = wire.read_fields(wire.get_bytes(fields, 3))
+        _take(columns.mask, wire.get_bytes(reset, 2), "mask")
+        _take(columns.seed, wire.get_bytes(reset, 3), "seed")
+        batch.reset(columns)
+        return _reply(wire.get_int(reset, 1), columns, batch)
+    raise wire.WireError("a message that is neither step nor reset")
+
+
+class _Service:
+    def __init__(self, make: Make, name: str, token: str) -> None:
+        self._make = make
+        self._name = name
+        self._token = token
+
+    def _authorized(self, context: Any) -> bool:
+        if not self._token:
+            return True
+        sent = [value for key, value in context.invocation_metadata() if key == "authorization"]
+        return len(sent) == 1 and hmac.compare_digest(sent[0].encode(), f"Bearer {self._token}".encode())
+
+    def serve(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        import grpc  # type: ignore[import-untyped, unused-ignore]
+
+        if not self._authorized(context):
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "another token is wanted")
+        batch: Optional[Batch] = None
+        try:
+            hello = wire.read_hello(next(requests))
+            if hello.version != wire.VERSION:
+                yield wire.failure(0, f"it speaks version {wire.VERSION} of skein.env.v1", unusable=True)
+                return
+            if self._name and hello.environment != self._name:
+                context.abort(grpc.StatusCode.NOT_FOUND, f"no environment {hello.environment!r}; there is {self._name!r}")
+            try:
+                batch = self._make(hello.num_envs, read_arguments(hello.arguments))
+            except EnvError as error:
+                yield wire.failure(0, " ".join(str(error).split()), unusable=True)
+                return
+            except Exception as error:  # Whatever a user's function throws.
+                yield wire.failure(0, "making it: " + describe(error), unusable=True)
+                return
+            yield wire.welcome(batch.spec, about())
+            columns = new_columns(batch.spec, batch.num_envs)
+            for message in requests:
+                yield answer(message, columns, batch)
+        except StopIteration:
+            return
+        except wire.WireError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except grpc.RpcError:
+            return  # The client is gone.
+        except Exception as error:  # Of a Batch: all its environments fail.
+            if context.is_active():
+                print(f"skein-env: {describe(error)}", file=sys.stderr)
+                context.abort(grpc.StatusCode.UNAVAILABLE, describe(error))
+        finally:
+            if batch is not None:
+                batch.close()
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _credentials(tls_cert: Optional[str], tls_key: Optional[str], tls_ca: Optional[str]) -> Any:
+    import grpc
+
+    given = [tls_cert, tls_key, tls_ca]
+    if not any(given):
+        return None
+    if tls_cert is None or tls_key is None or tls_ca is None:
+        raise ValueError("tls_cert, tls_key and tls_ca must be given together")
+    return grpc.ssl_server_credentials([(_read(tls_key), _read(tls_cert))], _read(tls_ca), require_client_auth=True)
+
+
+def serve_remote(
+    make: Make,
+    listen: str,
+    *,
+    name: str = "",
+    token_file: Optional[str] = None,
+    tls_cert: Optional[str] = None,
+    tls_key: Optional[str] = None,
+    tls_ca: Optional[str] = None,
+) -> int:
+    """Serves until SIGTERM or SIGINT. Returns the exit code. Credentials as Skein's programs have them: flags, or else
+    SKEIN_TOKEN_FILE, SKEIN_TLS_CERT, SKEIN_TLS_KEY and SKEIN_TLS_CA."""
+    token_file = token_file or os.environ.get("SKEIN_TOKEN_FILE")
+    tls_cert = tls_cert or os.environ.get("SKEIN_TLS_CERT")
+    tls_key = tls_key or os.environ.get("SKEIN_TLS_KEY")
+    tls_ca = tls_ca or os.environ.get("SKEIN_TLS_CA")
+    try:
+        import grpc
+    except ModuleNotFoundError:
+        print("skein-env: serving by gRPC needs the package grpcio (pip install grpcio)", file=sys.stderr)
+        return 69
+    try:
+        token = _read(token_file).decode("ascii").strip() if token_file else ""
+        credentials = _credentials(tls_cert, tls_key, tls_ca)
+    except (OSError, ValueError) as error:
+        print(f"skein-env: {error}", file=sys.stderr)
+        return 64
+    if not is_loopback(listen) and not token and credentials is None:
+        print(f"skein-env: {listen} can be reached from outside: give --token-file or the TLS files", file=sys.stderr)
+        return 64
+    service = _Service(make, name, token)
+    handler = grpc.stream_stream_rpc_method_handler(service.serve)
+    options = [
+        ("grpc.max_receive_message_length", MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MESSAGE_BYTES),
+        ("grpc.so_reuseport", 0),
+    ]
+    server = grpc.server(futures.ThreadPoolExecutor(MOST_STREAMS), options=options)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("skein.env.v1.Environment", {"Serve": handler}),))
+    try:
+        port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
+    except RuntimeError as error:
+        print(f"skein-env: cannot listen on {listen}: {error}", file=sys.stderr)
+        return 69
+    if port == 0:
+        print(f"skein-env: cannot listen on {listen}", file=sys.stderr)
+        return 69
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    server.start()
+    host = listen.rpartition(":")[0]
+    print(f"serving {about()} at grpc://{host}:{port}{'/' + name if name else ''}", flush=True)
+    ended.wait()
+    server.stop(1).wait()
+    return 0
