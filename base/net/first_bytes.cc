@@ -94,8 +94,10 @@ bool FirstBytes::Examine(const Waiting& waiting, bool ended) {
   }
   if (begin == wanted) {
     SetLowMark(waiting.connection, 1);
-    if (hand_on_(waiting.listener, waiting.connection)) return false;
-  } else if (!said.empty()) {  // A silent client only checked that the port is open.
+    hand_on_(waiting.listener, waiting.connection);
+    return false;
+  }
+  if (!said.empty()) {  // A silent client only checked that the port is open.
     strangers_.Warn(absl::StrCat("port ", options_.port, " speaks gRPC ", options_.tls ? "by TLS" : "without TLS",
                                  ": closed a connection from ", PeerName(waiting.connection), " that began with ",
                                  Describe(said)));

@@ -24,8 +24,8 @@ class FirstBytes {
     bool tls = false;
     absl::Duration patience = absl::Seconds(10);
   };
-  // Takes ownership of a connected socket. False: the receiver serves no more connections; the socket is closed.
-  using HandOn = std::function<bool(int listener, int connection)>;
+  // Takes ownership of a connected socket.
+  using HandOn = std::function<void(int listener, int connection)>;
 
   FirstBytes(const Options& options, HandOn hand_on);
   ~FirstBytes();

@@ -165,6 +165,7 @@ absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPor
 }
 
 GrpcListener::~GrpcListener() {
+  if (handover_ != nullptr) handover_->Stop();
   const uint64_t one = 1;
   if (thread_.joinable() && write(stop_, &one, sizeof(one)) == sizeof(one)) thread_.join();
   for (const int fd : sockets_) close(fd);
@@ -179,6 +180,7 @@ void GrpcListener::AddTo(grpc::ServerBuilder* builder, std::shared_ptr<grpc::Ser
 }
 
 void GrpcListener::Start() {
+  handover_ = std::make_unique<Handover>([this](const Handover::Connection& one) { return GiveToServer(one); });
   thread_ = std::thread([this] { AcceptAll(); });
 }
 
@@ -187,7 +189,7 @@ void GrpcListener::AcceptAll() {
   HeldConnections held;
   FirstBytes newcomers({.port = port_, .tls = tls_}, [this, &guard](int listener, int connection) {
     guard.Add(connection, MonotonicNow());
-    return HandToServer(listener, connection);
+    handover_->Add({listener, connection});
   });
   std::vector<pollfd> polled;
   while (true) {
@@ -227,10 +229,10 @@ bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers, HeldConnection
   return true;
 }
 
-bool GrpcListener::HandToServer(int listener, int connection) {
+bool GrpcListener::GiveToServer(const Handover::Connection& connection) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-  parameters.listener_fd = listener;
-  parameters.fd = connection;
+  parameters.listener_fd = connection.listener;
+  parameters.fd = connection.socket;
   acceptor_->HandleNewConnection(&parameters);
   return !TookNoConnection();
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/net/first_bytes.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/handover.h"
 #include "base/net/held_connections.h"
 #include "base/net/host_port.h"
 #include "base/telemetry/rare_log.h"
@@ -21,7 +22,8 @@ namespace skein {
 // that cost memory and bring nothing, and HeldConnections delays the next ones of such an address.
 //   Listen -> AddTo(builder) -> BuildAndStart -> Start
 // Reason: the listener of gRPC 1.51 accepts no more connections once the process has run out of file descriptors.
-// Start() starts one thread, which ends with the server.
+// Start() starts two threads, which end with the server: one accepts and watches, one gives connections to gRPC
+// (Handover).
 class GrpcListener {
  public:
   // An empty host means every interface. `tls`: connections begin with a TLS handshake. Unavailable: "port P is in
@@ -43,7 +45,7 @@ class GrpcListener {
   // False: no more can be accepted now.
   bool AcceptOne(int listener, FirstBytes* newcomers, HeldConnections* held);
   // False: the server is shutting down and has not taken the connection.
-  bool HandToServer(int listener, int connection);
+  bool GiveToServer(const Handover::Connection& connection);
 
   std::vector<int> sockets_;
   int port_ = 0;
@@ -53,6 +55,7 @@ class GrpcListener {
   int most_files_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   RareLog too_many_;
+  std::unique_ptr<Handover> handover_;
   std::thread thread_;
 };
 

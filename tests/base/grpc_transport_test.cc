@@ -2,6 +2,8 @@
 #include "base/net/grpc_transport.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -11,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 #include "tests/base/health_check.h"
+#include "tests/testing/loopback.h"
 
 namespace skein {
 namespace {
@@ -142,6 +145,34 @@ TEST(GrpcServer, IsAliveFromTheStartAndReadyWhenItIsSaid) {
   SetReady(server->get(), false);
   EXPECT_EQ(CheckHealth(port, kReadiness), "NOT_SERVING");
   EXPECT_EQ(CheckHealth(port, ""), "SERVING");
+}
+
+// gRPC reads from a new connection in the thread that hands it over, for as long as bytes come. So another thread
+// looks.
+TEST(GrpcServer, EndsAConnectionWhoseSettingsNeverEnd) {
+  Echo service;
+  int port = 0;
+  const auto server = StartGrpcServer("127.0.0.1:0", {&service}, &port, kControlPlaneLimits);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int fd = ConnectTo(port);
+  ASSERT_GE(fd, 0);
+  std::string bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", settings;
+  for (int i = 0; i < 1000; ++i) settings += std::string("\0\0\0\4\0\0\0\0\0", 9);  // RFC 9113, section 6.5.
+  bytes += settings;
+  uint64_t sent = 0;
+  char answers[1 << 16];
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (absl::Now() < end &&
+         send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size())) {
+    sent += bytes.size();
+    bytes = settings;
+    while (recv(fd, answers, sizeof(answers), MSG_DONTWAIT) > 0) {
+    }
+  }
+  EXPECT_LT(absl::Now(), end) << "it took " << (sent >> 20) << " MiB";
+  close(fd);
+  v1::JoinResponse response;
+  EXPECT_TRUE(CallJoin(port, "hello", &response).ok());
 }
 
 TEST(GrpcChannel, NobodyThereIsUnavailable) {
