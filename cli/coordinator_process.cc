@@ -25,12 +25,6 @@ constexpr absl::Duration kStop = absl::Seconds(1);
 constexpr absl::Duration kStatusPeriod = absl::Seconds(1);
 constexpr absl::Duration kPollDeadline = absl::Milliseconds(500);
 
-std::string HostName() {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  return host;
-}
-
 // Of "http://HOST:PORT/" or "https://HOST:PORT/"; 0: it has none.
 int PortOfUrl(const std::string& url) {
   const std::vector<std::string> parts = absl::StrSplit(url, absl::MaxSplits("://", 1));
@@ -43,6 +37,12 @@ std::string Silence(absl::Duration silence) {
 }
 
 }  // namespace
+
+std::string HostName() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  return host;
+}
 
 absl::Status CoordinatorProcess::Start() {
   if (absl::Status status = StartProcess(false); !status.ok()) return status;

@@ -19,6 +19,9 @@
 
 namespace skein {
 
+// This machine, as its members call it (MemberStatus.host).
+std::string HostName();
+
 // The run's coordinator as a child process, and the run's status, which it is asked for once a second.
 //   Start -> Watch, a few times a second -> Stop
 // One that was ended by a signal, or that has not answered for a lease (AnswerClock), is started again at the same

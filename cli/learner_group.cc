@@ -53,6 +53,7 @@ absl::Status LearnerGroup::StartRank(uint32_t rank) {
                              .enforcer = options_.enforcer});
   if (!child.ok()) return child.status();
   slot.child = *std::move(child);
+  slot.hung = false;
   return directory_->NoteChild(slot.child->process().pid());
 }
 
@@ -66,7 +67,7 @@ bool LearnerGroup::SomeFinished() const {
 
 absl::StatusOr<std::vector<std::string>> LearnerGroup::Mend(absl::Duration now) {
   std::vector<std::string> told;
-  if (ending_ || slots_.size() < 2) return told;
+  if (ending_) return told;
   if (SomeFinished()) {
     // The run is over: a rank that was lost need not be restarted.
     if (!finished_at_) finished_at_ = now;
@@ -87,13 +88,30 @@ absl::StatusOr<std::vector<std::string>> LearnerGroup::Mend(absl::Duration now) 
       continue;
     }
     const std::optional<int> code = slot.code();
-    if (!code || !IsLoss(*code) || !slot.budget.Take(now)) continue;
+    const bool may = slot.hung || slots_.size() > 1;
+    if (!code || !may || !IsLoss(*code) || !slot.budget.Take(now)) continue;
     if (options_.on_lost) options_.on_lost(slot.child->process().pid());
     told.push_back(absl::StrCat("starting again: ", slot.child->DescribeExit(*code)));
     slot.restart_at = now + slot.backoff.Next();
     slot.child = nullptr;
   }
   return told;
+}
+
+std::vector<pid_t> LearnerGroup::Running() const {
+  std::vector<pid_t> running;
+  for (const Slot& slot : slots_) {
+    if (slot.child != nullptr && !slot.code()) running.push_back(slot.child->process().pid());
+  }
+  return running;
+}
+
+void LearnerGroup::KillHung(pid_t pid) {
+  for (Slot& slot : slots_) {
+    if (slot.child == nullptr || slot.code() || slot.child->process().pid() != pid) continue;
+    slot.hung = true;
+    slot.child->process().Signal(SIGKILL);
+  }
 }
 
 bool LearnerGroup::AllEnded() const {

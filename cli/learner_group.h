@@ -25,7 +25,8 @@ namespace skein {
 std::string LearnerName(uint32_t rank, uint32_t ranks);
 
 // Runs the learner ranks of this machine, one process each, with RANK, WORLD_SIZE and LOCAL_RANK set.
-// If there are several, a lost rank is restarted, at most three times a minute; the others continue or wait for it.
+// If there are several, a lost rank is restarted, at most three times a minute; the others continue or wait for it. One
+// that hangs is restarted also if it is the only one.
 // Once one rank has finished, none is restarted. Not thread-safe.
 class LearnerGroup {
  public:
@@ -49,9 +50,14 @@ class LearnerGroup {
   // Child::Start() and RunDirectory::NoteChild().
   absl::Status Start(const Options& options, const RunDirectory* directory);
 
-  // Restarts, after a back-off, ranks that were ended by a signal or exited with code 75. Returns messages for the
-  // user. Errors as Start().
+  // Restarts, after a back-off, ranks that were ended by a signal or exited with code 75; a single one only if
+  // KillHung() ended it. Returns messages for the user. Errors as Start().
   absl::StatusOr<std::vector<std::string>> Mend(absl::Duration now);
+
+  // Process ids of the ranks that run.
+  std::vector<pid_t> Running() const;
+  // Ends a rank that hangs, by its process id. Mend() restarts it.
+  void KillHung(pid_t pid);
 
   // True also if none was started. A rank that waits for its restart has not ended.
   bool AllEnded() const;
@@ -75,6 +81,7 @@ class LearnerGroup {
     std::unique_ptr<Child> child;  // Null while it waits for restart_at.
     absl::Duration restart_at;
     bool started_again = false;
+    bool hung = false;  // KillHung() ended this process.
     RestartBudget budget{3, absl::Minutes(1)};
     Backoff backoff{absl::Milliseconds(200), absl::Seconds(5)};
     std::optional<int> code() const { return child == nullptr ? std::nullopt : child->process().Poll(); }

@@ -14,6 +14,7 @@
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/restart_budget.h"
+#include "base/telemetry/format_seconds.h"
 #include "launch/join_flags.h"
 
 namespace skein {
@@ -81,7 +82,8 @@ RunSupervisor::RunSupervisor(Options options, const RunDirectory* directory, Pro
     : options_(std::move(options)),
       directory_(directory),
       display_(display),
-      coordinator_(CoordinatorOptions(options_), directory, display) {
+      coordinator_(CoordinatorOptions(options_), directory, display),
+      silent_({.heartbeat = options_.heartbeat, .lease = options_.lease, .host = HostName()}, ProcessorTicks) {
   for (uint32_t runners : options_.actor_runners) {
     ActorSlot& slot = actors_.emplace_back();
     slot.name = absl::StrCat("actor-", actors_.size());
@@ -229,8 +231,16 @@ bool RunSupervisor::Watch(Outcome* outcome) {
   for (ActorSlot& slot : actors_) {
     if (!WatchActor(&slot, outcome)) return false;
   }
-  PollStatus(false);
+  if (PollStatus(false)) KillHungLearners();
   return true;
+}
+
+void RunSupervisor::KillHungLearners() {
+  for (const SilentLearners::Hanging& one : silent_.Look(*coordinator_.status(), learners_.Running(), MonotonicNow())) {
+    display_->Say(absl::StrCat("the learner hangs: process ", one.pid, " has not been heard of for ",
+                               FormatSeconds(absl::ToDoubleSeconds(one.silence)), "; ending it"));
+    learners_.KillHung(one.pid);
+  }
 }
 
 bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {

@@ -16,6 +16,7 @@
 #include "cli/learner_group.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
+#include "cli/silent_learners.h"
 #include "launch/child.h"
 #include "launch/launch_plan.h"
 #include "skein/v1/status.pb.h"
@@ -26,7 +27,8 @@ namespace skein {
 //   start coordinator -> read its addresses -> learners, actors -> watch, poll status once a second -> stop all
 // An actor that dies, or one of several learner ranks, is restarted after a back-off, at most three times a minute. A
 // drained actor is not restarted, nor is one that ends when training is complete. A coordinator that a signal ended, or
-// that does not answer, is restarted too (CoordinatorProcess). Any other death ends the session.
+// that does not answer, is restarted too (CoordinatorProcess), and a learner that hangs (SilentLearners). Any other
+// death ends the session.
 // Without learners of its own it prints how to start them and runs until they have finished the run. Not thread-safe.
 // All children have ended when Run() returns.
 class RunSupervisor {
@@ -91,6 +93,8 @@ class RunSupervisor {
   bool WatchLearnersElsewhere();
   void StopLearners(Outcome* outcome);
   void StopActors(absl::Duration grace);
+  // Ends learners that hang, by the newest status.
+  void KillHungLearners();
   static void Fail(int code, const std::string& description, Outcome* outcome);
 
   const Options options_;
@@ -100,6 +104,7 @@ class RunSupervisor {
   ShareEnforcer enforcer_;
   CoordinatorProcess coordinator_;
   LearnerGroup learners_;
+  SilentLearners silent_;
   bool learners_left_ = false;  // Learners elsewhere: their leaving has been reported.
   std::deque<ActorSlot> actors_;
 };

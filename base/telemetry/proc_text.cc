@@ -68,6 +68,8 @@ uint64_t ParseMemInfoBytes(const std::string& meminfo, const std::string& name) 
 
 uint32_t ParseThreads(const std::string& self_stat) { return static_cast<uint32_t>(NumberAfterName(self_stat, 17)); }
 
+uint64_t ParseRunTicks(const std::string& stat) { return NumberAfterName(stat, 11) + NumberAfterName(stat, 12); }
+
 uint64_t ParseStartTicks(const std::string& self_stat) { return NumberAfterName(self_stat, 19); }
 
 uint64_t ParseBootTime(const std::string& proc_stat) {

@@ -28,6 +28,9 @@ uint64_t ParseMemInfoBytes(const std::string& meminfo, const std::string& name);
 // The number of threads in /proc/self/stat.
 uint32_t ParseThreads(const std::string& self_stat);
 
+// Processor time of a process so far, user and system, in ticks, from its /proc/PID/stat.
+uint64_t ParseRunTicks(const std::string& stat);
+
 // When a process started, in ticks since boot, from its /proc/PID/stat.
 uint64_t ParseStartTicks(const std::string& self_stat);
 

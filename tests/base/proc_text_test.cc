@@ -46,6 +46,10 @@ TEST(ProcText, ReadsWhenAProcessStartedAndTheNodeBooted) {
   EXPECT_EQ(ParseBootTime("cpu  1 2 3 4\nctxt 5\nbtime 1700000000\nprocesses 6\n"), 1700000000u);
 }
 
+TEST(ProcText, AddsUpTheProcessorTimeOfAProcess) {
+  EXPECT_EQ(ParseRunTicks("42 (a ) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 5 6 0 0 20 0 17 0 12345 1 2\n"), 11u);
+}
+
 TEST(ProcText, ReadsResidentPages) { EXPECT_EQ(ParseResidentPages("1000 250 30 4 0 5 0\n"), 250u); }
 
 TEST(ProcText, NonsenseCountsAsZero) {

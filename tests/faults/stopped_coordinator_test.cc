@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row 36: the coordinator of `skein train` is stopped (SIGSTOP) for good.
+// Rows 35 and 36: a process of `skein train` is stopped (SIGSTOP) for good, the learner or the coordinator.
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
@@ -20,13 +20,15 @@ const std::vector<std::string> kSettings = {"coordinator.heartbeat_seconds=0.2",
                                             "checkpoint.interval_steps=20480"};
 constexpr char kCoordinator[] = "skein-coordinat";  // As much of a program's name as the system keeps.
 
-pid_t StopCoordinator(const Running& skein) {
-  const auto coordinator = FindChild(skein.pid(), kCoordinator);
-  EXPECT_TRUE(coordinator);
-  if (!coordinator) return 0;
-  kill(*coordinator, SIGSTOP);
-  return *coordinator;
+pid_t StopChild(const Running& skein, const char* name) {
+  const auto child = FindChild(skein.pid(), name);
+  EXPECT_TRUE(child);
+  if (!child) return 0;
+  kill(*child, SIGSTOP);
+  return *child;
 }
+
+pid_t StopCoordinator(const Running& skein) { return StopChild(skein, kCoordinator); }
 
 // The last report is what is on the disk: target reached, account, checkpoint and digest.
 void ExpectTrueReport(const FaultyTraining& training, uint64_t steps, const std::string& output) {
@@ -37,6 +39,20 @@ void ExpectTrueReport(const FaultyTraining& training, uint64_t steps, const std:
                                                    Digest(training.run()), ")")),
                             Not(HasSubstr("stopped before"))));
   EXPECT_EQ(Count(output, "step account: collected"), 1);
+}
+
+TEST(FaultRow35, ALearnerThatIsStoppedForGoodIsStartedAgainAndTheRunIsTheSame) {
+  const FaultyTraining undisturbed(kSettings, 200), training(kSettings, 200);
+  const auto skein = training.Start("");
+  ASSERT_TRUE(WaitUntil([&] { return !NewestCheckpoint(training.run()).empty(); }, absl::Minutes(1)));
+  const pid_t stopped = StopChild(*skein, "skein-learner");
+  skein->WaitForOutput("the learner hangs: process ([0-9]+) has not been heard of");
+  skein->WaitForOutput("starting (again): learner was ended by signal 9");
+  EXPECT_EQ(skein->WaitForEnd(absl::Minutes(2)), 0) << skein->Output();
+  EXPECT_NE(kill(stopped, 0), 0);
+  ExpectTrueReport(training, 200 * 1024, skein->Output());
+  EXPECT_EQ(undisturbed.Train("").code, 0);
+  EXPECT_EQ(training.FinishedDigest(), undisturbed.FinishedDigest());
 }
 
 TEST(FaultRow36, StoppedInTheMiddleItIsReportedAndStartedAgainAndTheRunIsTheSame) {
