@@ -22,7 +22,7 @@ constexpr uint64_t kSeed = (uint64_t{5} << 32) | 3, kFirstEnv = 9;
 std::unique_ptr<VectorEnv> MakeNative(int limit) {
   VectorEnv::Options options;
   options.env_id = "CartPole-v1";
-  options.worlds = kEnvs;
+  options.size = kEnvs;
   options.seed = kSeed;
   options.max_episode_steps = limit;
   return VectorEnv::Make(options).value();
