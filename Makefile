@@ -18,7 +18,7 @@ FAULT_FLAGS ?=
 PROGRAMS = skein skein-coordinator skein-learner skein-actor skein-eval
 FORMATTED = find actor base bench cli coordinator env eval launch learner member policy tests trajectory -name '*.h' -o -name '*.cc'
 
-.PHONY: train test test-core test-faults test-cluster programs build dev format check-format tsa fuzz test-asan test-tsan clean
+.PHONY: train install tarball wheel packaged test test-core test-faults test-cluster programs build dev format check-format tsa fuzz test-asan test-tsan clean
 
 train: programs
 	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
@@ -39,6 +39,19 @@ test-cluster: build install-cluster
 # What Skein survives, a verdict for each row of docs/faults.md. FAULT_FLAGS="--quick --rows 1,15 --json FILE --seed 7"
 test-faults: build
 	scripts/test_faults.py $(BUILD) $(FAULT_FLAGS)
+
+# Programs, man pages, completion, headers and a CMake package, e.g. make install PREFIX=$HOME/skein, or as root.
+PREFIX ?= /usr/local
+install: packaged
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+# $(BUILD)/wheel/skein_rl-*.whl for pip, and a tarball of the same programs, with all libraries but the C library.
+wheel tarball: packaged
+	scripts/fetch_python.sh wheel
+	scripts/make_wheel.py $(if $(filter tarball,$@),--tarball) $(BUILD)
+
+packaged: programs
+	cmake --build $(BUILD) --parallel $(JOBS) --target skein-bench man completion
 
 # A build folder knows no tests until something is tested: googletest need not be there.
 programs: install-build

@@ -59,7 +59,9 @@ std::string ShellWord(const std::string& text) {
 }
 
 std::string CommandOf(const std::string& folder, const std::string& program) {
-  const fs::path path = fs::path(folder) / program;
+  // A command that stands for the program, as a Python package has it.
+  const std::string commands = Variable("SKEIN_COMMAND_FOLDER");
+  const fs::path path = fs::path(commands.empty() ? folder : commands) / program;
   for (const std::string& place : std::vector<std::string>(absl::StrSplit(Variable("PATH"), ':', absl::SkipEmpty()))) {
     std::error_code error;
     if (!fs::exists(fs::path(place) / program, error)) continue;

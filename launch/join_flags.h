@@ -19,6 +19,7 @@ CredentialFiles CredentialFilesInEnvironment();
 std::string ShellWord(const std::string& text);
 
 // How a user starts `program` of `folder`: by its name if that is what the shell's PATH finds, else by its path.
+// $SKEIN_COMMAND_FOLDER replaces `folder`, where commands of that name start the programs.
 std::string CommandOf(const std::string& folder, const std::string& program);
 
 }  // namespace skein

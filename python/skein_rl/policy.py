@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Acts as a checkpoint's policy does, with NumPy alone. docs/policy-format.md describes the files."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import struct
+from typing import Any, Callable, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skein_rl.errors import SkeinError
+
+DATA = 65
+FORMAT = 1
+Floats = NDArray[np.float32]
+_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
+_ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "relu": lambda x: np.maximum(x, 0),
+}
+
+
+class Policy:
+    """A policy of one checkpoint. An observation is a row of `obs_size` numbers; any array of rows gives as many actions.
+
+    One with a memory (`has_memory`) keeps a state for each row from call to call: reset() at the start of an episode.
+    Not for several threads at once.
+    """
+
+    def __init__(self, manifest: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> None:
+        self.env_id: str = manifest["env_id"]
+        self.env_steps: int = manifest["env_steps"]
+        self.digest: str = manifest["digest"]
+        config: str = manifest["config_yaml"]
+        model = _section(config, "model")
+        self._refuse_transforms(_section(config, "env"))
+        self._tensors = tensors
+        self._activation = _ACTIVATIONS[model["activation"]]
+        names = [name for name in tensors if re.fullmatch(r"(policy|trunk)\.\d+\.weight", name)]
+        names.sort(key=lambda name: int(name.split(".")[1]))
+        names.append("policy.head.weight")
+        self._layers = [(tensors[name], tensors[name.replace("weight", "bias")]) for name in names]
+        self._normalizes = model["normalize_observations"] == "true"
+        if self._normalizes:
+            self._mean = tensors["obs_normalizer.mean"].astype(np.float32)
+            self._scale = (1 / np.sqrt(tensors["obs_normalizer.variance"] + 1e-8)).astype(np.float32)
+        self.has_memory = "memory.weight_ih" in tensors
+        self._gates = {"gru": 3, "lstm": 4}.get(model.get("memory", "none"), 0)
+        self._state: list[Floats] = []
+        first = tensors["memory.weight_ih"] if self.has_memory else self._layers[0][0]
+        self.obs_size: int = first.shape[1]
+        self.action_size: int = self._layers[-1][0].shape[0]
+        # Choices have no standard deviation.
+        self.discrete: bool = "log_std" not in tensors
+
+    def __call__(self, observation: ArrayLike, deterministic: bool = True,
+                 rng: Union[np.random.Generator, None] = None) -> Any:
+        """The action for each observation: reals as they leave the network, which an environment's bounds may clip, or the
+        number of a choice. With `deterministic` false it is drawn with `rng`."""
+        head = self.head(observation)
+        if deterministic:
+            return np.argmax(head, axis=-1) if self.discrete else head
+        rng = rng if rng is not None else np.random.default_rng()
+        if self.discrete:  # The largest of the logits with Gumbel noise is distributed as their softmax.
+            return np.argmax(head + rng.gumbel(size=head.shape), axis=-1)
+        noise = rng.standard_normal(head.shape)
+        return (head + np.exp(self._tensors["log_std"]) * noise).astype(np.float32)
+
+    def head(self, observation: ArrayLike) -> Floats:
+        """The means of the actions, or the logits of the choices."""
+        x = np.asarray(observation, np.float32)
+        if x.ndim == 0 or x.shape[-1] != self.obs_size:
+            raise ValueError(f"an observation of {self.env_id} is {self.obs_size} numbers, got shape {x.shape}")
+        if self._normalizes:
+            x = (x - self._mean) * self._scale
+        x = np.clip(x, -10, 10)
+        if self.has_memory:
+            x = self._remember(x)
+        for weight, bias in self._layers[:-1]:
+            x = self._activation(x @ weight.T + bias)
+        weight, bias = self._layers[-1]
+        return np.asarray(x @ weight.T + bias, np.float32)
+
+    def reset(self, mask: Union[ArrayLike, None] = None) -> None:
+        """Begins new episodes: in all rows, or in those where `mask` is true. Without a memory there is nothing to do."""
+        if mask is None:
+            self._state = []
+        for part in self._state:
+            part[np.asarray(mask, bool)] = 0
+
+    def _remember(self, x: Floats) -> Floats:
+        """One step of torch.nn.GRUCell or LSTMCell."""
+        weights = [self._tensors["memory." + name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        size = weights[1].shape[1]
+        shape = (*x.shape[:-1], size)
+        if self._state and self._state[0].shape != shape:
+            raise ValueError(f"got {x.shape[:-1]} rows of observations, and the policy remembers "
+                             f"{self._state[0].shape[:-1]}; call reset() in between")
+        if not self._state:
+            self._state = [np.zeros(shape, np.float32) for _ in range(self._gates - 2)]
+        from_input = x @ weights[0].T + weights[2]
+        from_state = self._state[0] @ weights[1].T + weights[3]
+        if self._gates == 3:
+            gates = np.split(from_input, 3, axis=-1)
+            inner = np.split(from_state, 3, axis=-1)
+            r, z = _sigmoid(gates[0] + inner[0]), _sigmoid(gates[1] + inner[1])
+            n = np.tanh(gates[2] + r * inner[2])
+            self._state = [(1 - z) * n + z * self._state[0]]
+        else:
+            i, f, g, o = np.split(from_input + from_state, 4, axis=-1)
+            c = _sigmoid(f) * self._state[1] + _sigmoid(i) * np.tanh(g)
+            self._state = [_sigmoid(o) * np.tanh(c), c]
+        return self._state[0]
+
+    def _refuse_transforms(self, env: dict[str, str]) -> None:
+        """Observations and actions that settings change between policy and environment are not for this class."""
+        if "transforms" in env or "hide" in env:
+            raise SkeinError(f"the policy for {self.env_id} does not see the environment's own observations: its run has "
+                             "env.transforms or env.hide, which skein export and skein serve apply", DATA)
+
+    def __repr__(self) -> str:
+        return f"<policy for {self.env_id} after {self.env_steps} env steps, digest {self.digest}>"
+
+
+def load(path: Union[str, pathlib.Path]) -> Policy:
+    """The policy of a checkpoint's folder, or of the newest checkpoint of a run's folder. SkeinError 65: it is neither, or
+    of a format that this does not know."""
+    folder = pathlib.Path(path)
+    if (folder / "checkpoints" / "latest").is_dir():
+        folder = folder / "checkpoints" / "latest"
+    if not (folder / "manifest.json").is_file():
+        raise SkeinError(f"{str(folder)!r} is no checkpoint: no manifest.json there; give a run's folder or a "
+                         "checkpoint's", DATA)
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        if manifest["format"] != FORMAT:
+            raise SkeinError(f"{folder}: its format is {manifest['format']}, and this knows {FORMAT}", DATA)
+        return Policy(manifest, read_safetensors(folder / "model.safetensors"))
+    except (OSError, ValueError, KeyError, struct.error) as error:
+        raise SkeinError(f"{folder} cannot be read: {type(error).__name__} {error}", DATA) from None
+
+
+def read_safetensors(path: pathlib.Path) -> dict[str, NDArray[Any]]:
+    """Name and array of each tensor. ValueError: the file is damaged."""
+    raw = path.read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    body = raw[8 + size:]
+    return {
+        name: np.frombuffer(body[slice(*entry["data_offsets"])], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        for name, entry in json.loads(raw[8:8 + size]).items() if name != "__metadata__"
+    }
+
+
+def _section(config: str, name: str) -> dict[str, str]:
+    """The settings right below one section, as text. Of the YAML that Skein itself writes: two spaces for each level."""
+    match = re.search(rf"^{name}:\n((?:[ ].*\n?)*)", config, re.MULTILINE)
+    return dict(re.findall(r"^  (\w+):[ ]?(.*)$", match[1], re.MULTILINE)) if match else {}
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(0.5 * (np.tanh(0.5 * x) + 1), np.float32)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a run with `skein train` and follows what it writes."""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import IO, Any, Optional, Union
+
+from skein_rl.errors import SkeinError
+from skein_rl.policy import Policy, load
+from skein_rl.programs import code_of, last_line, program
+
+UNAVAILABLE = 69
+_DIRECTORY = "run directory: "
+_LOOK_AGAIN_SECONDS = 0.2
+_REMEMBERED_LINES = 200
+
+
+def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Optional[Mapping[str, Any]] = None,
+          quiet: bool = False, **flags: Any) -> Run:
+    """Starts `skein train` and returns as soon as it has its folder.
+
+    `config` is a YAML file. Each keyword is a flag of `skein train` with _ for - (seed=1, env="CartPole-v1",
+    steps=1e6, no_eval=True); `settings` are any settings by their names ({"ppo.lr": 1e-3}). What the run prints goes to
+    standard error, unless `quiet`. The run ends with this process.
+    SkeinError: the program refused; nothing was started.
+    """
+    command = [str(program()), "train", "--json"]
+    if config is not None:
+        command += ["--config", os.fspath(config)]
+    for name, value in flags.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            command.append(flag)
+        elif value is not None and value is not False:
+            command += [flag, str(value)]
+    for name, value in (settings or {}).items():
+        command += ["--set", f"{name}={_yaml(value)}"]
+    return Run(command, quiet)
+
+
+class Run:
+    """A run of `skein train`. Iterating gives the line of metrics.jsonl of each iteration as it is trained, those of
+    sessions before too, and ends with the run; any number of iterators may follow it."""
+
+    def __init__(self, command: list[str], quiet: bool = False) -> None:
+        self.folder = pathlib.Path()
+        self._quiet = quiet
+        self._lines: collections.deque[str] = collections.deque(maxlen=_REMEMBERED_LINES)
+        self._has_folder = threading.Event()
+        self._result = ""
+        try:
+            # A group of its own: Ctrl-C reaches it through stop(), once.
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.PIPE, text=True, errors="replace",
+                                             start_new_session=True)
+        except OSError as error:
+            raise SkeinError(f"cannot start {command[0]}: {error.strerror}", UNAVAILABLE) from None
+        assert self._process.stdout is not None and self._process.stderr is not None
+        self._readers = [threading.Thread(target=self._read_result, args=(self._process.stdout,), daemon=True),
+                         threading.Thread(target=self._read_progress, args=(self._process.stderr,), daemon=True)]
+        for reader in self._readers:
+            reader.start()
+        atexit.register(self._end_with_python)
+        self._has_folder.wait()
+        if self.folder == pathlib.Path():
+            self._raise_failure()
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        seen = 0
+        position = 0
+        path = self.folder / "metrics.jsonl"
+        while True:
+            ended = not self.running  # Before the file is read: what was written until then is not missed.
+            lines, position = _complete_lines(path, position)
+            for line in lines:
+                metrics: dict[str, Any] = json.loads(line)
+                if metrics.get("iteration", 0) > seen:
+                    seen = metrics["iteration"]
+                    yield metrics
+            if ended:
+                return
+            if not lines:
+                try:
+                    self._process.wait(_LOOK_AGAIN_SECONDS)
+                except subprocess.TimeoutExpired:
+                    pass
+
+    def wait(self) -> dict[str, Any]:
+        """Waits for the end. What `skein train --json` prints: run_directory, checkpoint, digest, env_steps, evaluation.
+        SkeinError: the run failed."""
+        try:
+            self._process.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        self._join()
+        if self._process.returncode != 0:
+            self._raise_failure()
+        result: dict[str, Any] = json.loads(self._result)
+        return result
+
+    def stop(self) -> dict[str, Any]:
+        """Ends the run in order, with a checkpoint, from which the same train() goes on. Returns as wait(); a run that
+        has ended is left alone."""
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def policy(self) -> Policy:
+        """The policy of the newest checkpoint. SkeinError 65: there is none yet."""
+        return load(self.folder)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if kind is None:
+            self.wait()
+        elif self.running:
+            self.stop()
+
+    def __repr__(self) -> str:
+        return f"<run in {self.folder}, {'running' if self.running else 'ended'}>"
+
+    def _read_progress(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._lines.append(line)
+            if line.startswith(_DIRECTORY):
+                self.folder = pathlib.Path(line[len(_DIRECTORY):].rstrip("\n")).absolute()
+                self._has_folder.set()
+            if not self._quiet:
+                sys.stderr.write(line)
+        self._has_folder.set()
+
+    def _read_result(self, stream: IO[str]) -> None:
+        self._result = stream.read()
+
+    def _join(self) -> None:
+        for reader in self._readers:
+            reader.join()
+
+    def _raise_failure(self) -> None:
+        self._process.wait()
+        self._join()
+        message = last_line("".join(self._lines)) or "skein train ended without a message"
+        raise SkeinError(message, code_of(self._process.returncode))
+
+    def _end_with_python(self) -> None:
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait()
+
+
+def _yaml(value: Any) -> str:
+    """JSON is YAML; a text stays as it is, as after --set in a shell."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _complete_lines(path: pathlib.Path, position: int) -> tuple[list[str], int]:
+    """The whole lines from `position` on, and where they end. Of a file that became shorter, which a run does that goes
+    on from a checkpoint, from its beginning."""
+    try:
+        with open(path, "rb") as file:
+            if file.seek(0, os.SEEK_END) < position:
+                position = 0
+            file.seek(position)
+            text = file.read()
+    except FileNotFoundError:
+        return [], position
+    end = text.rfind(b"\n") + 1
+    return text[:end].decode().splitlines(), position + end
