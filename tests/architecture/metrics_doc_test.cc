@@ -119,6 +119,7 @@ std::vector<prometheus::MetricFamily> Exported() {
   coordinator.SetStatusPage("http://head:8080/");
   ResourceSampler sampler(&registry, absl::Milliseconds(1), std::move(gpus).value_or(nullptr));
   sampler.ExportNode(absl::StrCat("process ", getpid()));
+  sampler.ExportShare({.cpus = 1, .gpus = 1, .memory_bytes = 1});
   EXPECT_TRUE(WaitUntil([&] { return !std::isnan(MetricValue(registry, "skein_node_memory_size_bytes")); }));
   return registry.Collect();
 }
