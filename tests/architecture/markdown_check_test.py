@@ -18,10 +18,13 @@ APART = ("build", "third_party", "runs", ".")
 # Names in pages that no source has, and why.
 EXCEPTIONS = {
     "BehaviourInWords": "stands for a test's name",
+    "CheckpointCallback": "of Stable-Baselines3",
     "KillMode": "a setting of Slurm's service in systemd",
     "MakeName": "stands for a function that a reader writes",
     "NameSpec": "stands for a function that a reader writes",
     "SkeinActorLost": "what an alert was called before",
+    "VecEnv": "of Stable-Baselines3",
+    "VecVideoRecorder": "of Stable-Baselines3",
 }
 
 
