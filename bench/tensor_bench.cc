@@ -44,7 +44,7 @@ class Training {
     auto trainer = Trainer::Make(config, spec);
     if (!trainer.ok()) return trainer.status();
     const uint32_t worlds = config.rollout().num_envs();
-    if (absl::Status s = (*trainer)->BeginOnDevice(0, worlds, std::nullopt); !s.ok()) return s;
+    if (absl::Status s = (*trainer)->BeginOnDevice(0, worlds, {}); !s.ok()) return s;
     std::unique_ptr<Training> training(new Training(*std::move(trainer)));
     // The first ones allocate what later ones use again.
     if (const auto s = training->Measure(absl::ZeroDuration()); !s.ok()) return s.status();

@@ -19,6 +19,11 @@ std::vector<Columns::Column> MakeColumns(const Schema& fragment) {
     columns.push_back({std::move(field), {}});
   }
   columns.push_back({{"final_index", v1::DATA_TYPE_INT64, Extent::kTruncation, true, 0, Bound::kLength, false}, {}});
+  const int64_t memory = fragment.shape.policy_state_size;
+  if (memory == 0) return columns;
+  columns.push_back({{"ended", v1::DATA_TYPE_UINT8, Extent::kStep, false, 0, Bound::kFlag, false}, {}});
+  columns.push_back(
+      {{"first_policy_state", v1::DATA_TYPE_FLOAT32, Extent::kFragment, true, memory, Bound::kFinite, false}, {}});
   return columns;
 }
 
@@ -65,7 +70,7 @@ void Columns::ResetSlots() {
   kept_.resize(slots_);
   std::iota(kept_.begin(), kept_.end(), int64_t{0});
   for (Column& column : columns_) {
-    if (column.field.of_steps()) column.bytes.resize(Rows(column.field) * slots_ * SlotBytes(column.field));
+    if (HasPlaces(column.field)) column.bytes.resize(Rows(column.field) * slots_ * SlotBytes(column.field));
   }
 }
 
@@ -73,7 +78,7 @@ void Columns::KeepSlots(std::vector<int64_t> slots) {
   kept_ = std::move(slots);
   if (static_cast<int64_t>(kept_.size()) == slots_) return;
   for (Column& column : columns_) {
-    if (!column.field.of_steps()) continue;
+    if (!HasPlaces(column.field)) continue;
     const int64_t bytes = SlotBytes(column.field);
     char* to = column.bytes.data();
     for (int64_t row = 0; row < Rows(column.field); ++row) {

@@ -21,6 +21,9 @@ namespace skein {
 //   terminated, truncated uint8 [T, M]    the agent's part of the episode ended in a terminal state; the episode was
 //                                         truncated while the agent was alive. agent_terminated is merged into these.
 //   final_index int64 [K * A]             added: t * M + column of each row of final_obs
+//   where the policy has a memory, also:
+//   ended uint8 [T, N]                    the environment's episode ended with this step
+//   first_policy_state float32 [M, P]     what the policy remembered before the first step
 // Fields of extent kFragment are left out: they belong to the next ticket.
 class Columns {
  public:
@@ -65,7 +68,11 @@ class Columns {
  protected:
   // Bytes of one slot's part of one row.
   int64_t SlotBytes(const Field& field) const;
-  int64_t Rows(const Field& field) const { return steps() + (field.extent == Extent::kStepAndLast ? 1 : 0); }
+  // Whether each slot has its part of each row.
+  static bool HasPlaces(const Field& field) { return field.of_steps() || field.extent == Extent::kFragment; }
+  int64_t Rows(const Field& field) const {
+    return field.extent == Extent::kFragment ? 1 : steps() + (field.extent == Extent::kStepAndLast ? 1 : 0);
+  }
   Column* Find(absl::string_view field);
   // Makes room for all slots.
   void ResetSlots();

@@ -51,6 +51,16 @@ absl::Status CheckAlgorithm(const v1::RunConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat("sync.mode must be ", allowed, " with ", AlgorithmName(config),
                                                    ", which ", facts.no_other_mode()));
   }
+  const v1::ModelConfig& model = config.model();
+  const bool remembers = model.memory() == v1::MEMORY_GRU || model.memory() == v1::MEMORY_LSTM;
+  if (remembers && !facts.trains_memory()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.memory must be none with ", AlgorithmName(config), ", which does not train one"));
+  }
+  if (remembers && model.shared_trunk() && model.critic_memory() == v1::CRITIC_MEMORY_SEPARATE) {
+    return absl::InvalidArgumentError(
+        "model.critic_memory must be shared with model.shared_trunk, which has one memory for policy and value");
+  }
   const uint32_t steps = config.rollout().steps_per_iteration();
   if (MinibatchSize(config) <= steps) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(AlgorithmName(config), ".minibatch_size (", MinibatchSize(config),

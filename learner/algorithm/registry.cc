@@ -3,8 +3,6 @@
 
 #include <torch/types.h>
 
-#include "absl/strings/str_cat.h"
-#include "base/config/algorithm_rules.h"
 #include "learner/algorithm/ars/ars.h"
 #include "learner/algorithm/es/es.h"
 #include "learner/algorithm/ppo/ppo.h"
@@ -15,10 +13,6 @@ namespace skein {
 
 absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec,
                                                          Collective* collective, torch::Device device) {
-  if (config.model().memory() != v1::MEMORY_NONE && config.model().memory() != v1::MEMORY_UNSPECIFIED) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model.memory must be none: ", AlgorithmName(config), " does not train a memory yet"));
-  }
   const ActorCriticOptions network = MakeActorCriticOptions(config.model(), spec);
   if (config.has_ars()) return std::make_unique<Ars>(config, network);
   if (config.has_es()) return std::make_unique<Es>(config, network);

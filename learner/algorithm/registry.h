@@ -15,7 +15,6 @@ namespace skein {
 
 // Makes the algorithm that the configuration selects; the only place in the learner that knows the algorithms' names.
 // REQUIRES: defaults applied to `config` and validated. `collective` must outlive the result; null: a single rank.
-// InvalidArgument: no algorithm trains a policy with model.memory yet.
 absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& config, const EnvSpec& spec,
                                                          Collective* collective, torch::Device device);
 

@@ -75,6 +75,12 @@ std::optional<Place> Intake::Decide(const ConnectionId& actor, const v1::Fragmen
     return stale(place.status().message());
   }
   AddPlausible(header.stage_seconds(), &place->staging->stage_seconds);
+  if (place->segment == 0) {
+    // What its ticket carried, unless the actor had to begin new episodes.
+    const TicketState& began = office_->groups()[piece->group].state;
+    const bool carried = began.policy_state.has_value() && header.restarted_episodes() == 0;
+    place->staging->columns.PlaceFirstState(place->slot, carried ? &*began.policy_state : nullptr);
+  }
   Book(actor, header, StepLedger::Fate::kAdmitted);
   receipt->set_result(v1::RECEIPT_RESULT_ACCEPTED);
   return *place;

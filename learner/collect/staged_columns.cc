@@ -28,7 +28,7 @@ absl::Status StagedColumns::Place(int64_t slot, int64_t segment, const CheckedFr
     }
   }
   PlaceEnds(slot, segment, fragment);
-  PlaceFinalIndex(fragment, &varying.back());
+  PlaceFinalIndex(fragment, &varying[static_cast<size_t>(Find("final_index") - columns_.data())]);
   return absl::OkStatus();
 }
 
@@ -62,8 +62,14 @@ void StagedColumns::PlaceEnds(int64_t slot, int64_t segment, const CheckedFragme
   uint8_t* const terminated = values<uint8_t>("terminated").data() + first;
   uint8_t* const truncated = values<uint8_t>("truncated").data() + first;
   const uint8_t* const cut = fragment.values<uint8_t>("truncated").data();
+  const uint8_t* const ended = fragment.values<uint8_t>("terminated").data();
+  if (uint8_t* const episodes = values<uint8_t>("ended").data(); episodes != nullptr) {
+    for (int64_t t = 0; t < fragment_steps_; ++t) {
+      uint8_t* const row = episodes + (segment * fragment_steps_ + t) * slots_ * E + slot * E;
+      for (int64_t e = 0; e < E; ++e) row[e] = ended[t * E + e] != 0 || cut[t * E + e] != 0 ? 1 : 0;
+    }
+  }
   if (A == 1) {
-    const uint8_t* const ended = fragment.values<uint8_t>("terminated").data();
     for (int64_t t = 0; t < fragment_steps_; ++t) {
       std::memcpy(terminated + t * stride, ended + t * E, E);
       std::memcpy(truncated + t * stride, cut + t * E, E);
@@ -78,6 +84,18 @@ void StagedColumns::PlaceEnds(int64_t slot, int64_t segment, const CheckedFragme
       terminated[t * stride + i] = agent_ended[agent];
       truncated[t * stride + i] = cut[t * E + i / A] && active[agent] && !agent_ended[agent];
     }
+  }
+}
+
+void StagedColumns::PlaceFirstState(int64_t slot, const v1::Tensor* state) {
+  Column* const column = Find("first_policy_state");
+  if (column == nullptr) return;
+  const auto bytes = static_cast<size_t>(SlotBytes(column->field));
+  char* const to = column->bytes.data() + static_cast<size_t>(slot) * bytes;
+  if (state == nullptr || state->data().size() != bytes) {
+    std::memset(to, 0, bytes);
+  } else {
+    std::memcpy(to, state->data().data(), bytes);
   }
 }
 
@@ -97,7 +115,7 @@ void StagedColumns::PlaceFinalIndex(const CheckedFragment& fragment, std::vector
 
 void StagedColumns::Seal() {
   for (Column& column : columns_) {
-    if (!column.field.of_steps()) column.bytes.clear();
+    if (!HasPlaces(column.field)) column.bytes.clear();
   }
   const int64_t M = columns(), W = group_envs_ * num_agents_;
   for (size_t k = 0; k < kept_.size(); ++k) {
@@ -108,7 +126,8 @@ void StagedColumns::Seal() {
       for (size_t i = 0; i < columns_.size(); ++i) {
         std::vector<char>& bytes = columns_[i].bytes;
         const size_t before = bytes.size();
-        if (!columns_[i].field.of_steps()) bytes.insert(bytes.end(), piece[i].begin(), piece[i].end());
+        if (HasPlaces(columns_[i].field)) continue;
+        bytes.insert(bytes.end(), piece[i].begin(), piece[i].end());
         if (source_[i] >= 0) continue;
         int64_t* const index = reinterpret_cast<int64_t*>(bytes.data() + before);
         for (size_t j = 0; j < (bytes.size() - before) / sizeof(int64_t); ++j) {

@@ -32,6 +32,7 @@ ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const E
   static_cast<PolicySpec&>(options) = MakePolicySpec(config, spec);
   const bool central = config.central_critic() && !config.shared_trunk() && spec.global_state_size > 0;
   options.critic_input_size = central ? spec.obs_size + spec.global_state_size : 0;
+  options.critic_memory = options.memory != MemoryKind::kNone && config.critic_memory() == v1::CRITIC_MEMORY_SEPARATE;
   options.init_gain = config.init_gain();
   options.policy_head_scale = config.policy_head_scale();
   options.init_log_std = config.init_log_std();
@@ -40,10 +41,14 @@ ActorCriticOptions MakeActorCriticOptions(const v1::ModelConfig& config, const E
 
 ActorCritic::ActorCritic(const ActorCriticOptions& options) : options_(options) {
   const int64_t critic_input = options.critic_input_size > 0 ? options.critic_input_size : options.obs_size;
-  if (options.memory != MemoryKind::kNone) {
-    for (const ParameterSpec& parameter : skein::PolicyParameters(options)) {
-      if (absl::StartsWith(parameter.name, "memory.")) AddParameter(parameter.name, parameter.shape);
-    }
+  TORCH_CHECK(!options.critic_memory || (options.memory != MemoryKind::kNone && !options.shared_trunk),
+              "a value function has a memory of its own beside the policy's only");
+  if (options.memory != MemoryKind::kNone) memory_ = AddMemory("memory", options.obs_size);
+  value_input_size_ = critic_input;
+  if (options.critic_memory) {
+    value_input_size_ = options.memory_size;
+  } else if (options.memory != MemoryKind::kNone) {
+    value_input_size_ = options.memory_size + critic_input - options.obs_size;
   }
   int64_t features = options.shared_trunk ? AddHidden("trunk", options.feature_size(), &trunk_)
                                           : AddHidden("policy", options.feature_size(), &policy_);
@@ -52,8 +57,9 @@ ActorCritic::ActorCritic(const ActorCriticOptions& options) : options_(options) 
     log_std_ = AddParameter("log_std", {options.action_size});
   }
   num_policy_parameters_ = parameters_.size();
+  if (options.critic_memory) critic_memory_ = AddMemory("critic_memory", critic_input);
   if (!options.shared_trunk) {
-    features = AddHidden("value", critic_input, &value_);
+    features = AddHidden("value", value_input_size_, &value_);
   }
   AddLayer("value.head", features, 1, &value_);
 }
@@ -65,7 +71,7 @@ ActorCritic::ActorCritic(const ActorCriticOptions& options, uint64_t seed) : Act
     if (parameter.dim() != 2) continue;
     double gain = options.init_gain;
     if (name == "policy.head.weight") gain *= options.policy_head_scale;
-    if (absl::StartsWith(name, "memory.")) gain = 1;
+    if (absl::StrContains(name, "memory.")) gain = 1;
     RandomStream random(seed, RandomPurpose::kInit, i, 0);
     parameter.copy_(OrthogonalMatrix(parameter.size(0), parameter.size(1), random) * gain);
   }
@@ -81,6 +87,17 @@ torch::Tensor ActorCritic::AddParameter(const std::string& name, std::vector<int
   torch::Tensor parameter = register_parameter(registered, torch::zeros(shape, torch::kFloat32));
   parameters_.emplace_back(name, parameter);
   return parameter;
+}
+
+MemoryCell ActorCritic::AddMemory(const std::string& name, int64_t inputs) {
+  const int64_t rows = (options_.memory == MemoryKind::kGru ? 3 : 4) * options_.memory_size;
+  MemoryCell cell;
+  cell.kind = options_.memory;
+  cell.weight_ih = AddParameter(name + ".weight_ih", {rows, inputs});
+  cell.weight_hh = AddParameter(name + ".weight_hh", {rows, options_.memory_size});
+  cell.bias_ih = AddParameter(name + ".bias_ih", {rows});
+  cell.bias_hh = AddParameter(name + ".bias_hh", {rows});
+  return cell;
 }
 
 void ActorCritic::AddLayer(const std::string& name, int64_t inputs, int64_t outputs, Layers* layers) {
@@ -118,7 +135,6 @@ torch::Tensor ActorCritic::Forward(const Layers& layers, size_t activated, torch
 }
 
 torch::Tensor ActorCritic::PolicyHead(const torch::Tensor& obs) const {
-  TORCH_CHECK(options_.memory == MemoryKind::kNone, "a network with a memory does not act here");
   return Forward(policy_, policy_.size() - 1, Forward(trunk_, trunk_.size(), obs));
 }
 
@@ -129,7 +145,6 @@ torch::Tensor ActorCritic::Value(const torch::Tensor& input) const {
 std::pair<torch::Tensor, torch::Tensor> ActorCritic::PolicyHeadAndValue(const torch::Tensor& obs,
                                                                         const torch::Tensor& critic_input) const {
   if (!options_.shared_trunk) return {PolicyHead(obs), Value(critic_input)};
-  TORCH_CHECK(options_.memory == MemoryKind::kNone, "a network with a memory does not act here");
   torch::Tensor features = Forward(trunk_, trunk_.size(), obs);
   return {Forward(policy_, 0, features), Forward(value_, 0, features).squeeze(1)};
 }

@@ -15,7 +15,8 @@ struct ActionTerms {
   torch::Tensor entropy;   // [B] if discrete, else a scalar that holds for all samples.
   torch::Tensor value;     // [B], in the value net's units.
 };
-// Reads obs, action and, for a central critic, critic_input. Matrix products in `precision`.
+// Reads obs, action and, for a central critic, critic_input. Matrix products in `precision`. With a memory the samples
+// are those of Sequences [S, L], and B is S L: their steps, sequence after sequence, whether valid or not.
 ActionTerms EvaluateActions(const ActorCritic& network, const Minibatch& samples, torch::ScalarType precision);
 
 }  // namespace skein

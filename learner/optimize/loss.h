@@ -44,8 +44,9 @@ class AcceleratedLoss {
 class Loss {
  public:
   struct Terms {
-    torch::Tensor total;               // Mean over the samples, a scalar; it is differentiated.
-    std::vector<torch::Tensor> stats;  // Means over the samples, scalars in the order of stats(); no gradient.
+    // Means over the rows, scalars. Where a row is a sequence (Sequences), it counts as the sum over its samples.
+    torch::Tensor total;               // It is differentiated.
+    std::vector<torch::Tensor> stats;  // In the order of stats(); no gradient.
   };
 
   virtual ~Loss() = default;

@@ -16,7 +16,8 @@ TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, 
   TrainingData data{
       batch, {reward.size(0), columns, batch.column_offset, batch.total_columns > 0 ? batch.total_columns : columns},
       {},    {},
-      {},    {}};
+      {},    {},
+      {}};
   if (batch.has("active")) data.active = batch["active"].reshape({size}).contiguous();
   // Where they are trained on: observations first, then what else is read.
   const ObsScale scale = normalizers.obs_scale();
@@ -45,7 +46,7 @@ TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, 
   const ObsScale there{tensors[4], tensors[5]};
   data.critic = there.Apply(tensors[0]);
   data.final_critic = there.Apply(tensors[1]);
-  data.samples["obs"] = data.critic.narrow(0, 0, size);
+  data.policy = data.samples["obs"] = data.critic.narrow(0, 0, size);
   data.samples["action"] = tensors[2];
   if (batch.has("log_prob")) data.samples["log_prob"] = tensors[3];
   if (central) {

@@ -17,9 +17,11 @@ namespace skein {
 
 // One iteration's data as training reads them. Observations are normalised with the statistics before this batch (the
 // behaviour policy's). Rows are flattened: R = T * M.   Batch -> PrepareData -> TrainingData -> minibatches
+// With a memory, Sequences sets what the networks read, and makes the minibatches.
 struct TrainingData {
   const Batch& batch;
   RowShare share;
+  torch::Tensor policy;        // Input of the policy, [R, O].
   torch::Tensor critic;        // Input of the value function, [R + M, C].
   torch::Tensor final_critic;  // [K, C]
   Minibatch samples;           // [R]: obs, action; log_prob, if the batch has it; critic_input, for a central critic.

@@ -40,7 +40,7 @@ class CollectedIterations final : public IterationSource {
   absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) override;
   absl::Status Publish(uint64_t iteration, const Trainer& trainer) override;
   void Trained(uint64_t env_steps) override;
-  absl::StatusOr<std::optional<v1::Tensor>> EnvState(const Trainer&) const override { return std::nullopt; }
+  absl::StatusOr<std::optional<TicketState>> State(const Trainer&) const override { return std::nullopt; }
 
  private:
   CollectedIterations(const RunContext& context, int64_t fragment_steps, ElasticRanks* ranks, RunReport* report,

@@ -11,7 +11,7 @@ absl::Status DeviceIterations::TakeShare(const EnvShare& share, const TicketStat
   columns_ = static_cast<int64_t>(share.share_envs * agents_);
   accounts_.SettleOwn();
   accounts_.Count(0, 0);
-  return trainer->BeginOnDevice(share.first_env, share.share_envs, state.env_state);
+  return trainer->BeginOnDevice(share.first_env, share.share_envs, state);
 }
 
 absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& record, Trainer* trainer) {
@@ -37,10 +37,10 @@ absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& 
   return answer;
 }
 
-absl::StatusOr<std::optional<v1::Tensor>> DeviceIterations::EnvState(const Trainer& trainer) const {
-  auto state = trainer.EnvStateOnDevice();
+absl::StatusOr<std::optional<TicketState>> DeviceIterations::State(const Trainer& trainer) const {
+  auto state = trainer.StateOnDevice();
   if (!state.ok()) return state.status();
-  return std::optional<v1::Tensor>(*std::move(state));
+  return std::optional<TicketState>(*std::move(state));
 }
 
 }  // namespace skein

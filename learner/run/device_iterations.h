@@ -22,7 +22,7 @@ class DeviceIterations final : public IterationSource {
   absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) override;
   absl::Status Publish(uint64_t, const Trainer&) override { return absl::OkStatus(); }
   void Trained(uint64_t env_steps) override { accounts_.Count(0, env_steps); }
-  absl::StatusOr<std::optional<v1::Tensor>> EnvState(const Trainer& trainer) const override;
+  absl::StatusOr<std::optional<TicketState>> State(const Trainer& trainer) const override;
 
  private:
   const RunContext& context_;

@@ -14,6 +14,8 @@
 #include "env/env_config.h"
 #include "env/tensor/tensor_env.h"
 #include "learner/network/distribution.h"
+#include "learner/network/memory_cell.h"
+#include "policy/policy_spec.h"
 
 namespace skein {
 namespace {
@@ -60,7 +62,8 @@ DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<Tensor
       central_(config.model().central_critic() && !config.model().shared_trunk() && env->spec().global_state_size > 0),
       device_(device),
       env_(std::move(env)),
-      philox_(seed_, RandomPurpose::kAction, device) {
+      philox_(seed_, RandomPurpose::kAction, device),
+      state_size_(MakePolicySpec(config.model(), env_->spec()).state_size()) {
   const EnvSpec& spec = env_->spec();
   const int64_t M = E_ * A_, P = static_cast<int64_t>(spec.episode_metrics.size());
   const auto make = [device](std::vector<int64_t> shape, torch::ScalarType type) {
@@ -80,6 +83,29 @@ DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<Tensor
                make({T_, E_}, torch::kInt64),
                make({T_, E_, P}, torch::kFloat32),
                {}};
+  if (state_size_ == 0) return;
+  policy_state_ = make({M, state_size_}, torch::kFloat32);
+  batch_["ended"] = episodes_.ended;
+}
+
+void DeviceRollout::Begin() {
+  env_->ResetAll();
+  if (state_size_ > 0) policy_state_ = torch::zeros_like(policy_state_);
+}
+
+absl::Status DeviceRollout::Begin(const torch::Tensor& state, const torch::Tensor& policy_state) {
+  if (policy_state.defined() && policy_state.sizes() != torch::IntArrayRef({E_, A_, state_size_})) {
+    return absl::InvalidArgumentError("the policy's states have another shape than this run's");
+  }
+  if (state_size_ > 0) {
+    policy_state_ = policy_state.defined() ? policy_state.to(device_).reshape({E_ * A_, state_size_})
+                                           : torch::zeros_like(policy_state_);
+  }
+  return env_->LoadState(state);
+}
+
+torch::Tensor DeviceRollout::SavePolicyState() const {
+  return state_size_ == 0 ? torch::Tensor() : policy_state_.view({E_, A_, state_size_}).cpu();
 }
 
 std::vector<DeviceRollout::Candidates> DeviceRollout::FindCandidates() const {
@@ -144,7 +170,23 @@ void DeviceRollout::Observe(int64_t t) {
   if (central_) env_->GlobalState(batch_["state"][t]);
 }
 
-void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, int64_t t) {
+torch::Tensor DeviceRollout::Remember(const Judge& judge, int64_t t, Memories* memories) const {
+  const torch::Tensor obs = judge.obs_scale.Apply(batch_["obs"][t]);
+  if (!memories->policy.defined()) return obs;
+  memories->policy = StepMemory(judge.network->memory(), obs, memories->policy);
+  if (memories->critic.defined()) {
+    torch::Tensor input = obs;
+    if (central_) {
+      const torch::Tensor state = judge.state_scale.Apply(batch_["state"][t]);
+      input =
+          torch::cat({obs, state.unsqueeze(1).expand({E_, A_, state.size(1)}).reshape({E_ * A_, state.size(1)})}, 1);
+    }
+    memories->critic = StepMemory(judge.network->critic_memory(), input, memories->critic);
+  }
+  return memories->policy.narrow(1, 0, judge.network->memory().size());
+}
+
+void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, const Memories& memories, int64_t t) {
   if (!candidates.all && candidates.count == 0) return;
   const EnvSpec& spec = env_->spec();
   const torch::Tensor envs = candidates.all ? torch::Tensor() : candidates.envs;
@@ -153,12 +195,19 @@ void DeviceRollout::JudgeEnds(const Judge& judge, const Candidates& candidates, 
   torch::Tensor obs = torch::empty({count, A_, spec.obs_size}, floats);
   env_->Observe(obs, envs);
   torch::Tensor input = judge.obs_scale.Apply(obs.view({count * A_, spec.obs_size}));
+  const auto remember = [&](const MemoryCell& cell, const torch::Tensor& all) {
+    const torch::Tensor before = all.view({E_, A_, state_size_});
+    const torch::Tensor chosen = candidates.all ? before : before.index_select(0, envs);
+    input = StepMemory(cell, input, chosen.reshape({count * A_, state_size_})).narrow(1, 0, cell.size());
+  };
+  if (memories.policy.defined() && !memories.critic.defined()) remember(judge.network->memory(), memories.policy);
   if (central_) {
     torch::Tensor state = torch::empty({count, G}, floats);
     env_->GlobalState(state, envs);
     state = judge.state_scale.Apply(state).unsqueeze(1).expand({count, A_, G}).reshape({count * A_, G});
     input = torch::cat({input, state}, 1);
   }
+  if (memories.critic.defined()) remember(judge.network->critic_memory(), memories.critic);
   const torch::Tensor value = judge.network->Value(input).view({count, A_});
   torch::Tensor row = batch_["final_value"][t].view({E_, A_});
   if (candidates.all) {
@@ -190,12 +239,14 @@ void DeviceRollout::Roll(const Judge& judge, uint64_t iteration, v1::StageSecond
   const int64_t blocks = E_ * ((A_ * words_ + 3) / 4), at_once = std::max<int64_t>(1, kNoiseBlocks / blocks);
   const torch::Tensor log_std = judge.network->log_std();
   torch::Tensor noise;
+  Memories memories{policy_state_, judge.network->critic_memory().exists() ? policy_state_ : torch::Tensor()};
+  if (state_size_ > 0) batch_["first_policy_state"] = policy_state_;
   lap(&build);
   Observe(0);
   lap(&env_step);
   for (int64_t t = 0; t < T_; ++t) {
     if (t % at_once == 0) noise = Noise(iteration, t, std::min(at_once, T_ - t));
-    Sample(t, judge.network->PolicyHead(judge.obs_scale.Apply(batch_["obs"][t])), log_std, noise[t % at_once]);
+    Sample(t, judge.network->PolicyHead(Remember(judge, t, &memories)), log_std, noise[t % at_once]);
     lap(&inference);
     const TensorEnv::StepResult result = env_->Advance(batch_["action"][t]);
     lap(&env_step);
@@ -211,12 +262,18 @@ void DeviceRollout::Roll(const Judge& judge, uint64_t iteration, v1::StageSecond
     episodes_.metrics[t].copy_(result.episode_metrics);
     KeepNotes(t, result.notes);
     lap(&build);
-    JudgeEnds(judge, candidates[t], t);
+    JudgeEnds(judge, candidates[t], memories, t);
+    for (torch::Tensor* const memory : {&memories.policy, &memories.critic}) {
+      if (!memory->defined()) continue;
+      const torch::Tensor ended = result.ended.view({E_, 1}).expand({E_, A_}).reshape({E_ * A_, 1});
+      *memory = memory->masked_fill(ended, 0);
+    }
     lap(&inference);
     env_->BeginEpisodes();
     Observe(t + 1);
     lap(&env_step);
   }
+  rolled_state_ = memories.policy;
   seconds->set_build(seconds->build() + absl::ToDoubleSeconds(build));
   seconds->set_inference(seconds->inference() + absl::ToDoubleSeconds(inference));
   seconds->set_env_step(seconds->env_step() + absl::ToDoubleSeconds(env_step));
@@ -252,6 +309,7 @@ DeviceRollout::Iteration DeviceRollout::Collect(const Judge& judge, uint64_t ite
   Roll(there, iteration, &collected.stage_seconds);
   const absl::Duration rolled = MonotonicNow();
   while (!env_->EndRollout()) Roll(there, iteration, &collected.stage_seconds);
+  policy_state_ = rolled_state_;
   collected.batch = batch_;
   collected.samples = batch_["active"].sum().item<int64_t>();
   ReadEpisodes(&collected);

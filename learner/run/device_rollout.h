@@ -50,10 +50,13 @@ class DeviceRollout {
                                                              uint32_t share_envs, torch::Device device);
 
   // Begins episode 0 in all environments.
-  void Begin() { env_->ResetAll(); }
-  // Continues from `state`, float64 [N, S]. Errors as TensorEnv::LoadState.
-  absl::Status Begin(const torch::Tensor& state) { return env_->LoadState(state); }
+  void Begin();
+  // Continues from `state`, float64 [N, S], and `policy_state`, float32 [N, A, P]; undefined: zeros. Errors as
+  // TensorEnv::LoadState. InvalidArgument: policy_state has another shape.
+  absl::Status Begin(const torch::Tensor& state, const torch::Tensor& policy_state = {});
   torch::Tensor SaveState() const { return env_->SaveState(); }
+  // float32 [N, A, P]; undefined: the policy has no memory.
+  torch::Tensor SavePolicyState() const;
 
   // Makes the next steps_per_iteration / num_envs steps. `iteration` < 2^32 selects the noise.
   Iteration Collect(const Judge& judge, uint64_t iteration);
@@ -66,6 +69,10 @@ class DeviceRollout {
   struct Episodes {
     torch::Tensor ended, episode_return, episode_length, metrics;
     std::vector<torch::Tensor> notes;  // StepResult::notes of each step; allocated at the first step.
+  };
+  // What the networks remember, [M, P]; undefined: they have no memory of that kind.
+  struct Memories {
+    torch::Tensor policy, critic;
   };
   // Environments that may be truncated in a step, computed on the host before the first step.
   struct Candidates {
@@ -83,8 +90,10 @@ class DeviceRollout {
   torch::Tensor Noise(uint64_t iteration, int64_t first, int64_t steps) const;
   // Writes row t of actions and log-probabilities. noise [E * words].
   void Sample(int64_t t, const torch::Tensor& head, const torch::Tensor& log_std, const torch::Tensor& noise);
+  // Input of the policy's head in step t. Moves the memories on by that step.
+  torch::Tensor Remember(const Judge& judge, int64_t t, Memories* memories) const;
   // Writes the values of the current observations of `candidates` to row t of final_value.
-  void JudgeEnds(const Judge& judge, const Candidates& candidates, int64_t t);
+  void JudgeEnds(const Judge& judge, const Candidates& candidates, const Memories& memories, int64_t t);
   void KeepNotes(int64_t t, const std::vector<torch::Tensor>& notes);
   void ReadEpisodes(Iteration* iteration);
 
@@ -96,7 +105,10 @@ class DeviceRollout {
   const torch::Device device_;
   const std::unique_ptr<TensorEnv> env_;
   const TensorPhilox philox_;
-  torch::Tensor env_index_;  // int64 [E]
+  torch::Tensor env_index_;   // int64 [E]
+  const int64_t state_size_;  // P; 0: the policy has no memory.
+  // [M, P], before the first step of the next iteration, and of what the last Roll led to.
+  torch::Tensor policy_state_, rolled_state_;
   Batch batch_;
   Episodes episodes_;
 };

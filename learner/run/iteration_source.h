@@ -41,8 +41,8 @@ class IterationSource {
   virtual absl::Status Publish(uint64_t iteration, const Trainer& trainer) = 0;
   // `env_steps` env steps of this rank were trained on.
   virtual void Trained(uint64_t env_steps) = 0;
-  // The environments' state, for a checkpoint; nullopt: Iteration::state already has it.
-  virtual absl::StatusOr<std::optional<v1::Tensor>> EnvState(const Trainer& trainer) const = 0;
+  // Where environments and memories are, for a checkpoint; nullopt: Iteration::state already has it.
+  virtual absl::StatusOr<std::optional<TicketState>> State(const Trainer& trainer) const = 0;
 };
 
 }  // namespace skein

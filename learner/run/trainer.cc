@@ -133,18 +133,20 @@ absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uin
   }
 }
 
-absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t share_envs,
-                                    const std::optional<v1::Tensor>& env_state) {
+absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t share_envs, const TicketState& from) {
   try {
     auto rollout = DeviceRollout::Make(impl_->config, first_env, share_envs, impl_->device);
     if (!rollout.ok()) return rollout.status();
     impl_->rollout = *std::move(rollout);
-    if (!env_state) {
+    if (!from.env_state) {
       impl_->rollout->Begin();
       return absl::OkStatus();
     }
-    const auto state = DecodeTensor(*env_state, kEnvState);
-    return state.ok() ? impl_->rollout->Begin(*state) : state.status();
+    const auto state = DecodeTensor(*from.env_state, kEnvState);
+    if (!state.ok()) return state.status();
+    if (!from.policy_state) return impl_->rollout->Begin(*state);
+    const auto policy_state = DecodeTensor(*from.policy_state, kPolicyState);
+    return policy_state.ok() ? impl_->rollout->Begin(*state, *policy_state) : policy_state.status();
   } catch (const std::exception& error) {
     return TorchError("making the environments", error);
   }
@@ -183,10 +185,13 @@ absl::StatusOr<UpdateStats> Trainer::UpdateOnDevice(double progress, uint64_t it
   }
 }
 
-absl::StatusOr<v1::Tensor> Trainer::EnvStateOnDevice() const {
+absl::StatusOr<TicketState> Trainer::StateOnDevice() const {
   try {
-    v1::Tensor state;
-    EncodeTensor(kEnvState, impl_->rollout->SaveState(), &state);
+    TicketState state;
+    EncodeTensor(kEnvState, impl_->rollout->SaveState(), &state.env_state.emplace());
+    if (const torch::Tensor policy_state = impl_->rollout->SavePolicyState(); policy_state.defined()) {
+      EncodeTensor(kPolicyState, policy_state, &state.policy_state.emplace());
+    }
     return state;
   } catch (const std::exception& error) {
     return TorchError("reading the environments' state", error);

@@ -43,8 +43,7 @@ struct RunRecord {
 class Trainer {
  public:
   // `collective` must outlive this; null: a single rank. `local_rank` selects the GPU if learner.device is auto.
-  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice. InvalidArgument: the policy has a
-  // memory.
+  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice.
   static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();
@@ -58,9 +57,9 @@ class Trainer {
                                      int64_t total_columns = 0);
 
   // Mode on_device: the trainer collects its own data with environments first_env .. first_env + share_envs - 1 of the
-  // run. They continue from `env_state` [share_envs, S] or begin their first episodes. InvalidArgument: the environment
-  // has no tensor form, or the state is not valid for it.
-  absl::Status BeginOnDevice(uint32_t first_env, uint32_t share_envs, const std::optional<v1::Tensor>& env_state);
+  // run. They continue from `state` of share_envs rows or, if it has no env_state, begin their first episodes.
+  // InvalidArgument: the environment has no tensor form, or the state is not valid for it.
+  absl::Status BeginOnDevice(uint32_t first_env, uint32_t share_envs, const TicketState& state);
   struct Collected {
     int64_t steps = 0, share_envs = 0, columns = 0;
     uint64_t env_steps = 0;
@@ -75,8 +74,8 @@ class Trainer {
   // As Update, on the data of the last CollectOnDevice.
   absl::StatusOr<UpdateStats> UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
                                              int64_t total_columns);
-  // The environments' state, float64 [share_envs, S].
-  absl::StatusOr<v1::Tensor> EnvStateOnDevice() const;
+  // Where the environments and the policy's memory continue, of share_envs rows.
+  absl::StatusOr<TicketState> StateOnDevice() const;
 
   // At most kMaxSampled samples of this rank from the last update's input, evenly spaced.
   static constexpr int64_t kMaxSampled = 16384;

@@ -205,7 +205,7 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
 
   const bool saves = checkpoints_.Due(record_.env_steps);
   if (saves) {
-    if (absl::Status s = ReadEnvState(); !s.ok()) return s;
+    if (absl::Status s = ReadState(); !s.ok()) return s;
   }
   v1::RankIteration mine;
   *mine.mutable_account() = accounts_.own();
@@ -275,16 +275,16 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
   return sum;
 }
 
-absl::Status TrainingRun::ReadEnvState() {
-  auto state = source_->EnvState(*trainer_);
+absl::Status TrainingRun::ReadState() {
+  auto state = source_->State(*trainer_);
   if (!state.ok()) return state.status();
-  if (*state) own_state_.env_state = *std::move(state);
+  if (*state) own_state_ = **std::move(state);
   return absl::OkStatus();
 }
 
 absl::Status TrainingRun::AddUpForLastCheckpoint() {
   if (record_.iteration > 0) {
-    if (absl::Status s = ReadEnvState(); !s.ok()) return s;
+    if (absl::Status s = ReadState(); !s.ok()) return s;
   }
   v1::RankIteration mine;
   *mine.mutable_account() = accounts_.own();

@@ -67,7 +67,7 @@ class TrainingRun {
   absl::StatusOr<Sum> AddUp(v1::RankIteration mine);
   absl::Status AddUpForLastCheckpoint();
   // Reads the environments' state from the source if iterations do not contain it.
-  absl::Status ReadEnvState();
+  absl::Status ReadState();
   absl::Status SaveCheckpoint();
 
   // Ranks. JoinGroup sets the group, trainer_, record_, share_ and own_state_.

@@ -266,25 +266,25 @@ TEST_F(OnDevice, TrainingRepeatsItselfAndGoesOnFromACheckpointAsIfNothingHadBeen
   for (const char* env : {"UavNavigate-v0", "UavCover-v0", "CartPole-v1"}) {
     const v1::RunConfig config = Config(env);
     const auto whole = MakeTrainer(config);
-    ASSERT_TRUE(whole->BeginOnDevice(0, 12, std::nullopt).ok());
+    ASSERT_TRUE(whole->BeginOnDevice(0, 12, {}).ok());
     Train(whole.get(), 0, 4);
 
     const auto begun = MakeTrainer(config);
-    ASSERT_TRUE(begun->BeginOnDevice(0, 12, std::nullopt).ok());
+    ASSERT_TRUE(begun->BeginOnDevice(0, 12, {}).ok());
     Train(begun.get(), 0, 2);
-    const auto state = begun->EnvStateOnDevice();
+    const auto state = begun->StateOnDevice();
     ASSERT_TRUE(state.ok()) << state.status();
     RunRecord record;
     record.iteration = 2;
     record.env_steps = 480;
-    record.state.env_state = *state;
+    record.state = *state;
     const std::string folder = folder_ + "/" + env;
     ASSERT_TRUE(begun->Save(folder, record).ok());
 
     const auto resumed = MakeTrainer(config);
     const auto from = resumed->Resume(folder);
     ASSERT_TRUE(from.ok()) << from.status();
-    ASSERT_TRUE(resumed->BeginOnDevice(0, 12, from->record.state.env_state).ok());
+    ASSERT_TRUE(resumed->BeginOnDevice(0, 12, from->record.state).ok());
     Train(resumed.get(), 2, 4);
     EXPECT_EQ(resumed->ParametersDigest(), whole->ParametersDigest());
     EXPECT_NE(resumed->ParametersDigest(), begun->ParametersDigest());
@@ -296,8 +296,8 @@ TEST_F(OnDevice, TrainingRepeatsItselfAndGoesOnFromACheckpointAsIfNothingHadBeen
 TEST_F(OnDevice, AStateOfAnotherSizeIsRefused) {
   const v1::RunConfig config = Config("UavNavigate-v0");
   const auto trainer = MakeTrainer(config);
-  ASSERT_TRUE(trainer->BeginOnDevice(0, 12, std::nullopt).ok());
-  const auto state = trainer->EnvStateOnDevice();
+  ASSERT_TRUE(trainer->BeginOnDevice(0, 12, {}).ok());
+  const auto state = trainer->StateOnDevice();
   ASSERT_TRUE(state.ok());
   const auto other = MakeTrainer(config);
   EXPECT_EQ(other->BeginOnDevice(0, 8, *state).code(), absl::StatusCode::kInvalidArgument);

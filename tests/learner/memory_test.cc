@@ -5,8 +5,12 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
+#include "learner/network/memory_cell.h"
 #include "learner/network/policy_snapshot.h"
 #include "policy/snapshot.h"
 #include "tests/learner/torch_policy.h"
@@ -96,10 +100,133 @@ TEST(Memory, ItsParametersComeFirstAndBeginOrthogonal) {
   }
 }
 
-TEST(Memory, TheNetworkItselfDoesNotActWithOne) {
-  const ActorCritic network(Options(MemoryKind::kGru), 5);
-  EXPECT_THROW(network.PolicyHead(torch::zeros({1, 3})), c10::Error);
-  EXPECT_EQ(network.Value(torch::zeros({2, 3})).size(0), 2);  // The value function has no memory.
+TEST(Memory, TheNetworksReadWhatItGives) {
+  ActorCriticOptions options = Options(MemoryKind::kGru);
+  const ActorCritic shared(options, 5);
+  EXPECT_EQ(shared.PolicyHead(torch::zeros({4, 21})).sizes(), torch::IntArrayRef({4, 2}));
+  EXPECT_EQ(shared.Value(torch::zeros({4, 21})).size(0), 4);
+  EXPECT_FALSE(shared.critic_memory().exists());
+  options.critic_input_size = 5;  // A central critic: two numbers of global state beside the memory.
+  EXPECT_EQ(ActorCritic(options, 5).Value(torch::zeros({4, 23})).size(0), 4);
+  options.critic_memory = true;
+  const ActorCritic separate(options, 5);
+  EXPECT_EQ(separate.Value(torch::zeros({4, 21})).size(0), 4);
+  EXPECT_EQ(separate.critic_memory().weight_ih.sizes(), torch::IntArrayRef({63, 5}));
+  EXPECT_EQ(separate.PolicyParameters().size(), shared.PolicyParameters().size());
+  EXPECT_EQ(separate.AllParameters().size(), shared.AllParameters().size() + 4);
+}
+
+// Random sequences and the memories' weights, of one precision.
+struct Sample {
+  explicit Sample(MemoryKind kind, torch::ScalarType type = torch::kFloat64, int64_t steps = 40)
+      : network(Options(kind), 5) {
+    torch::manual_seed(1);
+    network.to(type);
+    cell = network.memory();
+    input = torch::randn({steps, kSequences, 3}, type);
+    begins = torch::rand({steps, kSequences}) < 0.1;
+    state = torch::randn({kSequences, cell.state_size()}, type);
+    weights = torch::randn({steps, kSequences, cell.size()}, type);
+  }
+  // Outputs and gradients of sum(weights * outputs), where the steps are run `chunk` at a time.
+  std::vector<torch::Tensor> InChunks(int64_t chunk) {
+    torch::Tensor at = state.clone().set_requires_grad(true), loss = torch::zeros({}, input.options());
+    const torch::Tensor first = at;
+    std::vector<torch::Tensor> outputs;
+    for (int64_t t = 0; t < input.size(0); t += chunk) {
+      const int64_t steps = std::min(chunk, input.size(0) - t);
+      const MemoryRun run = RunMemory(cell, input.narrow(0, t, steps), begins.narrow(0, t, steps), at);
+      at = run.States()[-1];
+      loss = loss + (run.output * weights.narrow(0, t, steps)).sum();
+      outputs.push_back(run.output);
+    }
+    for (const torch::Tensor& weight : Weights()) weight.mutable_grad() = torch::Tensor();
+    loss.backward();
+    std::vector<torch::Tensor> all = {torch::cat(outputs).detach(), at.detach(), first.grad()};
+    for (const torch::Tensor& weight : Weights()) all.push_back(weight.grad());
+    return all;
+  }
+  std::vector<torch::Tensor> Weights() const { return {cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh}; }
+
+  static constexpr int64_t kSequences = 4;
+  ActorCritic network;
+  MemoryCell cell;
+  torch::Tensor input, begins, state, weights;
+};
+
+TEST(Memory, ChunksOfAnySizeGiveTheSameOutputsAndGradients) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    for (const auto& [type, bound] : {std::pair(torch::kFloat64, 1e-12), std::pair(torch::kFloat32, 1e-6)}) {
+      Sample sample(kind, type);
+      const std::vector<torch::Tensor> whole = sample.InChunks(40);
+      for (const int64_t chunk : {1, 7, 32}) {
+        const std::vector<torch::Tensor> parts = sample.InChunks(chunk);
+        for (size_t i = 0; i < whole.size(); ++i) {
+          const double scale = std::max(1.0, whole[i].abs().max().item<double>());
+          EXPECT_LT((parts[i] - whole[i]).abs().max().item<double>(), bound * scale) << chunk << " " << i;
+        }
+      }
+    }
+  }
+}
+
+// PyTorch's own cells, with zeros written where an episode begins.
+TEST(Memory, RunsAsPyTorchsCellsStepByStep) {
+  const torch::NoGradGuard no_grad;
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    const Sample sample(kind);
+    const MemoryCell& w = sample.cell;
+    const MemoryRun run = RunMemory(w, sample.input, sample.begins, sample.state);
+    torch::Tensor state = sample.state;
+    for (int64_t t = 0; t < 40; ++t) {
+      state = state * sample.begins[t].logical_not().unsqueeze(1);
+      if (kind == MemoryKind::kGru) {
+        state = torch::gru_cell(sample.input[t], state, w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh);
+      } else {
+        const auto [h, c] = torch::lstm_cell(sample.input[t], {state.narrow(1, 0, 21), state.narrow(1, 21, 21)},
+                                             w.weight_ih, w.weight_hh, w.bias_ih, w.bias_hh);
+        state = torch::cat({h, c}, 1);
+      }
+      ASSERT_TRUE(run.output[t].allclose(state.narrow(1, 0, 21), 1e-12, 1e-12));
+      ASSERT_TRUE(run.States()[t].allclose(state, 1e-12, 1e-12));
+    }
+  }
+}
+
+TEST(Memory, AnEpisodesBeginInsideEqualsTwoRuns) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    const Sample sample(kind, torch::kFloat32);
+    torch::Tensor begins = torch::zeros_like(sample.begins);
+    begins[17] = true;
+    const torch::Tensor whole = RunMemory(sample.cell, sample.input, begins, sample.state).output;
+    const torch::Tensor before = RunMemory(sample.cell, sample.input.narrow(0, 0, 17), {}, sample.state).output;
+    const torch::Tensor after =
+        RunMemory(sample.cell, sample.input.narrow(0, 17, 23), {}, torch::zeros_like(sample.state)).output;
+    EXPECT_TRUE(whole.allclose(torch::cat({before, after}), 1e-6, 1e-6));
+    // Nothing of before is left: other values there change no bit after.
+    torch::Tensor other = sample.input.clone();
+    other.narrow(0, 0, 17).mul_(-3);
+    EXPECT_TRUE(RunMemory(sample.cell, other, begins, sample.state * 2)
+                    .output.narrow(0, 17, 23)
+                    .equal(whole.narrow(0, 17, 23)));
+  }
+}
+
+TEST(Memory, SkippedStepsLeaveTheStateAsItIs) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    const Sample sample(kind, torch::kFloat32, 9);
+    torch::Tensor skips = torch::zeros({9, Sample::kSequences}, torch::kBool);
+    skips.narrow(0, 0, 4) = true;  // In front, as before a sequence that has fewer steps before it than others.
+    const torch::Tensor begins = sample.begins.logical_and(skips.logical_not());
+    const torch::Tensor got = RunMemory(sample.cell, sample.input, begins, sample.state, skips).States();
+    EXPECT_TRUE(got[3].equal(sample.state));
+    const torch::Tensor want =
+        RunMemory(sample.cell, sample.input.narrow(0, 4, 5), begins.narrow(0, 4, 5), sample.state).States();
+    EXPECT_TRUE(got.narrow(0, 4, 5).allclose(want, 1e-6, 1e-6));
+    torch::Tensor other = sample.input.clone();
+    other.narrow(0, 0, 4).fill_(1e6);
+    EXPECT_TRUE(RunMemory(sample.cell, other, begins, sample.state, skips).States().equal(got));
+  }
 }
 
 }  // namespace

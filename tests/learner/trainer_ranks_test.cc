@@ -216,14 +216,6 @@ TEST(TrainerRanks, RefusesACheckpointOfAnotherAlgorithm) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(TrainerRanks, RefusesAMemory) {
-  v1::RunConfig config = Config();
-  config.mutable_model()->set_memory(v1::MEMORY_GRU);
-  const absl::Status status = Trainer::Make(config, Spec()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(std::string(status.message()), "model.memory must be none: ppo does not train a memory yet");
-}
-
 TEST(TrainerRanks, RefusesADeviceThatIsNotThere) {
   v1::RunConfig config = Config();
   config.mutable_learner()->set_device("cuda:7");

@@ -18,6 +18,8 @@ constexpr int64_t kRows = 96;
 constexpr int64_t kMaxWidth = 512;
 constexpr int64_t kTiles = 24;  // The least multiple of the heights.
 constexpr float kOne = 1;
+// That go through a memory together.
+constexpr int64_t kSequences = 24;
 
 int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
@@ -25,7 +27,7 @@ int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * 
 
 bool FusedGradient::Supports(const ActorCritic& network) {
   const std::vector<int64_t>& hidden = network.options().hidden;
-  return network.AllParameters().front().second.is_cpu() &&
+  return network.options().memory_size <= kMaxWidth && network.AllParameters().front().second.is_cpu() &&
          std::all_of(hidden.begin(), hidden.end(), [](int64_t width) { return width <= kMaxWidth; });
 }
 
@@ -36,16 +38,24 @@ FusedGradient::FusedGradient(const ActorCritic& network, int threads, Gradients 
     : network_(network),
       activation_(network.options().activation),
       threads_(threads),
-      obs_(network.options().obs_size) {
-  if (network.options().critic_input_size > 0 && !network.options().shared_trunk) {
-    critic_input_.emplace(network.options().critic_input_size);
-  }
+      obs_(network.options().feature_size(), network.memory().exists()) {
+  const bool remembers = network.memory().exists();
+  const bool apart = remembers ? network.critic_memory().exists() || network.value_input_size() > obs_.width
+                               : network.options().critic_input_size > 0 && !network.options().shared_trunk;
+  if (apart) critic_input_.emplace(network.value_input_size(), remembers);
   const auto parameters = network.AllParameters();
   for (const auto& [name, parameter] : parameters) {
     gradients_.push_back(gradients == Gradients::kOwn ? torch::zeros_like(parameter.detach()) : parameter.grad());
   }
+  const auto make_memory = [&](const MemoryCell& cell, size_t first) {
+    std::vector<float*> of_cell;
+    for (size_t i = first; i < first + 4; ++i) of_cell.push_back(gradients_[i].data_ptr<float>());
+    return std::make_unique<FusedMemory>(cell, of_cell);
+  };
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
+    if (name == "memory.weight_ih") memory_ = make_memory(network.memory(), i);
+    if (name == "critic_memory.weight_ih") critic_memory_ = make_memory(network.critic_memory(), i);
     if (name == "log_std") {
       log_std_ = parameter.detach();
       grad_log_std_ = gradients_[i];
@@ -68,6 +78,9 @@ FusedGradient::FusedGradient(const ActorCritic& network, int threads, Gradients 
 }
 
 void FusedGradient::Pack() {
+  for (FusedMemory* const memory : {memory_.get(), critic_memory_.get()}) {
+    if (memory != nullptr) memory->Pack();
+  }
   for (Stack* stack : {&trunk_, &policy_, &value_}) {
     for (Layer& layer : *stack) {
       layer.packed.Pack();
@@ -104,7 +117,8 @@ void FusedGradient::ClearPaddedGradients() {
   }
 }
 
-FusedGradient::Rows::Rows(int64_t width) : width(width), stride(Padded(width)), buffer(kRows * stride) {}
+FusedGradient::Rows::Rows(int64_t width, bool differentiates)
+    : width(width), stride(Padded(width)), buffer(kRows * stride), delta(differentiates ? kRows * stride : 0) {}
 
 void FusedGradient::Rows::Copy(const float* from, const int64_t* index, int64_t first, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -145,15 +159,16 @@ void FusedGradient::Backward(Stack& stack, Input input, int64_t rows) const {
   }
 }
 
-FusedGradient::Input FusedGradient::Features(const Rows& rows) {
+FusedGradient::Input FusedGradient::Features(Rows& rows) {
   if (trunk_.empty()) return rows.input();
   Layer& last = trunk_.back();
   return {last.output.data(), Padded(last.packed.outputs()), last.delta.data(), false};
 }
 
-int FusedGradient::ForParts(int64_t size, const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part) {
-  const int64_t most = std::clamp<int64_t>(size / kRows, 1, threads_);
-  const int64_t rows = std::max(RoundUp(size, most * kTiles) / most, kTiles);  // Of each part but the last.
+int FusedGradient::ForParts(int64_t size, int64_t least, int64_t tile,
+                            const std::function<void(FusedGradient&, int, int64_t, int64_t)>& part) {
+  const int64_t most = std::clamp<int64_t>(size / least, 1, threads_);
+  const int64_t rows = std::max(RoundUp(size, most * tile) / most, tile);  // Of each part but the last.
   const int parts = static_cast<int>(std::max<int64_t>(RoundUp(size, rows) / rows, 1));
   for (int i = 1 + static_cast<int>(others_.size()); i < parts; ++i) {
     others_.push_back(std::unique_ptr<FusedGradient>(new FusedGradient(network_, 1, Gradients::kOwn)));
@@ -172,12 +187,22 @@ PpoLossValues FusedGradient::Compute(const Minibatch& samples, const int64_t* in
                                      const v1::PpoConfig& config, int64_t minibatch_size) {
   const double weight = 1.0 / static_cast<double>(minibatch_size > 0 ? minibatch_size : size);
   std::vector<PpoLossValues> losses(threads_);
-  const int parts = ForParts(size, [&](FusedGradient& worker, int p, int64_t first, int64_t rows) {
+  const int64_t least = memory_ == nullptr ? kRows : 1, tile = memory_ == nullptr ? kTiles : 1;
+  const int parts = ForParts(size, least, tile, [&](FusedGradient& worker, int p, int64_t first, int64_t rows) {
     worker.ClearPaddedGradients();
     if (p > 0) {
       for (const torch::Tensor& own : worker.gradients_) std::fill_n(own.data_ptr<float>(), own.numel(), 0.0f);
     }
-    losses[p] = worker.ComputePart(samples, index + first, rows, config, weight);
+    worker.Pack();
+    PpoLossValues& loss = losses[p];
+    if (worker.memory_ == nullptr) {
+      worker.ComputeRows(samples, index + first, rows, config, weight, nullptr, loss);
+    } else {
+      worker.ComputeSequences(samples, index + first, rows, config, weight, loss);
+    }
+    worker.AddPaddedGradients();
+    for (double* term : {&loss.policy, &loss.value, &loss.entropy, &loss.kl, &loss.clip_fraction}) *term *= weight;
+    loss.total = loss.policy + config.value_coefficient() * loss.value - config.entropy_coefficient() * loss.entropy;
   });
   for (int p = 1; p < parts; ++p) {
     AddGradient(*others_[p - 1]);
@@ -195,21 +220,79 @@ void FusedGradient::AddGradient(const FusedGradient& other) {
   }
 }
 
-PpoLossValues FusedGradient::ComputePart(const Minibatch& samples, const int64_t* index, int64_t size,
-                                         const v1::PpoConfig& config, double weight) {
-  Pack();
+void FusedGradient::ComputeSequences(const Minibatch& samples, const int64_t* index, int64_t size,
+                                     const v1::PpoConfig& config, double weight, PpoLossValues& loss) {
+  const int64_t steps = samples["obs"].size(1);
+  const auto floats = [&](const char* name) -> const float* {
+    return samples.has(name) ? samples[name].data_ptr<float>() : nullptr;
+  };
+  const bool* const begins = samples["begins"].data_ptr<bool>();
+  const bool* const valid = samples.has("valid") ? samples["valid"].data_ptr<bool>() : nullptr;
+  Given given{memory_.get(), critic_memory_ ? critic_memory_.get() : memory_.get(), floats("global_state"), {}};
+  std::vector<int64_t> sample;
+  for (int64_t first = 0; first < size; first += kSequences) {
+    const int64_t count = std::min(kSequences, size - first);
+    const int64_t* const of = index + first;
+    memory_->Forward(floats("obs"), begins, floats("memory_state"), of, count, steps);
+    if (critic_memory_) {
+      critic_memory_->Forward(floats("critic_input"), begins, floats("critic_memory_state"), of, count, steps);
+    }
+    sample.clear();
+    given.row.clear();
+    for (int64_t row = 0; row < steps * count; ++row) {
+      const int64_t at = of[row % count] * steps + row / count;
+      if (valid != nullptr && !valid[at]) continue;
+      sample.push_back(at);
+      given.row.push_back(row);
+    }
+    ComputeRows(samples, sample.data(), static_cast<int64_t>(sample.size()), config, weight, &given, loss);
+    memory_->Backward();
+    if (critic_memory_) critic_memory_->Backward();
+  }
+}
+
+void FusedGradient::TakeGiven(const Given& given, const int64_t* index, int64_t first, int64_t rows) {
+  const int64_t H = obs_.width, G = critic_input_ ? critic_input_->width - H : 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = given.row[first + i];
+    std::copy_n(given.policy->output() + row * given.policy->stride(), H, obs_.buffer.data() + i * obs_.stride);
+    if (!critic_input_) continue;
+    float* const to = critic_input_->buffer.data() + i * critic_input_->stride;
+    std::copy_n(given.value->output() + row * given.value->stride(), H, to);
+    if (G > 0) std::copy_n(given.global_state + index[i] * G, G, to + H);
+  }
+}
+
+void FusedGradient::GiveBack(const Given& given, int64_t first, int64_t rows) const {
+  const auto add = [&](const Rows& from, FusedMemory* memory) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* const delta = from.delta.data() + i * from.stride;
+      float* const to = memory->delta() + given.row[first + i] * memory->stride();
+      for (int64_t j = 0; j < obs_.width; ++j) to[j] += delta[j];
+    }
+  };
+  add(obs_, given.policy);
+  if (critic_input_) add(*critic_input_, given.value);
+}
+
+void FusedGradient::ComputeRows(const Minibatch& samples, const int64_t* index, int64_t size,
+                                const v1::PpoConfig& config, double weight, const Given* given, PpoLossValues& loss) {
   const float* const obs = samples["obs"].data_ptr<float>();
-  const float* const critic_input = critic_input_ ? samples["critic_input"].data_ptr<float>() : nullptr;
+  const float* const critic_input =
+      critic_input_ && given == nullptr ? samples["critic_input"].data_ptr<float>() : nullptr;
   const torch::Tensor& action = samples["action"];
   Layer &policy = policy_.back(), &value = value_.back();
   const int64_t actions = policy.packed.outputs(), stride = Padded(actions);
-  PpoLossValues loss;
   LossRows rows(samples, weight);
   for (int64_t first = 0; first < size; first += kRows) {
     rows.index = index + first;
     rows.size = std::min(kRows, size - first);
-    obs_.Copy(obs, rows.index, 0, rows.size);
-    if (critic_input_) critic_input_->Copy(critic_input, rows.index, 0, rows.size);
+    if (given != nullptr) {
+      TakeGiven(*given, rows.index, first, rows.size);
+    } else {
+      obs_.Copy(obs, rows.index, 0, rows.size);
+      if (critic_input_) critic_input_->Copy(critic_input, rows.index, 0, rows.size);
+    }
     const Input input = obs_.input();
     const Input features = Features(obs_);
     Input value_features = critic_input_ ? critic_input_->input() : features;
@@ -227,16 +310,14 @@ PpoLossValues FusedGradient::ComputePart(const Minibatch& samples, const int64_t
     ValueTerms(rows, value.output.data(), Padded(1), config, value.delta.data(), loss);
 
     Backward(policy_, features, rows.size);
-    value_features.accumulates = true;
+    value_features.accumulates = !critic_input_;
     Backward(value_, value_features, rows.size);
-    if (trunk_.empty()) continue;
-    ActivateBackward(activation_, features.data, features.delta, rows.size * features.stride);
-    Backward(trunk_, input, rows.size);
+    if (!trunk_.empty()) {
+      ActivateBackward(activation_, features.data, features.delta, rows.size * features.stride);
+      Backward(trunk_, input, rows.size);
+    }
+    if (given != nullptr) GiveBack(*given, first, rows.size);
   }
-  AddPaddedGradients();
-  for (double* term : {&loss.policy, &loss.value, &loss.entropy, &loss.kl, &loss.clip_fraction}) *term *= weight;
-  loss.total = loss.policy + config.value_coefficient() * loss.value - config.entropy_coefficient() * loss.entropy;
-  return loss;
 }
 
 torch::Tensor FusedGradient::Values(const torch::Tensor& input) {
@@ -251,7 +332,7 @@ torch::Tensor FusedGradient::Output(const torch::Tensor& input, Head which) {
   torch::Tensor out = torch::empty({input.size(0), outputs});
   const float* const from = in.data_ptr<float>();
   float* const to = out.data_ptr<float>();
-  ForParts(input.size(0), [&](FusedGradient& worker, int, int64_t first, int64_t count) {
+  ForParts(input.size(0), kRows, kTiles, [&](FusedGradient& worker, int, int64_t first, int64_t count) {
     worker.OutputPart(from, first, count, which, to + first * outputs);
   });
   return out;

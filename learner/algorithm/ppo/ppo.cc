@@ -4,9 +4,11 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "learner/optimize/autocast.h"
+#include "learner/optimize/sequences.h"
 
 namespace skein {
 namespace {
@@ -23,6 +25,24 @@ double AdaptLearningRate(double lr, double kl, double kl_target) {
   return lr;
 }
 
+namespace {
+
+// Where minibatches are sequences, passes are limited to whole ones, and data are on the device from the start.
+v1::RunConfig OfSequences(const v1::RunConfig& config, const ActorCritic& network) {
+  if (!network.memory().exists()) return config;
+  v1::RunConfig changed = config;
+  v1::LearnerConfig* const learner = changed.mutable_learner();
+  learner->set_prefetch_depth(0);
+  learner->set_cuda_graph(false);
+  if (learner->micro_batch_size() == 0) return changed;
+  const uint32_t steps = config.rollout().steps_per_iteration() / std::max(1u, config.rollout().num_envs());
+  const uint32_t length = config.ppo().sequence_length() > 0 ? std::min(config.ppo().sequence_length(), steps) : steps;
+  learner->set_micro_batch_size(std::max(1u, learner->micro_batch_size() / std::max(1u, length)));
+  return changed;
+}
+
+}  // namespace
+
 Ppo::Ppo(const v1::RunConfig& config, const ActorCriticOptions& network, uint64_t seed, Collective* collective,
          torch::Device device)
     : Ppo(config, MakeNetworks(network, seed, device), seed, collective, device) {}
@@ -34,7 +54,7 @@ Ppo::Ppo(const v1::RunConfig& config, std::shared_ptr<ActorCritic> network, uint
 
 Ppo::Ppo(const v1::RunConfig& config, std::shared_ptr<ActorCritic> network, std::shared_ptr<PpoObjective> objective,
          uint64_t seed, Collective* collective, torch::Device device)
-    : ActorCriticAlgorithm(config, std::move(network), objective, config.ppo().adam_epsilon(),
+    : ActorCriticAlgorithm(OfSequences(config, *network), network, objective, config.ppo().adam_epsilon(),
                            config.ppo().max_grad_norm(), config.ppo().lr(), collective, device),
       seed_(seed),
       objective_(std::move(objective)) {}
@@ -45,17 +65,18 @@ void Ppo::SetSettings(const v1::RunConfig& config) {
   if (ppo().lr_schedule() == v1::LEARNING_RATE_SCHEDULE_CONSTANT) set_lr(ppo().lr());
 }
 
-absl::Status Ppo::SetTargets(const PpoTargets& targets, const MinibatchOrder& order, TrainingData* data) {
+absl::Status Ppo::SetTargets(const PpoTargets& targets, const MinibatchOrder& order,
+                             const std::function<torch::Tensor(const torch::Tensor&)>& cut, Minibatch* samples) {
   torch::Tensor advantage = advantage_ = targets.advantage;
   if (ppo().normalize_advantages()) {
     auto normalized = NormalizedAdvantages(advantage.cpu(), order, collective());
     if (!normalized.ok()) return normalized.status();
     advantage = *std::move(normalized);
   }
-  const torch::Device device = data->samples["obs"].device();
-  data->samples["advantage"] = advantage.to(device);
-  data->samples["old_value"] = targets.old_value.to(device);
-  data->samples["value_target"] = targets.value_target.to(device);
+  const torch::Device device = (*samples)["obs"].device();
+  (*samples)["advantage"] = cut(advantage.to(device));
+  (*samples)["old_value"] = cut(targets.old_value.to(device));
+  (*samples)["value_target"] = cut(targets.value_target.to(device));
   return absl::OkStatus();
 }
 
@@ -64,8 +85,17 @@ absl::StatusOr<UpdateStats> Ppo::Update(const Batch& batch, double progress, uin
   if (ppo().lr_schedule() == v1::LEARNING_RATE_SCHEDULE_LINEAR) set_lr(ppo().lr() * std::max(0.0, 1 - progress));
   auto data = Prepare(batch, iteration);
   if (!data.ok()) return data.status();
+  std::optional<Sequences> sequences;
+  if (network().memory().exists()) {
+    sequences.emplace(
+        Sequences::Options{ppo().sequence_length(), ppo().burn_in(), TrainingPrecision(config().learner())}, network(),
+        &*data);
+  }
+  Minibatch& samples = sequences ? sequences->samples() : data->samples;
+  const auto cut = [&](const torch::Tensor& rows) { return sequences ? sequences->Cut(rows) : rows; };
   const auto shuffle = [&](uint32_t epoch) {
-    return data->Shuffle(ppo().minibatch_size(), seed_, iteration, epoch, collective());
+    return sequences ? sequences->Shuffle(ppo().minibatch_size(), seed_, iteration, epoch, collective())
+                     : data->Shuffle(ppo().minibatch_size(), seed_, iteration, epoch, collective());
   };
   auto order = shuffle(0);
   if (!order.ok()) return order.status();
@@ -75,15 +105,21 @@ absl::StatusOr<UpdateStats> Ppo::Update(const Batch& batch, double progress, uin
   double last_kl = 0;
   int64_t epochs = 0;
   for (uint32_t epoch = 0; epoch < ppo().epochs(); ++epoch) {
-    if (epoch == 0 || ppo().recompute_advantages()) {
+    const bool retargets = epoch == 0 || ppo().recompute_advantages();
+    const bool rebuilds = epoch == 0 || ppo().sequence_state() != v1::SEQUENCE_STATE_STORED;
+    if (sequences && (retargets || rebuilds)) sequences->Unroll(rebuilds);
+    if (retargets) {
       auto computed = ComputePpoTargets(config(), *data, network(), collective(), &steps().forward(), &normalizers());
       if (!computed.ok()) return computed.status();
       targets = *std::move(computed);
       if (epoch == 0) first_targets = targets;
     }
-    if (absl::Status s = SetTargets(targets, *order, &*data); !s.ok()) return s;
+    const bool as_rows = sequences && ppo().normalize_advantages();
+    if (absl::Status s = SetTargets(targets, as_rows ? sequences->RowsOf(*order) : *order, cut, &samples); !s.ok()) {
+      return s;
+    }
     const GradientSteps::Totals before = totals;
-    if (absl::Status s = steps().TrainEpoch(data->samples, *order, lr(), &totals); !s.ok()) return s;
+    if (absl::Status s = steps().TrainEpoch(samples, *order, lr(), &totals); !s.ok()) return s;
     ++epochs;
     // While a GPU works on what it was given:
     if (epoch == 0) {

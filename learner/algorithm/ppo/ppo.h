@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "learner/algorithm/actor_critic_algorithm.h"
@@ -32,7 +33,7 @@ class Ppo final : public ActorCriticAlgorithm {
   // clipped importance weight, 1 when on-policy; rows that are not active count as 1). Counts: epochs, gradient_steps,
   // skipped_steps (not finite), out_of_memory.
   // Observations are normalised with the statistics before this batch (the behaviour policy's); the batch is added to
-  // the statistics afterwards. `iteration` keys the minibatch order.
+  // the statistics afterwards. `iteration` keys the minibatch order. With a memory, minibatches are whole sequences.
   absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) override;
 
   // "advantage" of the last epoch, before normalisation.
@@ -45,8 +46,10 @@ class Ppo final : public ActorCriticAlgorithm {
       torch::Device device);
 
   const v1::PpoConfig& ppo() const { return config().ppo(); }
-  // Stores one epoch's training targets in data->samples, where the loss reads them.
-  absl::Status SetTargets(const PpoTargets& targets, const MinibatchOrder& order, TrainingData* data);
+  // Stores one epoch's training targets, float32 [R], where the loss reads them: in `samples`, in the shape that `cut`
+  // gives rows. `order`: the minibatches as rows.
+  absl::Status SetTargets(const PpoTargets& targets, const MinibatchOrder& order,
+                          const std::function<torch::Tensor(const torch::Tensor&)>& cut, Minibatch* samples);
 
   const uint64_t seed_;
   const std::shared_ptr<PpoObjective> objective_;

@@ -4,6 +4,9 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "learner/algorithm/ppo/fused_gradient.h"
 #include "learner/algorithm/ppo/ppo_loss.h"
@@ -55,7 +58,8 @@ std::vector<double> PpoObjective::scheduled() const {
 }
 
 Loss::Terms PpoObjective::Compute(const Minibatch& samples, const std::vector<torch::Tensor>& scheduled) const {
-  const ActionTerms now = EvaluateActions(network_, samples, precision_);
+  ActionTerms now = EvaluateActions(network_, samples, precision_);
+  if (network_.memory().exists()) return ComputeSequences(samples, std::move(now));
   LossCoefficients coefficients;
   if (!scheduled.empty()) coefficients = {scheduled[0], scheduled[1], scheduled[2], scheduled[3]};
   const LossTerms terms = PpoLoss(now.log_prob, samples["log_prob"], samples["advantage"], now.value,
@@ -63,8 +67,37 @@ Loss::Terms PpoObjective::Compute(const Minibatch& samples, const std::vector<to
   return {terms.total, {terms.policy, terms.value, terms.entropy, terms.kl, terms.clip_fraction}};
 }
 
+Loss::Terms PpoObjective::ComputeSequences(const Minibatch& samples, ActionTerms now) const {
+  std::map<std::string, torch::Tensor> rows;
+  for (const char* const name : {"log_prob", "advantage", "old_value", "value_target"}) {
+    rows[name] = samples[name].flatten();
+  }
+  int64_t count = now.value.numel();
+  if (samples.has("valid")) {
+    const torch::Tensor valid = samples["valid"].flatten().nonzero().view({-1});
+    count = valid.numel();
+    for (auto& [name, values] : rows) values = values.index_select(0, valid);
+    for (torch::Tensor* const values : {&now.log_prob, &now.value, &now.entropy}) {
+      if (values->dim() > 0) *values = values->index_select(0, valid);
+    }
+  }
+  if (count == 0) {
+    const torch::Tensor nothing = (now.value.sum() + now.log_prob.sum()) * 0;
+    return {nothing, std::vector<torch::Tensor>(stats().size(), nothing.detach())};
+  }
+  LossTerms terms = PpoLoss(now.log_prob, rows["log_prob"], rows["advantage"], now.value, rows["old_value"],
+                            rows["value_target"], now.entropy, now_);
+  // Means over the steps, weighted so that a sequence counts for as many samples as it has.
+  const double steps = static_cast<double>(count) / static_cast<double>(samples.size());
+  for (torch::Tensor* const term :
+       {&terms.total, &terms.policy, &terms.value, &terms.entropy, &terms.kl, &terms.clip_fraction}) {
+    *term = *term * steps;
+  }
+  return {terms.total, {terms.policy, terms.value, terms.entropy, terms.kl, terms.clip_fraction}};
+}
+
 std::unique_ptr<AcceleratedLoss> PpoObjective::Accelerated(int threads) const {
-  if (!FusedGradient::Supports(network_)) return nullptr;
+  if (!FusedGradient::Supports(network_) || (network_.memory().exists() && config_.burn_in() > 0)) return nullptr;
   return std::make_unique<FusedPpoLoss>(network_, threads, now_);
 }
 

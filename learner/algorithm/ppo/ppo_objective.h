@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "learner/network/actor_critic.h"
+#include "learner/optimize/action_terms.h"
 #include "learner/optimize/loss.h"
 #include "skein/v1/config.pb.h"
 
@@ -15,7 +16,7 @@ namespace skein {
 
 // PpoLoss (ppo_loss.h) as the Loss that GradientSteps minimises. FusedGradient is its accelerated form.
 // Reads the samples' obs, action, log_prob (of the behaviour policy), advantage, old_value (if ppo.value_clip > 0),
-// value_target and, for a central critic, critic_input.
+// value_target and, for a central critic, critic_input. With a memory it reads sequences (Sequences::samples).
 class PpoObjective : public Loss {
  public:
   static constexpr size_t kKl = 3;  // Index of "kl" in stats().
@@ -36,6 +37,10 @@ class PpoObjective : public Loss {
   std::unique_ptr<AcceleratedLoss> Accelerated(int threads) const override;
 
  private:
+  // Of sequences (Sequences::samples) whose steps' outputs are `now`. Their samples' sums, divided by the number of
+  // sequences.
+  Terms ComputeSequences(const Minibatch& samples, ActionTerms now) const;
+
   v1::PpoConfig config_;
   const ActorCritic& network_;
   const torch::ScalarType precision_;

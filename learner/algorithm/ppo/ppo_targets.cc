@@ -16,7 +16,7 @@ namespace {
 
 // log(current policy / behaviour policy) of each action, [T, M]; 0 where the agent is not active.
 absl::StatusOr<torch::Tensor> LogRatio(const TrainingData& data, const ActorCritic& network, BatchForward* forward) {
-  const auto head = forward->PolicyHead(data.samples["obs"]);
+  const auto head = forward->PolicyHead(data.policy);
   if (!head.ok()) return head.status();
   const torch::Tensor action = data.samples["action"].cpu();
   const torch::Tensor log_prob = network.options().discrete ? CategoricalLogProb(*head, action)

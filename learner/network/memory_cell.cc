@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/network/memory_cell.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+namespace skein {
+namespace {
+
+// x, h: the gates' sums of the input and of the state, [S, G H].
+torch::Tensor StepGru(const torch::Tensor& x, const torch::Tensor& h, const torch::Tensor& state) {
+  const int64_t size = state.size(1);
+  const torch::Tensor gates = (x.narrow(1, 0, 2 * size) + h.narrow(1, 0, 2 * size)).sigmoid();
+  const torch::Tensor r = gates.narrow(1, 0, size), z = gates.narrow(1, size, size);
+  const torch::Tensor n = (x.narrow(1, 2 * size, size) + r * h.narrow(1, 2 * size, size)).tanh();
+  return (1 - z) * n + z * state;
+}
+
+// Sets `c` to the next one; returns the next h.
+torch::Tensor StepLstm(const torch::Tensor& x, const torch::Tensor& h, torch::Tensor* c) {
+  const int64_t size = c->size(1);
+  const torch::Tensor sum = x + h;
+  const auto gate = [&](int64_t i) { return sum.narrow(1, i * size, size); };
+  *c = gate(1).sigmoid() * *c + gate(0).sigmoid() * gate(2).tanh();
+  return gate(3).sigmoid() * c->tanh();
+}
+
+}  // namespace
+
+torch::Tensor MemoryRun::States() const { return cell.empty() ? output : torch::cat({output, torch::stack(cell)}, 2); }
+
+MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                    const torch::Tensor& state, const torch::Tensor& skips) {
+  const int64_t steps = input.size(0), sequences = input.size(1), size = cell.size();
+  const bool lstm = cell.kind == MemoryKind::kLstm;
+  const torch::Tensor x = torch::linear(input.reshape({steps * sequences, input.size(2)}), cell.weight_ih, cell.bias_ih)
+                              .view({steps, sequences, cell.weight_ih.size(0)});
+  const std::vector<torch::Tensor> inputs = x.unbind(0);
+  // On a device it would cost a wait to know in which steps none begins.
+  const bool knows = begins.defined() && begins.is_cpu();
+  torch::Tensor h = state.narrow(1, 0, size), c = lstm ? state.narrow(1, size, size) : torch::Tensor();
+  MemoryRun run;
+  std::vector<torch::Tensor> outputs;
+  outputs.reserve(steps);
+  for (int64_t t = 0; t < steps; ++t) {
+    if (begins.defined()) {
+      const torch::Tensor fresh = begins.select(0, t);
+      if (!knows || fresh.any().item<bool>()) {
+        const torch::Tensor column = fresh.unsqueeze(1);
+        h = h.masked_fill(column, 0);
+        if (lstm) c = c.masked_fill(column, 0);
+      }
+    }
+    const torch::Tensor h_before = h, c_before = c;
+    const torch::Tensor sums = torch::linear(h, cell.weight_hh, cell.bias_hh);
+    h = lstm ? StepLstm(inputs[t], sums, &c) : StepGru(inputs[t], sums, h);
+    if (skips.defined()) {
+      const torch::Tensor skipped = skips.select(0, t).unsqueeze(1);
+      h = torch::where(skipped, h_before, h);
+      if (lstm) c = torch::where(skipped, c_before, c);
+    }
+    outputs.push_back(h);
+    if (lstm) run.cell.push_back(c);
+  }
+  run.output = torch::stack(outputs);
+  return run;
+}
+
+torch::Tensor StepMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& state) {
+  return RunMemory(cell, input.unsqueeze(0), {}, state).States()[0];
+}
+
+}  // namespace skein

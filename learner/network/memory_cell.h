@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "policy/policy_spec.h"
+
+// The memory of a recurrent network as the learner computes it, with gradients. policy/recurrent.h has the formulas and
+// computes the same without Torch.
+namespace skein {
+
+// Weights of a gated memory, in PyTorch's layout (torch.nn.GRUCell, torch.nn.LSTMCell): [G H, I], [G H, H], [G H] and
+// [G H], where G is 3 (r, z, n) or 4 (i, f, g, o). The tensors are a network's parameters, not copies.
+struct MemoryCell {
+  MemoryKind kind = MemoryKind::kNone;
+  torch::Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+
+  bool exists() const { return kind != MemoryKind::kNone; }
+  int64_t size() const { return weight_hh.size(1); }  // H
+  // P: h, then c of an LSTM.
+  int64_t state_size() const { return kind == MemoryKind::kLstm ? 2 * size() : size(); }
+};
+
+// What a memory gave in L steps of S sequences.
+struct MemoryRun {
+  torch::Tensor output;             // [L, S, H], h after each step.
+  std::vector<torch::Tensor> cell;  // L times [S, H], c after each step; empty unless it is an LSTM.
+
+  torch::Tensor States() const;  // [L, S, P], after each step, also of episodes that ended with it.
+};
+
+// Runs `cell` over L steps. input [L, S, I]; state [S, P] before the first step. begins, bool [L, S]: an episode begins
+// with this step, so that the state before it is zeros; undefined: none does. skips, bool [L, S]: the state stays as it
+// is in this step; undefined: nowhere. The products with the input are one for all steps. Pure; follows gradients.
+// A sequence's result does not depend on how many steps follow, to the bit.
+MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                    const torch::Tensor& state, const torch::Tensor& skips = {});
+
+// One step: input [S, I], state [S, P] -> next state [S, P].
+torch::Tensor StepMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& state);
+
+}  // namespace skein
