@@ -22,6 +22,10 @@ LatencyOptions MakeLatencyOptions(const v1::LatencyConfig& config) {
           .slow_factor = config.slow_factor()};
 }
 
+RepeatPreviousOptions MakeRepeatPreviousOptions(const v1::RepeatPreviousConfig& config) {
+  return {.delay = static_cast<int>(config.delay()), .choices = static_cast<int>(config.choices())};
+}
+
 UavOptions MakeUavOptions(const v1::UavConfig& config) {
   return {.uavs = static_cast<int>(config.uavs()),
           .obstacles = static_cast<int>(config.obstacles()),
@@ -85,6 +89,7 @@ ExternalOptions MakeExternalOptions(const v1::EnvConfig& config) {
 
 EnvOptions MakeEnvOptions(const v1::EnvConfig& config) {
   return {.latency = MakeLatencyOptions(config.latency()),
+          .repeat_previous = MakeRepeatPreviousOptions(config.repeat_previous()),
           .uav = MakeUavOptions(config.uav()),
           .mujoco = MakeMujocoOptions(config),
           .external = MakeExternalOptions(config)};

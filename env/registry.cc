@@ -17,6 +17,7 @@
 #include "env/external/external_id.h"
 #include "env/mujoco/library.h"
 #include "env/mujoco/mujoco_env.h"
+#include "env/synthetic/repeat_previous.h"
 #include "env/synthetic/sticky_cartpole.h"
 #include "env/uav/uav_env.h"
 
@@ -49,6 +50,13 @@ absl::StatusOr<std::unique_ptr<Env>> Make(const EnvOptions&) {
 
 absl::StatusOr<std::unique_ptr<Env>> MakeLatencyEnv(const EnvOptions& options) { return MakeLatency(options.latency); }
 
+absl::StatusOr<EnvSpec> RepeatPreviousSpec(const EnvOptions& options) {
+  return MakeRepeatPreviousSpec(options.repeat_previous);
+}
+absl::StatusOr<std::unique_ptr<Env>> MakeRepeatPreviousEnv(const EnvOptions& options) {
+  return MakeRepeatPrevious(options.repeat_previous);
+}
+
 template <UavTask task>
 absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
   return MakeUavEnv(task, options.uav);
@@ -75,6 +83,8 @@ std::vector<Entry> MakeEntries() {
       {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.",
        Spec<MountainCarContinuousSpec>, Make<MakeMountainCarContinuous>},
       {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
+      {"RepeatPrevious-v0", "Name the symbol that was shown four steps before, a diagnosis of memories.",
+       RepeatPreviousSpec, MakeRepeatPreviousEnv},
       {"StickyCartPole-v0", "CartPole-v1 whose state cannot be saved, for studies of environments that cannot move.",
        Spec<StickyCartPoleSpec>, Make<MakeStickyCartPole>},
       {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,

@@ -30,6 +30,7 @@ absl::string_view pendulum_ppo_yaml();
 absl::string_view pusher_ppo_yaml();
 absl::string_view quadruped_stand_ppo_yaml();
 absl::string_view reacher_ppo_yaml();
+absl::string_view repeat_previous_ppo_yaml();
 absl::string_view sticky_cartpole_ppo_yaml();
 absl::string_view study_yaml();
 absl::string_view swimmer_ppo_yaml();
@@ -119,6 +120,7 @@ const std::vector<Recipe>& ListRecipes() {
       {"Pusher-v5", "configs/pusher_ppo.yaml", embedded::pusher_ppo_yaml()},
       {"QuadrupedStand-v0", "configs/quadruped_stand_ppo.yaml", embedded::quadruped_stand_ppo_yaml()},
       {"Reacher-v5", "configs/reacher_ppo.yaml", embedded::reacher_ppo_yaml()},
+      {"RepeatPrevious-v0", "configs/repeat_previous_ppo.yaml", embedded::repeat_previous_ppo_yaml()},
       {"StickyCartPole-v0", "configs/sticky_cartpole_ppo.yaml", embedded::sticky_cartpole_ppo_yaml()},
       {"Swimmer-v5", "configs/swimmer_ppo.yaml", embedded::swimmer_ppo_yaml()},
       {"UavCover-v0", "configs/uav_cover_mappo.yaml", embedded::uav_cover_mappo_yaml()},

@@ -13,8 +13,8 @@ TEST(Registry, ListsEveryEnvironmentOnceOrderedById) {
   EXPECT_THAT(ids, testing::ElementsAre("Ant-v5", "CartPole-v1", "HalfCheetah-v5", "Hopper-v5", "Humanoid-v5",
                                         "HumanoidStandup-v5", "InvertedDoublePendulum-v5", "InvertedPendulum-v5",
                                         "Latency-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Pusher-v5",
-                                        "QuadrupedStand-v0", "Reacher-v5", "StickyCartPole-v0", "Swimmer-v5",
-                                        "UavCover-v0", "UavNavigate-v0", "Walker2d-v5"));
+                                        "QuadrupedStand-v0", "Reacher-v5", "RepeatPrevious-v0", "StickyCartPole-v0",
+                                        "Swimmer-v5", "UavCover-v0", "UavNavigate-v0", "Walker2d-v5"));
 }
 
 TEST(Registry, EveryListedEnvironmentIsMadeWithTheListedSpec) {
