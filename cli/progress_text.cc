@@ -52,6 +52,12 @@ std::string PhaseText(const v1::RunProgress& progress, const std::string& space)
   return absl::StrCat(space, "phase ", progress.phase(), " of ", progress.phases());
 }
 
+// "memory gru 64" after `space`, where the policy has one.
+std::string MemoryText(const v1::RunProgress& progress, const std::string& space) {
+  if (progress.memory().empty()) return "";
+  return absl::StrCat(space, "memory ", Printable(progress.memory()), " ", progress.memory_size());
+}
+
 }  // namespace
 
 std::string FirstError(const v1::StatusResponse& status) {
@@ -94,8 +100,8 @@ std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, c
                       FormatCount(progress.target_env_steps()), FormatSeconds(progress.eta_seconds()));
   const int bar = std::clamp(width - static_cast<int>(steps.size()) - 2, 4, 40);
   std::vector<std::string> lines = {
-      absl::StrFormat("%s  %s  %s  iteration %d", Printable(status.run_name()), Printable(status.env_id()),
-                      StateText(status.state()), progress.iteration()),
+      absl::StrFormat("%s  %s  %s  iteration %d%s", Printable(status.run_name()), Printable(status.env_id()),
+                      StateText(status.state()), progress.iteration(), MemoryText(progress, "  ")),
       FormatBar(share, bar) + steps,
       absl::StrFormat("env-steps/s  %s (10 s)   %s (60 s)   %s (300 s)",
                       FormatRate(progress.env_steps_per_second_10s()), FormatRate(progress.env_steps_per_second_60s()),
@@ -144,8 +150,9 @@ std::string FormatStatusTable(const v1::StatusResponse& status, int width) {
   const auto wrap = [&](const std::string& label, const std::string& line) {
     add(label, WrapLine(line, width - kLabel));
   };
-  wrap("run", absl::StrFormat("%s (%s), %s, up %s", Printable(status.run_name()), Printable(status.env_id()),
-                              StateText(status.state()), FormatSeconds(status.uptime_seconds())));
+  wrap("run",
+       absl::StrFormat("%s (%s), %s, up %s%s", Printable(status.run_name()), Printable(status.env_id()),
+                       StateText(status.state()), FormatSeconds(status.uptime_seconds()), MemoryText(progress, ", ")));
   std::vector<std::string> block = FormatProgressBlock(status, {}, std::min(width, 1000) - kLabel);
   // Its first line, which may be wrapped, repeats the run.
   const auto bar = std::find_if(block.begin(), block.end(), [](const std::string& line) { return line[0] == '['; });

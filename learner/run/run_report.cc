@@ -156,6 +156,11 @@ v1::RunProgress RunReport::Progress() const {
     progress.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
     progress.set_eta_seconds(-1);
   }
+  if (const v1::ModelConfig& model = context_.config.model();
+      model.memory() == v1::MEMORY_GRU || model.memory() == v1::MEMORY_LSTM) {
+    progress.set_memory(model.memory() == v1::MEMORY_GRU ? "gru" : "lstm");
+    progress.set_memory_size(model.memory_size());
+  }
   absl::MutexLock lock(&mu_);
   if (!blocked_.empty()) {
     progress.set_state(v1::RUN_STATE_BLOCKED);

@@ -88,6 +88,15 @@ TEST(WrapLine, BreaksBetweenWordsAndLosesNone) {
   EXPECT_THAT(WrapLine("/a/long/path/x", 10), ElementsAre("/a/long/pa", "  th/x"));
 }
 
+TEST(FormatProgressBlock, ShowsTheMemory) {
+  v1::StatusResponse status = Status();
+  EXPECT_THAT(FormatProgressBlock(status, {}, 200), Not(Contains(HasSubstr("memory"))));
+  status.mutable_progress()->set_memory("lstm");
+  status.mutable_progress()->set_memory_size(48);
+  EXPECT_THAT(FormatProgressBlock(status, {}, 200)[0], HasSubstr("  memory lstm 48"));
+  EXPECT_THAT(FormatStatusTable(status, 200), HasSubstr("memory lstm 48"));
+}
+
 TEST(FormatProgressBlock, ShowsThePhase) {
   v1::StatusResponse status = Training();
   EXPECT_THAT(FormatProgressLine(status, {}), Not(HasSubstr("phase")));
