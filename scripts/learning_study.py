@@ -22,6 +22,11 @@ table. On a run that was interrupted it goes on from its last checkpoint.
 The first form for the configuration of each MuJoCo task, OUT a folder, and a table beside the best published PPO. A seed
 whose rows are there is not done again. --only hopper,ant makes it smaller, --dry-run only prints the table of the seeds
 that are done.
+
+    scripts/learning_study.py --suite memory --out docs/benchmarks/memory/memory
+
+As the suite of recipes, ten seeds of each configuration with a memory and of the same without one (--set
+model.memory=none), side by side.
 """
 
 import argparse
@@ -38,7 +43,7 @@ import typing
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=pathlib.Path, help="YAML of the run")
-    parser.add_argument("--suite", choices=["recipes", "mujoco"], help="instead of --config")
+    parser.add_argument("--suite", choices=["recipes", "mujoco", "memory"], help="instead of --config")
     parser.add_argument("--only", default="", help="of a suite: environments, comma-separated")
     parser.add_argument("--dry-run", action="store_true", help="of a suite: train nothing, print the table so far")
     parser.add_argument("--seeds", type=int, help="so many, from 1 on; default 10. Of a suite from 201 on; default 5")
@@ -193,6 +198,7 @@ class Task(typing.NamedTuple):
     figure: str = "return_mean"
     settings: tuple = ()  # Of `skein train`, beside the environment.
     recipe: str = "auto"  # --recipe
+    config: str = ""  # --config in place of the environment; then `recipe` only says what the row is of
 
 
 GYMNASIUM = "Gymnasium's reward_threshold"
@@ -218,14 +224,35 @@ RECIPES = [
 ]
 # What an environment without a recipe gets.
 GENERAL = [task._replace(recipe="general") for task in RECIPES if task.env in ("CartPole-v1", "HalfCheetah-v5")]
+
+
+def of_memory(env, config, threshold, source, **more):
+    """The configuration as it is, and its control without a memory."""
+    return [Task(env, threshold, source, recipe="memory", config=config, **more),
+            Task(env, threshold, source, recipe="no memory", config=config, settings=("--set", "model.memory=none"),
+                 **more)]
+
+
+CONTRIB = "SB3-contrib's RecurrentPPO, tuned"
+MEMORY = [
+    *of_memory("RepeatPrevious-v0", "configs/repeat_previous_ppo.yaml", 60, "our own: the best is 64, chance is 16"),
+    *of_memory("CartPole-v1", "configs/cartpole_memory_ppo.yaml", 500, f"{CONTRIB}, at 100k steps"),
+    *of_memory("Pendulum-v1", "configs/pendulum_memory_ppo.yaml", -200, f"{CONTRIB}: -218 +- 140 at 100k steps"),
+    *of_memory("MountainCarContinuous-v0", "configs/mountain_car_continuous_memory_ppo.yaml", 91.5,
+               f"{CONTRIB}, at 300k steps"),
+    *of_memory("HalfCheetah-v5", "configs/half_cheetah_memory_ppo.yaml", 4000,
+               "our own: 0.8 of what the full task's recipe returns"),
+    *of_memory("UavNavigate-v0", "configs/uav_navigate_memory_mappo.yaml", 0.9,
+               "our own: share of UAVs that arrive", figure="success_rate"),
+]
 SUITE_FIELDS = ["env", "seed", "env_steps", "figure", "value", "std", "digest", "recipe", "asked", "mujoco"]
 
 
 def suite_row(arguments, task, seed):
-    name = f"recipes-{task.env}-{task.recipe}-s{seed}"
+    name = f"{arguments.suite}-{task.env}-{task.recipe}-s{seed}".replace(" ", "-")
     asked = [] if task.recipe == "auto" else ["--recipe", task.recipe]
-    printed = run([arguments.bin / "skein", "train", "--env", task.env, "--seed", seed, "--name", name, "--no-eval",
-                   *asked, *task.settings])
+    what = ["--config", task.config] if task.config else ["--env", task.env, *asked]
+    printed = run([arguments.bin / "skein", "train", *what, "--seed", seed, "--name", name, "--no-eval", *task.settings])
     recipe = re.match(r"recipe: ([^\s,:]+)", printed)
     result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", pathlib.Path("runs") / name, "--episodes",
                              100, "--seed", arguments.eval_seed, "--json"]))
@@ -235,12 +262,18 @@ def suite_row(arguments, task, seed):
     value = result["return_mean"] if task.figure == "return_mean" else result["metrics_mean"][task.figure]
     return {"env": task.env, "seed": seed, "env_steps": result["env_steps"], "figure": task.figure,
             "value": round(value, 4), "std": round(result["return_std"], 1), "digest": result["digest"],
-            "recipe": recipe.group(1) if recipe else "", "asked": task.recipe, "mujoco": result["mujoco_version"]}
+            "recipe": recipe.group(1) if recipe else task.config, "asked": task.recipe, "mujoco": result["mujoco_version"]}
 
 
 def find_row(rows, task, seed):
     return next((row for row in rows
                  if (row["env"], row["asked"], int(row["seed"])) == (task.env, task.recipe, seed)), None)
+
+
+def what_differs(task):
+    if task.config:
+        return f", {task.recipe}"
+    return "" if task.recipe == "auto" else f", `--recipe {task.recipe}`"
 
 
 def suite_table(rows, tasks, seeds):
@@ -252,7 +285,7 @@ def suite_table(rows, tasks, seeds):
         reached = sum(float(row["value"]) >= task.threshold for row in done)
         first = done[0] if done else {"recipe": "", "env_steps": 0}
         lines.append(
-            f"| {task.env}{'' if task.recipe == 'auto' else ', `--recipe ' + task.recipe + '`'} | {pathlib.PurePath(first['recipe']).name} | {int(first['env_steps']):,} | "
+            f"| {task.env}{what_differs(task)} | {pathlib.PurePath(first['recipe']).name} | {int(first['env_steps']):,} | "
             f"{task.threshold:,} {'' if task.figure == 'return_mean' else task.figure} | {task.source} | " +
             " | ".join(number(float(row["value"]), task.figure) if row else "-" for row in found) +
             f" | {reached} of {len(done)} |")
@@ -266,8 +299,10 @@ def run_suite(arguments):
     if path.exists():
         with open(path, newline="") as file:
             rows = list(csv.DictReader(file))
-    wanted = arguments.only.split(",") if arguments.only else [task.env for task in RECIPES]
-    tasks = [task for task in RECIPES + GENERAL if task.env in wanted]
+    suite = MEMORY if arguments.suite == "memory" else RECIPES + GENERAL
+    usual = MEMORY if arguments.suite == "memory" else RECIPES
+    wanted = arguments.only.split(",") if arguments.only else [task.env for task in usual]
+    tasks = [task for task in suite if task.env in wanted]
     seeds = list(range(201, 201 + arguments.seeds))
     todo = [(seed, task) for task in tasks for seed in seeds
             if find_row(rows, task, seed) is None]
@@ -372,7 +407,7 @@ def run_mujoco(arguments):
 
 def main():
     arguments = parse_arguments()
-    if arguments.suite == "recipes":
+    if arguments.suite in ("recipes", "memory"):
         run_suite(arguments)
     elif arguments.suite == "mujoco":
         run_mujoco(arguments)
