@@ -138,6 +138,7 @@ std::string Danger(const std::vector<MjcfTag>& tags) {
                                                                           {"nstack", 10e6},
                                                                           {"nuserdata", 10'000},
                                                                           {"nkey", 1000},
+                                                                          {"nuser_", 100},
                                                                           {"width", 2048},
                                                                           {"height", 2048},
                                                                           {"offwidth", 4096},
@@ -164,7 +165,7 @@ std::string Danger(const std::vector<MjcfTag>& tags) {
         return absl::StrCat("<", tag.element, "> reads a file; that is not supported");
       if (value.find('&') != absl::string_view::npos) return "character references (&...;) are not supported";
       // The size of data that nothing of ours reads, and of the arena, which MuJoCo chooses well by itself.
-      if (name == "memory" || absl::StartsWith(name, "nuser_") || (name == "size" && tag.element == "numeric")) {
+      if (name == "memory" || (name == "size" && tag.element == "numeric")) {
         return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
       }
       for (const absl::string_view word : absl::StrSplit(value, absl::ByAnyChar(" \t\r\n"))) {
@@ -173,7 +174,8 @@ std::string Danger(const std::vector<MjcfTag>& tags) {
           return absl::StrCat(name, "=\"", value, "\" of <", tag.element, "> is not finite");
         }
       }
-      const auto limit = most->find(name);
+      // Numbers of the user's own for each body, geom, ...: some models have them, nothing of ours reads them.
+      const auto limit = most->find(absl::StartsWith(name, "nuser_") ? "nuser_" : name);
       double number = 0;
       if (limit != most->end() && (!absl::SimpleAtod(value, &number) || !(number <= limit->second))) {
         return absl::StrCat(name, "=\"", value, "\" of <", tag.element, ">: want at most ", limit->second);
