@@ -240,8 +240,15 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   }
 }
 
-std::string UnknownKey(const std::string& path) {
-  return absl::StrCat("unknown key ", Quoted(path), "; the nearest is '", FindNearestSetting(path).path, "'");
+std::string UnknownKey(const std::string& path, const Descriptor* root) {
+  std::string nearest;
+  if (root == nullptr) {
+    nearest = FindNearestSetting(path).path;
+  } else {
+    const std::vector<std::string> paths = SettingPathsOf(root);
+    nearest = paths[FindNearestName(path, paths, '.').index];
+  }
+  return absl::StrCat("unknown key ", Quoted(path), "; the nearest is '", nearest, "'");
 }
 
 bool IsChosen(const Message& message, const FieldDescriptor* field) {
@@ -310,7 +317,7 @@ absl::Status SetMessage(const YAML::Node& node, const Source& source, const std:
     if (!key.IsScalar()) return source.Error(key.Mark(), absl::StrCat("expected a key, got ", Written(key)));
     const std::string key_path = JoinPath(path, key.Scalar());
     const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key.Scalar());
-    if (field == nullptr) return source.Error(key.Mark(), UnknownKey(key_path));
+    if (field == nullptr) return source.Error(key.Mark(), UnknownKey(key_path, source.root));
     if (const std::string problem = ChoiceProblem(*message, field); !problem.empty()) {
       return source.Error(key.Mark(), problem);
     }

@@ -21,6 +21,8 @@ using google::protobuf::Message;
 struct Source {
   std::string name;
   bool has_lines = true;  // Whether messages have line and column.
+  // Of the message that is read, to name its nearest setting; null = RunConfig.
+  const google::protobuf::Descriptor* root = nullptr;
 
   // InvalidArgument "name:line:column: message".
   absl::Status Error(const YAML::Mark& mark, const std::string& message) const;
@@ -55,8 +57,8 @@ inline constexpr char kCannotChange[] =
 absl::Status SetTransforms(const YAML::Node& node, const Source& source, const std::string& path,
                            v1::EnvConfig* config);
 
-// The message "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting has.
-std::string UnknownKey(const std::string& path);
+// The message "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting of `root` has; null = RunConfig.
+std::string UnknownKey(const std::string& path, const google::protobuf::Descriptor* root = nullptr);
 
 // Checks that each setting below `message` is set and in its range. InvalidArgument names the first that is not.
 absl::Status CheckSettings(const Message& message, const std::string& path);

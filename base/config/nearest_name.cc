@@ -132,12 +132,14 @@ const std::vector<std::pair<std::string, std::string>>& SettingSynonyms() {
 }
 
 const std::vector<std::string>& SettingPaths() {
-  static const auto* const paths = [] {
-    auto* collected = new std::vector<std::string>;
-    CollectPaths(v1::RunConfig::descriptor(), "", collected);
-    return collected;
-  }();
+  static const auto* const paths = new std::vector<std::string>(SettingPathsOf(v1::RunConfig::descriptor()));
   return *paths;
+}
+
+std::vector<std::string> SettingPathsOf(const Descriptor* root) {
+  std::vector<std::string> paths;
+  CollectPaths(root, "", &paths);
+  return paths;
 }
 
 NearestSetting FindNearestSetting(const std::string& path) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "google/protobuf/descriptor.h"
+
 // Finds the known name that a mistyped one probably means, for error messages.
 namespace skein {
 
@@ -27,6 +29,8 @@ const std::vector<std::pair<std::string, std::string>>& SettingSynonyms();
 
 // All settings and their sections, as "ppo.lr" and "ppo", in the order of config.proto.
 const std::vector<std::string>& SettingPaths();
+// The same of another message with settings, in the order of its fields.
+std::vector<std::string> SettingPathsOf(const google::protobuf::Descriptor* root);
 
 // The setting nearest to a path that no setting has, by its own keys or by their synonyms.
 struct NearestSetting {
