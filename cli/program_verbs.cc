@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein eval, bench and tune: verbs that other programs know, with their flags; the whole command line goes there.
+// skein eval, fit, detect, bench and tune: verbs that other programs know, with their flags; the whole command line goes
+// there.
 #include "cli/program_verbs.h"
 
 #include <string>
@@ -26,6 +27,8 @@ struct ProgramVerb {
 
 constexpr ProgramVerb kVerbs[] = {
     {"eval", "Evaluate a checkpoint with deterministic actions", "skein-eval", nullptr},
+    {"fit", "Train a model of sequences from files", "skein-fit", "fit"},
+    {"detect", "Judge sequences by a model that skein fit has trained", "skein-fit", "detect"},
     {"bench", "Measure acting, env, rollout, stream, learner, train, tensor or scaling against its limit",
      "skein-bench", nullptr},
     {"tune", "Measure how many runners and environments suit this node", "skein-bench", "tune"}};

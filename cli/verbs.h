@@ -17,7 +17,7 @@ void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddTop(CLI::App* app, Action* action);
 void AddDrain(CLI::App* app, Action* action);
-// eval, bench and tune, which pass their whole command line to skein-eval or skein-bench.
+// eval, fit, detect, bench and tune, which pass their whole command line to skein-eval, skein-fit or skein-bench.
 void AddProgramVerbs(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
 void AddResources(CLI::App* app, Action* action);

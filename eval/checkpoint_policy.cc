@@ -75,6 +75,10 @@ absl::StatusOr<std::shared_ptr<const Policy>> RebuildPolicy(const Checkpoint& ch
 absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path) {
   const auto found = FindCheckpoint(path);
   if (!found.ok()) return found.status();
+  if (found->checkpoint.env_id == kSequenceModelId) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found->path, " is a model of sequences and no policy; `skein detect` uses it"));
+  }
   CheckpointPolicy loaded;
   loaded.path = found->path;
   if (absl::Status status = MergeYaml(found->checkpoint.config_yaml, found->path + " (configuration)", &loaded.config);

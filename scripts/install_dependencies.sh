@@ -24,7 +24,7 @@ for purpose in "${@:-build}"; do
       packages="$packages g++ make cmake ninja-build pkg-config ccache ca-certificates
         libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
         prometheus-cpp-dev libcpp-httplib-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libssl-dev
-        libxxhash-dev libzstd-dev $torch"
+        libxxhash-dev libzstd-dev zlib1g-dev $torch"
       # Any pip can fetch MuJoCo; the system's only where there is none.
       if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
       ;;

@@ -143,6 +143,12 @@ void EventLog::LogIteration(const v1::RunProgress& progress, absl::Time now) {
   Write(event);
 }
 
+void EventLog::LogNumbers(const std::map<std::string, double>& numbers, uint64_t step, absl::Time now) {
+  Event event = EventAt(step, now);
+  for (const auto& [tag, value] : numbers) AddScalar(tag, value, &event);
+  if (event.has_summary()) Write(event);
+}
+
 void EventLog::LogSamples(const UpdateSamples& samples, uint64_t env_steps, absl::Time now) {
   sampled_ = now;
   Event event = EventAt(env_steps, now);

@@ -38,6 +38,9 @@ class EventLog {
   // Logs the finite numbers of the progress after an iteration.
   void LogIteration(const v1::RunProgress& progress, absl::Time now);
 
+  // Logs finite numbers by their tags.
+  void LogNumbers(const std::map<std::string, double>& numbers, uint64_t step, absl::Time now);
+
   // Waits until all events are on the disk. A failure is ignored.
   void Sync() { file_->Sync().IgnoreError(); }
 

@@ -15,6 +15,9 @@
 // their checksums.
 namespace skein {
 
+// Checkpoint::env_id of a model of `skein fit`, which is no policy.
+inline constexpr char kSequenceModelId[] = "skein-fit";
+
 struct Checkpoint {
   uint64_t env_steps = 0;  // Trained so far.
   uint64_t iteration = 0;  // Finished ones.

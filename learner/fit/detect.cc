@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/fit/detect.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/config/message_settings.h"
+#include "base/process/message_text.h"
+#include "base/process/system_error.h"
+#include "base/telemetry/format_count.h"
+#include "learner/fit/fit_trainer.h"
+#include "learner/optimize/thread_team.h"
+#include "learner/sequence/fit_settings.h"
+#include "learner/sequence/line_reader.h"
+#include "learner/sequence/sequence_store.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLinesTogether = 8192;
+constexpr size_t kKeysTogether = size_t{1} << 22;  // Of those lines.
+constexpr uint32_t kPlacesTogether = 32768;        // Of one pass.
+constexpr size_t kMaxKnown = size_t{1} << 22;      // Verdicts that are kept for equal sequences.
+
+// What is said of a sequence.
+struct Verdict {
+  bool anomalous = false;
+  uint32_t position = 0, key_class = 0;
+  KeyJudgement key;
+  float least_probability = 1;
+};
+
+Verdict Judge(const std::vector<KeyJudgement>& keys, const uint32_t* classes, uint32_t length, const Limits& limits) {
+  Verdict verdict;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    verdict.least_probability = std::min(verdict.least_probability, keys[i].probability);
+    if (verdict.anomalous || !limits.IsAnomalous(keys[i])) continue;
+    verdict.anomalous = true;
+    verdict.position = static_cast<uint32_t>(i);
+    verdict.key_class = i < length ? classes[i] : Vocabulary::kEnd;
+    verdict.key = keys[i];
+  }
+  return verdict;
+}
+
+// Sequences by their content: two that differ have one fingerprint with a chance of 2^-128 for each pair.
+struct Fingerprint {
+  uint64_t low = 0, high = 0;
+  bool operator==(const Fingerprint& other) const { return low == other.low && high == other.high; }
+  template <typename H>
+  friend H AbslHashValue(H h, const Fingerprint& f) {
+    return H::combine(std::move(h), f.low, f.high);
+  }
+};
+
+absl::StatusOr<std::pair<std::string, Checkpoint>> FindCheckpoint(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(path + "/manifest.json", ignored)) {
+    auto checkpoint = LoadCheckpoint(path);
+    if (!checkpoint.ok()) return checkpoint.status();
+    return std::pair{path, *std::move(checkpoint)};
+  }
+  const std::string inner = path + "/checkpoints";
+  auto found = LoadNewestCheckpoint(fs::is_directory(inner, ignored) ? inner : path);
+  if (!found.ok()) return found.status();
+  return std::pair{found->path, std::move(found->checkpoint)};
+}
+
+class Detector {
+ public:
+  Detector(SavedModel saved, const Limits& limits, uint32_t threads)
+      : saved_(std::move(saved)),
+        limits_(limits),
+        layout_(saved_.vocabulary.classes(), saved_.config.model().embedding(), saved_.config.model().hidden(),
+                saved_.config.model().layers()),
+        weights_(&layout_),
+        team_(static_cast<int>(threads) - 1) {
+    weights_.Update(saved_.parameters.data());
+    for (int i = 0; i < team_.size(); ++i) passes_.push_back(std::make_unique<LstmPass>(&layout_));
+  }
+
+  absl::Status Read(const std::string& path, std::FILE* out, const ShutdownSignal* shutdown);
+  std::string Summary() const {
+    return absl::StrFormat(
+        "%s sequences, %s of them distinct or new: %s anomalous (%.3f%%); %s unknown keys; rule %s",
+        FormatCount(sequences_), FormatCount(judged_), FormatCount(anomalous_),
+        sequences_ > 0 ? 100.0 * static_cast<double>(anomalous_) / static_cast<double>(sequences_) : 0.0,
+        FormatCount(unknown_),
+        limits_.rule == v1::DETECT_RULE_TOP_G ? absl::StrCat("top_g ", limits_.top_g)
+                                              : absl::StrFormat("probability %.3g", limits_.probability));
+  }
+
+ private:
+  struct Line {
+    uint64_t number;
+    Fingerprint fingerprint;
+  };
+  absl::Status AddLine(absl::string_view text, const LineReader& reader);
+  // Judges what is new among the lines, then writes them all.
+  absl::Status Flush(const std::string& path, std::FILE* out);
+
+  const SavedModel saved_;
+  const Limits limits_;
+  const NetLayout layout_;
+  NetWeights weights_;
+  ThreadTeam team_;
+  std::vector<std::unique_ptr<LstmPass>> passes_;
+  absl::flat_hash_map<Fingerprint, Verdict> known_;
+  std::vector<Line> lines_;
+  Sequences fresh_;  // Not judged yet, each once.
+  std::vector<Fingerprint> fresh_names_;
+  uint64_t sequences_ = 0, judged_ = 0, anomalous_ = 0, unknown_ = 0;
+};
+
+absl::Status Detector::AddLine(absl::string_view text, const LineReader& reader) {
+  const size_t begin = fresh_.classes.size();
+  std::string storage;
+  for (absl::string_view key = TakeKey(&text); !key.empty(); key = TakeKey(&text)) {
+    const auto name = CanonicalKey(saved_.config.data().keys(), key, &storage);
+    if (!name.ok()) return reader.Error(name.status().message());
+    const uint32_t key_class = saved_.vocabulary.ClassOf(*name);
+    if (key_class == Vocabulary::kUnknown) {
+      if (saved_.config.data().unknown_keys() == v1::UNKNOWN_KEYS_REFUSE) {
+        return reader.Error(absl::StrCat("key ", Quoted(*name),
+                                         " is not in the model's vocabulary; to judge it as an "
+                                         "unknown one set data.unknown_keys to count"));
+      }
+      ++unknown_;
+    }
+    fresh_.classes.push_back(key_class);
+  }
+  const size_t length = fresh_.classes.size() - begin;
+  if (length == 0) return absl::OkStatus();  // An empty line is no sequence.
+  const XXH128_hash_t hash = XXH3_128bits(fresh_.classes.data() + begin, length * sizeof(uint32_t));
+  lines_.push_back({reader.line(), {hash.low64, hash.high64}});
+  if (!known_.try_emplace(lines_.back().fingerprint).second) {
+    fresh_.classes.resize(begin);
+    return absl::OkStatus();
+  }
+  fresh_.begins.push_back(static_cast<uint32_t>(fresh_.classes.size()));
+  fresh_.cut.push_back(0);
+  fresh_names_.push_back(lines_.back().fingerprint);
+  return absl::OkStatus();
+}
+
+absl::Status Detector::Flush(const std::string& path, std::FILE* out) {
+  // The longest first, and rows of about one length together.
+  std::vector<uint32_t> order(fresh_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return fresh_.steps(a) > fresh_.steps(b); });
+  SequenceBatch batch;
+  for (const uint32_t i : order) {
+    batch.rows.classes.insert(batch.rows.classes.end(), fresh_.classes.begin() + fresh_.begins[i],
+                              fresh_.classes.begin() + fresh_.begins[i + 1]);
+    batch.rows.begins.push_back(static_cast<uint32_t>(batch.rows.classes.size()));
+    batch.rows.cut.push_back(0);
+    batch.weights.push_back(1);
+  }
+  std::vector<uint32_t> pieces = {0};
+  uint32_t places = 0;
+  for (uint32_t row = 0; row < order.size(); ++row) {
+    if (places > 0 && places + batch.rows.steps(row) > kPlacesTogether) {
+      pieces.push_back(row);
+      places = 0;
+    }
+    places += batch.rows.steps(row);
+  }
+  pieces.push_back(static_cast<uint32_t>(order.size()));
+  std::vector<Verdict> verdicts(order.size());
+  team_.Run(team_.size(), [&](int thread) {
+    for (auto piece = static_cast<size_t>(thread); piece + 1 < pieces.size();
+         piece += static_cast<size_t>(team_.size())) {
+      if (pieces[piece] == pieces[piece + 1]) continue;
+      const auto judged = JudgeRows(weights_, batch, pieces[piece], pieces[piece + 1], saved_.vocabulary.classes(),
+                                    passes_[static_cast<size_t>(thread)].get());
+      for (uint32_t row = pieces[piece]; row < pieces[piece + 1]; ++row) {
+        verdicts[row] = Judge(judged[row - pieces[piece]], batch.rows.classes.data() + batch.rows.begins[row],
+                              batch.rows.length(row), limits_);
+      }
+    }
+  });
+  for (size_t row = 0; row < order.size(); ++row) known_[fresh_names_[order[row]]] = verdicts[row];
+  judged_ += order.size();
+
+  std::string text;
+  for (const Line& line : lines_) {
+    const Verdict& verdict = known_[line.fingerprint];
+    nlohmann::ordered_json json = {{"file", path}, {"line", line.number}, {"anomalous", verdict.anomalous}};
+    for (const char* name : {"position", "key", "rank", "probability"}) json[name] = nullptr;
+    if (verdict.anomalous) {
+      json["position"] = verdict.position;
+      json["key"] = saved_.vocabulary.NameOf(verdict.key_class);
+      json["rank"] = verdict.key.rank;
+      json["probability"] = verdict.key.probability;
+      ++anomalous_;
+    }
+    json["least_probability"] = verdict.least_probability;
+    absl::StrAppend(&text, json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), "\n");
+  }
+  sequences_ += lines_.size();
+  lines_.clear();
+  fresh_ = Sequences();
+  fresh_names_.clear();
+  if (known_.size() > kMaxKnown) known_.clear();
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0) {
+    return SystemError(errno, "writing verdicts");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Detector::Read(const std::string& path, std::FILE* out, const ShutdownSignal* shutdown) {
+  const auto reader = LineReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  absl::string_view line;
+  for (;;) {
+    const auto more = (*reader)->Next(&line);
+    absl::Status status = more.status();
+    if (status.ok() && *more) status = AddLine(line, **reader);
+    const bool full = lines_.size() >= kLinesTogether || fresh_.classes.size() >= kKeysTogether;
+    const bool ends = !status.ok() || !*more;
+    if (full || ends) {
+      if (!status.ok()) fresh_.classes.resize(fresh_.begins.back());  // Of a line that broke off.
+      const absl::Status flushed = Flush(path, out);
+      if (!status.ok()) return status;
+      if (!flushed.ok()) return flushed;
+      if (shutdown->signalled()) return absl::CancelledError("stopped on request");
+    }
+    if (ends) break;
+  }
+  if ((*reader)->line() == 0) return absl::DataLossError(absl::StrCat(path, ":1: the file is empty"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const ShutdownSignal* shutdown) {
+  const auto files = ListDataFiles(options.files);
+  if (!files.ok()) return files.status();
+  const auto checkpoint = FindCheckpoint(options.checkpoint);
+  if (!checkpoint.ok()) return checkpoint.status();
+  auto saved = ReadSavedModel(checkpoint->second, checkpoint->first);
+  if (!saved.ok()) return saved.status();
+  for (const std::string& assignment : options.overrides) {
+    if (!absl::StartsWith(assignment, "data.") && !absl::StartsWith(assignment, "detect.")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set ", Shown(assignment), ": only settings of data and detect can be changed here"));
+    }
+    if (absl::Status s = OverrideSetting(assignment, &saved->config); !s.ok()) return s;
+  }
+  if (absl::Status s = ValidateFitConfig(saved->config); !s.ok()) return s;
+  Limits limits = saved->limits;
+  limits.rule = saved->config.detect().rule();
+  bool chosen = saved->finished;
+  if (options.probability >= 0) {
+    limits.rule = v1::DETECT_RULE_PROBABILITY;
+    limits.probability = std::max<double>(options.probability, std::numeric_limits<float>::min());
+    chosen = true;
+  }
+  if (options.top_g >= 0) {
+    limits.rule = v1::DETECT_RULE_TOP_G;
+    limits.top_g = static_cast<uint32_t>(options.top_g);
+    chosen = true;
+  }
+  if (!chosen) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(checkpoint->first,
+                     " is of a training that has not finished, so that no limit is chosen; finish it, or give "
+                     "--probability or --top-g"));
+  }
+  const uint32_t threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  Detector detector(*std::move(saved), limits, threads);
+  for (const std::string& file : *files) {
+    if (absl::Status s = detector.Read(file, out, shutdown); !s.ok()) return s;
+  }
+  std::fprintf(stderr, "skein detect: %s\n", detector.Summary().c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace skein

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/fit/fit_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/config/message_settings.h"
+#include "base/process/clock.h"
+#include "base/process/file.h"
+#include "base/telemetry/format_count.h"
+#include "base/telemetry/format_seconds.h"
+#include "learner/fit/fit_folder.h"
+#include "learner/fit/fit_log.h"
+#include "learner/fit/fit_ranks.h"
+#include "learner/fit/fit_report.h"
+#include "learner/fit/fit_trainer.h"
+#include "learner/ranks/rank_group.h"
+#include "learner/run/checkpoint.h"
+#include "spdlog/spdlog.h"
+
+namespace skein {
+namespace {
+
+constexpr absl::Duration kBetweenLines = absl::Seconds(5);
+
+// One rank's training, from its first batch to its last.
+class FitRun {
+ public:
+  FitRun(const FitOptions& options, FitRanks ranks, ShutdownSignal* shutdown)
+      : options_(options),
+        config_(options.config),
+        ranks_(std::move(ranks)),
+        shutdown_(shutdown),
+        leads_(ranks_.place.rank == 0),
+        folder_(options.run_directory),
+        checkpoints_(folder_ + "/checkpoints") {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status OpenData();
+  absl::Status Resume();
+  absl::Status TrainEpoch();
+  absl::Status EndEpoch();
+  absl::Status Finish();
+  // By rank 0. A failure is said and counted, and training goes on; `must`: it is returned.
+  absl::Status Save(const Limits* limits, bool must);
+  void LogStep(const FitStep& step, double lr, bool epoch_ends);
+  void Say(const std::string& line) const {
+    if (!leads_) return;
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }
+  // Steps and keys of the whole training, if it is not ended early.
+  double Done() const;
+
+  const FitOptions& options_;
+  const v1::FitConfig& config_;
+  const FitRanks ranks_;
+  ShutdownSignal* const shutdown_;
+  const bool leads_;
+  const std::string folder_, checkpoints_;
+  FitFolder claimed_;  // Rank 0's.
+  std::unique_ptr<SequenceStore> store_;
+  std::unique_ptr<FitTrainer> trainer_;
+  std::unique_ptr<FitLog> log_;            // Rank 0's.
+  std::map<std::string, double> pending_;  // Of an epoch's last step; its line has the epoch's numbers, too.
+  std::unique_ptr<FitReport> report_;
+  bool stopped_ = false;
+  uint64_t steps_per_epoch_ = 0;
+  absl::Duration saved_, said_;
+  std::string checkpoint_path_;
+};
+
+double FitRun::Done() const {
+  const FitProgress& p = trainer_->progress();
+  const double of_epoch =
+      steps_per_epoch_ == 0 ? 0 : static_cast<double>(p.next_batch) / static_cast<double>(steps_per_epoch_);
+  return (static_cast<double>(p.epoch) + of_epoch) / config_.train().epochs();
+}
+
+absl::Status FitRun::OpenData() {
+  std::atomic<int64_t> said{0};
+  const absl::Duration begin = MonotonicNow();
+  const auto progress = [&](double share) {
+    const auto seconds = absl::ToInt64Seconds(MonotonicNow() - begin);
+    if (leads_ && seconds >= said + 5) {
+      said = seconds;
+      const double left = share > 0 ? static_cast<double>(seconds) * (1 - share) / share : -1;
+      Say(absl::StrFormat("reading the data: %.0f%%, ETA %s", 100 * share, FormatSeconds(left)));
+    }
+    return !shutdown_->signalled();
+  };
+  const absl::Status status = InTurn(ranks_, [&] {
+    auto store = SequenceStore::Open(config_, folder_ + "/data", progress);
+    if (store.ok()) store_ = *std::move(store);
+    return store.status();
+  });
+  if (!status.ok()) return status;
+  if (ranks_.collective != nullptr) {
+    const auto digests = ranks_.collective->GatherBytes(store_->digest());
+    if (!digests.ok()) return digests.status();
+    for (size_t rank = 0; rank < digests->size(); ++rank) {
+      if ((*digests)[rank] == (*digests)[0]) continue;
+      return absl::DataLossError(absl::StrCat("the data of rank ", rank, " are not those of rank 0 (digests ",
+                                              (*digests)[rank], " and ", (*digests)[0],
+                                              "); give all ranks the same files"));
+    }
+  }
+  const DataCounts& counts = store_->counts();
+  Say(absl::StrCat("data: ", FormatCount(counts.train_sequences), " sequences with ", FormatCount(counts.train_keys),
+                   " keys to train on, ", FormatCount(counts.held_sequences), " held out, vocabulary of ",
+                   FormatCount(store_->vocabulary().names().size()), ", digest ", store_->digest()));
+  for (const auto& [count, what] : {std::pair{counts.empty_lines, "lines are empty"},
+                                    {counts.cut, "sequences are cut off after data.max_length keys"},
+                                    {counts.unknown_keys, "keys are beyond the vocabulary and count as unknown"}}) {
+    if (count > 0) Say(absl::StrCat("note: ", FormatCount(count), " ", what));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::Resume() {
+  uint64_t at = 0;
+  if (options_.resume != ResumeMode::kNever) {
+    const auto found =
+        LoadNewestCheckpoint(checkpoints_, options_.resume == ResumeMode::kMust ? Damage::kRefuse : Damage::kSkip);
+    if (!found.ok() && (!absl::IsNotFound(found.status()) || options_.resume == ResumeMode::kMust)) {
+      return found.status();
+    }
+    if (found.ok()) {
+      for (const std::string& warning : found->warnings) spdlog::warn("{}", warning);
+      if (absl::Status s = trainer_->Restore(found->checkpoint, store_->digest()); !s.ok()) {
+        return absl::Status(s.code(), absl::StrCat(found->path, ": ", s.message()));
+      }
+      at = trainer_->progress().sequences;
+      checkpoint_path_ = found->path;
+      Say(absl::StrCat("goes on from ", found->path, ": epoch ", trainer_->progress().epoch + 1, ", step ",
+                       FormatCount(trainer_->progress().steps)));
+    }
+  }
+  if (ranks_.collective == nullptr) return absl::OkStatus();
+  const auto all = ranks_.collective->GatherBytes(absl::StrCat(at));
+  if (!all.ok()) return all.status();
+  if (std::all_of(all->begin(), all->end(), [&](const std::string& rank) { return rank == all->front(); })) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder_, ": the ranks found different checkpoints; it must be one folder that all nodes share"));
+}
+
+absl::Status FitRun::Save(const Limits* limits, bool must) {
+  saved_ = MonotonicNow();
+  if (!leads_) return absl::OkStatus();
+  log_->Sync();
+  const auto path = SaveCheckpoint(checkpoints_, trainer_->Save(store_->digest(), limits), config_.checkpoint().keep());
+  report_->CountCheckpoint(path.ok());
+  if (path.ok()) {
+    checkpoint_path_ = *path;
+    return absl::OkStatus();
+  }
+  if (must) return path.status();
+  spdlog::error("the checkpoint could not be written, training goes on: {}", std::string(path.status().message()));
+  return absl::OkStatus();
+}
+
+void FitRun::LogStep(const FitStep& step, double lr, bool epoch_ends) {
+  const FitProgress& p = trainer_->progress();
+  report_->SetProgress(p, step, Done(), trainer_->out_of_memory());
+  const uint32_t every = config_.logging().log_interval(), gpu_every = config_.logging().gpu_log_interval();
+  const bool due = every > 0 && p.steps % every == 0, gpu_due = gpu_every > 0 && p.steps % gpu_every == 0;
+  if (leads_ && (due || gpu_due)) {
+    std::map<std::string, double> numbers = {{"epoch", static_cast<double>(p.epoch + 1)},
+                                             {"loss", step.loss},
+                                             {"lr", lr},
+                                             {"gradient_norm", step.gradient_norm},
+                                             {"sequences", static_cast<double>(p.sequences)},
+                                             {"keys", static_cast<double>(p.keys)},
+                                             {"keys_per_second", report_->keys_per_second()},
+                                             {"data_wait_seconds", report_->data_wait_seconds()},
+                                             {"skipped_steps", static_cast<double>(p.skipped)}};
+    if (gpu_due) report_->AddResources(&numbers);
+    if (epoch_ends) {
+      pending_ = std::move(numbers);
+    } else {
+      log_->Write(p.steps, numbers, absl::Now());
+    }
+  }
+  if (leads_ && !epoch_ends && MonotonicNow() - said_ >= kBetweenLines) {
+    said_ = MonotonicNow();
+    Say(absl::StrFormat("epoch %d of %d, step %d of %d: loss %.4f, %s keys/s, ETA %s", p.epoch + 1,
+                        config_.train().epochs(), p.next_batch, steps_per_epoch_, step.loss,
+                        FormatCount(static_cast<uint64_t>(report_->keys_per_second())),
+                        FormatSeconds(report_->eta_seconds(Done()))));
+  }
+}
+
+absl::Status FitRun::TrainEpoch() {
+  BatchStream::Options options;
+  const FitProgress& p = trainer_->progress();
+  options.order = {config_.seed(), p.epoch, config_.data().window(), config_.train().batch_size(), true};
+  options.parts = config_.train().parts();
+  options.readers = config_.data().readers();
+  options.prefetch = config_.data().prefetch();
+  options.first_batch = p.next_batch;
+  BatchStream batches(store_.get(), options);
+  steps_per_epoch_ = batches.batches();
+  const uint32_t save_every = config_.checkpoint().save_interval();
+  for (;;) {
+    auto batch = batches.Next();
+    if (!batch.ok()) return batch.status();
+    report_->SetDataTimes(batches.waited(), batches.working());
+    if (*batch == nullptr) break;
+    const double lr = LearningRate(config_.train(), Done());
+    const auto step = trainer_->Step(**batch, lr, shutdown_->signalled());
+    if (!step.ok()) return step.status();
+    LogStep(*step, lr, p.next_batch == steps_per_epoch_);
+    if (step->any_stops) {
+      stopped_ = true;
+      return absl::OkStatus();
+    }
+    if (save_every > 0 && p.steps % save_every == 0) {
+      if (absl::Status s = Save(nullptr, false); !s.ok()) return s;
+    }
+  }
+  report_->EndOfStream();
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::EndEpoch() {
+  FitProgress& p = trainer_->progress();
+  const DataCounts& counts = store_->counts();
+  if (p.epoch_sequences != counts.train_sequences) {
+    return absl::InternalError(absl::StrCat("epoch ", p.epoch + 1, " used ", p.epoch_sequences,
+                                            " sequences, want each of ", counts.train_sequences, " once"));
+  }
+  const double loss = p.epoch_loss / static_cast<double>(p.epoch_keys);
+  const auto held_out = trainer_->Loss(*store_, Part::kHeldOut);
+  if (!held_out.ok()) return held_out.status();
+  trainer_->EndEpoch(*held_out, counts.held_sequences > 0);
+  report_->SetEpoch(p, loss);
+  const double eta = report_->eta_seconds(Done());
+  if (leads_) {
+    std::map<std::string, double> numbers = {{"epoch", static_cast<double>(p.epoch)},
+                                             {"epoch_loss", loss},
+                                             {"held_out_loss", *held_out},
+                                             {"epoch_sequences", static_cast<double>(counts.train_sequences)},
+                                             {"sequences", static_cast<double>(p.sequences)},
+                                             {"keys", static_cast<double>(p.keys)},
+                                             {"keys_per_second", report_->keys_per_second()},
+                                             {"eta_seconds", eta},
+                                             {"skipped_steps", static_cast<double>(p.skipped)}};
+    numbers.merge(std::exchange(pending_, {}));
+    log_->Write(p.steps, numbers, absl::Now());
+  }
+  said_ = MonotonicNow();
+  Say(absl::StrFormat("epoch %d of %d: %s sequences, each once; loss %.4f, held out %.4f%s, %s keys/s, ETA %s", p.epoch,
+                      config_.train().epochs(), FormatCount(counts.train_sequences), loss, *held_out,
+                      p.best_epoch == p.epoch ? " (best)" : "",
+                      FormatCount(static_cast<uint64_t>(report_->keys_per_second())), FormatSeconds(eta)));
+  if (p.finished || MonotonicNow() - saved_ < absl::Seconds(config_.checkpoint().min_seconds())) {
+    return absl::OkStatus();
+  }
+  return Save(nullptr, false);
+}
+
+absl::Status FitRun::Finish() {
+  const FitProgress& p = trainer_->progress();
+  if (stopped_) {
+    if (absl::Status s = Save(nullptr, true); !s.ok()) return s;
+    Say(absl::StrCat("stopped in epoch ", p.epoch + 1, " at step ", FormatCount(p.steps),
+                     "; the same command goes on from ", checkpoint_path_));
+    return absl::OkStatus();
+  }
+  if (!leads_) return absl::OkStatus();
+  const auto limits = trainer_->ChooseFinalLimits(*store_);
+  if (!limits.ok()) return limits.status();
+  const Checkpoint checkpoint = trainer_->Save(store_->digest(), &*limits);
+  if (absl::Status s = Save(&*limits, true); !s.ok()) return s;
+  Say(absl::StrFormat("finished: epoch %d is the best, held-out loss %.4f; %s sequences in %s steps, %d skipped",
+                      p.best_epoch, p.best_held_out_loss, FormatCount(p.sequences), FormatCount(p.steps), p.skipped));
+  Say(absl::StrFormat(
+      "limits of `skein detect`, chosen from %s held-out sequences: probability %.3g, top-g %d; rule %s",
+      FormatCount(store_->counts().held_sequences), limits->probability, limits->top_g,
+      limits->rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+  Say(absl::StrCat("checkpoint ", checkpoint_path_, ", digest ", CheckpointDigest(checkpoint)));
+  return absl::OkStatus();
+}
+
+absl::Status FitRun::Run() {
+  if (leads_) {
+    auto claimed = FitFolder::Claim(folder_, options_.resume);
+    if (!claimed.ok()) return claimed.status();
+    claimed_ = *std::move(claimed);
+    if (!claimed_.moved_to().empty()) Say(absl::StrCat("moved what was in ", folder_, " to ", claimed_.moved_to()));
+  }
+  if (absl::Status s = OpenData(); !s.ok()) return s;
+  auto trainer = FitTrainer::Make(config_, store_->vocabulary(), ranks_.collective.get(), ranks_.place.local_rank);
+  if (!trainer.ok()) return trainer.status();
+  trainer_ = *std::move(trainer);
+  if (absl::Status s = Resume(); !s.ok()) return s;
+  auto report = FitReport::Start(options_, ranks_.place, store_->counts());
+  if (!report.ok()) return report.status();
+  report_ = *std::move(report);
+  if (leads_) {
+    if (absl::Status s = WriteFileAtomically(folder_ + "/config.yaml", SettingsYaml(config_)); !s.ok()) return s;
+    auto log = FitLog::Open(folder_, trainer_->progress().steps, config_.logging().tensorboard(), absl::Now());
+    if (!log.ok()) return log.status();
+    log_ = *std::move(log);
+  }
+  Say(absl::StrCat("model: ", FormatCount(static_cast<uint64_t>(trainer_->parameter_count())), " parameters; ",
+                   ranks_.place.size, ranks_.place.size == 1 ? " rank" : " ranks", ", metrics at http://",
+                   report_->metrics_address(), "/metrics"));
+  if (!report_->page().empty()) {
+    Say(absl::StrCat("status page and metrics discovery: ", report_->page()));
+    Say(absl::StrCat("watch it with: skein top --address ", report_->coordinator_address()));
+  }
+  report_->Begin(trainer_->progress(), Done());
+  saved_ = said_ = MonotonicNow();
+  while (!trainer_->progress().finished && !stopped_) {
+    if (absl::Status s = TrainEpoch(); !s.ok()) return s;
+    if (stopped_) break;
+    if (absl::Status s = EndEpoch(); !s.ok()) return s;
+  }
+  const absl::Status finished = Finish();
+  report_->End(finished, stopped_, checkpoint_path_);
+  return finished;
+}
+
+}  // namespace
+
+absl::Status RunFit(const FitOptions& options, ShutdownSignal* shutdown) {
+  auto ranks =
+      JoinRanks(options.config.train().device(), absl::Seconds(options.config.train().collective_timeout_seconds()));
+  if (!ranks.ok()) return ranks.status();
+  FitRun run(options, *std::move(ranks), shutdown);
+  return AsLostRank(run.Run());
+}
+
+}  // namespace skein

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/fit/fit_trainer.h"
+
+#include <torch/cuda.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/config/message_settings.h"
+#include "learner/network/tensor_codec.h"
+#include "learner/ranks/collective.h"
+#include "learner/ranks/training_device.h"
+#include "learner/sequence/fit_settings.h"
+#include "spdlog/spdlog.h"
+
+namespace skein {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr uint32_t kHeldOutBatch = 256;  // Sequences that are judged together, at least.
+
+constexpr char kBest[] = "best", kVocabulary[] = "vocabulary", kCounts[] = "counts", kSums[] = "sums",
+               kLimits[] = "limits", kDigest[] = "data_digest";
+
+torch::Tensor Bytes(const std::string& text) {
+  torch::Tensor bytes = torch::empty({static_cast<int64_t>(text.size())}, torch::kUInt8);
+  std::copy(text.begin(), text.end(), bytes.data_ptr<uint8_t>());
+  return bytes;
+}
+std::string Text(const torch::Tensor& bytes) {
+  const uint8_t* const data = bytes.data_ptr<uint8_t>();
+  return std::string(data, data + bytes.numel());
+}
+
+const torch::Tensor* Find(const NamedTensors& tensors, const std::string& name, torch::ScalarType type, int64_t size) {
+  for (const auto& [key, tensor] : tensors) {
+    if (key == name && tensor.scalar_type() == type && (size < 0 || tensor.numel() == size)) return &tensor;
+  }
+  return nullptr;
+}
+
+absl::Status Missing(const std::string& name) {
+  return absl::DataLossError(
+      absl::StrCat("the checkpoint has no tensor ", name, " of the size that its settings want"));
+}
+
+// The names of a vocabulary, which have no blanks, one a line.
+std::string NamesText(const Vocabulary& vocabulary) { return absl::StrJoin(vocabulary.names(), "\n"); }
+Vocabulary VocabularyOf(const std::string& names) {
+  return Vocabulary(names.empty() ? std::vector<std::string>() : absl::StrSplit(names, '\n'));
+}
+
+// LibTorch throws in many ways; here they end.
+template <typename Work>
+absl::Status Guarded(Work work) {
+  try {
+    return work();
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+}  // namespace
+
+double LearningRate(const v1::FitTrainConfig& train, double done) {
+  if (train.lr_schedule() == v1::FIT_SCHEDULE_CONSTANT) return train.lr();
+  return train.lr() * 0.5 * (1 + std::cos(kPi * std::min(1.0, done)));
+}
+
+FitTrainer::FitTrainer(const v1::FitConfig& config, const Vocabulary& vocabulary, Collective* collective)
+    : config_(config),
+      vocabulary_(vocabulary),
+      layout_(vocabulary.classes(), config.model().embedding(), config.model().hidden(), config.model().layers()),
+      collective_(collective) {
+  progress_.best_held_out_loss = std::numeric_limits<double>::infinity();
+  if (collective == nullptr) return;
+  rank_ = static_cast<uint32_t>(collective->rank());
+  ranks_ = static_cast<uint32_t>(collective->size());
+}
+
+FitTrainer::~FitTrainer() = default;
+
+absl::StatusOr<std::unique_ptr<FitTrainer>> FitTrainer::Make(const v1::FitConfig& config, const Vocabulary& vocabulary,
+                                                             Collective* collective, int local_rank) {
+  std::unique_ptr<FitTrainer> trainer(new FitTrainer(config, vocabulary, collective));
+  const uint32_t parts = config.train().parts();
+  if (parts % trainer->ranks_ != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("train.parts (", parts,
+                                                   ") must be a multiple of the number of ranks (", trainer->ranks_,
+                                                   "), which share the parts of a batch"));
+  }
+  trainer->own_parts_ = parts / trainer->ranks_;
+  const auto device = ParseTrainingDevice(config.train().device(), local_rank);
+  if (!device.ok()) return device.status();
+  const absl::Status status = Guarded([&] {
+    FitTrainer& t = *trainer;
+    at::set_num_threads(static_cast<int>(std::max(1u, config.train().threads())));
+    std::vector<float> values(static_cast<size_t>(t.layout_.size));
+    InitializeNet(t.layout_, config.seed(), values.data());
+    for (const NetLayout::Parameter& parameter : t.layout_.parameters()) {
+      torch::Tensor tensor =
+          torch::from_blob(values.data() + parameter.offset, {parameter.rows, parameter.columns}).clone().to(*device);
+      tensor.requires_grad_(true);
+      t.parameters_.push_back(std::move(tensor));
+    }
+    t.adam_ = std::make_unique<FlatAdam>(t.parameters_, config.train().adam_epsilon());
+    t.best_ = t.adam_->parameters().clone();
+    const bool by_torch = device->is_cuda() || config.train().precision() == v1::PRECISION_BF16;
+    t.engine_ = by_torch ? MakeTorchEngine(config.train(), &t.layout_, t.parameters_)
+                         : MakeThreadEngine(config.train(), &t.layout_, t.own_parts_, t.adam_->parameters());
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return trainer;
+}
+
+int64_t FitTrainer::parameter_count() const { return layout_.size; }
+uint64_t FitTrainer::out_of_memory() const { return static_cast<uint64_t>(engine_->out_of_memory()); }
+
+absl::StatusOr<std::vector<double>> FitTrainer::GatherNumbers(const std::vector<double>& mine) const {
+  if (collective_ == nullptr) return mine;
+  const torch::Tensor numbers = torch::tensor(mine, torch::kFloat64);
+  const auto all = collective_->Gather(numbers);
+  if (!all.ok()) return all.status();
+  const double* const data = all->data_ptr<double>();
+  return std::vector<double>(data, data + all->numel());
+}
+
+absl::StatusOr<FitStep> FitTrainer::Step(const SequenceBatch& batch, double lr, bool stops) {
+  FitStep step;
+  const absl::Status status = Guarded([&]() -> absl::Status {
+    std::vector<double> losses;
+    const double scale = 1.0 / static_cast<double>(batch.steps);
+    if (absl::Status s = engine_->Gradient(batch, OwnParts(), scale, adam_->gradient(), &losses); !s.ok()) return s;
+    if (collective_ != nullptr) {
+      if (absl::Status s = collective_->AllReduce(adam_->gradient()); !s.ok()) return s;
+    }
+    losses.push_back(stops ? 1 : 0);
+    const auto all = GatherNumbers(losses);
+    if (!all.ok()) return all.status();
+    double loss = 0;
+    for (size_t i = 0; i < all->size(); ++i) {
+      if ((i + 1) % losses.size() == 0) {
+        step.any_stops |= (*all)[i] != 0;
+      } else {
+        loss += (*all)[i];
+      }
+    }
+    step.loss = loss / static_cast<double>(batch.steps);
+    step.distinct_keys = batch.distinct_steps;
+    const double limit = config_.train().max_grad_norm();
+    if (adam_->gradient().is_cuda()) {
+      const FlatAdam::Enqueued enqueued = adam_->EnqueueStep(
+          torch::full({}, lr, torch::dtype(torch::kFloat64).device(adam_->gradient().device())), limit);
+      step.gradient_norm = enqueued.norm.item<double>();
+      step.taken = enqueued.taken.item<bool>();
+    } else {
+      step.gradient_norm = adam_->GradientNorm();
+      step.taken = std::isfinite(step.gradient_norm);
+      if (step.taken) {
+        adam_->Step(lr, limit > 0 && step.gradient_norm > limit ? limit / step.gradient_norm : 1.0);
+      }
+    }
+    progress_.epoch_loss += loss;
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  ++progress_.steps;
+  if (!step.taken) ++progress_.skipped;
+  progress_.sequences += batch.sequences;
+  progress_.keys += batch.steps;
+  progress_.epoch_sequences += batch.sequences;
+  progress_.epoch_keys += batch.steps;
+  progress_.next_batch = batch.number + 1;
+  return step;
+}
+
+absl::StatusOr<double> FitTrainer::Loss(const SequenceStore& store, Part part) {
+  BatchStream::Options options;
+  options.part = part;
+  options.order.shuffled = false;
+  options.order.window = 1;
+  options.order.batch_size = std::max(kHeldOutBatch, config_.train().batch_size());
+  options.parts = config_.train().parts();
+  options.readers = config_.data().readers();
+  options.prefetch = config_.data().prefetch();
+  BatchStream batches(&store, options);
+  double loss = 0, keys = 0;
+  for (;;) {
+    auto batch = batches.Next();
+    if (!batch.ok()) return batch.status();
+    if (*batch == nullptr) break;
+    std::vector<double> losses;
+    const absl::Status status = Guarded([&] { return engine_->Loss(**batch, OwnParts(), &losses); });
+    if (!status.ok()) return status;
+    const auto all = GatherNumbers(losses);
+    if (!all.ok()) return all.status();
+    for (const double value : *all) loss += value;
+    keys += static_cast<double>((*batch)->steps);
+  }
+  return keys > 0 ? loss / keys : 0.0;
+}
+
+void FitTrainer::EndEpoch(double held_out_loss, bool has_held_out) {
+  FitProgress& p = progress_;
+  ++p.epoch;
+  p.next_batch = p.epoch_sequences = p.epoch_keys = 0;
+  p.epoch_loss = 0;
+  p.held_out_loss = held_out_loss;
+  if (!has_held_out || held_out_loss < p.best_held_out_loss) {
+    p.best_epoch = p.epoch;
+    p.best_held_out_loss = held_out_loss;
+    best_.copy_(adam_->parameters());
+  }
+  p.finished = IsFinished();
+}
+
+bool FitTrainer::IsFinished() const {
+  const uint64_t patience = config_.train().patience();
+  return progress_.epoch >= config_.train().epochs() ||
+         (patience > 0 && progress_.epoch - progress_.best_epoch >= patience);
+}
+
+absl::StatusOr<Limits> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
+  const torch::Tensor best = best_.cpu().contiguous();
+  NetWeights weights(&layout_);
+  weights.Update(best.data_ptr<float>());
+  LstmPass pass(&layout_);
+  BatchStream::Options options;
+  options.part = Part::kHeldOut;
+  options.order.shuffled = false;
+  options.order.window = 1;
+  options.order.batch_size = std::max(kHeldOutBatch, config_.train().batch_size());
+  BatchStream batches(&store, options);
+  std::vector<HeldOutScore> scores;
+  constexpr uint32_t kRows = 256;
+  for (;;) {
+    auto batch = batches.Next();
+    if (!batch.ok()) return batch.status();
+    if (*batch == nullptr) break;
+    const auto rows = static_cast<uint32_t>((*batch)->rows.size());
+    for (uint32_t first = 0; first < rows; first += kRows) {
+      const uint32_t last = std::min(rows, first + kRows);
+      const auto judged = JudgeRows(weights, **batch, first, last, vocabulary_.classes(), &pass);
+      for (uint32_t row = first; row < last; ++row) {
+        scores.push_back(WorstOf(judged[row - first], (*batch)->weights[row]));
+      }
+    }
+  }
+  return ChooseLimits(config_.detect(), std::move(scores), vocabulary_.classes());
+}
+
+Checkpoint FitTrainer::Save(const std::string& data_digest, const Limits* limits) const {
+  const FitProgress& p = progress_;
+  Checkpoint checkpoint;
+  checkpoint.env_steps = p.sequences;
+  checkpoint.iteration = p.steps;
+  checkpoint.episodes = p.epoch;
+  checkpoint.env_id = kSequenceModelId;
+  checkpoint.config_yaml = SettingsYaml(config_);
+  NamedTensors model, state;
+  const std::vector<NetLayout::Parameter> places = layout_.parameters();
+  for (size_t i = 0; i < places.size(); ++i) model.emplace_back(places[i].name, parameters_[i].detach());
+  checkpoint.model = EncodeTensors(model);
+  checkpoint.optimizer = EncodeTensors({{"steps", torch::tensor({adam_->steps()}, torch::kInt64)},
+                                        {"exp_avg", adam_->exp_avg()},
+                                        {"exp_avg_sq", adam_->exp_avg_sq()}});
+  const std::vector<int64_t> counts = {static_cast<int64_t>(p.epoch),           static_cast<int64_t>(p.next_batch),
+                                       static_cast<int64_t>(p.steps),           static_cast<int64_t>(p.skipped),
+                                       static_cast<int64_t>(p.sequences),       static_cast<int64_t>(p.keys),
+                                       static_cast<int64_t>(p.epoch_sequences), static_cast<int64_t>(p.epoch_keys),
+                                       static_cast<int64_t>(p.best_epoch),      p.finished ? 1 : 0};
+  state.emplace_back(kBest, best_);
+  state.emplace_back(kVocabulary, Bytes(NamesText(vocabulary_)));
+  state.emplace_back(kDigest, Bytes(data_digest));
+  state.emplace_back(kCounts, torch::tensor(counts, torch::kInt64));
+  state.emplace_back(kSums, torch::tensor({p.epoch_loss, p.best_held_out_loss, p.held_out_loss}, torch::kFloat64));
+  if (limits != nullptr) {
+    state.emplace_back(kLimits,
+                       torch::tensor({limits->probability, static_cast<double>(limits->top_g)}, torch::kFloat64));
+  }
+  checkpoint.state = EncodeTensors(state);
+  return checkpoint;
+}
+
+absl::Status FitTrainer::Restore(const Checkpoint& checkpoint, const std::string& data_digest) {
+  if (checkpoint.env_id != kSequenceModelId) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the checkpoint is a policy's for ", checkpoint.env_id, ", not one of `skein fit`"));
+  }
+  const auto model = DecodeTensors(checkpoint.model), optimizer = DecodeTensors(checkpoint.optimizer),
+             state = DecodeTensors(checkpoint.state);
+  for (const absl::Status& s : {model.status(), optimizer.status(), state.status()}) {
+    if (!s.ok()) return absl::DataLossError(s.message());
+  }
+  const torch::Tensor* const digest = Find(*state, kDigest, torch::kUInt8, -1);
+  const torch::Tensor* const names = Find(*state, kVocabulary, torch::kUInt8, -1);
+  const torch::Tensor* const counts = Find(*state, kCounts, torch::kInt64, 10);
+  const torch::Tensor* const sums = Find(*state, kSums, torch::kFloat64, 3);
+  const torch::Tensor* const best = Find(*state, kBest, torch::kFloat32, layout_.size);
+  const torch::Tensor* const steps = Find(*optimizer, "steps", torch::kInt64, 1);
+  const torch::Tensor* const exp_avg = Find(*optimizer, "exp_avg", torch::kFloat32, layout_.size);
+  const torch::Tensor* const exp_avg_sq = Find(*optimizer, "exp_avg_sq", torch::kFloat32, layout_.size);
+  if (digest == nullptr || names == nullptr) return Missing(kDigest);
+  if (Text(*digest) != data_digest || Text(*names) != NamesText(vocabulary_)) {
+    return absl::FailedPreconditionError(
+        "the data, or how they are read and split, are not those that this training began with; give those, or another "
+        "name, or --resume never");
+  }
+  for (const auto& [name, tensor] : {std::pair{kCounts, counts},
+                                     {kSums, sums},
+                                     {kBest, best},
+                                     {"steps", steps},
+                                     {"exp_avg", exp_avg},
+                                     {"exp_avg_sq", exp_avg_sq}}) {
+    if (tensor == nullptr) return Missing(name);
+  }
+  const std::vector<NetLayout::Parameter> places = layout_.parameters();
+  for (const NetLayout::Parameter& place : places) {
+    if (Find(*model, place.name, torch::kFloat32, place.size()) == nullptr) return Missing(place.name);
+  }
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < places.size(); ++i) {
+    parameters_[i].copy_(Find(*model, places[i].name, torch::kFloat32, places[i].size())->view_as(parameters_[i]));
+  }
+  adam_->Restore(steps->item<int64_t>(), *exp_avg, *exp_avg_sq);
+  best_.copy_(*best);
+  const int64_t* const count = counts->data_ptr<int64_t>();
+  const double* const sum = sums->data_ptr<double>();
+  const auto at = [&](size_t i) { return static_cast<uint64_t>(count[i]); };
+  FitProgress& p = progress_;
+  p.epoch = at(0), p.next_batch = at(1), p.steps = at(2), p.skipped = at(3), p.sequences = at(4), p.keys = at(5);
+  p.epoch_sequences = at(6), p.epoch_keys = at(7), p.best_epoch = at(8);
+  p.epoch_loss = sum[0], p.best_held_out_loss = sum[1], p.held_out_loss = sum[2];
+  p.finished = count[9] != 0 && IsFinished();  // More epochs may be wanted now.
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const std::string& path) {
+  if (checkpoint.env_id != kSequenceModelId) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is a checkpoint of a policy for ", checkpoint.env_id,
+                                                      "; want one of `skein fit` (`skein eval` plays policies)"));
+  }
+  SavedModel saved;
+  auto config = ParseFitConfig(checkpoint.config_yaml, absl::StrCat(path, "/manifest.json: config_yaml"));
+  if (!config.ok()) return absl::DataLossError(config.status().message());
+  saved.config = *std::move(config);
+  const auto state = DecodeTensors(checkpoint.state);
+  if (!state.ok()) return absl::DataLossError(absl::StrCat(path, ": ", state.status().message()));
+  const torch::Tensor* const names = Find(*state, kVocabulary, torch::kUInt8, -1);
+  if (names == nullptr) return Missing(kVocabulary);
+  saved.vocabulary = VocabularyOf(Text(*names));
+  const v1::FitModelConfig& model = saved.config.model();
+  const NetLayout layout(saved.vocabulary.classes(), model.embedding(), model.hidden(), model.layers());
+  const torch::Tensor* const best = Find(*state, kBest, torch::kFloat32, layout.size);
+  if (best == nullptr) return Missing(kBest);
+  const float* const values = best->data_ptr<float>();
+  saved.parameters.assign(values, values + best->numel());
+  saved.limits.rule = saved.config.detect().rule();
+  if (const torch::Tensor* const limits = Find(*state, kLimits, torch::kFloat64, 2); limits != nullptr) {
+    saved.limits.probability = limits->data_ptr<double>()[0];
+    saved.limits.top_g = static_cast<uint32_t>(limits->data_ptr<double>()[1]);
+    saved.finished = true;
+  }
+  return saved;
+}
+
+}  // namespace skein

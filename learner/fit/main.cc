@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein-fit: `skein fit` and `skein detect`.
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "base/command/arguments.h"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "learner/fit/fit_verbs.h"
+#include "learner/network/torch_version.h"
+
+int main(int argc, char** argv) {
+  skein::ShutdownSignal shutdown;
+  CLI::App app(
+      "Trains models of sequences from files, and judges sequences by them. `skein fit` and `skein detect` call it.",
+      "skein-fit");
+  app.require_subcommand(1);
+  skein::FitAction action;
+  skein::AddFit(&app, &action);
+  skein::AddDetect(&app, &action);
+  if (const auto code = skein::ParseArguments(app, argc, argv, {{"LibTorch", skein::TorchVersion()}})) return *code;
+  const std::string name = "skein " + app.get_subcommands().front()->get_name();
+  return skein::FinishOutput(name.c_str(), skein::ReportAndExitCode(name.c_str(), action(&shutdown)));
+}

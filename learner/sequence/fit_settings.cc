@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/sequence/fit_settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/config/config_reflection.h"
+#include "base/config/message_settings.h"
+#include "base/process/file.h"
+#include "base/process/message_text.h"
+#include "policy/dense_kernels.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kMaxNameBytes = 200;
+
+bool IsFolderName(const std::string& name) {
+  if (name.empty() || name.size() > kMaxNameBytes || name[0] == '-' || name == "." || name == "..") return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
+absl::Status ValidateFitConfig(const v1::FitConfig& config) {
+  if (absl::Status s = config_reflection::CheckSettings(config, ""); !s.ok()) return s;
+  if (!IsFolderName(config.name())) {
+    return absl::InvalidArgumentError(absl::StrCat("name ", Quoted(config.name()),
+                                                   " cannot be a folder: use letters, digits, '.', '_' and '-', which "
+                                                   "must not be first"));
+  }
+  for (const auto& [name, size] :
+       {std::pair{"model.embedding", config.model().embedding()}, {"model.hidden", config.model().hidden()}}) {
+    if (size % kPadding != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(name, " must be a multiple of ", kPadding, ", got ", size));
+    }
+  }
+  if (config.model().vocabulary() > 0 && config.data().keys() == v1::SEQUENCE_KEYS_TOKENS) {
+    return absl::InvalidArgumentError(absl::StrCat("model.vocabulary (", config.model().vocabulary(),
+                                                   ") is a number of integers; with data.keys tokens it must be 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::FitConfig> ParseFitConfig(const std::string& text, const std::string& source) {
+  v1::FitConfig config;
+  if (absl::Status s = MergeSettings(text, source, &config); !s.ok()) return s;
+  SetDefaultSettings(&config);
+  if (absl::Status s = ValidateFitConfig(config); !s.ok()) return s;
+  return config;
+}
+
+absl::StatusOr<v1::FitConfig> LoadFitConfig(const std::string& path, const std::vector<std::string>& overrides) {
+  v1::FitConfig config;
+  if (!path.empty()) {
+    const auto text = ReadFile(path, kMaxSettingsBytes);
+    if (!text.ok()) return text.status();
+    if (absl::Status s = MergeSettings(*text, path, &config); !s.ok()) return s;
+  }
+  for (const std::string& assignment : overrides) {
+    if (absl::Status s = OverrideSetting(assignment, &config); !s.ok()) return s;
+  }
+  SetDefaultSettings(&config);
+  if (absl::Status s = ValidateFitConfig(config); !s.ok()) return LocateInFile(path, s);
+  return config;
+}
+
+}  // namespace skein

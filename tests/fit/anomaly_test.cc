@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/sequence/anomaly.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace skein {
+namespace {
+
+v1::FitDetectConfig Detect(double false_alarms) {
+  v1::FitDetectConfig detect;
+  detect.set_rule(v1::DETECT_RULE_PROBABILITY);
+  detect.set_false_alarms(false_alarms);
+  return detect;
+}
+
+// 100 sequences: 10 with probability .01 and rank 5, 90 with .2 and rank 1.
+const std::vector<HeldOutScore> kScores = {{0.01f, 5, 10}, {0.2f, 1, 90}};
+
+TEST(ChooseLimits, LetsNoMoreHeldOutSequencesBeAnomalousThanAllowed) {
+  const Limits none = ChooseLimits(Detect(0.09), kScores, 20);  // 9 are allowed, the worst are 10.
+  EXPECT_FALSE(none.IsAnomalous({0.01f, 5}));
+  EXPECT_TRUE(none.IsAnomalous({0.0099f, 5}));
+  EXPECT_EQ(none.top_g, 6);
+  const Limits ten = ChooseLimits(Detect(0.1), kScores, 20);
+  EXPECT_TRUE(ten.IsAnomalous({0.01f, 5}));
+  EXPECT_FALSE(ten.IsAnomalous({0.2f, 1}));
+  EXPECT_EQ(ten.top_g, 2);
+}
+
+TEST(ChooseLimits, FindsUnknownKeysAnomalousInAnyCase) {
+  const KeyJudgement unknown{0, 20};
+  for (const auto& scores : {kScores, std::vector<HeldOutScore>{{0, 20, 100}}, std::vector<HeldOutScore>{}}) {
+    Limits limits = ChooseLimits(Detect(0), scores, 20);
+    EXPECT_TRUE(limits.IsAnomalous(unknown));
+    limits.rule = v1::DETECT_RULE_TOP_G;
+    EXPECT_TRUE(limits.IsAnomalous(unknown));
+  }
+}
+
+TEST(ChooseLimits, TakesWhatIsSet) {
+  v1::FitDetectConfig detect = Detect(0);
+  detect.set_probability(0.5);
+  detect.set_top_g(3);
+  const Limits limits = ChooseLimits(detect, kScores, 20);
+  EXPECT_EQ(limits.probability, 0.5);
+  EXPECT_EQ(limits.top_g, 3);
+}
+
+TEST(WorstOf, IsTheLeastProbabilityAndTheGreatestRank) {
+  const std::vector<KeyJudgement> keys = {{0.5f, 0}, {0.1f, 2}, {0.2f, 4}};
+  const HeldOutScore score = WorstOf(keys, 7);
+  EXPECT_EQ(score.least_probability, 0.1f);
+  EXPECT_EQ(score.greatest_rank, 4);
+  EXPECT_EQ(score.weight, 7);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein fit and skein detect as programs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/fit/text_file.h"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using Json = nlohmann::json;
+
+// Normal sequences: 1 2, then 3 once to four times, 4. Line i.
+std::string Normal(int i) {
+  std::string text = "1 2 ";
+  for (int k = 0; k <= i * 31 % 4; ++k) text += "3 ";
+  return text + "4\n";
+}
+
+std::string WriteNormal(const std::string& folder, int lines = 400) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) text += Normal(i);
+  return WriteText(folder + "/normal.txt", text);
+}
+
+std::vector<std::string> Arguments(const std::string& folder, std::vector<std::string> more = {}) {
+  std::vector<std::string> all = {"fit",
+                                  "--data",
+                                  folder + "/normal.txt",
+                                  "--run-dir",
+                                  folder + "/run",
+                                  "--set",
+                                  "model.hidden=16",
+                                  "--set",
+                                  "model.embedding=16",
+                                  "--set",
+                                  "train.epochs=30",
+                                  "--set",
+                                  "train.batch_size=64",
+                                  "--set",
+                                  "train.lr=0.02",
+                                  "--set",
+                                  "logging.log_interval=2"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<Json> Lines(const std::string& text) {
+  std::vector<Json> lines;
+  for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+std::string Read(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string DigestIn(const std::string& output) {
+  const size_t at = output.rfind(", digest ");  // The last one is the checkpoint's.
+  return at == std::string::npos ? "" : output.substr(at + 9, 16);
+}
+
+TEST(FitProgram, TrainsAndFindsWhatIsAnomalous) {
+  const std::string folder = FreshFolder("program");
+  WriteNormal(folder);
+  const Ended fit = RunToEnd("skein", Arguments(folder));
+  ASSERT_EQ(fit.code, 0) << fit.out << fit.err;
+  EXPECT_THAT(fit.out, HasSubstr("each once"));
+  EXPECT_THAT(fit.out, HasSubstr("finished: epoch "));
+  const std::vector<Json> metrics = Lines(Read(folder + "/run/metrics.jsonl"));
+  ASSERT_FALSE(metrics.empty());
+  EXPECT_LT(metrics.back().at("held_out_loss").get<double>(), 0.5);
+
+  WriteText(folder + "/test.txt", "1 2 3 4\n2 1 3 4\n1 2 3 3\n1 2 9 4\n\n1 2 3 4\n1 2 3 3 3 3 3 3 3 3 3 3 4\n");
+  const Ended detect = RunToEnd("skein", {"detect", "--checkpoint", folder + "/run", "--data", folder + "/test.txt"});
+  ASSERT_EQ(detect.code, 0) << detect.err;
+  const std::vector<Json> verdicts = Lines(detect.out);
+  ASSERT_EQ(verdicts.size(), 6);
+  std::vector<bool> anomalous;
+  for (const Json& verdict : verdicts) anomalous.push_back(verdict.at("anomalous"));
+  EXPECT_EQ(anomalous, (std::vector<bool>{false, true, true, true, false, true})) << detect.out;
+  EXPECT_TRUE(verdicts[0].at("position").is_null());
+  EXPECT_EQ(verdicts[1].at("position"), 0);
+  EXPECT_EQ(verdicts[1].at("key"), "2");
+  EXPECT_EQ(verdicts[2].at("position"), 4);  // It ends too early.
+  EXPECT_EQ(verdicts[2].at("key"), "end");
+  EXPECT_EQ(verdicts[3].at("position"), 2);
+  EXPECT_EQ(verdicts[3].at("key"), "unknown");
+  EXPECT_EQ(verdicts[4].at("line"), 6);  // Line 5 is empty.
+  EXPECT_THAT(detect.err, HasSubstr("6 sequences, 5 of them distinct"));
+
+  // A checkpoint itself, another limit, a bad line: what came before it is written.
+  WriteText(folder + "/bad.txt", "1 2 3 4\nx\n");
+  const Ended bad = RunToEnd("skein", {"detect", "--checkpoint", folder + "/run/checkpoints/latest", "--data",
+                                       folder + "/bad.txt", "--top-g", "8"});
+  EXPECT_EQ(bad.code, 65);
+  EXPECT_EQ(Lines(bad.out).size(), 1);
+  EXPECT_THAT(bad.err, HasSubstr("/bad.txt:2: 'x' is no key"));
+  const Ended eval = RunToEnd("skein", {"eval", "--checkpoint", folder + "/run/checkpoints/latest"});
+  EXPECT_EQ(eval.code, 65);
+  EXPECT_THAT(eval.err, HasSubstr("is a model of sequences and no policy; `skein detect` uses it"));
+  const Ended refuse = RunToEnd("skein", {"detect", "--checkpoint", folder + "/run", "--data", folder + "/test.txt",
+                                          "--set", "data.unknown_keys=refuse"});
+  EXPECT_EQ(refuse.code, 65);
+  EXPECT_THAT(refuse.err, HasSubstr("/test.txt:4: key '9' is not in the model's vocabulary"));
+}
+
+TEST(FitProgram, StoppedOrKilledAndContinuedEndsWithTheSameBits) {
+  const std::string whole = FreshFolder("whole"), parts = FreshFolder("parts");
+  WriteNormal(whole, 2000);
+  WriteNormal(parts, 2000);
+  // The same file for both, since its name is in the configuration.
+  const std::vector<std::string> same = {"--data", whole + "/normal.txt",       "--name", "same",
+                                         "--set",  "checkpoint.save_interval=3"};
+  const auto arguments = [&](const std::string& folder) {
+    std::vector<std::string> all = Arguments(folder, same);
+    all[2] = whole + "/normal.txt";
+    all.erase(all.begin() + 1, all.begin() + 3);
+    return all;
+  };
+  const Ended straight = RunToEnd("skein", arguments(whole));
+  ASSERT_EQ(straight.code, 0) << straight.err;
+  ASSERT_NE(DigestIn(straight.out), "");
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    Running first("skein", arguments(parts));
+    first.WaitForOutput(signal == SIGKILL ? "(epoch 2 of)" : "(epoch 10 of)");
+    first.Signal(signal);
+    EXPECT_EQ(first.WaitForEnd(), signal == SIGKILL ? 128 + SIGKILL : 0);
+  }
+  const Ended rest = RunToEnd("skein", arguments(parts));
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("goes on from "));
+  EXPECT_EQ(DigestIn(rest.out), DigestIn(straight.out));
+  // Each step once.
+  uint64_t before = 0;
+  for (const Json& line : Lines(Read(parts + "/run/metrics.jsonl"))) {
+    EXPECT_GT(line.at("iteration").get<uint64_t>(), before);
+    before = line.at("iteration");
+  }
+}
+
+TEST(FitProgram, TrainsTheSameBitsWithTwoLearnersAndAfterOneIsKilled) {
+  const std::string one = FreshFolder("one"), two = FreshFolder("two");
+  WriteNormal(one, 2000);
+  const auto arguments = [&](const std::string& folder, std::vector<std::string> more) {
+    std::vector<std::string> all = Arguments(folder, more);
+    all[2] = one + "/normal.txt";
+    return all;
+  };
+  const Ended alone = RunToEnd("skein", arguments(one, {}));
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  Running both("skein", arguments(two, {"--learners", "2", "--set", "checkpoint.save_interval=2"}));
+  both.WaitForOutput("(epoch 2 of)");
+  // The child that is rank 1.
+  const std::string children = Read(absl::StrCat("/proc/", both.pid(), "/task/", both.pid(), "/children"));
+  const std::vector<std::string> pids = absl::StrSplit(children, ' ', absl::SkipWhitespace());
+  ASSERT_EQ(pids.size(), 2) << children;
+  kill(std::stoi(pids[1]), SIGKILL);
+  EXPECT_EQ(both.WaitForEnd(absl::Minutes(2)), 0);
+  EXPECT_THAT(both.Output(), HasSubstr("a rank was lost"));
+  EXPECT_THAT(both.Output(), HasSubstr("2 ranks"));
+  EXPECT_NE(DigestIn(alone.out), "");
+  EXPECT_EQ(DigestIn(both.Output()), DigestIn(alone.out));
+}
+
+TEST(FitProgram, SaysInOneLineWhatIsWrong) {
+  const std::string folder = FreshFolder("wrong");
+  WriteNormal(folder);
+  const auto failure = [&](const std::vector<std::string>& arguments, int code) {
+    const Ended ended = RunToEnd("skein", arguments);
+    EXPECT_EQ(ended.code, code) << ended.err;
+    EXPECT_THAT(ended.err, MatchesRegex("[^\n]*\n")) << "one line";
+    return ended.err;
+  };
+  WriteText(folder + "/bad.txt", "1 2\n1 two\n");
+  EXPECT_THAT(failure({"fit", "--data", folder + "/bad.txt", "--run-dir", folder + "/r"}, 65),
+              HasSubstr("/bad.txt:2: 'two'"));
+  EXPECT_THAT(failure({"fit", "--data", folder + "/bad.txt", "--run-dir", folder + "/r", "--learners", "2"}, 65),
+              HasSubstr("/bad.txt:2: 'two'"));
+  WriteText(folder + "/empty.txt", "");
+  EXPECT_THAT(failure({"fit", "--data", folder + "/empty.txt", "--run-dir", folder + "/r"}, 65),
+              HasSubstr("/empty.txt:1:"));
+  EXPECT_THAT(failure({"fit", "--data", folder + "/absent", "--run-dir", folder + "/r"}, 65), HasSubstr("/absent"));
+  EXPECT_THAT(failure({"fit", "--run-dir", folder + "/r"}, 64), HasSubstr("--data"));
+  const std::string text = Read(folder + "/normal.txt");
+  const std::string gz = WriteGzip(folder + "/cut.gz", text);
+  std::filesystem::resize_file(gz, std::filesystem::file_size(gz) / 2);
+  EXPECT_THAT(failure({"fit", "--data", gz, "--run-dir", folder + "/r"}, 65), HasSubstr("/cut.gz:"));
+  EXPECT_THAT(failure({"fit", "--data", gz, "--set", "train.epoch=2"}, 64), HasSubstr("the nearest is 'train.epochs'"));
+  EXPECT_THAT(failure({"detect", "--checkpoint", folder + "/none", "--data", gz}, 65), HasSubstr("/none"));
+  EXPECT_THAT(failure({"fit", "--data", folder + "/normal.txt", "--run-dir", folder + "/r", "--resume", "must"}, 65),
+              HasSubstr("/r/checkpoints"));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/sequence/line_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/fit/text_file.h"
+
+namespace skein {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::vector<std::string>> ReadAll(const std::string& path) {
+  auto reader = LineReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  std::vector<std::string> lines;
+  absl::string_view line;
+  for (;;) {
+    const auto more = (*reader)->Next(&line);
+    if (!more.ok()) return more.status();
+    if (!*more) return lines;
+    lines.emplace_back(line);
+  }
+}
+
+TEST(LineReader, ReadsLinesWithAndWithoutEnd) {
+  const std::string folder = FreshFolder("lines");
+  EXPECT_THAT(*ReadAll(WriteText(folder + "/a", "1 2\n\n3\r\n4")), ElementsAre("1 2", "", "3", "4"));
+  EXPECT_THAT(*ReadAll(WriteText(folder + "/b", "")), ElementsAre());
+}
+
+TEST(LineReader, ReadsWhatGzipCompressed) {
+  const std::string folder = FreshFolder("gzip");
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += std::to_string(i) + "\n";  // Several buffers.
+  const auto lines = ReadAll(WriteGzip(folder + "/a.gz", text));
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  ASSERT_EQ(lines->size(), 200000);
+  EXPECT_EQ(lines->back(), "199999");
+}
+
+TEST(LineReader, NamesTheLineAtWhichACompressedFileIsCutOff) {
+  const std::string folder = FreshFolder("truncated");
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += std::to_string(i * 7919 % 100000) + " 5\n";
+  const std::string path = WriteGzip(folder + "/a.gz", text);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  const auto lines = ReadAll(path);
+  EXPECT_EQ(lines.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(lines.status().message()),
+              testing::MatchesRegex(".*a\\.gz:[0-9]+: the compressed file ends here.*"));
+}
+
+TEST(LineReader, NoticesADamagedCompressedFile) {
+  const std::string folder = FreshFolder("damaged");
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += std::to_string(i * 7919 % 100000) + " 5\n";
+  const std::string path = WriteGzip(folder + "/a.gz", text);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(path) / 2));
+  file << "damage";
+  file.close();
+  const auto lines = ReadAll(path);
+  EXPECT_EQ(lines.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(lines.status().message()), HasSubstr("damaged"));
+}
+
+TEST(LineReader, NoticesThatTheFileChanges) {
+  const std::string path = WriteText(FreshFolder("changes") + "/a", "1\n2\n");
+  auto reader = LineReader::Open(path);
+  ASSERT_TRUE(reader.ok());
+  absl::string_view line;
+  ASSERT_TRUE(*(*reader)->Next(&line));
+  std::ofstream(path, std::ios::app) << "3\n4\n";
+  absl::Status status;
+  for (int i = 0; i < 5 && status.ok(); ++i) status = (*reader)->Next(&line).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has changed while it was read"));
+}
+
+TEST(LineReader, RefusesWhatIsNoFile) {
+  EXPECT_EQ(ReadAll(FreshFolder("none") + "/absent").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadAll(FreshFolder("none")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadAll("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace skein
