@@ -73,6 +73,11 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
   verb->add_option("--resume", options->resume, "auto goes on where there is a checkpoint, never starts over")
       ->check(CLI::IsMember({"auto", "must", "never"}))
       ->capture_default_str();
+  CLI::Option* const init =
+      verb->add_option("--init-from", options->init_from,
+                       "Begin with the weights and normalisers of this checkpoint's or run's folder, not with new ones")
+          ->type_name("DIR");
+  verb->add_flag("--init-optimizer", options->init_optimizer, "And with the state of its optimizer")->needs(init);
   verb->add_option("--device", options->device,
                    "Where learners compute: auto (a GPU each, if there is one), cpu, cuda or cuda:N")
       ->type_name("DEVICE");

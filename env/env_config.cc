@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -85,6 +86,39 @@ ExternalOptions MakeExternalOptions(const v1::EnvConfig& config) {
   return options;
 }
 
+TransformOptions MakeTransformOptions(const v1::EnvTransform& transform, std::string setting) {
+  using Kind = TransformOptions::Kind;
+  TransformOptions options = {.setting = std::move(setting)};
+  options.kind = transform.has_scale()              ? Kind::kScale
+                 : transform.has_stack()            ? Kind::kStack
+                 : transform.hide_size() > 0        ? Kind::kHide
+                 : transform.has_time_limit()       ? Kind::kTimeLimit
+                 : transform.has_reward_scale()     ? Kind::kRewardScale
+                 : transform.reward_clip_size() > 0 ? Kind::kRewardClip
+                                                    : Kind::kClip;
+  options.count = static_cast<int>(transform.has_stack() ? transform.stack() : transform.time_limit());
+  options.columns.assign(transform.hide().begin(), transform.hide().end());
+  options.factor = transform.reward_scale();
+  if (transform.reward_clip_size() == 2) {
+    options.low = transform.reward_clip(0);
+    options.high = transform.reward_clip(1);
+  }
+  return options;
+}
+
+std::vector<TransformOptions> MakeTransforms(const v1::EnvConfig& config) {
+  std::vector<TransformOptions> transforms;
+  if (config.hide_size() > 0) {
+    v1::EnvTransform hide;
+    *hide.mutable_hide() = config.hide();
+    transforms.push_back(MakeTransformOptions(hide, "env.hide"));
+  }
+  for (int i = 0; i < config.transforms_size(); ++i) {
+    transforms.push_back(MakeTransformOptions(config.transforms(i), "env.transforms[" + std::to_string(i) + "]"));
+  }
+  return transforms;
+}
+
 }  // namespace
 
 EnvOptions MakeEnvOptions(const v1::EnvConfig& config) {
@@ -92,7 +126,8 @@ EnvOptions MakeEnvOptions(const v1::EnvConfig& config) {
           .repeat_previous = MakeRepeatPreviousOptions(config.repeat_previous()),
           .uav = MakeUavOptions(config.uav()),
           .mujoco = MakeMujocoOptions(config),
-          .external = MakeExternalOptions(config)};
+          .external = MakeExternalOptions(config),
+          .transforms = MakeTransforms(config)};
 }
 
 EnvOptions MakeEnvOptions(const v1::RunConfig& config) {

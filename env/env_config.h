@@ -9,7 +9,8 @@
 
 namespace skein {
 
-// Converts a run's environment settings to EnvOptions. REQUIRES: `config` has its defaults applied and is validated.
+// Converts a run's environment settings to EnvOptions. REQUIRES: `config` has its defaults applied and is validated,
+// its transforms by CheckTransforms.
 EnvOptions MakeEnvOptions(const v1::EnvConfig& config);
 // The same with the limit of a step (rollout.step_timeout_seconds), for who steps environments.
 EnvOptions MakeEnvOptions(const v1::RunConfig& config);

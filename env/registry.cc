@@ -138,6 +138,30 @@ absl::Status UnknownEnv(const std::string& whole) {
                                                  "to bring your own"));
 }
 
+// Without transforms.
+absl::StatusOr<EnvSpec> FindPlainSpec(const std::string& id, const EnvOptions& options) {
+  if (IsExternalId(id)) return FindExternalSpec(id, options.external);
+  const Entry* const entry = FindEntry(id);
+  if (entry == nullptr) return UnknownEnv(id);
+  if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
+  return entry->spec(options);
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakePlainEnvs(const std::string& id, int count,
+                                                                const EnvOptions& options) {
+  if (IsExternalId(id)) return MakeExternalEnvs(id, count, options.external);
+  const Entry* const entry = FindEntry(id);
+  if (entry == nullptr) return UnknownEnv(id);
+  if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int i = 0; i < count; ++i) {
+    auto env = entry->make(options);
+    if (!env.ok()) return env.status();
+    envs.push_back(*std::move(env));
+  }
+  return envs;
+}
+
 }  // namespace
 
 std::vector<EnvInfo> ListEnvs() {
@@ -149,11 +173,15 @@ std::vector<EnvInfo> ListEnvs() {
 }
 
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options) {
-  if (IsExternalId(id)) return FindExternalSpec(id, options.external);
-  const Entry* const entry = FindEntry(id);
-  if (entry == nullptr) return UnknownEnv(id);
-  if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
-  return entry->spec(options);
+  auto spec = FindPlainSpec(id, options);
+  if (!spec.ok() || options.transforms.empty()) return spec;
+  return TransformedSpec(*spec, options.transforms);
+}
+
+absl::StatusOr<std::vector<Transform>> FindTransforms(const std::string& id, const EnvOptions& options) {
+  const auto spec = FindPlainSpec(id, options);
+  if (!spec.ok()) return spec.status();
+  return ResolveTransforms(*spec, options.transforms);
 }
 
 absl::Status CheckTensorForm(const std::string& id) {
@@ -172,26 +200,16 @@ absl::Status CheckTensorForm(const std::string& id) {
 }
 
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options) {
-  if (IsExternalId(id)) {
-    auto alone = MakeExternalEnvs(id, 1, options.external);
-    if (!alone.ok()) return alone.status();
-    return std::move((*alone)[0]);
-  }
-  const Entry* const entry = FindEntry(id);
-  if (entry == nullptr) return UnknownEnv(id);
-  if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
-  return entry->make(options);
+  auto envs = MakeEnvs(id, 1, options);
+  if (!envs.ok()) return envs.status();
+  return std::move(envs->front());
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeEnvs(const std::string& id, int count,
                                                            const EnvOptions& options) {
-  if (IsExternalId(id)) return MakeExternalEnvs(id, count, options.external);
-  std::vector<std::unique_ptr<Env>> envs;
-  for (int i = 0; i < count; ++i) {
-    auto env = MakeEnv(id, options);
-    if (!env.ok()) return env.status();
-    envs.push_back(*std::move(env));
-  }
+  auto envs = MakePlainEnvs(id, count, options);
+  if (!envs.ok() || options.transforms.empty()) return envs;
+  if (absl::Status status = WrapInTransforms(options.transforms, &*envs); !status.ok()) return status;
   return envs;
 }
 

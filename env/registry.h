@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "env/env.h"
 #include "env/env_options.h"
+#include "env/transform/transform.h"
 
 // Environments by id: which there are, their sizes, and how to make one.
 //   id, EnvOptions -> MakeEnv -> Env
@@ -24,15 +25,19 @@ struct EnvInfo {
 // All registered environments, ordered by id.
 std::vector<EnvInfo> ListEnvs();
 
-// The spec of an environment. InvalidArgument: unknown id or options, as MakeEnv.
+// The spec of an environment with its transforms. InvalidArgument: unknown id or options, as MakeEnv.
 absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& options = {});
+
+// The transforms in `options` as they are of this environment. Errors as FindEnvSpec.
+absl::StatusOr<std::vector<Transform>> FindTransforms(const std::string& id, const EnvOptions& options);
 
 // OK if the environment has a tensor form. InvalidArgument: it has none (the message names those that have), or unknown
 // id, as MakeEnv.
 absl::Status CheckTensorForm(const std::string& id);
 
-// A new environment. InvalidArgument: unknown id (names the nearest one and `skein envs`), or options that the
-// environment refuses. Internal: MuJoCo refuses the environment's model. FailedPrecondition: built without MuJoCo.
+// A new environment with its transforms. InvalidArgument: unknown id (names the nearest one and `skein envs`), options
+// that the environment refuses, or transforms that do not fit it. Internal: MuJoCo refuses the environment's model.
+// FailedPrecondition: built without MuJoCo.
 absl::StatusOr<std::unique_ptr<Env>> MakeEnv(const std::string& id, const EnvOptions& options = {});
 
 // `count` new environments. Errors as MakeEnv. REQUIRES: count >= 1.

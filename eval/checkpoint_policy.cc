@@ -2,13 +2,13 @@
 #include "eval/checkpoint_policy.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
+#include "base/config/transform_rules.h"
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "learner/run/checkpoint.h"
@@ -18,21 +18,6 @@ namespace skein {
 namespace {
 
 using TensorsByName = std::map<std::string, const v1::Tensor*>;
-
-absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (fs::exists(path + "/manifest.json", ignored) || fs::exists(path + "/DONE", ignored)) {
-    auto checkpoint = LoadCheckpoint(path);
-    if (!checkpoint.ok()) return checkpoint.status();
-    return FoundCheckpoint{.path = path, .checkpoint = *std::move(checkpoint), .warnings = {}};
-  }
-  if (!fs::is_directory(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such folder; give a checkpoint's or a run's"));
-  }
-  const bool is_run = fs::is_directory(path + "/checkpoints", ignored);
-  return LoadNewestCheckpoint(is_run ? path + "/checkpoints" : path);
-}
 
 // The bytes of a tensor as values of that type.
 template <typename Value>
@@ -48,26 +33,28 @@ absl::StatusOr<std::vector<Value>> Take(const TensorsByName& tensors, const std:
   return values;
 }
 
-absl::StatusOr<std::shared_ptr<const Policy>> RebuildPolicy(const Checkpoint& checkpoint, const v1::RunConfig& config,
-                                                            const EnvSpec& env_spec) {
-  const PolicySpec spec = MakePolicySpec(config.model(), env_spec);
+// Fills in the policy and what it is made of.
+absl::Status RebuildPolicy(const Checkpoint& checkpoint, CheckpointPolicy* loaded) {
+  const v1::ModelConfig& model = loaded->config.model();
+  const PolicySpec spec = MakePolicySpec(model, loaded->spec);
   TensorsByName tensors;
   for (const v1::Tensor& tensor : checkpoint.model) tensors[tensor.name()] = &tensor;
-  std::vector<std::vector<float>> parameters;
   for (const ParameterSpec& parameter : PolicyParameters(spec)) {
     auto values = Take<float>(tensors, parameter.name, v1::DATA_TYPE_FLOAT32, parameter.shape);
     if (!values.ok()) return values.status();
-    parameters.push_back(*std::move(values));
+    loaded->parameters.push_back(*std::move(values));
   }
-  if (!config.model().normalize_observations()) {
-    return MakePolicy(checkpoint.iteration, spec, parameters, Normalization::Identity(spec.obs_size));
+  loaded->normalization = Normalization::Identity(spec.obs_size);
+  if (model.normalize_observations()) {
+    const std::vector<int64_t> shape = {spec.obs_size};
+    const auto mean = Take<double>(tensors, "obs_normalizer.mean", v1::DATA_TYPE_FLOAT64, shape);
+    if (!mean.ok()) return mean.status();
+    const auto variance = Take<double>(tensors, "obs_normalizer.variance", v1::DATA_TYPE_FLOAT64, shape);
+    if (!variance.ok()) return variance.status();
+    loaded->normalization = Normalization::From(*mean, *variance);
   }
-  const std::vector<int64_t> shape = {spec.obs_size};
-  const auto mean = Take<double>(tensors, "obs_normalizer.mean", v1::DATA_TYPE_FLOAT64, shape);
-  if (!mean.ok()) return mean.status();
-  const auto variance = Take<double>(tensors, "obs_normalizer.variance", v1::DATA_TYPE_FLOAT64, shape);
-  if (!variance.ok()) return variance.status();
-  return MakePolicy(checkpoint.iteration, spec, parameters, Normalization::From(*mean, *variance));
+  loaded->policy = MakePolicy(checkpoint.iteration, spec, loaded->parameters, loaded->normalization);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -81,18 +68,24 @@ absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path) {
   }
   CheckpointPolicy loaded;
   loaded.path = found->path;
-  if (absl::Status status = MergeYaml(found->checkpoint.config_yaml, found->path + " (configuration)", &loaded.config);
-      !status.ok()) {
+  const std::string source = found->path + " (configuration)";
+  if (absl::Status status = MergeYaml(found->checkpoint.config_yaml, source, &loaded.config); !status.ok()) {
     return absl::DataLossError(status.message());
   }
   ApplyDefaults(&loaded.config);
-  const auto spec = FindEnvSpec(found->checkpoint.env_id, MakeEnvOptions(loaded.config.env()));
+  if (absl::Status status = CheckTransforms(loaded.config); !status.ok()) {
+    return absl::DataLossError(absl::StrCat(source, ": ", status.message()));
+  }
+  const EnvOptions options = MakeEnvOptions(loaded.config.env());
+  const auto spec = FindEnvSpec(found->checkpoint.env_id, options);
   if (!spec.ok()) return spec.status();
   loaded.spec = *spec;
-  auto policy = RebuildPolicy(found->checkpoint, loaded.config, *spec);
-  if (!policy.ok())
-    return absl::Status(policy.status().code(), absl::StrCat(found->path, ": ", policy.status().message()));
-  loaded.policy = *std::move(policy);
+  auto transforms = FindTransforms(found->checkpoint.env_id, options);
+  if (!transforms.ok()) return transforms.status();
+  loaded.transforms = *std::move(transforms);
+  if (absl::Status status = RebuildPolicy(found->checkpoint, &loaded); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(found->path, ": ", status.message()));
+  }
   loaded.digest = CheckpointDigest(found->checkpoint);
   loaded.env_steps = found->checkpoint.env_steps;
   loaded.warnings = found->warnings;

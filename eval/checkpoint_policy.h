@@ -8,6 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
+#include "env/transform/transform.h"
+#include "policy/normalization.h"
 #include "policy/policy.h"
 #include "skein/v1/config.pb.h"
 
@@ -18,7 +20,11 @@ struct CheckpointPolicy {
   std::string path;      // Of the checkpoint's folder.
   v1::RunConfig config;  // Resolved.
   EnvSpec spec;
+  std::vector<Transform> transforms;  // Between the environment and the policy; spec is with them.
   std::shared_ptr<const Policy> policy;
+  // What `policy` was made of: values of PolicyParameters in their order, and its normaliser.
+  std::vector<std::vector<float>> parameters;
+  Normalization normalization;
   std::string digest;  // CheckpointDigest.
   uint64_t env_steps = 0;
   std::vector<std::string> warnings;  // Newer checkpoints that were damaged.
@@ -26,7 +32,7 @@ struct CheckpointPolicy {
 
 // Loads the policy at `path`: a checkpoint's folder, or a run's folder or its checkpoints folder, for the newest one
 // there. NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
-// InvalidArgument: its environment is not registered.
+// InvalidArgument: its environment is not registered, or refuses its settings.
 absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path);
 
 }  // namespace skein

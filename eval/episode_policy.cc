@@ -66,6 +66,10 @@ absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& n
     return absl::InvalidArgumentError(absl::StrCat("--baseline greedy needs UAVs that have targets; ", spec.id,
                                                    " has none. Without a checkpoint try --baseline random"));
   }
+  if (!options.transforms.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--baseline greedy reads observations as they are, and ",
+                                                   options.transforms.front().setting, " is set"));
+  }
   return std::make_unique<GreedyFlight>(options.uav);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/config/config.h"
+#include "base/config/transform_rules.h"
 #include "env/env_config.h"
 #include "env/mujoco/task.h"
 #include "env/registry.h"
@@ -101,6 +102,7 @@ absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, Evalua
   for (const std::string& assignment : options.overrides) {
     if (absl::Status status = ApplyOverride(assignment, &config); !status.ok()) return status;
   }
+  if (absl::Status status = CheckTransforms(config); !status.ok()) return status;
   Match match;
   match.env = MakeVectorEnvOptions(loaded->spec.id, config, options.seed);
   const auto spec = FindEnvSpec(loaded->spec.id, match.env.env);
@@ -123,6 +125,7 @@ absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, Evalua
 absl::StatusOr<Match> MatchOfBaseline(const EvaluationOptions& options, EvaluationResult* result) {
   const auto config = ReadRunConfig("", options.overrides);
   if (!config.ok()) return config.status();
+  if (absl::Status status = CheckTransforms(*config); !status.ok()) return status;
   Match match;
   match.env = MakeVectorEnvOptions(options.env_id, *config, options.seed);
   const auto spec = FindEnvSpec(options.env_id, match.env.env);

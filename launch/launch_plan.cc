@@ -49,6 +49,10 @@ std::vector<std::string> AllOverrides(const LaunchOptions& options) {
   if (options.seed) all.push_back(absl::StrCat("seed=", *options.seed));
   if (options.num_envs) all.push_back(absl::StrCat("rollout.num_envs=", *options.num_envs));
   if (!options.device.empty()) all.push_back(absl::StrCat("learner.device=", Quoted(options.device)));
+  if (!options.init_from.empty()) {
+    all.push_back(absl::StrCat("learner.init_from=", Quoted(std::filesystem::absolute(options.init_from).string())));
+  }
+  if (options.init_optimizer) all.push_back("learner.init_optimizer=true");
   if (options.envs_per_runner) all.push_back(absl::StrCat("rollout.envs_per_runner=", *options.envs_per_runner));
   all.insert(all.end(), options.overrides.begin(), options.overrides.end());
   return all;
@@ -221,7 +225,9 @@ absl::Status CheckConfig(const v1::RunConfig& config, const std::string& config_
 // An environment of one's own is asked what it is here, once for the whole run.
 void KeepExternalSpec(v1::RunConfig* config) {
   if (!IsExternalId(config->env().id()) || config->env().external().has_spec()) return;
-  const auto spec = FindEnvSpec(config->env().id(), MakeEnvOptions(config->env()));
+  EnvOptions options = MakeEnvOptions(config->env());
+  options.transforms.clear();  // They are around what it says of itself.
+  const auto spec = FindEnvSpec(config->env().id(), options);
   if (spec.ok()) config->mutable_env()->mutable_external()->set_spec(ExternalSpecSetting(*spec));
 }
 

@@ -76,7 +76,8 @@ const EnvSpec& CartPoleSpec() {
                                .action_size = 2,
                                .state_size = 4,
                                .max_episode_steps = 500,
-                               .reward_threshold = 475};
+                               .reward_threshold = 475,
+                               .velocity_columns = {1, 3}};
   return spec;
 }
 

@@ -67,7 +67,8 @@ const EnvSpec& MountainCarContinuousSpec() {
                                .action_high = {1},
                                .state_size = 2,
                                .max_episode_steps = 999,
-                               .reward_threshold = 90};
+                               .reward_threshold = 90,
+                               .velocity_columns = {1}};
   return spec;
 }
 

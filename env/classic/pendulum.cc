@@ -73,7 +73,8 @@ const EnvSpec& PendulumSpec() {
                                .action_low = {-kMaxTorque},
                                .action_high = {kMaxTorque},
                                .state_size = 2,
-                               .max_episode_steps = 200};
+                               .max_episode_steps = 200,
+                               .velocity_columns = {2}};
   return spec;
 }
 

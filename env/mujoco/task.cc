@@ -2,6 +2,7 @@
 #include "env/mujoco/task.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -66,7 +67,8 @@ EnvSpec MakeSpec(const MujocoTask& task, const MujocoArguments& arguments) {
                   .state_size = state_size,
                   .max_episode_steps = facts.max_episode_steps,
                   .reward_threshold = facts.reward_threshold,
-                  .episode_metrics = std::move(metrics)};
+                  .episode_metrics = std::move(metrics),
+                  .velocity_columns = facts.velocity_columns};
   if (const MujocoModelFacts* const model = arguments.model()) {
     spec.action_low = model->action_low;
     spec.action_high = model->action_high;
@@ -117,6 +119,12 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> MakeMujocoTask(const std::stri
   std::shared_ptr<const MujocoTask> task = maker->make(arguments);
   if (absl::Status status = arguments.Problem(env_id); !status.ok()) return status;
   return task;
+}
+
+std::vector<int> ColumnRange(int first, int count) {
+  std::vector<int> columns(count);
+  std::iota(columns.begin(), columns.end(), first);
+  return columns;
 }
 
 double SumOfSquares(const float* values, int size) {

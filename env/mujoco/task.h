@@ -60,20 +60,21 @@ struct MujocoCamera {
 class MujocoTask {
  public:
   struct Facts {
-    std::string id, summary;       // As in EnvInfo.
-    absl::string_view mjcf;        // The task's own model, which the program contains.
-    int positions = 0;             // nq
-    int velocities = 0;            // nv
-    int controls = 0;              // nu, reals of an action
-    int bodies = 0;                // nbody, with the world; only needed by tasks that read arrays of bodies.
-    int sites = 0;                 // nsite; only needed by tasks that read site_xpos.
-    int obs_size = 0;              // With all columns that the arguments ask for.
-    float action_bound = 1;        // Actions are in [-action_bound, action_bound].
-    int frame_skip = 1;            // mj_step calls for each env step, by default.
-    int max_episode_steps = 1000;  // As in EnvSpec.
-    double reward_threshold = 0;   // As in EnvSpec.
-    double total_mass = 0;         // kg, to which all masses of the task's own model are scaled; 0 = not scaled.
-    int episode_columns = 0;       // Doubles that the task keeps of an episode; part of a saved state.
+    std::string id, summary;            // As in EnvInfo.
+    absl::string_view mjcf;             // The task's own model, which the program contains.
+    int positions = 0;                  // nq
+    int velocities = 0;                 // nv
+    int controls = 0;                   // nu, reals of an action
+    int bodies = 0;                     // nbody, with the world; only needed by tasks that read arrays of bodies.
+    int sites = 0;                      // nsite; only needed by tasks that read site_xpos.
+    int obs_size = 0;                   // With all columns that the arguments ask for.
+    std::vector<int> velocity_columns;  // As in EnvSpec.
+    float action_bound = 1;             // Actions are in [-action_bound, action_bound].
+    int frame_skip = 1;                 // mj_step calls for each env step, by default.
+    int max_episode_steps = 1000;       // As in EnvSpec.
+    double reward_threshold = 0;        // As in EnvSpec.
+    double total_mass = 0;              // kg, to which all masses of the task's own model are scaled; 0 = not scaled.
+    int episode_columns = 0;            // Doubles that the task keeps of an episode; part of a saved state.
     std::vector<MujocoArray> reads;
     std::vector<std::string> named_bodies;  // Bodies that the task looks up: names, or numbers in decimal.
     std::vector<std::string> reward_terms;  // Names of the terms of Judge; their sums are the episode's metrics.
@@ -124,6 +125,9 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> MakeMujocoTask(const std::stri
                                                                  const MujocoModelFacts* model = nullptr);
 
 // Building blocks of tasks.
+
+// first, first + 1, ...: `count` columns.
+std::vector<int> ColumnRange(int first, int count);
 
 // The sum of the squares of `size` values.
 double SumOfSquares(const float* values, int size);

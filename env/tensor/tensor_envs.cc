@@ -25,6 +25,10 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 Made MakeTensorEnv(const std::string& env_id, const TensorEnv::Options& options, const EnvOptions& env_options) {
+  if (!env_options.transforms.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(env_options.transforms.front().setting, ": environments on the device have no transforms"));
+  }
   for (const Entry& entry : kEntries) {
     if (entry.id == env_id) return entry.make(options, env_options);
   }

@@ -122,6 +122,7 @@ absl::StatusOr<std::string> EncodeManifest(const Checkpoint& checkpoint, const E
                    {"config_yaml", checkpoint.config_yaml},
                    {"counters", checkpoint.counters},
                    {"files", Json::object()}};
+  if (!checkpoint.transforms_json.empty()) manifest["transforms"] = Json::parse(checkpoint.transforms_json);
   for (size_t i = 0; i < files.size(); ++i) {
     manifest["files"][kTensorFiles[i]] = {{"bytes", files[i].size()}, {"xxh3_64", Checksum(files[i])}};
   }
@@ -278,6 +279,24 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& folder, const std
   return checkpoint;
 }
 
+absl::StatusOr<FoundCheckpoint> LoadNewest(const Listing& listing, const std::string& folder, Damage damage) {
+  FoundCheckpoint found;
+  for (const auto& [steps, path] : listing.checkpoints) {
+    absl::StatusOr<Checkpoint> checkpoint =
+        IsSymlink(path) ? Damaged(path, "is a link, and could lead anywhere") : LoadCheckpoint(path);
+    if (!checkpoint.ok() && damage == Damage::kRefuse) return checkpoint.status();
+    if (checkpoint.ok()) {
+      found.path = path;
+      found.checkpoint = *std::move(checkpoint);
+      return found;
+    }
+    found.warnings.push_back(absl::StrCat("skipped ", path, ": ", checkpoint.status().message()));
+  }
+  if (found.warnings.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", folder));
+  return absl::DataLossError(
+      absl::StrCat("every checkpoint in ", folder, " is damaged: ", absl::StrJoin(found.warnings, "; ")));
+}
+
 }  // namespace
 
 std::string CheckpointDigest(const Checkpoint& checkpoint) { return Digest(checkpoint, EncodeFiles(checkpoint)); }
@@ -337,21 +356,24 @@ absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, 
   const absl::StatusOr<Listing> listing = List(folder);
   if (!listing.ok()) return listing.status();
   for (const std::string& leftover : listing->leftovers) RemoveAll(leftover);
-  FoundCheckpoint found;
-  for (const auto& [steps, path] : listing->checkpoints) {
-    absl::StatusOr<Checkpoint> checkpoint =
-        IsSymlink(path) ? Damaged(path, "is a link, and could lead anywhere") : LoadCheckpoint(path);
-    if (!checkpoint.ok() && damage == Damage::kRefuse) return checkpoint.status();
-    if (checkpoint.ok()) {
-      found.path = path;
-      found.checkpoint = *std::move(checkpoint);
-      return found;
-    }
-    found.warnings.push_back(absl::StrCat("skipped ", path, ": ", checkpoint.status().message()));
+  return LoadNewest(*listing, folder, damage);
+}
+
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(path + "/manifest.json", ignored) || fs::exists(path + "/DONE", ignored)) {
+    auto checkpoint = LoadCheckpoint(path);
+    if (!checkpoint.ok()) return checkpoint.status();
+    return FoundCheckpoint{.path = path, .checkpoint = *std::move(checkpoint), .warnings = {}};
   }
-  if (found.warnings.empty()) return absl::NotFoundError(absl::StrCat("no checkpoint in ", folder));
-  return absl::DataLossError(
-      absl::StrCat("every checkpoint in ", folder, " is damaged: ", absl::StrJoin(found.warnings, "; ")));
+  if (!fs::is_directory(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such folder; give a checkpoint's or a run's"));
+  }
+  const bool is_run = fs::is_directory(path + "/checkpoints", ignored);
+  const std::string folder = is_run ? path + "/checkpoints" : path;
+  const absl::StatusOr<Listing> listing = List(folder);
+  if (!listing.ok()) return listing.status();
+  return LoadNewest(*listing, folder, Damage::kSkip);
 }
 
 }  // namespace skein

@@ -24,6 +24,7 @@ struct Checkpoint {
   uint64_t episodes = 0;
   std::string env_id;
   std::string config_yaml;            // Resolved configuration, so that a checkpoint stands alone.
+  std::string transforms_json;        // Of the environment (env/transform/transform_json.h); empty = none. Not read.
   std::vector<v1::Tensor> model;      // Algorithm::ModelState
   std::vector<v1::Tensor> optimizer;  // Algorithm::OptimizerState
   std::vector<v1::Tensor> state;      // "env_state" [N, S], from which the environments continue; "policy_state"
@@ -53,5 +54,8 @@ enum class Damage { kSkip, kRefuse };
 // in a checkpoint count as damage: nothing outside the folder is read. NotFound: there is none (or no folder).
 // DataLoss: all are damaged, or, with kRefuse, the newest is. PermissionDenied: the folder is a symbolic link.
 absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage = Damage::kSkip);
+// Loads the checkpoint that a user means by `path`: its folder, or a run's folder or its checkpoints folder for the
+// newest one there. Changes nothing: the run may be writing. Errors as LoadCheckpoint and LoadNewestCheckpoint.
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
 }  // namespace skein

@@ -29,6 +29,10 @@ absl::StatusOr<RunRecord> RunCheckpoints::Resume(Trainer* trainer) {
       return AsLostRank(resumed.status());
     }
   }
+  if (const std::string& from = context_.config.learner().init_from(); record.iteration == 0 && !from.empty()) {
+    if (absl::Status s = trainer->InitFrom(); !s.ok()) return AsLostRank(std::move(s));
+    spdlog::info("begins with the weights of {}", from);
+  }
   Schedule(saved_env_steps_);
   return record;
 }

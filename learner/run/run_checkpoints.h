@@ -17,8 +17,8 @@ class RunCheckpoints {
  public:
   explicit RunCheckpoints(const RunContext& context);  // Must outlive this.
 
-  // Restores the newest checkpoint as --resume says and returns its record; an empty record if there is none. Errors as
-  // Trainer::Resume.
+  // Restores the newest checkpoint as --resume says and returns its record; an empty record if there is none. Then the
+  // run begins, with the weights that learner.init_from names if it does. Errors as Trainer::Resume, Trainer::InitFrom.
   absl::StatusOr<RunRecord> Resume(Trainer* trainer);
   // The ranks continue from a state in memory at `env_steps`; `newest`: the newest checkpoint, from place 0.
   void GoOnFrom(const Trainer::Saved& newest, uint64_t env_steps);

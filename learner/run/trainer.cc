@@ -9,6 +9,9 @@
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/config/resource_rules.h"
+#include "env/env_config.h"
+#include "env/registry.h"
+#include "env/transform/transform_json.h"
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
 #include "learner/optimize/device_share.h"
@@ -38,6 +41,10 @@ absl::Status TorchError(const std::string& doing, const std::exception& error) {
   std::string what = error.what();
   what.resize(std::min(what.find('\n'), what.size()));  // The rest is a stack trace.
   return absl::InternalError(absl::StrCat("Torch failed while ", doing, ": ", what));
+}
+
+absl::Status InitError(const absl::Status& why) {
+  return absl::Status(why.code(), absl::StrCat("learner.init_from: ", std::string(why.message())));
 }
 
 // Sends what rank 0 has resumed, or its error, to all ranks. Warnings are not sent.
@@ -248,6 +255,11 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.episodes = record.episodes;
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
+  if (const EnvOptions options = MakeEnvOptions(impl_->config.env()); !options.transforms.empty()) {
+    const auto transforms = FindTransforms(checkpoint.env_id, options);
+    if (!transforms.ok()) return transforms.status();
+    checkpoint.transforms_json = TransformsJson(*transforms);
+  }
   try {
     checkpoint.model = EncodeTensors(impl_->algorithm->ModelState());
     checkpoint.optimizer = EncodeTensors(impl_->algorithm->OptimizerState());
@@ -278,6 +290,33 @@ absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder, bool
     return TorchError("restoring " + told->checkpoint.path, error);
   }
   return told;
+}
+
+absl::Status Trainer::InitFrom() {
+  Collective* const collective = impl_->collective;
+  absl::StatusOr<Resumed> taken = Resumed{};
+  try {
+    if (collective == nullptr || collective->rank() == 0) taken = InitHere();
+    if (collective == nullptr) return taken.status();
+    taken = Tell(collective, std::move(taken));
+    return taken.ok() ? impl_->algorithm->Synchronize() : taken.status();
+  } catch (const std::exception& error) {
+    return TorchError("taking weights from " + impl_->config.learner().init_from(), error);
+  }
+}
+
+absl::StatusOr<Trainer::Resumed> Trainer::InitHere() {
+  const auto found = FindCheckpoint(impl_->config.learner().init_from());
+  if (!found.ok()) return InitError(found.status());
+  const auto model = DecodeTensors(found->checkpoint.model);
+  if (!model.ok()) return InitError(model.status());
+  const absl::StatusOr<StateTensors> optimizer = impl_->config.learner().init_optimizer()
+                                                     ? DecodeTensors(found->checkpoint.optimizer)
+                                                     : impl_->algorithm->OptimizerState();
+  if (!optimizer.ok()) return InitError(optimizer.status());
+  const absl::Status s = impl_->algorithm->Restore(*model, *optimizer);
+  if (s.ok()) return Resumed{};
+  return InitError(absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(s.message()))));
 }
 
 struct Trainer::State {

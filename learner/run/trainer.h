@@ -111,6 +111,12 @@ class Trainer {
   // ranks, only rank 0 reads the folder and sends the state to the others. All return the same except warnings.
   absl::StatusOr<Resumed> Resume(const std::string& folder, bool newest_only = false);
 
+  // Takes weights and normalisers, with learner.init_optimizer the optimizer's state too, of the checkpoint that
+  // learner.init_from names: its folder, or a run's for its newest. NotFound: there is none. DataLoss: it is damaged.
+  // FailedPrecondition: it is of another network (names the first tensor that differs), or its optimizer of another
+  // algorithm. With several ranks, only rank 0 reads it and sends the state to the others.
+  absl::Status InitFrom();
+
   // The learned state, kept in memory.
   struct State;
   absl::StatusOr<std::shared_ptr<const State>> Keep() const;
@@ -121,6 +127,7 @@ class Trainer {
  private:
   struct Impl;
   absl::StatusOr<Resumed> ResumeHere(const std::string& folder, bool newest_only);
+  absl::StatusOr<Resumed> InitHere();
   explicit Trainer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -26,7 +26,8 @@ _ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
 
 
 class Policy:
-    """A policy of one checkpoint. An observation is a row of `obs_size` numbers; any array of rows gives as many actions.
+    """A policy of one checkpoint. An observation is a row of `obs_size` numbers, or where
+    columns are hidden from the policy one of the environment's own; any array of rows gives as many actions.
 
     One with a memory (`has_memory`) keeps a state for each row from call to call: reset() at the start of an episode.
     Not for several threads at once.
@@ -38,7 +39,7 @@ class Policy:
         self.digest: str = manifest["digest"]
         config: str = manifest["config_yaml"]
         model = _section(config, "model")
-        self._refuse_transforms(_section(config, "env"))
+        self._keeps = self._kept_columns(manifest.get("transforms", []))
         self._tensors = tensors
         self._activation = _ACTIVATIONS[model["activation"]]
         names = [name for name in tensors if re.fullmatch(r"(policy|trunk)\.\d+\.weight", name)]
@@ -74,6 +75,10 @@ class Policy:
     def head(self, observation: ArrayLike) -> Floats:
         """The means of the actions, or the logits of the choices."""
         x = np.asarray(observation, np.float32)
+        for keep in self._keeps:
+            if x.ndim == 0 or x.shape[-1] <= keep.max():
+                raise ValueError(f"an observation of {self.env_id} has a column {keep.max()}, got shape {x.shape}")
+            x = x[..., keep]
         if x.ndim == 0 or x.shape[-1] != self.obs_size:
             raise ValueError(f"an observation of {self.env_id} is {self.obs_size} numbers, got shape {x.shape}")
         if self._normalizes:
@@ -117,11 +122,14 @@ class Policy:
             self._state = [_sigmoid(o) * np.tanh(c), c]
         return self._state[0]
 
-    def _refuse_transforms(self, env: dict[str, str]) -> None:
-        """Observations and actions that settings change between policy and environment are not for this class."""
-        if "transforms" in env or "hide" in env:
-            raise SkeinError(f"the policy for {self.env_id} does not see the environment's own observations: its run has "
-                             "env.transforms or env.hide, which skein export and skein serve apply", DATA)
+    def _kept_columns(self, transforms: list[dict[str, Any]]) -> list[NDArray[np.int64]]:
+        """Columns of the environment's observation that the policy sees. Transforms of actions, and those with a memory, are
+        not for this class."""
+        for transform in transforms:
+            if "stack" in transform or "scale" in transform:
+                raise SkeinError(f"between {self.env_id} and its policy is env.transforms {next(iter(transform))}, which "
+                                 "skein export and skein serve apply", DATA)
+        return [np.array(transform["hide"]["keep"]) for transform in transforms if "hide" in transform]
 
     def __repr__(self) -> str:
         return f"<policy for {self.env_id} after {self.env_steps} env steps, digest {self.digest}>"

@@ -70,6 +70,7 @@ class Ant final : public MujocoTask {
                     .controls = kMotors,
                     .bodies = kBodies,
                     .obs_size = kPositions - skipped + kVelocities + (contact_columns ? 6 * (bodies - 1) : 0),
+                    .velocity_columns = ColumnRange(kPositions - skipped, kVelocities),
                     .frame_skip = 5,
                     .reward_threshold = 6000,
                     .reads = {MujocoArray::kXpos, MujocoArray::kCfrcExt},

@@ -47,6 +47,7 @@ class HalfCheetah final : public MujocoTask {
                     .velocities = kDof,
                     .controls = kMotors,
                     .obs_size = 2 * kDof - skipped,
+                    .velocity_columns = ColumnRange(kDof - skipped, kDof),
                     .frame_skip = 5,
                     .reward_threshold = 4800,
                     .total_mass = 14,

@@ -35,6 +35,12 @@ MujocoTask::Facts HumanoidBody::Completed(Facts facts, const Columns& columns) {
   facts.controls = kMotors;
   facts.bodies = kBodies;
   facts.obs_size = columns.size();
+  facts.velocity_columns = ColumnRange(kPositions - columns.skipped, kVelocities);
+  if (columns.cvel) {
+    const int first = kPositions - columns.skipped + kVelocities + (columns.cinert ? 10 * (columns.bodies - 1) : 0);
+    const std::vector<int> of_bodies = ColumnRange(first, 6 * (columns.bodies - 1));
+    facts.velocity_columns.insert(facts.velocity_columns.end(), of_bodies.begin(), of_bodies.end());
+  }
   facts.action_bound = 0.4f;
   facts.frame_skip = 5;
   for (const MujocoArray array :

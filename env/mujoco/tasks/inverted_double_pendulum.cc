@@ -32,6 +32,7 @@ class InvertedDoublePendulum final : public MujocoTask {
                     .controls = 1,
                     .sites = 1,
                     .obs_size = kObs,
+                    .velocity_columns = ColumnRange(1 + 2 * (kDof - 1), kDof),
                     .frame_skip = 5,
                     .reward_threshold = 9100,
                     .reads = {MujocoArray::kQfrcConstraint, MujocoArray::kSiteXpos},

@@ -27,6 +27,7 @@ class InvertedPendulum final : public MujocoTask {
                     .velocities = kDof,
                     .controls = 1,
                     .obs_size = 2 * kDof,
+                    .velocity_columns = ColumnRange(kDof, kDof),
                     .action_bound = 3,
                     .frame_skip = 2,
                     .reward_threshold = 950,

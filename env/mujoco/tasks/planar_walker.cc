@@ -52,6 +52,7 @@ class PlanarWalker final : public MujocoTask {
     facts.velocities = facts.positions;
     facts.controls = facts.positions - kTrunk;
     facts.obs_size = 2 * facts.positions - skipped;
+    facts.velocity_columns = ColumnRange(facts.positions - skipped, facts.velocities);
     facts.frame_skip = 4;
     facts.reward_terms = {"reward_forward", "reward_ctrl", "reward_survive"};
     facts.x_velocity_metric = true;

@@ -32,6 +32,7 @@ class Pusher final : public MujocoTask {
                     .controls = kJoints,
                     .bodies = kBodies,
                     .obs_size = 2 * kJoints + 9,
+                    .velocity_columns = ColumnRange(kJoints, kJoints),
                     .action_bound = 2,
                     .frame_skip = 5,
                     .max_episode_steps = 100,

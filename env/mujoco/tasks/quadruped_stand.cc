@@ -64,6 +64,7 @@ class QuadrupedStand final : public MujocoTask {
                     .velocities = kVelocities,
                     .controls = quadruped::kMotors,
                     .obs_size = kPositions - skipped + kVelocities,
+                    .velocity_columns = ColumnRange(kPositions - skipped, kVelocities),
                     .frame_skip = 3,
                     .episode_columns = kColumns,
                     .reward_terms = quadruped::Reward::Terms(),

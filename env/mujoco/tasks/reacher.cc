@@ -32,6 +32,7 @@ class Reacher final : public MujocoTask {
                     .controls = kMotors,
                     .bodies = kBodies,
                     .obs_size = 10,
+                    .velocity_columns = ColumnRange(kMotors + kDof, kMotors),
                     .frame_skip = 2,
                     .max_episode_steps = 50,
                     .reward_threshold = -3.75,

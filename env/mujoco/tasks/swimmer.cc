@@ -47,6 +47,7 @@ class Swimmer final : public MujocoTask {
                     .velocities = kDof,
                     .controls = kMotors,
                     .obs_size = 2 * kDof - skipped,
+                    .velocity_columns = ColumnRange(kDof - skipped, kDof),
                     .frame_skip = 4,
                     .reward_threshold = 360,
                     .reward_terms = {"reward_forward", "reward_ctrl"},
