@@ -164,15 +164,19 @@ absl::Status RunSupervisor::StartLearners() {
   if (options_.learners == 0) return absl::OkStatus();
   const auto program = FindProgram(options_.program_folder, "skein-learner");
   if (!program.ok()) return program.status();
-  return learners_.Start({.program = *program,
-                          .ranks = options_.learners,
-                          .arguments = {"--coordinator", coordinator_.address(),                      //
+  std::vector<std::string> arguments = {"--coordinator", coordinator_.address(),                      //
                                         "--run-dir", directory_->path(),                              //
                                         "--listen", JoinHostPort(options_.host, options_.data_port),  //
                                         "--metrics", JoinHostPort(options_.host, 0),                  //
                                         "--resume", ResumeModeName(options_.resume),                  //
                                         "--timeout", "30s",                                           //
-                                        "--log-json", directory_->json_log_path(), "--exit-with-parent"},
+                                        "--log-json", directory_->json_log_path(), "--exit-with-parent"};
+  if (options_.stop_at_step > 0) {
+    arguments.insert(arguments.end(), {"--stop-at-step", absl::StrCat(options_.stop_at_step)});
+  }
+  return learners_.Start({.program = *program,
+                          .ranks = options_.learners,
+                          .arguments = std::move(arguments),
                           .torch_threads = options_.torch_threads,
                           .share = options_.learner_share,
                           .enforcer = &enforcer_,

@@ -55,6 +55,7 @@ class RunSupervisor {
     bool takes_workers = true;            // if the run can use them.
     ResourceShare actor_share;            // Of each actor and each learner.
     ResourceShare learner_share;
+  uint64_t stop_at_step = 0;            // Of each learner; 0 = they train to the target.
   };
   struct Outcome {
     int exit_code = 0;                              // Of the learners, or of the process that ended the session.

@@ -71,6 +71,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.takes_workers = !plan.on_device;
   supervisor.actor_share = ActorShare(plan.config);
   supervisor.learner_share = LearnerShare(plan.config);
+  supervisor.stop_at_step = options.ending.at_step;
   return supervisor;
 }
 
@@ -129,6 +130,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   absl::Notification stop;
   ShutdownSignal shutdown;
   shutdown.OnSignal([&stop] { stop.Notify(); });
+  if (options.ending.with_parent) ExitWithParent();
 
   const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), SizesInRunFolder(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
@@ -187,6 +189,11 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (!reached && plan->learners == 0 && progress.state() == v1::RUN_STATE_FINISHED) {
     std::cout << "the learners have finished the run; their checkpoint is not to be seen from here: evaluate it there, "
               << "with skein eval --checkpoint " << Printable(progress.checkpoint()) << std::endl;
+    return kExitOk;
+  }
+  if (!reached && options.ending.at_step > 0 && after && after->env_steps >= options.ending.at_step) {
+    std::cout << "stopped at " << FormatCount(after->env_steps) << " of " << FormatCount(config.total_steps())
+              << " env steps, as --stop-at-step says" << std::endl;
     return kExitOk;
   }
   if (!reached) {

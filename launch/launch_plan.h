@@ -42,6 +42,10 @@ struct LaunchOptions {
     int data = 0;  // Of rank 0; rank r uses this + r.
   } ports;         // 0 = free ones.
   bool no_eval = false;
+  struct Ending {
+    uint64_t at_step = 0;      // Short of total_steps; 0 = no.
+    bool with_parent = false;  // Orderly, when the parent process ends: for what starts trainings itself.
+  } ending;
 };
 
 struct LaunchPlan {

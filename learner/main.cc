@@ -33,6 +33,9 @@ void AddFlags(CLI::App* app, skein::LearnerOptions* options, std::string* resume
                   "auto, cpu, cuda or cuda:N; default: the configuration's learner.device");
   app->add_option("--resume", *resume, "Go on from the newest checkpoint: auto, must or never")
       ->check(CLI::IsMember({"auto", "must", "never"}));
+  app->add_option("--stop-at-step", options->stop_at_step,
+                  "Stop, with a checkpoint, once so many env steps are trained: schedules still run to total_steps")
+      ->transform(skein::WholeNumber(1));
   app->add_flag("--stay", options->stay,
                 "When the run is finished, wait for SIGTERM before ending: for what starts again whatever ends");
 }

@@ -24,6 +24,7 @@ struct LearnerOptions {
   uint32_t ranks = 1;                          // Learner processes of the run.
   uint32_t local_rank = 0;                     // Among the ranks on this machine: the number of its GPU.
   bool stay = false;                           // When the run has reached its target, wait for a signal before ending.
+  uint64_t stop_at_step = 0;                   // End as if asked to once so many env steps are trained; 0 = no.
   std::string device;  // Overrides the configuration's learner.device for this rank; empty = no override.
 
   // InvalidArgument names the flag.

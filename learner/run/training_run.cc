@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/run/training_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,11 @@ TrainingRun::TrainingRun(const LearnerOptions& options, CoordinatorClient* coord
       phases_(context_.config),
       ranks_(context_, [this](const std::string& missing) { report_.SetBlocked(missing); }),
       checkpoints_(context_) {}
+
+uint64_t TrainingRun::Goal() const {
+  const uint64_t total = context_.config.total_steps(), stop = context_.options.stop_at_step;
+  return stop == 0 ? total : std::min(stop, total);
+}
 
 absl::Status TrainingRun::MakeTrainer() {
   v1::RunConfig config = context_.config;
@@ -130,14 +136,13 @@ absl::Status TrainingRun::End(absl::Status trained) {
 }
 
 absl::Status TrainingRun::Train() {
-  const uint64_t total = context_.config.total_steps();
   int fruitless = 0;
   while (true) {
     const uint64_t before = record_.iteration;
     decision_ = {};
     const absl::Status trained = TrainUntilDone();
     const bool admits =
-        trained.ok() && record_.env_steps < total && (decision_.admits || decision_.kind == RankDecision::Kind::kAdmit);
+        trained.ok() && record_.env_steps < Goal() && (decision_.admits || decision_.kind == RankDecision::Kind::kAdmit);
     if (ranks_.group() == nullptr || !(admits || absl::IsAborted(trained))) return trained;
     fruitless = record_.iteration > before ? 0 : fruitless + 1;
     if (fruitless > kFruitless && !trained.ok()) return trained;
@@ -147,7 +152,7 @@ absl::Status TrainingRun::Train() {
 }
 
 absl::Status TrainingRun::TrainUntilDone() {
-  while (record_.env_steps < context_.config.total_steps()) {
+  while (record_.env_steps < Goal()) {
     auto next = source_->Next(record_, trainer_.get());
     if (!next.ok()) return next.status();
     decision_ = next->decision;

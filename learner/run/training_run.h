@@ -80,6 +80,8 @@ class TrainingRun {
   absl::Status TakeShare();
   absl::Status StopAlone(const absl::Status& why);
   absl::Status EndTogether();
+  // The env steps at which this process ends.
+  uint64_t Goal() const;
 
   const RunContext context_;
   RunAccounts accounts_;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -85,6 +86,18 @@ TEST_F(Resume, AStopAndAnotherLayoutChangeNothing) {
   EXPECT_THAT(skein->Output(), HasSubstr("the same command goes on from the checkpoint"));
   ExpectUnfinished();
   EXPECT_EQ(Finish({"--runners", "1"}), Uninterrupted());
+}
+
+TEST_F(Resume, SessionsThatStopAtAStepChangeNothing) {
+  // The iterations of 1024 steps that pass 10,000 and 20,480. The learning rate still falls to 0 at 40,960.
+  for (const auto& [stop, reached] : {std::pair{"10000", "10240"}, std::pair{"20480", "20480"}}) {
+    const Ended ended = RunToEnd("skein", Arguments({"--stop-at-step", stop}));
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("env steps, as --stop-at-step says"));
+    EXPECT_THAT(NewestCheckpoint(run()), HasSubstr(reached));
+  }
+  ExpectUnfinished();
+  EXPECT_EQ(Finish(), Uninterrupted());
 }
 
 TEST_F(Resume, AKilledLearnerChangesNothing) {
