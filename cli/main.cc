@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   skein::Action action;
   skein::AddTrain(&app, &action);
   skein::AddHead(&app, &action);
+  skein::AddSweep(&app, &action);
   skein::AddWorker(&app, &action);
   skein::AddStatus(&app, &action);
   skein::AddTop(&app, &action);

@@ -178,7 +178,7 @@ absl::Status RunSupervisor::StartLearners() {
                           .ranks = options_.learners,
                           .arguments = std::move(arguments),
                           .torch_threads = options_.torch_threads,
-                          .share = options_.learner_share,
+                          .share = options_.shares.learner,
                           .enforcer = &enforcer_,
                           .on_lost = [this](pid_t pid) { coordinator_.TellDead(pid); }},
                          directory_);
@@ -196,7 +196,7 @@ absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
                                            "--drained-exit-code", absl::StrCat(kDrained),  //
                                            "--log-json", directory_->json_log_path(), "--exit-with-parent"},
                              .log_path = directory_->log_path(slot->name),
-                             .share = options_.actor_share,
+                             .share = options_.shares.actor,
                              .enforcer = &enforcer_});
   if (!child.ok()) return child.status();
   slot->child = *std::move(child);

@@ -53,8 +53,9 @@ class RunSupervisor {
     absl::Duration restart_after_leave = absl::Seconds(5);
     std::vector<uint32_t> actor_runners;  // Runner threads of each local actor; none: print how to add workers,
     bool takes_workers = true;            // if the run can use them.
-    ResourceShare actor_share;            // Of each actor and each learner.
-    ResourceShare learner_share;
+    struct Shares {
+      ResourceShare actor, learner;  // Of each.
+    } shares;
   uint64_t stop_at_step = 0;            // Of each learner; 0 = they train to the target.
   };
   struct Outcome {

@@ -69,8 +69,8 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.torch_threads = static_cast<int>(plan.config.learner().torch_threads());
   supervisor.actor_runners = plan.actor_runners;
   supervisor.takes_workers = !plan.on_device;
-  supervisor.actor_share = ActorShare(plan.config);
-  supervisor.learner_share = LearnerShare(plan.config);
+  supervisor.shares.actor = ActorShare(plan.config);
+  supervisor.shares.learner = LearnerShare(plan.config);
   supervisor.stop_at_step = options.ending.at_step;
   return supervisor;
 }

@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 
 void AddTrain(CLI::App* app, Action* action);
 void AddHead(CLI::App* app, Action* action);
+void AddSweep(CLI::App* app, Action* action);
 void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddTop(CLI::App* app, Action* action);

@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "learner/report/metrics.h"
 #include "prometheus/registry.h"
+#include "sweep/metrics.h"
 #include "tests/learner/sample_metrics.h"
 #include "tests/testing/wait_until.h"
 
@@ -76,7 +77,7 @@ std::set<std::string> NamesIn(const std::string& source) {
 std::map<std::string, std::set<std::string>> NamesBySource() {
   std::map<std::string, std::set<std::string>> names;
   for (const char* folder : {"actor", "base", "bench", "cli", "coordinator", "env", "eval", "launch", "learner",
-                             "member", "policy", "trajectory"}) {
+                             "member", "policy", "sweep", "trajectory"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;
@@ -116,6 +117,7 @@ std::vector<prometheus::MetricFamily> Exported() {
   coordinator.RunReported(status);
   auto gpus = GpuMonitor::Open(absl::ZeroDuration(), FAKE_NVML);
   EXPECT_TRUE(gpus.ok()) << gpus.status();
+  SweepMetrics sweep(&registry);
   coordinator.SetStatusPage("http://head:8080/");
   ResourceSampler sampler(&registry, absl::Milliseconds(1), std::move(gpus).value_or(nullptr));
   sampler.ExportNode(absl::StrCat("process ", getpid()));
@@ -150,7 +152,7 @@ TEST(MetricsDocument, ListsTheNamesInTheSourcesAndNoOthers) {
 TEST(MetricsDocument, NamesStandInTheMetricsFilesOnly) {
   EXPECT_THAT(Keys(NamesBySource()),
               ElementsAre("actor/metrics.cc", "base/telemetry/resource_sampler.cc", "bench/receiving_learner.cc",
-                          "coordinator/metrics.cc", "learner/report/metrics.cc"));
+                          "coordinator/metrics.cc", "learner/report/metrics.cc", "sweep/metrics.cc"));
 }
 
 TEST(MetricsDocument, TypesAndLabelsAreThoseExported) {

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweep/run_launcher.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/config/config.h"
+#include "base/process/clock.h"
+#include "base/process/exit_code.h"
+#include "base/process/file.h"
+#include "base/process/message_text.h"
+#include "launch/join_flags.h"
+#include "nlohmann/json.hpp"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kStep[] = "step_";
+constexpr absl::string_view kEval = "eval.";
+
+// Of the newest complete checkpoint of a run; empty if there is none.
+fs::path NewestCheckpoint(const std::string& run_folder) {
+  fs::path newest;
+  std::error_code error;
+  for (fs::directory_iterator it(run_folder + "/checkpoints", error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    const bool complete =
+        absl::StartsWith(it->path().filename().string(), kStep) && fs::exists(it->path() / "DONE", ignored);
+    if (complete && (newest.empty() || it->path() > newest)) newest = it->path();
+  }
+  return newest;
+}
+
+uint64_t CheckpointSteps(const std::string& run_folder) {
+  const fs::path newest = NewestCheckpoint(run_folder);
+  uint64_t steps = 0;
+  if (!newest.empty()) (void)absl::SimpleAtoi(newest.filename().string().substr(sizeof(kStep) - 1), &steps);
+  return steps;
+}
+
+// Whether a process has the run's folder.
+bool IsInUse(const std::string& run_folder) {
+  const int fd = open((run_folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool in_use = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  return in_use;
+}
+
+absl::Status CopyError(const std::string& to, const std::error_code& error) {
+  const std::string message = absl::StrCat("cannot make ", to, ": ", error.message());
+  if (error == std::errc::no_space_on_device) return absl::ResourceExhaustedError(message);
+  return absl::PermissionDeniedError(message);
+}
+
+}  // namespace
+
+std::string RunLauncher::RunName(const RunKey& run) {
+  if (run.test) return absl::StrCat(run.trial == 0 ? "test-base-s" : "test-best-s", run.seed_index);
+  return absl::StrFormat("trial-%05d-s%d", run.trial, run.seed_index);
+}
+
+std::vector<std::string> RunLauncher::Arguments(const Point& point, uint64_t seed, const std::string& runs_dir,
+                                                const std::string& name) const {
+  std::vector<std::string> arguments = {"train",
+                                        "--config",
+                                        options_.folder + "/base.yaml",
+                                        "--runs-dir",
+                                        runs_dir,
+                                        "--name",
+                                        name,
+                                        "--seed",
+                                        absl::StrCat(seed),
+                                        "--runners",
+                                        absl::StrCat(options_.cores_per_slot)};
+  if (!options_.device.empty()) arguments.insert(arguments.end(), {"--device", options_.device});
+  for (const std::string& override : Overrides(*space_, point)) {
+    arguments.insert(arguments.end(), {"--set", override});
+  }
+  return arguments;
+}
+
+std::string RunLauncher::Command(const Point& point, uint64_t seed, const std::string& name) const {
+  std::vector<std::string> words = {"skein"};
+  for (const std::string& word : Arguments(point, seed, "runs", name)) words.push_back(ShellWord(word));
+  return absl::StrJoin(words, " ");
+}
+
+LaunchOptions RunLauncher::OptionsOf(const Job& job) const {
+  LaunchOptions options;
+  options.config_path = options_.folder + "/base.yaml";
+  options.runs_dir = options_.folder;
+  options.name = RunName(job.run);
+  options.seed = job.seed;
+  options.runners = absl::StrCat(options_.cores_per_slot);
+  options.device = options_.device;
+  options.overrides = Overrides(*space_, job.point);
+  return options;
+}
+
+absl::Status RunLauncher::Start(const Job& job) {
+  const std::string name = RunName(job.run), folder = RunFolder(job.run);
+  if (IsInUse(folder)) return absl::UnavailableError(absl::StrCat(folder, " is in use by another process; stop it"));
+  const auto plan = PlanLaunch(OptionsOf(job), options_.cores_per_slot);
+  if (!plan.ok()) {
+    if (ExitCodeOf(plan.status()) != kExitUsage) return plan.status();
+    return absl::InvalidArgumentError(absl::StrCat("its configuration is refused: ", plan.status().message()));
+  }
+  const auto program = FindProgram(options_.program_folder, "skein");
+  if (!program.ok()) return absl::NotFoundError(program.status().message());
+  std::vector<std::string> words = options_.launcher;
+  words.push_back(*program);
+  const std::vector<std::string> arguments = Arguments(job.point, job.seed, options_.folder, name);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  if (options_.launcher.empty()) words.push_back("--exit-with-parent");
+  if (job.until < options_.total_steps) {
+    words.insert(words.end(), {"--stop-at-step", absl::StrCat(job.until)});
+  }
+  if (job.until < options_.total_steps || !absl::StartsWith(options_.metric, kEval)) words.push_back("--no-eval");
+  const bool direct = options_.launcher.empty();
+  auto child = Child::Start({.name = name,
+                             .program = direct ? words[0] : "/usr/bin/env",
+                             .arguments = {words.begin() + (direct ? 1 : 0), words.end()},
+                             .log_path = absl::StrCat(options_.folder, "/log/", name, ".log")});
+  if (!child.ok()) return child.status();
+  Active& active = active_[job.run];
+  active.child = *std::move(child);
+  active.until = job.until;
+  active.began = MonotonicNow();
+  return absl::OkStatus();
+}
+
+void RunLauncher::Stop(const RunKey& run) {
+  const auto found = active_.find(run);
+  if (found == active_.end() || std::exchange(found->second.asked, true)) return;
+  found->second.child->process().Signal(SIGTERM);
+}
+
+std::vector<JobEnd> RunLauncher::Poll() {
+  std::vector<JobEnd> ends;
+  for (auto it = active_.begin(); it != active_.end();) {
+    const auto code = it->second.child->process().Poll();
+    if (!code) {
+      ++it;
+      continue;
+    }
+    ends.push_back(Describe(it->first, it->second, *code));
+    it = active_.erase(it);
+  }
+  return ends;
+}
+
+JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) const {
+  JobEnd end;
+  end.run = run;
+  end.wall_time = MonotonicNow() - active.began;
+  end.steps = CheckpointSteps(RunFolder(run));
+  if (code == kExitOk && end.steps >= active.until) return end;
+  if (active.asked || code == kExitOk) {  // Somebody else may have asked it.
+    end.how = JobEnd::How::kInterrupted;
+    return end;
+  }
+  end.how = code == kExitUsage ? JobEnd::How::kRefused : JobEnd::How::kFailed;
+  end.why = OneLine(active.child->DescribeExit(code));
+  return end;
+}
+
+absl::Duration RunLauncher::ActiveTime() const {
+  absl::Duration time;
+  for (const auto& one : active_) time += MonotonicNow() - one.second.began;
+  return time;
+}
+
+RunLog& RunLauncher::LogOf(const RunKey& run) {
+  return logs_.try_emplace(run, RunFolder(run) + "/metrics.jsonl", options_.metric).first->second;
+}
+
+absl::StatusOr<std::optional<double>> RunLauncher::Value(const RunKey& run, uint64_t steps, bool at_rest) {
+  if (at_rest && (IsActive(run) || CheckpointSteps(RunFolder(run)) < steps)) return std::nullopt;
+  if (absl::StartsWith(options_.metric, kEval)) {
+    if (!at_rest) return std::nullopt;
+    const auto text = ReadFile(RunFolder(run) + "/eval.json", 1 << 26);
+    if (!text.ok()) return std::nullopt;  // It is made when the job is started again.
+    const auto json = nlohmann::json::parse(*text, nullptr, false);
+    const std::string name = options_.metric.substr(kEval.size());
+    if (!json.is_object() || !json.contains(name) || !json[name].is_number()) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    return json[name].get<double>();
+  }
+  RunLog& log = LogOf(run);
+  if (absl::Status status = log.Update(); !status.ok()) return status;
+  const std::optional<double> value = log.ValueAt(steps);
+  if (at_rest && !value) return std::numeric_limits<double>::quiet_NaN();
+  return value;
+}
+
+uint64_t RunLauncher::Steps(const RunKey& run) {
+  RunLog& log = LogOf(run);
+  log.Update().IgnoreError();
+  return log.steps();
+}
+
+absl::Status RunLauncher::Copy(const RunKey& from, const Job& to) {
+  const std::string target = RunFolder(to.run), partial = target + ".partial", source = RunFolder(from);
+  std::error_code error;
+  if (fs::exists(target, error)) return absl::OkStatus();
+  const fs::path checkpoint = NewestCheckpoint(source);
+  if (checkpoint.empty())
+    return absl::NotFoundError(absl::StrCat(source, "/checkpoints: no complete checkpoint to copy"));
+  fs::remove_all(partial, error);
+  fs::create_directories(partial + "/checkpoints", error);
+  if (!error)
+    fs::copy(checkpoint, fs::path(partial) / "checkpoints" / checkpoint.filename(), fs::copy_options::recursive, error);
+  if (!error) fs::copy_file(source + "/metrics.jsonl", partial + "/metrics.jsonl", error);
+  if (error) return CopyError(partial, error);
+  const auto plan = PlanLaunch(OptionsOf(to), options_.cores_per_slot);
+  // A configuration that is refused is refused again, and reported, when it is to be started.
+  const std::string yaml = plan.ok() ? ToYaml(plan->config) : "";
+  if (absl::Status status = WriteFileSynced(partial + "/config.yaml", yaml); !status.ok()) return status;
+  fs::rename(partial, target, error);
+  if (error) return CopyError(target, error);
+  return SyncFolder(options_.folder);
+}
+
+}  // namespace skein

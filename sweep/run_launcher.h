@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/child.h"
+#include "launch/launch_plan.h"
+#include "sweep/launcher.h"
+#include "sweep/run_log.h"
+#include "sweep/space.h"
+
+namespace skein {
+
+// Carries out jobs as child processes: each a `skein train` whose run folder is in the sweep's.
+//   <folder>/{base.yaml, trial-00003-s0/, log/trial-00003-s0.log}
+// A child ends, with a checkpoint, when this process does. Not thread-safe.
+class RunLauncher : public Launcher {
+ public:
+  struct Options {
+    std::string folder;          // Of the sweep. Has base.yaml.
+    std::string program_folder;  // Has skein.
+    std::string metric;
+    uint64_t total_steps = 0;
+    uint32_t slots = 1;
+    uint32_t cores_per_slot = 1;
+    std::string device;                 // --device of each training; empty = none.
+    std::vector<std::string> launcher;  // Words before the command, such as srun and its flags; empty = none.
+  };
+  // `space` must outlive this.
+  RunLauncher(Options options, const Space* space) : options_(std::move(options)), space_(space) {}
+
+  uint32_t free_slots() const override { return options_.slots - static_cast<uint32_t>(active_.size()); }
+  double cores_per_slot() const override { return options_.cores_per_slot; }
+  // InvalidArgument: the configuration is refused.
+  absl::Status Start(const Job& job) override;
+  bool IsActive(const RunKey& run) const override { return active_.count(run) > 0; }
+  void Stop(const RunKey& run) override;
+  std::vector<JobEnd> Poll() override;
+  absl::Duration ActiveTime() const override;
+  absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) override;
+  uint64_t Steps(const RunKey& run) override;
+  absl::Status Copy(const RunKey& from, const Job& to) override;
+
+  uint32_t slots() const { return options_.slots; }
+  std::string RunFolder(const RunKey& run) const { return options_.folder + "/" + RunName(run); }
+  static std::string RunName(const RunKey& run);
+  // The command that trains a point in one go, for people.
+  std::string Command(const Point& point, uint64_t seed, const std::string& name) const;
+
+ private:
+  struct Active {
+    std::unique_ptr<Child> child;
+    uint64_t until = 0;
+    absl::Duration began;
+    bool asked = false;  // To stop.
+  };
+  LaunchOptions OptionsOf(const Job& job) const;
+  std::vector<std::string> Arguments(const Point& point, uint64_t seed, const std::string& runs_dir,
+                                     const std::string& name) const;
+  RunLog& LogOf(const RunKey& run);
+  JobEnd Describe(const RunKey& run, const Active& active, int code) const;
+
+  const Options options_;
+  const Space* const space_;
+  std::map<RunKey, Active> active_;
+  std::map<RunKey, RunLog> logs_;
+};
+
+}  // namespace skein

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweep/sweep_record.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace skein {
+namespace {
+
+constexpr char kIdentity[] = "skein:identity";
+
+// "old line -> new line" of the first that differ.
+std::string FirstDifference(const std::string& before, const std::string& now) {
+  const std::vector<std::string> old_lines = absl::StrSplit(before, '\n'), new_lines = absl::StrSplit(now, '\n');
+  for (size_t i = 0; i < std::max(old_lines.size(), new_lines.size()); ++i) {
+    const std::string a = i < old_lines.size() ? old_lines[i] : "nothing";
+    const std::string b = i < new_lines.size() ? new_lines[i] : "nothing";
+    if (a != b) return absl::StrCat("it has ", a, ", this sweep ", b);
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SweepRecord>> SweepRecord::Open(const std::string& path, const SweepFile& file,
+                                                               const std::string& identity) {
+  std::unique_ptr<SweepRecord> record(new SweepRecord(&file.space, file.config.goal() == v1::SWEEP_GOAL_MINIMIZE));
+  auto journal = Journal::Open(path);
+  if (!journal.ok()) return journal.status();
+  record->journal_ = *std::move(journal);
+  const std::vector<nlohmann::json> records = record->journal_->TakeRecords();
+  // Before the trials: those of another space cannot be read.
+  for (const nlohmann::json& one : records) {
+    const auto attributes = one.find("user_attr");
+    if (one["op_code"] != 2 || attributes == one.end() || !attributes->contains(kIdentity)) continue;
+    const std::string before = (*attributes)[kIdentity].is_string() ? (*attributes)[kIdentity] : "";
+    if (before != identity) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " is the journal of another sweep: ", FirstDifference(before, identity),
+                       "; give another --name, or start over with --resume never"));
+    }
+    break;
+  }
+  for (const nlohmann::json& one : records) {
+    if (absl::Status status = record->Apply(one); !status.ok()) return status;
+  }
+  if (record->search_.attributes().count(kIdentity) > 0) return record;
+  if (record->trials_ > 0 || record->studies_ > 2) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is a journal that skein sweep has not made; give another --name"));
+  }
+  // A sweep that was killed here may have written the first of them.
+  std::vector<nlohmann::json> begin;
+  if (record->studies_ < 1) begin.push_back(record->search_.CreateStudy(file.config.name()));
+  if (record->studies_ < 2) begin.push_back(record->test_.CreateStudy(file.config.name() + "-test"));
+  begin.push_back(record->search_.SetAttribute(kIdentity, identity));
+  begin.push_back(record->search_.SetAttribute("metric", file.config.metric()));
+  if (absl::Status status = record->Write(begin); !status.ok()) return status;
+  return record;
+}
+
+absl::Status SweepRecord::Write(const std::vector<nlohmann::json>& records) {
+  if (absl::Status status = journal_->Append(records); !status.ok()) return status;
+  for (const nlohmann::json& one : records) {
+    if (absl::Status status = Apply(one); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SweepRecord::Apply(const nlohmann::json& record) {
+  const int operation = record["op_code"];
+  if (operation == 0) ++studies_;
+  const auto id = record.find("study_id");
+  const bool has_id = id != record.end() && id->is_number_integer();
+  Study* study = nullptr;
+  if (has_id && *id == 0) study = &search_;
+  if (has_id && *id == 1) study = &test_;
+  if (const auto trial = record.find("trial_id"); trial != record.end() && trial->is_number_unsigned()) {
+    study = search_.HasTrialId(*trial) ? &search_ : test_.HasTrialId(*trial) ? &test_ : nullptr;
+  }
+  const uint32_t trial_id = trials_;
+  if (operation == 4) ++trials_;
+  return study == nullptr ? absl::OkStatus() : study->Apply(record, trial_id);
+}
+
+}  // namespace skein

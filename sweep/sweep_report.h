@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "sweep/scheduler.h"
+#include "sweep/study.h"
+
+// What people read of a sweep.
+namespace skein {
+
+// The best trial: of those that are complete, or, without any, of those that came furthest. Among equals the first.
+std::optional<uint32_t> BestTrial(const Study& study);
+
+// The trials that the best one continues copies of, the oldest first; empty if it began by itself.
+std::vector<Trial::Origin> Ancestors(const Study& study, uint32_t number);
+
+std::string StateName(const Trial& trial);
+
+// One line for each trial: number, state, rungs, env steps, value, the value of each seed, seconds of a core, failures,
+// the parameters, why it ended.
+std::string ToCsv(const Space& space, const Study& study, const Scheduler& scheduler, uint32_t seeds);
+
+// The test of the best configuration against the base, when both are complete: each with the values of its seeds, mean
+// and interval; and their difference. Null before.
+nlohmann::ordered_json TestJson(const Study& test);
+// The same in two or three lines.
+std::string TestText(const Study& test, const std::string& metric);
+
+}  // namespace skein

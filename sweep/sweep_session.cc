@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweep/sweep_session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "base/config/config.h"
+#include "base/config/config_reflection.h"
+#include "base/process/clock.h"
+#include "base/process/exit_code.h"
+#include "base/process/file.h"
+#include "base/process/message_text.h"
+#include "base/process/shutdown.h"
+#include "base/process/terminal.h"
+#include "base/telemetry/format_seconds.h"
+#include "launch/launch_plan.h"
+#include "nlohmann/json.hpp"
+#include "sweep/known_metrics.h"
+#include "sweep/optuna_suggester.h"
+#include "sweep/places.h"
+#include "sweep/run_launcher.h"
+#include "sweep/search.h"
+#include "sweep/settings.h"
+#include "sweep/status_server.h"
+#include "sweep/sweep_display.h"
+#include "sweep/sweep_page.h"
+#include "sweep/sweep_report.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kShow = absl::Seconds(1);
+constexpr absl::Duration kFiles = absl::Seconds(5);
+constexpr size_t kShownTrials = 12;
+
+// One sweep, from its flags to its report.
+class Session {
+ public:
+  Session(const SweepOptions& options, const absl::Notification* stop)
+      : options_(options), stop_(stop), display_(stdout, TerminalWidth(stdout)) {}
+
+  absl::Status Run();
+  nlohmann::ordered_json Result(int code) const;
+
+ private:
+  absl::Status ReadFiles();
+  absl::Status OpenFolder();
+  absl::Status OpenSuggester();
+  absl::Status Carry(Search* search);
+  absl::Status TestBest();
+  absl::Status WriteFiles(bool running);
+  void Report();
+  void Show(Search* search, absl::Duration now);
+  std::vector<std::string> Table(Search* search, absl::Duration now);
+  std::string TrialLine(const Trial& trial, bool test) const;
+  Search::Options SearchOptions() const;
+
+  const SweepOptions& options_;
+  const absl::Notification* const stop_;
+  SweepDisplay display_;
+  Places places_;
+  v1::RunConfig base_;
+  SweepFile file_;
+  std::string folder_;
+  std::unique_ptr<SweepRecord> record_;
+  std::unique_ptr<Scheduler> scheduler_, test_scheduler_;
+  std::unique_ptr<Suggester> suggester_;
+  std::unique_ptr<RunLauncher> launcher_;
+  std::unique_ptr<StatusServer> server_;  // Null without --metrics-listen.
+  uint32_t max_trials_ = 0;
+  std::optional<std::pair<absl::Duration, double>> began_;  // When, and the steps that were done then.
+  bool stopped_ = false;
+};
+
+absl::Status Session::ReadFiles() {
+  auto places = FindPlaces(options_.slots, options_.launcher);
+  if (!places.ok()) return places.status();
+  places_ = *std::move(places);
+  LaunchOptions launch;
+  launch.recipe = "auto";
+  launch.env_id = options_.env_id;
+  launch.config_path = options_.config_path;
+  launch.overrides = options_.overrides;
+  launch.runners = "1";  // So that an open number of environments does not depend on the slots.
+  launch.device = options_.device;
+  if (options_.steps > 0) launch.steps = options_.steps;
+  const auto plan = PlanLaunch(launch, places_.cores);
+  if (!plan.ok()) return plan.status();
+  base_ = plan->config;
+  const auto text = ReadFile(options_.space_path, 1 << 20);
+  if (!text.ok()) return text.status();
+  auto file = ReadSweepFile(*text, options_.space_path, base_, KnownMetrics(base_));
+  if (!file.ok()) return file.status();
+  file_ = *std::move(file);
+  if (!options_.name.empty()) file_.config.set_name(options_.name);
+  return absl::OkStatus();
+}
+
+absl::Status Session::OpenFolder() {
+  folder_ = absl::StrCat(options_.runs_dir, "/", file_.config.name());
+  const std::string journal = folder_ + "/journal.log";
+  std::error_code error;
+  if (options_.resume == "must" && !fs::exists(journal, error)) {
+    return absl::NotFoundError(absl::StrCat(journal, ": no sweep to go on with"));
+  }
+  if (options_.resume == "never" && fs::exists(folder_, error)) {
+    // Nobody may be using it.
+    if (auto old = Journal::Open(journal); !old.ok() && absl::IsUnavailable(old.status())) return old.status();
+    std::string aside;
+    for (int n = 1; aside.empty() || fs::exists(aside, error); ++n) aside = absl::StrCat(folder_, ".old-", n);
+    fs::rename(folder_, aside, error);
+    if (error) return absl::PermissionDeniedError(absl::StrCat("cannot move aside ", folder_, ": ", error.message()));
+    display_.Say(absl::StrCat("moved the old sweep to ", aside));
+  }
+  fs::create_directories(folder_ + "/log", error);
+  if (error) return absl::PermissionDeniedError(absl::StrCat("cannot make ", folder_, "/log: ", error.message()));
+  auto record = SweepRecord::Open(journal, file_, Identity(file_, base_));
+  if (!record.ok()) return record.status();
+  record_ = *std::move(record);
+  v1::RunConfig base = base_;
+  base.clear_name();  // Each training has its own.
+  return WriteFileAtomically(folder_ + "/base.yaml", ToYaml(base));
+}
+
+absl::Status Session::OpenSuggester() {
+  const std::string& kind = file_.config.sampler().kind();
+  max_trials_ = file_.config.max_trials();
+  if (max_trials_ == 0) max_trials_ = scheduler_->default_trials();
+  if (kind == "grid") {
+    auto points = GridPoints(file_.space, AdmitsByConstraints(file_.space, base_));
+    if (!points.ok()) return points.status();
+    if (points->empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat(options_.space_path, ": no point of the grid meets the constraints"));
+    const auto size = static_cast<uint32_t>(points->size());
+    max_trials_ = max_trials_ == 0 ? size : std::min(size, max_trials_);
+    suggester_ = std::make_unique<GridSuggester>(*std::move(points));
+    return absl::OkStatus();
+  }
+  if (kind == "random") {
+    suggester_ =
+        std::make_unique<RandomSuggester>(file_.space, file_.config.seed(), AdmitsByConstraints(file_.space, base_));
+    return absl::OkStatus();
+  }
+  auto optuna = OptunaSuggester::Start({.journal = record_->path(), .folder = folder_}, file_, *scheduler_);
+  if (!optuna.ok()) return optuna.status();
+  suggester_ = *std::move(optuna);
+  return absl::OkStatus();
+}
+
+Search::Options Session::SearchOptions() const {
+  const v1::SweepConfig& config = file_.config;
+  Search::Options options;
+  options.admits = AdmitsByConstraints(file_.space, base_);
+  options.max_trials = max_trials_;
+  options.max_core_hours = config.max_core_hours();
+  options.seeds = config.seeds_per_trial();
+  options.first_seed = config.tuning_seed();
+  options.seeds_by_group = config.scheduler().kind() == v1::SWEEP_SCHEDULE_POPULATION;
+  options.sweep_seed = config.seed();
+  options.resample = config.scheduler().resample();
+  options.perturb = config.scheduler().perturb();
+  return options;
+}
+
+absl::Status Session::Run() {
+  if (absl::Status s = ReadFiles(); !s.ok()) return s;
+  if (!options_.metrics_listen.empty()) {
+    auto server = StatusServer::Listen(options_.metrics_listen);
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    display_.Say(absl::StrCat("page and metrics: http://127.0.0.1:", server_->port(), "/"));
+  }
+  scheduler_ = MakeScheduler(file_.config, base_.total_steps());
+  if (absl::Status s = OpenFolder(); !s.ok()) return s;
+  if (absl::Status s = OpenSuggester(); !s.ok()) return s;
+  launcher_ = std::make_unique<RunLauncher>(RunLauncher::Options{.folder = folder_,
+                                                                 .program_folder = options_.program_folder,
+                                                                 .metric = file_.config.metric(),
+                                                                 .total_steps = base_.total_steps(),
+                                                                 .slots = places_.slots,
+                                                                 .cores_per_slot = places_.cores,
+                                                                 .device = options_.device,
+                                                                 .launcher = places_.launcher},
+                                            &file_.space);
+  display_.Say(absl::StrCat("sweep: ", folder_, ", up to ", max_trials_, " trials x ", file_.config.seeds_per_trial(),
+                            file_.config.seeds_per_trial() == 1 ? " seed, " : " seeds, ", places_.slots,
+                            places_.slots == 1 ? " slot of " : " slots of ", places_.cores,
+                            places_.cores == 1 ? " core" : " cores"));
+  if (const size_t before = record_->search().trials().size(); before > 0) {
+    display_.Say(absl::StrCat("going on with ", before, " trials of the journal"));
+  }
+  Search search(SearchOptions(), &file_.space, scheduler_.get(), suggester_.get(), record_.get(), launcher_.get());
+  absl::Status status = Carry(&search);
+  if (status.ok() && !stopped_ && !search.out_of_budget()) status = TestBest();
+  if (absl::Status written = WriteFiles(false); status.ok()) status = written;
+  display_.Finish();
+  if (status.ok()) Report();
+  return status;
+}
+
+absl::Status Session::Carry(Search* search) {
+  absl::Status status;
+  absl::Duration next_show = MonotonicNow(), next_files = next_show;
+  bool asked = false;
+  while (status.ok() && !search->done()) {
+    const absl::Duration now = MonotonicNow();
+    if (stop_->HasBeenNotified() && !std::exchange(asked, true)) {
+      stopped_ = true;
+      display_.Say("stopping: each training writes a checkpoint");
+      search->Stop();
+    }
+    status = search->Step(now);
+    bool news = false;
+    for (const std::string& line : search->TakeNews()) {
+      display_.Say(line);
+      news = true;
+    }
+    if (now >= next_show || news) {
+      Show(search, now);
+      next_show = now + kShow;
+    }
+    if (now >= next_files && status.ok()) {
+      status = WriteFiles(true);
+      next_files = now + kFiles;
+    }
+    if (asked) {
+      absl::SleepFor(kTick);
+    } else {
+      stop_->WaitForNotificationWithTimeout(kTick);
+    }
+  }
+  if (status.ok()) return status;
+  // What runs ends with a checkpoint, so that nothing is lost.
+  search->Stop();
+  const absl::Duration give_up = MonotonicNow() + absl::Seconds(30);
+  while (launcher_->free_slots() < launcher_->slots() && MonotonicNow() < give_up) {
+    launcher_->Poll();
+    absl::SleepFor(kTick);
+  }
+  return status;
+}
+
+absl::Status Session::TestBest() {
+  const auto best = BestTrial(record_->search());
+  const uint32_t seeds = file_.config.test_seeds();
+  if (!best || seeds == 0) return absl::OkStatus();
+  Point winner = record_->search().trial(*best).point;
+  // The configuration that the test began with stays the one that is tested.
+  if (record_->test().trials().size() == 2) winner = record_->test().trial(1).point;
+  display_.Say(absl::StrCat("testing trial ", *best, " and the base configuration on ", seeds, " fresh seeds each"));
+  GridSuggester pair({Point(file_.space.parameters.size()), winner});  // The base has no values of its own.
+  v1::SweepConfig plain;
+  test_scheduler_ = MakeScheduler(plain, base_.total_steps());
+  Search::Options options;
+  options.test = true;
+  options.max_trials = 2;
+  options.seeds = seeds;
+  options.first_seed = file_.config.test_seed();
+  began_.reset();
+  Search test(options, &file_.space, test_scheduler_.get(), &pair, record_.get(), launcher_.get());
+  return Carry(&test);
+}
+
+absl::Status Session::WriteFiles(bool running) {
+  const std::string page = SweepPage(file_, record_->search(), *scheduler_, running);
+  if (server_ != nullptr) server_->SetPage(page);
+  if (absl::Status s = WriteFileAtomically(folder_ + "/sweep.html", page); !s.ok()) return s;
+  return WriteFileAtomically(folder_ + "/sweep.csv",
+                             ToCsv(file_.space, record_->search(), *scheduler_, file_.config.seeds_per_trial()));
+}
+
+std::string Session::TrialLine(const Trial& trial, bool test) const {
+  std::string value = "-", steps = "-";
+  if (!trial.results.empty()) {
+    value = absl::StrFormat("%.6g", record_->search().Signed(trial.results.rbegin()->second));
+    steps = absl::StrCat(test ? base_.total_steps() : scheduler_->rungs(trial.group)[trial.results.rbegin()->first]);
+  }
+  return absl::StrFormat("%6d  %-8s %10s %12s  %s", trial.number, StateName(trial), steps, value,
+                         PointText(file_.space, trial.point));
+}
+
+std::vector<std::string> Session::Table(Search* search, absl::Duration now) {
+  size_t ended = 0, running = 0, paused = 0;
+  std::vector<const Trial*> shown;
+  for (const Trial& one : search->study().trials()) {
+    if (one.waits()) {
+      ++paused;
+    } else if (one.state == TrialState::kRunning) {
+      ++running;
+    } else {
+      ++ended;
+    }
+    if (!one.results.empty() && one.state != TrialState::kFailed) shown.push_back(&one);
+  }
+  const double done = search->StepsDone(), expected = search->StepsExpected();
+  if (!began_) began_ = {now, done};
+  const double seconds = absl::ToDoubleSeconds(now - began_->first), rate = (done - began_->second) / seconds;
+  const std::string eta = rate > 0 && expected > done ? FormatSeconds((expected - done) / rate) : "?";
+  const uint32_t busy = launcher_->slots() - launcher_->free_slots();
+  std::vector<std::string> table = {absl::StrCat(search->study().id() == 0 ? "" : "test: ", ended, " ended, ", running,
+                                                 " running, ", paused, " paused; ", busy, " of ", launcher_->slots(),
+                                                 " slots busy; ", absl::StrFormat("%.3f", search->CoreSeconds() / 3600),
+                                                 " core-hours; ETA ", eta)};
+  std::stable_sort(shown.begin(), shown.end(), [](const Trial* a, const Trial* b) {
+    return *a->results.rbegin() > *b->results.rbegin();  // The rung first, then the value.
+  });
+  if (shown.size() > kShownTrials) shown.resize(kShownTrials);
+  table.push_back(absl::StrFormat("%6s  %-8s %10s %12s  %s", "trial", "state", "env steps", file_.config.metric(), ""));
+  for (const Trial* one : shown) table.push_back(TrialLine(*one, search->study().id() == 1));
+  return table;
+}
+
+void Session::Show(Search* search, absl::Duration now) {
+  display_.Update(Table(search, now), now);
+  if (server_ == nullptr || search->study().id() != 0) return;
+  server_->Update(search->study(), launcher_->slots(), launcher_->free_slots(), search->CoreSeconds(),
+                  search->StepsDone());
+}
+
+void Session::Report() {
+  const Study& study = record_->search();
+  const auto best = BestTrial(study);
+  std::cout << "trials: " << study.trials().size() << " (" << folder_ << "/sweep.csv)\n";
+  if (best) {
+    const Trial& trial = study.trial(*best);
+    std::cout << "best: trial " << trial.number << ", " << file_.config.metric() << " "
+              << config_reflection::NumberText(study.Signed(trial.results.rbegin()->second)) << ": "
+              << PointText(file_.space, trial.point) << "\n";
+    if (trial.origin) {
+      std::cout << "it continues copies of other trials; its checkpoints are in "
+                << launcher_->RunFolder({false, trial.number, 0}) << "\n";
+    } else {
+      std::cout << "again with: "
+                << launcher_->Command(trial.point, file_.config.tuning_seed(), file_.config.name() + "-best") << "\n";
+    }
+  }
+  const std::string test = TestText(record_->test(), file_.config.metric());
+  if (!test.empty()) std::cout << test << "\n";
+  if (stopped_) std::cout << "stopped before the end; the same command goes on\n";
+  std::cout << std::flush;
+}
+
+nlohmann::ordered_json Session::Result(int code) const {
+  nlohmann::ordered_json json = {{"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr},
+                                 {"finished", nullptr},        {"best", nullptr},   {"test", nullptr}};
+  if (record_ == nullptr || launcher_ == nullptr) return json;
+  const Study& study = record_->search();
+  nlohmann::ordered_json counts = {{"complete", 0}, {"stopped", 0}, {"failed", 0}, {"paused", 0}, {"running", 0}};
+  for (const Trial& one : study.trials()) counts[StateName(one)] = counts[StateName(one)].get<int>() + 1;
+  json["trials"] = counts;
+  json["finished"] = !stopped_;
+  json["test"] = TestJson(record_->test());
+  const auto best = BestTrial(study);
+  if (!best) return json;
+  const Trial& trial = study.trial(*best);
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < trial.point.size(); ++i) {
+    if (trial.point[i])
+      parameters[file_.space.parameters[i].path] = ValueText(file_.space.parameters[i], *trial.point[i]);
+  }
+  json["best"] = {
+      {"trial", trial.number},
+      {"value", study.Signed(trial.results.rbegin()->second)},
+      {"parameters", parameters},
+      {"run_directory", launcher_->RunFolder({false, trial.number, 0})},
+      {"command", trial.origin ? nlohmann::ordered_json()
+                               : nlohmann::ordered_json(launcher_->Command(trial.point, file_.config.tuning_seed(),
+                                                                           file_.config.name() + "-best"))}};
+  return json;
+}
+
+}  // namespace
+
+int RunSweep(const SweepOptions& options, std::string* json) {
+  absl::Notification stop;
+  ShutdownSignal shutdown;
+  shutdown.OnSignal([&stop] { stop.Notify(); });
+  Session session(options, &stop);
+  const absl::Status status = session.Run();
+  const int code = ReportAndExitCode("skein sweep", status);
+  if (json != nullptr) *json = session.Result(code).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return code;
+}
+
+}  // namespace skein

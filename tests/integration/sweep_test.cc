@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein sweep with real trainings: what is killed goes on, and who pauses learns what one learns who does not.
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/process/file.h"
+#include "gmock/gmock.h"
+#include "tests/integration/run_files.h"
+#include "tests/testing/program.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+class Sweep : public testing::Test {
+ protected:
+  std::vector<std::string> Arguments(const std::string& space, const std::string& steps,
+                                     const std::vector<std::string>& more = {}) const {
+    const std::string path = folder_.Write("space.yaml", space);
+    std::vector<std::string> arguments = {"sweep",
+                                          "--config",
+                                          "configs/cartpole_ppo.yaml",
+                                          "--space",
+                                          path,
+                                          "--runs-dir",
+                                          folder_.path(),
+                                          "--name",
+                                          "s",
+                                          "--steps",
+                                          steps,
+                                          "--slots",
+                                          "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  std::string sweep() const { return folder_.path() + "/s"; }
+
+  // The fields of each line of sweep.csv, without its head.
+  std::vector<std::vector<std::string>> Rows() const {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto line : absl::StrSplit(ReadFile(sweep() + "/sweep.csv").value_or(""), '\n', absl::SkipEmpty())) {
+      if (!absl::StartsWith(line, "trial,")) rows.push_back(absl::StrSplit(line, ','));
+    }
+    return rows;
+  }
+
+  // Trains again what a trial was, in one go.
+  std::string DigestOfOneGo(const std::string& lr, const std::string& steps) const {
+    const Ended ended = RunToEnd(
+        "skein", {"train", "--config", "configs/cartpole_ppo.yaml", "--runs-dir", folder_.path(), "--name", "alone",
+                  "--steps", steps, "--seed", "1001", "--runners", "1", "--no-eval", "--set", "ppo.lr=" + lr});
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    return Digest(folder_.path() + "/alone");
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(Sweep, WhatIsKilledGoesOnAndNothingIsLostOrRunTwice) {
+  const auto arguments =
+      Arguments("sampler: {kind: grid}\nspace:\n  ppo.lr: [1e-3, 1e-4]\n  ppo.epochs: [2, 4]\ntest_seeds: 2\n", "10240",
+                {"--set", "checkpoint.interval_steps=2048"});
+  {
+    Running first("skein", arguments);
+    ASSERT_TRUE(WaitUntil([&] { return first.ended() || !NewestCheckpoint(sweep() + "/trial-00000-s0").empty(); },
+                          absl::Minutes(2)));
+    // A training first, and in a moment the sweep itself.
+    if (const auto train = FindChild(first.pid(), "skein")) kill(*train, SIGKILL);
+    WaitUntil([&] { return first.ended() || !NewestCheckpoint(sweep() + "/trial-00001-s0").empty(); },
+              absl::Minutes(2));
+    EXPECT_FALSE(first.ended()) << first.Output();
+    first.Kill();
+  }
+  const Ended ended = RunToEnd("skein", arguments, absl::Minutes(5));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("going on with "));
+  const auto rows = Rows();
+  ASSERT_EQ(rows.size(), 4u);
+  for (const auto& row : rows) EXPECT_EQ(row[1], "complete") << row[0];
+  EXPECT_THAT(ended.out, HasSubstr("again with: skein train --config "));
+  EXPECT_THAT(ended.out, HasSubstr("best configuration: episode_return_mean "));
+  EXPECT_THAT(ended.out, HasSubstr("on 2 fresh seeds"));
+  // Again: all is there.
+  const Ended again = RunToEnd("skein", arguments);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_LT(again.wall_time, absl::Seconds(20));
+}
+
+TEST_F(Sweep, APromotedTrialLearnsWhatOneLearnsThatNeverPaused) {
+  const Ended ended =
+      RunToEnd("skein",
+               Arguments("sampler: {kind: grid}\nscheduler: {kind: asha, min_steps: 2048, reduction: 2}\n"
+                         "space:\n  ppo.lr: [1e-3, 1e-4]\ntest_seeds: 0\n",
+                         "8192"),
+               absl::Minutes(5));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("goes on to 4096 env steps"));
+  // Two at the first rung, one goes on to the second. There floor(1 / 2) = 0 go on: nobody is complete.
+  int paused_at_4096 = 0;
+  for (const auto& row : Rows()) paused_at_4096 += row[3] == "4096" ? 1 : 0;
+  EXPECT_EQ(paused_at_4096, 1);
+  for (const auto& row : Rows()) {
+    if (row[3] != "4096") continue;
+    // Its next session goes on to the end, and its schedules never knew of the pauses.
+    const std::string run = absl::StrCat("trial-0000", row[0], "-s0");
+    const std::string& lr = row[9];
+    const Ended rest =
+        RunToEnd("skein", {"train", "--config", sweep() + "/base.yaml", "--runs-dir", sweep(), "--name", run, "--seed",
+                           "1001", "--runners", "1", "--no-eval", "--set", "ppo.lr=" + lr});
+    EXPECT_EQ(rest.code, 0) << rest.out << rest.err;
+    EXPECT_EQ(Digest(sweep() + "/" + run), DigestOfOneGo(lr, "8192"));
+  }
+}
+
+TEST_F(Sweep, ACopyBeginsAsItsDonor) {
+  const Ended ended =
+      RunToEnd("skein",
+               Arguments("sampler: {kind: random}\nscheduler: {kind: population, population: 2, quantile: 0.5, "
+                         "interval_steps: 2048}\nspace:\n  ppo.lr: {log_uniform: [1e-4, 1e-2]}\ntest_seeds: 0\n",
+                         "4096", {"--set", "checkpoint.keep=10"}),
+               absl::Minutes(5));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  const auto rows = Rows();
+  ASSERT_EQ(rows.size(), 3u);
+  // Trial 2 is a copy of 0 or 1, made at the only rung between.
+  const auto digest = [&](const std::string& trial) {
+    return ReadJson(absl::StrCat(sweep(), "/trial-0000", trial, "-s0/checkpoints/step_000000002048/manifest.json"))
+        .value("digest", "");
+  };
+  EXPECT_EQ(digest("2").size(), 16u);
+  EXPECT_EQ(digest("2"), digest(rows[2][8]));
+  EXPECT_EQ(rows[2][1], "complete");
+}
+
+// With a stand-in for srun, which notes what it is asked and does it.
+TEST_F(Sweep, InASlurmJobEachTrainingIsAStep) {
+  folder_.WriteScript("srun", "echo \"$@\" >>" + folder_.path() +
+                                  "/steps; while [ \"${1#-}\" != \"$1\" ]; do shift; done; exec \"$@\"");
+  Running sweep("skein",
+                {"sweep", "--config", "configs/cartpole_ppo.yaml", "--space",
+                 folder_.Write("space.yaml", "sampler: {kind: grid}\nspace:\n  ppo.lr: [1e-3, 1e-4]\ntest_seeds: 0\n"),
+                 "--runs-dir", folder_.path(), "--name", "s", "--steps", "2048"},
+                {"SLURM_JOB_ID=1", "SLURM_NTASKS=2", "SLURM_CPUS_PER_TASK=1",
+                 absl::StrCat("PATH=", folder_.path(), ":", std::getenv("PATH"))});
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(3)), 0);
+  EXPECT_THAT(sweep.Output(), HasSubstr("2 slots of 1 core"));
+  const std::string steps = folder_.Read("steps");
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), '\n'), 2);
+  EXPECT_THAT(steps, HasSubstr("--exact --nodes=1 --ntasks=1 --cpus-per-task=1 "));
+}
+
+TEST_F(Sweep, SaysWhatIsMissingForOptunasSamplers) {
+  // Python without packages.
+  const std::string python = folder_.WriteScript("python", "exec python3 -S \"$@\"");
+  Running sweep("skein", Arguments("sampler: {kind: tpe}\nmax_trials: 2\nspace:\n  ppo.lr: [1e-3, 1e-4]\n", "4096"),
+                {"SKEIN_PYTHON=" + python});
+  EXPECT_EQ(sweep.WaitForEnd(), 69);
+  EXPECT_THAT(sweep.Output(), HasSubstr("sampler tpe: No module named 'optuna'; install it with: "));
+}
+
+TEST_F(Sweep, RefusesBadFilesWithTheirPlace) {
+  const Ended bad = RunToEnd("skein", Arguments("max_trials: 2\nspace:\n  ppo.learning_rate: [1e-3, 1e-4]\n", "4096"));
+  EXPECT_EQ(bad.code, 64);
+  EXPECT_THAT(bad.err, HasSubstr("space.yaml:3:3: unknown key 'ppo.learning_rate'; the nearest is 'ppo.lr'"));
+  EXPECT_FALSE(std::filesystem::exists(sweep()));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "sweep/importance.h"
+#include "sweep/interval.h"
+#include "sweep/run_log.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Interval, OfAMeanIsStudents) {
+  // Mean 2, deviation 1, error 1 / sqrt 3; t of 2 degrees of freedom 4.303.
+  const Interval interval = MeanInterval({1, 2, 3});
+  EXPECT_DOUBLE_EQ(interval.mean, 2);
+  EXPECT_NEAR(interval.half, 4.303 / std::sqrt(3.0), 1e-12);
+  EXPECT_TRUE(std::isinf(MeanInterval({1}).half));
+}
+
+TEST(Interval, OfADifferenceIsWelchs) {
+  // Squared errors 1/3 and 4/3; degrees (5/3)^2 / ((1/9)/2 + (16/9)/2) = 2.94, rounded down 2.
+  const Interval interval = DifferenceInterval({11, 12, 13}, {2, 4, 6});
+  EXPECT_DOUBLE_EQ(interval.mean, 8);
+  EXPECT_NEAR(interval.half, 4.303 * std::sqrt(5.0 / 3), 1e-12);
+  EXPECT_EQ(DifferenceInterval({1, 1}, {2, 2}).half, 0);
+}
+
+TEST(Importance, IsTheShareOfSpreadThatAParameterExplains) {
+  Space space;
+  Parameter choice, number;
+  choice.choices = {"a", "b"};
+  number.kind = Parameter::Kind::kReal;
+  number.high = 8;
+  space.parameters = {choice, number};
+  std::vector<Trial> trials(8);
+  for (uint32_t i = 0; i < 8; ++i) {
+    trials[i].number = i;
+    trials[i].point = {static_cast<double>(i % 2), static_cast<double>(i)};
+    trials[i].results[0] = i % 2;  // The choice decides it all.
+  }
+  const std::vector<double> importance = Importance(space, trials);
+  EXPECT_DOUBLE_EQ(importance[0], 1);
+  EXPECT_DOUBLE_EQ(importance[1], 0);  // Each quarter has one of both.
+  trials.resize(2);
+  EXPECT_EQ(Importance(space, trials)[0], 0);
+}
+
+TEST(RunLog, FollowsAFileThatGrowsAndIsCut) {
+  const ScratchFolder folder;
+  RunLog log(folder.path() + "/metrics.jsonl", "update.kl");
+  EXPECT_TRUE(log.Update().ok());
+  EXPECT_FALSE(log.ValueAt(1));
+  const std::string first =
+      "{\"iteration\":0,\"env_steps\":0}\n{\"iteration\":1,\"env_steps\":10,\"update\":{\"kl\":null}}\n";
+  folder.Write("metrics.jsonl", first + "{\"iteration\":2,\"env_ste");
+  EXPECT_TRUE(log.Update().ok());
+  EXPECT_EQ(log.steps(), 10u);
+  EXPECT_TRUE(std::isnan(*log.ValueAt(5)));  // Reached, without a value.
+  folder.Write("metrics.jsonl", first + "{\"iteration\":2,\"env_steps\":20,\"update\":{\"kl\":0.5}}\n");
+  EXPECT_TRUE(log.Update().ok());
+  EXPECT_EQ(*log.ValueAt(5), 0.5);  // The first one that has a value.
+  EXPECT_FALSE(log.ValueAt(21));
+  folder.Write("metrics.jsonl", first);
+  EXPECT_TRUE(log.Update().ok());
+  EXPECT_EQ(log.steps(), 10u);
+}
+
+TEST(RunLog, NamesTheNearestOfWhatTheLineHas) {
+  const ScratchFolder folder;
+  folder.Write("metrics.jsonl", "{\"iteration\":1,\"env_steps\":10,\"update\":{\"kl\":1,\"entropy\":2}}\n");
+  RunLog log(folder.path() + "/metrics.jsonl", "update.entrpy");
+  const absl::Status status = log.Update();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has no 'update.entrpy'; the nearest is 'update.entropy'"));
+}
+
+}  // namespace
+}  // namespace skein

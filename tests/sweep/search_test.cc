@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole searches with trainings that a script answers, on a clock of its own, with a journal on the disk.
+#include "sweep/search.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/process/clock.h"
+#include "gmock/gmock.h"
+#include "sweep/sweep_report.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Trainings whose metric is their point's first value x (1 + steps / 1000), plus the seed. A job ends when the test
+// lets it, in any order.
+class FakeLauncher : public Launcher {
+ public:
+  explicit FakeLauncher(uint32_t slots) : slots_(slots) {}
+  uint32_t free_slots() const override { return slots_ - static_cast<uint32_t>(active_.size()); }
+  double cores_per_slot() const override { return 1; }
+  absl::Status Start(const Job& job) override {
+    EXPECT_FALSE(IsActive(job.run)) << "started twice";
+    EXPECT_LT(steps_[job.run], job.until) << "run twice";
+    active_[job.run] = job;
+    points_[job.run] = *job.point[0];
+    seeds_[job.run] = job.seed;
+    ++starts;
+    return absl::OkStatus();
+  }
+  bool IsActive(const RunKey& run) const override { return active_.count(run) > 0; }
+  void Stop(const RunKey& run) override {
+    if (IsActive(run)) ends_.push_back({run, JobEnd::How::kInterrupted, "", absl::Seconds(1), steps_[run]});
+    active_.erase(run);
+  }
+  std::vector<JobEnd> Poll() override { return std::exchange(ends_, {}); }
+  absl::Duration ActiveTime() const override { return absl::ZeroDuration(); }
+  absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) override {
+    if (steps_[run] < steps || (at_rest && IsActive(run))) return std::nullopt;
+    return points_[run] * (1 + static_cast<double>(steps) / 1000) + static_cast<double>(seeds_[run]);
+  }
+  uint64_t Steps(const RunKey& run) override { return steps_[run]; }
+  absl::Status Copy(const RunKey& from, const Job& to) override {
+    if (steps_[to.run] > 0) return absl::OkStatus();
+    EXPECT_FALSE(IsActive(from));
+    steps_[to.run] = steps_[from];
+    copies.push_back(absl::StrCat(from.trial, "->", to.run.trial, "@", steps_[from]));
+    return absl::OkStatus();
+  }
+
+  // Ends the n-th of the active jobs.
+  void End(size_t index, JobEnd::How how = JobEnd::How::kDone, uint64_t steps = 0) {
+    auto it = std::next(active_.begin(), static_cast<ptrdiff_t>(index));
+    if (how == JobEnd::How::kDone) steps = it->second.until;
+    steps_[it->first] = std::max(steps_[it->first], steps);
+    ends_.push_back({it->first, how, "it fell over", absl::Seconds(10), steps_[it->first]});
+    active_.erase(it);
+  }
+  size_t active() const { return active_.size(); }
+  // What a crash of the sweep leaves.
+  void Crash() {
+    active_.clear();
+    ends_.clear();
+  }
+
+  int starts = 0;
+  std::vector<std::string> copies;
+
+ private:
+  uint32_t slots_;
+  std::map<RunKey, Job> active_;
+  std::map<RunKey, double> points_;
+  std::map<RunKey, uint64_t> seeds_, steps_;
+  std::vector<JobEnd> ends_;
+};
+
+class SearchTest : public testing::Test {
+ protected:
+  SearchTest() : launcher_(3) {
+    Parameter x;
+    x.path = "ppo.lr";
+    x.kind = Parameter::Kind::kReal;
+    x.low = 1;
+    x.high = 2;
+    file_.space.parameters = {x};
+    file_.config.set_name("s");
+    file_.config.set_goal(v1::SWEEP_GOAL_MAXIMIZE);
+    options_.max_trials = 8;
+    options_.retry_after = absl::Seconds(1);
+  }
+
+  void Open(v1::SweepSchedule kind) {
+    v1::SweepConfig config;
+    config.set_seed(1);
+    config.mutable_scheduler()->set_kind(kind);
+    config.mutable_scheduler()->set_min_steps(100);
+    config.mutable_scheduler()->set_reduction(2);
+    config.mutable_scheduler()->set_interval_steps(200);
+    config.mutable_scheduler()->set_population(4);
+    config.mutable_scheduler()->set_quantile(0.25);
+    scheduler_ = MakeScheduler(config, 400);
+    Restart();
+  }
+
+  // As after kill -9: all that is left is the journal, and the trainings' folders.
+  void Restart() {
+    search_ = nullptr;
+    record_ = nullptr;
+    launcher_.Crash();
+    auto record = SweepRecord::Open(folder_.path() + "/journal.log", file_, "one");
+    ASSERT_TRUE(record.ok()) << record.status();
+    record_ = *std::move(record);
+    suggester_ = std::make_unique<RandomSuggester>(file_.space, 1, [](const Point&) { return true; });
+    search_ =
+        std::make_unique<Search>(options_, &file_.space, scheduler_.get(), suggester_.get(), record_.get(), &launcher_);
+  }
+
+  void Step() {
+    now_ += absl::Milliseconds(100);
+    ASSERT_EQ(search_->Step(now_), absl::OkStatus());
+  }
+
+  // Lets random jobs end until the search is done; with `crashes` it is started anew now and then.
+  void RunToEnd(uint32_t seed, bool crashes = false) {
+    std::mt19937 random(seed);
+    for (int round = 0; round < 10000 && !search_->done(); ++round) {
+      Step();
+      if (launcher_.active() > 0 && random() % 2 == 0) launcher_.End(random() % launcher_.active());
+      if (crashes && random() % 5 == 0) Restart();
+    }
+    EXPECT_TRUE(search_->done());
+  }
+
+  const std::vector<Trial>& trials() const { return search_->study().trials(); }
+  std::set<double> PointsAt(uint32_t rung) const {
+    std::set<double> points;
+    for (const Trial& one : trials()) {
+      if (one.has_result(rung)) points.insert(*one.point[0]);
+    }
+    return points;
+  }
+
+  const ScratchFolder folder_;
+  SweepFile file_;
+  Search::Options options_;
+  FakeLauncher launcher_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Suggester> suggester_;
+  std::unique_ptr<SweepRecord> record_;
+  std::unique_ptr<Search> search_;
+  absl::Duration now_;
+};
+
+TEST_F(SearchTest, RunsEachTrialOnceWhateverTheOrder) {
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  RunToEnd(1);
+  EXPECT_EQ(trials().size(), 8u);
+  EXPECT_EQ(launcher_.starts, 8);
+  for (const Trial& one : trials()) {
+    EXPECT_EQ(one.state, TrialState::kComplete);
+    EXPECT_EQ(one.core_seconds, 10);
+  }
+  // The largest x has the largest metric.
+  const uint32_t best = *BestTrial(search_->study());
+  for (const Trial& one : trials()) EXPECT_LE(*one.point[0], *trials()[best].point[0]);
+}
+
+TEST_F(SearchTest, LosesNoTrialAndRunsNoneTwiceOverCrashes) {
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  RunToEnd(2, true);
+  EXPECT_EQ(trials().size(), 8u);
+  std::set<double> points;
+  for (const Trial& one : trials()) {
+    EXPECT_EQ(one.state, TrialState::kComplete);
+    points.insert(*one.point[0]);
+  }
+  EXPECT_EQ(points.size(), 8u);
+  // The same points as without crashes: they are drawn by number.
+  const Point first = *DrawPoint(file_.space, 1, 0, [](const Point&) { return true; });
+  EXPECT_EQ(trials()[0].point, first);
+}
+
+TEST_F(SearchTest, HyperbandComesToTheSameWhateverTheOrderAndTheCrashes) {
+  options_.max_trials = 10;
+  std::set<double> rung1, rung2;
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    unlink((folder_.path() + "/journal.log").c_str());
+    launcher_ = FakeLauncher(3);
+    Open(v1::SWEEP_SCHEDULE_HYPERBAND);
+    RunToEnd(seed, seed > 3);
+    EXPECT_EQ(trials().size(), 10u);
+    if (seed == 1) {
+      rung1 = PointsAt(1);
+      rung2 = PointsAt(2);
+    }
+    EXPECT_EQ(PointsAt(1), rung1) << seed;
+    EXPECT_EQ(PointsAt(2), rung2) << seed;
+    // Bracket 0: 4 -> 2 -> 1; bracket 1: 3 -> 1; the rest is at its only rung.
+    EXPECT_EQ(rung1.size(), 3u);
+    EXPECT_EQ(rung2.size(), 1u);
+  }
+}
+
+TEST_F(SearchTest, AshaPromotesAtLeastTheBestShareAndStopsTheRest) {
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    unlink((folder_.path() + "/journal.log").c_str());
+    launcher_ = FakeLauncher(3);
+    Open(v1::SWEEP_SCHEDULE_ASHA);
+    RunToEnd(seed, seed > 3);
+    ASSERT_EQ(trials().size(), 8u);
+    std::vector<double> points;
+    for (const Trial& one : trials()) {
+      EXPECT_TRUE(one.state == TrialState::kComplete || one.state == TrialState::kPruned);
+      points.push_back(*one.point[0]);
+    }
+    std::sort(points.rbegin(), points.rend());
+    // The best four of eight are promoted, in whatever order they came; early arrivals may be, too.
+    for (size_t i = 0; i < 4; ++i) EXPECT_THAT(PointsAt(1), Contains(points[i])) << seed;
+    EXPECT_LE(PointsAt(1).size(), 7u);
+    EXPECT_THAT(PointsAt(2), Contains(points[0])) << seed;
+  }
+}
+
+TEST_F(SearchTest, PopulationCopiesBeforeTheDonorGoesOn) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    unlink((folder_.path() + "/journal.log").c_str());
+    launcher_ = FakeLauncher(3);
+    options_.max_trials = 4;
+    Open(v1::SWEEP_SCHEDULE_POPULATION);
+    RunToEnd(seed, seed > 2);
+    // One copy at the only inner rung, 200 of 400 steps.
+    EXPECT_EQ(trials().size(), 5u);
+    ASSERT_EQ(launcher_.copies.size(), 1u);
+    EXPECT_THAT(launcher_.copies[0], HasSubstr("->4@200"));
+    int complete = 0;
+    for (const Trial& one : trials()) complete += one.state == TrialState::kComplete;
+    EXPECT_EQ(complete, 4);
+    EXPECT_EQ(Ancestors(search_->study(), 4).size(), 1u);
+  }
+}
+
+TEST_F(SearchTest, JudgesByTheMeanOverSeeds) {
+  options_.max_trials = 1;
+  options_.seeds = 3;
+  options_.first_seed = 10;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  RunToEnd(1);
+  EXPECT_EQ(launcher_.starts, 3);
+  const double x = *trials()[0].point[0];
+  // x (1 + 400 / 1000) plus the mean of the seeds 10, 11, 12.
+  EXPECT_DOUBLE_EQ(trials()[0].results.at(0), x * 1.4 + 11);
+  EXPECT_THAT(trials()[0].values, ElementsAre(x * 1.4 + 10, x * 1.4 + 11, x * 1.4 + 12));
+}
+
+TEST_F(SearchTest, MarksWhatFailsThreeTimesAndGoesOn) {
+  options_.max_trials = 2;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    Step();
+    launcher_.End(0, JobEnd::How::kFailed);
+    Step();
+    now_ += absl::Minutes(1);  // Beyond the delay.
+  }
+  Step();
+  EXPECT_EQ(trials()[0].state, TrialState::kFailed);
+  EXPECT_EQ(trials()[0].why, "it fell over");
+  EXPECT_EQ(trials()[0].failures, 3u);
+  RunToEnd(1);
+  EXPECT_EQ(trials()[1].state, TrialState::kComplete);
+}
+
+TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
+  options_.max_trials = 1;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  for (uint64_t steps : {50u, 100u, 150u, 200u}) {  // Each gets further.
+    Step();
+    ASSERT_EQ(launcher_.active(), 1u);
+    launcher_.End(0, JobEnd::How::kFailed, steps);
+    Step();
+    now_ += absl::Minutes(1);
+  }
+  Step();
+  EXPECT_EQ(trials()[0].state, TrialState::kRunning);
+  launcher_.End(0, JobEnd::How::kFailed);
+  Step();
+  Step();
+  EXPECT_EQ(launcher_.active(), 0u);  // Not before a second has passed.
+  now_ += absl::Seconds(3);
+  Step();
+  EXPECT_EQ(launcher_.active(), 1u);
+}
+
+TEST_F(SearchTest, EndsATrialThatIsRefusedAtOnce) {
+  options_.max_trials = 1;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  Step();
+  launcher_.End(0, JobEnd::How::kRefused);
+  Step();
+  EXPECT_EQ(trials()[0].state, TrialState::kFailed);
+  EXPECT_TRUE(search_->done());
+}
+
+TEST_F(SearchTest, StopsAtItsBudgetAndGoesOnWithALargerOne) {
+  options_.max_core_hours = 25.0 / 3600;  // Each job takes ten seconds.
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  RunToEnd(1);
+  EXPECT_TRUE(search_->out_of_budget());
+  EXPECT_LT(trials().size(), 8u);
+  options_.max_core_hours = 0;
+  Restart();
+  RunToEnd(1);
+  EXPECT_EQ(trials().size(), 8u);
+  for (const Trial& one : trials()) EXPECT_EQ(one.state, TrialState::kComplete);
+}
+
+TEST_F(SearchTest, AStopLosesNothing) {
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  for (int i = 0; i < 5; ++i) {
+    Step();
+    if (launcher_.active() > 1) launcher_.End(1);
+  }
+  search_->Stop();
+  Step();
+  EXPECT_TRUE(search_->done());
+  EXPECT_EQ(launcher_.active(), 0u);
+  Restart();
+  RunToEnd(3);
+  EXPECT_EQ(trials().size(), 8u);
+}
+
+TEST_F(SearchTest, AMetricWithoutAValueIsAFailure) {
+  class NoValue : public FakeLauncher {
+   public:
+    using FakeLauncher::FakeLauncher;
+    absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) override {
+      const auto value = FakeLauncher::Value(run, steps, at_rest);
+      return value.ok() && *value ? std::optional<double>(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
+    }
+  } launcher(1);
+  options_.max_trials = 1;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  Search search(options_, &file_.space, scheduler_.get(), suggester_.get(), record_.get(), &launcher);
+  ASSERT_TRUE(search.Step(now_).ok());
+  launcher.End(0);
+  ASSERT_TRUE(search.Step(now_).ok());
+  EXPECT_EQ(trials()[0].state, TrialState::kFailed);
+  EXPECT_THAT(trials()[0].why, HasSubstr("no value at 400"));
+}
+
+TEST_F(SearchTest, AJournalOfAnotherSpaceIsRefused) {
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  record_ = nullptr;
+  search_ = nullptr;
+  const auto other = SweepRecord::Open(folder_.path() + "/journal.log", file_, "two");
+  EXPECT_TRUE(absl::IsFailedPrecondition(other.status()));
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("it has one, this sweep two"));
+}
+
+// Prints what docs/benchmarks/sweeps.md quotes; checks that all are there.
+TEST_F(SearchTest, GoesOnWithTenThousandTrials) {
+  constexpr uint32_t kTrials = 10000;
+  options_.max_trials = kTrials + 100;
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  const Admits all = [](const Point&) { return true; };
+  const std::string journal = folder_.path() + "/journal.log";
+  {
+    std::ofstream file(journal, std::ios::app);
+    const Study& study = record_->search();
+    for (uint32_t i = 0; i < kTrials; ++i) {
+      // As Study::Report would write it, were the trial there already.
+      auto trial = study.CreateTrial(*DrawPoint(file_.space, 1, i, all), 0, 0, nullptr);
+      trial["user_attrs"]["rung 0"] = nlohmann::json::array({*DrawPoint(file_.space, 2, i, all)->front()});
+      trial["intermediate_values"] = {{"100", 1.5}};
+      file << trial.dump() << "\n";
+    }
+  }
+  absl::Duration begin = MonotonicNow();
+  Restart();
+  const absl::Duration opened = MonotonicNow() - begin;
+  EXPECT_EQ(trials().size(), kTrials);
+  absl::Duration rounds;
+  constexpr int kRounds = 50;
+  for (int i = 0; i < kRounds; ++i) {
+    begin = MonotonicNow();
+    Step();
+    rounds += MonotonicNow() - begin;
+    ASSERT_EQ(launcher_.active(), 3u);
+    for (int job = 0; job < 3; ++job) launcher_.End(0);
+  }
+  begin = MonotonicNow();
+  constexpr int kSuggestions = 100;
+  for (int i = 0; i < kSuggestions; ++i) ASSERT_TRUE(suggester_->Suggest(trials()).ok());
+  const absl::Duration suggestions = MonotonicNow() - begin;
+  std::cout << "journal of 10,000 trials opened in " << opened << "; a round that starts three jobs "
+            << rounds / kRounds << "; a suggestion " << suggestions / kSuggestions << std::endl;
+}
+
+TEST_F(SearchTest, AJournalHasOneWriter) {
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  EXPECT_TRUE(absl::IsUnavailable(Journal::Open(folder_.path() + "/journal.log").status()));
+}
+
+nlohmann::json Record(int operation) { return nlohmann::json::object({{"op_code", operation}}); }
+
+TEST(Journal, CutsATornLineAndNamesABadOne) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("journal.log", "{\"op_code\":0}\n{\"op_co");
+  {
+    auto journal = Journal::Open(path);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_EQ((*journal)->TakeRecords().size(), 1u);
+    EXPECT_TRUE((*journal)->Append({Record(1)}).ok());
+  }
+  EXPECT_EQ(folder.Read("journal.log"), "{\"op_code\":0}\n{\"op_code\":1}\n");
+  folder.Write("journal.log", "{\"op_code\":0}\nnonsense\n");
+  EXPECT_THAT(std::string(Journal::Open(path).status().message()), HasSubstr("journal.log:2: no record"));
+}
+
+TEST(Journal, AFullDiskLeavesItAsItWas) {
+  const ScratchFolder folder;
+  auto journal = Journal::Open(folder.path() + "/journal.log");
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->Append({Record(1)}).ok());
+  // Room for a part of the next record: files may have 20 bytes, as if the disk ended there.
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small = {20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const absl::Status status = (*journal)->Append({Record(2)});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(status.ok());
+  EXPECT_EQ(folder.Read("journal.log"), "{\"op_code\":1}\n");
+  EXPECT_TRUE((*journal)->Append({Record(3)}).ok());
+  EXPECT_EQ(folder.Read("journal.log"), "{\"op_code\":1}\n{\"op_code\":3}\n");
+}
+
+// What a suggestion costs does not grow with the number of draws before: draws are by number, and each trial is looked
+// at once.
+TEST(Search10000, DrawsPointsByNumberAlone) {
+  Space space;
+  Parameter x;
+  x.kind = Parameter::Kind::kReal;
+  x.high = 1;
+  space.parameters = {x};
+  size_t asked = 0;
+  RandomSuggester suggester(space, 1, [&](const Point&) { return ++asked > 0; });
+  std::vector<Trial> trials(10000);
+  for (uint32_t i = 0; i < trials.size(); ++i) trials[i].point = {static_cast<double>(i)};
+  ASSERT_TRUE(suggester.Suggest(trials).ok());
+  EXPECT_EQ(asked, 1u);
+}
+
+}  // namespace
+}  // namespace skein
