@@ -164,13 +164,14 @@ absl::Status RunSupervisor::StartLearners() {
   if (options_.learners == 0) return absl::OkStatus();
   const auto program = FindProgram(options_.program_folder, "skein-learner");
   if (!program.ok()) return program.status();
-  std::vector<std::string> arguments = {"--coordinator", coordinator_.address(),                      //
-                                        "--run-dir", directory_->path(),                              //
-                                        "--listen", JoinHostPort(options_.host, options_.data_port),  //
-                                        "--metrics", JoinHostPort(options_.host, 0),                  //
-                                        "--resume", ResumeModeName(options_.resume),                  //
-                                        "--timeout", "30s",                                           //
-                                        "--log-json", directory_->json_log_path(), "--exit-with-parent"};
+  std::vector<std::string> arguments = {"--coordinator",     coordinator_.address(),                           //
+                                        "--run-dir",         directory_->path(),                               //
+                                        "--listen",          JoinHostPort(options_.host, options_.data_port),  //
+                                        "--metrics",         JoinHostPort(options_.host, 0),                   //
+                                        "--resume",          ResumeModeName(options_.resume),                  //
+                                        "--timeout",         "30s",                                            //
+                                        "--log-json",        directory_->json_log_path(),
+                                        "--exit-with-parent"};
   if (options_.stop_at_step > 0) {
     arguments.insert(arguments.end(), {"--stop-at-step", absl::StrCat(options_.stop_at_step)});
   }

@@ -56,7 +56,7 @@ class RunSupervisor {
     struct Shares {
       ResourceShare actor, learner;  // Of each.
     } shares;
-  uint64_t stop_at_step = 0;            // Of each learner; 0 = they train to the target.
+    uint64_t stop_at_step = 0;  // Of each learner; 0 = they train to the target.
   };
   struct Outcome {
     int exit_code = 0;                              // Of the learners, or of the process that ended the session.
