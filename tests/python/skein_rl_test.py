@@ -279,6 +279,11 @@ class Types(unittest.TestCase):
     def test_version_is_the_programs(self):
         version = re.search(r"project\(skein VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
         self.assertIn(f"skein {version}\n", skein.version())
+        # What cannot read it from there says the same.
+        for file, text in (("deploy/Dockerfile", f"ARG VERSION={version}"),
+                           ("deploy/kubernetes/helm/skein/Chart.yaml", f"appVersion: {version}"),
+                           ("python/skein_env/version.py", f'__version__ = "{version}"')):
+            self.assertIn(text, (ROOT / file).read_text(), file)
 
 
 if __name__ == "__main__":
