@@ -5,6 +5,7 @@
 
 #include "env/env.h"
 
+// RepeatPrevious-v0: an environment that shows whether a memory is learned.
 namespace skein {
 
 struct RepeatPreviousOptions {
