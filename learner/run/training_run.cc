@@ -141,8 +141,8 @@ absl::Status TrainingRun::Train() {
     const uint64_t before = record_.iteration;
     decision_ = {};
     const absl::Status trained = TrainUntilDone();
-    const bool admits =
-        trained.ok() && record_.env_steps < Goal() && (decision_.admits || decision_.kind == RankDecision::Kind::kAdmit);
+    const bool admits = trained.ok() && record_.env_steps < Goal() &&
+                        (decision_.admits || decision_.kind == RankDecision::Kind::kAdmit);
     if (ranks_.group() == nullptr || !(admits || absl::IsAborted(trained))) return trained;
     fruitless = record_.iteration > before ? 0 : fruitless + 1;
     if (fruitless > kFruitless && !trained.ok()) return trained;
