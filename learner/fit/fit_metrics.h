@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "learner/fit/fit_trainer.h"
+#include "learner/fit/fit_progress.h"
+#include "learner/sequence/sequence_store.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"

@@ -20,6 +20,7 @@
 #include "coordinator/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "learner/fit/fit_metrics.h"
 #include "learner/report/metrics.h"
 #include "prometheus/registry.h"
 #include "sweep/metrics.h"
@@ -101,11 +102,12 @@ std::set<std::string> Without(std::set<std::string> all, const std::set<std::str
   return all;
 }
 
-// What all three processes export once everything that makes a labelled child has happened.
+// What all processes export once everything that makes a labelled child has happened.
 std::vector<prometheus::MetricFamily> Exported() {
   prometheus::Registry registry;
   ActorMetrics actor(&registry, 1);
   LearnerMetrics learner(&registry);
+  FitMetrics fit(&registry);
   v1::RunProgress progress;
   (*progress.mutable_losses())["kl"] = 0.01;
   (*progress.mutable_episode_metrics())["coverage"] = 0.5;
@@ -152,7 +154,8 @@ TEST(MetricsDocument, ListsTheNamesInTheSourcesAndNoOthers) {
 TEST(MetricsDocument, NamesStandInTheMetricsFilesOnly) {
   EXPECT_THAT(Keys(NamesBySource()),
               ElementsAre("actor/metrics.cc", "base/telemetry/resource_sampler.cc", "bench/receiving_learner.cc",
-                          "coordinator/metrics.cc", "learner/report/metrics.cc", "sweep/metrics.cc"));
+                          "coordinator/metrics.cc", "learner/fit/fit_metrics.cc", "learner/report/metrics.cc",
+                          "sweep/metrics.cc"));
 }
 
 TEST(MetricsDocument, TypesAndLabelsAreThoseExported) {
