@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments of other libraries, good and bad ones, for environments_test.py."""
+
+import os
+import signal
+import time
+
+import dm_env
+import gymnasium
+import numpy as np
+from dm_env import specs
+from gymnasium import spaces
+
+
+def cartpole():
+    return gymnasium.make("CartPole-v1")
+
+
+def cartpoles(num_envs):
+    return gymnasium.make_vec("CartPole-v1", num_envs=num_envs, vectorization_mode="sync",
+                              vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.DISABLED})
+
+
+def cartpoles_in_the_same_step(num_envs):
+    return gymnasium.make_vec("CartPole-v1", num_envs=num_envs, vectorization_mode="sync",
+                              vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP})
+
+
+def cartpoles_in_the_next_step(num_envs):
+    return gymnasium.make_vec("CartPole-v1", num_envs=num_envs)
+
+
+def minigrid():
+    import minigrid.wrappers
+
+    return minigrid.wrappers.ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0"))
+
+
+def minigrid_with_its_text():
+    import minigrid  # noqa: F401
+
+    return gymnasium.make("MiniGrid-Empty-5x5-v0")
+
+
+def spread():
+    from mpe2 import simple_spread_v3
+
+    return simple_spread_v3.parallel_env(max_cycles=25)
+
+
+class Shrinking:
+    """A ParallelEnv whose agent "b" leaves after three steps, and "a" after six."""
+
+    metadata = {"name": "shrinking", "episode_metrics": ["left"]}
+    possible_agents = ["a", "b"]
+
+    def observation_space(self, agent):
+        return spaces.Box(-10, 10, (2 if agent == "a" else 1,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(3)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.count = ["a", "b"], 0
+        return {"a": np.zeros(2, np.float32), "b": np.zeros(1, np.float32)}, {}
+
+    def step(self, actions):
+        assert set(actions) == set(self.agents), actions
+        self.count += 1
+        observed = {agent: np.full(2 if agent == "a" else 1, self.count, np.float32) for agent in self.agents}
+        rewards = {agent: 1.0 for agent in self.agents}
+        ended = {"a": self.count == 6, "b": self.count == 3}
+        terminations = {agent: ended[agent] for agent in self.agents}
+        truncations = {agent: False for agent in self.agents}
+        infos = {agent: {"left": float(len(self.agents))} for agent in self.agents}
+        self.agents = [agent for agent in self.agents if not ended[agent]]
+        return observed, rewards, terminations, truncations, infos
+
+    def close(self):
+        pass
+
+
+def shrinking():
+    from pettingzoo import ParallelEnv
+
+    return type("Shrinking", (Shrinking, ParallelEnv), {})()
+
+
+class Catch(dm_env.Environment):
+    def __init__(self):
+        self._count = 0
+
+    def reset(self):
+        self._count = 0
+        return dm_env.restart(self._observe())
+
+    def step(self, action):
+        assert action.shape == (2,) and action.dtype == np.float32, action
+        self._count += 1
+        if self._count == 5:
+            return dm_env.termination(float(action.sum()), self._observe())
+        if self._count == 9:
+            return dm_env.truncation(0.0, self._observe())
+        return dm_env.transition(float(action.sum()), self._observe())
+
+    def _observe(self):
+        return {"position": np.full(3, self._count, np.float64), "height": np.float64(7)}
+
+    def observation_spec(self):
+        return {"position": specs.Array((3,), np.float64), "height": specs.Array((), np.float64)}
+
+    def action_spec(self):
+        return specs.BoundedArray((2,), np.float32, -1, 1)
+
+
+def catch():
+    return Catch()
+
+
+def raises():
+    raise ValueError("no map of this arena")
+
+
+def a_number():
+    return 3
+
+
+class Faulty(gymnasium.Wrapper):
+    """Does what TEAM_FAULT says in the 500th step of the process, and in every 2,000th after that."""
+
+    steps = 0
+
+    def step(self, action):
+        Faulty.steps += 1
+        fault = os.environ.get("TEAM_FAULT", "") if Faulty.steps % 2000 == 500 else ""
+        if fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "hang":
+            time.sleep(1000)
+        if fault == "raise":
+            return 1 / 0
+        result = self.env.step(action)
+        if fault == "nan":
+            return np.full(4, np.nan, np.float32), *result[1:]
+        if fault == "shape":
+            return np.zeros(5, np.float32), *result[1:]
+        return result
+
+
+def faulty():
+    return Faulty(gymnasium.make("CartPole-v1"))
+
+
+class Mixed(gymnasium.Env):
+    """Spaces of several kinds."""
+
+    observation_space = spaces.Dict({
+        "b": spaces.Tuple((spaces.Discrete(3, start=5), spaces.MultiBinary(2))),
+        "a": spaces.Box(0, 255, (2, 2), np.uint8),
+        "c": spaces.MultiDiscrete([2, 3]),
+    })
+
+    def __init__(self, action="multi"):
+        self.action_space = {
+            "multi": spaces.MultiDiscrete([2, 3]),
+            "binary": spaces.MultiBinary(3),
+            "many": spaces.MultiDiscrete([100, 100]),
+            "both": spaces.Tuple((spaces.Box(-1, 1, (2,)), spaces.Discrete(2))),
+            "reals": spaces.Dict({"y": spaces.Box(-2, 2, (2,)), "x": spaces.Box(-np.inf, 3, (1,))}),
+        }[action]
+        self.taken = []
+
+    def _observe(self):
+        return {"a": np.arange(4, dtype=np.uint8).reshape(2, 2), "b": (6, np.array([0, 1], np.int8)),
+                "c": np.array([1, 2])}
+
+    def reset(self, seed=None, options=None):
+        return self._observe(), {}
+
+    def step(self, action):
+        self.taken.append(action)
+        return self._observe(), 1.0, False, len(self.taken) % 10 == 0, {}
+
+
+def mixed(action="multi"):
+    return Mixed(action)
