@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein eval, fit, detect, bench and tune: verbs that other programs know, with their flags; the whole command line goes
-// there.
+// skein eval, fit, detect, bench and tune: verbs that other programs know, with their flags; the whole command line
+// goes there.
 #include "cli/program_verbs.h"
 
 #include <string>

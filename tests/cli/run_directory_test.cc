@@ -273,14 +273,27 @@ TEST(NewestIntactCheckpoint, IsTheLastOneWhoseChecksumsAreRight) {
 }
 
 TEST(FirstDifference, LeavesOutWhatIsNotLearned) {
-  for (const char* setting :
-       {"total_steps=5", "eval.episodes=3", "checkpoint.keep=9", "checkpoint.interval_steps=7",
-        "coordinator.lease_seconds=60", "coordinator.heartbeat_seconds=2", "coordinator.barrier_timeout_seconds=3",
-        "logging.interval_seconds=60", "logging.utilization_interval_seconds=2", "learner.device=cuda:1",
-        "learner.micro_batch_size=64", "learner.cudnn_benchmark=true", "learner.cuda_graph=true",
-        "learner.prefetch_depth=2", "learner.bucket_mb=1", "learner.shortfall_seconds=3",
-        "learner.collective_timeout_seconds=5", "transport.trajectory_compression=zstd",
-        "transport.policy_compression=zstd", "resources.actor.cpus=0.5", "resources.learner.memory=2GiB"}) {
+  for (const char* setting : {"total_steps=5",
+                              "eval.episodes=3",
+                              "checkpoint.keep=9",
+                              "checkpoint.interval_steps=7",
+                              "coordinator.lease_seconds=60",
+                              "coordinator.heartbeat_seconds=2",
+                              "coordinator.barrier_timeout_seconds=3",
+                              "logging.interval_seconds=60",
+                              "logging.utilization_interval_seconds=2",
+                              "learner.device=cuda:1",
+                              "learner.micro_batch_size=64",
+                              "learner.cudnn_benchmark=true",
+                              "learner.cuda_graph=true",
+                              "learner.prefetch_depth=2",
+                              "learner.bucket_mb=1",
+                              "learner.shortfall_seconds=3",
+                              "learner.collective_timeout_seconds=5",
+                              "transport.trajectory_compression=zstd",
+                              "transport.policy_compression=zstd",
+                              "resources.actor.cpus=0.5",
+                              "resources.learner.memory=2GiB"}) {
     EXPECT_EQ(FirstDifference(Config(), Config({setting})), std::nullopt) << setting;
     EXPECT_EQ(RunId(Config()), RunId(Config({setting}))) << setting;
   }
