@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   skein::AddBenchArs(&app, &action);
   skein::AddBenchEnv(&app, &action);
   skein::AddBenchRollout(&app, &action);
+  skein::AddBenchServe(&app, &action);
   skein::AddBenchStream(&app, &action);
   skein::AddBenchTrain(&app, &action);
   skein::AddBenchScaling(&app, &action);

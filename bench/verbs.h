@@ -16,6 +16,7 @@ using BenchAction = std::function<absl::Status(const ShutdownSignal& shutdown)>;
 void AddBenchActing(CLI::App* app, BenchAction* action);
 void AddBenchArs(CLI::App* app, BenchAction* action);
 void AddBenchEnv(CLI::App* app, BenchAction* action);
+void AddBenchServe(CLI::App* app, BenchAction* action);
 void AddBenchRollout(CLI::App* app, BenchAction* action);
 void AddBenchStream(CLI::App* app, BenchAction* action);
 void AddBenchLearner(CLI::App* app, BenchAction* action);

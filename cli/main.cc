@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   skein::AddStatus(&app, &action);
   skein::AddTop(&app, &action);
   skein::AddDrain(&app, &action);
+  skein::AddRuns(&app, &action);
   skein::AddProgramVerbs(&app, &action);
   skein::AddEnvs(&app, &action);
   skein::AddResources(&app, &action);
@@ -36,8 +37,8 @@ int main(int argc, char** argv) {
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
   skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
   const std::string verb = app.get_subcommands().front()->get_name();
-  // Other verbs only use servers of their own on the loopback.
-  if (credentials.count(verb) == 0) skein::ForgetCredentialVariables();
+  // Other verbs only use servers of their own on the loopback; serve listens, but in a program of its own.
+  if (credentials.count(verb) == 0 && verb != "serve") skein::ForgetCredentialVariables();
   if (const absl::Status status = skein::UseCredentials(credentials[verb]); !status.ok()) {
     return skein::ReportAndExitCode(("skein " + verb).c_str(), status);
   }

@@ -27,9 +27,12 @@ struct ProgramVerb {
 
 constexpr ProgramVerb kVerbs[] = {
     {"eval", "Evaluate a checkpoint with deterministic actions", "skein-eval", nullptr},
+    {"export", "Write a checkpoint's policy as one file for other programs: ONNX, safetensors or C", "skein-policy",
+     "export"},
+    {"serve", "Serve actions of a checkpoint's policy over gRPC and HTTP", "skein-policy", "serve"},
     {"fit", "Train a model of sequences from files", "skein-fit", "fit"},
     {"detect", "Judge sequences by a model that skein fit has trained", "skein-fit", "detect"},
-    {"bench", "Measure acting, env, rollout, stream, learner, train, tensor or scaling against its limit",
+    {"bench", "Measure acting, env, rollout, serve, stream, learner, train, tensor or scaling against its limit",
      "skein-bench", nullptr},
     {"tune", "Measure how many runners and environments suit this node", "skein-bench", "tune"}};
 

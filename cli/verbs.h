@@ -18,7 +18,9 @@ void AddWorker(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddTop(CLI::App* app, Action* action);
 void AddDrain(CLI::App* app, Action* action);
-// eval, fit, detect, bench and tune, which pass their whole command line to skein-eval, skein-fit or skein-bench.
+void AddRuns(CLI::App* app, Action* action);
+// eval, export, serve, fit, detect, bench and tune, which pass their whole command line to skein-eval, skein-policy,
+// skein-fit or skein-bench.
 void AddProgramVerbs(CLI::App* app, Action* action);
 void AddEnvs(CLI::App* app, Action* action);
 void AddResources(CLI::App* app, Action* action);

@@ -5,7 +5,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(programs skein skein-actor skein-bench skein-coordinator skein-eval skein-fit skein-learner)
+set(programs skein skein-actor skein-bench skein-coordinator skein-eval skein-fit skein-learner skein-policy)
 set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/skein")
 install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(mujoco_folder)

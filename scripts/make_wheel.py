@@ -25,7 +25,8 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ROOT / ".deps/wheel/bin"
-PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval", "skein-fit", "skein-learner")
+PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval", "skein-fit", "skein-learner",
+            "skein-policy")
 # Debian's LibTorch names libraries that it never calls, among them OpenCV and with it more than 200 others, some under the
 # GPL. Which those are the loader says; of this library the wheel's copy does not name them.
 NAMES_TOO_MANY = re.compile(r"libtorch_cpu\.so\b")

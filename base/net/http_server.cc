@@ -234,13 +234,16 @@ class HttplibServer : public HttpServer {
       setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
     server_->set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& answer) {
-      Response response = Allows(request) ? Respond(request.method, request.path) : Refusal();
-      answer.status = response.status;
-      if (response.status == 405) answer.set_header("Allow", "GET");
-      if (response.status == 401) answer.set_header("WWW-Authenticate", "Basic realm=\"skein\"");
-      answer.set_header("Cache-Control", "no-store");
-      answer.set_content(std::move(response.body), response.content_type);
+      const bool allowed = Allows(request);
+      if (allowed && FindPost(request.method, request.path)) {
+        return httplib::Server::HandlerResponse::Unhandled;  // The library reads the body and comes to Post().
+      }
+      Answer(allowed ? Respond(request.method, request.path) : Refusal(), &answer);
       return httplib::Server::HandlerResponse::Handled;
+    });
+    server_->Post(".*", [this](const httplib::Request& request, httplib::Response& answer) {
+      const PostHandler handler = FindPost(request.method, request.path);
+      Answer(handler ? handler(request.body) : Response{404, "text/plain", "no such page\n"}, &answer);
     });
     const std::string host = parsed->host.empty() ? "0.0.0.0" : parsed->host;
     port_ = parsed->port != 0 ? parsed->port : server_->bind_to_any_port(host);
@@ -259,6 +262,11 @@ class HttplibServer : public HttpServer {
     handlers_[path] = std::move(handler);
   }
 
+  void HandlePost(const std::string& path, PostHandler handler) override ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    posts_[path] = std::move(handler);
+  }
+
   void ServeMetrics(std::shared_ptr<prometheus::Collectable> source) override {
     Handle("/metrics", [source = std::move(source)] {
       return Response{200, "text/plain; version=0.0.4; charset=utf-8",
@@ -267,6 +275,22 @@ class HttplibServer : public HttpServer {
   }
 
  private:
+  static void Answer(Response response, httplib::Response* answer) {
+    answer->status = response.status;
+    if (response.status == 405) answer->set_header("Allow", "GET");
+    if (response.status == 401) answer->set_header("WWW-Authenticate", "Basic realm=\"skein\"");
+    answer->set_header("Cache-Control", "no-store");
+    answer->set_content(std::move(response.body), response.content_type);
+  }
+
+  // Empty: nothing can be posted there.
+  PostHandler FindPost(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (method != "POST") return nullptr;
+    absl::MutexLock lock(&mu_);
+    const auto found = posts_.find(path);
+    return found == posts_.end() ? nullptr : found->second;
+  }
+
   bool Allows(const httplib::Request& request) const {
     if (IsHealth(request.path)) return true;
     if (!credentials_.token.empty()) return HasToken(request.get_header_value("Authorization"), credentials_);
@@ -298,6 +322,7 @@ class HttplibServer : public HttpServer {
   int port_ = 0;
   absl::Mutex mu_;
   std::map<std::string, Handler> handlers_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, PostHandler> posts_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -11,8 +11,9 @@
 
 namespace skein {
 
-// A small HTTP server (cpp-httplib) for /metrics and read-only pages; HTTPS if there is a certificate. Except at
-// /healthz and /readyz, a client must have the token or, without a token, a certificate. Thread-safe.
+// A small HTTP server (cpp-httplib) for /metrics, read-only pages and what is posted to it; HTTPS if there is a
+// certificate. Except at /healthz and /readyz, a client must have the token or, without a token, a certificate.
+// Thread-safe.
 class HttpServer {
  public:
   struct Response {
@@ -31,6 +32,9 @@ class HttpServer {
   virtual int port() const = 0;
   // GET of exactly `path` answers with handler's response; anything else is 404, other methods 405.
   virtual void Handle(const std::string& path, Handler handler) = 0;
+  // POST of exactly `path`, with the request's body, of at most 64 KiB with all headers.
+  using PostHandler = std::function<Response(const std::string& body)>;
+  virtual void HandlePost(const std::string& path, PostHandler handler) = 0;
   // Serves the metrics of `source` as Prometheus text at /metrics. `source` may have several callers.
   virtual void ServeMetrics(std::shared_ptr<prometheus::Collectable> source) = 0;
 };

@@ -23,6 +23,7 @@
 #include "learner/fit/fit_metrics.h"
 #include "learner/report/metrics.h"
 #include "prometheus/registry.h"
+#include "serve/metrics.h"
 #include "sweep/metrics.h"
 #include "tests/learner/sample_metrics.h"
 #include "tests/testing/wait_until.h"
@@ -78,7 +79,7 @@ std::set<std::string> NamesIn(const std::string& source) {
 std::map<std::string, std::set<std::string>> NamesBySource() {
   std::map<std::string, std::set<std::string>> names;
   for (const char* folder : {"actor", "base", "bench", "cli", "coordinator", "env", "eval", "launch", "learner",
-                             "member", "policy", "sweep", "trajectory"}) {
+                             "member", "policy", "serve", "sweep", "trajectory"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;
@@ -121,6 +122,7 @@ std::vector<prometheus::MetricFamily> Exported() {
   EXPECT_TRUE(gpus.ok()) << gpus.status();
   SweepMetrics sweep(&registry);
   coordinator.SetStatusPage("http://head:8080/");
+  const ServeMetrics serve(&registry);
   ResourceSampler sampler(&registry, absl::Milliseconds(1), std::move(gpus).value_or(nullptr));
   sampler.ExportNode(absl::StrCat("process ", getpid()));
   sampler.ExportShare({.cpus = 1, .gpus = 1, .memory_bytes = 1});
@@ -155,7 +157,7 @@ TEST(MetricsDocument, NamesStandInTheMetricsFilesOnly) {
   EXPECT_THAT(Keys(NamesBySource()),
               ElementsAre("actor/metrics.cc", "base/telemetry/resource_sampler.cc", "bench/receiving_learner.cc",
                           "coordinator/metrics.cc", "learner/fit/fit_metrics.cc", "learner/report/metrics.cc",
-                          "sweep/metrics.cc"));
+                          "serve/metrics.cc", "sweep/metrics.cc"));
 }
 
 TEST(MetricsDocument, TypesAndLabelsAreThoseExported) {

@@ -88,6 +88,23 @@ TEST(JsonOutput, OfATraining) {
   EXPECT_EQ(trained["exit_code"], 0);
   EXPECT_EQ(FieldsOf(trained["evaluation"]), DocumentedFields("skein eval"));
   EXPECT_EQ(trained["evaluation"]["digest"], trained["digest"]);
+
+  const std::string where = absl::StrCat(" --json --runs-dir ", folder.path()), run = " CartPole-v1-s1";
+  const json runs = Document("skein runs list" + where);
+  EXPECT_EQ(FieldsOf(runs.at(0)), DocumentedFields("skein runs list"));
+  EXPECT_EQ(runs.at(0)["digest"], trained["digest"]);
+  EXPECT_EQ(Document("skein runs show" + run + where), runs.at(0));
+  EXPECT_EQ(FieldsOf(Document("skein runs compare" + run + run + where)), DocumentedFields("skein runs compare"));
+  const json plotted = Document("skein runs plot" + run + where + " --metric env_steps");
+  EXPECT_EQ(FieldsOf(plotted), DocumentedFields("skein runs plot"));
+  EXPECT_EQ(plotted["curves"][0]["points"].back().at(1), trained["env_steps"]);
+  const json exported = Document(absl::StrCat("skein export --format c --json --checkpoint ", folder.path(),
+                                              "/CartPole-v1-s1 --out ", folder.path(), "/policy.h"));
+  EXPECT_EQ(FieldsOf(exported), DocumentedFields("skein export"));
+  EXPECT_EQ(exported["digest"], trained["digest"]);
+  EXPECT_EQ(exported["bytes"], folder.Read("policy.h").size());
+  EXPECT_EQ(Document("skein runs remove --yes" + run + where)["removed"].at(0), "CartPole-v1-s1");
+  EXPECT_TRUE(Document("skein runs list" + where).empty());
 }
 
 TEST(JsonOutput, OfVerbsThatAskARun) {

@@ -41,7 +41,7 @@ std::string Words(const std::string& page) {
 class ManPage : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Programs, ManPage,
                          testing::Values("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval",
-                                         "skein-learner"),
+                                         "skein-learner", "skein-policy"),
                          [](const auto& info) {
                            return absl::StrReplaceAll(info.param, {{"-", "_"}});
                          });

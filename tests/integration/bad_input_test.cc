@@ -86,6 +86,42 @@ TEST_F(BadInput, PhasesThatCannotBe) {
   EXPECT_FALSE(fs::exists(runs()));
 }
 
+TEST_F(BadInput, TransformsThatDoNotFitTheEnvironment) {
+  EXPECT_THAT(MistakeInTrain(64, {"--env", "CartPole-v1", "--set", "env.hide=[4]"}),
+              HasSubstr("env.hide: '4' is not there: observations of CartPole-v1 have the columns 0-3"));
+  EXPECT_THAT(MistakeInTrain(64, {"--env", "UavNavigate-v0", "--set", "env.hide=velocities"}),
+              HasSubstr("'velocities' are not known of UavNavigate-v0"));
+  EXPECT_THAT(MistakeInTrain(64, {"--env", "CartPole-v1", "--set", "env.transforms=[scale]"}),
+              HasSubstr("env.transforms[0]: actions of CartPole-v1 are choices"));
+  EXPECT_FALSE(fs::exists(runs()));
+}
+
+TEST_F(BadInput, NoPolicyToTakeAway) {
+  const std::string nothing = folder_.path() + "/nothing", file = folder_.path() + "/policy";
+  EXPECT_THAT(Mistake(65, {"export", "--checkpoint", nothing, "--format", "onnx", "--out", file}), HasSubstr(nothing));
+  EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "onyx"}), HasSubstr("--format"));
+  EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "c", "--name", "1x"}), HasSubstr("--name"));
+  EXPECT_THAT(Mistake(65, {"serve", "--checkpoint", nothing}), HasSubstr(nothing));
+  EXPECT_FALSE(fs::exists(file));
+}
+
+TEST_F(BadInput, RunsThatAreNot) {
+  EXPECT_THAT(Mistake(65, {"runs", "list", "--runs-dir", runs()}), HasSubstr("no such folder of runs"));
+  fs::create_directories(runs() + "/cheetah");
+  std::ofstream(runs() + "/cheetah/config.yaml") << "env: {id: HalfCheetah-v5}\n";
+  EXPECT_THAT(Mistake(65, {"runs", "show", "chetah", "--runs-dir", runs()}), HasSubstr("the nearest is 'cheetah'"));
+  EXPECT_THAT(Mistake(64, {"runs", "remove", "../runs", "--yes", "--runs-dir", runs()}), HasSubstr("no name of a run"));
+  EXPECT_THAT(Mistake(64, {"runs", "remove", "cheetah", "--runs-dir", runs()}), HasSubstr("nothing was removed"));
+  EXPECT_THAT(Mistake(65, {"runs", "plot", "cheetah", "--runs-dir", runs()}), HasSubstr("has no iteration yet"));
+  EXPECT_TRUE(fs::exists(runs() + "/cheetah/config.yaml"));
+}
+
+TEST_F(BadInput, WeightsThatAreNotThereOrDoNotFit) {
+  EXPECT_THAT(MistakeInTrain(65, {"--config", kCartPole, "--init-from", folder_.path() + "/nothing", "--no-eval"}),
+              HasSubstr("learner.init_from"));
+  EXPECT_THAT(MistakeInTrain(64, {"--config", kCartPole, "--init-optimizer"}), HasSubstr("--init-from"));
+}
+
 TEST_F(BadInput, APortInUse) {
   Running coordinator("skein-coordinator", {"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"});
   const std::string port = coordinator.WaitForOutput("listening grpc=127.0.0.1:(\\d+)");

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein-policy: what `skein export` and `skein serve` run; apart from skein because it needs environments.
+#include "CLI/CLI.hpp"
+#include "base/command/arguments.h"
+#include "base/process/exit_code.h"
+#include "base/process/shutdown.h"
+#include "env/registry.h"
+#include "export/export_verb.h"
+#include "serve/serve_verb.h"
+
+int main(int argc, char** argv) {
+  skein::ShutdownSignal signal;
+  CLI::App app("Takes a trained policy to other programs.", "skein-policy");
+  app.require_subcommand(1);
+  std::function<int()> action;
+  skein::AddExport(&app, &action);
+  skein::AddServe(&app, &signal, &action);
+  if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
+  return skein::FinishOutput("skein-policy", action());
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "serve/action_server.h"
+#include "skein/v1/serve_service.grpc.pb.h"
+
+namespace skein {
+
+// The gRPC side of an ActionServer, with gRPC's callbacks. Thread-safe. Must outlive the server it is registered with.
+class PolicyService final : public v1::PolicyServer::CallbackService {
+ public:
+  // `server` must outlive the service.
+  explicit PolicyService(ActionServer* server) : server_(server) {}
+
+  grpc::ServerUnaryReactor* Act(grpc::CallbackServerContext* context, const v1::ActRequest* request,
+                                v1::ActResponse* response) override;
+  grpc::ServerBidiReactor<v1::ActRequest, v1::ActResponse>* ActInTurn(grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* EndSession(grpc::CallbackServerContext* context, const v1::EndSessionRequest* request,
+                                       v1::EndSessionResponse* response) override;
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context, const v1::DescribeRequest* request,
+                                     v1::DescribeResponse* response) override;
+
+ private:
+  ActionServer* const server_;
+};
+
+}  // namespace skein

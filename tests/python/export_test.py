@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs exported policies where they are meant to run: in onnxruntime, in NumPy, and in the real Gymnasium.
+
+What they must answer comes from export-reference (tests/export), which plays each policy by Skein's own environments'
+transforms and policies.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
+SKEIN = BUILD / "skein"
+STEPS = 10000
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def played(session, observations, resets, noise, discrete):
+    """Heads, actions and sampled actions, step after step with the state handed on."""
+    inputs = {one.name for one in session.get_inputs()}
+    outputs = [one.name for one in session.get_outputs()]
+    states = [one.shape[1] for one in session.get_inputs() if one.name == "state"]
+    state = np.full((1, states[0] if states else 0), 1e9, np.float32)
+    heads, actions, samples = [], [], []
+    for step in range(len(observations)):
+        feed = {
+            "observation": observations[step : step + 1],
+            "state": state,
+            "reset": resets[step : step + 1] == 1,
+            "noise": noise[step] if discrete else noise[step : step + 1],
+        }
+        result = dict(zip(outputs, session.run(None, {name: feed[name] for name in inputs})))
+        heads.append(result["head"][0])
+        actions.append(result["action"].reshape(-1))
+        samples.append(result["sampled_action"].reshape(-1))
+        state = result.get("next_state", state)
+    return np.stack(heads), np.stack(actions), np.stack(samples)
+
+
+class Export(unittest.TestCase):
+    def compare(self, name, got, want, discrete=False):
+        want = want.reshape(got.shape)
+        if discrete:  # Where rounding decides between two choices they may differ.
+            self.assertLessEqual(float(np.mean(got != want)), 1e-3, name)
+        else:
+            error = np.abs(got.astype(np.float64) - want) / np.maximum(1, np.abs(want))
+            self.assertLessEqual(float(error.max()), 1e-6, name)
+
+    def test_onnxruntime_acts_as_skein_does(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            names = run(BUILD / "export-reference", scratch).split()
+            self.assertGreaterEqual(len(names), 7)
+            for name in names:
+                folder = pathlib.Path(scratch) / name
+                files = [folder / "policy.onnx", folder / "again.onnx"]
+                for file in files:
+                    told = json.loads(run(SKEIN, "export", "--checkpoint", folder, "--format", "onnx", "--out", file, "--json"))
+                self.assertEqual(files[0].read_bytes(), files[1].read_bytes())
+                session = onnxruntime.InferenceSession(files[0], providers=["CPUExecutionProvider"])
+                metadata = session.get_modelmeta().custom_metadata_map
+                self.assertEqual(metadata["skein.digest"], told["digest"])
+                discrete = json.loads(metadata["skein.spec"])["discrete"]
+                numbers = lambda what, dtype=np.float32: np.fromfile(folder / what, dtype).reshape(STEPS, -1)  # noqa: E731
+                got = played(session, numbers("observations"), numbers("resets", np.uint8)[:, 0], numbers("noise"), discrete)
+                self.compare(name + ": heads", got[0], numbers("heads"))
+                self.compare(name + ": actions", got[1], numbers("actions"), discrete)
+                self.compare(name + ": samples", got[2], numbers("samples"), discrete)
+
+    def test_rows_do_not_depend_on_each_other(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            run(BUILD / "export-reference", scratch)
+            folder = pathlib.Path(scratch) / "tanh"
+            run(SKEIN, "export", "--checkpoint", folder, "--format", "onnx", "--out", folder / "policy.onnx")
+            session = onnxruntime.InferenceSession(folder / "policy.onnx", providers=["CPUExecutionProvider"])
+            observations = np.fromfile(folder / "observations", np.float32).reshape(STEPS, -1)
+            heads = session.run(["head"], {"observation": observations, "noise": np.zeros((STEPS, 6), np.float32)})[0]
+            self.compare("all rows at once", heads, np.fromfile(folder / "heads", np.float32))
+
+    def test_the_return_in_gymnasium_is_the_checkpoints(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            run(SKEIN, "train", "--config", ROOT / "configs" / "half_cheetah_ppo.yaml", "--steps", "300000",
+                "--runs-dir", scratch, "--name", "run", "--no-eval")
+            checkpoint, file = pathlib.Path(scratch) / "run", pathlib.Path(scratch) / "cheetah.onnx"
+            ours = json.loads(run(SKEIN, "eval", "--checkpoint", checkpoint, "--episodes", "20", "--json"))
+            run(SKEIN, "export", "--checkpoint", checkpoint, "--format", "onnx", "--out", file)
+            script = ROOT / "scripts" / "play_onnx.py"
+            printed = run(sys.executable, script, file, "--episodes", "20", "--seed", "1")
+        mean, std = map(float, re.search(r": return (\S+) \+- (\S+) in 20 episodes", printed).groups())
+        self.assertGreater(ours["return_mean"], 1000)
+        error = ((ours["return_std"] ** 2 + std**2) / 20) ** 0.5
+        self.assertLess(abs(ours["return_mean"] - mean), 5 * error + 0.01 * ours["return_mean"])
+
+
+if __name__ == "__main__":
+    wanted = ROOT / ".deps" / "onnx" / "bin" / "python"
+    if os.environ.get("SKEIN_EXPORT_TEST") != "1":
+        fetched = subprocess.run([ROOT / "scripts" / "fetch_python.sh", "onnx"], capture_output=True, text=True)
+        if fetched.returncode != 0:
+            print(f"skipped: {fetched.stderr.strip()}")
+            sys.exit(77)
+        os.execve(wanted, [str(wanted), __file__, *sys.argv[1:]], {**os.environ, "SKEIN_EXPORT_TEST": "1"})
+    import numpy as np
+    import onnxruntime
+
+    unittest.main(verbosity=2)
