@@ -51,6 +51,13 @@ struct Workspace {
   }
 };
 
+// What a batch is stepped with.
+struct Together {
+  EnvBatch* batch = nullptr;        // Null: each environment is stepped by itself.
+  std::vector<float> action;        // [E, A, D] or [E, A, 1], clipped.
+  std::vector<uint32_t> next_seed;  // [E]
+};
+
 // Behind VectorEnv::StepResult.
 struct Results {
   std::vector<float> reward, final_obs;
@@ -70,9 +77,7 @@ struct VectorEnv::Impl {
   std::vector<std::unique_ptr<Env>> envs;
   size_t obs_row = 0, action_row = 0;          // Floats for one environment, all agents.
   std::vector<float> action_low, action_high;  // [A, D] or [A, 1]
-  EnvBatch* batch = nullptr;                   // What steps all environments together, if something does.
-  std::vector<float> batch_action;             // [E, A, D] or [E, A, 1], clipped.
-  std::vector<uint32_t> next_seed;             // [E]
+  Together together;                           // If something steps all environments together.
 
   uint64_t first_env = 0;
   std::vector<uint64_t> episode;      // [E]
@@ -94,7 +99,8 @@ struct VectorEnv::Impl {
 
   void Enter(size_t e, Workspace* work) {
     // A batch has a limit of its own, and may start servers meanwhile.
-    if (work->activity != nullptr && batch == nullptr) work->activity->Enter(first_env + e, episode[e], step[e]);
+    if (work->activity != nullptr && together.batch == nullptr)
+      work->activity->Enter(first_env + e, episode[e], step[e]);
   }
 
   void Fail(size_t e, const std::string& why) {
@@ -173,10 +179,11 @@ struct VectorEnv::Impl {
 
   void StepBatch() {
     for (size_t e = 0; e < envs.size(); ++e) {
-      Clip(e, batch_action.data() + e * action_row);
-      next_seed[e] = RandomStream(options.seed, options.reset_purpose, first_env + e, episode[e] + 1).NextUint32();
+      Clip(e, together.action.data() + e * action_row);
+      together.next_seed[e] =
+          RandomStream(options.seed, options.reset_purpose, first_env + e, episode[e] + 1).NextUint32();
     }
-    batch->Step(batch_action.data(), next_seed.data());
+    together.batch->Step(together.action.data(), together.next_seed.data());
   }
 
   void StepOne(size_t e, Workspace* work) {
@@ -272,9 +279,9 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
         absl::StrCat("environment ", e, " of the group, ", envs[e]->spec().id, ", has other sizes than the first one"));
   }
   impl.envs = std::move(envs);
-  impl.batch = impl.envs[0]->batch();
+  impl.together.batch = impl.envs[0]->batch();
   for (const std::unique_ptr<Env>& env : impl.envs) {
-    if (env->batch() == impl.batch) continue;
+    if (env->batch() == impl.together.batch) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the environments of a group of ", impl.spec.id, " step together, but were not made together"));
   }
@@ -297,8 +304,8 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.obs_row = static_cast<size_t>(spec.num_agents) * spec.obs_size;
 
   const size_t count = impl.envs.size();
-  impl.batch_action.resize(impl.batch == nullptr ? 0 : count * impl.action_row);
-  impl.next_seed.resize(count);
+  impl.together.action.resize(impl.together.batch == nullptr ? 0 : count * impl.action_row);
+  impl.together.next_seed.resize(count);
   impl.episode.resize(count);
   impl.step.resize(count);
   impl.return_so_far.resize(count);
@@ -388,7 +395,7 @@ void VectorEnv::SaveState(double* state) const {
 VectorEnv::StepResult VectorEnv::Step(const float* action) {
   Impl& impl = *impl_;
   impl.wanted = action;
-  if (impl.batch != nullptr) {  // What is left to do is too little to share.
+  if (impl.together.batch != nullptr) {  // What is left to do is too little to share.
     if (!impl.failed) impl.Guard(0, [&impl] { impl.StepBatch(); });
     for (size_t e = 0; e < impl.envs.size(); ++e) impl.StepGuarded(e, &impl.own);
   } else {

@@ -29,6 +29,7 @@ constexpr absl::Duration kSpin = absl::Microseconds(30);
 constexpr int kLooksBetweenClocks = 64;
 // A waiter looks again so often, whatever happens to the byte that should wake it.
 constexpr int kLookAgainMs = 20;
+constexpr absl::Duration kFarewell = absl::Seconds(2);
 constexpr size_t kLongestMessage = 256 << 10;
 
 uint32_t* Word(char* memory, size_t at) { return reinterpret_cast<uint32_t*>(memory + at); }
@@ -60,6 +61,8 @@ class LocalWorld final : public World {
  public:
   explicit LocalWorld(const LocalWorldOptions& options) : options_(options) {}
   ~LocalWorld() override {
+    socket_ = Descriptor();  // It ends by itself, with what its environments have to put away; or is ended.
+    if (child_ != nullptr && greeted_ && !broken_) child_->Wait(kFarewell);
     child_.reset();
     if (memory_ != nullptr) munmap(memory_, memory_bytes_);
   }
@@ -95,6 +98,7 @@ class LocalWorld final : public World {
   WorldColumns columns_ = {};
   uint32_t sequence_ = 0;
   bool greeted_ = false;
+  bool broken_ = false;
   std::vector<char> packet_ = std::vector<char>(kLongestMessage);
   std::optional<env::v1::ServerMessage> received_;
   std::vector<env::v1::Failure> failures_;
@@ -273,7 +277,9 @@ absl::Status LocalWorld::Exchange(WorldRequest request, absl::Duration timeout) 
     // A full socket wakes as well; one that has ended is seen below.
     (void)!send(socket_.get(), &wake, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
+  broken_ = true;  // Until it has answered.
   if (absl::Status status = Await(sequence_, timeout); !status.ok()) return status;
+  broken_ = false;
   while (true) {  // What it said before it answered.
     const absl::Status status = ReadPacket();
     if (absl::IsDataLoss(status)) return status;

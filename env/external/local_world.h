@@ -11,6 +11,7 @@
 
 namespace skein {
 
+// How the server of a LocalWorld is started.
 struct LocalWorldOptions {
   std::string id;                      // Of the environment, for messages.
   std::vector<std::string> argv;       // argv[0] is a path.

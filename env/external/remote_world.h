@@ -10,6 +10,7 @@
 
 namespace skein {
 
+// Where the server of a RemoteWorld is, and what it is asked for.
 struct RemoteWorldOptions {
   std::string id;         // Of the environment, for messages.
   std::string address;    // host:port

@@ -1,10 +1,11 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #ifndef SKEIN_ENV_PLUGIN_H_
 #define SKEIN_ENV_PLUGIN_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
+// The interface between Skein and environments in C and C++.
 /* An environment of one's own as a C interface, for two uses:
  *   env.id: plugin:./libmy_env.so   a library that defines skein_env_plugin(), loaded into each actor
  *   env.id: exec:./my_server        a program that calls skein_env_serve() of skein/env_server.h, one for each env

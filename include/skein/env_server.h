@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 #ifndef SKEIN_ENV_SERVER_H_
 #define SKEIN_ENV_SERVER_H_
 
@@ -19,6 +19,7 @@
 
 #include "skein/env_plugin.h"
 
+// The server's side of skein.env.v1 by shared memory, in C.
 /* Serves environments to the process that started this one, in C or C++:
  *   int main(void) { return skein_env_serve(skein_env_plugin()); }
  * and env.id: exec:./my_server. Protocol skein.env.v1 by shared memory; docs/environments.md describes it. Linux, GCC
