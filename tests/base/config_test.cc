@@ -301,6 +301,12 @@ TEST(LoadRunConfig, ChecksSettingsAgainstEachOther) {
               "policy");
   }
   EXPECT_EQ(LoadError({"reinforce.lr=0.1"}), "");
+  EXPECT_EQ(LoadError({"reinforce.lr=0.1", "model.memory=gru"}),
+            "model.memory must be none with reinforce, which does not train one");
+  EXPECT_EQ(LoadError({"model.memory=lstm", "model.shared_trunk=true", "model.critic_memory=separate"}),
+            "model.critic_memory must be shared with model.shared_trunk, which has one memory for policy and value");
+  EXPECT_EQ(LoadError({"model.memory=lstm", "model.critic_memory=separate"}), "");
+  EXPECT_EQ(LoadError({"model.memory=gru", "model.shared_trunk=true", "ppo.sequence_length=7"}), "");
   EXPECT_EQ(LoadError({"coordinator.lease_seconds=1"}),
             "coordinator.lease_seconds (1) must be greater than coordinator.heartbeat_seconds (1)");
   EXPECT_THAT(std::string(LoadRunConfig("", {}, 4000000000).status().message()),

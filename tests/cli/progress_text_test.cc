@@ -89,7 +89,7 @@ TEST(WrapLine, BreaksBetweenWordsAndLosesNone) {
 }
 
 TEST(FormatProgressBlock, ShowsTheMemory) {
-  v1::StatusResponse status = Status();
+  v1::StatusResponse status = Training();
   EXPECT_THAT(FormatProgressBlock(status, {}, 200), Not(Contains(HasSubstr("memory"))));
   status.mutable_progress()->set_memory("lstm");
   status.mutable_progress()->set_memory_size(48);
