@@ -5,6 +5,7 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 #include <torch/types.h>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,7 +32,12 @@ torch::Tensor View(absl::Span<const Value> values, std::vector<int64_t> shape, t
 // Policy and value function; with a shared trunk both heads are single layers on top of it.
 struct NetworkImpl : torch::nn::Module {
   explicit NetworkImpl(const ActorCriticOptions& options) {
-    int64_t inputs = options.obs_size;
+    int64_t inputs = options.feature_size();
+    if (options.memory == MemoryKind::kGru) {
+      gru = register_module("gru", torch::nn::GRUCell(options.obs_size, options.memory_size));
+    } else if (options.memory == MemoryKind::kLstm) {
+      lstm = register_module("lstm", torch::nn::LSTMCell(options.obs_size, options.memory_size));
+    }
     if (options.shared_trunk) {
       trunk = register_module("trunk", Stack(options, inputs, 0));
       if (!options.hidden.empty()) inputs = options.hidden.back();
@@ -69,7 +76,18 @@ struct NetworkImpl : torch::nn::Module {
   torch::Tensor Features(const torch::Tensor& obs) { return trunk.is_empty() ? obs : trunk->forward(obs); }
   torch::Tensor Value(const torch::Tensor& input) { return value->forward(Features(input)).squeeze(1); }
 
+  // One step of the memory; c is an LSTM's.
+  void Remember(const torch::Tensor& obs, torch::Tensor* h, torch::Tensor* c) {
+    if (!gru.is_empty()) {
+      *h = gru->forward(obs, *h);
+    } else {
+      std::tie(*h, *c) = lstm->forward(obs, std::make_tuple(*h, *c));
+    }
+  }
+
   torch::nn::Sequential trunk{nullptr}, policy{nullptr}, value{nullptr};
+  torch::nn::GRUCell gru{nullptr};
+  torch::nn::LSTMCell lstm{nullptr};
   torch::Tensor log_std;
 };
 TORCH_MODULE(Network);
@@ -142,6 +160,87 @@ struct BareUpdate::Impl {
     return policy_loss + config.value_coefficient() * error.mean() - config.entropy_coefficient() * entropy;
   }
 
+  // What the memory gives in each step, [L, S, H], of obs [L, S, O]; fresh [L, S]: 1 where an episode begins. `cells`:
+  // c after each step, if not null.
+  torch::Tensor Remember(const torch::Tensor& obs, const torch::Tensor& fresh, torch::Tensor h, torch::Tensor c,
+                         std::vector<torch::Tensor>* cells) {
+    std::vector<torch::Tensor> outputs;
+    for (int64_t t = 0; t < obs.size(0); ++t) {
+      const torch::Tensor keep = (1 - fresh[t]).unsqueeze(1);
+      h = h * keep;
+      if (c.defined()) c = c * keep;
+      network->Remember(obs[t], &h, &c);
+      outputs.push_back(h);
+      if (cells != nullptr) cells->push_back(c);
+    }
+    return torch::stack(outputs);
+  }
+
+  void UpdateSequences(const Columns& batch, const torch::Tensor& obs, const torch::Tensor& final_obs) {
+    const int64_t T = batch.steps(), M = batch.columns(), H = options.memory_size, A = M / batch.share_envs();
+    const int64_t L = config.sequence_length() > 0 ? config.sequence_length() : T, S = T / L * M;
+    const bool is_lstm = options.memory == MemoryKind::kLstm;
+    const torch::Tensor ended = View(batch.values<uint8_t>("ended"), {T, M / A, 1}, torch::kUInt8).to(torch::kFloat32);
+    const torch::Tensor fresh = torch::cat({torch::zeros({1, M}), ended.expand({T, M / A, A}).reshape({T, M})});
+    // [T, M, ...] -> [L, S, ...], the sequences of a column one after the other.
+    const auto cut = [&](const torch::Tensor& all) {
+      std::vector<int64_t> shape = all.sizes().vec();
+      shape.erase(shape.begin(), shape.begin() + 2);
+      std::vector<int64_t> pieces = {T / L, L, M}, joined = {L, S};
+      pieces.insert(pieces.end(), shape.begin(), shape.end());
+      joined.insert(joined.end(), shape.begin(), shape.end());
+      return all.reshape(pieces).transpose(0, 1).reshape(joined);
+    };
+    const torch::Tensor rows = cut(obs.narrow(0, 0, T)), begins = cut(fresh.narrow(0, 0, T));
+    const torch::Tensor action =
+        cut(options.discrete ? View(batch.values<int64_t>("action"), {T, M}, torch::kInt64)
+                             : View(batch.values<float>("action"), {T, M, options.action_size}, torch::kFloat32));
+    const torch::Tensor log_prob = cut(View(batch.values<float>("log_prob"), {T, M}, torch::kFloat32));
+    const torch::Tensor zeros = torch::zeros({M, H}), no_cell;
+    const int64_t at_once = std::max<int64_t>(1, config.minibatch_size() / L),
+                  minibatches = std::max<int64_t>(1, S / at_once);
+    for (uint32_t epoch = 0; epoch < config.epochs(); ++epoch) {
+      torch::Tensor first_h, first_c;
+      {
+        const torch::NoGradGuard no_grad;
+        std::vector<torch::Tensor> cells;
+        const torch::Tensor h = Remember(obs, fresh, zeros, is_lstm ? zeros : no_cell, &cells);
+        torch::Tensor last_h, last_c;
+        const torch::Tensor index = View(batch.values<int64_t>("final_index"), {final_obs.size(0)}, torch::kInt64);
+        last_h = h.view({-1, H}).index_select(0, index);
+        if (is_lstm) last_c = torch::stack(cells).view({-1, H}).index_select(0, index);
+        if (index.numel() > 0) network->Remember(final_obs, &last_h, &last_c);
+        if (epoch == 0 || config.recompute_advantages()) Targets(batch, h, last_h);
+        std::vector<torch::Tensor> hs = {zeros}, cs = {zeros};
+        for (int64_t t = L; t < T; t += L) {
+          hs.push_back(h[t - 1]);
+          if (is_lstm) cs.push_back(cells[t - 1]);
+        }
+        first_h = torch::cat(hs);
+        if (is_lstm) first_c = torch::cat(cs);
+      }
+      const torch::Tensor advantages = cut(advantage), targets = cut(target), old_values = cut(old_value);
+      const torch::Tensor order = torch::randperm(S, torch::kInt64);
+      for (int64_t i = 0; i < minibatches; ++i) {
+        const int64_t count = i + 1 < minibatches ? at_once : S - i * at_once;
+        const torch::Tensor index = order.narrow(0, i * at_once, count);
+        const auto pick = [&](const torch::Tensor& of) { return of.index_select(1, index); };
+        const torch::Tensor h = Remember(pick(rows), pick(begins), first_h.index_select(0, index),
+                                         is_lstm ? first_c.index_select(0, index) : no_cell, nullptr)
+                                    .flatten(0, 1);
+        Step(Loss(h, h, pick(action).flatten(0, 1), pick(log_prob).flatten(), pick(advantages).flatten(),
+                  pick(targets).flatten(), pick(old_values).flatten()));
+      }
+    }
+  }
+
+  void Step(const torch::Tensor& loss) {
+    optimizer.zero_grad();
+    loss.backward();
+    if (config.max_grad_norm() > 0) torch::nn::utils::clip_grad_norm_(network->parameters(), config.max_grad_norm());
+    optimizer.step();
+  }
+
   void Update(const Columns& batch) {
     const int64_t T = batch.steps(), M = batch.columns(), O = options.obs_size, size = T * M;
     const torch::Tensor raw = View(batch.values<float>("obs"), {T + 1, M, O}, torch::kFloat32);
@@ -152,6 +251,7 @@ struct BareUpdate::Impl {
     const torch::Tensor final_obs =
         ((View(batch.values<float>("final_obs"), {truncations, O}, torch::kFloat32) - mean) / deviation).clamp(-10, 10);
     const torch::Tensor rows = obs.narrow(0, 0, T).reshape({size, O});
+    if (options.memory != MemoryKind::kNone) return UpdateSequences(batch, obs, final_obs);
     torch::Tensor input = obs, final_input = final_obs;
     if (const int64_t G = options.critic_input_size - O; !options.shared_trunk && G > 0) {
       // Each environment's state beside each of its agents' observations.
@@ -183,12 +283,7 @@ struct BareUpdate::Impl {
         const torch::Tensor loss =
             Loss(pick(rows), pick(value_rows), pick(action), pick(log_prob), pick(advantage.view({size})),
                  pick(target.view({size})), pick(old_value.reshape({size})));
-        optimizer.zero_grad();
-        loss.backward();
-        if (config.max_grad_norm() > 0) {
-          torch::nn::utils::clip_grad_norm_(network->parameters(), config.max_grad_norm());
-        }
-        optimizer.step();
+        Step(loss);
       }
     }
   }
@@ -205,6 +300,18 @@ BareUpdate::~BareUpdate() = default;
 
 absl::StatusOr<std::unique_ptr<BareUpdate>> BareUpdate::Make(const v1::RunConfig& config, const EnvSpec& spec) {
   if (!config.has_ppo()) return absl::InvalidArgumentError("the bare update is one of PPO: give a ppo configuration");
+  const ActorCriticOptions options = MakeActorCriticOptions(config.model(), spec);
+  if (options.memory != MemoryKind::kNone) {
+    const uint32_t steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
+    const uint32_t length = config.ppo().sequence_length();
+    if (options.critic_memory || (options.critic_input_size > 0 && !options.shared_trunk) ||
+        config.ppo().burn_in() > 0 || (length > 0 && steps % length != 0)) {
+      return absl::InvalidArgumentError(
+          "the bare update with a memory wants model.critic_memory=shared, model.central_critic=false, ppo.burn_in=0 "
+          "and "
+          "a ppo.sequence_length that divides steps_per_iteration / num_envs");
+    }
+  }
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     torch::manual_seed(config.seed());

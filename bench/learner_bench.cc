@@ -97,6 +97,7 @@ void AddBenchLearner(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("learner", "Our update against the bare LibTorch update loop; learner ranks");
   auto options = std::make_shared<RankBenchOptions>();
   auto device = std::make_shared<std::string>();
+  auto memory = std::make_shared<std::string>();
   AddBenchFlags(verb, &options->bench);
   verb->add_option("--learners", options->learners,
                    "Numbers of learner ranks, e.g. 1,2,4: what summing gradients costs")
@@ -114,11 +115,17 @@ void AddBenchLearner(CLI::App* app, BenchAction* action) {
   verb->add_option("--minibatch", options->minibatch, "Of these, in a gradient step; default likewise")
       ->check(CLI::Range(1, 16777216));
   verb->add_option("--device", *device, "auto, cpu or cuda:N; learner.device");
+  verb->add_option("--memory", *memory, "none, gru or lstm; model.memory");
   verb->footer(
       "With --learners or --parameters an update is one epoch, and --batch and --minibatch count.\nExamples:\n"
       "  skein bench learner --env HalfCheetah-v5 --set ppo.minibatch_size=2048 --json learner.json\n"
+      "  skein bench learner --env HalfCheetah-v5 --memory lstm\n"
       "  skein bench learner --learners 1,2,4 --parameters 10000,1000000");
-  verb->callback([options, device, action] {
+  verb->callback([options, device, memory, action] {
+    if (!memory->empty()) {
+      auto& overrides = options->bench.overrides;
+      overrides.insert(overrides.begin(), absl::StrCat("model.memory=", nlohmann::json(*memory).dump(-1, ' ', true)));
+    }
     if (!device->empty()) {
       auto& overrides = options->bench.overrides;
       overrides.insert(overrides.begin(), absl::StrCat("learner.device=", nlohmann::json(*device).dump(-1, ' ', true)));

@@ -29,10 +29,18 @@ void Act(const Policy& policy, const EnvSpec& spec, Columns* batch) {
       View(batch->values<float>("obs"), rows, O, torch::kFloat32);  // Of T steps, without the last.
   const torch::Tensor all_log_prob = View(batch->values<float>("log_prob"), rows, 1, torch::kFloat32);
   const torch::Tensor log_std = torch::tensor(policy.log_std());
-  for (int64_t first = 0; first < rows; first += kChunk) {
-    const int64_t count = std::min(kChunk, rows - first);
+  // With a memory step by step, else as many rows at once as there may be.
+  const int64_t P = policy.spec().state_size(), M = batch->columns(), N = batch->share_envs();
+  std::vector<float> state(static_cast<size_t>(M * P));
+  const absl::Span<const uint8_t> ended = batch->values<uint8_t>("ended");
+  const int64_t chunk = P > 0 ? M : kChunk;
+  for (int64_t first = 0; first < rows; first += chunk) {
+    const int64_t count = std::min(chunk, rows - first);
     const torch::Tensor head = torch::empty({count, policy.spec().head_size()});
-    policy.Act(all_obs.data_ptr<float>() + first * O, nullptr, count, head.data_ptr<float>(), nullptr);
+    policy.Act(all_obs.data_ptr<float>() + first * O, state.data(), count, head.data_ptr<float>(), state.data());
+    for (int64_t e = 0; e < (P > 0 ? N : 0); ++e) {
+      if (ended[first / M * N + e] != 0) std::fill_n(state.begin() + e * (M / N) * P, (M / N) * P, 0.0f);
+    }
     torch::Tensor action, log_prob;
     if (spec.discrete) {
       action = head.softmax(1).multinomial(1);
@@ -53,10 +61,11 @@ void EndEpisodes(int64_t limit, const EnvSpec& spec, Columns* batch) {
   const int64_t T = batch->steps(), N = batch->share_envs(), A = spec.num_agents;
   const int64_t O = spec.obs_size, G = spec.global_state_size;
   const absl::Span<const float> obs = batch->values<float>("obs"), state = batch->values<float>("state");
-  const absl::Span<uint8_t> truncated = batch->values<uint8_t>("truncated");
+  const absl::Span<uint8_t> truncated = batch->values<uint8_t>("truncated"), ended = batch->values<uint8_t>("ended");
   for (int64_t t = 0; t < T; ++t) {
     for (int64_t e = 0; e < N; ++e) {
       if ((t + e * limit / N) % limit != limit - 1) continue;
+      if (!ended.empty()) ended[t * N + e] = 1;
       if (G > 0) batch->Append("final_state", state.subspan((t * N + e) * G, G));
       for (int64_t column = e * A; column < (e + 1) * A; ++column) {
         const int64_t row = t * batch->columns() + column;
@@ -78,6 +87,7 @@ absl::StatusOr<std::unique_ptr<Columns>> MakeSyntheticBatch(const v1::RunConfig&
   shape.group_envs = config.rollout().num_envs();
   shape.steps = config.rollout().steps_per_iteration() / shape.group_envs;
   shape.spec = MakeEnvSpecInfo(spec);
+  shape.policy_state_size = (*policy)->spec().state_size();
   auto batch = std::make_unique<Columns>(MakeSchema(shape), /*slots=*/1, /*segments=*/1);
   try {
     const torch::NoGradGuard no_grad;
@@ -88,12 +98,12 @@ absl::StatusOr<std::unique_ptr<Columns>> MakeSyntheticBatch(const v1::RunConfig&
     }
     const absl::Span<uint8_t> active = batch->values<uint8_t>("active");
     std::fill(active.begin(), active.end(), uint8_t{1});
+    const int64_t limit = config.env().max_episode_steps();
+    EndEpisodes(limit > 0 ? limit : spec.max_episode_steps, spec, batch.get());
     Act(**policy, spec, batch.get());
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("Torch failed while making a batch: ", error.what()));
   }
-  const int64_t limit = config.env().max_episode_steps();
-  EndEpisodes(limit > 0 ? limit : spec.max_episode_steps, spec, batch.get());
   return batch;
 }
 
