@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies with a memory, trained by real processes: their states travel in tickets, so nothing but seed and
+// configuration decides what is learned.
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/integration/run_files.h"
+#include "tests/testing/program.h"
+#include "tests/testing/wait_until.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+// 20 iterations of two fragments of each env group, with episodes of 68 steps, so that most fragments begin within one.
+constexpr char kDone[] = "checkpoints/step_000000040960/DONE";
+
+class MemoryRuns : public testing::Test {
+ protected:
+  std::vector<std::string> Arguments(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"train",
+                                          "--config",
+                                          "configs/repeat_previous_ppo.yaml",
+                                          "--runs-dir",
+                                          runs_.path(),
+                                          "--name",
+                                          "run",
+                                          "--steps",
+                                          "40960",
+                                          "--set",
+                                          "rollout.fragment_steps=64",
+                                          "--set",
+                                          "ppo.epochs=2",
+                                          "--set",
+                                          "checkpoint.interval_steps=10240",
+                                          "--no-eval"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  std::string run() const { return runs_.path() + "/run"; }
+
+  std::string Finish(const std::vector<std::string>& more = {}) const {
+    const Ended ended = RunToEnd("skein", Arguments(more));
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    EXPECT_TRUE(std::filesystem::exists(run() + "/" + kDone));
+    const v1::StepAccount account = Account(run());
+    EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+    return Digest(run());
+  }
+
+  // What one runner without interruption gives; found once.
+  static const std::string& Uninterrupted() {
+    static const std::string* const digest = [] {
+      class Once : public MemoryRuns {
+        void TestBody() override {}
+      };
+      return new std::string(Once().Finish({"--actors", "1", "--runners", "1"}));
+    }();
+    return *digest;
+  }
+
+  std::unique_ptr<Running> StartAndWaitForCheckpoint(const std::vector<std::string>& more = {}) const {
+    auto skein = std::make_unique<Running>("skein", Arguments(more));
+    EXPECT_TRUE(WaitUntil([&] { return skein->ended() || !NewestCheckpoint(run()).empty(); }, absl::Minutes(2)));
+    EXPECT_FALSE(std::filesystem::exists(run() + "/" + kDone)) << "ended too early";
+    return skein;
+  }
+
+  const ScratchFolder runs_;
+};
+
+TEST_F(MemoryRuns, OtherActorsTakeTheTicketsOverAndChangeNothing) {
+  EXPECT_EQ(Finish({"--actors", "2", "--runners", "2"}), Uninterrupted());
+}
+
+TEST_F(MemoryRuns, AStopWithinEpisodesChangesNothing) {
+  const auto skein = StartAndWaitForCheckpoint();
+  skein->Signal(SIGTERM);
+  EXPECT_EQ(skein->WaitForEnd(absl::Seconds(60)), 0);
+  EXPECT_EQ(Finish({"--runners", "1"}), Uninterrupted());
+}
+
+TEST_F(MemoryRuns, AKilledActorsFragmentsLeaveNothingBehind) {
+  const auto skein = StartAndWaitForCheckpoint({"--actors", "1", "--runners", "2"});
+  const auto actor = FindChild(skein->pid(), "skein-actor");
+  ASSERT_TRUE(actor);
+  kill(*actor, SIGKILL);
+  EXPECT_EQ(skein->WaitForEnd(), 0);
+  EXPECT_THAT(skein->Output(), HasSubstr("actors restarted: 1"));
+  EXPECT_EQ(Digest(run()), Uninterrupted());
+}
+
+TEST_F(MemoryRuns, ASeparateCriticAndShortSequencesChangeNothingOfThis) {
+  const std::vector<std::string> settings = {
+      "--set", "model.memory=lstm",        "--set", "model.critic_memory=separate",
+      "--set", "model.shared_trunk=false", "--set", "ppo.sequence_length=48",
+      "--set", "ppo.burn_in=16",           "--set", "ppo.sequence_state=stored",
+      "--set", "rollout.fragment_steps=32"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), settings.begin(), settings.end());
+    return more;
+  };
+  const auto skein = StartAndWaitForCheckpoint(with({"--actors", "2", "--runners", "2"}));
+  skein->Signal(SIGTERM);
+  EXPECT_EQ(skein->WaitForEnd(absl::Seconds(60)), 0);
+  const std::string digest = Finish(with({"--runners", "1"}));
+  std::filesystem::remove_all(run());
+  EXPECT_EQ(Finish(with({"--actors", "1", "--runners", "2"})), digest);
+}
+
+TEST_F(MemoryRuns, TheOtherModesAndTwoRanksTrainToTheTarget) {
+  const auto fresh = [&](const std::vector<std::string>& more) {
+    std::filesystem::remove_all(run());
+    Finish(more);
+    EXPECT_EQ(Account(run()).trained(), 40960u);
+  };
+  fresh({"--set", "sync.mode=overlapped"});
+  fresh({"--set", "sync.mode=async", "--set", "rollout.fragment_steps=16"});
+  fresh({"--learners", "2", "--actors", "2"});
+  fresh({"--set", "sync.mode=on_device", "--set", "env.id=CartPole-v1", "--set", "rollout.fragment_steps=0"});
+}
+
+TEST_F(MemoryRuns, TheAlgorithmsThatTrainNoneSaySo) {
+  const Ended ended = RunToEnd("skein", {"train", "--config", "configs/cartpole_reinforce.yaml", "--runs-dir",
+                                         runs_.path(), "--set", "model.memory=gru"});
+  EXPECT_EQ(ended.code, 64);
+  EXPECT_THAT(ended.err, HasSubstr("model.memory must be none with reinforce, which does not train one"));
+}
+
+}  // namespace
+}  // namespace skein
