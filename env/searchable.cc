@@ -8,11 +8,11 @@
 
 namespace skein {
 
-absl::Status CheckSearchable(const EnvSpec& spec) {
-  if (spec.num_agents != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("env.id: ", spec.id, " has ", spec.num_agents,
-                     " agents; a search over directions plays environments of one agent"));
+absl::Status CheckSearchable(const EnvSpec& spec, bool on_device) {
+  if (spec.num_agents != 1 && !on_device) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "env.id: ", spec.id, " has ", spec.num_agents,
+        " agents; actors search over directions in environments of one agent, sync.mode on_device in this"));
   }
   if (spec.discrete) return absl::OkStatus();
   for (size_t i = 0; i < static_cast<size_t>(spec.action_size); ++i) {

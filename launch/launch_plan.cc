@@ -23,6 +23,7 @@
 #include "env/registry.h"
 #include "env/searchable.h"
 #include "launch/phase_environments.h"
+#include "launch/plan_notes.h"
 #include "launch/recipe.h"
 #include "nlohmann/json.hpp"
 
@@ -186,23 +187,14 @@ std::optional<RunSizes> Usable(std::optional<RunSizes> before, const v1::RunConf
   return before;
 }
 
-std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners) {
-  if (before) {
-    return absl::StrCat("runners: ", before->runners, " with ", before->envs_per_runner,
-                        " environments each, as in the run that this continues");
-  }
-  if (learners > cores) return absl::StrCat("runners: one for each of ", learners, " learners");
-  return absl::StrCat("runners: one for each of ", cores, cores == 1 ? " core" : " cores",
-                      "; `skein tune` would measure what suits this node");
-}
-
 absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
   return absl::InvalidArgumentError(absl::StrCat("--learners: got ", learners, "; ", AlgorithmName(config),
                                                  " has one learner, whose work is little; start more actors instead"));
 }
 
 absl::Status CheckSearch(const v1::RunConfig& config, const EnvSpec& spec) {
-  if (absl::Status status = CheckSearchable(spec); !status.ok()) return status;
+  const bool on_device = config.sync().mode() == v1::SYNC_MODE_ON_DEVICE;
+  if (absl::Status status = CheckSearchable(spec, on_device); !status.ok()) return status;
   const uint32_t limit = config.env().max_episode_steps();
   return EpisodeSteps(config.directions(), limit > 0 ? limit : static_cast<uint32_t>(spec.max_episode_steps)).status();
 }
@@ -249,9 +241,7 @@ absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::
     return status;
   plan.learners = options.learners;
   plan.on_device = true;
-  const v1::RolloutConfig& rollout = plan.config.rollout();
-  plan.notes.push_back(absl::StrCat("no actors: ", rollout.num_envs(), " environments step on the learner's device, ",
-                                    rollout.steps_per_iteration() / rollout.num_envs(), " steps each in an iteration"));
+  plan.notes.push_back(DeviceNote(plan.config));
   if (options.runners != "auto" || options.actors > 1) {
     plan.notes.push_back("note: --runners and --actors mean nothing with sync.mode on_device and are ignored");
   }

@@ -11,8 +11,11 @@ namespace skein {
 
 absl::Status TakeSizesFromDirections(const v1::RunConfig& given, v1::RunConfig* config) {
   if (!SearchesDirections(*config)) return absl::OkStatus();
+  const bool on_device = config->sync().mode() == v1::SYNC_MODE_ON_DEVICE;
+  if (on_device && !given.directions().has_dir_chunk()) config->mutable_directions()->set_dir_chunk(0);
   const v1::DirectionsConfig& directions = config->directions();
-  const uint32_t chunk = directions.dir_chunk() > 0 ? directions.dir_chunk() : directions.num_dirs();
+  // On a device there are no work orders.
+  const uint32_t chunk = on_device ? 1 : directions.dir_chunk() > 0 ? directions.dir_chunk() : directions.num_dirs();
   const v1::RolloutConfig& rollout = given.rollout();
   const auto follows = [config](const char* setting, bool has, uint32_t value, const char* source, uint32_t want) {
     if (!has || value == want || value == 0) return absl::OkStatus();
@@ -38,10 +41,6 @@ absl::Status CheckDirections(const v1::RunConfig& config) {
   if (!SearchesDirections(config)) return absl::OkStatus();
   const v1::DirectionsConfig& directions = config.directions();
   const uint32_t dirs = directions.num_dirs(), chunk = directions.dir_chunk();
-  if (config.sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sync.mode: ", AlgorithmName(config), " does not collect on_device yet; set on_policy"));
-  }
   if (chunk > dirs) {
     return absl::InvalidArgumentError(
         absl::StrCat("directions.dir_chunk (", chunk, ") must not exceed directions.num_dirs (", dirs, ")"));

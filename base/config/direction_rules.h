@@ -12,7 +12,8 @@ namespace skein {
 
 // Sets the sizes that follow from `directions`, so that all that plans and grants work counts directions where it
 // counts environments otherwise: rollout.num_envs = num_dirs, envs_per_runner = dir_chunk, steps_per_iteration =
-// num_dirs. No effect on other runs. `given`: the settings without defaults. InvalidArgument: one of these settings, or
+// num_dirs. In mode on_device envs_per_runner = 1, and dir_chunk = 0 (all) unless it is given. No effect on other runs.
+// `given`: the settings without defaults. InvalidArgument: one of these settings, or
 // fragment_steps, was given another value. REQUIRES: defaults are applied to `config`.
 absl::Status TakeSizesFromDirections(const v1::RunConfig& given, v1::RunConfig* config);
 

@@ -25,7 +25,7 @@ class TensorCartPole final : public TensorEnv {
         device_(options.device),
         philox_(options.seed, options.reset_purpose, options.device),
         all_(torch::arange(envs_, On(torch::kInt64))),
-        env_index_(all_ + static_cast<int64_t>(options.first_env)) {
+        env_index_(all_.remainder(envs_ / options.copies) + static_cast<int64_t>(options.first_env)) {
     if (options.max_episode_steps > 0) spec_.max_episode_steps = options.max_episode_steps;
   }
   using TensorEnv::CheckOptions;
@@ -34,9 +34,9 @@ class TensorCartPole final : public TensorEnv {
   int64_t worlds() const override { return envs_; }
   int64_t state_size() const override { return kBookkeeping + kNumbers; }
 
-  void ResetAll() override {
+  void BeginAll(int64_t episode) override {
     const torch::NoGradGuard no_grad;
-    episode_ = torch::full({envs_}, -1, On(torch::kInt64));  // As if episode -1 had ended.
+    episode_ = torch::full({envs_}, episode - 1, On(torch::kInt64));  // As if the one before had ended.
     step_ = torch::zeros({envs_}, On(torch::kInt64));
     return_ = torch::zeros({envs_}, On(torch::kFloat64));
     state_ = torch::zeros({envs_, kNumbers}, On(torch::kFloat64));

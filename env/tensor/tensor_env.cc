@@ -33,6 +33,10 @@ absl::Status TensorEnv::CheckOptions(const Options& options) {
   if (options.worlds < 1) {
     return absl::InvalidArgumentError(absl::StrCat("worlds: got ", options.worlds, ", want at least 1"));
   }
+  if (options.copies < 1 || options.worlds % options.copies != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("copies: got ", options.copies, ", want a divisor of worlds ", options.worlds));
+  }
   if (options.max_episode_steps < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_episode_steps: got ", options.max_episode_steps, ", want 0 (the environment's own) or more"));

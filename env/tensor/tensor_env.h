@@ -18,12 +18,13 @@ namespace skein {
 
 // E environments stepped as tensors on one device: the tensor counterpart of VectorEnv. For the same (seed, env index,
 // episode, actions) outcomes are the same and numbers are equal up to rounding.
-//   ResetAll -> { Observe, Advance, BeginEpisodes } repeatedly
+//   BeginAll -> { Observe, Advance, BeginEpisodes } repeatedly
 // No step waits for the device, unless that is the CPU. Not thread-safe. Torch's exceptions are not caught.
 class TensorEnv {
  public:
   struct Options {
     int64_t worlds = 1;  // E
+    int64_t copies = 1;  // E / copies environments, each of which is there so many times: all of them, then all again.
     uint64_t seed = 1;
     uint64_t first_env = 0;  // Run-wide index of the first environment.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
@@ -55,11 +56,13 @@ class TensorEnv {
   // Doubles for each environment in SaveState; rows have VectorEnv's format.
   virtual int64_t state_size() const = 0;
 
-  // Begins episode 0 of all environments. All other methods need this or LoadState first.
-  virtual void ResetAll() = 0;
+  // Begins this episode, under 2^32, of all environments. All other methods need this or LoadState first.
+  virtual void BeginAll(int64_t episode) = 0;
+  void ResetAll() { BeginAll(0); }
   // action: int64 [E, A] choices or float32 [E, A, D], on the device; brought into range as VectorEnv does.
-  // Environments whose episode ended keep their final state until BeginEpisodes, which must come before the next step.
-  // Until then Observe and GlobalState return the final state.
+  // Environments whose episode ended keep their final state until BeginEpisodes, which must come before the next step;
+  // Observe and GlobalState return the final state until then. Without it, what later steps say of these environments
+  // means nothing, and nothing of the others changes.
   virtual StepResult Advance(const torch::Tensor& action) = 0;
   virtual void BeginEpisodes() = 0;
   // Advance, then BeginEpisodes; in between it observes final_obs and final_state.
@@ -90,7 +93,7 @@ class TensorEnv {
   }
 
  protected:
-  // InvalidArgument: worlds < 1, max_episode_steps < 0, or indices beyond 2^32.
+  // InvalidArgument: worlds < 1, copies do not divide it, max_episode_steps < 0, or indices beyond 2^32.
   static absl::Status CheckOptions(const Options& options);
   // InvalidArgument: `state` is not float64 [E, S], a number is not finite, or bookkeeping is out of range.
   absl::Status CheckRows(const torch::Tensor& state) const;

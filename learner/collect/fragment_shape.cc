@@ -44,7 +44,7 @@ int64_t FragmentSteps(const v1::RunConfig& config) {
 }
 
 absl::StatusOr<FragmentShape> DirectionShape(const v1::RunConfig& config, const EnvSpec& spec) {
-  if (absl::Status s = CheckSearchable(spec); !s.ok()) return s;
+  if (absl::Status s = CheckSearchable(spec, /*on_device=*/false); !s.ok()) return s;
   const v1::DirectionsConfig& directions = config.directions();
   FragmentShape shape;
   shape.steps = 1;

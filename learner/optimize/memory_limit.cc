@@ -50,12 +50,12 @@ absl::Status MemoryLimit::Run(int64_t rows, const Work& work) {
       if (!IsOutOfMemory(error)) throw;
       if (piece <= 1) {
         return absl::ResourceExhaustedError(
-            "out of memory with a single sample; the network is too large for the device");
+            absl::StrCat("out of memory with a single ", words_.row, "; ", words_.remedy));
       }
     }
     rows_ = piece / 2;
     ++out_of_memory_;
-    spdlog::warn("out of memory with {} samples at once; from now on {} (learner.micro_batch_size)", piece, rows_);
+    spdlog::warn("out of memory with {} {}s at once; from now on {} ({})", piece, words_.row, rows_, words_.setting);
   }
 }
 

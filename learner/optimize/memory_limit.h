@@ -15,8 +15,15 @@ bool IsOutOfMemory(const std::exception& error);
 // Divides work on many rows into pieces that fit into memory.
 class MemoryLimit {
  public:
+  // For messages: what a row is, the setting that limits a piece, and what to do if not even one row fits.
+  struct Words {
+    const char* row = "sample";
+    const char* setting = "learner.micro_batch_size";
+    const char* remedy = "the network is too large for the device";
+  };
   // `rows`: the initial limit on the rows of one piece; 0 = no limit.
-  explicit MemoryLimit(int64_t rows) : rows_(rows) {}
+  explicit MemoryLimit(int64_t rows, const Words& words) : words_(words), rows_(rows) {}
+  explicit MemoryLimit(int64_t rows) : MemoryLimit(rows, Words()) {}
 
   struct Work {
     std::function<absl::Status()> begin;                                // Called again at each retry.
@@ -38,6 +45,7 @@ class MemoryLimit {
   // One attempt. `piece` is set to the rows of the current piece.
   absl::Status Go(int64_t rows, const Work& work, int64_t& piece);
 
+  const Words words_;
   int64_t rows_;
   int64_t out_of_memory_ = 0;
   std::function<void(int64_t)> probe_;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/config/direction_rules.h"
+#include "base/config/phases.h"
 #include "base/process/clock.h"
 
 namespace skein {
@@ -30,9 +32,12 @@ absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& 
     answer.decision = *std::move(decision);
     if (answer.decision.kind != RankDecision::Kind::kTrain) return answer;
   }
-  auto collected = trainer->CollectOnDevice(record.iteration);
+  const v1::RunConfig& config = context_.config;
+  const double progress = static_cast<double>(record.env_steps) / static_cast<double>(config.total_steps());
+  const v1::RunConfig of_phase = ConfigOfPhase(config, PhaseAt(config, record.env_steps));
+  auto collected = trainer->CollectOnDevice(record.iteration, NoiseStd(of_phase.directions(), progress));
   if (!collected.ok()) return collected.status();
-  accounts_.Count(static_cast<uint64_t>(collected->steps * collected->share_envs), 0);
+  accounts_.Count(collected->env_steps, 0);
   answer.iteration = Iteration{nullptr, *std::move(collected), record.iteration + 1, {}};
   return answer;
 }

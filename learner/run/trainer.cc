@@ -18,6 +18,7 @@
 #include "learner/ranks/training_device.h"
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
+#include "learner/run/direction_rollout.h"
 #include "learner/run/staged_tensors.h"
 
 namespace skein {
@@ -93,8 +94,10 @@ struct Trainer::Impl {
   Collective* collective;
   torch::Device device;
   std::unique_ptr<Algorithm> algorithm;
-  // Mode on_device.
+  // Mode on_device: one of the two.
   std::unique_ptr<DeviceRollout> rollout;
+  std::unique_ptr<DirectionRollout> directions;
+  int64_t out_of_memory = 0;  // Of directions, already reported.
   Batch collected;
 
   Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where,
@@ -142,6 +145,12 @@ absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uin
 
 absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t share_envs, const TicketState& from) {
   try {
+    if (SearchesDirections(impl_->config)) {
+      auto directions = DirectionRollout::Make(impl_->config, impl_->device);
+      if (!directions.ok()) return directions.status();
+      impl_->directions = *std::move(directions);
+      return absl::OkStatus();
+    }
     auto rollout = DeviceRollout::Make(impl_->config, first_env, share_envs, impl_->device);
     if (!rollout.ok()) return rollout.status();
     impl_->rollout = *std::move(rollout);
@@ -159,9 +168,21 @@ absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t share_envs, con
   }
 }
 
-absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration) {
+absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration, double noise_std) {
   try {
     const Algorithm::Acting acting = impl_->algorithm->acting();
+    if (impl_->directions != nullptr) {
+      auto played = impl_->directions->Collect(*acting.network, acting.obs_scale, iteration, noise_std);
+      if (!played.ok()) return played.status();
+      impl_->collected = std::move(played->batch);
+      Collected collected;
+      collected.env_steps = played->env_steps;
+      collected.samples = played->samples;
+      collected.episode_return = std::move(played->episode_return);
+      collected.episode_length = std::move(played->episode_length);
+      collected.stage_seconds = std::move(played->stage_seconds);
+      return collected;
+    }
     DeviceRollout::Iteration rolled =
         impl_->rollout->Collect({acting.network, acting.obs_scale, acting.state_scale}, iteration);
     impl_->collected = rolled.batch;
@@ -186,7 +207,12 @@ absl::StatusOr<UpdateStats> Trainer::UpdateOnDevice(double progress, uint64_t it
   try {
     impl_->collected.column_offset = column_offset;
     impl_->collected.total_columns = total_columns;
-    return impl_->algorithm->Update(impl_->collected, progress, iteration);
+    auto stats = impl_->algorithm->Update(impl_->collected, progress, iteration);
+    if (stats.ok() && impl_->directions != nullptr) {
+      const int64_t before = std::exchange(impl_->out_of_memory, impl_->directions->out_of_memory());
+      stats->Add("out_of_memory", static_cast<double>(impl_->out_of_memory - before));
+    }
+    return stats;
   } catch (const std::exception& error) {
     return TorchError("updating", error);
   }
@@ -195,6 +221,7 @@ absl::StatusOr<UpdateStats> Trainer::UpdateOnDevice(double progress, uint64_t it
 absl::StatusOr<TicketState> Trainer::StateOnDevice() const {
   try {
     TicketState state;
+    if (impl_->rollout == nullptr) return state;
     EncodeTensor(kEnvState, impl_->rollout->SaveState(), &state.env_state.emplace());
     if (const torch::Tensor policy_state = impl_->rollout->SavePolicyState(); policy_state.defined()) {
       EncodeTensor(kPolicyState, policy_state, &state.policy_state.emplace());

@@ -57,8 +57,9 @@ class Trainer {
                                      int64_t total_columns = 0);
 
   // Mode on_device: the trainer collects its own data with environments first_env .. first_env + share_envs - 1 of the
-  // run. They continue from `state` of share_envs rows or, if it has no env_state, begin their first episodes.
-  // InvalidArgument: the environment has no tensor form, or the state is not valid for it.
+  // run. They continue from `state` of share_envs rows or, if it has no env_state, begin their first episodes. A search
+  // plays its directions instead and reads none of the arguments. InvalidArgument: the environment has no tensor form,
+  // or the state is not valid for it.
   absl::Status BeginOnDevice(uint32_t first_env, uint32_t share_envs, const TicketState& state);
   struct Collected {
     int64_t steps = 0, share_envs = 0, columns = 0;
@@ -69,12 +70,14 @@ class Trainer {
     std::vector<float> episode_metrics;  // [episodes, P]
     v1::StageSeconds stage_seconds;
   };
-  // Steps the environments through one iteration with the newest policy. REQUIRES: BeginOnDevice.
-  absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration);
+  // Steps the environments through one iteration with the newest policy; a search perturbs it by `noise_std`.
+  // ResourceExhausted: out of memory with a single direction. REQUIRES: BeginOnDevice.
+  absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration, double noise_std = 0);
   // As Update, on the data of the last CollectOnDevice.
   absl::StatusOr<UpdateStats> UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
                                              int64_t total_columns);
-  // Where the environments and the policy's memory continue, of share_envs rows.
+  // Where the environments and the policy's memory continue, of share_envs rows; empty in a search, of which each
+  // iteration begins new episodes.
   absl::StatusOr<TicketState> StateOnDevice() const;
 
   // At most kMaxSampled samples of this rank from the last update's input, evenly spaced.

@@ -48,6 +48,18 @@ TEST(DirectionRules, TheySayTheSizesOfTheWork) {
   EXPECT_EQ(LoadRunConfig("", {"es.step_size=1", "directions.dir_chunk=0"}, 7)->rollout().envs_per_runner(), 32u);
 }
 
+// On a device all directions are played at once unless the user wants fewer; nothing is cut into work orders.
+TEST(DirectionRules, OnADeviceAllAreOneChunkUnlessAnotherIsGiven) {
+  const auto all = LoadRunConfig("", {"ars.top_dirs=4", "sync.mode=on_device"}, 7);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->directions().dir_chunk(), 0u);
+  EXPECT_EQ(all->rollout().num_envs(), 32u);
+  EXPECT_EQ(all->rollout().envs_per_runner(), 1u);
+  const auto some = LoadRunConfig("", {"es.step_size=1", "sync.mode=on_device", "directions.dir_chunk=8"}, 7);
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_EQ(some->directions().dir_chunk(), 8u);
+}
+
 // Of several settings, the first that is in the file.
 TEST(DirectionRules, ErrorsHaveThePlaceInTheFile) {
   const std::string path = testing::TempDir() + "/direction_rules_test.yaml";

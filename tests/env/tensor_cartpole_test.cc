@@ -113,6 +113,37 @@ TEST(TensorCartPole, GoesOnFromTheOthersState) {
   ExpectSameObs(*native, *tensor);
 }
 
+// Two sets of 12 environments, in a later episode; those that ended are stepped on and disturb nobody.
+TEST(TensorCartPole, CopiesBeginAlikeInAnyEpisode) {
+  TensorEnv::Options options;
+  options.worlds = kEnvs;
+  options.copies = 2;
+  options.seed = kSeed;
+  options.first_env = kFirstEnv;
+  const auto both = MakeTensorEnv("CartPole-v1", options, {}).value();
+  options.worlds = kEnvs / 2;
+  options.copies = 1;
+  const auto one = MakeTensorEnv("CartPole-v1", options, {}).value();
+  both->BeginAll(7);
+  one->BeginAll(7);
+  const torch::Tensor want = one->SaveState();
+  EXPECT_TRUE(torch::equal(both->SaveState(), torch::cat({want, want})));
+  EXPECT_EQ(want[0][0].item<double>(), 7);
+  one->BeginAll(8);
+  EXPECT_FALSE(torch::equal(one->SaveState(), want));
+
+  torch::Tensor going_on = torch::ones({kEnvs}, torch::kBool);
+  for (int t = 0; t < 60; ++t) {
+    const torch::Tensor ended = both->Advance(torch::ones({kEnvs, 1}, torch::kInt64)).ended;
+    if (t < 8) EXPECT_FALSE(ended.any().item<bool>());
+    going_on = going_on.logical_and(ended.logical_not());
+  }
+  EXPECT_FALSE(going_on.any().item<bool>());
+  EXPECT_TRUE(both->SaveState().isfinite().all().item<bool>());
+  options.copies = 5;
+  EXPECT_THAT(std::string(MakeTensorEnv("CartPole-v1", options, {}).status().message()), HasSubstr("copies: got 5"));
+}
+
 TEST(TensorCartPole, ObservesSomeAsAll) {
   const auto tensor = MakeTensor(0);
   tensor->ResetAll();

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,24 @@ TEST(FaultRow42, ALateAnswerIsNotWaitedFor) {
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest("--runners 1"));
 }
 
+// A motor that tears the simulation apart: the iteration is repeated, then the run fails in one line.
+TEST(Directions, WithoutAnyFiniteReturnTheRunFails) {
+  const ScratchFolder folder;
+  std::ifstream file("env/mujoco/tasks/inverted_pendulum.xml");
+  std::string model{std::istreambuf_iterator<char>(file), {}};
+  const size_t gear = model.find("gear=\"100\"");
+  ASSERT_NE(gear, std::string::npos);
+  model.replace(gear, 10, "gear=\"1e20\"");
+  const std::string path = folder.Write("torn.xml", model);
+  const Ended ended =
+      RunToEnd("skein", {"train", "--env", "InvertedPendulum-v5", "--recipe", "none", "--runs-dir", folder.path(),
+                         "--name", "run", "--no-eval", "--set", "env.mujoco.xml_file=" + path, "--set",
+                         "ars.top_dirs=2", "--set", "directions.num_dirs=4", "--set", "model.policy=linear"});
+  EXPECT_NE(ended.code, 0) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("ars: all 4 directions of 2 iterations in a row have returns that are not finite"));
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+}
+
 // Refused in one line, by key and place in the file, before anything starts.
 TEST(Directions, MistakesAreRefused) {
   const ScratchFolder folder;
@@ -131,7 +150,7 @@ TEST(Directions, MistakesAreRefused) {
   EXPECT_THAT(mistake(env + "directions:\n  noise_std: 0\nes: {}\n"),
               HasSubstr("mine.yaml:3:14: directions.noise_std: must be greater than 0"));
   EXPECT_THAT(mistake("env: {id: UavNavigate-v0}\nars: {top_dirs: 1}\n"),
-              HasSubstr("mine.yaml:1:11: env.id: UavNavigate-v0 has 10 agents; a search over directions plays "
+              HasSubstr("mine.yaml:1:11: env.id: UavNavigate-v0 has 10 agents; actors search over directions in "
                         "environments of one agent"));
   EXPECT_THAT(mistake(env + "ars: {top_dirs: 1}\nrollout: {num_envs: 8}\n"),
               HasSubstr("mine.yaml:3:21: rollout.num_envs (8) cannot be set with ars"));

@@ -101,6 +101,43 @@ TEST_F(OnDevice, CartPoleTrains) {
   EXPECT_EQ(account.trained(), 32768u);
 }
 
+// A search: neither how many directions are played at once nor a stop changes a bit.
+TEST_F(OnDevice, SearchesOverDirectionsAlikeInAnyChunksAndAfterAStop) {
+  const auto arguments = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"train", "--env",     "CartPole-v1", "--runs-dir", runs_.path(), "--name",
+                                    name,    "--no-eval", "--device",    "cpu",        "--steps",    "60000"};
+    for (const char* setting : {"sync.mode=on_device", "ars.top_dirs=4", "model.policy=linear", "directions.num_dirs=8",
+                                "directions.num_envs=3", "directions.noise_std=0.1", "env.max_episode_steps=100",
+                                "checkpoint.interval_steps=2000"}) {
+      all.insert(all.end(), {"--set", setting});
+    }
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const auto finish = [&](const std::string& name, const std::vector<std::string>& more) {
+    const Ended ended = RunToEnd("skein", arguments(name, more), absl::Minutes(2));
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    const v1::StepAccount account = Account(run(name));
+    EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+    EXPECT_GE(account.trained(), 60000u);
+    return ended.out;
+  };
+  EXPECT_THAT(finish("whole", {}), HasSubstr("no actors: 8 directions x 2 signs x 3 episodes are played on the "
+                                             "learner's device, all at once"));
+  const std::string digest = Digest(run("whole"));
+  finish("chunks", {"--set", "directions.dir_chunk=2"});
+  EXPECT_EQ(Digest(run("chunks")), digest);
+
+  Running skein("skein", arguments("stopped", {}));
+  EXPECT_TRUE(WaitUntil([&] { return skein.ended() || !NewestCheckpoint(run("stopped")).empty(); }, absl::Minutes(1)));
+  skein.Signal(SIGTERM);
+  EXPECT_EQ(skein.WaitForEnd(absl::Seconds(20)), 0);
+  EXPECT_THAT(finish("stopped", {}), HasSubstr("resuming at"));
+  EXPECT_EQ(Digest(run("stopped")), digest);
+  finish("other", {"--seed", "2"});
+  EXPECT_NE(Digest(run("other")), digest);
+}
+
 TEST_F(OnDevice, OtherEnvironmentsAreRefused) {
   const Ended ended =
       RunToEnd("skein", {"train", "--env", "Pendulum-v1", "--runs-dir", runs_.path(), "--set", "sync.mode=on_device"});

@@ -27,6 +27,23 @@ TEST(LaunchPlanOnDevice, HasNoActorsAndShortIterations) {
                                        "iteration"));
 }
 
+TEST(LaunchPlanOnDevice, PlaysDirectionsInEnvironmentsOfSeveralAgents) {
+  LaunchOptions options = OnDevice("UavNavigate-v0");
+  options.overrides.insert(options.overrides.end(), {"ars.top_dirs=4", "directions.num_envs=64"});
+  const auto plan = PlanLaunch(options, 4);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->on_device);
+  EXPECT_THAT(plan->notes, ElementsAre("no actors: 32 directions x 2 signs x 64 episodes are played on the learner's "
+                                       "device, all at once"));
+  options.learners = 2;
+  EXPECT_THAT(std::string(PlanLaunch(options, 4).status().message()), HasSubstr("ars has one learner"));
+  options.learners = 1;
+  options.overrides.push_back("sync.mode=on_policy");
+  EXPECT_THAT(
+      std::string(PlanLaunch(options, 4).status().message()),
+      HasSubstr("has 10 agents; actors search over directions in environments of one agent, sync.mode on_device"));
+}
+
 TEST(LaunchPlanOnDevice, IgnoresRunnersAndSaysSo) {
   LaunchOptions options = OnDevice("UavNavigate-v0");
   options.num_envs = 64;

@@ -33,19 +33,19 @@ torch::Tensor Unpack(const torch::Tensor& packed, int64_t cells) {
 
 }  // namespace
 
-void TensorWorld::ResetAll() {
+void TensorWorld::BeginAll(int64_t episode) {
   const torch::NoGradGuard no_grad;
   const auto on = [this](torch::ScalarType type) { return torch::TensorOptions(type).device(device_); };
   const auto integers = on(torch::kInt64), floats = on(torch::kFloat32), bytes = on(torch::kUInt8);
   const int64_t blocks = arena_.block_cells.size(0), seen = options_.task == UavTask::kCover ? envs_ : 0;
   TensorUavState& state = state_;
   state.first_row = worlds_ * 2;
-  // As if episode -1 had ended.
-  state.episode = torch::full({envs_}, -1, integers);
+  // As if the one before had ended.
+  state.episode = torch::full({envs_}, episode - 1, integers);
   for (torch::Tensor* tensor : {&state.step, &state.left_to_visit, &state.free}) {
     *tensor = torch::zeros({envs_}, integers);
   }
-  state.next_episode = torch::full({envs_}, -1, integers);
+  state.next_episode = torch::full({envs_}, episode - 1, integers);
   state.episode_return = torch::zeros({envs_}, on(torch::kFloat64));
   state.separation_squared = torch::full({envs_}, kFar, floats);
   for (torch::Tensor* tensor :

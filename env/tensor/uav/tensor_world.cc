@@ -48,7 +48,7 @@ TensorWorld::TensorWorld(const Options& options)
       arena_(options.uav, layout_, options.device),
       sight_(options.task, options.uav, layout_, &arena_),
       worlds_(torch::arange(envs_, torch::TensorOptions(torch::kInt64).device(device_))),
-      env_index_(worlds_ + static_cast<int64_t>(options.first_env)),
+      env_index_(worlds_.remainder(envs_ / options.copies) + static_cast<int64_t>(options.first_env)),
       team_(arena_.Scalar(static_cast<double>(uavs_))),
       prepared_per_step_(envs_) {
   if (options.max_episode_steps > 0) spec_.max_episode_steps = options.max_episode_steps;

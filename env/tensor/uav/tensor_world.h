@@ -42,7 +42,7 @@ class TensorWorld final : public TensorEnv {
   int64_t worlds() const override { return envs_; }
   int64_t state_size() const override { return kBookkeeping + layout_.saved_size; }
 
-  void ResetAll() override;
+  void BeginAll(int64_t episode) override;
   StepResult Advance(const torch::Tensor& action) override;
   void BeginEpisodes() override;
   torch::Tensor SaveState() const override;

@@ -109,8 +109,10 @@ void DirectionSearch::CountObservations(const Batch& batch) {
   const auto size = static_cast<size_t>(moments_.mean().numel());
   ExactMoments all(size);
   for (int64_t row = 0; row < sums.size(0); ++row) all.AddWords(Words(sums, row), Words(square_sums, row));
-  const double rows =
-      static_cast<double>(batch["steps_plus"].sum().item<int64_t>() + batch["steps_minus"].sum().item<int64_t>());
+  const torch::Tensor& count = batch["obs_count"];
+  const int64_t steps = batch["steps_plus"].sum().item<int64_t>() + batch["steps_minus"].sum().item<int64_t>();
+  const auto rows = static_cast<double>(count.defined() ? count.item<int64_t>() : steps);
+  if (rows == 0) return;
   torch::Tensor mean = torch::empty(moments_.mean().sizes(), torch::kFloat64), variance = torch::empty_like(mean);
   for (size_t i = 0; i < size; ++i) {
     mean.data_ptr<double>()[i] = all.Mean(i, rows);

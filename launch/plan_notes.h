@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "launch/launch_plan.h"
+#include "skein/v1/config.pb.h"
+
+// What a launch plan tells of its own choices (LaunchPlan::notes).
+namespace skein {
+
+// How the number of runners came about, if nobody gave it. `before`: the sizes of the run that this continues.
+std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners);
+
+// The work of an iteration in mode on_device.
+std::string DeviceNote(const v1::RunConfig& config);
+
+}  // namespace skein

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "env/env.h"
+#include "env/tensor/tensor_env.h"
+#include "learner/network/actor_critic.h"
+#include "learner/network/exact_product.h"
+#include "learner/network/normalizer.h"
+#include "learner/network/tensor_moments.h"
+#include "learner/optimize/batch.h"
+#include "learner/optimize/memory_limit.h"
+#include "policy/activation.h"
+#include "skein/v1/config.pb.h"
+#include "skein/v1/trajectory.pb.h"
+
+namespace skein {
+
+// Plays a search's directions on the learner's device, without actors (mode on_device).
+//   policy -> perturbed for each direction and sign -> batched products x TensorEnv, whole episodes -> returns -> Batch
+// A direction is the same vector as on actors, and its episodes are those of the same environments. All of
+// directions.dir_chunk directions, both signs and directions.num_envs worlds of each are stepped at once. Where memory
+// does not suffice, it is half as many, for good. How many changes no bit: products are exact (exact_product.h), all
+// else is computed for each world on its own, and sums are taken on the host in the order of directions. Not
+// thread-safe. Torch's exceptions are not caught, but those for lack of memory.
+class DirectionRollout {
+ public:
+  struct Iteration {
+    Batch batch;             // The fields that DirectionSearch::Update reads, on the CPU.
+    uint64_t env_steps = 0;  // Of all episodes,
+    int64_t samples = 0;     // and of the agents that were alive.
+    // Of all directions, first plus, then minus: [2 * num_dirs * num_envs].
+    std::vector<double> episode_return;
+    std::vector<int64_t> episode_length;
+    v1::StageSeconds stage_seconds;  // As DeviceRollout::Iteration.
+  };
+
+  // Errors as MakeTensorEnv and EpisodeSteps. REQUIRES: `config` is validated and searches over directions.
+  static absl::StatusOr<std::unique_ptr<DirectionRollout>> Make(const v1::RunConfig& config, torch::Device device);
+
+  // Plays iteration `iteration` < 2^32, with perturbations of `noise_std`. ResourceExhausted: out of memory with a
+  // single direction. Others as MakeTensorEnv.
+  absl::StatusOr<Iteration> Collect(const ActorCritic& network, const ObsScale& obs_scale, uint64_t iteration,
+                                    double noise_std);
+
+  // How often directions were halved for lack of memory.
+  int64_t out_of_memory() const { return memory_.out_of_memory(); }
+  int64_t dir_chunk() const { return memory_.rows(); }  // 0 = all.
+  // For tests: see MemoryLimit::SetProbe, of numbers of directions.
+  void SetProbe(std::function<void(int64_t)> probe) { memory_.SetProbe(std::move(probe)); }
+
+ private:
+  // A layer of 2 C perturbed policies. weight [2 C, outputs, inputs]; bias float64 [2 C, 1, outputs].
+  struct Layer {
+    ExactRows weight;
+    torch::Tensor bias;
+  };
+  // Returns and lengths of the episodes of all directions, [num_dirs * num_envs], for one sign.
+  struct Sign {
+    std::vector<double> episode_return;
+    std::vector<int64_t> episode_length;
+  };
+
+  DirectionRollout(const v1::RunConfig& config, const EnvSpec& spec, int64_t most_steps, torch::Device device);
+  absl::Status Play(const ActorCritic& network, const ObsScale& scale, uint64_t iteration, double noise_std,
+                    int64_t first, int64_t count, v1::StageSeconds* seconds);
+  // The environments of `count` directions from `first` on, for both signs.
+  absl::StatusOr<TensorEnv*> EnvsOf(int64_t first, int64_t count);
+  std::vector<Layer> Perturb(const ActorCritic& network, uint64_t iteration, double noise_std, int64_t first,
+                             int64_t count) const;
+  // obs float32 [E, A, O] -> actions as TensorEnv::Advance takes them.
+  torch::Tensor Act(const std::vector<Layer>& layers, const ObsScale& scale, const torch::Tensor& obs) const;
+  Iteration Finish(v1::StageSeconds seconds) const;
+
+  // Constant after construction.
+  const v1::RunConfig config_;
+  const EnvSpec spec_;
+  const int64_t most_steps_;  // Of an episode.
+  const int64_t dirs_, worlds_;
+  const ActivationKind activation_;
+  const torch::Device device_;
+
+  MemoryLimit memory_;
+  std::unique_ptr<TensorEnv> env_;
+  int64_t env_first_ = 0, env_count_ = 0;  // The directions of env_.
+  // Of the iteration so far.
+  Sign plus_, minus_;
+  TensorMoments moments_;
+  torch::Tensor samples_;  // int64 [] on the device.
+};
+
+}  // namespace skein
