@@ -70,6 +70,13 @@ absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options) {
   return config;
 }
 
+absl::StatusOr<bool> SearchesDirections(const BenchOptions& options) {
+  auto config = UserSettings(options.config_path, options.overrides);
+  if (!config.ok()) return config.status();
+  ApplyDefaults(&*config);
+  return SearchesDirections(*config);
+}
+
 absl::StatusOr<std::vector<std::string>> AlgorithmOverrides(
     const BenchOptions& options, const std::vector<std::pair<std::string, int64_t>>& settings) {
   auto config = UserSettings(options.config_path, options.overrides);

@@ -35,6 +35,9 @@ uint32_t Cores();
 // empty. InvalidArgument, NotFound: a bad flag or file, or an unknown environment.
 absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options);
 
+// Whether the run's algorithm searches over directions. Errors as AlgorithmOverrides.
+absl::StatusOr<bool> SearchesDirections(const BenchOptions& options);
+
 // Of these settings of an algorithm and their values the ones that the run's algorithm has, as overrides such as
 // "ppo.epochs=1". Errors as ReadBenchConfig, but nothing is validated.
 absl::StatusOr<std::vector<std::string>> AlgorithmOverrides(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein bench tensor: UAV worlds as tensors against VectorEnv; or, with --train, training on them against stepping
-// them.
+// skein bench tensor: environments as tensors against VectorEnv; or, with --train or --algorithm, training on them
+// against stepping them.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "base/config/algorithm_rules.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
 #include "base/telemetry/gpu_monitor.h"
@@ -33,6 +35,8 @@ constexpr int64_t kActionRows = 64;
 struct TensorBenchOptions : BenchOptions {
   int64_t worlds = 1024;
   int64_t steps = 32;  // Of each world in an iteration.
+  std::string algorithm;
+  std::optional<int64_t> dirs;
   std::string device;
   bool train = false;
 };
@@ -45,7 +49,7 @@ class Training {
     if (!trainer.ok()) return trainer.status();
     const uint32_t worlds = config.rollout().num_envs();
     if (absl::Status s = (*trainer)->BeginOnDevice(0, worlds, {}); !s.ok()) return s;
-    std::unique_ptr<Training> training(new Training(*std::move(trainer)));
+    std::unique_ptr<Training> training(new Training(*std::move(trainer), config.directions().noise_std()));
     // The first ones allocate what later ones use again.
     if (const auto s = training->Measure(absl::ZeroDuration()); !s.ok()) return s.status();
     return training;
@@ -57,14 +61,14 @@ class Training {
     const absl::Duration begin = MonotonicNow();
     do {
       const absl::Duration from = MonotonicNow();
-      const auto collected = trainer_->CollectOnDevice(iteration_);
+      const auto collected = trainer_->CollectOnDevice(iteration_, noise_std_);
       if (!collected.ok()) return collected.status();
       const absl::Duration between = MonotonicNow();
       const auto stats = trainer_->UpdateOnDevice(0, iteration_++, 0, 0);
       if (!stats.ok()) return stats.status();
       collecting += between - from;
       updating += MonotonicNow() - between;
-      steps += static_cast<double>(collected->steps * collected->share_envs);
+      steps += static_cast<double>(collected->env_steps);
       samples += static_cast<double>(collected->samples);
       ++iterations;
       if (gpus_ == nullptr) continue;
@@ -85,10 +89,13 @@ class Training {
   }
 
  private:
-  explicit Training(std::unique_ptr<Trainer> trainer)
-      : trainer_(std::move(trainer)), gpus_(GpuMonitor::Open(MonotonicNow()).value_or(nullptr)) {}
+  Training(std::unique_ptr<Trainer> trainer, double noise_std)
+      : trainer_(std::move(trainer)),
+        noise_std_(noise_std),
+        gpus_(GpuMonitor::Open(MonotonicNow()).value_or(nullptr)) {}
 
   const std::unique_ptr<Trainer> trainer_;
+  const double noise_std_;                  // Of directions.
   const std::unique_ptr<GpuMonitor> gpus_;  // Of the whole node; null: none.
   uint64_t iteration_ = 0;
 };
@@ -136,46 +143,69 @@ std::string FirstTensorEnv() {
   return absl::c_find_if(envs, [](const EnvInfo& env) { return env.tensor_form; })->id;
 }
 
-absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSignal& shutdown) {
-  TensorBenchOptions options = given;
-  if (options.env_id.empty() && options.config_path.empty()) options.env_id = FirstTensorEnv();
-  std::vector<std::string> first = {"sync.mode=on_device", absl::StrCat("rollout.num_envs=", options.worlds),
-                                    absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps)};
+// What the flags say as settings, which --set comes after.
+absl::StatusOr<std::vector<std::string>> FlagSettings(const TensorBenchOptions& options, bool search) {
+  std::vector<std::string> settings = {"sync.mode=on_device"};
+  if (!options.device.empty()) {
+    settings.push_back(absl::StrCat("learner.device=", nlohmann::json(options.device).dump(-1, ' ', true)));
+  }
+  if (search) {
+    settings.push_back(absl::StrCat("directions.num_envs=", options.worlds));
+    if (options.dirs) settings.push_back(absl::StrCat("directions.num_dirs=", *options.dirs));
+    return settings;
+  }
+  if (options.dirs) return absl::InvalidArgumentError("--dirs wants --algorithm ars or es");
+  settings.push_back(absl::StrCat("rollout.num_envs=", options.worlds));
+  settings.push_back(absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps));
   const auto minibatch =
       AlgorithmOverrides(options, {{"minibatch_size", std::min<int64_t>(4096, options.worlds * options.steps)}});
   if (!minibatch.ok()) return minibatch.status();
-  first.insert(first.end(), minibatch->begin(), minibatch->end());
-  if (options.worlds % 16 != 0) first.push_back("rollout.envs_per_runner=1");
-  if (!options.device.empty()) {
-    first.push_back(absl::StrCat("learner.device=", nlohmann::json(options.device).dump(-1, ' ', true)));
+  settings.insert(settings.end(), minibatch->begin(), minibatch->end());
+  if (options.worlds % 16 != 0) settings.push_back("rollout.envs_per_runner=1");
+  return settings;
+}
+
+absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSignal& shutdown) {
+  TensorBenchOptions options = given;
+  if (options.env_id.empty() && options.config_path.empty()) options.env_id = FirstTensorEnv();
+  if (!options.algorithm.empty()) {
+    options.overrides.insert(options.overrides.begin(), absl::StrCat(options.algorithm, "={}"));
+    options.train = true;
   }
-  options.overrides.insert(options.overrides.begin(), first.begin(), first.end());
+  const auto search = SearchesDirections(options);
+  if (!search.ok()) return search.status();
+  options.train = options.train || *search;
+  const auto first = FlagSettings(options, *search);
+  if (!first.ok()) return first.status();
+  options.overrides.insert(options.overrides.begin(), first->begin(), first->end());
   const auto plan = PlanBenchRun(options, "auto");
   if (!plan.ok()) return plan.status();
   const v1::RunConfig& config = plan->config;
+  const int64_t directions = *search ? config.directions().num_dirs() : 0;
+  const int64_t worlds = *search ? 2 * directions * config.directions().num_envs() : config.rollout().num_envs();
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   if (absl::Status s = EnsureTorchThreads(config.learner().torch_threads()); !s.ok()) return s;
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
-  const auto loop = TensorEnvLoop::Make(config);
+  const auto loop = TensorEnvLoop::Make(config, worlds);
   if (!loop.ok()) return loop.status();
 
   VerbRun run;
   run.config = DescribeConfig("tensor", options, config);
   run.config["device"] = (*loop)->device();
-  run.config["worlds"] = config.rollout().num_envs();
+  run.config["worlds"] = worlds;
   run.contest.rate = kRate;
   run.columns = {{"agent_steps_per_second", "agent-steps/s"}};
-  const std::string worlds =
-      absl::StrCat(config.env().id(), ": ", config.rollout().num_envs(), " worlds as tensors on ", (*loop)->device());
+  const std::string what = absl::StrCat(config.env().id(), ": ", worlds, " worlds as tensors on ", (*loop)->device());
   ProgressLine progress = StderrProgress();
   if (options.train) {
     progress.Show("the first iteration", -absl::Seconds(1));
     const auto training = Training::Make(config, *spec);
     if (!training.ok()) return training.status();
-    run.heading =
-        absl::StrCat(worlds, ", ", options.steps, " steps an iteration: training against stepping alone with ",
-                     "random actions, env-steps/s");
+    const std::string iteration = *search ? absl::StrCat(directions, " directions x 2 signs x ", options.worlds)
+                                          : absl::StrCat(options.steps, " steps an iteration");
+    run.heading = absl::StrCat(what, ", ", iteration, ": training with ", AlgorithmName(config),
+                               " against stepping alone with random actions, env-steps/s");
     run.contest.ours_title = "training";
     run.contest.limit_title = "stepping";
     run.contest.ours = [&](absl::Duration duration) { return (*training)->Measure(duration); };
@@ -186,7 +216,7 @@ absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSigna
   }
   const auto native = NativeJobs(config);
   if (!native.ok()) return native.status();
-  run.heading = absl::StrCat(worlds, " against VectorEnv of ", config.rollout().envs_per_runner(), ", ",
+  run.heading = absl::StrCat(what, " against VectorEnv of ", config.rollout().envs_per_runner(), ", ",
                              config.learner().torch_threads(), " threads, env-steps/s");
   run.contest.ours_title = "tensors";
   run.contest.limit_title = "VectorEnv";
@@ -203,18 +233,23 @@ void AddBenchTensor(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("tensor", "Environments as tensors: stepping them, or training on them");
   auto options = std::make_shared<TensorBenchOptions>();
   AddBenchFlags(verb, options.get());
-  verb->add_option("--worlds", options->worlds, "How many at once; rollout.num_envs")
+  verb->add_option("--worlds", options->worlds, "How many at once; rollout.num_envs, or directions.num_envs")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   verb->add_option("--steps", options->steps, "Of each world in an iteration of training")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  verb->add_option("--algorithm", options->algorithm, "Train with it, as with --train; default: ppo")
+      ->check(CLI::IsMember(AlgorithmNames()));
+  verb->add_option("--dirs", options->dirs, "Directions of a search, each with --worlds twice; directions.num_dirs")
+      ->check(CLI::Range(1, 1 << 20));
   verb->add_option("--device", options->device, "auto, cpu or cuda:N; learner.device");
   verb->add_flag("--train", options->train, "Whole iterations of sync.mode on_device: stepping, inference and update");
   verb->footer(
       "Agent-steps are those of agents that are alive. learner.torch_threads threads, for either form.\n"
       "Examples:\n  skein bench tensor --env UavNavigate-v0 --worlds 4096 --device cpu\n"
-      "  skein bench tensor --env UavNavigate-v0 --worlds 65536 --train --set ppo.minibatch_size=262144");
+      "  skein bench tensor --env UavNavigate-v0 --worlds 65536 --train --set ppo.minibatch_size=262144\n"
+      "  skein bench tensor --env UavNavigate-v0 --algorithm ars --dirs 64 --worlds 1024");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) { return RunTensorBench(*options, shutdown); };
   });

@@ -45,13 +45,12 @@ TensorEnvLoop::~TensorEnvLoop() = default;
 
 const std::string& TensorEnvLoop::device() const { return impl_->device; }
 
-absl::StatusOr<std::unique_ptr<TensorEnvLoop>> TensorEnvLoop::Make(const v1::RunConfig& config) {
+absl::StatusOr<std::unique_ptr<TensorEnvLoop>> TensorEnvLoop::Make(const v1::RunConfig& config, int64_t envs) {
   try {
     at::set_num_threads(static_cast<int>(config.learner().torch_threads()));
     const auto where = ParseTrainingDevice(config.learner().device(), 0);
     if (!where.ok()) return where.status();
     TensorEnv::Options options;
-    const int64_t envs = config.rollout().num_envs();
     options.worlds = envs;
     options.seed = config.seed();
     options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());

@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// Steps the tensor form of an environment, rollout.num_envs of them on learner.device, with precomputed random actions.
+// Steps the tensor form of an environment, `envs` of them on learner.device, with precomputed random actions.
 // Observations are made in each step, as in VectorEnv. The header does not include Torch. Not thread-safe: one thread,
 // whose number of Torch threads it sets.
 class TensorEnvLoop {
@@ -22,7 +22,7 @@ class TensorEnvLoop {
 
   // InvalidArgument: as MakeTensorEnv or ParseTrainingDevice.
   // FailedPrecondition: as ParseTrainingDevice. Internal: Torch failed.
-  static absl::StatusOr<std::unique_ptr<TensorEnvLoop>> Make(const v1::RunConfig& config);
+  static absl::StatusOr<std::unique_ptr<TensorEnvLoop>> Make(const v1::RunConfig& config, int64_t envs);
   ~TensorEnvLoop();
 
   const std::string& device() const;  // "cpu", "cuda:0"

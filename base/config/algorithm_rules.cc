@@ -67,6 +67,13 @@ absl::Status CheckAlgorithm(const v1::RunConfig& config) {
                                                  ") must not exceed rollout.steps_per_iteration (", steps, ")"));
 }
 
+std::vector<std::string> AlgorithmNames() {
+  const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
+  std::vector<std::string> names;
+  for (int i = 0; i < choice->field_count(); ++i) names.push_back(choice->field(i)->name());
+  return names;
+}
+
 std::string AlgorithmName(const v1::RunConfig& config) { return Section(config)->name(); }
 
 std::vector<std::string> AlgorithmFields(const v1::RunConfig& config) {

@@ -15,6 +15,9 @@ namespace skein {
 // InvalidArgument: names the settings that contradict each other.
 absl::Status CheckAlgorithm(const v1::RunConfig& config);
 
+// The sections of all algorithms, in the order of config.proto. The first is that of a run that names none.
+std::vector<std::string> AlgorithmNames();
+
 // The section of the algorithm, such as "ppo".
 std::string AlgorithmName(const v1::RunConfig& config);
 

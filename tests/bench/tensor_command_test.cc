@@ -57,11 +57,23 @@ TEST(BenchTensorCommand, TrainsWithAnyAlgorithm) {
   EXPECT_TRUE(report["config"]["run"].contains("reinforce"));
 }
 
+TEST(BenchTensorCommand, PlaysDirectionsOfASearch) {
+  const Json report = Report({"--algorithm", "ars", "--dirs", "4", "--worlds", "3", "--set", "model.policy=linear"});
+  const Json& run = report["config"]["run"];
+  EXPECT_TRUE(run.contains("ars"));
+  EXPECT_EQ(run["directions"]["num_dirs"], 4);
+  EXPECT_EQ(run["directions"]["num_envs"], 3);
+  EXPECT_EQ(report["config"]["worlds"], 2 * 4 * 3);
+  EXPECT_GT(report["rows"][0]["seconds_per_iteration"], 0);
+}
+
 TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
   const Ended other = RunToEnd("skein", {"bench", "tensor", "--env", "Pendulum-v1"});
   EXPECT_EQ(other.code, 64);
   EXPECT_THAT(other.err, HasSubstr("Pendulum-v1 has no such form"));
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--worlds", "0"}).code, 64);
+  EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--algorithm", "sarsa"}).code, 64);
+  EXPECT_THAT(RunToEnd("skein", {"bench", "tensor", "--dirs", "4"}).err, HasSubstr("--dirs wants --algorithm"));
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--env", "UavNavigate-v0", "--set", "env.uav.uavs=0"}).code, 64);
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--json", "/no/such/folder/x.json"}).code, 74);
 }
