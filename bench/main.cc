@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   app.footer("Each has a --help. Example:\n  skein bench learner --env HalfCheetah-v5");
   skein::BenchAction action;
   skein::AddBenchActing(&app, &action);
+  skein::AddBenchDevice(&app, &action);
   skein::AddBenchLearner(&app, &action);
   skein::AddBenchTensor(&app, &action);
 #ifndef SKEIN_CORE_ONLY

@@ -109,9 +109,9 @@ std::string LastLine(const std::string& path) {
   return lines.empty() ? "it says nothing" : lines.back();
 }
 
-absl::Status EndedEarly(const ScalingPoint& point, int code, const std::string& log_path) {
-  const std::string text = absl::StrCat(point.name(), ": the training ended with code ", code, ": ", LastLine(log_path),
-                                        " (log: ", log_path, ")");
+absl::Status EndedEarly(const std::string& what, int code, const std::string& log_path) {
+  const std::string text =
+      absl::StrCat(what, ": the training ended with code ", code, ": ", LastLine(log_path), " (log: ", log_path, ")");
   if (code == kExitUsage) return absl::InvalidArgumentError(text);
   if (code == kExitData) return absl::DataLossError(text);
   if (code == kExitUnavailable) return absl::UnavailableError(text);
@@ -199,13 +199,10 @@ std::vector<std::string> TrainArguments(const LaunchOptions& options) {
   return arguments;
 }
 
-absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, const ScalingPoint& point,
-                                                   const std::string& folder, GpuMonitor* gpu,
-                                                   const StopRequested& stop) {
-  const std::string runs_dir = absl::StrCat(folder, "/run-", point.name());
-  auto options = TrainingOptions(setup, point, runs_dir);
-  if (!options.ok()) return options.status();
-  if (options->actors > 1) options->ports.coordinator = FreePort();
+absl::StatusOr<ScalingMeasurement> MeasureRun(const TrainingSetup& setup, LaunchOptions options,
+                                              const std::string& what, GpuMonitor* gpu, const StopRequested& stop) {
+  const std::string& runs_dir = options.runs_dir;
+  if (options.actors > 1) options.ports.coordinator = FreePort();
   const auto program = FindProgram(setup.program_folder, "skein");
   if (!program.ok()) return program.status();
   std::error_code error;
@@ -216,14 +213,14 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
   const std::string log_path = runs_dir + "/skein.log";
   Subprocess::Options spawn;
   spawn.argv = {*program};
-  const std::vector<std::string> arguments = TrainArguments(*options);
+  const std::vector<std::string> arguments = TrainArguments(options);
   spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
   spawn.output_path = log_path;
   auto process = Subprocess::Spawn(spawn);
   if (!process.ok()) return process.status();
 
-  GrowingFile metrics(absl::StrCat(runs_dir, "/", kRunName, "/metrics.jsonl"));
-  JoinWatch joining(options->actors, options->ports.coordinator);
+  GrowingFile metrics(absl::StrCat(runs_dir, "/", options.name, "/metrics.jsonl"));
+  JoinWatch joining(options.actors, options.ports.coordinator);
   UsageRecorder usage(UsageSources(gpu));
   std::optional<size_t> warm_lines;  // Lines that end the warm-up; known once all actors are there.
   std::optional<size_t> first;       // Index of the last of them.
@@ -234,7 +231,7 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
     if (!warm_lines && !metrics.lines().empty() && joining.Complete(now)) {
       // What was granted before the last of several actors came is not done yet: in mode overlapped two iterations, and
       // in the one after them those that came early still have more tickets than the others.
-      warm_lines = options->actors > 1 ? metrics.lines().size() + 2 + setup.warmup : setup.warmup;
+      warm_lines = options.actors > 1 ? metrics.lines().size() + 2 + setup.warmup : setup.warmup;
     }
     if (first) {
       usage.Tick(now);
@@ -243,7 +240,7 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
       usage.Begin(now);
     }
     if (ended && (!first || metrics.lines().size() < *first + 1 + setup.iterations)) {
-      return EndedEarly(point, (*process)->Poll().value_or(-1), log_path);
+      return EndedEarly(what, (*process)->Poll().value_or(-1), log_path);
     }
     if (stop()) {
       StopTraining(process->get());
@@ -259,12 +256,21 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
   auto times = ReadIterationTimes({begin, begin + 1 + setup.iterations});
   if (!times.ok()) return times.status();
   ScalingMeasurement measured;
-  measured.point = point;
-  measured.actors = options->actors;
+  measured.actors = options.actors;
   measured.times = *std::move(times);
   measured.steps_per_iteration = measured.times.env_steps / setup.iterations;
   measured.usage = usage.samples();
   std::filesystem::remove_all(runs_dir, error);
+  return measured;
+}
+
+absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, const ScalingPoint& point,
+                                                   const std::string& folder, GpuMonitor* gpu,
+                                                   const StopRequested& stop) {
+  auto options = TrainingOptions(setup, point, absl::StrCat(folder, "/run-", point.name()));
+  if (!options.ok()) return options.status();
+  auto measured = MeasureRun(setup, *std::move(options), point.name(), gpu, stop);
+  if (measured.ok()) measured->point = point;
   return measured;
 }
 

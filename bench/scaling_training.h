@@ -44,9 +44,14 @@ absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const 
 // The same as arguments of skein.
 std::vector<std::string> TrainArguments(const LaunchOptions& options);
 
-// Trains in a new folder below `folder`, which is removed afterwards unless training fails. Measures from the end of
-// the warm-up, once all actors have joined. `gpu` may be null. Cancelled: `stop` returned true. Unavailable: a program
-// is missing. Others: how training ended, with the path of its log.
+// Trains with `options`, whose runs_dir is removed afterwards unless training fails. Measures `setup`'s iterations from
+// the end of the warm-up, once all actors have joined. `what` names it in messages, `gpu` may be null. The result's
+// point is the caller's to set. Cancelled: `stop` returned true. Unavailable: a program is missing. Others: how
+// training ended, with the path of its log.
+absl::StatusOr<ScalingMeasurement> MeasureRun(const TrainingSetup& setup, LaunchOptions options,
+                                              const std::string& what, GpuMonitor* gpu, const StopRequested& stop);
+
+// The same for TrainingOptions(setup, point), in a new folder below `folder`.
 absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, const ScalingPoint& point,
                                                    const std::string& folder, GpuMonitor* gpu,
                                                    const StopRequested& stop);

@@ -3,41 +3,63 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/scaling_grid.h"
-#include "bench/scaling_result.h"
 
-// Finds the fastest configuration of a node with few measurements. Pure, except for the measuring function passed in.
+// Finds the fastest settings of a node with few measurements. Pure, except for the measuring function passed in.
+//   TuneSpace -> SearchFastest -> TuneSearch
 namespace skein {
 
-struct TuneTrial {
-  ScalingPoint point;
-  double env_steps_per_second = 0;
-  double cpu = 0;  // Busy share of all cores, 0-1.
+// A value for each knob of a TuneSpace.
+using TunePoint = std::vector<uint64_t>;
+// "runners" or the name of a setting, and its value.
+using TuneSettings = std::vector<std::pair<std::string, uint64_t>>;
+
+// A number that is varied by multiplication and division.
+struct TuneKnob {
+  uint64_t start = 1, factor = 2;
+  uint64_t least = 1, most = 1;
 };
 
-TuneTrial MakeTrial(const ScalingMeasurement& measured);
+// What is varied, in this order, and what it means.
+struct TuneSpace {
+  std::vector<TuneKnob> knobs;
+  std::function<bool(const TunePoint& point)> fits;  // Whether a run with it can be; within least and most.
+  std::function<TuneSettings(const TunePoint& point)> settings;
+  std::vector<std::string> learned;  // Those of the settings that also change what is learned.
+};
+
+struct TuneTrial {
+  TunePoint point;
+  TuneSettings settings;
+  double env_steps_per_second = 0;  // 0: it failed.
+  double cpu = 0;                   // Busy share of all cores, 0-1.
+  std::optional<double> gpu;        // Of the GPUs, likewise.
+  std::string failure;              // Why it failed.
+};
 
 struct TuneSearch {
   std::vector<TuneTrial> trials;  // In the order in which they were measured.
   TuneTrial best;
 };
 
-using MeasureTrial = std::function<absl::StatusOr<TuneTrial>(const ScalingPoint& point)>;
+// A trial without point and settings. Errors end the search if they are Cancelled or come of the first point; else the
+// point counts as failed.
+using MeasureTrial = std::function<absl::StatusOr<TuneTrial>(const TuneSettings& settings)>;
 
-// A configuration must be faster by this factor to be preferred to one with fewer environments or runners.
+// Settings must be faster by this factor to be preferred to smaller ones.
 inline constexpr double kWorthIt = 1.03;
 
-// Hill climbing from one runner per core with `envs_per_runner` environments: first with four times or a quarter of the
-// environments, then with twice or half the runners, each as long as the gain is worth it. At equal speed fewer
-// environments or runners are preferred. Tries only configurations whose environments divide steps_per_iteration.
-// InvalidArgument: not even a single environment does (names what is needed). Others: errors of `measure`.
-absl::StatusOr<TuneSearch> SearchFastest(uint32_t cores, uint32_t envs_per_runner, uint64_t steps_per_iteration,
-                                         const MeasureTrial& measure);
+// Hill climbing from the starting point, knob by knob: first upwards, and if that was not worth it, downwards, each as
+// long as it is. At equal speed the smaller value is preferred. Only points that fit are tried.
+// InvalidArgument: the starting point does not fit. Others: errors of `measure`.
+absl::StatusOr<TuneSearch> SearchFastest(const TuneSpace& space, const MeasureTrial& measure);
 
+// A line for each trial; titles are the settings' last keys.
 std::string FormatTuneTable(const TuneSearch& search);
 
 }  // namespace skein

@@ -15,6 +15,7 @@ using BenchAction = std::function<absl::Status(const ShutdownSignal& shutdown)>;
 
 void AddBenchActing(CLI::App* app, BenchAction* action);
 void AddBenchArs(CLI::App* app, BenchAction* action);
+void AddBenchDevice(CLI::App* app, BenchAction* action);
 void AddBenchEnv(CLI::App* app, BenchAction* action);
 void AddBenchServe(CLI::App* app, BenchAction* action);
 void AddBenchRollout(CLI::App* app, BenchAction* action);
@@ -22,7 +23,7 @@ void AddBenchStream(CLI::App* app, BenchAction* action);
 void AddBenchLearner(CLI::App* app, BenchAction* action);
 void AddBenchTensor(CLI::App* app, BenchAction* action);
 void AddBenchTrain(CLI::App* app, BenchAction* action);
-// These two train with `skein train` and need neither Torch nor MuJoCo.
+// These two train with `skein train`.
 void AddBenchScaling(CLI::App* app, BenchAction* action);
 void AddBenchTune(CLI::App* app, BenchAction* action);
 

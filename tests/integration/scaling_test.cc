@@ -77,22 +77,60 @@ TEST(Scaling, SplitsRunnersOverActorProcesses) {
   EXPECT_EQ(rows[1].at("raw").at("steps_per_iteration"), 1024);  // 2 x 512.
 }
 
-TEST(Tune, FindsSizesAndARunKeepsThoseItBeganWith) {
+TEST(Tune, WritesDownWhatItMeasuredAndARunKeepsThoseItBeganWith) {
   const ScratchFolder folder;
-  const Ended tuned = RunToEnd("skein", With({"tune"}, {"--json"}));
+  const std::string profile = folder.path() + "/fast.yaml";
+  const Ended tuned = RunToEnd("skein", With({"tune"}, {"--json", "--write", profile}));
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   const nlohmann::json report = nlohmann::json::parse(tuned.out);
   EXPECT_GE(report.at("summary").at("runners").get<int>(), 1);
   EXPECT_EQ(report.at("config").at("env"), "CartPole-v1");
+  EXPECT_EQ(report.at("config").at("algorithm"), "ppo");
+  EXPECT_GT(report.at("machine").at("device_speed").at("fp32_flops").get<double>(), 0);
+  const std::string text = folder.Read("fast.yaml");
+  EXPECT_THAT(text, AllOf(StartsWith("# Measured by skein tune for CartPole-v1 and ppo: "), HasSubstr("epochs: 1"),
+                          HasSubstr("  num_envs: ")));
+  const Ended again = RunToEnd("skein", With({"tune"}, {"--write", profile}));
+  EXPECT_EQ(again.code, 69) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("is there already; --force writes over it"));
+  EXPECT_EQ(RunToEnd("skein", With({"tune"}, {"--force"})).code, 64);
 
-  const std::vector<std::string> train = {"train", "--env",      "CartPole-v1", "--recipe", "none", "--steps",
-                                          "1",     "--runs-dir", folder.path(), "--name",   "run",  "--no-eval"};
+  const std::vector<std::string> train = {"train",      "--config",    profile,  "--steps", "1",
+                                          "--runs-dir", folder.path(), "--name", "run",     "--no-eval"};
   const Ended trained = RunToEnd("skein", train);
   EXPECT_EQ(trained.code, 0) << trained.err;
-  EXPECT_THAT(trained.out, HasSubstr("runners: one for each of "));
-  const Ended resumed = RunToEnd("skein", train);
+  const std::vector<std::string> open = {"train", "--env",      "CartPole-v1", "--recipe", "none", "--steps",
+                                         "1",     "--runs-dir", folder.path(), "--name",   "open", "--no-eval"};
+  const Ended first = RunToEnd("skein", open);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("runners: one for each of "));
+  const Ended resumed = RunToEnd("skein", open);
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_THAT(resumed.out, HasSubstr("as in the run that this continues"));
+}
+
+TEST(Tune, MeasuresASearchWithActorsAndOnTheDevice) {
+  const std::vector<std::string> small = {"--env",        "CartPole-v1",
+                                          "--algorithm",  "ars",
+                                          "--set",        "model.policy=linear",
+                                          "--set",        "directions.num_dirs=2",
+                                          "--set",        "directions.episode_length=20",
+                                          "--iterations", "1",
+                                          "--json"};
+  std::vector<std::string> arguments = {"tune"};
+  arguments.insert(arguments.end(), small.begin(), small.end());
+  const Ended actors = RunToEnd("skein", arguments);
+  ASSERT_EQ(actors.code, 0) << actors.err;
+  const nlohmann::json report = nlohmann::json::parse(actors.out);
+  EXPECT_EQ(report.at("config").at("algorithm"), "ars");
+  EXPECT_GE(report.at("summary").at("num_dirs").get<int>(), 2);
+  arguments.insert(arguments.end(), {"--set", "sync.mode=on_device", "--set", "directions.num_envs=65536", "--set",
+                                     "directions.num_dirs=1", "--set", "directions.episode_length=2"});
+  const Ended device = RunToEnd("skein", arguments);
+  ASSERT_EQ(device.code, 0) << device.err;
+  const nlohmann::json of_device = nlohmann::json::parse(device.out);
+  EXPECT_EQ(of_device.at("rows")[0].at("num_envs"), 65536);
+  EXPECT_EQ(of_device.at("rows")[0].at("dir_chunk"), 0);
 }
 
 }  // namespace
