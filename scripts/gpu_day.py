@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One command for a day with a GPU: builds the learner's core, runs its tests, measures, and writes down what it saw.
+
+    scripts/gpu_day.sh --out gpu-day
+
+Writes OUT.json (each step with its command, what it returned and how long it took, and samples of the GPUs) after
+every step, and OUT.md (tables) at the end. Each step has a time of its own, and all measurements together --minutes; what does not fit
+is left out and named. A step that fails is noted, and the next one is done. Ends with 1 if any step failed.
+
+The steps: build, tests, the device's own limit (skein bench device), updates of one learner by arithmetic, size of the
+network and minibatch, UAV worlds stepped and trained on, directions of ars on the device, and ranks: one, and as many as
+there are GPUs.
+
+    scripts/gpu_day.sh --out /tmp/dry --dry-run --bench build/release/skein-bench
+
+measures with small sizes on the CPU and builds nothing: to see that all of it works before the GPU is there.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD_SECONDS, TEST_SECONDS, STEP_SECONDS = 1800, 600, 90
+SAMPLED = ("utilization.gpu", "memory.used", "power.draw")
+
+
+def parse_arguments(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, type=pathlib.Path, help="path of the results without ending")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/cuda", help="folder of the build")
+    parser.add_argument("--bench", type=pathlib.Path, help="a skein-bench that is there: nothing is built or tested")
+    parser.add_argument("--device", default="cuda:0", help="cuda:N or cpu")
+    parser.add_argument("--gpus", type=int, help="for the ranks; default: as many as nvidia-smi lists")
+    parser.add_argument("--minutes", type=float, default=20, help="of all measurements")
+    parser.add_argument("--step-seconds", type=float, default=STEP_SECONDS, help="most of one measurement")
+    parser.add_argument("--seconds", type=float, default=1, help="of each rate")
+    parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
+    parser.add_argument("--only", default="", help="of device, learner, stepping, training, ars, ranks; comma-separated")
+    options = parser.parse_args(arguments)
+    if options.dry_run:
+        options.device, options.seconds, options.gpus = "cpu", min(options.seconds, 0.05), 0
+    return options
+
+
+class Gpus:
+    """What nvidia-smi, which asks NVML, says of all GPUs twice a second, while steps run."""
+
+    def __init__(self):
+        self.names, self.samples, self._process = [], [], None
+        if shutil.which("nvidia-smi") is None:
+            return
+        listed = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+                                capture_output=True, text=True, check=False)
+        if listed.returncode != 0:
+            return
+        self.names = listed.stdout.strip().splitlines()
+        self._process = subprocess.Popen(
+            ["nvidia-smi", "--query-gpu=index," + ",".join(SAMPLED), "--format=csv,noheader,nounits", "-lms", "500"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            words = [word.strip() for word in line.split(",")]
+            try:
+                self.samples.append((time.monotonic(), int(words[0]), *map(float, words[1:])))
+            except ValueError:  # "[N/A]": this GPU does not tell.
+                pass
+
+    def between(self, begin, end):
+        """Means of the busiest GPU."""
+        of_gpu = {}
+        for when, gpu, *values in self.samples:
+            if begin <= when <= end:
+                of_gpu.setdefault(gpu, []).append(values)
+        if not of_gpu:
+            return {}
+        means = [[statistics.mean(column) for column in zip(*rows)] for rows in of_gpu.values()]
+        return dict(zip(("busy_percent", "memory_mib", "watts"), map(lambda x: round(x, 1), max(means))))
+
+    def stop(self):
+        if self._process is not None:
+            self._process.terminate()
+
+
+class Day:
+    """Runs steps and keeps what they say."""
+
+    def __init__(self, options):
+        self.options = options
+        self.gpus = Gpus()
+        self.steps = []
+        self.deadline = None  # Of the measurements.
+
+    def step(self, group, name, command, seconds, wants_json=True, **facts):
+        """Runs a command for at most `seconds`; returns its JSON, or None if it failed or there is no time left."""
+        step = {"group": group, "name": name, "command": " ".join(map(str, command)), **facts}
+        self.steps.append(step)
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            step["left_out"] = "no time was left"
+            return None
+        print(f"gpu_day: {group}: {name}", file=sys.stderr, flush=True)
+        begin = time.monotonic()
+        # A session of its own, so that what the command has started ends with it.
+        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, cwd=ROOT, start_new_session=True)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            step["failed"] = f"took longer than {seconds:.0f} s"
+        end = time.monotonic()
+        step.update(seconds=round(end - begin, 2), **self.gpus.between(begin, end))
+        if "failed" not in step and process.returncode != 0:
+            words = (err.strip() or out.strip() or "it says nothing").splitlines()
+            step["failed"] = f"exit code {process.returncode}: {words[-1]}"
+        report = None
+        if "failed" not in step and wants_json:
+            try:
+                report = json.loads(out)
+                step["report"] = {key: report[key] for key in ("summary", "rows")}
+                step.setdefault("machine", report["machine"])
+            except (ValueError, KeyError) as error:
+                step["failed"] = f"its answer is not what was expected: {error}"
+        if "failed" in step:
+            print(f"gpu_day: {group}: {name}: {step['failed']}", file=sys.stderr, flush=True)
+        self.write()
+        return None if "failed" in step else report
+
+    def bench(self, group, name, *arguments, **facts):
+        command = [self.options.bench, *arguments, "--json"]
+        left = self.deadline - time.monotonic()
+        return self.step(group, name, command, min(self.options.step_seconds, max(1, left)), **facts)
+
+    def build(self):
+        folder = self.options.build
+        torch = subprocess.run(["python3", "-c", "import torch; print(torch.utils.cmake_prefix_path)"],
+                               capture_output=True, text=True, check=False).stdout.strip()
+        self.step("build", "libraries", ["scripts/fetch_core_dependencies.sh"], BUILD_SECONDS, wants_json=False)
+        configure = ["cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
+                     "-DSKEIN_CORE_ONLY=ON"] + ([f"-DCMAKE_PREFIX_PATH={torch}"] if torch else [])
+        self.step("build", "configure", configure, BUILD_SECONDS, wants_json=False)
+        self.step("build", "build", ["ninja", "-C", folder], BUILD_SECONDS, wants_json=False)
+        self.step("tests", "core", ["ctest", "--test-dir", folder, "--output-on-failure", "-j", "4"], TEST_SECONDS,
+                  wants_json=False)
+        self.options.bench = folder / "skein-bench"
+
+    def write(self):
+        options = {name: str(value) for name, value in vars(self.options).items()}
+        result = {"options": options, "gpus": self.gpus.names, "steps": self.steps}
+        temporary = pathlib.Path(f"{self.options.out}.json.tmp")
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
+        temporary.replace(f"{self.options.out}.json")
+
+
+# Arithmetic of updates: name, settings, and whose peak they are measured against.
+ARITHMETIC = (("fp32", [], "fp32_flops"),
+              ("TF32", ["learner.tf32=true"], "tf32_flops"),
+              ("bf16", ["learner.precision=bf16"], "bf16_flops"),
+              ("fp32, graph", ["learner.cuda_graph=true"], "fp32_flops"),
+              ("TF32, graph", ["learner.tf32=true", "learner.cuda_graph=true"], "tf32_flops"),
+              ("bf16, graph", ["learner.precision=bf16", "learner.cuda_graph=true"], "bf16_flops"))
+
+
+def settings(values):
+    return [word for value in values for word in ("--set", value)]
+
+
+def measure(day):
+    options, dry = day.options, day.options.dry_run
+    wanted = options.only.split(",") if options.only else []
+    common = ["--rounds", "1", "--seconds", options.seconds]
+    device = ["--device", options.device]
+    cpu = options.device == "cpu"
+
+    def does(group):
+        return not wanted or group in wanted
+
+    if does("device"):
+        day.bench("device", "products and copies", "device", "--seconds", options.seconds, *device)
+    if does("learner"):
+        sizes = [1000] if dry else [10_000, 100_000, 1_000_000, 10_000_000]
+        for minibatch, batch in [(64, 256)] if dry else [(65536, 131072), (8192, 65536), (1024, 16384)]:
+            for name, values, peak in ARITHMETIC[:1] if cpu else ARITHMETIC:
+                for parameters in sizes:
+                    day.bench("learner", f"{name}, {parameters:,} parameters, minibatches of {minibatch:,}", "learner",
+                              "--env", "HalfCheetah-v5", "--parameters", parameters, "--batch", batch, "--minibatch",
+                              minibatch, *device, *common, *settings(values), arithmetic=name, peak=peak,
+                              parameters=parameters, minibatch=minibatch)
+    for group, more in (("stepping", []), ("training", ["--train"])):
+        for worlds in ([16] if dry else [1024, 4096, 16384, 65536]) if does(group) else []:
+            values = [f"ppo.minibatch_size={worlds * 8}", "ppo.epochs=2"] if more else []
+            day.bench(group, f"UavNavigate-v0, {worlds:,} worlds", "tensor", "--env", "UavNavigate-v0", "--worlds",
+                      worlds, "--steps", 8 if dry else 32, *device, *common, *more, *settings(values), worlds=worlds)
+    if does("ars"):
+        dirs, worlds = (2, 4) if dry else (64, 1024)
+        for env in ("CartPole-v1", "UavNavigate-v0"):
+            for policy in ("linear", "mlp"):
+                day.bench("ars", f"{env}, {policy}", "tensor", "--env", env, "--algorithm", "ars", "--dirs", dirs,
+                          "--worlds", worlds, *device, *common, *settings([f"model.policy={policy}"] +
+                          (["env.max_episode_steps=20"] if dry else [])), dirs=dirs, worlds=worlds)
+    if does("ranks"):
+        gpus = options.gpus if options.gpus is not None else len(day.gpus.names)
+        for learners in ["1"] + ([str(gpus)] if gpus > 1 else []):
+            day.bench("ranks", f"{learners} ranks", "learner", "--env", "HalfCheetah-v5", "--learners", learners,
+                      "--parameters", 1000 if dry else 1_000_000, "--batch", 256 if dry else 65536, "--minibatch",
+                      64 if dry else 8192, "--device", "cpu" if cpu else "cuda", *common, learners=int(learners))
+
+
+def table(title, head, rows):
+    if not rows:
+        return ""
+    lines = [f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n\n"
+
+
+def count(value):
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def busy(step):
+    return f"{step['busy_percent']:.0f} %" if "busy_percent" in step else "not measured"
+
+
+def markdown(day):
+    """The tables: everything that was measured, then everything that was not."""
+    done = [step for step in day.steps if "report" in step]
+    of = {group: [step for step in done if step["group"] == group]
+          for group in ("device", "learner", "stepping", "training", "ars", "ranks")}
+    peaks = of["device"][0]["report"]["summary"] if of["device"] else {}
+    machine = next((step["machine"] for step in done), {})
+    text = f"# A day with {', '.join(day.gpus.names) or 'no GPU'}\n\n"
+    text += (f"{machine.get('cpu', '?')}, {machine.get('cores', '?')} cores, LibTorch {machine.get('libtorch', '?')}, "
+             f"device {day.options.device}. Made by scripts/gpu_day.sh; {day.options.out.name}.json has all of it.\n\n")
+    text += table("The device's limit", ["what", "a second"],
+                  [(name, count(value)) for name, value in peaks.items() if isinstance(value, (int, float))])
+    rows = []
+    for step in of["learner"]:
+        summary = step["report"]["summary"]["combinations"][0]
+        rate, parameters = summary["limit_samples_per_second"], summary["parameters"]
+        peak = peaks.get(step["peak"])
+        # A forward pass is two operations for each parameter and sample, backward four.
+        share = f"{100 * 6 * parameters * rate / peak:.1f} %" if peak else "-"
+        rows.append((step["arithmetic"], f"{parameters:,}", f"{step['minibatch']:,}", count(rate), share, busy(step)))
+    text += table("Updates of one learner", ["arithmetic", "parameters", "minibatch", "samples/s", "of the peak", "busy"],
+                  rows)
+    for group, title in (("stepping", "UAV worlds stepped"), ("training", "UAV worlds trained on")):
+        text += table(title, ["worlds", "env-steps/s", "agent-steps/s", "busy"],
+                      [(f"{step['worlds']:,}", count(step["report"]["rows"][0]["env_steps_per_second"]),
+                        count(step["report"]["rows"][0].get("agent_steps_per_second")), busy(step))
+                       for step in of[group]])
+    text += table("Directions of ars on the device", ["what", "directions x worlds", "env-steps/s", "s an iteration", "busy"],
+                  [(step["name"], f"{step['dirs']} x 2 x {step['worlds']:,}",
+                    count(step["report"]["rows"][0]["env_steps_per_second"]),
+                    count(step["report"]["rows"][0]["seconds_per_iteration"]), busy(step)) for step in of["ars"]])
+    text += table("Ranks", ["ranks", "samples/s", "of independent ones", "hidden share of all-reduce", "busy"],
+                  [(step["learners"], count(summary["samples_per_second"]), f"{summary['ratio']:.3f}",
+                    f"{summary['hidden_share']:.2f}", busy(step))
+                   for step in of["ranks"] for summary in step["report"]["summary"]["combinations"]])
+    rest = [(step["group"], step["name"], step.get("failed") or step["left_out"])
+            for step in day.steps if "failed" in step or "left_out" in step]
+    return text + table("What was not done", ["step", "what", "why"], [[cell.replace("|", "/") for cell in row] for row in rest])
+
+
+def main(arguments=None):
+    options = parse_arguments(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    day = Day(options)
+    if options.bench is None:
+        day.build()
+    options.bench = options.bench.resolve()
+    day.deadline = time.monotonic() + 60 * options.minutes
+    measure(day)
+    day.gpus.stop()
+    day.write()
+    text = markdown(day).rstrip("\n") + "\n"
+    pathlib.Path(f"{options.out}.md").write_text(text)
+    print(text, end="")
+    return 1 if any("failed" in step for step in day.steps) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
