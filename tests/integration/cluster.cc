@@ -11,10 +11,10 @@
 
 namespace skein {
 
-Cluster::Cluster(const std::vector<std::string>& overrides) {
+Cluster::Cluster(const std::vector<std::string>& overrides, const std::string& config_path) {
   std::vector<std::string> all = {"coordinator.heartbeat_seconds=0.2", "coordinator.lease_seconds=2"};
   all.insert(all.end(), overrides.begin(), overrides.end());
-  const auto config = LoadRunConfig("configs/cartpole_ppo.yaml", all, 2);
+  const auto config = LoadRunConfig(config_path, all, 2);
   EXPECT_TRUE(config.ok()) << config.status();
   config_path_ = folder_.Write("config.yaml", ToYaml(config.value_or(v1::RunConfig())));
 }

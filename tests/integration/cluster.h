@@ -14,12 +14,13 @@
 
 namespace skein {
 
-// A run of configs/cartpole_ppo.yaml whose processes the test starts, kills and asks one by one. Members are expelled
-// after two seconds of silence. 8 environments in blocks of 4: two runners can work at once. All processes record their
-// history, and the destructor fails the test where that breaks an invariant.
+// A run of configs/cartpole_ppo.yaml, or another file, whose processes the test starts, kills and asks one by one.
+// Members are expelled after two seconds of silence. 8 environments in blocks of 4: two runners can work at once. All
+// processes record their history, and the destructor fails the test where that breaks an invariant.
 class Cluster {
  public:
-  explicit Cluster(const std::vector<std::string>& overrides);
+  explicit Cluster(const std::vector<std::string>& overrides,
+                   const std::string& config_path = "configs/cartpole_ppo.yaml");
   ~Cluster();
 
   // The first start takes free ports, later ones the same again.
