@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How well searches over directions learn: the tables of docs/benchmarks/directions.md and docs/benchmarks/quadruped.md.
+
+    scripts/directions_study.py tasks       # ten seeds of configs/{swimmer,hopper,half_cheetah,walker2d,humanoid}_ars.yaml
+    scripts/directions_study.py quadruped   # ten seeds of configs/quadruped_stand_{ars,ppo}.yaml, and the bars
+    scripts/directions_study.py episodes    # return for each env step by episodes a direction and by directions
+
+Each run is a `skein train` and, for each of its checkpoints, a `skein eval` with episodes that it did not train on. What
+is finished has its line in a CSV below --data and is not done again; a run that was interrupted goes on from its last
+checkpoint. After each run the tables in the documents are written anew, between their marks. --tables only does that.
+--only NAME,NAME, --seeds and --steps make a study smaller, for a try; rows of another --steps do not count.
+"""
+
+import argparse
+import csv
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import typing
+
+sys.dont_write_bytecode = True
+import learning_study  # noqa: E402  Beside this script.
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EPISODES = 200  # Held-out crouches.
+
+
+class Task(typing.NamedTuple):
+    """A task of the paper, and what it needed for its threshold."""
+    config: str
+    threshold: float  # Mean test return.
+    paper_episodes: int | None  # Mania et al. 2018, table 1, V2-t: episodes until a mean return of the threshold.
+    interval: int  # Env steps between checkpoints.
+    bar: str  # What is asked of ours.
+
+
+TASKS = [
+    Task("swimmer", 325, 427, 20000, "355"),
+    Task("hopper", 3120, 1973, 100000, "3,344 at 7M"),
+    Task("half_cheetah", 3430, 1707, 100000, "3,430 in 30 s, 4,815 at 12M"),
+    Task("walker2d", 4390, 24000, 500000, "4,390"),
+    Task("humanoid", 6000, 142600, 2000000, "6,000 in 10 core-hours"),
+]
+RUN_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "return_mean", "best", "to_threshold_steps",
+              "to_threshold_episodes", "to_threshold_seconds", "digest"]
+QUADRUPED_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "stood", "after_push", "digest"]
+EPISODES_FIELDS = ["name", "seed", "steps", "num_envs", "num_dirs", "env_steps", "return_mean", "stood", "digest"]
+# A push of 0.5 m/s at about six seconds; then six seconds to stand again.
+PUSH = ["env.max_episode_steps=1999", "env.mujoco.push_speed=0.5", "env.mujoco.push_interval_range=[5.99, 6.01]"]
+QUIET = ["env.mujoco.push_speed=0"]
+EPISODES_A_DIRECTION, DIRECTIONS = (1, 4, 16, 64, 256), (4, 8, 16, 32, 64, 128)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=["tasks", "quadruped", "episodes"])
+    parser.add_argument("--only", default="", help="names of the first column, comma-separated")
+    parser.add_argument("--seeds", type=int, help="so many, from 1 on; default 10, of `episodes` 3")
+    parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
+    parser.add_argument("--interval", type=int, help="env steps between checkpoints")
+    parser.add_argument("--episodes", type=int, help="test episodes of a checkpoint; default 100, of crouches 200")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="passed on to skein train")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release", help="folder of the programs")
+    parser.add_argument("--runs", type=pathlib.Path, default=ROOT / "runs", help="folder of the runs")
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "docs/benchmarks/directions", help="folder of the CSVs")
+    parser.add_argument("--documents", type=pathlib.Path, default=ROOT / "docs/benchmarks", help="folder of the documents")
+    parser.add_argument("--tables", action="store_true", help="train nothing, write the tables of what is there")
+    arguments = parser.parse_args()
+    arguments.seeds = arguments.seeds or (3 if arguments.study == "episodes" else 10)
+    return arguments
+
+
+def read_rows(path):
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def add_row(path, fields, row):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", newline="") as file:
+        writer = csv.DictWriter(file, fields, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def default_steps(config):
+    return int(re.search(r"^total_steps: (\d+)", (ROOT / config).read_text(), re.M).group(1))
+
+
+def train(arguments, name, config, seed, steps, interval, more=()):
+    """One run to its end; its folder."""
+    command = [arguments.bin / "skein", "train", "--config", ROOT / config, "--seed", seed, "--name", name, "--no-eval",
+               "--runs-dir", arguments.runs, "--steps", steps, "--set", f"checkpoint.interval_steps={interval}", "--set",
+               "checkpoint.keep=1000000"]
+    for setting in [*more, *arguments.set]:
+        command += ["--set", setting]
+    learning_study.run(command)
+    return arguments.runs / name
+
+
+def checkpoints(folder):
+    return sorted((folder / "checkpoints").glob("step_*"))
+
+
+def play(arguments, checkpoint, episodes, settings=()):
+    command = [arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes", episodes, "--seed", 1, "--json"]
+    for setting in settings:
+        command += ["--set", setting]
+    return json.loads(learning_study.run(command))
+
+
+def episodes_of(checkpoint):
+    return json.loads((checkpoint / "manifest.json").read_text())["episodes"]
+
+
+def task_row(arguments, task, seed, steps):
+    name = f"directions-{task.config}-s{seed}-{steps}"
+    folder = train(arguments, name, f"configs/{task.config}_ars.yaml", seed, steps, arguments.interval or task.interval)
+    seconds = learning_study.seconds_at(folder)
+    row = {"name": task.config, "seed": seed, "steps": steps, "best": "", "to_threshold_steps": "",
+           "to_threshold_episodes": "", "to_threshold_seconds": ""}
+    best = float("-inf")
+    for checkpoint in checkpoints(folder):
+        result = play(arguments, checkpoint, arguments.episodes or 100)
+        at, value = result["env_steps"], result["return_mean"]
+        best = max(best, value)
+        if value >= task.threshold and row["to_threshold_steps"] == "":
+            row.update(to_threshold_steps=at, to_threshold_episodes=episodes_of(checkpoint),
+                       to_threshold_seconds=round(seconds[at], 1))
+        row.update(env_steps=at, seconds=round(seconds[at], 1), episodes=episodes_of(checkpoint),
+                   return_mean=round(value, 1), digest=result["digest"])
+    row["best"] = round(best, 1)
+    return row
+
+
+def quadruped_row(arguments, kind, seed, steps):
+    name = f"quadruped-{kind}-s{seed}-{steps}"
+    folder = train(arguments, name, f"configs/quadruped_stand_{kind}.yaml", seed, steps, arguments.interval or 1000000)
+    newest = checkpoints(folder)[-1]
+    count = arguments.episodes or EPISODES
+    quiet, pushed = play(arguments, newest, count, QUIET), play(arguments, newest, count, PUSH)
+    seconds = learning_study.seconds_at(folder)
+    return {"name": kind, "seed": seed, "steps": steps, "env_steps": quiet["env_steps"],
+            "seconds": round(seconds[quiet["env_steps"]], 1), "episodes": episodes_of(newest),
+            "stood": quiet["metrics_mean"]["stood"], "after_push": pushed["metrics_mean"]["stood"],
+            "digest": quiet["digest"]}
+
+
+def episodes_row(arguments, name, seed, steps):
+    num_dirs, num_envs = map(int, name.split("x"))
+    folder = train(arguments, f"episodes-{name}-s{seed}-{steps}", "configs/quadruped_stand_ars.yaml", seed, steps,
+                   arguments.interval or 10000000,
+                   [f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}",
+                    f"ars.top_dirs={max(1, num_dirs // 4)}"])
+    result = play(arguments, checkpoints(folder)[-1], arguments.episodes or EPISODES, QUIET)
+    return {"name": name, "seed": seed, "steps": steps, "num_envs": num_envs, "num_dirs": num_dirs,
+            "env_steps": result["env_steps"], "return_mean": round(result["return_mean"], 1),
+            "stood": result["metrics_mean"]["stood"], "digest": result["digest"]}
+
+
+def count(value):
+    return f"{float(value):,.0f}"
+
+
+def mean(rows, field):
+    return statistics.mean(float(row[field]) for row in rows)
+
+
+def median_of_reached(rows, field):
+    """The median over all, of whom those that never got there come last."""
+    values = sorted(float(row[field]) if row[field] != "" else float("inf") for row in rows)
+    middle = statistics.median_low(values)
+    return "never" if middle == float("inf") else f"{middle:,.0f}"
+
+
+def task_table(rows):
+    lines = ["| task | seeds | threshold | reached by | episodes to it, median | the paper's | env steps | seconds | "
+             "return at the end | at env steps | asked |", "|---" * 11 + "|"]
+    for task in TASKS:
+        mine = [row for row in rows if row["name"] == task.config]
+        if not mine:
+            lines.append(f"| {task.config} | 0 | {task.threshold:,} | | | {count(task.paper_episodes)} | | | not measured | | "
+                         f"{task.bar} |")
+            continue
+        reached = sum(row["to_threshold_steps"] != "" for row in mine)
+        deviation = statistics.pstdev(float(row["return_mean"]) for row in mine)
+        lines.append(
+            f"| {task.config} | {len(mine)} | {task.threshold:,} | {reached} of {len(mine)} | "
+            f"{median_of_reached(mine, 'to_threshold_episodes')} | {count(task.paper_episodes)} | "
+            f"{median_of_reached(mine, 'to_threshold_steps')} | {median_of_reached(mine, 'to_threshold_seconds')} | "
+            f"{count(mean(mine, 'return_mean'))} +- {deviation:,.0f} | {count(mean(mine, 'env_steps'))} | {task.bar} |")
+    return lines
+
+
+def quadruped_table(rows):
+    lines = ["| algorithm | seeds | stand (0.95 asked) | after a push (0.90 asked) | worst seed | env steps | of the guide's "
+             "2.62 billion | seconds |", "|---" * 8 + "|"]
+    for kind in ("ars", "ppo"):
+        mine = [row for row in rows if row["name"] == kind]
+        if not mine:
+            lines.append(f"| {kind} | 0 | not measured | | | | | |")
+            continue
+        steps = mean(mine, "env_steps")
+        worst = min(float(row["stood"]) for row in mine), min(float(row["after_push"]) for row in mine)
+        lines.append(f"| {kind} | {len(mine)} | {mean(mine, 'stood'):.3f} | {mean(mine, 'after_push'):.3f} | "
+                     f"{worst[0]:.3f}, {worst[1]:.3f} | {count(steps)} | 1 / {2.62e9 / steps:,.0f} | "
+                     f"{count(mean(mine, 'seconds'))} |")
+    return lines
+
+
+def episodes_table(rows):
+    lines = ["| directions x episodes | seeds | env steps | return | return for each million env steps | stand |",
+             "|---" * 6 + "|"]
+    for name in study_names("episodes"):
+        mine = [row for row in rows if row["name"] == name]
+        if not mine:
+            lines.append(f"| {name} | 0 | | not measured | | |")
+            continue
+        value, steps = mean(mine, "return_mean"), mean(mine, "env_steps")
+        lines.append(f"| {name} | {len(mine)} | {count(steps)} | {value:,.0f} | {value / steps * 1e6:,.1f} | "
+                     f"{mean(mine, 'stood'):.3f} |")
+    return lines
+
+
+def study_names(study):
+    if study == "tasks":
+        return [task.config for task in TASKS]
+    if study == "quadruped":
+        return ["ars", "ppo"]
+    return list(dict.fromkeys([f"32x{envs}" for envs in EPISODES_A_DIRECTION] + [f"{dirs}x1" for dirs in DIRECTIONS]))
+
+
+def write_table(document, mark, lines):
+    """Replaces what is between `<!-- MARK -->` and `<!-- end of MARK -->`."""
+    text = document.read_text()
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        sys.exit(f"{document}: has no marks {begin.strip()} and {end}")
+    document.write_text(before + begin + "\n" + "\n".join(lines) + "\n\n" + end + after)
+
+
+STUDIES = {
+    "tasks": (RUN_FIELDS, task_table, "directions.md"),
+    "quadruped": (QUADRUPED_FIELDS, quadruped_table, "quadruped.md"),
+    "episodes": (EPISODES_FIELDS, episodes_table, "quadruped.md"),
+}
+
+
+def do_one(arguments, name, seed, steps):
+    if arguments.study == "tasks":
+        return task_row(arguments, next(task for task in TASKS if task.config == name), seed, steps)
+    if arguments.study == "quadruped":
+        return quadruped_row(arguments, name, seed, steps)
+    return episodes_row(arguments, name, seed, steps)
+
+
+def steps_of(arguments, name):
+    if arguments.steps:
+        return arguments.steps
+    if arguments.study == "tasks":
+        return default_steps(f"configs/{name}_ars.yaml")
+    return default_steps(f"configs/quadruped_stand_{name if arguments.study == 'quadruped' else 'ars'}.yaml")
+
+
+def main():
+    arguments = parse_arguments()
+    fields, table, document = STUDIES[arguments.study]
+    path = arguments.data / f"{arguments.study}.csv"
+    names = arguments.only.split(",") if arguments.only else study_names(arguments.study)
+    unknown = [name for name in names if name not in study_names(arguments.study)]
+    if unknown:
+        sys.exit(f"--only {','.join(unknown)}: want some of {', '.join(study_names(arguments.study))}")
+
+    def counted():
+        return [row for row in read_rows(path) if int(row["steps"]) == steps_of(arguments, row["name"])]
+
+    todo = [(name, seed) for seed in range(1, arguments.seeds + 1) for name in names
+            if not any(row["name"] == name and int(row["seed"]) == seed for row in counted())]
+    for done, (name, seed) in enumerate([] if arguments.tables else todo, 1):
+        row = do_one(arguments, name, seed, steps_of(arguments, name))
+        add_row(path, fields, row)
+        write_table(arguments.documents / document, arguments.study, table(counted()))
+        print(f"[{done}/{len(todo)}] {row}", file=sys.stderr, flush=True)
+    write_table(arguments.documents / document, arguments.study, table(counted()))
+    print("\n".join(table(counted())))
+
+
+if __name__ == "__main__":
+    main()
