@@ -71,9 +71,7 @@ bool DirectionPlay::PlayEpisode(const Policy& policy, uint64_t env_index, uint64
     const VectorEnv::StepResult result = env->Step(spec.discrete ? &choice : head_.data());
     sums->episode_return += double{result.reward[0]};
     ++sums->steps;
-    const bool limit = spec.max_episode_steps > 0 && step >= static_cast<uint32_t>(spec.max_episode_steps);
-    // VectorEnv ends an episode early, as if by its time limit, where the simulation has diverged.
-    if (result.truncated[0] != 0 && !limit) sums->episode_return = std::numeric_limits<double>::quiet_NaN();
+    if (result.diverged[0] != 0) sums->episode_return = std::numeric_limits<double>::quiet_NaN();
     if (result.terminated[0] != 0 || result.truncated[0] != 0 || step >= most_steps) return env->failure().ok();
   }
   return false;

@@ -61,7 +61,7 @@ struct Together {
 // Behind VectorEnv::StepResult.
 struct Results {
   std::vector<float> reward, final_obs;
-  std::vector<uint8_t> terminated, truncated;
+  std::vector<uint8_t> terminated, truncated, diverged;
   std::vector<double> episode_return;
   std::vector<int64_t> episode_length;
   std::vector<uint8_t> active, agent_terminated;
@@ -157,6 +157,7 @@ struct VectorEnv::Impl {
     std::fill_n(results.agent_terminated.data() + agents, spec.num_agents, uint8_t{0});
     results.terminated[e] = false;
     results.truncated[e] = true;
+    results.diverged[e] = false;
     std::copy_n(ObsRow(e), obs_row, results.final_obs.data() + e * obs_row);
     std::fill_n(results.final_state.data() + e * spec.global_state_size, spec.global_state_size, 0.0f);
     std::fill_n(results.episode_metrics.data() + e * spec.episode_metrics.size(), spec.episode_metrics.size(), 0.0f);
@@ -202,6 +203,7 @@ struct VectorEnv::Impl {
     results.terminated[e] = ended;
     const bool late = spec.max_episode_steps > 0 && step[e] >= static_cast<uint32_t>(spec.max_episode_steps);
     results.truncated[e] = !ended && (late || envs[e]->truncated());
+    results.diverged[e] = false;
     const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
     if (!good_rewards || !TakeObs(e, *work)) {
       if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
@@ -209,7 +211,7 @@ struct VectorEnv::Impl {
       // Diverged: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
       results.terminated[e] = false;
-      results.truncated[e] = true;
+      results.truncated[e] = results.diverged[e] = true;
     }
     for (int a = 0; a < spec.num_agents; ++a) return_so_far[e] += double{rewards[a]};
     envs[e]->Active(agent_ended);
@@ -315,6 +317,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
   impl.results.final_obs.resize(count * impl.obs_row);
   impl.results.terminated.resize(count);
   impl.results.truncated.resize(count);
+  impl.results.diverged.resize(count);
   impl.results.episode_return.resize(count);
   impl.results.episode_length.resize(count);
   impl.results.active.resize(count * spec.num_agents);
@@ -401,10 +404,10 @@ VectorEnv::StepResult VectorEnv::Step(const float* action) {
   } else {
     impl.steps->StepAll([&impl](uint32_t e) { impl.StepGuarded(e, &impl.own); }, [&impl] { impl.own.Leave(); });
   }
-  return {impl.results.reward.data(),         impl.results.terminated.data(),       impl.results.truncated.data(),
-          impl.results.final_obs.data(),      impl.results.episode_return.data(),   impl.results.episode_length.data(),
-          impl.results.active.data(),         impl.results.agent_terminated.data(), impl.results.final_state.data(),
-          impl.results.episode_metrics.data()};
+  return {impl.results.reward.data(),          impl.results.terminated.data(),       impl.results.truncated.data(),
+          impl.results.final_obs.data(),       impl.results.episode_return.data(),   impl.results.episode_length.data(),
+          impl.results.active.data(),          impl.results.agent_terminated.data(), impl.results.final_state.data(),
+          impl.results.episode_metrics.data(), impl.results.diverged.data()};
 }
 
 absl::Duration VectorEnv::Help(EnvActivity* activity, const std::function<bool()>& leave) {

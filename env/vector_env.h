@@ -50,6 +50,7 @@ class VectorEnv {
     const uint8_t* agent_terminated;
     const float* final_state;      // [E, G], as final_obs
     const float* episode_metrics;  // [E, P], valid if the episode ended
+    const uint8_t* diverged;       // [E]: truncated because the simulation diverged
   };
 
   // InvalidArgument: size < 1, max_episode_steps < 0, otherwise as MakeEnv. Internal: MuJoCo refuses the model.

@@ -177,10 +177,11 @@ TEST(DirectionPlay, RefusesAMalformedTicket) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Rewards that are not finite end an episode in VectorEnv; of a direction they are a return that is dropped.
+// Ends in step 4 by itself: with a reward that is not finite, which ends an episode in VectorEnv and is a return of a
+// direction that is dropped; or in order, with a reward of 0.
 class Diverging : public Env {
  public:
-  Diverging() {
+  explicit Diverging(bool in_order = false) : in_order_(in_order) {
     spec_.id = "Diverging";
     spec_.obs_size = 1;
     spec_.action_size = 1;
@@ -191,15 +192,30 @@ class Diverging : public Env {
   const EnvSpec& spec() const override { return spec_; }
   void Reset(RandomStream&) override { step_ = 0; }
   bool Step(const float*, float* reward) override {
-    reward[0] = ++step_ == 4 ? NAN : 1;
+    reward[0] = ++step_ < 4 ? 1 : in_order_ ? 0 : NAN;
     return false;
   }
+  bool truncated() const override { return in_order_ && step_ == 4; }
   void Observe(float* obs) const override { obs[0] = 0; }
 
  private:
+  const bool in_order_;
   EnvSpec spec_;
   int step_ = 0;
 };
+
+// An environment with a time limit of its own, such as those of other programs.
+TEST(DirectionPlay, AnEpisodeThatTheEnvironmentTruncatesCounts) {
+  std::vector<std::unique_ptr<Env>> envs;
+  envs.push_back(std::make_unique<Diverging>(true));
+  const auto env = VectorEnv::Wrap(std::move(envs), {}).value();
+  const auto policy = RandomPolicy(3, LinearPolicy(env->spec()));
+  const std::atomic<bool> stop{false};
+  DirectionPlay play(kSeed, false);
+  const Fragment fragment = play.Play(MakeTicket(0, 2), *policy, env.get(), stop).value().value();
+  EXPECT_THAT(Values<double>(fragment, "return_plus"), Each(3.0 * kEpisodes));
+  EXPECT_THAT(Values<int64_t>(fragment, "steps_plus"), Each(4 * kEpisodes));
+}
 
 TEST(DirectionPlay, ASimulationThatDivergesGivesNoNumber) {
   std::vector<std::unique_ptr<Env>> envs;
