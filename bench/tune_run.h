@@ -15,6 +15,7 @@
 
 namespace skein {
 
+// What `skein tune` is asked to measure.
 struct TuneOptions {
   TrainingSetup setup;
   std::string device;                // Empty = the configuration's.
