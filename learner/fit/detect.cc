@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,8 +29,6 @@
 
 namespace skein {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kLinesTogether = 8192;
 constexpr size_t kKeysTogether = size_t{1} << 22;  // Of those lines.
@@ -68,19 +65,6 @@ struct Fingerprint {
     return H::combine(std::move(h), f.low, f.high);
   }
 };
-
-absl::StatusOr<std::pair<std::string, Checkpoint>> FindCheckpoint(const std::string& path) {
-  std::error_code ignored;
-  if (fs::exists(path + "/manifest.json", ignored)) {
-    auto checkpoint = LoadCheckpoint(path);
-    if (!checkpoint.ok()) return checkpoint.status();
-    return std::pair{path, *std::move(checkpoint)};
-  }
-  const std::string inner = path + "/checkpoints";
-  auto found = LoadNewestCheckpoint(fs::is_directory(inner, ignored) ? inner : path);
-  if (!found.ok()) return found.status();
-  return std::pair{found->path, std::move(found->checkpoint)};
-}
 
 class Detector {
  public:
@@ -255,7 +239,7 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   if (!files.ok()) return files.status();
   const auto checkpoint = FindCheckpoint(options.checkpoint);
   if (!checkpoint.ok()) return checkpoint.status();
-  auto saved = ReadSavedModel(checkpoint->second, checkpoint->first);
+  auto saved = ReadSavedModel(checkpoint->checkpoint, checkpoint->path);
   if (!saved.ok()) return saved.status();
   for (const std::string& assignment : options.overrides) {
     if (!absl::StartsWith(assignment, "data.") && !absl::StartsWith(assignment, "detect.")) {
@@ -280,7 +264,7 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   }
   if (!chosen) {
     return absl::FailedPreconditionError(
-        absl::StrCat(checkpoint->first,
+        absl::StrCat(checkpoint->path,
                      " is of a training that has not finished, so that no limit is chosen; finish it, or give "
                      "--probability or --top-g"));
   }
