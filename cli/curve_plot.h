@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+// Plots for the terminal: what `skein runs plot` prints.
 namespace skein {
 
 struct Curve {

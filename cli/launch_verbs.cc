@@ -34,7 +34,7 @@ int Launch(const LaunchFlags& flags, uint32_t least_learners, const std::string&
       ParseLearners(flags.learners, least_learners, flags.learners == "auto" && !one ? CountVisibleGpus() : 0);
   if (!learners.ok()) return ReportAndExitCode(command.c_str(), learners.status());
   options.learners = *learners;
-  if (const absl::Status exposed = CheckExposure(JoinHostPort(options.host, options.ports.coordinator));
+  if (const absl::Status exposed = CheckExposure(JoinHostPort(options.host.bind, options.ports.coordinator));
       !exposed.ok()) {
     return ReportAndExitCode(command.c_str(), absl::InvalidArgumentError(absl::StrCat("--host: ", exposed.message())));
   }
@@ -74,10 +74,10 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
       ->check(CLI::IsMember({"auto", "must", "never"}))
       ->capture_default_str();
   CLI::Option* const init =
-      verb->add_option("--init-from", options->init_from,
+      verb->add_option("--init-from", options->init.from,
                        "Begin with the weights and normalisers of this checkpoint's or run's folder, not with new ones")
           ->type_name("DIR");
-  verb->add_flag("--init-optimizer", options->init_optimizer, "And with the state of its optimizer")->needs(init);
+  verb->add_flag("--init-optimizer", options->init.optimizer, "And with the state of its optimizer")->needs(init);
   verb->add_option("--device", options->device,
                    "Where learners compute: auto (a GPU each, if there is one), cpu, cuda or cuda:N")
       ->type_name("DEVICE");
@@ -128,10 +128,10 @@ void AddHead(CLI::App* app, Action* action) {
           "--learners", flags->learners,
           "Learner processes here that share the update, auto = one a GPU, or 0 = torchrun or srun starts them")
       ->capture_default_str();
-  verb->add_option("--host", options->host,
+  verb->add_option("--host", options->host.bind,
                    "Address to listen on; workers on other nodes need a public one, 0.0.0.0 = all")
       ->capture_default_str();
-  verb->add_option("--announce-host", options->announce_host,
+  verb->add_option("--announce-host", options->host.announce,
                    "Name under which workers reach this node; default: --host, or its first address for 0.0.0.0");
   verb->add_option("--data-port", options->ports.data,
                    "Port where the learner takes trajectories, the next one for each further learner; workers must "

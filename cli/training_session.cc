@@ -56,8 +56,8 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
                                          const std::string& program_folder) {
   RunSupervisor::Options supervisor;
   supervisor.program_folder = program_folder;
-  supervisor.host = options.host;
-  supervisor.announce_host = options.announce_host.empty() ? AnnounceHost(options.host) : options.announce_host;
+  supervisor.host = options.host.bind;
+  supervisor.announce_host = options.host.announce.empty() ? AnnounceHost(options.host.bind) : options.host.announce;
   supervisor.port = options.ports.coordinator;
   supervisor.http_port = options.ports.http;
   supervisor.data_port = options.ports.data;

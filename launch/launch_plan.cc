@@ -50,10 +50,10 @@ std::vector<std::string> AllOverrides(const LaunchOptions& options) {
   if (options.seed) all.push_back(absl::StrCat("seed=", *options.seed));
   if (options.num_envs) all.push_back(absl::StrCat("rollout.num_envs=", *options.num_envs));
   if (!options.device.empty()) all.push_back(absl::StrCat("learner.device=", Quoted(options.device)));
-  if (!options.init_from.empty()) {
-    all.push_back(absl::StrCat("learner.init_from=", Quoted(std::filesystem::absolute(options.init_from).string())));
+  if (!options.init.from.empty()) {
+    all.push_back(absl::StrCat("learner.init_from=", Quoted(std::filesystem::absolute(options.init.from).string())));
   }
-  if (options.init_optimizer) all.push_back("learner.init_optimizer=true");
+  if (options.init.optimizer) all.push_back("learner.init_optimizer=true");
   if (options.envs_per_runner) all.push_back(absl::StrCat("rollout.envs_per_runner=", *options.envs_per_runner));
   all.insert(all.end(), options.overrides.begin(), options.overrides.end());
   return all;

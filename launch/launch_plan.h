@@ -32,10 +32,14 @@ struct LaunchOptions {
                                  // one is started for each learner.
   uint32_t learners = 1;         // Ranks on this machine; 0 = started elsewhere (`skein head`).
   std::string device;            // learner.device
-  std::string init_from;         // learner.init_from
-  bool init_optimizer = false;   // learner.init_optimizer
-  std::string host = "127.0.0.1";
-  std::string announce_host;  // Name under which others reach `host`; empty = determined automatically.
+  struct Init {
+    std::string from;        // learner.init_from
+    bool optimizer = false;  // learner.init_optimizer
+  } init;
+  struct Host {
+    std::string bind = "127.0.0.1";
+    std::string announce;  // Name under which others reach `bind`; empty = determined automatically.
+  } host;
   struct Ports {
     int coordinator = 0;
     int http = 0;

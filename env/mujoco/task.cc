@@ -42,7 +42,7 @@ MujocoTask::Facts WithArguments(MujocoTask::Facts facts, MujocoArguments& argume
   facts.frame_skip = static_cast<int>(arguments.Number("frame_skip", facts.frame_skip));
   arguments.Text("xml_file", "");  // Read already: MujocoArguments::model().
   if (const MujocoModelFacts* const model = arguments.model()) {
-    facts.bodies = model->bodies;
+    facts.counts.bodies = model->bodies;
     facts.total_mass = 0;
   }
   return facts;
@@ -87,17 +87,17 @@ int MujocoTask::ReadSize(MujocoArray array) const {
   switch (array) {
     case MujocoArray::kXpos:
     case MujocoArray::kXipos:
-      return 3 * facts_.bodies;
+      return 3 * facts_.counts.bodies;
     case MujocoArray::kCinert:
-      return 10 * facts_.bodies;
+      return 10 * facts_.counts.bodies;
     case MujocoArray::kCvel:
     case MujocoArray::kCfrcExt:
-      return 6 * facts_.bodies;
+      return 6 * facts_.counts.bodies;
     case MujocoArray::kQfrcActuator:
     case MujocoArray::kQfrcConstraint:
       return facts_.velocities;
     case MujocoArray::kSiteXpos:
-      return 3 * facts_.sites;
+      return 3 * facts_.counts.sites;
   }
   return 0;
 }

@@ -60,13 +60,15 @@ struct MujocoCamera {
 class MujocoTask {
  public:
   struct Facts {
-    std::string id, summary;            // As in EnvInfo.
-    absl::string_view mjcf;             // The task's own model, which the program contains.
-    int positions = 0;                  // nq
-    int velocities = 0;                 // nv
-    int controls = 0;                   // nu, reals of an action
-    int bodies = 0;                     // nbody, with the world; only needed by tasks that read arrays of bodies.
-    int sites = 0;                      // nsite; only needed by tasks that read site_xpos.
+    std::string id, summary;  // As in EnvInfo.
+    absl::string_view mjcf;   // The task's own model, which the program contains.
+    int positions = 0;        // nq
+    int velocities = 0;       // nv
+    int controls = 0;         // nu, reals of an action
+    struct Counts {
+      int bodies = 0;  // nbody, with the world; only needed by tasks that read arrays of bodies.
+      int sites = 0;   // nsite; only needed by tasks that read site_xpos.
+    } counts;
     int obs_size = 0;                   // With all columns that the arguments ask for.
     std::vector<int> velocity_columns;  // As in EnvSpec.
     float action_bound = 1;             // Actions are in [-action_bound, action_bound].

@@ -68,7 +68,7 @@ class Ant final : public MujocoTask {
                     .positions = kPositions,
                     .velocities = kVelocities,
                     .controls = kMotors,
-                    .bodies = kBodies,
+                    .counts = {.bodies = kBodies},
                     .obs_size = kPositions - skipped + kVelocities + (contact_columns ? 6 * (bodies - 1) : 0),
                     .velocity_columns = ColumnRange(kPositions - skipped, kVelocities),
                     .frame_skip = 5,

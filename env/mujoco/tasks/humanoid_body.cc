@@ -33,7 +33,7 @@ MujocoTask::Facts HumanoidBody::Completed(Facts facts, const Columns& columns) {
   facts.positions = kPositions;
   facts.velocities = kVelocities;
   facts.controls = kMotors;
-  facts.bodies = kBodies;
+  facts.counts.bodies = kBodies;
   facts.obs_size = columns.size();
   facts.velocity_columns = ColumnRange(kPositions - columns.skipped, kVelocities);
   if (columns.cvel) {

@@ -30,7 +30,7 @@ class InvertedDoublePendulum final : public MujocoTask {
                     .positions = kDof,
                     .velocities = kDof,
                     .controls = 1,
-                    .sites = 1,
+                    .counts = {.sites = 1},
                     .obs_size = kObs,
                     .velocity_columns = ColumnRange(1 + 2 * (kDof - 1), kDof),
                     .frame_skip = 5,

@@ -30,7 +30,7 @@ class Pusher final : public MujocoTask {
                     .positions = kDof,
                     .velocities = kDof,
                     .controls = kJoints,
-                    .bodies = kBodies,
+                    .counts = {.bodies = kBodies},
                     .obs_size = 2 * kJoints + 9,
                     .velocity_columns = ColumnRange(kJoints, kJoints),
                     .action_bound = 2,

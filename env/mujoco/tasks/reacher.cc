@@ -30,7 +30,7 @@ class Reacher final : public MujocoTask {
                     .positions = kDof,
                     .velocities = kDof,
                     .controls = kMotors,
-                    .bodies = kBodies,
+                    .counts = {.bodies = kBodies},
                     .obs_size = 10,
                     .velocity_columns = ColumnRange(kMotors + kDof, kMotors),
                     .frame_skip = 2,
