@@ -72,6 +72,9 @@ std::set<std::string> NamesIn(const std::string& source) {
   static const auto* const kName = new std::regex(R"re("((?:skein|process)_[a-z0-9_]+)")re");
   std::set<std::string> names;
   for (std::sregex_iterator it(source.begin(), source.end(), *kName), end; it != end; ++it) names.insert((*it)[1]);
+  // What else is called so: the Python package and a plugin's function.
+  names.erase("skein_env");
+  names.erase("skein_env_plugin");
   return names;
 }
 
