@@ -11,9 +11,9 @@ TEST(PlotCurves, DrawsEachCurveWithItsLetter) {
   const std::string plot =
       PlotCurves({{"up", {{0, 0}, {50, 5}, {100, 10}}}, {"flat", {{0, 10}, {100, 10}}}}, "steps", 41, 5);
   EXPECT_EQ(plot,
-            "       10 |b                             b\n"
+            "       10 |b                            b\n"
             "          |\n"
-            "        5 |              a\n"
+            "        5 |               a\n"
             "          |\n"
             "        0 |a\n"
             "          +------------------------------\n"

@@ -81,7 +81,7 @@ TEST_F(Runs, AreComparedByTheSettingsThatDiffer) {
   const auto different =
       DifferentSettings({ReadRun(folder_.path(), "one").value(), ReadRun(folder_.path(), "two").value()});
   EXPECT_THAT(different,
-              ElementsAre(Pair("env.hide", ElementsAre("-", "[1]")), Pair("ppo.lr", ElementsAre("0.001", "0.0003")),
+              ElementsAre(Pair("env.hide", ElementsAre("-", "[1]")), Pair("ppo.lr", ElementsAre("0.001", "3e-04")),
                           Pair("seed", ElementsAre("1", "7"))));
 }
 

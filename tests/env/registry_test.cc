@@ -46,7 +46,8 @@ TEST(Registry, AnUnknownIdNamesTheNearestAndWhereAllAreListed) {
   const absl::Status status = MakeEnv("HalfCheeta-v5").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "unknown environment 'HalfCheeta-v5'; did you mean 'HalfCheetah-v5'? `skein envs` lists all");
+            "unknown environment 'HalfCheeta-v5'; did you mean 'HalfCheetah-v5'? `skein envs` lists all, "
+            "docs/environments.md says how to bring your own");
   EXPECT_THAT(std::string(MakeEnv("cartpole").status().message()), testing::HasSubstr("'CartPole-v1'"));
   EXPECT_THAT(std::string(MakeEnv("Pendulum-v0").status().message()), testing::HasSubstr("'Pendulum-v1'"));
 }

@@ -135,7 +135,7 @@ TEST(TensorCartPole, CopiesBeginAlikeInAnyEpisode) {
   torch::Tensor going_on = torch::ones({kEnvs}, torch::kBool);
   for (int t = 0; t < 60; ++t) {
     const torch::Tensor ended = both->Advance(torch::ones({kEnvs, 1}, torch::kInt64)).ended;
-    if (t < 8) {
+    if (t < 7) {
       EXPECT_FALSE(ended.any().item<bool>());
     }
     going_on = going_on.logical_and(ended.logical_not());
