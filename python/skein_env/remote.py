@@ -101,7 +101,9 @@ class _Service:
                 yield wire.failure(0, f"it speaks version {wire.VERSION} of skein.env.v1", unusable=True)
                 return
             if self._name and hello.environment != self._name:
-                context.abort(grpc.StatusCode.NOT_FOUND, f"no environment {hello.environment!r}; there is {self._name!r}")
+                problem = f"no environment {hello.environment!r}; there is {self._name!r}"
+                yield wire.failure(0, problem, unusable=True)
+                return
             try:
                 batch = self._make(hello.num_envs, read_arguments(hello.arguments))
             except EnvError as error:
