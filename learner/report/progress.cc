@@ -6,15 +6,11 @@
 #include <utility>
 
 namespace skein {
-namespace {
-
-constexpr size_t kEpisodesAveraged = 100;
-
-}  // namespace
 
 ProgressTracker::ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes,
-                                 std::vector<std::string> metrics)
+                                 std::vector<std::string> metrics, const EpisodeWindow& last)
     : metrics_(std::move(metrics)) {
+  absl::MutexLock lock(&mu_);
   progress_.set_state(v1::RUN_STATE_WAITING_FOR_DATA);
   progress_.set_target_env_steps(target_env_steps);
   progress_.set_env_steps(env_steps);
@@ -25,6 +21,7 @@ ProgressTracker::ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, 
   progress_.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
   progress_.set_mean_episode_length(std::numeric_limits<double>::quiet_NaN());
   progress_.set_eta_seconds(-1);
+  AddEpisodes(last.returns, last.lengths, &last.metrics);
 }
 
 void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iteration) {
@@ -37,31 +34,36 @@ void ProgressTracker::CountIteration(absl::Duration now, const Iteration& iterat
   rate_.Add(now, progress_.env_steps());
   progress_.mutable_losses()->clear();
   for (const auto& [name, value] : iteration.stats) (*progress_.mutable_losses())[name] = value;
-  for (size_t i = 0; i < iteration.episode_returns->size(); ++i) {
-    Episode episode{(*iteration.episode_returns)[i], (*iteration.episode_lengths)[i], {}};
-    if (iteration.episode_metrics != nullptr && !iteration.episode_metrics->empty()) {
-      const auto first = iteration.episode_metrics->begin() + static_cast<int64_t>(i * metrics_.size());
+  progress_.set_episodes(progress_.episodes() + iteration.episode_returns->size());
+  AddEpisodes(*iteration.episode_returns, *iteration.episode_lengths, iteration.episode_metrics);
+}
+
+void ProgressTracker::AddEpisodes(const std::vector<double>& returns, const std::vector<int64_t>& lengths,
+                                  const std::vector<float>* metrics) {
+  for (size_t i = 0; i < returns.size(); ++i) {
+    Episode episode{returns[i], lengths[i], {}};
+    if (metrics != nullptr && metrics->size() == returns.size() * metrics_.size()) {
+      const auto first = metrics->begin() + static_cast<int64_t>(i * metrics_.size());
       episode.metrics.assign(first, first + static_cast<int64_t>(metrics_.size()));
     }
     last_episodes_.push_back(std::move(episode));
-    if (last_episodes_.size() > kEpisodesAveraged) last_episodes_.pop_front();
+    if (last_episodes_.size() > EpisodeWindow::kEpisodes) last_episodes_.pop_front();
   }
-  progress_.set_episodes(progress_.episodes() + iteration.episode_returns->size());
   if (last_episodes_.empty()) return;
-  double returns = 0, lengths = 0;
-  std::vector<double> metrics(metrics_.size());
+  double return_sum = 0, length_sum = 0;
+  std::vector<double> metric_sums(metrics_.size());
   for (const Episode& episode : last_episodes_) {
-    returns += episode.episode_return;
-    lengths += static_cast<double>(episode.length);
-    for (size_t i = 0; i < metrics.size(); ++i) {
-      metrics[i] += episode.metrics.empty() ? std::numeric_limits<double>::quiet_NaN() : double{episode.metrics[i]};
+    return_sum += episode.episode_return;
+    length_sum += static_cast<double>(episode.length);
+    for (size_t i = 0; i < metric_sums.size(); ++i) {
+      metric_sums[i] += episode.metrics.empty() ? std::numeric_limits<double>::quiet_NaN() : double{episode.metrics[i]};
     }
   }
   const double count = static_cast<double>(last_episodes_.size());
-  progress_.set_mean_episode_return(returns / count);
-  progress_.set_mean_episode_length(lengths / count);
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    (*progress_.mutable_episode_metrics())[metrics_[i]] = metrics[i] / count;
+  progress_.set_mean_episode_return(return_sum / count);
+  progress_.set_mean_episode_length(length_sum / count);
+  for (size_t i = 0; i < metric_sums.size(); ++i) {
+    (*progress_.mutable_episode_metrics())[metrics_[i]] = metric_sums[i] / count;
   }
 }
 
@@ -132,6 +134,18 @@ double ProgressTracker::ReturnSpread() const {
   for (const Episode& episode : last_episodes_) sum += episode.episode_return;
   for (const Episode& episode : last_episodes_) squares += std::pow(episode.episode_return - sum / count, 2);
   return std::sqrt(squares / count) / std::abs(sum / count);
+}
+
+EpisodeWindow ProgressTracker::LastEpisodes() const {
+  absl::MutexLock lock(&mu_);
+  EpisodeWindow window;
+  for (const Episode& episode : last_episodes_) {
+    window.returns.push_back(episode.episode_return);
+    window.lengths.push_back(episode.length);
+    window.metrics.insert(window.metrics.end(), episode.metrics.begin(), episode.metrics.end());
+    window.metrics.resize(window.returns.size() * metrics_.size(), std::numeric_limits<float>::quiet_NaN());
+  }
+  return window;
 }
 
 }  // namespace skein

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/telemetry/rate_window.h"
 #include "learner/algorithm/update_stats.h"
+#include "learner/report/episode_window.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
@@ -18,9 +19,10 @@ namespace skein {
 // The run's progress for reports: updated by the training loop, read by heartbeats. Thread-safe.
 class ProgressTracker {
  public:
-  // `metrics`: names of the environment's episode metrics, P of them.
+  // `metrics`: names of the environment's episode metrics, P of them. `last`: of the checkpoint from which the run goes
+  // on.
   ProgressTracker(uint64_t target_env_steps, uint64_t env_steps, uint64_t iteration, uint64_t episodes,
-                  std::vector<std::string> metrics = {});
+                  std::vector<std::string> metrics = {}, const EpisodeWindow& last = {});
 
   struct Iteration {
     uint64_t env_steps = 0;  // Of this iteration.
@@ -49,6 +51,7 @@ class ProgressTracker {
   // Standard deviation of the last 100 episodes' returns divided by the size of their mean. NaN: fewer than two
   // episodes, or all returns are 0.
   double ReturnSpread() const;
+  EpisodeWindow LastEpisodes() const;
 
  private:
   struct Episode {
@@ -57,11 +60,15 @@ class ProgressTracker {
     std::vector<float> metrics;  // [P]
   };
 
+  // Takes episodes in, and sets the means. `metrics` null: they have none.
+  void AddEpisodes(const std::vector<double>& returns, const std::vector<int64_t>& lengths,
+                   const std::vector<float>* metrics) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const std::vector<std::string> metrics_;
   mutable absl::Mutex mu_;
   v1::RunProgress progress_ ABSL_GUARDED_BY(mu_);
   RateWindow rate_ ABSL_GUARDED_BY(mu_);
-  std::deque<Episode> last_episodes_ ABSL_GUARDED_BY(mu_);  // At most 100.
+  std::deque<Episode> last_episodes_ ABSL_GUARDED_BY(mu_);  // At most EpisodeWindow::kEpisodes.
 };
 
 }  // namespace skein

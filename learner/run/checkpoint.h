@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "learner/report/episode_window.h"
 #include "skein/v1/tensor.pb.h"
 
 // Checkpoints: runs/<name>/checkpoints/step_000000012345/{manifest.json, model.safetensors, optimizer.safetensors,
@@ -29,7 +30,9 @@ struct Checkpoint {
   std::vector<v1::Tensor> optimizer;  // Algorithm::OptimizerState
   std::vector<v1::Tensor> state;      // "env_state" [N, S], from which the environments continue; "policy_state"
                                       // [N, A, P] if the policy has a memory.
-  std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like; not part of the digest.
+  // Not part of the digest:
+  EpisodeWindow last_episodes;
+  std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like.
 };
 
 // 16 hex digits: XXH3-64 over steps, iteration and the three tensor files. Equal runs give equal digests.

@@ -17,7 +17,7 @@ RunReport::RunReport(const RunContext& context, const RunAccounts& accounts)
 
 void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec) {
   progress_ = std::make_unique<ProgressTracker>(context_.config.total_steps(), record.env_steps, record.iteration,
-                                                record.episodes, spec.episode_metrics);
+                                                record.episodes, spec.episode_metrics, record.last_episodes);
   watch_.emplace(spec.discrete, spec.action_size);
   if (!checkpoint.path.empty()) progress_->SetCheckpoint(checkpoint.path, checkpoint.digest);
   begun_ = true;

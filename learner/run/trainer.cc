@@ -20,6 +20,7 @@
 #include "learner/run/device_rollout.h"
 #include "learner/run/direction_rollout.h"
 #include "learner/run/staged_tensors.h"
+#include "skein/v1/rank.pb.h"
 
 namespace skein {
 namespace {
@@ -48,6 +49,22 @@ absl::Status InitError(const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat("learner.init_from: ", std::string(why.message())));
 }
 
+std::string ToBytes(const EpisodeWindow& window) {
+  v1::RankIteration message;
+  message.mutable_episode_return()->Add(window.returns.begin(), window.returns.end());
+  message.mutable_episode_length()->Add(window.lengths.begin(), window.lengths.end());
+  message.mutable_episode_metrics()->Add(window.metrics.begin(), window.metrics.end());
+  return message.SerializeAsString();
+}
+bool FromBytes(const std::string& bytes, EpisodeWindow* window) {
+  v1::RankIteration message;
+  if (!message.ParseFromString(bytes)) return false;
+  window->returns.assign(message.episode_return().begin(), message.episode_return().end());
+  window->lengths.assign(message.episode_length().begin(), message.episode_length().end());
+  window->metrics.assign(message.episode_metrics().begin(), message.episode_metrics().end());
+  return true;
+}
+
 // Sends what rank 0 has resumed, or its error, to all ranks. Warnings are not sent.
 absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Trainer::Resumed> mine) {
   Trainer::Resumed resumed = mine.ok() ? *mine : Trainer::Resumed{};
@@ -61,7 +78,8 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
                                     ToBytes(record.state.env_state),
                                     ToBytes(record.state.policy_state),
                                     resumed.checkpoint.path,
-                                    resumed.checkpoint.digest};
+                                    resumed.checkpoint.digest,
+                                    ToBytes(record.last_episodes)};
   for (std::string& part : parts) {
     auto all = collective->GatherBytes(collective->rank() == 0 ? part : "");
     if (!all.ok()) return all.status();
@@ -72,7 +90,8 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
   if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), parts[1]);
   read = read && absl::SimpleAtoi(parts[2], &record.env_steps) && absl::SimpleAtoi(parts[3], &record.iteration) &&
          absl::SimpleAtoi(parts[4], &record.episodes) && record.account.ParseFromString(parts[5]);
-  read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state);
+  read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state) &&
+         FromBytes(parts[10], &record.last_episodes);
   resumed.checkpoint = {parts[8], parts[9]};
   if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
   return resumed;
@@ -280,6 +299,7 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.env_steps = record.env_steps;
   checkpoint.iteration = record.iteration;
   checkpoint.episodes = record.episodes;
+  checkpoint.last_episodes = record.last_episodes;
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
   if (const EnvOptions options = MakeEnvOptions(impl_->config.env()); !options.transforms.empty()) {
@@ -401,6 +421,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
   record.env_steps = checkpoint.env_steps;
   record.iteration = checkpoint.iteration;
   record.episodes = checkpoint.episodes;
+  record.last_episodes = checkpoint.last_episodes;
   for (const auto& [name, value] : checkpoint.counters) {
     if (name == "collected") record.account.set_collected(value);
     if (name == "trained") record.account.set_trained(value);

@@ -13,6 +13,7 @@
 #include "env/env.h"
 #include "learner/algorithm/update_stats.h"
 #include "learner/collect/ticket_state.h"
+#include "learner/report/episode_window.h"
 #include "learner/report/update_samples.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/policy.pb.h"
@@ -27,13 +28,14 @@ namespace skein {
 
 class Collective;
 
-// The part of a checkpoint that is not learned: counts, environment states and the step account.
+// The part of a checkpoint that is not learned: counts, environment states, the step account and what is reported.
 struct RunRecord {
   uint64_t env_steps = 0;
   uint64_t iteration = 0;
   uint64_t episodes = 0;
   TicketState state;  // From which all environments of the run continue; empty = no iteration is finished.
   v1::StepAccount account;
+  EpisodeWindow last_episodes;
 };
 
 // Runs the algorithm and hides Torch: takes Columns, returns PolicySnapshots, saves and loads checkpoints.

@@ -232,6 +232,7 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   counted.samples = data.samples;
   counted.episode_metrics = &sum->episode_metrics;
   report_.progress().CountIteration(MonotonicNow(), counted);
+  record_.last_episodes = report_.progress().LastEpisodes();
   metrics.CountIteration(counted.policy_lag, static_cast<uint64_t>(data.samples), counted.stats);
   for (int64_t length : data.episode_length) metrics.CountEpisode(length);
   const Trainer::Reduction reduction = trainer_->reduction();

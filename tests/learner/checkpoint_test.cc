@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -58,6 +60,7 @@ Checkpoint Sample(uint64_t env_steps = 12345) {
   checkpoint.optimizer = {Make<int64_t>("adam.step", v1::DATA_TYPE_INT64, {1}, {80}),
                           Make<float>("lr", v1::DATA_TYPE_FLOAT32, {1}, {3e-4f})};
   checkpoint.state = {Make<uint8_t>("env_state.0", v1::DATA_TYPE_UINT8, {5}, {0, 1, 2, 3, 4})};
+  checkpoint.last_episodes = {{0.1, -1e300}, {20, 500}, {1.5f, std::numeric_limits<float>::quiet_NaN()}};
   checkpoint.counters = {{"trained", uint64_t{1} << 63}, {"lost", 3}};
   return checkpoint;
 }
@@ -69,6 +72,13 @@ void ExpectEqual(const Checkpoint& got, const Checkpoint& want) {
   EXPECT_EQ(got.env_id, want.env_id);
   EXPECT_EQ(got.config_yaml, want.config_yaml);
   EXPECT_EQ(got.counters, want.counters);
+  EXPECT_EQ(got.last_episodes.returns, want.last_episodes.returns);
+  EXPECT_EQ(got.last_episodes.lengths, want.last_episodes.lengths);
+  ASSERT_EQ(got.last_episodes.metrics.size(), want.last_episodes.metrics.size());
+  for (size_t i = 0; i < want.last_episodes.metrics.size(); ++i) {
+    const float x = got.last_episodes.metrics[i], y = want.last_episodes.metrics[i];
+    EXPECT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << i;
+  }
   EXPECT_EQ(CheckpointDigest(got), CheckpointDigest(want));
   for (const auto& [x, y] : {std::pair(&got.model, &want.model), std::pair(&got.optimizer, &want.optimizer),
                              std::pair(&got.state, &want.state)}) {

@@ -130,6 +130,36 @@ TEST(ProgressTracker, AveragesTheLastHundredEpisodes) {
   EXPECT_EQ(tracker.Snapshot(absl::Seconds(1)).episodes(), 150u);
 }
 
+TEST(ProgressTracker, GoesOnWithTheEpisodesOfACheckpoint) {
+  ProgressTracker whole(1000, 0, 0, 0, {"success"}), begun(1000, 0, 0, 0, {"success"});
+  std::vector<double> returns;
+  std::vector<int64_t> lengths;
+  std::vector<float> metrics;
+  for (int i = 0; i < 70; ++i) {
+    returns.push_back(i / 3.0);
+    lengths.push_back(i + 1);
+    metrics.push_back(static_cast<float>(i % 2));
+  }
+  ProgressTracker::Iteration iteration;
+  iteration.episode_returns = &returns;
+  iteration.episode_lengths = &lengths;
+  iteration.episode_metrics = &metrics;
+  whole.CountIteration(absl::Seconds(1), iteration);
+  begun.CountIteration(absl::Seconds(1), iteration);
+  const EpisodeWindow window = begun.LastEpisodes();
+  EXPECT_EQ(window.returns.size(), 70u);
+  ProgressTracker resumed(1000, 0, 1, 70, {"success"}, window);
+  EXPECT_EQ(resumed.Snapshot(absl::Seconds(2)).mean_episode_return(), 11.5);  // 69 / 2 / 3
+  whole.CountIteration(absl::Seconds(2), iteration);
+  resumed.CountIteration(absl::Seconds(2), iteration);
+  const v1::RunProgress want = whole.Snapshot(absl::Seconds(3)), got = resumed.Snapshot(absl::Seconds(3));
+  EXPECT_EQ(got.episodes(), want.episodes());
+  EXPECT_EQ(got.mean_episode_return(), want.mean_episode_return());
+  EXPECT_EQ(got.mean_episode_length(), want.mean_episode_length());
+  EXPECT_EQ(got.episode_metrics().at("success"), want.episode_metrics().at("success"));
+  EXPECT_EQ(resumed.LastEpisodes().returns, whole.LastEpisodes().returns);
+}
+
 TEST(ProgressTracker, HasNothingLeftAtTheTarget) {
   ProgressTracker tracker(100, 150, 1, 0);
   EXPECT_EQ(tracker.Snapshot(absl::Seconds(1)).eta_seconds(), 0);
