@@ -14,13 +14,16 @@ FLAGS  ?=
 # More flags for scripts/test_faults.py.
 FAULT_FLAGS ?=
 
-# What a run needs; `make build` makes skein-bench and the tests, too.
-PROGRAMS = skein skein-coordinator skein-learner skein-actor skein-eval skein-fit skein-policy
-FORMATTED = find actor base bench cli coordinator env eval export launch learner member policy serve tests trajectory -name '*.h' -o -name '*.cc'
+# What `make train` runs; `make programs` makes the programs of `skein fit`, `skein export` and `skein serve`, too, and
+# `make build` also skein-bench and the tests.
+RUN_PROGRAMS = skein skein-coordinator skein-learner skein-actor skein-eval
+PROGRAMS = $(RUN_PROGRAMS) skein-fit skein-policy
+FORMATTED = find actor base bench cli coordinator env eval examples export include launch learner member policy serve sweep tests trajectory -name '*.h' -o -name '*.cc'
 
 .PHONY: train install tarball wheel packaged test test-core test-faults test-cluster programs build dev format check-format tsa fuzz test-asan test-tsan clean
 
-train: programs
+train:
+	@$(MAKE) --no-print-directory programs PROGRAMS="$(RUN_PROGRAMS)"
 	$(BUILD)/skein train --config $(CONFIG) --name $(NAME) $(FLAGS)
 
 test: build

@@ -294,7 +294,9 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& folder, const std
     const Json manifest = Json::parse(manifest_text);
     const uint64_t format = CountAt(manifest, "format");
     if (format != kFormat) {
-      return Damaged(absl::StrCat(folder, "/", kManifest), absl::StrCat("has format ", format, ", want ", kFormat));
+      return absl::FailedPreconditionError(
+          absl::StrCat("checkpoint ", folder, " has format ", format, ", and this version reads format ", kFormat,
+                       "; go on with the version that wrote it, or give the run another --name"));
     }
     checkpoint.env_steps = CountAt(manifest, "env_steps");
     checkpoint.iteration = CountAt(manifest, "iteration");
@@ -324,7 +326,9 @@ absl::StatusOr<FoundCheckpoint> LoadNewest(const Listing& listing, const std::st
   for (const auto& [steps, path] : listing.checkpoints) {
     absl::StatusOr<Checkpoint> checkpoint =
         IsSymlink(path) ? Damaged(path, "is a link, and could lead anywhere") : LoadCheckpoint(path);
-    if (!checkpoint.ok() && damage == Damage::kRefuse) return checkpoint.status();
+    // One of another format is whole: to go on from an older one would lose what was trained since.
+    const bool other_format = absl::IsFailedPrecondition(checkpoint.status());
+    if (other_format || (!checkpoint.ok() && damage == Damage::kRefuse)) return checkpoint.status();
     if (checkpoint.ok()) {
       found.path = path;
       found.checkpoint = *std::move(checkpoint);

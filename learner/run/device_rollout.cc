@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/config/algorithm_rules.h"
 #include "base/process/clock.h"
@@ -39,6 +40,12 @@ std::vector<Value> ToVector(const torch::Tensor& tensor) {
 
 absl::StatusOr<std::unique_ptr<DeviceRollout>> DeviceRollout::Make(const v1::RunConfig& config, uint32_t first_env,
                                                                    uint32_t share_envs, torch::Device device) {
+  for (const std::string& field : AlgorithmFields(config)) {
+    if (field != "log_prob") {
+      return absl::UnimplementedError(
+          absl::StrCat("sync.mode on_device makes no field ", field, ", which this algorithm reads"));
+    }
+  }
   TensorEnv::Options options;
   options.worlds = share_envs;
   options.seed = config.seed();

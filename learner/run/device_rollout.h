@@ -45,6 +45,7 @@ class DeviceRollout {
   static constexpr int64_t kFinished = 100;
 
   // Environments first_env .. first_env + share_envs - 1 of the run. Errors as MakeTensorEnv.
+  // Unimplemented: the algorithm reads a field that is not made here.
   // REQUIRES: defaults applied to `config` and validated.
   static absl::StatusOr<std::unique_ptr<DeviceRollout>> Make(const v1::RunConfig& config, uint32_t first_env,
                                                              uint32_t share_envs, torch::Device device);

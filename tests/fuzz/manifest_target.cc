@@ -24,7 +24,8 @@ bool FuzzManifest(absl::string_view input) {
   Write(*checkpoint + "/DONE", absl::StrFormat("%016x\n", XXH3_64bits(input.data(), input.size())));
   const auto loaded = LoadCheckpoint(*checkpoint);
   if (loaded.ok()) return true;
-  Check(absl::IsDataLoss(loaded.status()), "a bad manifest is DataLoss");
+  Check(absl::IsDataLoss(loaded.status()) || absl::IsFailedPrecondition(loaded.status()),
+        "a bad manifest is DataLoss, one of another format FailedPrecondition");
   Check(std::string(loaded.status().message()).find(*checkpoint) != std::string::npos, "it says which file");
   return false;
 }

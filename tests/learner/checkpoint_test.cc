@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,14 +16,17 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace skein {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr const char* kFiles[] = {"DONE", "manifest.json", "model.safetensors", "optimizer.safetensors",
@@ -242,6 +246,25 @@ TEST_F(CheckpointTest, DamagedOnesAreSkippedWithAWarning) {
   found = LoadNewestCheckpoint(folder_);
   EXPECT_EQ(found.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("step_000000000100"));
+}
+
+TEST_F(CheckpointTest, OneOfAnotherFormatIsRefusedInOneLineAndNotSkipped) {
+  Save(Sample(100));
+  const fs::path newest = Save(Sample(200));
+  std::string manifest = Read(newest / "manifest.json");
+  const size_t at = manifest.find("\"format\": 1");
+  ASSERT_NE(at, std::string::npos);
+  manifest.replace(at, 11, "\"format\": 2");
+  Write(newest / "manifest.json", manifest);
+  Write(newest / "DONE", absl::StrFormat("%016x\n", XXH3_64bits(manifest.data(), manifest.size())));
+  for (const Damage damage : {Damage::kSkip, Damage::kRefuse}) {
+    const absl::Status status = LoadNewestCheckpoint(folder_, damage).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr("step_000000000200 has format 2, and this version reads format 1"), Not(HasSubstr("\n"))));
+  }
+  EXPECT_TRUE(LoadCheckpoint(folder_ / "step_000000000100").ok());
 }
 
 // What a loss of power may leave of a file whose last blocks were not written: its beginning, then nothing or zeros.
