@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -29,6 +27,7 @@
 #include "base/process/file.h"
 #include "base/process/no_links.h"
 #include "base/process/system_error.h"
+#include "learner/run/episodes_json.h"
 #include "policy/safetensors.h"
 
 namespace skein {
@@ -112,42 +111,6 @@ absl::StatusOr<Listing> List(const std::string& folder) {
 void RemoveAll(const std::string& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
-}
-
-// JSON has no NaN.
-template <typename Real>
-Json RealsToJson(const std::vector<Real>& values) {
-  Json list = Json::array();
-  for (Real value : values) list.push_back(std::isfinite(value) ? Json(value) : Json());
-  return list;
-}
-
-template <typename Real>
-std::vector<Real> RealsFromJson(const Json& list) {
-  std::vector<Real> values;
-  for (const Json& value : list) {
-    values.push_back(value.is_null() ? std::numeric_limits<Real>::quiet_NaN() : value.get<Real>());
-  }
-  return values;
-}
-
-Json EpisodesToJson(const EpisodeWindow& window) {
-  return {
-      {"returns", RealsToJson(window.returns)}, {"lengths", window.lengths}, {"metrics", RealsToJson(window.metrics)}};
-}
-
-// Empty for checkpoints of before it was kept.
-EpisodeWindow EpisodesFromJson(const Json& manifest) {
-  const auto found = manifest.find("last_episodes");
-  if (found == manifest.end()) return {};
-  EpisodeWindow window{RealsFromJson<double>(found->at("returns")), found->at("lengths").get<std::vector<int64_t>>(),
-                       RealsFromJson<float>(found->at("metrics"))};
-  const size_t episodes = window.returns.size();
-  if (episodes > EpisodeWindow::kEpisodes || window.lengths.size() != episodes ||
-      (episodes == 0 ? !window.metrics.empty() : window.metrics.size() % episodes != 0)) {
-    throw Json::other_error::create(501, "last_episodes: its lists do not fit together", &*found);
-  }
-  return window;
 }
 
 absl::StatusOr<std::string> EncodeManifest(const Checkpoint& checkpoint, const EncodedFiles& files) {
@@ -303,7 +266,7 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& folder, const std
     checkpoint.episodes = CountAt(manifest, "episodes");
     manifest.at("env_id").get_to(checkpoint.env_id);
     manifest.at("config_yaml").get_to(checkpoint.config_yaml);
-    checkpoint.last_episodes = EpisodesFromJson(manifest);
+    checkpoint.last_episodes = EpisodesOfManifest(manifest);
     for (const Json& counter : manifest.at("counters")) {
       checkpoint.counters.emplace_back(counter.at(0).get<std::string>(), CountAt(counter, 1));
     }

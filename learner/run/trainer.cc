@@ -4,7 +4,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
@@ -19,19 +18,13 @@
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
 #include "learner/run/direction_rollout.h"
+#include "learner/run/resumed_message.h"
 #include "learner/run/staged_tensors.h"
-#include "skein/v1/rank.pb.h"
 
 namespace skein {
 namespace {
 
 constexpr char kEnvState[] = "env_state", kPolicyState[] = "policy_state";
-
-// A tensor of a record, between ranks: absent = no bytes.
-std::string ToBytes(const std::optional<v1::Tensor>& tensor) { return tensor ? tensor->SerializeAsString() : ""; }
-bool FromBytes(const std::string& bytes, std::optional<v1::Tensor>* tensor) {
-  return bytes.empty() || tensor->emplace().ParseFromString(bytes);
-}
 
 void Append(const std::string& name, const std::optional<v1::Tensor>& tensor, std::vector<v1::Tensor>* tensors) {
   if (!tensor) return;
@@ -47,54 +40,6 @@ absl::Status TorchError(const std::string& doing, const std::exception& error) {
 
 absl::Status InitError(const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat("learner.init_from: ", std::string(why.message())));
-}
-
-std::string ToBytes(const EpisodeWindow& window) {
-  v1::RankIteration message;
-  message.mutable_episode_return()->Add(window.returns.begin(), window.returns.end());
-  message.mutable_episode_length()->Add(window.lengths.begin(), window.lengths.end());
-  message.mutable_episode_metrics()->Add(window.metrics.begin(), window.metrics.end());
-  return message.SerializeAsString();
-}
-bool FromBytes(const std::string& bytes, EpisodeWindow* window) {
-  v1::RankIteration message;
-  if (!message.ParseFromString(bytes)) return false;
-  window->returns.assign(message.episode_return().begin(), message.episode_return().end());
-  window->lengths.assign(message.episode_length().begin(), message.episode_length().end());
-  window->metrics.assign(message.episode_metrics().begin(), message.episode_metrics().end());
-  return true;
-}
-
-// Sends what rank 0 has resumed, or its error, to all ranks. Warnings are not sent.
-absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Trainer::Resumed> mine) {
-  Trainer::Resumed resumed = mine.ok() ? *mine : Trainer::Resumed{};
-  RunRecord& record = resumed.record;
-  std::vector<std::string> parts = {std::to_string(static_cast<int>(mine.status().code())),
-                                    std::string(mine.status().message()),
-                                    std::to_string(record.env_steps),
-                                    std::to_string(record.iteration),
-                                    std::to_string(record.episodes),
-                                    record.account.SerializeAsString(),
-                                    ToBytes(record.state.env_state),
-                                    ToBytes(record.state.policy_state),
-                                    resumed.checkpoint.path,
-                                    resumed.checkpoint.digest,
-                                    ToBytes(record.last_episodes)};
-  for (std::string& part : parts) {
-    auto all = collective->GatherBytes(collective->rank() == 0 ? part : "");
-    if (!all.ok()) return all.status();
-    part = std::move(all->front());
-  }
-  int code = 0;
-  bool read = absl::SimpleAtoi(parts[0], &code);
-  if (code != 0) return absl::Status(static_cast<absl::StatusCode>(code), parts[1]);
-  read = read && absl::SimpleAtoi(parts[2], &record.env_steps) && absl::SimpleAtoi(parts[3], &record.iteration) &&
-         absl::SimpleAtoi(parts[4], &record.episodes) && record.account.ParseFromString(parts[5]);
-  read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state) &&
-         FromBytes(parts[10], &record.last_episodes);
-  resumed.checkpoint = {parts[8], parts[9]};
-  if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
-  return resumed;
 }
 
 // The algorithm in the checkpoint's configuration; configurations from before there was a choice mean ppo.
@@ -329,7 +274,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::Resume(const std::string& folder, bool
   if (collective == nullptr) return ResumeHere(folder, newest_only);
   absl::StatusOr<Resumed> resumed = Resumed{};
   if (collective->rank() == 0) resumed = ResumeHere(folder, newest_only);
-  auto told = Tell(collective, std::move(resumed));
+  auto told = TellResumed(collective, std::move(resumed));
   if (!told.ok()) return told.status();
   try {
     if (absl::Status s = impl_->algorithm->Synchronize(); !s.ok()) return s;
@@ -345,7 +290,7 @@ absl::Status Trainer::InitFrom() {
   try {
     if (collective == nullptr || collective->rank() == 0) taken = InitHere();
     if (collective == nullptr) return taken.status();
-    taken = Tell(collective, std::move(taken));
+    taken = TellResumed(collective, std::move(taken));
     return taken.ok() ? impl_->algorithm->Synchronize() : taken.status();
   } catch (const std::exception& error) {
     return TorchError("taking weights from " + impl_->config.learner().init_from(), error);
@@ -388,7 +333,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::TakeOver(const State* state, const Res
       }
     }
     if (collective == nullptr) return taken;
-    taken = Tell(collective, std::move(taken));
+    taken = TellResumed(collective, std::move(taken));
     if (!taken.ok()) return taken;
     if (absl::Status s = impl_->algorithm->Synchronize(); !s.ok()) return s;
   } catch (const std::exception& error) {
