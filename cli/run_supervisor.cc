@@ -137,13 +137,19 @@ void RunSupervisor::TellShares() {
   if (!actor.empty()) display_->Say(absl::StrCat("share of each actor: ", actor));
 }
 
+std::string RunSupervisor::Address() const { return JoinHostPort(options_.announce_host, coordinator_.port()); }
+
+std::string RunSupervisor::WorkerCommand() const {
+  return absl::StrCat(CommandOf(options_.program_folder, "skein"), " worker --address ", Address(),
+                      JoinFlags(CredentialFilesInEnvironment(), "actor"));
+}
+
 void RunSupervisor::InviteOthers() {
-  const std::string address = JoinHostPort(options_.announce_host, coordinator_.port());
-  const CredentialFiles files = CredentialFilesInEnvironment();
   if (options_.learners == 0) {
+    const CredentialFiles files = CredentialFilesInEnvironment();
     std::error_code error;
     const std::string learner =
-        absl::StrCat(ShellWord(options_.program_folder + "/skein-learner"), " --coordinator ", address, " --run-dir ",
+        absl::StrCat(ShellWord(options_.program_folder + "/skein-learner"), " --coordinator ", Address(), " --run-dir ",
                      ShellWord(std::filesystem::absolute(directory_->path(), error).string()),
                      IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port),
                      JoinFlags(files, "learner"), files.insecure ? " --insecure" : "");
@@ -152,8 +158,7 @@ void RunSupervisor::InviteOthers() {
     display_->Say(absl::StrCat("or in a Slurm job: srun -n 2 ", learner));
   }
   if (options_.actor_runners.empty() && options_.takes_workers) {
-    const std::string invitation = absl::StrCat(CommandOf(options_.program_folder, "skein"), " worker --address ",
-                                                address, JoinFlags(files, "actor"));
+    const std::string invitation = WorkerCommand();
     notes_.waiting_hint =
         absl::StrCat("waiting for ", options_.learners == 0 ? "learners and workers: " : "workers: ", invitation);
     display_->Say(absl::StrCat("add workers, here or on other nodes, with: ", invitation));
@@ -268,8 +273,7 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     slot->drained = true;
     slot->child = nullptr;
     if (std::all_of(actors_.begin(), actors_.end(), [](const ActorSlot& one) { return one.drained; })) {
-      notes_.waiting_hint = absl::StrCat("no actor is left on this machine; add one with: skein worker --address ",
-                                         JoinHostPort(options_.announce_host, coordinator_.port()));
+      notes_.waiting_hint = absl::StrCat("no actor is left on this machine; add one with: ", WorkerCommand());
       display_->Say(notes_.waiting_hint);
     }
     return true;

@@ -195,9 +195,9 @@ TEST(Drain, AfterItsLastActorARunSaysThatItWaits) {
   const auto flag = std::find(words.begin(), words.end(), "--coordinator");
   ASSERT_LT(flag + 1, words.end());
   EXPECT_EQ(RunToEnd("skein", {"drain", "actor-1", "--address", *(flag + 1), "--wait"}).code, 0);
-  EXPECT_EQ(skein.WaitForOutput("no actor is left on this machine; add one with: skein worker --address (\\S+)"),
+  EXPECT_EQ(skein.WaitForOutput("no actor is left on this machine; add one with: \\S*skein worker --address (\\S+)"),
             *(flag + 1));
-  skein.WaitForOutput("(waiting for data .* skein worker --address)");
+  skein.WaitForOutput("(waiting for data .*skein worker --address)");
   Running worker("skein", {"worker", "--address", *(flag + 1), "--runners", "1"});
   const size_t before = skein.Output().size();
   EXPECT_TRUE(
