@@ -101,7 +101,10 @@ TEST_F(FaultRow24, ThousandsOfIdleConnectionsDelayNobody) {
   const IdleConnections idle(ParseHostPort(address)->port, 3000);
   EXPECT_EQ(idle.size(), 3000u);
   EXPECT_LT(OldestHeartbeat(absl::Seconds(3)), 2 * kHeartbeatSeconds);  // Its period, and H late.
-  EXPECT_LT(ResidentBytes(cluster_.coordinator().pid()), memory + (size_t{256} << 20));
+  const size_t now = ResidentBytes(cluster_.coordinator().pid());
+  printf("3000 idle connections: %.1f MiB more\n",
+         (static_cast<double>(now) - static_cast<double>(memory)) / (1 << 20));
+  EXPECT_LT(now, memory + (size_t{64} << 20));
   // There is room for those who have something to say.
   const auto newcomer = Connect(address);
   EXPECT_TRUE(GetStatus(newcomer.get()).ok());
