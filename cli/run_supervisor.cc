@@ -69,7 +69,15 @@ CoordinatorProcess::Options CoordinatorOptions(const RunSupervisor::Options& opt
 }  // namespace
 
 struct RunSupervisor::ActorSlot {
-  std::string name;
+  // Remembers the member that the process is, if `status` has it.
+  void NameBy(const v1::StatusResponse& status) {
+    for (const v1::MemberStatus& one : status.members()) {
+      if (one.pid() == child->process().pid() && one.host() == HostName()) member = one.member_id();
+    }
+  }
+
+  std::string name;    // Of its log.
+  std::string member;  // As the coordinator calls the newest process; empty: not known yet.
   uint32_t runners = 1;
   std::unique_ptr<Child> child;  // Null while it waits for restart_at, and once drained.
   bool drained = false;
@@ -191,6 +199,7 @@ absl::Status RunSupervisor::StartLearners() {
 }
 
 absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
+  slot->member.clear();
   const auto program = FindProgram(options_.program_folder, "skein-actor");
   if (!program.ok()) return program.status();
   auto child = Child::Start({.name = slot->name,
@@ -269,7 +278,8 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   const auto code = slot->child->process().Poll();
   if (!code) return true;
   if (*code == kDrained) {
-    display_->Say(absl::StrCat("an actor was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
+    display_->Say(absl::StrCat(slot->member.empty() ? "an actor" : slot->member,
+                               " was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
     slot->drained = true;
     slot->child = nullptr;
     if (std::all_of(actors_.begin(), actors_.end(), [](const ActorSlot& one) { return one.drained; })) {
@@ -296,6 +306,9 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
 bool RunSupervisor::PollStatus(bool last) {
   if (!coordinator_.PollStatus(last)) return false;
   display_->Update(*coordinator_.status(), notes_, MonotonicNow(), last);
+  for (ActorSlot& slot : actors_) {
+    if (slot.child != nullptr) slot.NameBy(*coordinator_.status());
+  }
   return true;
 }
 
