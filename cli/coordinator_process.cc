@@ -48,7 +48,8 @@ absl::Status CoordinatorProcess::Start() {
   if (absl::Status status = StartProcess(false); !status.ok()) return status;
   display_->Say(absl::StrCat("status page and metrics discovery: ", http_url_));
   display_->Say(absl::StrCat("watch it with: ", CommandOf(options_.program_folder, "skein"), " top",
-                             address_ == kDefaultAddress ? "" : absl::StrCat(" --address ", address_)));
+                             address_ == kDefaultAddress ? "" : absl::StrCat(" --address ", address_),
+                             JoinFlags(CredentialFilesInEnvironment(), "client")));
   return absl::OkStatus();
 }
 

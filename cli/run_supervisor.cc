@@ -69,7 +69,15 @@ CoordinatorProcess::Options CoordinatorOptions(const RunSupervisor::Options& opt
 }  // namespace
 
 struct RunSupervisor::ActorSlot {
-  std::string name;
+  // Remembers the member that the process is, if `status` has it.
+  void NameBy(const v1::StatusResponse& status) {
+    for (const v1::MemberStatus& one : status.members()) {
+      if (one.pid() == child->process().pid() && one.host() == HostName()) member = one.member_id();
+    }
+  }
+
+  std::string name;    // Of its log.
+  std::string member;  // As the coordinator calls the newest process; empty: not known yet.
   uint32_t runners = 1;
   std::unique_ptr<Child> child;  // Null while it waits for restart_at, and once drained.
   bool drained = false;
@@ -137,13 +145,19 @@ void RunSupervisor::TellShares() {
   if (!actor.empty()) display_->Say(absl::StrCat("share of each actor: ", actor));
 }
 
+std::string RunSupervisor::Address() const { return JoinHostPort(options_.announce_host, coordinator_.port()); }
+
+std::string RunSupervisor::WorkerCommand() const {
+  return absl::StrCat(CommandOf(options_.program_folder, "skein"), " worker --address ", Address(),
+                      JoinFlags(CredentialFilesInEnvironment(), "actor"));
+}
+
 void RunSupervisor::InviteOthers() {
-  const std::string address = JoinHostPort(options_.announce_host, coordinator_.port());
-  const CredentialFiles files = CredentialFilesInEnvironment();
   if (options_.learners == 0) {
+    const CredentialFiles files = CredentialFilesInEnvironment();
     std::error_code error;
     const std::string learner =
-        absl::StrCat(ShellWord(options_.program_folder + "/skein-learner"), " --coordinator ", address, " --run-dir ",
+        absl::StrCat(ShellWord(options_.program_folder + "/skein-learner"), " --coordinator ", Address(), " --run-dir ",
                      ShellWord(std::filesystem::absolute(directory_->path(), error).string()),
                      IsLoopback(options_.host) ? "" : absl::StrCat(" --listen 0.0.0.0:", options_.data_port),
                      JoinFlags(files, "learner"), files.insecure ? " --insecure" : "");
@@ -152,8 +166,7 @@ void RunSupervisor::InviteOthers() {
     display_->Say(absl::StrCat("or in a Slurm job: srun -n 2 ", learner));
   }
   if (options_.actor_runners.empty() && options_.takes_workers) {
-    const std::string invitation = absl::StrCat(CommandOf(options_.program_folder, "skein"), " worker --address ",
-                                                address, JoinFlags(files, "actor"));
+    const std::string invitation = WorkerCommand();
     notes_.waiting_hint =
         absl::StrCat("waiting for ", options_.learners == 0 ? "learners and workers: " : "workers: ", invitation);
     display_->Say(absl::StrCat("add workers, here or on other nodes, with: ", invitation));
@@ -186,6 +199,7 @@ absl::Status RunSupervisor::StartLearners() {
 }
 
 absl::Status RunSupervisor::StartActor(ActorSlot* slot) {
+  slot->member.clear();
   const auto program = FindProgram(options_.program_folder, "skein-actor");
   if (!program.ok()) return program.status();
   auto child = Child::Start({.name = slot->name,
@@ -264,12 +278,12 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
   const auto code = slot->child->process().Poll();
   if (!code) return true;
   if (*code == kDrained) {
-    display_->Say(absl::StrCat("an actor was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
+    display_->Say(absl::StrCat(slot->member.empty() ? "an actor" : slot->member,
+                               " was drained and stays away (log: ", directory_->log_path(slot->name), ")"));
     slot->drained = true;
     slot->child = nullptr;
     if (std::all_of(actors_.begin(), actors_.end(), [](const ActorSlot& one) { return one.drained; })) {
-      notes_.waiting_hint = absl::StrCat("no actor is left on this machine; add one with: skein worker --address ",
-                                         JoinHostPort(options_.announce_host, coordinator_.port()));
+      notes_.waiting_hint = absl::StrCat("no actor is left on this machine; add one with: ", WorkerCommand());
       display_->Say(notes_.waiting_hint);
     }
     return true;
@@ -292,6 +306,9 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
 bool RunSupervisor::PollStatus(bool last) {
   if (!coordinator_.PollStatus(last)) return false;
   display_->Update(*coordinator_.status(), notes_, MonotonicNow(), last);
+  for (ActorSlot& slot : actors_) {
+    if (slot.child != nullptr) slot.NameBy(*coordinator_.status());
+  }
   return true;
 }
 

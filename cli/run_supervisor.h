@@ -83,6 +83,10 @@ class RunSupervisor {
   absl::Status Start();
   absl::Status StartLearners();
   void InviteOthers();
+  // Where other machines find the coordinator.
+  std::string Address() const;
+  // Adds actors to the run, from any folder.
+  std::string WorkerCommand() const;
   // How shares are enforced, if there are any.
   void TellShares();
   absl::Status StartActor(ActorSlot* slot);

@@ -58,10 +58,14 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenState(const CoordinatorOptions& 
   auto store = OpenStore(kept);
   absl::Status status = store.status();
   if (store.ok() && *store != nullptr) status = TakeOver(store->get(), state->start_epoch, state);
-  if (status.ok()) return store;
+  if (status.ok()) {
+    if (*store != nullptr) metrics->SetStateKept(true);
+    return store;
+  }
   // Fatal only for a store that was asked for, and where another coordinator has it.
   if (!options.store.empty() || absl::IsUnavailable(status)) return status;
   metrics->StateWriteFailed();
+  metrics->SetStateKept(false);
   spdlog::error("the coordinator's state is not kept: {}", std::string(status.message()));
   return nullptr;
 }

@@ -61,6 +61,10 @@ CoordinatorMetrics::CoordinatorMetrics(prometheus::Registry* registry) {
   state_write_errors_ = &CounterFamily(registry, "skein_coordinator_state_write_errors_total",
                                        "Attempts to keep the coordinator's state for a successor that failed.")
                              .Add({});
+  state_kept_ =
+      OneGauge(registry, "skein_coordinator_state_kept",
+               "1 = a successor finds the coordinator's state; 0 = it could not be opened; NaN = not wanted.");
+  state_kept_->Set(kUnknown);
   refusals_ = &CounterFamily(registry, "skein_coordinator_refusals_total", "Calls refused, by call and status code.");
   barrier_waiters_ = OneGauge(registry, "skein_coordinator_barrier_waiters", "Calls waiting at barriers now.");
   barrier_absentees_ = OneGauge(registry, "skein_coordinator_barrier_absentees",

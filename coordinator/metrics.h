@@ -25,6 +25,8 @@ class CoordinatorMetrics {
   void HeartbeatTaken() { heartbeats_->Increment(); }
   void CallRefused(const std::string& call, absl::StatusCode code);
   void StateWriteFailed() { state_write_errors_->Increment(); }
+  // Whether a successor will find this coordinator's state. Not called: it was not asked for.
+  void SetStateKept(bool kept) { state_kept_->Set(kept ? 1 : 0); }
   void BarrierWaitBegan() { barrier_waiters_->Increment(); }
   void BarrierWaitEnded(absl::Duration wait);
   void SetBarrierAbsentees(size_t absentees) { barrier_absentees_->Set(static_cast<double>(absentees)); }
@@ -51,6 +53,7 @@ class CoordinatorMetrics {
   prometheus::Family<prometheus::Gauge>* status_page_;
   prometheus::Counter* heartbeats_;
   prometheus::Counter* state_write_errors_;
+  prometheus::Gauge* state_kept_;
   prometheus::Gauge* barrier_waiters_;
   prometheus::Gauge* barrier_absentees_;
   prometheus::Histogram* barrier_wait_;

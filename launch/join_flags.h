@@ -7,9 +7,10 @@
 
 namespace skein {
 
-// The flags with which another process joins a run whose head has the credentials `files`: "" or " --tls-cert FILE
-// --tls-key FILE --tls-ca FILE --token-file FILE", absolute and quoted for a shell. Of `role` ("actor" or "learner")
-// if files of that name lie beside the head's certificate, as `skein certs init` makes them; else the head's own.
+// The flags with which another process joins or asks a run whose head has the credentials `files`: "" or " --tls-cert
+// FILE --tls-key FILE --tls-ca FILE --token-file FILE", absolute and quoted for a shell. Of `role` ("actor", "learner"
+// or "client") if files of that name lie beside the head's certificate, as `skein certs init` makes them; else the
+// head's own.
 std::string JoinFlags(const CredentialFiles& files, const std::string& role);
 
 // The credential files that UseCredentials() passes to this process's children.

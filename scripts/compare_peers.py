@@ -8,8 +8,8 @@
 
 The reference study's sizes: two hidden layers of 64, 16,384 env steps an iteration, 5 epochs, minibatches of 4,096.
 The speed is that after the first third of the time. With --target each library runs with settings that it or its users
-published (named in scripts/peers/*.py), until the mean return of 20 training episodes reaches the target, or for
---seconds. DIR gets NAME-RECIPE-SEED.jsonl of each run and report.md; a run whose file is complete is not repeated.
+published (named in scripts/peers/*.py), until the mean return of the last training episodes (20 of a peer's, 100 of
+Skein's, as each reports them) reaches the target, or for --seconds. DIR gets NAME-RECIPE-SEED.jsonl of each run and report.md; a run whose file is complete is not repeated.
 Nothing else should run on the machine meanwhile.
 """
 
@@ -130,7 +130,8 @@ def speed(rows):
 def report(args, results):
     cores = f"{args.cores} cores of {os.uname().machine}"
     if args.target:
-        lines = [f"Seconds of training to a mean return of {args.target:.0f} over 20 training episodes, {cores}:", ""]
+        lines = [f"Seconds of training to a mean return of {args.target:.0f}, {cores}. The mean is that of the last training",
+                 "episodes, 100 of Skein's and 20 of each peer's, so Skein's comes later:", ""]
         lines += ["| | median | each run | highest return seen |", "|---|---|---|---|"]
         for name, runs in results.items():
             times = [next((r["seconds"] for r in rows if (r["return"] or -1e9) >= args.target), None) for rows in runs]

@@ -15,8 +15,8 @@
 namespace skein {
 namespace {
 
-constexpr const char* kPages[] = {"skein",         "skein-actor", "skein-bench", "skein-eval", "skein-coordinator",
-                                  "skein-learner", "skein-policy"};
+constexpr const char* kPages[] = {"skein",      "skein-actor", "skein-bench",   "skein-coordinator",
+                                  "skein-eval", "skein-fit",   "skein-learner", "skein-policy"};
 
 // `text` without requests and escapes of roff: a line of it may begin with a dot.
 std::string Roff(const std::string& text) {

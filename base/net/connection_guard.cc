@@ -2,12 +2,13 @@
 #include "base/net/connection_guard.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,14 +18,6 @@ namespace {
 
 // Fewer bytes hold no more than about 20 calls.
 constexpr uint64_t kFewBytes = 512;
-
-// Nullopt: no socket has this number now.
-std::optional<uint64_t> CookieOf(int socket) {
-  uint64_t cookie = 0;
-  socklen_t size = sizeof(cookie);
-  if (getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
-  return cookie;
-}
 
 uint64_t BytesReceived(int socket) {
   tcp_info info = {};
@@ -39,14 +32,28 @@ std::string Readable(const std::string& address) {
   return text;
 }
 
-// Resets the connection and drops what has been received. gRPC then sees an error and closes the file.
-void Disconnect(int socket) {
-  sockaddr nobody = {};
-  nobody.sa_family = AF_UNSPEC;
-  if (connect(socket, &nobody, sizeof(nobody)) != 0) shutdown(socket, SHUT_RDWR);
+}  // namespace
+
+std::optional<uint64_t> CookieOf(int socket) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  if (getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
 }
 
-}  // namespace
+bool Disconnect(int socket, uint64_t cookie) {
+  // The copy stays the same socket, even if gRPC closes the file between the comparison and the end.
+  const int held = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  if (held < 0) return false;
+  const bool same = CookieOf(held) == cookie;
+  if (same) {
+    sockaddr nobody = {};
+    nobody.sa_family = AF_UNSPEC;
+    if (connect(held, &nobody, sizeof(nobody)) != 0) shutdown(held, SHUT_RDWR);
+  }
+  close(held);
+  return same;
+}
 
 ConnectionGuard::ConnectionGuard() : ConnectionGuard(Options()) {}
 
@@ -104,7 +111,10 @@ std::vector<std::string> ConnectionGuard::Look(absl::Duration now) {
       ++it;
       continue;
     }
-    Disconnect(socket);
+    if (!Disconnect(socket, connection.cookie)) {
+      it = connections_.erase(it);
+      continue;
+    }
     const ConnectionName& name = connection.name;
     log_.Warn(absl::StrCat("port ", name.local_port, ": ended a connection from ", Readable(name.peer_address),
                            " that ", offence));

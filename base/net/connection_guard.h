@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,17 @@
 
 namespace skein {
 
+// The kernel's id of the socket with this file number, which no other socket ever has. Nullopt: no socket has this
+// number now.
+std::optional<uint64_t> CookieOf(int socket);
+
+// Resets the connection and drops what has been received. gRPC then sees an error and closes the file. False: the
+// number means another socket by now, or none; then nothing is done.
+bool Disconnect(int socket, uint64_t cookie);
+
 // Ends connections that cost memory and bring nothing; gRPC 1.51 has no limit for that:
 // - those that make calls and reset them at once (CVE-2023-44487, "rapid reset"). A reset call does not count against
-// the
-//   connection's limit of open calls, but its memory stays until the server has worked off the call;
+//   the connection's limit of open calls, but its memory stays until the server has worked off the call;
 // - those that send bytes without end which are neither calls nor messages: pings, settings. Their answers queue.
 //   Add (each connection) -> Look (often) -> the addresses of connections that it has ended
 // gRPC owns the sockets. A connection is ended below gRPC, with TLS as without: it is disconnected, which also drops
@@ -46,7 +54,7 @@ class ConnectionGuard {
 
  private:
   struct Connection {
-    uint64_t cookie = 0;  // The kernel's id of the socket: the number of the file may have another meaning by now.
+    uint64_t cookie = 0;  // The number of the file may mean another socket by now.
     ConnectionName name;
     uint64_t bytes_received = 0;
     int64_t resets_seen = 0;

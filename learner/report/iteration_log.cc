@@ -57,13 +57,16 @@ IterationLog::~IterationLog() {
 absl::StatusOr<uint64_t> IterationLog::KeepUpTo(uint64_t iteration) {
   const auto text = ReadFile(path_);
   if (!text.ok()) return text.status();
-  const std::string all = *text + pending_;
+  const std::string all = absl::StrCat(*text, torn_ ? "\n" : "", pending_);
   const auto before = LinesUpTo(all, iteration);
   std::string kept;
   kept.reserve(text->size());
   for (const auto& [number, line] : before) absl::StrAppend(&kept, line);
   const uint64_t last = before.empty() ? 0 : before.rbegin()->first;
-  if (kept == *text) return last;
+  if (kept == *text) {
+    pending_.clear();  // Lines of later iterations, or copies of those that are there.
+    return last;
+  }
   if (absl::StartsWith(*text, kept)) {
     if (ftruncate(fd_, static_cast<off_t>(kept.size())) != 0) {
       return SystemError(errno, absl::StrCat("cannot cut ", path_));

@@ -95,6 +95,24 @@ TEST(StreamCounts, KnowNothingOfOtherConnections) {
   EXPECT_FALSE(counts.Of(name).has_value());
 }
 
+// gRPC may close a file at any time, and the next connection gets its number.
+TEST(Disconnect, LeavesAnotherSocketOfTheSameNumberAlone) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const uint64_t before = CookieOf(pair[0]).value();
+  close(pair[0]);
+  close(pair[1]);
+  const Served served;
+  const int other = ConnectTo(served.port);
+  ASSERT_GE(other, 0);
+  EXPECT_FALSE(Disconnect(other, before));
+  EXPECT_EQ(send(other, "P", 1, MSG_NOSIGNAL), 1);
+  EXPECT_TRUE(Disconnect(other, CookieOf(other).value()));
+  EXPECT_EQ(send(other, "R", 1, MSG_NOSIGNAL), -1);
+  close(other);
+  EXPECT_FALSE(Disconnect(other, before));
+}
+
 // The server's end of the connection, as the guard is given it.
 int SocketOf(const ConnectionName& name) {
   for (int fd = 3; fd < 1024; ++fd) {

@@ -192,6 +192,28 @@ TEST(StatusPage, ShowsARealRunAsItsMetricsTellIt) {
   ExpectOnlyTheCoordinatorWasAsked(&browser, http);
 }
 
+TEST(StatusPage, AfterTheLastActorLeftItSaysThatNoneIsConnected) {
+  Cluster cluster({"total_steps=1000000000"});
+  cluster.StartCoordinator();
+  cluster.StartLearner();
+  auto actor = cluster.StartActor();
+  Browser browser;
+  ASSERT_TRUE(browser.ok());
+  browser.Open(absl::StrCat("http://", HttpAddress(&cluster), "/"));
+  ASSERT_TRUE(browser.WaitFor("return document.getElementById('state').textContent === 'training'"));
+  EXPECT_NE(Shown(&browser, "#eta"), "no actor is connected");
+  actor->Signal(SIGTERM);  // As `skein drain`: it leaves in order.
+  EXPECT_EQ(actor->WaitForEnd(), 0);
+  EXPECT_TRUE(browser.WaitFor("return document.getElementById('eta').textContent === 'no actor is connected'"));
+  EXPECT_EQ(Shown(&browser, "#state"), "waiting for data");
+  EXPECT_EQ(Shown(&browser, Figure("actors")), "0");
+  EXPECT_THAT(browser.Barriers(), IsEmpty());
+  actor = cluster.StartActor();
+  EXPECT_TRUE(browser.WaitFor("return document.getElementById('state').textContent === 'training'"));
+  EXPECT_NE(Shown(&browser, "#eta"), "no actor is connected");
+  EXPECT_THAT(browser.Complaints(), IsEmpty());
+}
+
 TEST(StatusPage, WhatMembersReportIsTextAndAnAbsentCoordinatorIsTold) {
   Cluster cluster({"coordinator.lease_seconds=600"});
   const std::string evil = "<img src=x onerror=\"document.title='taken'\"><b>bold</b>";

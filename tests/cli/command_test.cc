@@ -92,6 +92,7 @@ TEST(SkeinCommand, EveryProgramSaysItsVersionAndThoseOfItsLibraries) {
       {"skein-actor", {"gRPC", "protobuf", "MuJoCo"}},
       {"skein-coordinator", {"gRPC", "protobuf"}},
       {"skein-eval", {"gRPC", "protobuf", "MuJoCo"}},
+      {"skein-fit", {"gRPC", "protobuf", "LibTorch"}},
       {"skein-policy", {"gRPC", "protobuf", "MuJoCo"}},
       {"skein-learner", {"gRPC", "protobuf", "MuJoCo", "LibTorch"}},
       {"skein-bench", {"gRPC", "protobuf", "MuJoCo", "LibTorch"}}};

@@ -38,13 +38,13 @@ std::string Words(const std::string& page) {
   return absl::StrCat(" ", absl::StrJoin(absl::StrSplit(page, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " "), " ");
 }
 
+constexpr const char* kPrograms[] = {"skein",      "skein-actor", "skein-bench",   "skein-coordinator",
+                                     "skein-eval", "skein-fit",   "skein-learner", "skein-policy"};
+
 class ManPage : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Programs, ManPage,
-                         testing::Values("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval",
-                                         "skein-learner", "skein-policy"),
-                         [](const auto& info) {
-                           return absl::StrReplaceAll(info.param, {{"-", "_"}});
-                         });
+INSTANTIATE_TEST_SUITE_P(Programs, ManPage, testing::ValuesIn(kPrograms), [](const auto& info) {
+  return absl::StrReplaceAll(info.param, {{"-", "_"}});
+});
 
 void ExpectAllFlags(const Command& command, const std::string& page) {
   for (const Flag& flag : command.flags) EXPECT_THAT(page, HasSubstr(" " + flag.name + " ")) << command.name;
@@ -66,6 +66,12 @@ TEST_P(ManPage, IsReadWithoutAWarningAndHasEveryFlag) {
   ASSERT_TRUE(command.ok()) << command.status();
   EXPECT_THAT(Words(page), HasSubstr(absl::StrCat(" NAME ", GetParam(), " - ")));
   ExpectAllFlags(*command, Words(page));
+  const std::string source = Shell("cat " + file);
+  for (const std::string other : kPrograms) {
+    if (other == GetParam()) continue;
+    EXPECT_THAT(source.substr(source.find(".SH SEE ALSO")),
+                HasSubstr(absl::StrCat("\\fB", absl::StrReplaceAll(other, {{"-", "\\-"}}), "\\fR(1)")));
+  }
   EXPECT_THAT(page, Not(HasSubstr("check-history")));
 }
 

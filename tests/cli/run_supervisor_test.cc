@@ -223,6 +223,31 @@ TEST(RunSupervisor, LeavesADrainedActorAlone) {
   EXPECT_THAT(session.Said(), HasSubstr("an actor was drained and stays away (log: "));
 }
 
+// They are pasted into another shell, which has neither this one's folder nor its variables.
+TEST(RunSupervisor, TheCommandsThatItPrintsHaveTheCredentials) {
+  Session session;
+  session.folder.WriteScript("skein-actor", "exit 3");  // Drained.
+  session.folder.WriteScript("skein-learner", "sleep 0.5");
+  const std::string folder = session.folder.path();
+  for (const char* file : {"node.crt", "node.key", "actor.crt", "actor.key", "client.crt", "client.key"}) {
+    session.folder.Write(file, "pem");
+  }
+  const std::vector<std::pair<const char*, std::string>> variables = {{"SKEIN_TLS_CERT", folder + "/node.crt"},
+                                                                      {"SKEIN_TLS_KEY", folder + "/node.key"},
+                                                                      {"SKEIN_TLS_CA", folder + "/ca.crt"},
+                                                                      {"SKEIN_TOKEN_FILE", folder + "/token"}};
+  for (const auto& [name, value] : variables) setenv(name, value.c_str(), 1);
+  EXPECT_EQ(session.Run().exit_code, 0);
+  for (const auto& [name, value] : variables) unsetenv(name);
+  const auto flags = [&](const char* role) {
+    return absl::StrCat(" --address 127.0.0.1:1 --tls-cert ", folder, "/", role, ".crt --tls-key ", folder, "/", role,
+                        ".key --tls-ca ", folder, "/ca.crt --token-file ", folder, "/token\n");
+  };
+  EXPECT_THAT(session.Said(), HasSubstr("/skein top" + flags("client")));
+  EXPECT_THAT(session.Said(), HasSubstr("no actor is left on this machine; add one with: "));
+  EXPECT_THAT(session.Said(), HasSubstr("/skein worker" + flags("actor")));
+}
+
 TEST(RunSupervisor, LeavesAnActorAloneThatLeftWhenAllIsTrained) {
   Session session;
   v1::StatusResponse status;

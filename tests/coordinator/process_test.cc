@@ -277,15 +277,20 @@ TEST(CoordinatorProcess, AMemberCannotHavePrometheusCallSomebodyElseUnlessAllowe
   EXPECT_THAT(ScrapeListWithAStranger(own, {"--foreign-metrics"}), HasSubstr("\"198.51.100.7:9100\""));
 }
 
-TEST(CoordinatorProcess, AStateThatCannotBeKeptIsCounted) {
+TEST(CoordinatorProcess, AStateThatCannotBeKeptIsCountedAndShown) {
   const ScratchFolder scratch;
   scratch.Write("run/coordinator", "a file where the folder should be");
-  const auto errors = [&](const std::string& run) {
-    const Running running = Start({"--run-dir", scratch.path() + "/" + run});
+  const auto metrics = [](const std::vector<std::string>& flags) {
+    const Running running = Start(flags);
     return HttpGet(running.http_port, "/metrics").body;
   };
-  EXPECT_THAT(errors("run"), HasSubstr("\nskein_coordinator_state_write_errors_total 1\n"));
-  EXPECT_THAT(errors("other"), HasSubstr("\nskein_coordinator_state_write_errors_total 0\n"));
+  EXPECT_THAT(metrics({"--run-dir", scratch.path() + "/run"}),
+              AllOf(HasSubstr("\nskein_coordinator_state_write_errors_total 1\n"),
+                    HasSubstr("\nskein_coordinator_state_kept 0\n")));
+  EXPECT_THAT(metrics({"--run-dir", scratch.path() + "/other"}),
+              AllOf(HasSubstr("\nskein_coordinator_state_write_errors_total 0\n"),
+                    HasSubstr("\nskein_coordinator_state_kept 1\n")));
+  EXPECT_THAT(metrics({"--store", "none"}), HasSubstr("\nskein_coordinator_state_kept Nan\n"));
 }
 
 TEST(CoordinatorProcess, APortInUseIsUnavailable) {

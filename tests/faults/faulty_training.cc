@@ -12,27 +12,18 @@ constexpr uint32_t kIterationSteps = 1024;
 
 }  // namespace
 
-FaultyTraining::FaultyTraining(const std::vector<std::string>& settings, uint32_t iterations)
-    : settings_(settings), iterations_(iterations) {}
+FaultyTraining::FaultyTraining(const std::vector<std::string>& settings, uint32_t iterations, bool evaluates)
+    : settings_(settings), iterations_(iterations), evaluates_(evaluates) {}
 
 std::unique_ptr<Running> FaultyTraining::Start(const std::string& faults, const std::vector<std::string>& arguments,
                                                std::vector<std::string> variables) const {
-  std::vector<std::string> all = {"train",
-                                  "--config",
-                                  "configs/cartpole_ppo.yaml",
-                                  "--runs-dir",
-                                  runs_.path(),
-                                  "--name",
-                                  "run",
-                                  "--steps",
-                                  absl::StrCat(iterations_ * kIterationSteps),
-                                  "--actors",
-                                  "1",
-                                  "--runners",
-                                  "2",
-                                  "--no-eval",
-                                  "--set",
-                                  absl::StrCat("checkpoint.interval_steps=", kIterationSteps)};
+  std::vector<std::string> all = {
+      "train",      "--config",   "configs/cartpole_ppo.yaml",
+      "--runs-dir", runs_.path(), "--name",
+      "run",        "--steps",    absl::StrCat(iterations_ * kIterationSteps),
+      "--actors",   "1",          "--runners",
+      "2",          "--set",      absl::StrCat("checkpoint.interval_steps=", kIterationSteps)};
+  if (!evaluates_) all.push_back("--no-eval");
   for (const std::string& setting : settings_) {
     all.push_back("--set");
     all.push_back(setting);

@@ -13,8 +13,10 @@ namespace skein {
 // on_policy: whatever happens on the way, who gets to the end has the digest that a quiet run has.
 class FaultyTraining {
  public:
-  // 20 iterations of 1,024 steps, a checkpoint after each. `settings`: more of them, "a.b=value".
-  explicit FaultyTraining(const std::vector<std::string>& settings = {}, uint32_t iterations = 20);
+  // 20 iterations of 1,024 steps, a checkpoint after each. `settings`: more of them, "a.b=value". `evaluates`: at the
+  // end of the run.
+  explicit FaultyTraining(const std::vector<std::string>& settings = {}, uint32_t iterations = 20,
+                          bool evaluates = false);
 
   // One session from its start to its end. `faults` empty: none.
   Ended Train(const std::string& faults, const std::vector<std::string>& arguments = {}) const;
@@ -37,6 +39,7 @@ class FaultyTraining {
  private:
   const std::vector<std::string> settings_;
   const uint32_t iterations_;
+  const bool evaluates_;
   const ScratchFolder runs_;
 };
 

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "tests/faults/faulty_training.h"
 #include "tests/integration/run_files.h"
@@ -82,12 +83,18 @@ TEST(FaultRow36, StoppedBeforeAnyoneHasJoinedTheRunBeginsWithItsSuccessor) {
 }
 
 TEST(FaultRow36, StoppedAtTheEndTheLastReportIsNotOfAnOldStatus) {
-  const FaultyTraining training(kSettings, 100);
+  std::vector<std::string> settings = kSettings;
+  settings.push_back("eval.episodes=4");
+  const FaultyTraining training(settings, 100, /*evaluates=*/true);
   const auto skein = training.Start("");
   ASSERT_TRUE(WaitUntil([&] { return !NewestCheckpoint(training.run()).empty(); }, absl::Minutes(1)));
   StopCoordinator(*skein);
   EXPECT_EQ(skein->WaitForEnd(absl::Minutes(2)), 0);
   ExpectTrueReport(training, 100 * 1024, skein->Output());
+  // The policy that is evaluated is that of the last checkpoint.
+  EXPECT_EQ(Count(skein->Output(), "\nevaluation: "), 1) << skein->Output();
+  EXPECT_THAT(ReadFile(training.run() + "/eval.json").value_or("none"),
+              AllOf(HasSubstr("\"episodes\":4"), HasSubstr(Digest(training.run()))));
 }
 
 }  // namespace

@@ -102,6 +102,23 @@ TEST_F(IterationLogTest, LinesThatTheDiskDidNotTakeAreWrittenLater) {
   EXPECT_EQ(Text(), Lines(1, 4));
 }
 
+// The ranks meet again at the checkpoint of iteration 1, and train iteration 2 once more.
+TEST_F(IterationLogTest, LinesThatTheDiskDidNotTakeAreDroppedWhereTheyAreTrainedAgain) {
+  const auto log = Open();
+  ASSERT_TRUE(log->Append(Line(1)).ok());
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit full = before;
+  full.rlim_cur = Lines(1, 1).size();
+  setrlimit(RLIMIT_FSIZE, &full);
+  EXPECT_FALSE(log->Append(Line(2, "first")).ok());
+  EXPECT_EQ(*log->KeepUpTo(1), 1u);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(log->Append(Line(2)).ok());
+  EXPECT_EQ(Text(), Lines(1, 2));
+}
+
 TEST_F(IterationLogTest, NothingButARegularFileIsWritten) {
   fs::create_symlink(folder_ / "elsewhere", path());
   EXPECT_TRUE(absl::IsPermissionDenied(IterationLog::Open(path()).status()));

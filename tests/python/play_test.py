@@ -9,12 +9,16 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/testing"))
+from code_blocks import fenced  # noqa: E402
+
 SKEIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release")) / "skein"
 PYTHON = ROOT / ".deps" / "gymnasium" / "bin" / "python"
 EPISODES = 20
@@ -29,15 +33,29 @@ def run(*command):
 
 class Play(unittest.TestCase):
     def play(self, *training):
-        """Trains; returns (mean, standard deviation) of the returns by `skein eval` and by play.py."""
+        """Trains; returns (mean, standard deviation) of the returns by `skein eval` and by play.py. The block of
+        docs/policy-format.md must play the same episodes as play.py."""
         with tempfile.TemporaryDirectory() as folder:
             run(SKEIN, "train", *training, "--runs-dir", folder, "--name", "run", "--no-eval")
             checkpoint = pathlib.Path(folder) / "run" / "checkpoints" / "latest"
             ours = json.loads(run(SKEIN, "eval", "--checkpoint", checkpoint, "--episodes", EPISODES, "--json"))
             printed = run(PYTHON, ROOT / "scripts" / "play.py", checkpoint, "--episodes", EPISODES, "--seed", "1")
+            (block,) = fenced("docs/policy-format.md", "python")
+            script = pathlib.Path(folder) / "block.py"
+            script.write_text(block)
+            by_block = self.returns(run(PYTHON, script, pathlib.Path(folder) / "run"))
+            by_play = self.returns(run(PYTHON, ROOT / "scripts" / "play.py", checkpoint, "--episodes", "10"))
+        self.assertEqual(len(by_block), 10)
+        # Float64 where play.py has float32, and a body that runs magnifies the difference: so the means.
+        self.assertLess(abs(statistics.mean(by_block) - statistics.mean(by_play)),
+                        3 * statistics.stdev(by_play) + 0.05 * abs(statistics.mean(by_play)))
         mean, std, episodes = re.search(r": return (\S+) \+- (\S+) in (\d+) episodes", printed).groups()
         self.assertEqual(int(episodes), EPISODES)
         return (ours["return_mean"], ours["return_std"]), (float(mean), float(std))
+
+    @staticmethod
+    def returns(printed):
+        return [float(value) for value in re.findall(r"^episode \d+: return (\S+)$", printed, re.MULTILINE)]
 
     def refused(self, *arguments):
         """What play.py says on standard error of arguments that cannot be."""
