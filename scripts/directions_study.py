@@ -158,8 +158,8 @@ def episodes_row(arguments, name, seed, steps):
     num_dirs, num_envs = map(int, name.split("x"))
     folder = train(arguments, f"episodes-{name}-s{seed}-{steps}", "configs/quadruped_stand_ars.yaml", seed, steps,
                    arguments.interval or 10000000,
-                   [f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}",
-                    f"ars.top_dirs={max(1, num_dirs // 4)}"])
+                   [f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}", "directions.dir_chunk=1",
+                    "directions.episode_length=250", f"ars.top_dirs={max(1, num_dirs // 4)}"])
     result = play(arguments, checkpoints(folder)[-1], arguments.episodes or EPISODES, QUIET)
     return {"name": name, "seed": seed, "steps": steps, "num_envs": num_envs, "num_dirs": num_dirs,
             "env_steps": result["env_steps"], "return_mean": round(result["return_mean"], 1),
