@@ -163,10 +163,10 @@ TEST(DirectionPlay, ADirectionCostsAtMost64Bytes) {
 }
 
 // All of an answer but the statistics of observations, with what is added when it is sent.
-TEST(DirectionPlay, AnAnswerOfFiveDirectionsHasAtMost64BytesForEach) {
+TEST(DirectionPlay, AnAnswerOfEightDirectionsHasAtMost64BytesForEach) {
   Playing playing("Pendulum-v1");
   DirectionPlay play(kSeed, /*counts_observations=*/false);
-  v1::Ticket ticket = MakeTicket(20, 5);
+  v1::Ticket ticket = MakeTicket(24, 8);
   ticket.set_id(100000);
   ticket.set_policy_version(10000);
   Fragment fragment = play.Play(ticket, playing.policy(), playing.env(), playing.stop()).value().value();
@@ -177,7 +177,7 @@ TEST(DirectionPlay, AnAnswerOfFiveDirectionsHasAtMost64BytesForEach) {
   header.set_env_steps_collected(1000000000);
   header.mutable_stage_seconds()->set_wait(0.1);
   header.mutable_stage_seconds()->set_env_step(0.1);
-  EXPECT_LE(FrameHead(header).size() + fragment.block->size(), 5 * 64u) << header.ShortDebugString();
+  EXPECT_LE(FrameHead(header).size() + fragment.block->size(), 8 * 64u) << header.ShortDebugString();
 }
 
 // 4 directions x 2 signs x 3 episodes x 40 steps: the clock is read often enough to know.
