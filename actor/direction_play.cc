@@ -9,11 +9,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/clock.h"
 #include "trajectory/env_spec_info.h"
 #include "trajectory/schema.h"
 
 namespace skein {
 namespace {
+
+// One step of so many is timed: reading the clock at each would cost a cheap environment more than its steps.
+constexpr uint64_t kStepsPerTimed = 16;
 
 absl::Status CheckTicket(const v1::Ticket& ticket) {
   const v1::DirectionsWork& work = ticket.directions();
@@ -41,6 +45,7 @@ absl::StatusOr<std::optional<Fragment>> DirectionPlay::Play(const v1::Ticket& ti
   head_.resize(static_cast<size_t>(policy.spec().head_size()));
   if (!moments_) moments_.emplace(obs_size);
   moments_->Clear();
+  timed_ = {};
   plus_.assign(ticket.group_envs(), {});
   minus_.assign(ticket.group_envs(), {});
   for (uint32_t d = 0; d < ticket.group_envs(); ++d) {
@@ -66,8 +71,14 @@ bool DirectionPlay::PlayEpisode(const Policy& policy, uint64_t env_index, uint64
   for (uint32_t step = 1; env->failure().ok() && !stop.load(std::memory_order_relaxed); ++step) {
     env->Observe(obs_.data());
     if (counts_observations_) moments_->Add(obs_.data());
+    const bool timed = ++steps_ % kStepsPerTimed == 0;
+    const absl::Duration begin = timed ? MonotonicNow() : absl::ZeroDuration();
     policy.Act(obs_.data(), nullptr, 1, head_.data(), nullptr);
     if (spec.discrete) choice = static_cast<float>(std::max_element(head_.begin(), head_.end()) - head_.begin());
+    if (timed) {
+      timed_.inference += MonotonicNow() - begin;
+      ++timed_.steps;
+    }
     const VectorEnv::StepResult result = env->Step(spec.discrete ? &choice : head_.data());
     sums->episode_return += double{result.reward[0]};
     ++sums->steps;
@@ -124,6 +135,10 @@ Fragment DirectionPlay::Pack(const v1::Ticket& ticket, const EnvSpec& spec) {
     }
   }
   header.set_env_steps(steps);
+  if (timed_.steps > 0) {
+    const double steps_per_timed = static_cast<double>(steps) / static_cast<double>(timed_.steps);
+    header.mutable_stage_seconds()->set_inference(steps_per_timed * absl::ToDoubleSeconds(timed_.inference));
+  }
   fragment.block = std::make_shared<const std::string>(std::move(block));
   return fragment;
 }

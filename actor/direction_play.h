@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/number/exact_moments.h"
 #include "env/vector_env.h"
 #include "policy/policy.h"
@@ -25,6 +26,8 @@ class DirectionPlay {
   // `env`: one environment, for all calls of Play with it. `counts_observations`: as FragmentShape.
   DirectionPlay(uint64_t seed, bool counts_observations) : seed_(seed), counts_observations_(counts_observations) {}
 
+  // The fragment's stage_seconds have `inference`, reckoned from some of the steps; the rest of the call's time is the
+  // environment's, observing and adding up included.
   // nullopt: `stop` was set, or the environment failed (env->failure()). InvalidArgument: the ticket is malformed, or
   // the policy cannot be perturbed. REQUIRES: `env` has one environment of one agent.
   absl::StatusOr<std::optional<Fragment>> Play(const v1::Ticket& ticket, const Policy& policy, VectorEnv* env,
@@ -34,6 +37,11 @@ class DirectionPlay {
   // The sums of one sign's episodes.
   struct Sums {
     double episode_return = 0;
+    int64_t steps = 0;
+  };
+  // The policy's wall time in the steps that are timed.
+  struct Timed {
+    absl::Duration inference;
     int64_t steps = 0;
   };
   // False: as nullopt above.
@@ -46,6 +54,8 @@ class DirectionPlay {
   std::vector<float> obs_, head_;
   std::vector<Sums> plus_, minus_;  // [directions]
   std::optional<ExactMoments> moments_;
+  uint64_t steps_ = 0;  // Ever played.
+  Timed timed_;         // Of this ticket.
 };
 
 }  // namespace skein

@@ -188,7 +188,7 @@ void Runner::ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t wi
 }
 
 absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
-  absl::Duration wait, env_step;
+  absl::Duration wait, play;
   StopWatch watch;
   const auto policy = policies_->WaitFor(held.epoch, held.ticket.policy_version());
   watch.Lap(&wait);
@@ -200,17 +200,21 @@ absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
     if (!env_->failure().ok()) return false;
     fragment = *std::move(played);
   }
-  watch.Lap(&env_step);
+  watch.Lap(&play);
   if (!fragment) {
     outbox_->DropTicket(held.ticket.id());
     return true;
   }
   v1::StageSeconds& seconds = *fragment->header.mutable_stage_seconds();
+  const absl::Duration inference = std::min(play, absl::Seconds(seconds.inference()));
+  const absl::Duration env_step = play - inference;
   seconds.set_wait(absl::ToDoubleSeconds(std::exchange(idle_, absl::ZeroDuration()) + wait));
+  seconds.set_inference(absl::ToDoubleSeconds(inference));
   seconds.set_env_step(absl::ToDoubleSeconds(env_step));
   const uint64_t env_steps = fragment->header.env_steps();
   if (outbox_->PutFragment(*std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);
+  metrics_->AddStage(ActorMetrics::Stage::kInference, inference);
   metrics_->AddStage(ActorMetrics::Stage::kEnvStep, env_step);
   metrics_->CountFragment(env_steps);
   return true;

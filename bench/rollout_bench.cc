@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
@@ -260,15 +262,18 @@ void AddBenchArs(CLI::App* app, BenchAction* action) {
   AddBenchFlags(verb, options.get());
   AddParallelFlag(verb, "--runners", "Runner threads, or auto = one for each core", &options->runners);
   verb->footer(
-      "Without --config: HalfCheetah-v5 with 32 directions and a linear policy. message_bytes_per_pair has all bytes "
-      "of "
-      "answers.\nExample:\n  skein bench ars --runners 2 --json ars.json");
+      "Without --config: HalfCheetah-v5 with 32 directions, 8 in a work order, and a linear policy; without the 8 if\n"
+      "--set names a setting of directions.\n"
+      "message_bytes_per_pair has all bytes of answers, statistics of observations included.\n"
+      "Example:\n  skein bench ars --runners 2 --json ars.json");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) {
       RolloutBenchOptions chosen = *options;
       chosen.verb = "ars";
       if (chosen.config_path.empty()) {
-        const std::vector<std::string> search = {"ars.top_dirs=0", "model.policy=linear"};
+        std::vector<std::string> search = {"ars.top_dirs=0", "model.policy=linear"};
+        const auto sets_directions = [](const std::string& one) { return absl::StartsWith(one, "directions."); };
+        if (absl::c_none_of(chosen.overrides, sets_directions)) search.emplace_back("directions.dir_chunk=8");
         chosen.overrides.insert(chosen.overrides.begin(), search.begin(), search.end());
       }
       return RunRolloutBench(chosen, shutdown);

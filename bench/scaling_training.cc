@@ -124,6 +124,33 @@ void StopTraining(Subprocess* process) {
   process->Wait(kStopLimit);  // The destructor kills what has not ended by then.
 }
 
+using Sizes = std::vector<std::pair<std::string, uint64_t>>;  // Settings.
+
+// The env steps of an iteration, at most, and the settings that make it so. The environments of a search are
+// directions: two signs and directions.num_envs episodes of each.
+std::pair<uint64_t, Sizes> SizeSettings(const v1::RunConfig& config, const TrainingSetup& setup,
+                                        const ScalingPoint& point) {
+  const uint64_t environments = point.environments();
+  const bool search = SearchesDirections(config);
+  const uint64_t parts = search ? 2 * config.directions().num_envs() * environments : environments;
+  const uint64_t wanted = setup.steps_per_env > 0 ? setup.steps_per_env * environments : setup.steps_per_iteration;
+  const uint64_t steps = FittingSteps(wanted, parts);
+  if (!search) {
+    return {steps,
+            {{"rollout.num_envs", environments},
+             {"rollout.envs_per_runner", point.envs_per_runner},
+             {"rollout.steps_per_iteration", steps},
+             {AlgorithmName(config) + ".minibatch_size", std::min<uint64_t>(MinibatchSize(config), steps)}}};
+  }
+  Sizes sizes = {{"directions.num_dirs", environments},
+                 {"directions.dir_chunk", point.envs_per_runner},
+                 {"directions.episode_length", steps / parts}};
+  if (HasAlgorithmSetting(config, "top_dirs")) {
+    sizes.emplace_back(AlgorithmName(config) + ".top_dirs", std::min<uint64_t>(TopDirections(config), environments));
+  }
+  return {steps, sizes};
+}
+
 UsageRecorder::Sources UsageSources(GpuMonitor* gpu) {
   UsageRecorder::Sources sources;
   sources.proc_stat = [] { return ReadFile("/proc/stat").value_or(""); };
@@ -143,10 +170,9 @@ absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup) {
 
 absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const ScalingPoint& point,
                                               const std::string& runs_dir) {
-  const uint64_t steps = setup.steps_per_env > 0 ? setup.steps_per_env * point.environments()
-                                                 : FittingSteps(setup.steps_per_iteration, point.environments());
   const auto config = ReadSetupConfig(setup);
   if (!config.ok()) return config.status();
+  const auto [steps, sizes] = SizeSettings(*config, setup, point);
   LaunchOptions options;
   options.recipe = setup.recipe;
   options.config_path = setup.config_path;
@@ -161,15 +187,9 @@ absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const 
   const uint64_t iterations =
       setup.warmup + setup.iterations + 1 + (options.actors > 1 ? kJoiningIterations : uint64_t{0});
   options.overrides = setup.overrides;
-  const uint64_t minibatch = std::min<uint64_t>(MinibatchSize(*config), steps);
-  for (const auto& [key, value] : {std::pair<std::string, uint64_t>{"rollout.num_envs", point.environments()},
-                                   {"rollout.envs_per_runner", point.envs_per_runner},
-                                   {"rollout.steps_per_iteration", steps},
-                                   {AlgorithmName(*config) + ".minibatch_size", minibatch},
-                                   {"total_steps", steps * iterations},
-                                   {"checkpoint.interval_steps", 2 * steps * iterations}}) {
-    options.overrides.push_back(absl::StrCat(key, "=", value));
-  }
+  for (const auto& [key, value] : sizes) options.overrides.push_back(absl::StrCat(key, "=", value));
+  options.overrides.push_back(absl::StrCat("total_steps=", steps * iterations));
+  options.overrides.push_back(absl::StrCat("checkpoint.interval_steps=", 2 * steps * iterations));
   const auto plan = PlanLaunch(options, 1);
   if (!plan.ok()) return plan.status();
   return options;

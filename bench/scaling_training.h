@@ -36,8 +36,9 @@ struct TrainingSetup {
 absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup);
 
 // The options of `skein train` for one configuration: enough steps with some to spare, no checkpoints in between and no
-// evaluation. `runs_dir` will hold its folder. A minibatch larger than an iteration is reduced to it. Errors as
-// ReadRunConfig and PlanLaunch.
+// evaluation. `runs_dir` will hold its folder. A minibatch larger than an iteration is reduced to it. A search has a
+// direction for each environment, and episodes of a length that fills the iteration. Errors as ReadRunConfig and
+// PlanLaunch.
 absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const ScalingPoint& point,
                                               const std::string& runs_dir);
 

@@ -72,11 +72,11 @@ class Training {
       samples += static_cast<double>(collected->samples);
       ++iterations;
       if (gpus_ == nullptr) continue;
-      for (const GpuSample& gpu : gpus_->Sample(MonotonicNow())) {
-        if (!gpu.utilization_ratio) continue;
-        utilization += *gpu.utilization_ratio;
-        ++readings;
-      }
+      std::optional<double> busiest;  // Of several GPUs one is trained on.
+      for (const GpuSample& gpu : gpus_->Sample(MonotonicNow())) busiest = std::max(busiest, gpu.utilization_ratio);
+      if (!busiest) continue;
+      utilization += *busiest;
+      ++readings;
     } while (MonotonicNow() - begin < duration);
     const double seconds = absl::ToDoubleSeconds(MonotonicNow() - begin);
     Json row = {{kRate, steps / seconds},

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well searches over directions learn: the tables of docs/benchmarks/directions.md and docs/benchmarks/quadruped.md.
 
-    scripts/directions_study.py tasks       # ten seeds of configs/{swimmer,hopper,half_cheetah,walker2d,humanoid}_ars.yaml
+    scripts/directions_study.py tasks       # ten seeds of configs/{swimmer,hopper,half_cheetah,walker2d}_ars.yaml, and
+                                            # three of configs/humanoid_ars.yaml
     scripts/directions_study.py quadruped   # ten seeds of configs/quadruped_stand_{ars,ppo}.yaml, and the bars
     scripts/directions_study.py episodes    # return for each env step by episodes a direction and by directions
 
@@ -36,6 +37,7 @@ class Task(typing.NamedTuple):
     paper_episodes: int | None  # Mania et al. 2018, table 1, V2-t: episodes until a mean return of the threshold.
     interval: int  # Env steps between checkpoints.
     bar: str  # What is asked of ours.
+    seeds: int = 10
 
 
 TASKS = [
@@ -43,14 +45,15 @@ TASKS = [
     Task("hopper", 3120, 1973, 100000, "3,344 at 7M"),
     Task("half_cheetah", 3430, 1707, 100000, "3,430 in 30 s, 4,815 at 12M"),
     Task("walker2d", 4390, 24000, 500000, "4,390"),
-    Task("humanoid", 6000, 142600, 2000000, "6,000 in 10 core-hours"),
+    Task("humanoid", 6000, 142600, 2000000, "6,000 in 10 core-hours", seeds=3),
 ]
 RUN_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "return_mean", "best", "to_threshold_steps",
               "to_threshold_episodes", "to_threshold_seconds", "digest"]
 QUADRUPED_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "stood", "after_push", "digest"]
 EPISODES_FIELDS = ["name", "seed", "steps", "num_envs", "num_dirs", "env_steps", "return_mean", "stood", "digest"]
-# A push of 0.5 m/s at about six seconds; then six seconds to stand again.
-PUSH = ["env.max_episode_steps=1999", "env.mujoco.push_speed=0.5", "env.mujoco.push_interval_range=[5.99, 6.01]"]
+# One push of 0.5 m/s before decision 998 to 1,002, at six seconds; then six seconds to stand again. A second push would
+# come before decision 1,996 at the earliest.
+PUSH = ["env.max_episode_steps=1990", "env.mujoco.push_speed=0.5", "env.mujoco.push_interval_range=[5.99, 6.01]"]
 QUIET = ["env.mujoco.push_speed=0"]
 EPISODES_A_DIRECTION, DIRECTIONS = (1, 4, 16, 64, 256), (4, 8, 16, 32, 64, 128)
 
@@ -59,7 +62,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=["tasks", "quadruped", "episodes"])
     parser.add_argument("--only", default="", help="names of the first column, comma-separated")
-    parser.add_argument("--seeds", type=int, help="so many, from 1 on; default 10, of `episodes` 3")
+    parser.add_argument("--seeds", type=int, help="so many, from 1 on; default 10, of humanoid and `episodes` 3")
     parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
     parser.add_argument("--interval", type=int, help="env steps between checkpoints")
     parser.add_argument("--episodes", type=int, help="test episodes of a checkpoint; default 100, of crouches 200")
@@ -69,9 +72,7 @@ def parse_arguments():
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "docs/benchmarks/directions", help="folder of the CSVs")
     parser.add_argument("--documents", type=pathlib.Path, default=ROOT / "docs/benchmarks", help="folder of the documents")
     parser.add_argument("--tables", action="store_true", help="train nothing, write the tables of what is there")
-    arguments = parser.parse_args()
-    arguments.seeds = arguments.seeds or (3 if arguments.study == "episodes" else 10)
-    return arguments
+    return parser.parse_args()
 
 
 def read_rows(path):
@@ -157,8 +158,8 @@ def episodes_row(arguments, name, seed, steps):
     num_dirs, num_envs = map(int, name.split("x"))
     folder = train(arguments, f"episodes-{name}-s{seed}-{steps}", "configs/quadruped_stand_ars.yaml", seed, steps,
                    arguments.interval or 10000000,
-                   [f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}",
-                    f"ars.top_dirs={max(1, num_dirs // 4)}"])
+                   [f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}", "directions.dir_chunk=1",
+                    "directions.episode_length=250", f"ars.top_dirs={max(1, num_dirs // 4)}"])
     result = play(arguments, checkpoints(folder)[-1], arguments.episodes or EPISODES, QUIET)
     return {"name": name, "seed": seed, "steps": steps, "num_envs": num_envs, "num_dirs": num_dirs,
             "env_steps": result["env_steps"], "return_mean": round(result["return_mean"], 1),
@@ -271,6 +272,14 @@ def steps_of(arguments, name):
     return default_steps(f"configs/quadruped_stand_{name if arguments.study == 'quadruped' else 'ars'}.yaml")
 
 
+def seeds_of(arguments, name):
+    if arguments.seeds:
+        return arguments.seeds
+    if arguments.study == "tasks":
+        return next(task.seeds for task in TASKS if task.config == name)
+    return 3 if arguments.study == "episodes" else 10
+
+
 def main():
     arguments = parse_arguments()
     fields, table, document = STUDIES[arguments.study]
@@ -283,8 +292,10 @@ def main():
     def counted():
         return [row for row in read_rows(path) if int(row["steps"]) == steps_of(arguments, row["name"])]
 
-    todo = [(name, seed) for seed in range(1, arguments.seeds + 1) for name in names
-            if not any(row["name"] == name and int(row["seed"]) == seed for row in counted())]
+    most = max(seeds_of(arguments, name) for name in names)
+    todo = [(name, seed) for seed in range(1, most + 1) for name in names
+            if seed <= seeds_of(arguments, name)
+            and not any(row["name"] == name and int(row["seed"]) == seed for row in counted())]
     for done, (name, seed) in enumerate([] if arguments.tables else todo, 1):
         row = do_one(arguments, name, seed, steps_of(arguments, name))
         add_row(path, fields, row)

@@ -8,9 +8,10 @@ Writes OUT.json (each step with its command, what it returned and how long it to
 every step, and OUT.md (tables) at the end. Each step has a time of its own, and all measurements together --minutes; what does not fit
 is left out and named. A step that fails is noted, and the next one is done. Ends with 1 if any step failed.
 
-The steps: build, tests, the device's own limit (skein bench device), updates of one learner by arithmetic, size of the
-network and minibatch, UAV worlds stepped and trained on, directions of ars on the device, and ranks: one, and as many as
-there are GPUs.
+The steps: build, tests, the device's own limit (skein bench device), updates of one learner with three sizes of the
+network, UAV worlds stepped and trained on, directions of ars on the device, ranks: one, and as many as there are GPUs;
+and, as far as time is left, updates by every arithmetic, size of the network and minibatch. A GPU is as busy as the
+measurement itself says, or else as nvidia-smi says of the busiest --seconds of the step.
 
     scripts/gpu_day.sh --out /tmp/dry --dry-run --bench build/release/skein-bench
 
@@ -43,7 +44,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--gpus", type=int, help="for the ranks; default: as many as nvidia-smi lists")
     parser.add_argument("--minutes", type=float, default=20, help="of all measurements")
     parser.add_argument("--step-seconds", type=float, default=STEP_SECONDS, help="most of one measurement")
-    parser.add_argument("--seconds", type=float, default=1, help="of each rate")
+    parser.add_argument("--seconds", type=float, default=3, help="of each rate")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
     parser.add_argument("--only", default="", help="of device, learner, stepping, training, ars, ranks; comma-separated")
     options = parser.parse_args(arguments)
@@ -77,15 +78,20 @@ class Gpus:
             except ValueError:  # "[N/A]": this GPU does not tell.
                 pass
 
-    def between(self, begin, end):
-        """Means of the busiest GPU."""
+    def between(self, begin, end, window):
+        """Means of the busiest GPU over its busiest `window` seconds: not of starting and of making data."""
         of_gpu = {}
-        for when, gpu, *values in self.samples:
+        for when, gpu, *values in list(self.samples):
             if begin <= when <= end:
-                of_gpu.setdefault(gpu, []).append(values)
-        if not of_gpu:
+                of_gpu.setdefault(gpu, []).append((when, values))
+        means = []
+        for rows in of_gpu.values():
+            for first, _ in rows:
+                inside = [values for when, values in rows if first <= when <= first + window]
+                if first == rows[0][0] or rows[-1][0] >= first + window:
+                    means.append([statistics.mean(column) for column in zip(*inside)])
+        if not means:
             return {}
-        means = [[statistics.mean(column) for column in zip(*rows)] for rows in of_gpu.values()]
         return dict(zip(("busy_percent", "memory_mib", "watts"), map(lambda x: round(x, 1), max(means))))
 
     def stop(self):
@@ -112,19 +118,24 @@ class Day:
         print(f"gpu_day: {group}: {name}", file=sys.stderr, flush=True)
         begin = time.monotonic()
         # A session of its own, so that what the command has started ends with it.
-        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, cwd=ROOT, start_new_session=True)
+        out = ""
         try:
-            out, err = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-            step["failed"] = f"took longer than {seconds:.0f} s"
+            process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, cwd=ROOT, start_new_session=True)
+        except OSError as error:
+            step["failed"] = f"cannot be started: {error.strerror}"
+        else:
+            try:
+                out, err = process.communicate(timeout=seconds)
+                if process.returncode != 0:
+                    words = (err.strip() or out.strip() or "it says nothing").splitlines()
+                    step["failed"] = f"exit code {process.returncode}: {words[-1]}"
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                step["failed"] = f"took longer than {seconds:.0f} s"
         end = time.monotonic()
-        step.update(seconds=round(end - begin, 2), **self.gpus.between(begin, end))
-        if "failed" not in step and process.returncode != 0:
-            words = (err.strip() or out.strip() or "it says nothing").splitlines()
-            step["failed"] = f"exit code {process.returncode}: {words[-1]}"
+        step.update(seconds=round(end - begin, 2), **self.gpus.between(begin, end, self.options.seconds))
         report = None
         if "failed" not in step and wants_json:
             try:
@@ -189,15 +200,21 @@ def measure(day):
 
     if does("device"):
         day.bench("device", "products and copies", "device", "--seconds", options.seconds, *device)
-    if does("learner"):
-        sizes = [1000] if dry else [10_000, 100_000, 1_000_000, 10_000_000]
-        for minibatch, batch in [(64, 256)] if dry else [(65536, 131072), (8192, 65536), (1024, 16384)]:
-            for name, values, peak in ARITHMETIC[:1] if cpu else ARITHMETIC:
-                for parameters in sizes:
-                    day.bench("learner", f"{name}, {parameters:,} parameters, minibatches of {minibatch:,}", "learner",
-                              "--env", "HalfCheetah-v5", "--parameters", parameters, "--batch", batch, "--minibatch",
-                              minibatch, *device, *common, *settings(values), arithmetic=name, peak=peak,
-                              parameters=parameters, minibatch=minibatch)
+    def learner(arithmetic, parameters, minibatch, batch):
+        name, values, peak = arithmetic
+        day.bench("learner", f"{name}, {parameters:,} parameters, minibatches of {minibatch:,}", "learner", "--env",
+                  "HalfCheetah-v5", "--parameters", parameters, "--batch", batch, "--minibatch", minibatch, *device,
+                  *common, *settings(values), arithmetic=name, peak=peak, parameters=parameters, minibatch=minibatch)
+
+    sizes = [1000] if dry else [10_000, 100_000, 1_000_000, 10_000_000]
+    batches = [(64, 256)] if dry else [(65536, 131072), (8192, 65536), (1024, 16384)]
+    every = [(arithmetic, parameters, *batch) for batch in batches
+             for arithmetic in (ARITHMETIC[:1] if cpu else ARITHMETIC) for parameters in sizes]
+    # Small, middle and large networks, plain and with all that a GPU has for speed.
+    first = [(arithmetic, parameters, *batch) for arithmetic, parameters, *batch in every
+             if arithmetic in (ARITHMETIC[0], ARITHMETIC[-1]) and parameters != 100_000 and tuple(batch) == batches[0]]
+    for one in first if does("learner") else []:
+        learner(*one)
     for group, more in (("stepping", []), ("training", ["--train"])):
         for worlds in ([16] if dry else [1024, 4096, 16384, 65536]) if does(group) else []:
             values = [f"ppo.minibatch_size={worlds * 8}", "ppo.epochs=2"] if more else []
@@ -216,6 +233,9 @@ def measure(day):
             day.bench("ranks", f"{learners} ranks", "learner", "--env", "HalfCheetah-v5", "--learners", learners,
                       "--parameters", 1000 if dry else 1_000_000, "--batch", 256 if dry else 65536, "--minibatch",
                       64 if dry else 8192, "--device", "cpu" if cpu else "cuda", *common, learners=int(learners))
+    for one in every if does("learner") else []:
+        if one not in first:
+            learner(*one)
 
 
 def table(title, head, rows):
@@ -230,7 +250,9 @@ def count(value):
 
 
 def busy(step):
-    return f"{step['busy_percent']:.0f} %" if "busy_percent" in step else "not measured"
+    own = step["report"]["rows"][0].get("gpu_utilization")
+    percent = 100 * own if own is not None else step.get("busy_percent")
+    return "not measured" if percent is None else f"{percent:.0f} %"
 
 
 def markdown(day):
@@ -281,7 +303,10 @@ def main(arguments=None):
         day.build()
     options.bench = options.bench.resolve()
     day.deadline = time.monotonic() + 60 * options.minutes
-    measure(day)
+    if options.bench.exists():
+        measure(day)
+    else:
+        day.steps.append({"group": "build", "name": "skein-bench", "failed": f"{options.bench} is not there"})
     day.gpus.stop()
     day.write()
     text = markdown(day).rstrip("\n") + "\n"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/process/clock.h"
 #include "env/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -159,6 +160,34 @@ TEST(DirectionPlay, ADirectionCostsAtMost64Bytes) {
     return FrameHead(fragment.header).size() + fragment.block->size();
   };
   EXPECT_LE((bytes(50) - bytes(10)) / 40, 64u);
+}
+
+// All of an answer but the statistics of observations, with what is added when it is sent.
+TEST(DirectionPlay, AnAnswerOfEightDirectionsHasAtMost64BytesForEach) {
+  Playing playing("Pendulum-v1");
+  DirectionPlay play(kSeed, /*counts_observations=*/false);
+  v1::Ticket ticket = MakeTicket(24, 8);
+  ticket.set_id(100000);
+  ticket.set_policy_version(10000);
+  Fragment fragment = play.Play(ticket, playing.policy(), playing.env(), playing.stop()).value().value();
+  v1::FragmentHeader& header = fragment.header;
+  header.set_actor_id("actor-10");
+  header.set_generation(1);
+  header.set_sequence(100000);
+  header.set_env_steps_collected(1000000000);
+  header.mutable_stage_seconds()->set_wait(0.1);
+  header.mutable_stage_seconds()->set_env_step(0.1);
+  EXPECT_LE(FrameHead(header).size() + fragment.block->size(), 8 * 64u) << header.ShortDebugString();
+}
+
+// 4 directions x 2 signs x 3 episodes x 40 steps: the clock is read often enough to know.
+TEST(DirectionPlay, SaysWhatThePolicyTook) {
+  Playing playing("Pendulum-v1");
+  const absl::Duration begin = MonotonicNow();
+  const v1::StageSeconds seconds = playing.Play(MakeTicket(0, 4)).header.stage_seconds();
+  EXPECT_GT(seconds.inference(), 0);
+  EXPECT_LT(seconds.inference(), absl::ToDoubleSeconds(MonotonicNow() - begin));
+  EXPECT_EQ(seconds.env_step(), 0);  // The runner's, who knows what the call took.
 }
 
 TEST(DirectionPlay, StopsWithinAnEpisode) {

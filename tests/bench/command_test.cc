@@ -90,6 +90,7 @@ TEST(BenchCommand, ArsSaysWhatAPairCosts) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   const Json report = Json::parse(folder.Read("report.json"), nullptr, false);
   ExpectReport(report, "ars", "env_steps_per_second", "limit_env_steps_per_second");
+  EXPECT_GT(report["summary"]["actor_microseconds_per_env_step"]["inference"], 0);
   // 32 bytes, and what an order of 32 directions has once.
   EXPECT_GE(report["summary"]["message_bytes_per_pair"], 32);
   EXPECT_LE(report["summary"]["message_bytes_per_pair"], 64);

@@ -45,6 +45,31 @@ TEST(TrainingOptions, GrowWithTheEnvironmentsWhereStepsOfEachAreGiven) {
   EXPECT_EQ(TrainingOptions(setup, {2, 1}, "somewhere")->actors, 2u);  // Not more than runners.
 }
 
+TEST(TrainingOptions, OfASearchHaveADirectionForEachEnvironment) {
+  TrainingSetup setup;
+  setup.recipe = "none";
+  setup.env_id = "Latency-v0";
+  setup.overrides = {"ars.top_dirs=4", "directions.num_envs=2"};
+  setup.steps_per_env = 64;
+  setup.actors = 256;
+  // 64 env steps of a direction are 2 signs x 2 episodes x 16 steps.
+  const auto many = TrainingOptions(setup, {256, 1}, "somewhere");
+  ASSERT_TRUE(many.ok()) << many.status();
+  EXPECT_EQ(many->actors, 256u);
+  EXPECT_THAT(many->overrides, IsSupersetOf({"directions.num_dirs=256", "directions.dir_chunk=1",
+                                             "directions.episode_length=16", "ars.top_dirs=4"}));
+  const auto few = TrainingOptions(setup, {1, 2}, "somewhere");
+  ASSERT_TRUE(few.ok()) << few.status();
+  EXPECT_THAT(few->overrides, IsSupersetOf({"directions.num_dirs=2", "directions.dir_chunk=2", "ars.top_dirs=2"}));
+  setup.overrides = {"es.step_size=0.01"};
+  setup.steps_per_env = 0;
+  setup.steps_per_iteration = 1000;
+  // 1000 / (2 x 3) rounds to 167 steps: 1,002 of 1 + 5 iterations and one to spare.
+  const auto es = TrainingOptions(setup, {3, 1}, "somewhere");
+  ASSERT_TRUE(es.ok()) << es.status();
+  EXPECT_THAT(es->overrides, IsSupersetOf({"directions.episode_length=167", "total_steps=7014"}));
+}
+
 TEST(TrainingOptions, AreRefusedBeforeAnythingStarts) {
   TrainingSetup setup;
   setup.env_id = "HalfCheetah-v6";

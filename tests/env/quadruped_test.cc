@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "env/mujoco/library.h"
+#include "env/mujoco/tasks/quadruped_pushes.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "tests/env/golden.h"
@@ -185,6 +186,21 @@ TEST(QuadrupedStand, IsPushedInRandomDirections) {
   EXPECT_LT(*directions.begin(), -2.5);
   EXPECT_GT(*directions.rbegin(), 2.5);
   EXPECT_GT(intervals.size(), 5u);
+}
+
+// The settings with which studies push: scripts/directions_study.py and docs/environments.md.
+TEST(QuadrupedStand, IsPushedOnceByTheSettingsOfStudies) {
+  const quadruped::Pushes pushes{0.5, {5.99, 6.01}};
+  for (int episode = 0; episode < 1000; ++episode) {
+    RandomStream random(1, RandomPurpose::kEnvReset, 0, episode);
+    double columns[quadruped::kPushColumns] = {}, qvel[2] = {};
+    quadruped::Pushes::Start(random, columns);
+    for (int step = 0; step < 998; ++step) pushes.Apply(step, kStep, columns, qvel);  // 5.99 s / 0.006 s = 998.3.
+    ASSERT_EQ(columns[quadruped::kPushes], 0);
+    for (int step = 998; step < 1990; ++step) pushes.Apply(step, kStep, columns, qvel);  // env.max_episode_steps.
+    ASSERT_EQ(columns[quadruped::kPushes], 1);
+    ASSERT_NEAR(std::hypot(qvel[0], qvel[1]), 0.5, 1e-12);
+  }
 }
 
 // Settings may change in the middle of an episode: its saved state is taken over by an instance with pushes.

@@ -22,6 +22,12 @@ TEST(FitSettings, HaveDefaultsAndReadBackAsWritten) {
   EXPECT_EQ(again->SerializeAsString(), config->SerializeAsString());
 }
 
+TEST(FitSettings, OfTheShippedFileAreRead) {
+  const auto config = LoadFitConfig("configs/deeplog_hdfs.yaml", {"data.files=a.txt"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->name(), "deeplog-hdfs");
+}
+
 TEST(FitSettings, NameFileLineColumnAndTheNearestKey) {
   const std::string path = WriteText(FreshFolder("settings") + "/fit.yaml", "train:\n  epoch: 3\n");
   const auto config = LoadFitConfig(path, {});

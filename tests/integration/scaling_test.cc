@@ -77,6 +77,29 @@ TEST(Scaling, SplitsRunnersOverActorProcesses) {
   EXPECT_EQ(rows[1].at("raw").at("steps_per_iteration"), 1024);  // 2 x 512.
 }
 
+TEST(Scaling, MeasuresASearchWithADirectionForEachRunner) {
+  const ScratchFolder folder;
+  const std::string out = folder.path() + "/study";
+  const Ended ended = RunToEnd("skein", {"bench",           "scaling",
+                                         "--env",           "Latency-v0",
+                                         "--recipe",        "none",
+                                         "--set",           "ars.top_dirs=0",
+                                         "--set",           "model.policy=linear",
+                                         "--set",           "env.latency.step_ms=1",
+                                         "--iterations",    "2",
+                                         "--steps-per-env", "40",
+                                         "--runners",       "2",
+                                         "--actors",        "2",
+                                         "--out",           out});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const nlohmann::json rows = ReadJson(out + "/results.json").at("rows");
+  ASSERT_THAT(rows, SizeIs(2));
+  // Two directions, two signs, episodes of 20 steps.
+  EXPECT_EQ(rows[1].at("raw").at("steps_per_iteration"), 80);
+  EXPECT_EQ(rows[1].at("raw").at("actors"), 2);
+  EXPECT_GT(rows[1].at("limit_ratio").get<double>(), 0);
+}
+
 TEST(Tune, WritesDownWhatItMeasuredAndARunKeepsThoseItBeganWith) {
   const ScratchFolder folder;
   const std::string profile = folder.path() + "/fast.yaml";

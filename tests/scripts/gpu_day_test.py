@@ -12,6 +12,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "scripts"))
+import gpu_day  # noqa: E402
 BENCH = None
 
 # Answers as skein-bench does, but for these.
@@ -70,6 +73,50 @@ class GpuDay(unittest.TestCase):
         self.assertEqual(why["training"], "took longer than 2 s")
         self.assertIn("| fp32_flops | 2,000,000,000 |", text)
         self.assertIn("| training | UavNavigate-v0, 16 worlds | took longer than 2 s |", text)
+
+    def test_without_a_program_the_tables_are_written_all_the_same(self):
+        done, result, text = self.day(self.folder / "not-built")
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertIn("not-built is not there |", text)
+        no_program = self.folder / "skein-bench"
+        no_program.write_text("not a program")
+        done, result, text = self.day(no_program)
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertIn("| device | products and copies | cannot be started: Permission denied |", text)
+        self.assertGreater(len(result["steps"]), 5)
+
+    def test_a_gpu_is_as_busy_as_in_its_busiest_window_or_as_the_measurement_says(self):
+        gpus = gpu_day.Gpus.__new__(gpu_day.Gpus)
+        # Ten seconds of starting, three of work; a second GPU is idle. Each sample: time, GPU, percent, MiB, W.
+        gpus.samples = [(t / 2, 0, 96.0 if t >= 20 else 2.0, 500.0, 300.0) for t in range(27)]
+        gpus.samples += [(t / 2, 1, 0.0, 1.0, 50.0) for t in range(27)]
+        self.assertEqual(gpus.between(0, 13, 3), {"busy_percent": 96.0, "memory_mib": 500.0, "watts": 300.0})
+        self.assertEqual(gpus.between(0, 1, 3)["busy_percent"], 2.0)  # Shorter than the window: all of it.
+        self.assertEqual(gpus.between(50, 60, 3), {})
+        self.assertEqual(gpu_day.busy({"report": {"rows": [{}]}, "busy_percent": 96.0}), "96 %")
+        self.assertEqual(gpu_day.busy({"report": {"rows": [{"gpu_utilization": 0.915}]}, "busy_percent": 10.0}), "92 %")
+        self.assertEqual(gpu_day.busy({"report": {"rows": [{}]}}), "not measured")
+
+    def test_what_was_asked_for_is_measured_before_the_sweep(self):
+        asked = []
+
+        class Listing:
+            options = gpu_day.parse_arguments(["--out", "x"])
+            gpus = gpu_day.Gpus.__new__(gpu_day.Gpus)
+
+            def bench(self, group, name, *arguments, **facts):
+                asked.append((group, name))
+
+        Listing.gpus.names = ["one", "another"]
+        gpu_day.measure(Listing())
+        self.assertEqual(len(asked), len(set(asked)))
+        groups = [group for group, _ in asked]
+        self.assertEqual(groups[:7], ["device"] + ["learner"] * 6)
+        sweep = max(i for i, group in enumerate(groups) if group != "learner") + 1
+        self.assertEqual(groups[sweep:], ["learner"] * 66)  # 3 minibatches x 6 arithmetics x 4 sizes, less the 6.
+        self.assertEqual([name for group, name in asked if group == "ranks"], ["1 ranks", "2 ranks"])
 
     def test_what_there_is_no_time_for_is_left_out(self):
         done, result, text = self.day(BENCH, "--minutes", "0")
