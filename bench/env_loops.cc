@@ -2,7 +2,6 @@
 #include "bench/env_loops.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -67,25 +66,20 @@ class EnvLoop {
   int64_t row_ = 0;
 };
 
-// Steps of each of the environment's episodes, kRecordedSteps in all: physics cost less before a body has fallen, so
-// the limit must step the same episodes.
-std::vector<int> EpisodeSteps(Env& env, const v1::RunConfig& config, uint64_t env_index,
-                              const std::vector<float>& actions) {
-  std::vector<int> lengths;
-  const int limit = StepLimit(config, env.spec());
-  const size_t width = env.spec().action_size;
-  for (size_t at = 0; at < actions.size();) {
-    RandomStream random(config.seed(), RandomPurpose::kEnvReset, env_index, lengths.size());
-    env.Reset(random);
-    int& steps = lengths.emplace_back(0);
-    for (bool over = false; !over && at < actions.size(); at += width) {
-      float reward = 0;
-      const bool terminated = env.Step(actions.data() + at, &reward);
-      ++steps;
-      over = terminated || steps == limit || !std::isfinite(reward);
+// One job steps `envs` with the rows of `actions` [rows, D] in turn; environment e begins with row e x rows / E. The
+// limit's simulation takes the same rows.
+Job PhysicsJob(std::shared_ptr<VectorEnv> envs, const float* actions, int64_t rows, StepTally* tally) {
+  const int64_t size = envs->size(), width = ActionWidth(envs->spec());
+  return [=, step = std::vector<float>(size * width), row = int64_t{0}]() mutable -> int64_t {
+    for (int64_t e = 0; e < size; ++e) {
+      std::copy_n(actions + (row + e * (rows / size)) % rows * width, width, step.data() + e * width);
     }
-  }
-  return lengths;
+    row = row + 1 < rows ? row + 1 : 0;
+    envs->Step(step.data());
+    tally->env_steps += size;
+    tally->agent_steps += size;  // All have one agent.
+    return size;
+  };
 }
 
 // All jobs keep their tallies.
@@ -128,14 +122,17 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   const int64_t width = ActionWidth(spec), rows = physics ? kRecordedSteps : ActionRows(width);
   limit->actions_.push_back(RandomActions(spec, rows, width, config.seed()));
   const float* const actions = limit->actions_[0].data();
+  const int most_steps = StepLimit(config, spec);
   for (uint32_t i = 0; i < threads; ++i) {
     auto env = MakeEnv(options.env_id, options.env);
     if (!env.ok()) return env.status();
     if (physics) {
-      auto bare = BareLoop::Make(options.env_id, {.mujoco = options.env.mujoco,
-                                                  .seed = options.seed,
-                                                  .env_index = i,
-                                                  .episode_steps = EpisodeSteps(**env, config, i, limit->actions_[0])});
+      const uint64_t index = uint64_t{i} * options.size;  // The first of a VectorEnv on this thread.
+      auto bare = BareLoop::Make(
+          options.env_id, {.mujoco = options.env.mujoco,
+                           .seed = options.seed,
+                           .env_index = index,
+                           .episode_steps = EpisodeSteps(**env, options.seed, index, most_steps, limit->actions_[0])});
       if (!bare.ok()) return bare.status();
       limit->AddBareLoop(*std::move(bare), actions, rows);
       continue;
@@ -186,14 +183,20 @@ StepRates EnvLimit::MeasureRates(absl::Duration duration) { return MeasureSteps(
 absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
   std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
   const VectorEnv::Options options = RunnerEnvOptions(config);
+  const bool physics = MakeMujocoTask(options.env_id).ok();
   for (uint32_t i = 0; i < threads; ++i) {
     auto made = VectorEnv::Make(options);
     if (!made.ok()) return made.status();
     const std::shared_ptr<VectorEnv> envs = *std::move(made);
-    const int64_t width = ActionWidth(envs->spec()) * envs->size(), rows = ActionRows(width);
+    const int64_t width = ActionWidth(envs->spec()) * (physics ? 1 : envs->size());
+    const int64_t rows = physics ? kRecordedSteps : ActionRows(width);
     if (i == 0) loops->actions_ = RandomActions(envs->spec(), rows, width, config.seed());
     envs->ResetAll(uint64_t{i} * options.size);
     StepTally* const tally = loops->tallies_.emplace_back(std::make_unique<StepTally>()).get();
+    if (physics) {
+      loops->jobs_.push_back(PhysicsJob(envs, loops->actions_.data(), rows, tally));
+      continue;
+    }
     const size_t agents = size_t(envs->size()) * envs->spec().num_agents;
     loops->jobs_.push_back(
         [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width, tally, agents]() mutable -> int64_t {

@@ -176,6 +176,9 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
     absl::Status status = RunEpisodes(*match->policy, unclipped, options.episodes, nullptr, &scored);
     if (!status.ok()) return status;
     result.unclipped_returns = std::move(scored.returns);
+    for (auto& [name, values] : scored.metrics) {
+      if (values != result.metrics[name]) result.unclipped_metrics[name] = std::move(values);
+    }
   }
   return result;
 }

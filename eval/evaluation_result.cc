@@ -23,11 +23,19 @@ Spread SpreadOf(const std::vector<double>& values) {
   return spread;
 }
 
+namespace {
+
+nlohmann::ordered_json MeansOf(const std::map<std::string, std::vector<double>>& metrics) {
+  nlohmann::ordered_json means = nlohmann::ordered_json::object();
+  for (const auto& [name, values] : metrics) means[name] = SpreadOf(values).mean;
+  return means;
+}
+
+}  // namespace
+
 std::string ToJson(const EvaluationResult& result) {
   const Spread returns = SpreadOf(result.returns);
   const Spread lengths = SpreadOf({result.lengths.begin(), result.lengths.end()});
-  nlohmann::ordered_json metrics_mean = nlohmann::ordered_json::object();
-  for (const auto& [name, values] : result.metrics) metrics_mean[name] = SpreadOf(values).mean;
   nlohmann::ordered_json json = {
       {"env_id", result.env_id},
       {"policy", result.policy},
@@ -42,7 +50,7 @@ std::string ToJson(const EvaluationResult& result) {
       {"return_min", returns.min},
       {"return_max", returns.max},
       {"length_mean", lengths.mean},
-      {"metrics_mean", metrics_mean},
+      {"metrics_mean", MeansOf(result.metrics)},
       {"returns", result.returns},
       {"lengths", result.lengths},
       {"metrics", result.metrics},
@@ -53,6 +61,8 @@ std::string ToJson(const EvaluationResult& result) {
     json["unclipped_returns"] = result.unclipped_returns;
     json["unclipped_return_mean"] = unclipped.mean;
     json["unclipped_return_std"] = unclipped.deviation;
+    json["unclipped_metrics"] = result.unclipped_metrics;
+    json["unclipped_metrics_mean"] = MeansOf(result.unclipped_metrics);
   }
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -70,6 +80,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     json.at("mujoco_version").get_to(result.mujoco_version);
     json.at("returns").get_to(result.returns);
     if (json.contains("unclipped_returns")) json.at("unclipped_returns").get_to(result.unclipped_returns);
+    if (json.contains("unclipped_metrics")) json.at("unclipped_metrics").get_to(result.unclipped_metrics);
     json.at("lengths").get_to(result.lengths);
     json.at("metrics").get_to(result.metrics);
     json.at("warnings").get_to(result.warnings);
@@ -90,6 +101,9 @@ std::string FormatEvaluation(const EvaluationResult& result) {
   if (!result.unclipped_returns.empty()) {
     const Spread spread = SpreadOf(result.unclipped_returns);
     unclipped = absl::StrFormat("unclipped %.1f +- %.1f, ", spread.mean, spread.deviation);
+    for (const auto& [name, values] : result.unclipped_metrics) {
+      absl::StrAppendFormat(&unclipped, "unclipped %s %.3f, ", name, SpreadOf(values).mean);
+    }
   }
   return absl::StrFormat("return %.1f +- %.1f (min %.1f, max %.1f), %slength %.0f, %s%d episodes, %s, MuJoCo %s",
                          returns.mean, returns.deviation, returns.min, returns.max, unclipped, lengths.mean, metrics,

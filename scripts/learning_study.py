@@ -7,8 +7,8 @@
 Each seed is a `skein train` of its own, one after the other; then `skein eval` plays episodes with deterministic actions
 for each of its checkpoints. Writes OUT.csv (one line for each checkpoint), OUT.png (the learning curves, by
 gnuplot) and prints tables in Markdown: the test return (or other --figure) of each seed at the --at steps, and the
-wall-clock seconds until a checkpoint's passed --target, as the learner's own log has them. A seed that was finished before is not
-trained again: remove its folder under runs/ to start over.
+wall-clock seconds until a checkpoint's passed --target, as the learner's own log has them. A seed whose rows are in OUT.csv
+is not done again; a run that was interrupted goes on from its last checkpoint.
 
     scripts/learning_study.py --suite recipes --out docs/benchmarks/recipes/recipes
 
@@ -19,9 +19,14 @@ table. On a run that was interrupted it goes on from its last checkpoint.
 
     scripts/learning_study.py --suite mujoco --out docs/benchmarks/mujoco-suite
 
-The first form for the configuration of each MuJoCo task, OUT a folder, and a table beside the best published PPO. A seed
-whose rows are there is not done again. --only hopper,ant makes it smaller, --dry-run only prints the table of the seeds
-that are done.
+The first form for the configuration of each MuJoCo task, OUT a folder, and a table beside the best published PPO. Ten
+seeds, 201 to 210, on which no configuration was chosen. A seed whose rows are there is not done again. --only hopper,ant_27
+makes it smaller, --dry-run only prints the table of the seeds that are done.
+
+    scripts/learning_study.py --suite wall-clock --out docs/benchmarks/mujoco-wall-clock
+
+The same, five seeds, for the tasks of which rl_games' time on a graphics card is known: the median of the seconds of
+learning until a checkpoint has passed the task's return.
 
     scripts/learning_study.py --suite memory --out docs/benchmarks/memory/memory
 
@@ -32,21 +37,25 @@ model.memory=none), side by side.
 import argparse
 import csv
 import json
+import math
 import pathlib
 import re
 import statistics
 import subprocess
 import sys
-import typing
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES  # noqa: E402  Beside this script.
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=pathlib.Path, help="YAML of the run")
-    parser.add_argument("--suite", choices=["recipes", "mujoco", "memory"], help="instead of --config")
+    parser.add_argument("--suite", choices=["recipes", "mujoco", "wall-clock", "memory"], help="instead of --config")
     parser.add_argument("--only", default="", help="of a suite: environments, comma-separated")
     parser.add_argument("--dry-run", action="store_true", help="of a suite: train nothing, print the table so far")
-    parser.add_argument("--seeds", type=int, help="so many, from 1 on; default 10. Of a suite from 201 on; default 5")
+    parser.add_argument("--seeds", type=int, help="so many; default 10, of the suites recipes and wall-clock 5")
+    parser.add_argument("--first-seed", type=int, help="default: 1; of a suite 201, on which nothing was chosen")
     parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
     parser.add_argument("--interval", type=int, default=100000, help="env steps between checkpoints")
     parser.add_argument("--at", default="1000000,3000000", help="env steps of the table's columns")
@@ -63,8 +72,14 @@ def parse_arguments():
     if (arguments.config is None) == (arguments.suite is None):
         parser.error("one of --config and --suite")
     if arguments.seeds is None:
-        arguments.seeds = 5 if arguments.suite == "recipes" else 10
+        arguments.seeds = 5 if arguments.suite in ("recipes", "wall-clock") else 10
+    if arguments.first_seed is None:
+        arguments.first_seed = 201 if arguments.suite else 1
     return arguments
+
+
+def seeds_of(arguments):
+    return list(range(arguments.first_seed, arguments.first_seed + arguments.seeds))
 
 
 def run(command):
@@ -75,7 +90,7 @@ def run(command):
 
 
 def train(arguments, seed):
-    name = f"{arguments.out.name}-s{seed}"
+    name = f"{arguments.suite + '-' if arguments.suite else ''}{arguments.out.name}-s{seed}"
     folder = pathlib.Path("runs") / name
     command = [arguments.bin / "skein", "train", "--config", arguments.config, "--seed", seed, "--name", name,
                "--no-eval", "--set", f"checkpoint.interval_steps={arguments.interval}",
@@ -170,7 +185,7 @@ def draw(rows, seeds, out, heading, figure):
         blocks.append("\n".join(f"{row['env_steps'] / 1e6} {row[figure]}" for row in rows if row["seed"] == seed))
     mean = []
     for step in steps:
-        values = [row[figure] for row in rows if row["env_steps"] == step]
+        values = [row[figure] for row in rows if row["env_steps"] == step and row["seed"] in seeds]
         if len(values) == len(seeds):
             mean.append(f"{step / 1e6} {statistics.mean(values)}")
     data = "\n".join(f"$seed{i} << END\n{block}\nEND" for i, block in enumerate(blocks))
@@ -190,68 +205,6 @@ plot {', '.join(plots)}
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
-class Task(typing.NamedTuple):
-    """What an environment's recipe should reach, in test episodes with deterministic actions."""
-    env: str
-    threshold: float
-    source: str
-    figure: str = "return_mean"
-    settings: tuple = ()  # Of `skein train`, beside the environment.
-    recipe: str = "auto"  # --recipe
-    config: str = ""  # --config in place of the environment; then `recipe` only says what the row is of
-
-
-GYMNASIUM = "Gymnasium's reward_threshold"
-ZOO = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/benchmark.md"
-# The cheapest first.
-RECIPES = [
-    Task("CartPole-v1", 475, GYMNASIUM),
-    Task("StickyCartPole-v0", 475, "that of CartPole-v1"),
-    # How long a step sleeps changes nothing that is learned.
-    Task("Latency-v0", -5, "our own: a mean squared error of 0.025 a step; the optimum is 0",
-         settings=("--set", "env.latency.step_ms=0")),
-    Task("MountainCarContinuous-v0", 90, GYMNASIUM),
-    Task("Pendulum-v1", -200, f"Gymnasium has none; [RL Baselines3 Zoo]({ZOO}): PPO -172 +- 104"),
-    Task("InvertedPendulum-v5", 950, GYMNASIUM),
-    Task("InvertedDoublePendulum-v5", 9100, GYMNASIUM),
-    Task("RepeatPrevious-v0", 60, "our own: the best is 64, chance is 16"),
-    Task("Reacher-v5", -3.75, GYMNASIUM),
-    Task("Swimmer-v5", 120, "Spinning Up's PPO, about; Gymnasium's reward_threshold is 360"),
-    Task("Hopper-v5", 3128, "Tianshou's PPO; Gymnasium's reward_threshold is 3,800"),
-    Task("Walker2d-v5", 3479, f"Gymnasium has none; [RL Baselines3 Zoo]({ZOO}): PPO 3,479 +- 822 on Walker2d-v3"),
-    Task("HalfCheetah-v5", 4800, GYMNASIUM),
-    Task("Ant-v5", 4079, "Tianshou's PPO, of the 27 columns of version 4; Gymnasium's reward_threshold is 6,000"),
-    Task("Pusher-v5", -40, "our own: random actions have -151; Gymnasium's reward_threshold of 0 is out of reach"),
-    Task("Humanoid-v5", 1360, "Gymnasium has none; Tianshou's PPO"),
-    Task("HumanoidStandup-v5", 64000, "our own: twice what random actions have; Gymnasium has none"),
-    Task("QuadrupedStand-v0", 0.9, "our own: share of episodes that end standing, with the last phase's pushes",
-         figure="stood"),
-    Task("UavCover-v0", 0.9, "our own: share of the free cells that are visited", figure="coverage"),
-    Task("UavNavigate-v0", 0.9, "our own: share of UAVs that arrive", figure="success_rate"),
-]
-# What an environment without a recipe gets.
-GENERAL = [task._replace(recipe="general") for task in RECIPES if task.env in ("CartPole-v1", "HalfCheetah-v5")]
-
-
-def of_memory(env, config, threshold, source, **more):
-    """The configuration as it is, and its control without a memory."""
-    return [Task(env, threshold, source, recipe="memory", config=config, **more),
-            Task(env, threshold, source, recipe="no memory", config=config, settings=("--set", "model.memory=none"),
-                 **more)]
-
-
-CONTRIB = "SB3-contrib's RecurrentPPO, tuned"
-MEMORY = [
-    *of_memory("RepeatPrevious-v0", "configs/repeat_previous_ppo.yaml", 60, "our own: the best is 64, chance is 16"),
-    *of_memory("CartPole-v1", "configs/cartpole_memory_ppo.yaml", 500, f"{CONTRIB}, at 100k steps"),
-    *of_memory("Pendulum-v1", "configs/pendulum_memory_ppo.yaml", -200, f"{CONTRIB}: -218 +- 140 at 100k steps"),
-    *of_memory("MountainCarContinuous-v0", "configs/mountain_car_continuous_memory_ppo.yaml", 91.5,
-               f"{CONTRIB}, at 300k steps"),
-    *of_memory("HalfCheetah-v5", "configs/half_cheetah_memory_ppo.yaml", 4000,
-               "our own: 0.8 of what the full task's recipe returns"),
-    *of_memory("UavNavigate-v0", "configs/uav_navigate_memory_mappo.yaml", 0.9,
-               "our own: share of UAVs that arrive", figure="success_rate"),
-]
 SUITE_FIELDS = ["env", "seed", "env_steps", "figure", "value", "std", "digest", "recipe", "asked", "mujoco"]
 
 
@@ -310,7 +263,7 @@ def run_suite(arguments):
     usual = MEMORY if arguments.suite == "memory" else RECIPES
     wanted = arguments.only.split(",") if arguments.only else [task.env for task in usual]
     tasks = [task for task in suite if task.env in wanted]
-    seeds = list(range(201, 201 + arguments.seeds))
+    seeds = seeds_of(arguments)
     todo = [(seed, task) for task in tasks for seed in seeds
             if find_row(rows, task, seed) is None]
     for seed, task in [] if arguments.dry_run else todo:
@@ -327,7 +280,7 @@ def run_suite(arguments):
 def study(arguments):
     """All seeds of one configuration; a seed whose rows are in OUT.csv is not done again. Returns the rows."""
     figure = arguments.figure
-    seeds = list(range(1, arguments.seeds + 1))
+    seeds = seeds_of(arguments)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(f"{arguments.out}.csv")
     rows = read_rows(path) if path.exists() else []
@@ -337,13 +290,14 @@ def study(arguments):
         mine = list(evaluate(arguments, seed, train(arguments, seed)))
         rows += mine
         with open(path, "w", newline="") as out:
-            writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+            fields = dict.fromkeys(name for row in rows for name in row)
+            writer = csv.DictWriter(out, fields, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
         print(f"seed {seed}: {title(figure)} {number(mine[-1][figure], figure)} after {mine[-1]['env_steps']:,} steps, "
               f"{mine[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
     draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds", figure)
-    columns = [int(steps) for steps in arguments.at.split(",")]
+    columns = sorted({int(steps) for steps in arguments.at.split(",")})
     print(returns_table(rows, seeds, [steps for steps in columns if steps <= rows[-1]["env_steps"]], figure))
     print()
     print(target_table(rows, seeds, arguments.target, figure))
@@ -356,59 +310,62 @@ def read_rows(path):
     whole = ("seed", "env_steps")
     with open(path, newline="") as file:
         return [{name: value if name in text else int(value) if name in whole else float(value)
-                 for name, value in row.items()} for row in csv.DictReader(file)]
+                 for name, value in row.items() if value} for row in csv.DictReader(file)]
 
 
-class Reference(typing.NamedTuple):
-    """The best PPO that was published for a MuJoCo task."""
-    config: str
-    at: int         # Env steps of ours; of theirs if the source says no other.
-    value: float    # Mean test return; None: nobody published one.
-    source: str
+def study_line(arguments, line, target):
+    """The rows of a line of a suite: those that are there, and without --dry-run those of the seeds that are missing."""
+    path = arguments.out / f"{line.name}.csv"
+    if arguments.dry_run:
+        return read_rows(path) if path.exists() else []
+    print(f"\n## {line.name}\n", flush=True)
+    return study(argparse.Namespace(**{**vars(arguments), "out": arguments.out / line.name, "target": target,
+                                       "config": pathlib.Path(f"configs/{line.config or line.name}_ppo.yaml"),
+                                       "set": [*arguments.set, *line.settings]}))
 
 
-TIANSHOU = "Tianshou, 10 seeds"
-MUJOCO = [
-    Reference("inverted_pendulum", 300000, 1000, "Tianshou, 10 seeds, at 1M"),
-    Reference("inverted_double_pendulum", 500000, 9231, "Tianshou, 10 seeds, at 1M"),
-    Reference("reacher", 1000000, -3.7, TIANSHOU),
-    Reference("swimmer", 1000000, 120, "Spinning Up, about, at 3M"),
-    Reference("half_cheetah", 3000000, 7337, TIANSHOU),
-    Reference("hopper", 1000000, 3128, "Tianshou, 10 seeds, at 3M"),
-    Reference("walker2d", 3000000, 4896, TIANSHOU),
-    Reference("ant", 3000000, 4079, f"{TIANSHOU}, of the 27 columns of version 4"),
-    Reference("pusher", 3000000, None, ""),
-    Reference("humanoid", 3000000, 1360, TIANSHOU),
-    Reference("humanoid_standup", 3000000, None, ""),
-]
+def chosen(arguments, lines):
+    wanted = arguments.only.split(",") if arguments.only else [line.name for line in lines]
+    unknown = set(wanted) - {line.name for line in lines}
+    if unknown:
+        sys.exit(f"--only: the suite has no {', '.join(sorted(unknown))}; it has {', '.join(line.name for line in lines)}")
+    return [line for line in lines if line.name in wanted]
 
 
 def mujoco_line(task, steps, rows, seeds):
     done = [row for seed in seeds if (row := first_at(rows, seed, steps))]
     values = [row["return_mean"] for row in done]
-    published = f"{task.value:,} ({task.source})" if task.value is not None and steps >= task.at else "-"
-    return (f"| {task.config} | {steps:,} | {spread(values, 'return_mean') if values else '-'} | {len(values)} | "
-            f"{', '.join(str(row['seed']) for row in done) or '-'} | {published} |")
+    # Beside the last of our columns also what others reach with more steps.
+    published = "; ".join(f"{value:,} at {at / MILLION:g}M" for at, value in task.published.items()
+                          if at == steps or (steps == task.at and at > steps))
+    return (f"| {task.name} | {steps:,} | {spread(values, 'return_mean') if values else '-'} | {len(values)} | "
+            f"{', '.join(str(row['seed']) for row in done) or '-'} | "
+            f"{f'{published} ({task.source})' if published else '-'} |")
 
 
 def run_mujoco(arguments):
     lines = ["| task | env steps | return, mean +- std of the seeds | seeds | which | best published PPO |", "|---" * 6 + "|"]
-    folder = arguments.out
-    seeds = range(1, arguments.seeds + 1)
-    for task in MUJOCO:
-        if arguments.only and task.config not in arguments.only.split(","):
-            continue
-        path = folder / f"{task.config}.csv"
-        if arguments.dry_run:
-            rows = read_rows(path) if path.exists() else []
-        else:
-            arguments.config = pathlib.Path(f"configs/{task.config}_ppo.yaml")
-            arguments.out = folder / task.config
-            arguments.target = task.value if task.value is not None else 0
-            print(f"\n## {task.config}\n", flush=True)
-            rows = study(arguments)
-        for steps in sorted({min(1000000, task.at), task.at}):
-            lines.append(mujoco_line(task, steps, rows, seeds))
+    for task in chosen(arguments, MUJOCO):
+        rows = study_line(arguments, task, max(task.published.values(), default=0))
+        for steps in sorted({min(MILLION, task.at), task.at} if task.at <= 3 * MILLION else {task.at}):
+            lines.append(mujoco_line(task, steps, rows, seeds_of(arguments)))
+    print("\n" + "\n".join(lines))
+
+
+def seconds_to(rows, seed, target):
+    return next((row["seconds"] for row in rows if row["seed"] == seed and row["return_mean"] >= target), math.inf)
+
+
+def run_wall_clock(arguments):
+    lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
+    for race in chosen(arguments, RACES):
+        rows = study_line(arguments, race, race.target)
+        done = {row["seed"] for row in rows}
+        seconds = [seconds_to(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
+        shown = ["never" if value == math.inf else f"{value:.1f}"
+                 for value in [statistics.median(seconds) if seconds else 0, *seconds]]
+        lines.append(f"| {race.name} | {race.target:,} | {shown[0] if seconds else '-'} | {', '.join(shown[1:]) or '-'} | "
+                     f"{len(seconds)} | {race.rl_games} |")
     print("\n" + "\n".join(lines))
 
 
@@ -418,6 +375,8 @@ def main():
         run_suite(arguments)
     elif arguments.suite == "mujoco":
         run_mujoco(arguments)
+    elif arguments.suite == "wall-clock":
+        run_wall_clock(arguments)
     else:
         study(arguments)
 

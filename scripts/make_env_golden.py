@@ -4,28 +4,35 @@
 
 Run in the repository root, with Gymnasium and the MuJoCo release whose physics its published results have:
 
-    python3 -m venv /tmp/golden
-    /tmp/golden/bin/pip install 'gymnasium==1.2.*' 'mujoco==2.3.7' imageio packaging
-    /tmp/golden/bin/python scripts/make_env_golden.py
+    scripts/fetch_python.sh gymnasium                               # Gymnasium 1.2.1 and MuJoCo 2.3.7, through pip
+    .deps/gymnasium/bin/python scripts/make_env_golden.py
 
     # Others than the tests have, for a check by hand, and the check:
-    /tmp/golden/bin/python scripts/make_env_golden.py --out /tmp/fresh --seed 1000 --every-kind-steps 1000
-    SKEIN_GOLDEN=/tmp/fresh build/release/tests/env/env_mujoco_test --gtest_filter='*Gymnasium*'
+    .deps/gymnasium/bin/python scripts/make_env_golden.py --out /tmp/fresh --seed 1000
+    SKEIN_GOLDEN=/tmp/fresh build/release/tests/env_tests --gtest_filter='*MujocoGolden*'
 
 It writes classic.json (trajectories of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
-(the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json: trajectories from ordinary starts, from poses thrown into the
-air or onto the ground, with actions beyond their bounds, and with every argument changed, all played on after they have
-terminated. The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g. 'mujoco==3.17.0', only adds its folder.
+(the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json. That has trajectories of 1,000 steps: from
+ordinary starts, from poses thrown into the air or onto the ground, with actions beyond their bounds, and with every argument
+changed, all played on after they have terminated; from a reset without noise; and single steps that lead to, and just to
+both sides of, each end of what is healthy. Of the observations it has a digest of all, and some in full; of the rewards
+every one or every fifth; of their terms every fiftieth, and the sums.
+The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g.
+'mujoco==3.17.0' in an environment of its own, only adds its folder, with 200 steps of each.
 """
 
 import argparse
 import json
 import pathlib
 import re
+import sys
 
 import gymnasium
 import mujoco
 import numpy as np
+
+sys.dont_write_bytecode = True
+import golden_edges  # noqa: E402  Beside this script.
 
 
 MODEL_FIELDS = {
@@ -177,12 +184,17 @@ ARGUMENTS = {
 # changed
 KINDS = {
     "upright": (1000, 0.0, None, 1.0, False),
-    "thrown": (300, 5.0, 1.0, 1.0, False),
-    "beyond the bounds": (200, 1.0, None, 2.5, False),
-    "fallen": (200, 2.0, -0.5, 1.0, False),
-    "other arguments": (200, 2.0, None, 1.5, True),
+    "thrown": (1000, 5.0, 1.0, 1.0, False),
+    "beyond the bounds": (1000, 1.0, None, 2.5, False),
+    "fallen": (1000, 2.0, -0.5, 1.0, False),
+    "other arguments": (1000, 2.0, None, 1.5, True),
 }
-OBS_EVERY = 100
+REST_STEPS = 100
+REWARD_EVERY = {"upright": 1}
+OTHER_REWARDS_EVERY = 5
+DIGEST_EVERY = 50
+TERMS_EVERY = 50
+OBS_EVERY = 500
 
 
 def snake_case(name):
@@ -201,6 +213,20 @@ class Actions:
             self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
             values.append(np.float32((self.state >> 48) / 32768 - 1) * self.bound)
         return np.array(values, dtype=np.float32)
+
+
+class Digest:
+    """FNV-1a over the 32-bit words of all observations so far, as float32; -0 counts as 0."""
+
+    def __init__(self):
+        self.value = 0xCBF29CE484222325
+
+    def add(self, obs):
+        for word in (np.asarray(obs, dtype=np.float32) + np.float32(0)).view(np.uint32).tolist():
+            self.value = ((self.value ^ word) * 0x100000001B3) % 2**64
+
+    def text(self):
+        return f"{self.value:016x}"
 
 
 def start_of(env, random, velocity, height):
@@ -223,66 +249,120 @@ def start_of(env, random, velocity, height):
     env.set_state(qpos, qvel)
 
 
-def suite_trajectory(name, arrays, kind, seed, steps):
-    usual_steps, velocity, height, scale, other_arguments = KINDS[kind]
-    steps = steps or usual_steps
-    arguments = ARGUMENTS[name] if other_arguments else {}
-    env = gymnasium.make(f"{name}-v5", **arguments).unwrapped
-    random = np.random.default_rng(seed)
-    start_of(env, random, velocity, height)
+def state_of(env, arrays, zeroed=()):
+    """What Skein saves, but for the metrics."""
     data = env.data
-    start = [data.time, *data.qpos, *data.qvel, *data.qacc_warmstart]
+    state = [data.time, *data.qpos, *data.qvel, *data.qacc_warmstart]
     for name in arrays:
-        start += list(getattr(data, name).ravel())
-    bound = float(env.action_space.high[0]) * scale
-    actions = Actions(seed, bound)
-    rewards, ends, observations, terms = [], [], {}, {}
+        state += list(getattr(data, name).ravel() * (name not in zeroed))
+    return numbers(state)
+
+
+def play(env, arrays, kind, arguments, seed, bound, steps):
+    """From where `env` is, after a reset or set_state."""
+    data, actions, digest = env.data, Actions(seed, bound), Digest()
+    every = REWARD_EVERY.get(kind, OTHER_REWARDS_EVERY)
+    start = state_of(env, arrays)
+    digest.add(env._get_obs())
+    rewards, ends, digests, observations, terms, sums = [], [], [digest.text()], {}, {}, {}
     for step in range(steps):
         obs, reward, terminated, _, info = env.step(actions.next(env.model.nu))
-        rewards.append(float(reward))
+        digest.add(obs)
+        if step % every == every - 1:
+            rewards.append(round(float(reward), 7))
         if bool(terminated) != (len(ends) % 2 == 1):
             ends.append(step)  # It changes from not terminated to terminated here, or back.
-        if step % OBS_EVERY == OBS_EVERY - 1:
+        if step % DIGEST_EVERY == DIGEST_EVERY - 1:
+            digests.append(digest.text())
+        if step % OBS_EVERY == OBS_EVERY - 1 or (steps < OBS_EVERY and step == steps - 1):
             observations[str(step)] = float32s(obs)
         for name, value in info.items():
-            if name.startswith("reward_") or name.endswith("_penalty"):
-                terms[name] = terms.get(name, 0.0) + float(value)
+            if name.startswith("reward_") or name.endswith("_penalty") or name == "x_velocity":
+                sums[name] = sums.get(name, 0.0) + float(value)
+                if step % TERMS_EVERY == 0:
+                    terms.setdefault(name, []).append(float(f"{float(value):.9g}"))
+    if any(data.warning[i].number for i in range(len(data.warning))):
+        raise SystemExit(f"{kind}: the simulation came apart; take another seed")
     return {
         "kind": kind,
         "arguments": arguments,
         "seed": seed,
         "action_bound": bound,
-        "start": numbers(start),
-        "rewards": [round(reward, 7) for reward in rewards],
+        "steps": steps,
+        "start": start,
+        "reward_every": every,
+        "rewards": rewards,
         "terminated_changes": ends,
+        "obs_digest_every": DIGEST_EVERY,
+        "obs_digests": digests,
         "obs": observations,
+        "terms_every": TERMS_EVERY,
         "terms": terms,
+        "sums": sums,
         "final": numbers([*data.qpos, *data.qvel]),
     }
 
 
-def suite(out, seed, steps):
+def suite_trajectory(name, arrays, kind, seed, most_steps):
+    steps, velocity, height, scale, other_arguments = KINDS[kind]
+    arguments = ARGUMENTS[name] if other_arguments else {}
+    env = gymnasium.make(f"{name}-v5", **arguments).unwrapped
+    start_of(env, np.random.default_rng(seed), velocity, height)
+    return play(env, arrays, kind, arguments, seed, float(env.action_space.high[0]) * scale, min(steps, most_steps))
+
+
+def at_rest(name, arrays, seed):
+    """From a reset without noise: the state and the observation of a reset itself."""
+    arguments = {"reset_noise_scale": 0.0}
+    env = gymnasium.make(f"{name}-v5", **arguments).unwrapped
+    env.reset(seed=0)
+    return play(env, arrays, "rest", arguments, seed, float(env.action_space.high[0]), REST_STEPS)
+
+
+def edges(name, arrays):
+    """Single steps without an action that end at, and to both sides of, each end of what is healthy."""
+    rows = []
+    env = gymnasium.make(f"{name}-v5").unwrapped
+    env.reset(seed=0)
+    for edge, side, begin in golden_edges.starts(name, env):
+        begin()
+        # What a step computes anew before anything reads it.
+        start = state_of(env, arrays, {"cinert", "cvel", "cfrc_ext", "qfrc_actuator", "qfrc_constraint"})
+        digest = Digest()
+        obs, reward, terminated, _, _ = env.step(np.zeros(env.model.nu, dtype=np.float32))
+        digest.add(obs)
+        rows.append({"edge": edge, "side": side, "start": start, "reward": float(reward)}
+                    | {"terminated": bool(terminated), "obs_digest": digest.text()})
+    return rows
+
+
+def suite(out, seed, most_steps):
     folder = f"mujoco-{mujoco.__version__}"
     (out / folder).mkdir(parents=True, exist_ok=True)
     for number, (name, arrays) in enumerate(SUITE.items()):
         env = gymnasium.make(f"{name}-v5").unwrapped
         write(out, f"{folder}/{snake_case(name)}_model.json", '],"', model_numbers(env.model))
         trajectories = [
-            suite_trajectory(name, arrays, kind, seed + 100 * number + i, steps) for i, kind in enumerate(KINDS)
+            suite_trajectory(name, arrays, kind, seed + 100 * number + i, most_steps) for i, kind in enumerate(KINDS)
         ]
-        write(out, f"{folder}/{snake_case(name)}.json", '],"', {"trajectories": trajectories})
+        if name not in ("Pusher", "Reacher"):  # These have no reset_noise_scale.
+            trajectories.append(at_rest(name, arrays, seed + 100 * number + len(KINDS)))
+        content = {"trajectories": trajectories, "edges": edges(name, arrays)}
+        write(out, f"{folder}/{snake_case(name)}.json", '],"', content)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tests/env/golden"))
     parser.add_argument("--seed", type=int, default=0, help="of the MuJoCo trajectories")
-    parser.add_argument("--every-kind-steps", type=int, default=0, help="in place of each kind's own number")
+    parser.add_argument("--most-steps", type=int, default=None,
+                        help="of a trajectory; default: all with MuJoCo 2, else 200")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if mujoco.__version__.startswith("2."):
         write(options.out, "classic.json", "},{", classic())
-    suite(options.out, options.seed, options.every_kind_steps)
+    most_steps = options.most_steps or (1000 if mujoco.__version__.startswith("2.") else 200)
+    suite(options.out, options.seed, most_steps)
 
 
 main()

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -39,7 +40,9 @@ bool IsPlain(const YAML::Node& node) { return node.IsScalar() && node.Tag() != "
 std::string RangeProblem(const FieldDescriptor* field, double value) {
   const v1::Setting& setting = field->options().GetExtension(v1::setting);
   const auto got = [&] { return absl::StrCat(", got ", NumberText(value)); };
-  if (!std::isfinite(value)) return absl::StrCat("must be a finite number", got());
+  if (std::isnan(value) || (std::isinf(value) && !setting.may_be_infinite())) {
+    return absl::StrCat("must be a finite number", got());
+  }
   if (setting.has_min() && setting.above_min() && value <= setting.min()) {
     return absl::StrCat("must be greater than ", NumberText(setting.min()), got());
   }
@@ -52,8 +55,13 @@ std::string RangeProblem(const FieldDescriptor* field, double value) {
 
 // Reads a number for `field`; returns what is wrong, or empty.
 std::string ReadDouble(const YAML::Node& node, const FieldDescriptor* field, double* value) {
-  static const auto* const kNotFinite = new std::set<std::string>{".inf", "+.inf", "-.inf", ".nan"};
-  if (IsPlain(node) && kNotFinite->count(absl::AsciiStrToLower(node.Scalar())) > 0) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  static const auto* const kNotFinite = new std::map<std::string, double>{
+      {".inf", kInfinity}, {"+.inf", kInfinity}, {"-.inf", -kInfinity}, {".nan", std::nan("")}};
+  const auto found = kNotFinite->find(absl::AsciiStrToLower(node.Scalar()));
+  if (IsPlain(node) && found != kNotFinite->end()) {
+    *value = found->second;
+    if (RangeProblem(field, *value).empty()) return "";
     return absl::StrCat("must be a finite number, got ", Written(node));
   }
   if (!IsPlain(node) || !absl::SimpleAtod(node.Scalar(), value)) {
@@ -186,6 +194,12 @@ std::string StoredProblem(const Message& message, const FieldDescriptor* field) 
   }
 }
 
+// As YAML has it.
+std::string RealText(double value) {
+  if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
+  return NumberText(value);
+}
+
 }  // namespace
 
 std::string NumberText(double value) {
@@ -209,7 +223,7 @@ std::string ElementText(const Message& message, const FieldDescriptor* field, in
   const Reflection* reflection = message.GetReflection();
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return NumberText(reflection->GetRepeatedDouble(message, field, index));
+      return RealText(reflection->GetRepeatedDouble(message, field, index));
     case FieldDescriptor::CPPTYPE_STRING:
       return reflection->GetRepeatedString(message, field, index);
     default:
@@ -226,7 +240,7 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   }
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return NumberText(reflection->GetDouble(message, field));
+      return RealText(reflection->GetDouble(message, field));
     case FieldDescriptor::CPPTYPE_UINT32:
       return absl::StrCat(reflection->GetUInt32(message, field));
     case FieldDescriptor::CPPTYPE_UINT64:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/mujoco/bare_loop.h"
 
+#include <cmath>
 #include <utility>
 
 #include "env/env.h"
@@ -62,6 +63,24 @@ absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_
       ModelOf(**task, options.form == Form::kStepped ? ModelForm::kStepped : ModelForm::kPublished);
   if (!model.ok()) return model.status();
   return std::make_unique<ModelLoop>(*std::move(task), *std::move(model), options);
+}
+
+std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit,
+                              const std::vector<float>& actions) {
+  std::vector<int> lengths;
+  const size_t width = env.spec().action_size;
+  for (size_t at = 0; at < actions.size();) {
+    RandomStream random(seed, RandomPurpose::kEnvReset, env_index, lengths.size());
+    env.Reset(random);
+    int& steps = lengths.emplace_back(0);
+    for (bool over = false; !over && at < actions.size(); at += width) {
+      float reward = 0;
+      const bool terminated = env.Step(actions.data() + at, &reward);
+      ++steps;
+      over = terminated || steps == limit || !std::isfinite(reward);
+    }
+  }
+  return lengths;
 }
 
 }  // namespace skein

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "env/env.h"
 #include "env/mujoco/arguments.h"
 
 namespace skein {
@@ -38,5 +39,11 @@ class BareLoop {
   // Simulated seconds since the episode began.
   virtual double time() const = 0;
 };
+
+// Steps of each of the episodes that environment `env_index` plays with `rows` of `actions` [rows, D], for
+// BareLoop::Options: a body that has fallen costs more than one that stands, so that a limit must step the same
+// episodes. They end where the task terminates or `limit` steps are done, the last one with the rows. `env` is used up.
+std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit,
+                              const std::vector<float>& actions);
 
 }  // namespace skein

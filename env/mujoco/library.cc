@@ -3,6 +3,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -19,7 +20,12 @@ ABSL_CONST_INIT absl::Mutex mu(absl::kConstInit);
 int64_t warning_count ABSL_GUARDED_BY(mu) = 0;
 char last_warning[256] ABSL_GUARDED_BY(mu) = "";
 
+// Where this thread goes on after an error, if it is within MujocoErrorOf, and that error.
+thread_local std::jmp_buf* on_error = nullptr;
+thread_local char caught_error[256] = "";
+
 void OnWarning(const char* message) {
+  if (on_error != nullptr) return;
   absl::MutexLock lock(&mu);
   ++warning_count;
   std::snprintf(last_warning, sizeof(last_warning), "%s", message);
@@ -27,6 +33,10 @@ void OnWarning(const char* message) {
 }
 
 void OnError(const char* message) {
+  if (on_error != nullptr) {
+    std::snprintf(caught_error, sizeof(caught_error), "%s", message);
+    std::longjmp(*on_error, 1);
+  }
   std::fprintf(stderr, "MuJoCo error: %s\n", message);
   std::abort();
 }
@@ -41,6 +51,15 @@ void InstallMujocoHandlers() {
     mju_user_warning = OnWarning;
     mju_user_error = OnError;
   });
+}
+
+std::string MujocoErrorOf(absl::FunctionRef<void()> physics) {
+  std::jmp_buf here;
+  caught_error[0] = '\0';
+  on_error = &here;
+  if (setjmp(here) == 0) physics();
+  on_error = nullptr;
+  return caught_error;
 }
 
 int64_t MujocoWarningCount() {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+
 // Version and message handlers of the linked MuJoCo library, without its headers. Thread-safe.
 namespace skein {
 
@@ -19,5 +21,10 @@ void InstallMujocoHandlers();
 // warning, or "".
 int64_t MujocoWarningCount();
 std::string LastMujocoWarning();
+
+// Runs `physics` on this thread; returns the error of MuJoCo that ended it early, or "". Warnings meanwhile are
+// dropped. REQUIRES: InstallMujocoHandlers was called; `physics` only calls MuJoCo's functions of C, and its frame has
+// nothing to destroy.
+std::string MujocoErrorOf(absl::FunctionRef<void()> physics);
 
 }  // namespace skein

@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "env/mujoco/contacts.h"
 #include "env/mujoco/library.h"
+#include "env/mujoco/same_joints.h"
 
 namespace skein {
 namespace {
@@ -50,15 +51,11 @@ Models CompileModels(const MujocoTask& task) {
   const std::string& mjcf = task.mjcf();
   absl::StatusOr<SharedModel> published = CompileModel(facts.id, mjcf, facts.total_mass);
   if (!published.ok()) return {published, published};
-  const mjModel& model = **published;
-  if (model.nq != facts.positions || model.nv != facts.velocities || model.nu != facts.controls || model.na != 0) {
-    const absl::Status other = absl::DataLossError(
-        absl::StrCat("the model of ", facts.id, " has ", model.nq, " positions, ", model.nv, " velocities, ", model.nu,
-                     " controls and ", model.na, " activations; its task needs ", facts.positions, ", ",
-                     facts.velocities, ", ", facts.controls, " and 0"));
+  if (const std::string difference = SizeDifference(task, **published); !difference.empty()) {
+    const absl::Status other = absl::DataLossError(difference);
     return {other, other};
   }
-  const std::optional<std::string> listed = ListContacts(mjcf, model);
+  const std::optional<std::string> listed = ListContacts(mjcf, **published);
   if (!listed) return {published, published};
   return {CompileModel(facts.id, *listed, facts.total_mass, true), published};
 }

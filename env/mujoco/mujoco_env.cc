@@ -156,13 +156,17 @@ class MujocoEnv final : public Env {
   std::vector<double> sums_;     // For the metrics of the episode.
 };
 
-// The number of a body in the model, by name or number. InvalidArgument: it has none such.
-absl::StatusOr<int> FindBody(const mjModel& model, const std::string& env_id, const std::string& body) {
-  int number = mj_name2id(&model, mjOBJ_BODY, body.c_str());
-  if (number < 0 && (!absl::SimpleAtoi(body, &number) || number < 0 || number >= model.nbody)) {
-    return absl::InvalidArgumentError(absl::StrCat("the model of ", env_id, " has no body '", body, "'"));
+// The numbers of Facts::named_bodies in the model. InvalidArgument: it lacks one.
+absl::StatusOr<std::vector<int>> FindBodies(const mjModel& model, const MujocoTask& task) {
+  std::vector<int> numbers;
+  for (const std::string& body : task.facts().named_bodies) {
+    int number = mj_name2id(&model, mjOBJ_BODY, body.c_str());
+    if (number < 0 && (!absl::SimpleAtoi(body, &number) || number < 0 || number >= model.nbody)) {
+      return absl::InvalidArgumentError(absl::StrCat("the model of ", task.facts().id, " has no body '", body, "'"));
+    }
+    numbers.push_back(number);
   }
-  return number;
+  return numbers;
 }
 
 }  // namespace
@@ -170,13 +174,9 @@ absl::StatusOr<int> FindBody(const mjModel& model, const std::string& env_id, co
 absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task) {
   absl::StatusOr<SharedModel> model = ModelOf(*task, ModelForm::kStepped);
   if (!model.ok()) return model.status();
-  std::vector<int> named_bodies;
-  for (const std::string& body : task->facts().named_bodies) {
-    const absl::StatusOr<int> number = FindBody(**model, task->facts().id, body);
-    if (!number.ok()) return number.status();
-    named_bodies.push_back(*number);
-  }
-  return std::make_unique<MujocoEnv>(std::move(task), *std::move(model), std::move(named_bodies));
+  absl::StatusOr<std::vector<int>> named_bodies = FindBodies(**model, *task);
+  if (!named_bodies.ok()) return named_bodies.status();
+  return std::make_unique<MujocoEnv>(std::move(task), *std::move(model), *std::move(named_bodies));
 }
 
 absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
@@ -186,9 +186,19 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::stri
       std::get<std::string>(file->second).empty()) {
     return MakeMujocoTask(env_id, options);
   }
-  const absl::StatusOr<MujocoModelFacts> model = ReadUserModel(std::get<std::string>(file->second));
+  const auto own = MakeMujocoTask(env_id);
+  if (!own.ok()) return own.status();
+  const std::string& path = std::get<std::string>(file->second);
+  const absl::StatusOr<MujocoModelFacts> facts = ReadUserModel(path, **own);
+  if (!facts.ok()) return facts.status();
+  absl::StatusOr<std::shared_ptr<const MujocoTask>> task = MakeMujocoTask(env_id, options, &*facts);
+  if (!task.ok()) return task;
+  const absl::StatusOr<SharedModel> model = ModelOf(**task, ModelForm::kPublished);
   if (!model.ok()) return model.status();
-  return MakeMujocoTask(env_id, options, &*model);
+  if (const auto bodies = FindBodies(**model, **task); !bodies.ok()) {
+    return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", bodies.status().message()));
+  }
+  return task;
 }
 
 }  // namespace skein

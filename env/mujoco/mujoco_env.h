@@ -14,12 +14,13 @@ namespace skein {
 // task then computes reward, termination and observation. A simulation that has diverged returns NaN rewards (see
 // Env::Step).
 // All environments of a task share one compiled model.
-// DataLoss: the model has other joints than the task needs. InvalidArgument: it lacks a body that the task looks up.
+// InvalidArgument: the model lacks a body that the task looks up.
 // Internal: MuJoCo does not accept the task's own model. FailedPrecondition: built without MuJoCo.
 absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task);
 
 // As MakeMujocoTask (task.h); reads the model that the argument xml_file names, if it is given. Errors of reading it:
-// NotFound: there is no such file. DataLoss: it is no model, or one that is refused (docs/environments.md).
+// NotFound: there is no such file. DataLoss: it is no model, one that is refused (docs/environments.md), one with other
+// joints or actuators than the task's own, or one that lacks a body that the task looks up.
 absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
                                                                  const MujocoOptions& options = {});
 

@@ -20,21 +20,31 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kRows = 1024;        // Of random actions, used again and again.
+constexpr int64_t kRows = 10'000;      // Of random actions, and the episodes that they lead to, used again and again.
 constexpr int64_t kStepsAtATime = 64;  // About 2 ms.
 
+// Adds an action within its bounds.
+void RandomAction(const EnvSpec& spec, RandomStream& random, std::vector<float>* actions) {
+  for (int i = 0; i < spec.action_size; ++i) {
+    actions->push_back(static_cast<float>(random.Uniform(spec.action_low[i], spec.action_high[i])));
+  }
+}
+
 absl::StatusOr<double> Measure(const std::string& env_id, BareLoop::Form form, int threads, absl::Duration duration) {
+  const auto env = MakeEnv(env_id);
+  if (!env.ok()) return env.status();
+  const EnvSpec& spec = (*env)->spec();
+  std::vector<float> actions;
+  RandomStream random(1, RandomPurpose::kAction, 0, 0);
+  for (int64_t row = 0; row < kRows; ++row) RandomAction(spec, random, &actions);
   std::vector<std::unique_ptr<BareLoop>> loops;
   for (int i = 0; i < threads; ++i) {
-    auto loop = BareLoop::Make(env_id, {.env_index = static_cast<uint64_t>(i), .form = form});
+    BareLoop::Options options{.env_index = static_cast<uint64_t>(i), .form = form};
+    options.episode_steps = EpisodeSteps(**env, options.seed, options.env_index, spec.max_episode_steps, actions);
+    auto loop = BareLoop::Make(env_id, options);
     if (!loop.ok()) return loop.status();
     loops.push_back(*std::move(loop));
   }
-  const auto env = MakeEnv(env_id);
-  if (!env.ok()) return env.status();
-  std::vector<float> actions(kRows * (*env)->spec().action_size);
-  RandomStream random(1, RandomPurpose::kAction, 0, 0);
-  for (float& action : actions) action = static_cast<float>(random.Uniform(-1, 1));
 
   std::vector<double> rates(threads);
   std::vector<std::thread> running;
@@ -66,7 +76,7 @@ absl::Status PrintPhysics(const std::string& env_id) {
   const EnvSpec& spec = (*env)->spec();
   const int positions = (*task)->facts().positions, velocities = (*task)->facts().velocities;
   std::vector<double> state(spec.state_size);
-  std::vector<float> action(spec.action_size);
+  std::vector<float> action;
   for (int i = 0; i < 1000; ++i) {
     RandomStream reset(7, RandomPurpose::kEnvReset, 0, i), random(7, RandomPurpose::kAction, 0, i);
     (*env)->Reset(reset);
@@ -74,7 +84,8 @@ absl::Status PrintPhysics(const std::string& env_id) {
     for (int k = 0; k < positions; ++k) state[1 + k] += random.Uniform(-1, 1);
     for (int k = 0; k < velocities; ++k) state[1 + positions + k] += random.Uniform(-2, 2);
     std::fill_n(state.begin() + 1 + positions + velocities, velocities, 0.0);  // The contact solver's start.
-    for (float& a : action) a = static_cast<float>(random.Uniform(-1, 1));
+    action.clear();
+    RandomAction(spec, random, &action);
     (*env)->LoadState(state.data());
     float reward = 0;
     (*env)->Step(action.data(), &reward);

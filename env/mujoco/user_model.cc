@@ -6,20 +6,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
-#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "env/mujoco/library.h"
 #include "env/mujoco/mjcf_tags.h"
 #include "env/mujoco/model.h"
+#include "env/mujoco/same_joints.h"
+#include "env/mujoco/user_model_limits.h"
 
 namespace skein {
 namespace {
@@ -28,8 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLargest = 1 << 20;  // Bytes of all files.
 constexpr int kMostIncludes = 16;
-constexpr int kMostBodies = 1000;
-constexpr size_t kMostTags = 20'000;
 
 absl::Status Refused(const std::string& path, const std::string& why) {
   return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", why));
@@ -127,85 +123,34 @@ class Reader {
   int includes_ = 0;
 };
 
-// Why MuJoCo must not see a model, or empty: it would read files, or allocate or compute without bounds, which it ends
-// by ending the process.
-std::string Danger(const std::vector<MjcfTag>& tags) {
-  static const auto* const elements =
-      new std::set<absl::string_view>{"mesh",     "hfield",    "skin",   "plugin", "extension", "composite",
-                                      "flexcomp", "replicate", "attach", "model",  "include"};
-  static const auto* const most = new std::map<absl::string_view, double>{{"njmax", 10'000},
-                                                                          {"nconmax", 10'000},
-                                                                          {"nstack", 10e6},
-                                                                          {"nuserdata", 10'000},
-                                                                          {"nkey", 1000},
-                                                                          {"nuser_", 100},
-                                                                          {"width", 2048},
-                                                                          {"height", 2048},
-                                                                          {"offwidth", 4096},
-                                                                          {"offheight", 4096},
-                                                                          {"iterations", 10'000},
-                                                                          {"noslip_iterations", 10'000},
-                                                                          {"mpr_iterations", 10'000},
-                                                                          {"ccd_iterations", 10'000},
-                                                                          {"ls_iterations", 10'000},
-                                                                          {"sdf_iterations", 10'000},
-                                                                          {"sdf_initpoints", 10'000},
-                                                                          {"shadowsize", 8192},
-                                                                          {"offsamples", 64},
-                                                                          {"nsample", 10'000}};
-  if (tags.size() > kMostTags) return absl::StrCat("more than ", kMostTags, " tags");
-  int bodies = 0;
-  for (const MjcfTag& tag : tags) {
-    if (elements->count(tag.element) > 0) return absl::StrCat("element <", tag.element, "> is not supported");
-    if (tag.opens && tag.element == "body" && ++bodies > kMostBodies) {
-      return absl::StrCat("more than ", kMostBodies, " bodies");
-    }
-    for (const auto& [name, value] : tag.attributes) {
-      if (absl::StartsWith(name, "file"))
-        return absl::StrCat("<", tag.element, "> reads a file; that is not supported");
-      if (value.find('&') != absl::string_view::npos) return "character references (&...;) are not supported";
-      // The size of data that nothing of ours reads, and of the arena, which MuJoCo chooses well by itself.
-      if (name == "memory" || (name == "size" && tag.element == "numeric")) {
-        return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
-      }
-      for (const absl::string_view word : absl::StrSplit(value, absl::ByAnyChar(" \t\r\n"))) {
-        double number = 0;
-        if (absl::SimpleAtod(word, &number) && !std::isfinite(number)) {
-          return absl::StrCat(name, "=\"", value, "\" of <", tag.element, "> is not finite");
-        }
-      }
-      // Numbers of the user's own for each body, geom, ...: some models have them, nothing of ours reads them.
-      const auto limit = most->find(absl::StartsWith(name, "nuser_") ? "nuser_" : name);
-      double number = 0;
-      if (limit != most->end() && (!absl::SimpleAtod(value, &number) || !(number <= limit->second))) {
-        return absl::StrCat(name, "=\"", value, "\" of <", tag.element, ">: want at most ", limit->second);
-      }
-    }
-  }
-  return "";
-}
-
-// Whether accelerations in the initial pose are finite. (mj_step would warn.)
-bool IsFinite(const mjModel& model) {
+// Why the model cannot be simulated in its initial pose, or empty. (mj_step would warn.)
+std::string ForwardProblem(const mjModel& model) {
   const OwnedData data(mj_makeData(&model));
-  mj_forward(&model, data.get());
-  return std::all_of(data->qacc, data->qacc + model.nv, [](mjtNum a) { return std::abs(a) < mjMAXVAL; });
+  mjData* const raw = data.get();
+  const std::string error = MujocoErrorOf([&model, raw] { mj_forward(&model, raw); });
+  if (!error.empty()) return absl::StrCat("MuJoCo: ", error);
+  const bool finite = std::all_of(raw->qacc, raw->qacc + model.nv, [](mjtNum a) { return std::abs(a) < mjMAXVAL; });
+  return finite ? "" : "accelerations in its initial pose are not finite";
 }
 
 }  // namespace
 
-absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path) {
+absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const MujocoTask& own) {
   absl::StatusOr<std::string> text = Reader(path).Read();
   if (!text.ok()) return text.status();
   if (absl::StripAsciiWhitespace(*text).empty()) return Refused(path, "is empty");
   const auto tags = ReadMjcfTags(*text);
   if (!tags) return Refused(path, "is no XML once its includes are in their places");
-  if (const std::string danger = Danger(*tags); !danger.empty()) return Refused(path, InOneLine(danger));
+  if (const std::string danger = ModelDanger(*tags); !danger.empty()) return Refused(path, InOneLine(danger));
   const absl::StatusOr<SharedModel> model = CompileModel(path, *text, 0);
   if (!model.ok()) return Refused(path, InOneLine(model.status().message()));
   const mjModel& m = **model;
+  if (const std::string other = SizeDifference(own, m); !other.empty()) return Refused(path, other);
+  const absl::StatusOr<SharedModel> own_model = ModelOf(own, ModelForm::kPublished);
+  if (!own_model.ok()) return own_model.status();
+  if (const std::string other = JointDifference(**own_model, m); !other.empty()) return Refused(path, InOneLine(other));
   if (!(m.opt.timestep > 0)) return Refused(path, absl::StrCat("timestep ", m.opt.timestep, " is not above 0"));
-  if (!IsFinite(m)) return Refused(path, "accelerations in its initial pose are not finite");
+  if (const std::string problem = ForwardProblem(m); !problem.empty()) return Refused(path, InOneLine(problem));
   MujocoModelFacts facts{.mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");

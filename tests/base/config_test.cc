@@ -165,6 +165,14 @@ TEST(MergeYaml, NumbersMustBeFinite) {
   }
 }
 
+TEST(MergeYaml, EndsOfSomeRangesMayBeInfinite) {
+  v1::RunConfig config, again;
+  ASSERT_TRUE(ApplyOverride("env.mujoco.healthy_z_range=[0.7, inf]", &config).ok());
+  ASSERT_TRUE(MergeYaml("env: {mujoco: {contact_cost_range: [-.inf, 10]}}", "run.yaml", &config).ok());
+  EXPECT_THAT(ToYaml(config), testing::AllOf(HasSubstr("[0.7, .inf]"), HasSubstr("[-.inf, 10]")));
+  ASSERT_TRUE(MergeYaml(ToYaml(config), "run.yaml", &again).ok() && MessageDifferencer::Equals(config, again));
+}
+
 TEST(MergeYaml, NumbersMustBeInTheirRange) {
   EXPECT_THAT(MergeError("ppo: {lr: 0}"), EndsWith("ppo.lr: must be greater than 0, got 0"));
   EXPECT_THAT(MergeError("ppo: {lr: 11}"), EndsWith("ppo.lr: must be at most 10, got 11"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listed contacts against searched ones, to the bit.
-//   SKEIN_CONTACT_STATES=300000 env_mujoco_test --gtest_filter='*ContactLists*'    # 300,000 states of each task
+//   SKEIN_CONTACT_STATES=300000 build/release/tests/env_tests --gtest_filter='*ContactLists*'    # of each task
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

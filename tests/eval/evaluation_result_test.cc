@@ -63,14 +63,16 @@ TEST(EvaluationResult, HasUnclippedReturnsBesideTheOthers) {
   EXPECT_FALSE(nlohmann::json::parse(ToJson(Example())).contains("unclipped_return_mean"));
   EvaluationResult result = Example();
   result.unclipped_returns = {8, 19, 57};  // Mean 28; squares of deviations 400, 81, 841, a third of the sum 440.67.
+  result.unclipped_metrics = {{"reward_ctrl", {-1, -2, -6}}};
   const std::string text = ToJson(result);
   const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["unclipped_return_mean"], 28.0);
+  EXPECT_EQ(json["unclipped_metrics_mean"]["reward_ctrl"], -3.0);
   EXPECT_NEAR(json["unclipped_return_std"].get<double>(), 20.992, 1e-3);
   EXPECT_EQ(ToJson(EvaluationFromJson(text).value()), text);
   EXPECT_EQ(FormatEvaluation(result),
-            "return 30.0 +- 21.6 (min 10.0, max 60.0), unclipped 28.0 +- 21.0, length 3, 3 episodes, CartPole-v1, "
-            "MuJoCo 2.2.2");
+            "return 30.0 +- 21.6 (min 10.0, max 60.0), unclipped 28.0 +- 21.0, unclipped reward_ctrl -3.000, length 3, "
+            "3 episodes, CartPole-v1, MuJoCo 2.2.2");
 }
 
 TEST(EvaluationResult, FromOtherTextIsDataLoss) {

@@ -230,7 +230,14 @@ TEST(Evaluate, ReportsTheReturnOfUnclippedActionsToo) {
   EXPECT_EQ(both->returns, plain->returns);
   EXPECT_EQ(both->metrics, plain->metrics);
   ASSERT_THAT(both->unclipped_returns, testing::SizeIs(3));
-  for (int i = 0; i < 3; ++i) EXPECT_LT(both->unclipped_returns[i], both->returns[i]);
+  // Of the terms only the cost of control, and it accounts for the whole difference.
+  EXPECT_THAT(plain->unclipped_metrics, testing::IsEmpty());
+  ASSERT_THAT(both->unclipped_metrics, testing::ElementsAre(testing::Key("reward_ctrl")));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_LT(both->unclipped_returns[i], both->returns[i]);
+    EXPECT_NEAR(both->unclipped_returns[i] - both->returns[i],
+                both->unclipped_metrics.at("reward_ctrl")[i] - both->metrics.at("reward_ctrl")[i], 0.05);
+  }
 
   // A run that scores unclipped actions anyway reports the same number twice.
   const ScratchFolder other;
@@ -240,6 +247,7 @@ TEST(Evaluate, ReportsTheReturnOfUnclippedActionsToo) {
   ASSERT_TRUE(gymnasiums.ok()) << gymnasiums.status();
   EXPECT_EQ(gymnasiums->returns, both->unclipped_returns);
   EXPECT_EQ(gymnasiums->unclipped_returns, both->unclipped_returns);
+  EXPECT_EQ(gymnasiums->metrics.at("reward_ctrl"), both->unclipped_metrics.at("reward_ctrl"));
 }
 
 TEST(Evaluate, RunsABaselineWithoutACheckpoint) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "env/mujoco/task.h"
 #include "eval/render_episode.h"
 #include "eval/render_uav.h"
 #include "eval/render_video.h"
@@ -178,6 +179,37 @@ TEST(RenderEpisode, DrawsSixMomentsOfAMujocoEpisode) {
     EXPECT_GT(orange, 2000) << moment;
   }
 }
+
+class RenderTask : public testing::TestWithParam<std::string> {};
+
+// With the real ffmpeg: the files are what their names say.
+TEST_P(RenderTask, DrawsAndFilmsAnEpisode) {
+  const ScratchFolder folder;
+  RecordedFlight flight = Fly(GetParam(), "random", 0);
+  ASSERT_GE(flight.episode.states.size(), 2u);
+  flight.episode.states.resize(std::min<size_t>(flight.episode.states.size(), 20));
+  for (const char* const name : {"/run.png", "/run.mp4"}) {
+    const absl::Status possible = CheckRender(folder.path() + name, GetParam());
+    if (absl::IsUnavailable(possible)) GTEST_SKIP() << possible;
+    const absl::Status drawn = RenderEpisode(folder.path() + name, flight.episode);
+    ASSERT_TRUE(drawn.ok()) << drawn;
+  }
+  const std::string picture = folder.Read("run.png"), film = folder.Read("run.mp4");
+  EXPECT_EQ(picture.substr(0, 8), "\x89PNG\r\n\x1a\n");
+  // Width and height, three pictures of 640 by 480 in two rows, begin at byte 16, the largest byte first.
+  EXPECT_EQ(picture.substr(16, 8), std::string("\0\0\x07\x80\0\0\x03\xc0", 8));
+  EXPECT_EQ(film.substr(4, 4), "ftyp");
+  EXPECT_GT(film.size(), 2000u);
+}
+
+std::vector<std::string> TasksOfMujoco() {
+  std::vector<std::string> ids = MujocoTaskIds();
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, RenderTask, testing::ValuesIn(TasksOfMujoco()),
+                         [](const auto& info) { return info.param.substr(0, info.param.find('-')); });
 
 TEST(RenderEpisode, DrawsTheEndOfAFlightAsAPng) {
   const ScratchFolder folder;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -74,6 +77,11 @@ class MetricsOfARun : public testing::Test {
   static int http_port_;
 };
 
+std::string ReadText(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 std::unique_ptr<ScratchFolder> MetricsOfARun::runs_;
 std::unique_ptr<Running> MetricsOfARun::skein_;
 int MetricsOfARun::http_port_ = 0;
@@ -117,6 +125,35 @@ TEST_F(MetricsOfARun, CpuIsSampledWhileItTrains) {
         absl::Seconds(30), absl::Milliseconds(20)))
         << member;
     const std::string after = Metrics(port);
+  }
+}
+
+// HalfCheetah's reward is the sum of its two terms.
+TEST_F(MetricsOfARun, TermsOfTheRewardReachFileTensorBoardAndPrometheus) {
+  int learner = 0;
+  for (const auto& [member, port] : Targets()) learner = member.rfind("learner", 0) == 0 ? port : learner;
+  const auto series = [](const std::string& name) {
+    return absl::StrCat("skein_learner_episode_metric{metric=\"", name, "\"}");
+  };
+  std::string metrics;
+  ASSERT_TRUE(WaitUntil([&] { return Value(metrics = Metrics(learner), series("reward_ctrl")) < -1; }, absl::Minutes(1),
+                        absl::Milliseconds(100)));  // -1 if it is not there; the first policies' costs are above 30.
+  EXPECT_THAT(metrics,
+              testing::AllOf(testing::HasSubstr(series("reward_forward")), testing::HasSubstr(series("x_velocity"))));
+  std::string log, events;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(runs_->path())) {
+    if (entry.path().filename() == "metrics.jsonl") log = ReadText(entry.path());
+    if (entry.path().filename().string().rfind("events.out.tfevents.", 0) == 0) events = ReadText(entry.path());
+  }
+  log.erase(log.rfind('\n'));  // What is written after it may be torn.
+  const Json line = Json::parse(log.substr(log.rfind('\n') + 1));
+  const Json& terms = line.at("episode_metrics");
+  EXPECT_NEAR(terms.at("reward_forward").get<double>() + terms.at("reward_ctrl").get<double>(),
+              line.at("episode_return_mean").get<double>(), 0.1);
+  // A decision takes 0.05 s, an episode 1,000 of them; the weight of the velocity is 1.
+  EXPECT_NEAR(1000 * terms.at("x_velocity").get<double>(), terms.at("reward_forward").get<double>(), 0.1);
+  for (const char* const tag : {"episode/reward_forward", "episode/reward_ctrl", "episode/x_velocity"}) {
+    EXPECT_NE(events.find(tag), std::string::npos) << tag;
   }
 }
 

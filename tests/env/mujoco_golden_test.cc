@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every MuJoCo task against the real Gymnasium: trajectories of scripts/make_env_golden.py, which says how to make
+// others than those of tests/env/golden.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "env/mujoco/library.h"
+#include "env/mujoco/mujoco_env.h"
+#include "env/registry.h"
+#include "nlohmann/json.hpp"
+#include "tests/env/golden_actions.h"
+#include "tests/env/mujoco_warnings.h"
+
+namespace skein {
+namespace {
+
+// "half_cheetah" for "HalfCheetah-v5".
+std::string FileName(const std::string& env_id) {
+  std::string name;
+  for (const char c : env_id.substr(0, env_id.find('-'))) {
+    if (absl::ascii_isupper(static_cast<unsigned char>(c)) && !name.empty()) name += '_';
+    name += absl::ascii_tolower(static_cast<unsigned char>(c));
+  }
+  return name;
+}
+
+// The arguments of a trajectory, as Gymnasium had them.
+EnvOptions OptionsOf(const nlohmann::json& arguments) {
+  EnvOptions options;
+  options.mujoco.clip_actions = false;
+  for (const auto& [name, value] : arguments.items()) {
+    MujocoArgument& argument = options.mujoco.arguments[name];
+    if (value.is_boolean()) {
+      argument = value.get<bool>();
+    } else if (value.is_array()) {
+      argument = value.get<std::array<double, 2>>();
+    } else if (name == "main_body") {
+      argument = std::to_string(value.get<int>());
+    } else {
+      argument = value.get<double>();
+    }
+  }
+  return options;
+}
+
+std::vector<double> State(const Env& env) {
+  std::vector<double> state(env.spec().state_size);
+  env.SaveState(state.data());
+  return state;
+}
+
+// Of all observations so far, as the script has it.
+class Digest {
+ public:
+  void Add(const Env& env) {
+    std::vector<float> obs(env.spec().obs_size);
+    env.Observe(obs.data());
+    for (float x : obs) {
+      x += 0.0f;  // -0 counts as 0.
+      uint32_t word = 0;
+      std::memcpy(&word, &x, sizeof(word));
+      value_ = (value_ ^ word) * 0x100000001B3u;
+    }
+  }
+  std::string text() const { return absl::StrFormat("%016x", value_); }
+
+ private:
+  uint64_t value_ = 0xCBF29CE484222325u;
+};
+
+double Near(double want) { return std::max(1e-6, 1e-6 * std::abs(want)); }
+
+// Puts `env` at the start of a trajectory: by its own reset where that has no noise.
+void Begin(const nlohmann::json& golden, Env& env) {
+  std::vector<double> start = golden["start"];
+  ASSERT_EQ(start.size() + env.spec().episode_metrics.size(), env.spec().state_size);
+  start.resize(env.spec().state_size);  // No metrics yet.
+  if (golden.value("kind", "") != "rest") return env.LoadState(start.data());
+  RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
+  env.Reset(random);
+  ASSERT_EQ(State(env), start);
+}
+
+// Gymnasium's trajectory, played on after the task has terminated. States and observations are the same to the bit.
+void ExpectGolden(Env& env, const nlohmann::json& golden) {
+  SCOPED_TRACE(golden["kind"].get<std::string>());
+  const EnvSpec& spec = env.spec();
+  ASSERT_NO_FATAL_FAILURE(Begin(golden, env));
+  GoldenActions actions(golden["seed"], golden["action_bound"]);
+  const std::vector<double> rewards = golden["rewards"];
+  const std::vector<int> changes = golden["terminated_changes"];
+  const std::vector<std::string> digests = golden["obs_digests"];
+  const int steps = golden["steps"], reward_every = golden["reward_every"];
+  const int digest_every = golden["obs_digest_every"], terms_every = golden["terms_every"];
+  const size_t metrics = spec.episode_metrics.size(), first_sum = spec.state_size - metrics;
+  Digest digest;
+  digest.Add(env);
+  ASSERT_EQ(digest.text(), digests[0]) << "the observation of the start";
+  size_t change = 0;
+  std::vector<double> last = State(env);
+  for (int t = 0; t < steps; ++t) {
+    SCOPED_TRACE(t);
+    float reward = 0;
+    const bool terminated = env.Step(actions.Next(spec.action_size).data(), &reward);
+    if (change < changes.size() && changes[change] == t) ++change;
+    ASSERT_EQ(terminated, change % 2 == 1);
+    if ((t + 1) % reward_every == 0) {
+      const double want = rewards[t / reward_every];
+      ASSERT_NEAR(reward, want, Near(want));
+    }
+    std::vector<double> state = State(env);
+    for (size_t i = 0; i < metrics && t % terms_every == 0; ++i) {
+      const double want = golden["terms"][spec.episode_metrics[i]][t / terms_every];
+      ASSERT_NEAR(state[first_sum + i] - last[first_sum + i], want, Near(want)) << spec.episode_metrics[i];
+    }
+    last = std::move(state);
+    digest.Add(env);
+    const auto want = golden["obs"].find(std::to_string(t));
+    if (want != golden["obs"].end()) {
+      std::vector<float> obs(spec.obs_size);
+      env.Observe(obs.data());
+      ASSERT_EQ(obs, want->get<std::vector<float>>());
+    }
+    if ((t + 1) % digest_every == 0) {
+      ASSERT_EQ(digest.text(), digests[(t + 1) / digest_every]) << "an observation of the last " << digest_every;
+    }
+  }
+  const std::vector<double> final = golden["final"];
+  for (size_t i = 0; i < final.size(); ++i) ASSERT_EQ(last[1 + i], final[i]) << "state " << i;
+  std::vector<float> means(metrics);
+  env.EpisodeMetrics(means.data());
+  for (size_t i = 0; i < metrics; ++i) {
+    const double sum = golden["sums"][spec.episode_metrics[i]];
+    const double want = spec.episode_metrics[i] == "x_velocity" ? sum / steps : sum;
+    EXPECT_NEAR(means[i], want, Near(want)) << spec.episode_metrics[i];
+  }
+}
+
+class MujocoGolden : public testing::TestWithParam<std::string> {
+ protected:
+  // Null: there is none of the linked MuJoCo.
+  static nlohmann::json Read() {
+    const char* const other = std::getenv("SKEIN_GOLDEN");
+    const std::filesystem::path path = std::filesystem::path(other == nullptr ? "tests/env/golden" : other) /
+                                       ("mujoco-" + MujocoLibraryVersion()) / (FileName(GetParam()) + ".json");
+    if (!std::filesystem::exists(path)) return nullptr;
+    std::ifstream file(path);
+    return nlohmann::json::parse(file);
+  }
+};
+
+TEST_P(MujocoGolden, StepsLikeGymnasiumToTheBit) {
+  const nlohmann::json golden = Read();
+  if (golden.is_null()) GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
+  ASSERT_GE(golden["trajectories"].size(), 5u);
+  for (const auto& trajectory : golden["trajectories"]) {
+    const auto env = MakeEnv(GetParam(), OptionsOf(trajectory["arguments"]));
+    ASSERT_TRUE(env.ok()) << env.status();
+    ExpectGolden(**env, trajectory);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// One step to the end of what is healthy, to the bit, and to the numbers beside it.
+TEST_P(MujocoGolden, IsHealthyUpToTheSameNumber) {
+  const nlohmann::json golden = Read();
+  if (golden.is_null()) GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
+  const std::unique_ptr<Env> env = MakeEnv(GetParam()).value();
+  const std::vector<float> rest(env->spec().action_size);
+  for (const auto& edge : golden["edges"]) {
+    SCOPED_TRACE(absl::StrFormat("%s %g", edge["side"].get<std::string>(), edge["edge"].get<double>()));
+    ASSERT_NO_FATAL_FAILURE(Begin(edge, *env));
+    float reward = 0;
+    EXPECT_EQ(env->Step(rest.data(), &reward), edge["terminated"].get<bool>());
+    EXPECT_NEAR(reward, edge["reward"].get<double>(), Near(edge["reward"]));
+    Digest digest;
+    digest.Add(*env);
+    EXPECT_EQ(digest.text(), edge["obs_digest"]);
+  }
+}
+
+// QuadrupedStand-v0 is not Gymnasium's.
+std::vector<std::string> TasksOfGymnasium() {
+  std::vector<std::string> ids = MujocoTaskIds();
+  ids.erase(std::remove(ids.begin(), ids.end(), "QuadrupedStand-v0"), ids.end());
+  return ids;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, MujocoGolden, testing::ValuesIn(TasksOfGymnasium()),
+                         [](const auto& info) { return info.param.substr(0, info.param.find('-')); });
+
+}  // namespace
+}  // namespace skein

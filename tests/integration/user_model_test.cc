@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// env.mujoco.xml_file at the real program: a model that is hostile, broken or another task's ends it with code 65 and
+// one line, before anything starts, and within a gigabyte and a half of address space.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/testing/program.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+#if defined(SKEIN_SANITIZED)
+constexpr char kLimit[] = "";  // Sanitizers reserve terabytes of address space.
+#else
+constexpr char kLimit[] = "ulimit -v 1572864; ";
+#endif
+
+class UserModelOfARun : public testing::Test {
+ protected:
+  // The line with which `skein train` refuses the model.
+  std::string Refused(const std::string& env_id, const std::string& path, const std::string& more = "") {
+    const Ended ended =
+        RunToEnd("/bin/sh", {"-c", absl::StrCat(kLimit, "exec \"$SKEIN_BIN/skein\" train --runs-dir ", folder_.path(),
+                                                "/runs --env ", env_id, " --set env.mujoco.xml_file=", path, more)});
+    EXPECT_EQ(ended.code, 65) << path << "\n" << ended.out << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << path << "\n" << ended.err;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("env.mujoco.xml_file"), Not(HasSubstr("terminate"))));
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/runs"));
+    return ended.err;
+  }
+  std::string Hostile(const std::string& content) {
+    return Refused("Hopper-v5", folder_.Write("model.xml", "<mujoco>" + content + "</mujoco>"));
+  }
+  static std::string Repeated(const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  }
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(UserModelOfARun, IsRefusedIfItIsMissingOrBroken) {
+  EXPECT_THAT(Refused("Hopper-v5", folder_.path() + "/none.xml"), HasSubstr("there is no file"));
+  EXPECT_THAT(Refused("Hopper-v5", folder_.path()), HasSubstr("not a file"));
+  Hostile("<worldbody>");
+  Hostile("<worldbody><body><geom size=\"-1\"/></body></worldbody>");
+  Hostile("<include file=\"/etc/passwd\"/>");
+}
+
+TEST_F(UserModelOfARun, IsRefusedIfItWouldTakeAllMemoryOrForEver) {
+  Hostile("<sensor><user dim=\"2000000000\"/></sensor>");
+  Hostile("<asset>" + Repeated("<texture builtin=\"flat\" type=\"2d\" width=\"2048\" height=\"2048\"/>", 1000) +
+          "</asset>");
+  Hostile("<worldbody>" + Repeated("<body><freejoint/><geom size=\"1\"/></body>", 900) + "</worldbody>");
+  Hostile("<worldbody><body><freejoint/>" + Repeated("<geom size=\"1\"/>", 5000) + "</body></worldbody>");
+  Hostile("<worldbody>" + Repeated("<body><freejoint/><geom size=\"1\"/></body>", 190) + "</worldbody>");
+  Hostile("<size njmax=\"2000000000\"/>");
+  Hostile("<worldbody>" + Repeated("<body>", 900) + "<geom size=\"1\"/>" + Repeated("</body>", 900) + "</worldbody>");
+}
+
+TEST_F(UserModelOfARun, IsRefusedIfItIsAnotherTasks) {
+  const std::string models = "tests/env/gymnasium/";
+  EXPECT_THAT(Refused("Walker2d-v5", models + "hopper.xml", " --set 'env.transforms=[scale]'"), HasSubstr("positions"));
+  EXPECT_THAT(Refused("HalfCheetah-v5", models + "walker2d_v5.xml"), HasSubstr("another direction"));
+  std::string text = Read(models + "reacher.xml");
+  const size_t name = text.find("name=\"target\"");
+  ASSERT_NE(name, std::string::npos);
+  text.replace(name, 13, "name=\"there\"");
+  EXPECT_THAT(Refused("Reacher-v5", folder_.Write("reacher.xml", text)), HasSubstr("has no body 'target'"));
+  text = Read(models + "inverted_double_pendulum.xml");
+  const size_t site = text.find("<site");
+  ASSERT_NE(site, std::string::npos);
+  text.erase(site, text.find("/>", site) + 2 - site);
+  EXPECT_THAT(Refused("InvertedDoublePendulum-v5", folder_.Write("pendulum.xml", text)), HasSubstr("0 sites"));
+}
+
+}  // namespace
+}  // namespace skein
