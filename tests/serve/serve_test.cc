@@ -122,6 +122,25 @@ TEST(ActionServer, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code({.observations = good}), absl::StatusCode::kOk);
 }
 
+TEST(ActionServer, NamesThePolicyThatChoseTheAction) {
+  Served served("tanh", {.batch_wait = absl::Seconds(20), .batch_rows = 2});
+  const std::shared_ptr<const ServedPolicy> first = served.server.policy();
+  auto newer = std::make_shared<ServedPolicy>(*first);
+  newer->env_steps = first->env_steps + 1;
+  std::vector<uint64_t> env_steps(2);
+  absl::Notification answered[2];
+  // Both share a pass. A newer policy comes before the second has its answer.
+  for (int i = 0; i < 2; ++i) {
+    served.server.Act({.observations = served.Observation(i)}, [&, i](absl::StatusOr<Acted> acted) {
+      EXPECT_TRUE(served.server.Replace(newer).ok());
+      env_steps[static_cast<size_t>(i)] = acted->policy->env_steps;
+      answered[i].Notify();
+    });
+  }
+  for (const absl::Notification& one : answered) one.WaitForNotification();
+  EXPECT_THAT(env_steps, testing::Each(first->env_steps));
+}
+
 TEST(SessionTable, IsTakenByOneAndForgetsTheIdleWhereThereAreTooMany) {
   SessionTable table(1, absl::Seconds(10));
   Session* const session = table.Take("a", absl::Seconds(0)).value();
