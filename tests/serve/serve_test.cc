@@ -211,6 +211,34 @@ TEST(PolicyService, AnswersOneByOneAndInTurn) {
   EXPECT_TRUE(stub->EndSession(&other, end, &ended).ok());
 }
 
+TEST(PolicyService, AnswersAsManyCallsAsAClientMakes) {
+  Served served("tanh");
+  PolicyService service(&served.server);
+  const std::string address = "127.0.0.1:0";
+  int port = 0;
+  const auto server = StartGrpcServer(address, {&service}, &port, ActionServerLimits(address)).value();
+  const auto stub = v1::PolicyServer::NewStub(OpenChannel(absl::StrCat("127.0.0.1:", port)));
+  v1::ActRequest request;
+  request.set_observations(Bytes(served.Observation(0)));
+  // Any other server has 128 calls at once and 2,000 a second: these would use that up unless one took half a
+  // millisecond.
+  for (int call = 0; call < 3000; ++call) {
+    grpc::ClientContext context;
+    v1::ActResponse response;
+    const grpc::Status status = stub->Act(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << call << ": " << status.error_message();
+  }
+}
+
+TEST(ActionServerLimits, AreThoseOfAnyServerWhereNobodyAsksWhoCalls) {
+  Credentials token, open;
+  token.token = "0123456789abcdef";
+  open.insecure = true;
+  EXPECT_EQ(ActionServerLimits("0.0.0.0:7080", open).calls_per_second, ServerLimits().calls_per_second);
+  EXPECT_EQ(ActionServerLimits("0.0.0.0:7080", token).calls_per_second, 100000);
+  EXPECT_EQ(ActionServerLimits("127.0.0.1:7080", open).calls_per_second, 100000);
+}
+
 TEST(ActionsByJson, AreThoseOfTheSession) {
   Served served("gru");
   for (int step = 0; step < 20; ++step) {
