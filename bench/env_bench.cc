@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/net/credential_flags.h"
 #include "bench/env_loops.h"
 #include "bench/verb.h"
 #include "bench/verbs.h"
@@ -13,9 +14,11 @@ namespace {
 
 struct EnvBenchOptions : BenchOptions {
   std::string threads;
+  CredentialFiles credentials;  // For environments behind grpc://.
 };
 
 absl::Status RunEnvBench(const EnvBenchOptions& options, const ShutdownSignal& shutdown) {
+  if (absl::Status status = UseCredentials(options.credentials); !status.ok()) return status;
   const auto threads = ParseRunners(options.threads, Cores());
   if (!threads.ok()) return threads.status();
   const auto config = ReadBenchConfig(options);
@@ -58,6 +61,7 @@ void AddBenchEnv(CLI::App* app, BenchAction* action) {
   auto options = std::make_shared<EnvBenchOptions>();
   AddBenchFlags(verb, options.get());
   AddParallelFlag(verb, "--threads", "Threads, or auto = one for each core", &options->threads);
+  AddCredentialFlags(verb, &options->credentials);
   verb->footer(
       "Agent-steps are those of agents that are alive.\n"
       "Example:\n  skein bench env --env HalfCheetah-v5 --threads 2 --json env.json");

@@ -7,6 +7,9 @@
 
 #include "actor/runner_env.h"
 #include "base/number/philox.h"
+#include "base/process/clock.h"
+#include "env/external/external_envs.h"
+#include "env/external/external_id.h"
 #include "env/mujoco/task.h"
 #include "env/registry.h"
 
@@ -116,6 +119,12 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   const auto found = FindEnvSpec(options.env_id, options.env);
   if (!found.ok()) return found.status();
   const EnvSpec& spec = *found;
+  if (const auto external = ParseExternalId(options.env_id);
+      external.ok() && (external->kind == ExternalId::Kind::kPython || external->kind == ExternalId::Kind::kExec)) {
+    std::unique_ptr<EnvLimit> limit(new EnvLimit);
+    if (absl::Status s = limit->AddServers(options.env_id, options.env.external, threads); !s.ok()) return s;
+    return limit;
+  }
   const bool physics = MakeMujocoTask(options.env_id).ok();
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
   limit->what_ = physics ? "mj_step" : "Env::Step";
@@ -166,6 +175,33 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
     limit->AddBareLoop(*std::move(bare), taken.data(), static_cast<int64_t>(taken.size()) / spec->action_size);
   }
   return limit;
+}
+
+absl::Status EnvLimit::AddServers(const std::string& env_id, const ExternalOptions& options, uint32_t threads) {
+  // A request that takes so long costs nothing beside its steps.
+  constexpr absl::Duration kLongEnough = absl::Milliseconds(10);
+  what_ = "its own loop";
+  for (uint32_t i = 0; i < threads; ++i) {
+    auto opened = OpenBareWorld(env_id, options);
+    if (!opened.ok()) return opened.status();
+    StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
+    jobs_.push_back([world = std::shared_ptr<World>(*std::move(opened)), timeout = options.step_timeout, steps = 1u,
+                     broken = false, tally]() mutable -> int64_t {
+      if (broken) return 0;
+      world->columns().seed[0] = steps;
+      const absl::Duration begin = MonotonicNow();
+      if (!world->Exchange(WorldRequest::kBare, timeout).ok()) {
+        broken = true;  // The rate says so.
+        return 0;
+      }
+      const int64_t taken = steps;
+      if (MonotonicNow() - begin < kLongEnough) steps *= 2;
+      tally->env_steps += taken;
+      tally->agent_steps += taken * world->spec().num_agents;
+      return taken;
+    });
+  }
+  return absl::OkStatus();
 }
 
 void EnvLimit::AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows) {

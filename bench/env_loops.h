@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "bench/measure_rate.h"
 #include "env/env.h"
+#include "env/external/external_options.h"
 #include "env/mujoco/bare_loop.h"
 #include "env/vector_env.h"
 #include "skein/v1/config.pb.h"
@@ -32,7 +33,8 @@ struct StepRates {
 };
 
 // Measures the physical limit of a configuration: the bare physics of its environment on several threads, one
-// simulation on each.
+// simulation on each. Of an environment in a server of its own (python:, exec:) the limit is the loop that its
+// language's users would write, in the server.
 class EnvLimit {
  public:
   // Random actions; in MuJoCo environments the episodes that they lead to. Errors as MakeEnv.
@@ -43,8 +45,8 @@ class EnvLimit {
   static absl::StatusOr<std::unique_ptr<EnvLimit>> MakeReplay(const v1::RunConfig& config,
                                                               std::vector<std::vector<float>> actions,
                                                               uint64_t episodes);
-  // What is stepped. "mj_step": set controls, mj_step x frame skip, reset where an episode ends. "Env::Step" for
-  // environments without MuJoCo: no observations and no bookkeeping of VectorEnv.
+  // What is stepped. "mj_step": set controls, mj_step x frame skip, reset where an episode ends. "its own loop" of a
+  // server. "Env::Step" for others: no observations and no bookkeeping of VectorEnv.
   const std::string& what() const { return what_; }
   // Simulations continue from their current states.
   StepRates MeasureRates(absl::Duration duration);
@@ -53,6 +55,8 @@ class EnvLimit {
  private:
   EnvLimit() = default;
   void AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows);
+  // Threads that have a server step by itself. Errors as OpenBareWorld.
+  absl::Status AddServers(const std::string& env_id, const ExternalOptions& options, uint32_t threads);
 
   std::string what_;
   std::vector<std::vector<float>> actions_;

@@ -4,6 +4,9 @@
 
 #include "CLI/CLI.hpp"
 #include "base/command/arguments.h"
+#ifndef SKEIN_CORE_ONLY
+#include "base/net/credential_flags.h"
+#endif
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
 #include "base/telemetry/log.h"
@@ -36,6 +39,9 @@ int main(int argc, char** argv) {
     return *code;
   skein::InitLog("skein-bench");
   if (std::getenv("SKEIN_LOG") == nullptr) spdlog::set_level(spdlog::level::warn);
-  const std::string command = "skein bench " + app.get_subcommands()[0]->get_name();
+  const std::string verb = app.get_subcommands()[0]->get_name(), command = "skein bench " + verb;
+#ifndef SKEIN_CORE_ONLY
+  if (verb != "env") skein::ForgetCredentialVariables();  // Others only use servers of their own on the loopback.
+#endif
   return skein::FinishOutput(command.c_str(), skein::ReportAndExitCode(command.c_str(), action(shutdown)));
 }

@@ -120,7 +120,8 @@ absl::Status RunServeBench(const ServeBenchOptions& options, const ShutdownSigna
   ActionServer server({}, *policy, &metrics);
   PolicyService service(&server);
   int port = 0;
-  const auto grpc = StartGrpcServer("127.0.0.1:0", &service, &port);
+  const std::string address = "127.0.0.1:0";
+  const auto grpc = StartGrpcServer(address, {&service}, &port, ActionServerLimits(address));
   if (!grpc.ok()) return grpc.status();
   const PortableActor& actor = (*policy)->actor;
   const std::vector<float> one = Observations(actor, 1), many = Observations(actor, options.rows);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein: the command-line tool.
 #include <map>
+#include <set>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -37,8 +38,9 @@ int main(int argc, char** argv) {
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
   skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
   const std::string verb = app.get_subcommands().front()->get_name();
-  // Other verbs only use servers of their own on the loopback; serve listens, but in a program of its own.
-  if (credentials.count(verb) == 0 && verb != "serve") skein::ForgetCredentialVariables();
+  // Other verbs only use servers of their own on the loopback. These read the variables in programs of their own.
+  const std::set<std::string> elsewhere = {"serve", "eval", "env", "bench"};
+  if (credentials.count(verb) + elsewhere.count(verb) == 0) skein::ForgetCredentialVariables();
   if (const absl::Status status = skein::UseCredentials(credentials[verb]); !status.ok()) {
     return skein::ReportAndExitCode(("skein " + verb).c_str(), status);
   }

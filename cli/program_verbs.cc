@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein eval, fit, detect, bench and tune: verbs that other programs know, with their flags; the whole command line
-// goes there.
+// skein eval, env, fit, detect, bench and tune, for instance: verbs that other programs know, with their flags; the
+// whole command line goes there.
 #include "cli/program_verbs.h"
 
 #include <string>
@@ -30,6 +30,7 @@ constexpr ProgramVerb kVerbs[] = {
     {"export", "Write a checkpoint's policy as one file for other programs: ONNX, safetensors or C", "skein-policy",
      "export"},
     {"serve", "Serve actions of a checkpoint's policy over gRPC and HTTP", "skein-policy", "serve"},
+    {"env", "Look at an environment: check says whether it keeps the contract", "skein-policy", "env"},
     {"fit", "Train a model of sequences from files", "skein-fit", "fit"},
     {"detect", "Judge sequences by a model that skein fit has trained", "skein-fit", "detect"},
     {"bench", "Measure acting, env, rollout, serve, stream, learner, train, tensor or scaling against its limit",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts under PREFIX: programs, headers for users with a CMake package, man pages, completion, configs,
-# licences. Libraries are the system's, but for a MuJoCo of our own. Man pages and completion are of the targets man and
+# What `make install` puts under PREFIX: programs, headers for users with a CMake package, the Python package for
+# environments, man pages, completion, configs, licences. Libraries are the system's, but for a MuJoCo of our own. Man pages and completion are of the targets man and
 # completion.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -13,6 +13,10 @@ if(mujoco_folder)
   file(GLOB mujoco_licences ${mujoco_folder}/LICENSE*)
   install(FILES ${mujoco_licences} DESTINATION ${CMAKE_INSTALL_DOCDIR}/mujoco)
 endif()
+
+# What python: environments are served by.
+install(DIRECTORY python/skein_env DESTINATION ${CMAKE_INSTALL_DATADIR}/skein/python
+  FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
 
 # Headers that users compile against: all that is in include/.
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} OPTIONAL FILES_MATCHING PATTERN "*.h")

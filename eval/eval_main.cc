@@ -5,6 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "base/command/arguments.h"
+#include "base/net/credential_flags.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/shutdown.h"
@@ -30,6 +31,7 @@ void Print(const skein::EvaluationResult& result, const skein::EvaluationOptions
 
 int main(int argc, char** argv) {
   skein::EvaluationOptions options;
+  skein::CredentialFiles credentials;  // For environments behind grpc://.
   bool json = false, exit_with_parent = false;
   CLI::App app("Evaluates a checkpoint's policy with deterministic actions, or a baseline.", "skein eval");
   app.add_option("--checkpoint", options.checkpoint, "Checkpoint folder, or a run's folder for its newest one");
@@ -54,6 +56,7 @@ int main(int argc, char** argv) {
       ->transform(skein::WholeNumber())
       ->needs(render)
       ->capture_default_str();
+  skein::AddCredentialFlags(&app, &credentials);
   app.add_flag("--exit-with-parent", exit_with_parent, "Stop when the parent process ends");
   app.footer(
       "Example:\n  skein eval --checkpoint runs/HalfCheetah-v5-s1 --episodes 10\n"
@@ -61,6 +64,9 @@ int main(int argc, char** argv) {
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
 
   if (exit_with_parent) skein::ExitWithParent();
+  if (const absl::Status status = skein::UseCredentials(credentials); !status.ok()) {
+    return skein::ReportAndExitCode("skein eval", status);
+  }
   const auto result = skein::Evaluate(options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;

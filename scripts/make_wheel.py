@@ -141,7 +141,8 @@ def gather_licences(folder):
 def metadata(version, licences):
     lines = ["Metadata-Version: 2.4", "Name: skein-rl", f"Version: {version}", f"Summary: {SUMMARY}",
              "License-Expression: Apache-2.0", *(f"License-File: {name}" for name in licences),
-             "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.21",
+             "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.22",
+             "Provides-Extra: grpc", "Requires-Dist: grpcio>=1.50; extra == \"grpc\"",
              "Classifier: Operating System :: POSIX :: Linux", "Classifier: Programming Language :: C++",
              "Classifier: Programming Language :: Python :: 3", "Classifier: Typing :: Typed",
              "Description-Content-Type: text/markdown", "", (ROOT / "docs/python.md").read_text()]
@@ -180,10 +181,11 @@ def write(path, folder, version, tag, bill, man):
     for file in sorted((ROOT / "python/skein_rl").iterdir()):
         if file.suffix == ".py" or file.name == "py.typed":
             wheel.add(f"skein_rl/{file.name}", file.read_bytes())
-    # The programs start it with `python3 -m`, from the folder that they are in.
-    for file in sorted((ROOT / "python/skein_env").rglob("*")):
-        if file.suffix == ".py" or file.name == "py.typed":
-            wheel.add(f"skein_rl/bin/python/{file.relative_to(ROOT / 'python')}", file.read_bytes())
+    # For programs of users; and beside the programs, which start it in whatever Python env.external.python is.
+    for folder_of_package in ("", "skein_rl/bin/python/"):
+        for file in sorted((ROOT / "python/skein_env").rglob("*")):
+            if file.suffix == ".py" or file.name == "py.typed":
+                wheel.add(f"{folder_of_package}{file.relative_to(ROOT / 'python')}", file.read_bytes())
     for part in ("bin", "lib"):
         for file in sorted((folder / part).iterdir()):
             wheel.add(f"skein_rl/{part}/{file.name}", file.read_bytes(), executable=True)

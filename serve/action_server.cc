@@ -116,12 +116,12 @@ void ActionServer::Act(Step step, std::function<void(absl::StatusOr<Acted>)> don
   job.observations = std::move(step.observations);
   job.sample = step.sample;
   job.number = requests_.fetch_add(1);
-  job.done = [this, done = std::move(done), begin, rows = job.rows, session = std::move(step.session),
-              own](std::vector<float> actions) {
+  job.done = [this, done = std::move(done), begin, rows = job.rows, session = std::move(step.session), own](
+                 std::vector<float> actions, std::shared_ptr<const ServedPolicy> by) {
     const absl::Duration now = MonotonicNow();
     if (!session.empty()) sessions_.Return(session, now);
     metrics_->Answered(rows, now - begin);
-    done(Acted{std::move(actions), rows, this->policy()});
+    done(Acted{std::move(actions), rows, std::move(by)});
   };
   batcher_.Add(std::move(job));
 }
@@ -152,7 +152,7 @@ void ActionServer::Compute(std::vector<BatchJob>* jobs) {
     actor.Action(head.data() + row * H, job.sample ? noise.data() : nullptr, static_cast<int64_t>(job.rows),
                  actions.data());
     row += job.rows;
-    job.done(std::move(actions));
+    job.done(std::move(actions), policy);
   }
 }
 

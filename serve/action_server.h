@@ -37,7 +37,7 @@ struct Step {
 struct Acted {
   std::vector<float> actions;  // [R, D]; of choices [R], the choice.
   size_t rows = 0;
-  std::shared_ptr<const ServedPolicy> policy;
+  std::shared_ptr<const ServedPolicy> policy;  // That chose them.
 };
 
 // Computes actions with the newest policy and keeps what sessions remember.   Step -> session -> Batcher -> Acted

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,8 @@
 
 namespace skein {
 
+struct ServedPolicy;
+
 // One request on its way through a batch.
 struct BatchJob {
   size_t rows = 0;
@@ -19,8 +22,9 @@ struct BatchJob {
   std::vector<uint8_t> resets;      // [R]
   std::vector<float>* state;        // [R, S], of its session, or its own.
   bool sample = false;
-  uint32_t number = 0;                                   // Of the request; its noise follows from it.
-  std::function<void(std::vector<float> actions)> done;  // Called by what computes.
+  uint32_t number = 0;  // Of the request; its noise follows from it.
+  // Called by what computes, with the policy that it computed with.
+  std::function<void(std::vector<float> actions, std::shared_ptr<const ServedPolicy> policy)> done;
 };
 
 // Puts requests together that come within a short time.   Add -> batch -> compute

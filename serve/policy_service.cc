@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/net/grpc_transport.h"
+#include "base/net/host_port.h"
 
 namespace skein {
 namespace {
@@ -66,6 +66,15 @@ class TurnReactor final : public grpc::ServerBidiReactor<v1::ActRequest, v1::Act
 };
 
 }  // namespace
+
+ServerLimits ActionServerLimits(const std::string& address, const Credentials& credentials) {
+  constexpr double kCallsPerSecond = 100000;
+  const auto parsed = ParseHostPort(address);
+  ServerLimits limits;
+  const bool known = credentials.has_tls() || !credentials.token.empty() || (parsed.ok() && IsLoopback(parsed->host));
+  if (known) limits.calls_per_second = kCallsPerSecond;
+  return limits;
+}
 
 grpc::ServerUnaryReactor* PolicyService::Act(grpc::CallbackServerContext* context, const v1::ActRequest* request,
                                              v1::ActResponse* response) {

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
+#include "base/net/credentials.h"
+#include "base/net/grpc_transport.h"
 #include "serve/action_server.h"
 #include "skein/v1/serve_service.grpc.pb.h"
 
 namespace skein {
+
+// Limits of a server of actions on `address`: each step may be a call, so that who may call makes up to 100,000 calls a
+// second over one connection. Where nobody asks who calls (a public address with --insecure) it is any server's quota.
+ServerLimits ActionServerLimits(const std::string& address, const Credentials& credentials = ProcessCredentials());
 
 // The gRPC side of an ActionServer, with gRPC's callbacks. Thread-safe. Must outlive the server it is registered with.
 class PolicyService final : public v1::PolicyServer::CallbackService {

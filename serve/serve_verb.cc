@@ -54,7 +54,7 @@ absl::Status Serve(const ServeFlags& flags, ShutdownSignal* signal) {
                       first, &metrics);
   PolicyService service(&server);
   int port = 0;
-  auto grpc = StartGrpcServer(flags.listen, &service, &port);
+  auto grpc = StartGrpcServer(flags.listen, {&service}, &port, ActionServerLimits(flags.listen));
   if (!grpc.ok()) return grpc.status();
   auto http = HttpServer::Listen(flags.http);
   if (!http.ok()) return http.status();

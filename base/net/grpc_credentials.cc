@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/net/grpc_credentials.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -28,6 +29,7 @@ namespace skein {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
+constexpr double kCallsAtOnce = 128;  // A client has 64 open calls at most (kMaxCallsPerConnection).
 constexpr absl::string_view kNotTaken = "NOT handling external connection";
 
 thread_local bool took_no_connection = false;
@@ -47,9 +49,13 @@ std::vector<absl::string_view> NamesOfCertificate(const grpc_auth_context* conte
 
 // What a server's credentials decide by. gRPC deletes it with the last connection.
 struct Decider {
-  explicit Decider(Credentials all) : credentials(std::move(all)) {}
+  Decider(Credentials all, double calls)
+      : credentials(std::move(all)),
+        calls_per_second(calls),
+        quota({.per_second = calls, .burst = std::max(kCallsAtOnce, calls / 100), .clients = 1 << 16}) {}
   const Credentials credentials;
-  CallQuota quota{{.per_second = kCallsPerSecond, .burst = kCallsAtOnce, .clients = 1 << 16}};
+  const double calls_per_second;
+  CallQuota quota;
   RareLog log;
 };
 
@@ -58,7 +64,7 @@ absl::Status TakeQuota(Decider* decider, const grpc_auth_context* connection) {
   const std::string name(reinterpret_cast<const char*>(&connection), sizeof(connection));
   if (decider->quota.Take(name, MonotonicNow()).ok()) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("too many calls over one connection: at most ", kCallsPerSecond, " a second"));
+      absl::StrCat("too many calls over one connection: at most ", decider->calls_per_second, " a second"));
 }
 
 void Decide(void* state, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
@@ -87,12 +93,12 @@ void Decide(void* state, grpc_auth_context* context, const grpc_metadata* metada
 // gRPC's C++ layer lets only TLS credentials identify the caller; its core can do so in plain text too.
 class DecidingCredentials final : public grpc::ServerCredentials {
  public:
-  explicit DecidingCredentials(const Credentials& credentials) : core_(Make(credentials)) {
+  DecidingCredentials(const Credentials& credentials, double calls_per_second) : core_(Make(credentials)) {
     if (core_ == nullptr) return;
     grpc_auth_metadata_processor processor = {};
     processor.process = Decide;
     processor.destroy = [](void* state) { delete static_cast<Decider*>(state); };
-    processor.state = new Decider(credentials);
+    processor.state = new Decider(credentials, calls_per_second);
     grpc_server_credentials_set_auth_metadata_processor(core_, processor);
   }
   ~DecidingCredentials() override {
@@ -178,8 +184,9 @@ class GrpcLog {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Credentials& credentials) {
-  auto deciding = std::make_shared<DecidingCredentials>(credentials);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Credentials& credentials,
+                                                                               double calls_per_second) {
+  auto deciding = std::make_shared<DecidingCredentials>(credentials, calls_per_second);
   if (!deciding->valid()) return absl::InvalidArgumentError("the TLS certificate, key and CA are of no use to gRPC");
   return deciding;
 }

@@ -17,11 +17,10 @@
 namespace skein {
 
 // For a server: TLS that requires a client certificate of the CA, or plain text. Each call, also of an unknown method,
-// passes AuthorizeCall() before any handler. A connection's calls beyond kCallsPerSecond are refused there, too, since
-// a call costs little until a handler has it. InvalidArgument: certificate, key or CA is not valid.
-inline constexpr double kCallsPerSecond = 2000;
-inline constexpr double kCallsAtOnce = 128;  // A client has 64 open calls at most (kMaxCallsPerConnection).
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Credentials& credentials);
+// passes AuthorizeCall() before any handler. A connection's calls beyond `calls_per_second` are refused there, too,
+// since a call costs little until a handler has it. InvalidArgument: certificate, key or CA is not valid.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const Credentials& credentials,
+                                                                               double calls_per_second);
 
 // A channel that checks the server's certificate for kServerName and sends the token with each call, without TLS too.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Credentials& credentials,

@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartGrpcServer(const std::string&
                                                               const Credentials& credentials) {
   KeepGrpcAlive();
   if (absl::Status allowed = CheckExposure(address, credentials); !allowed.ok()) return allowed;
-  const auto asking = MakeServerCredentials(credentials);
+  const auto asking = MakeServerCredentials(credentials, limits.calls_per_second);
   if (!asking.ok()) return asking.status();
   auto listener = GrpcListener::Listen(*ParseHostPort(address), credentials.has_tls(), limits);
   if (!listener.ok()) return listener.status();

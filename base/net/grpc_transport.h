@@ -31,6 +31,9 @@ struct ServerLimits {
   // Received bytes of a connection that wait to be read. What a peer can send before a ConnectionGuard looks depends on
   // it. 0: as many as the kernel allows.
   int unread_bytes = 0;
+  // Of one connection, of all methods together. Beyond it a call is refused (RESOURCE_EXHAUSTED) before a handler has
+  // it; by then it has cost little.
+  double calls_per_second = 2000;
 };
 // For servers that receive only small messages.
 inline constexpr ServerLimits kControlPlaneLimits{1 << 20, size_t{256} << 20, 8 << 10};

@@ -23,6 +23,10 @@ constexpr absl::Duration kWindow = absl::Minutes(10);
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100), kLongestPause = absl::Seconds(5);
 // After so long without a failure the next pause is the shortest again.
 constexpr absl::Duration kForgotten = absl::Minutes(1);
+// Failures of environments that the log has in a minute.
+constexpr size_t kLinesInAMinute = 10;
+// After so many steps in a row that failed in all environments of the group, failing is a failure to start.
+constexpr int kBarrenSteps = 10;
 // Seeds of the protocol are under 2^31.
 uint32_t OnTheWire(uint32_t seed) { return seed >> 1; }
 
@@ -35,7 +39,8 @@ ExternalBatch::ExternalBatch(Options options, std::unique_ptr<World> world, Open
       spec_(world_->spec()),
       row_(spec_),
       states_(world_->size()),
-      budget_(options_.restarts, kWindow) {}
+      budget_(options_.restarts, kWindow),
+      lines_(kLinesInAMinute, absl::Minutes(1)) {}
 
 absl::Status ExternalBatch::Exchange(WorldRequest request) { return world_->Exchange(request, options_.step_timeout); }
 
@@ -49,11 +54,18 @@ void ExternalBatch::LoseServer(const absl::Status& why) {
   spdlog::warn("{}: {}; {} episodes are truncated", options_.id, OneLine(why_), lost);
 }
 
-void ExternalBatch::LoseEnv(size_t e, const std::string& why) {
-  if (!states_[e].lost) ++CountsOfExternalEnvs().lost_episodes;
-  states_[e] = {.faulty = true};
+void ExternalBatch::LoseEnv(size_t e, When when, const std::string& why) {
+  if (when == When::kInEpisode) ++CountsOfExternalEnvs().lost_episodes;
+  states_[e] = {};
   why_ = why;
-  spdlog::warn("{}: environment {} of its group: {}; its episode is truncated", options_.id, e, OneLine(why));
+  if (!lines_.Take(MonotonicNow())) {
+    ++left_out_;
+    return;
+  }
+  const uint64_t left_out = std::exchange(left_out_, 0);
+  const std::string others = left_out == 0 ? "" : absl::StrCat(" (and ", left_out, " failures before it)");
+  spdlog::warn("{}: environment {} of its group: {}; its episode {}{}", options_.id, e, OneLine(why),
+               when == When::kInEpisode ? "is truncated" : "has not begun", others);
 }
 
 // What is wrong with the reply's row of environment `e`, or empty.
@@ -85,17 +97,17 @@ std::string ExternalBatch::Problem(size_t e) const {
   return "";
 }
 
-void ExternalBatch::CheckFailures() {
+void ExternalBatch::CheckFailures(When when) {
   std::vector<std::string> said(states_.size());
   for (const env::v1::Failure& failure : world_->TakeFailures()) {
     if (failure.env() < said.size()) said[failure.env()] = failure.message();
   }
   for (size_t e = 0; e < states_.size(); ++e) {
-    if (states_[e].lost) continue;
+    if (states_[e].lost || (when == When::kAtBeginning && world_->columns().mask[e] == 0)) continue;
     if (world_->columns().failed[e] != 0) {
-      LoseEnv(e, said[e].empty() ? "failed" : said[e]);
+      LoseEnv(e, when, said[e].empty() ? "failed" : said[e]);
     } else if (const std::string problem = Problem(e); !problem.empty()) {
-      LoseEnv(e, problem);
+      LoseEnv(e, when, problem);
     }
   }
 }
@@ -115,10 +127,12 @@ void ExternalBatch::Step(const float* action, const uint32_t* next_seed) {
   std::copy_n(action, E * row_.action, columns.action);
   std::transform(next_seed, next_seed + E, columns.seed, OnTheWire);
   if (absl::Status status = Exchange(WorldRequest::kStep); !status.ok()) return LoseServer(status);
-  CheckFailures();
+  CheckFailures(When::kInEpisode);
+  ++barren_;
   for (size_t e = 0; e < E; ++e) {
     State& state = states_[e];
     if (state.lost) continue;
+    barren_ = 0;
     state.fresh = false;
     state.truncated = columns.truncated[e] != 0;
     state.ended = state.begun = state.truncated || columns.terminated[e] != 0;
@@ -179,17 +193,14 @@ bool ExternalBatch::TryReset(size_t e, uint32_t seed) {
   columns.mask[e] = 1;
   columns.seed[e] = OnTheWire(seed);
   columns.failed[e] = columns.terminated[e] = columns.truncated[e] = 0;
+  states_[e] = {};
   if (absl::Status status = Exchange(WorldRequest::kReset); !status.ok()) {
     LoseServer(status);
     return false;
   }
-  std::string said = "failed";
-  for (const env::v1::Failure& failure : world_->TakeFailures()) {
-    if (failure.env() == e) said = failure.message();
-  }
-  const std::string problem = columns.failed[e] != 0 ? said : Problem(e);
-  if (!problem.empty()) LoseEnv(e, problem);
-  return problem.empty();
+  states_[e].lost = false;
+  CheckFailures(When::kAtBeginning);
+  return !states_[e].lost;
 }
 
 void ExternalBatch::Reset(size_t e, uint32_t seed) {
@@ -199,7 +210,10 @@ void ExternalBatch::Reset(size_t e, uint32_t seed) {
     state = {.lost = false, .fresh = true};
     return;
   }
-  if (state.faulty) Pause(why_);
+  if (barren_ >= kBarrenSteps) {
+    Pause(why_);
+    barren_ = 0;
+  }
   EnsureWorld();
   while (!TryReset(e, seed)) {
     if (world_ != nullptr) Pause(why_);

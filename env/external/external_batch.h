@@ -16,10 +16,12 @@ namespace skein {
 
 // The environments of a World, stepped together.   VectorEnv -> Step -> World -> TakeStep, Observe ... of each
 // It survives what becomes of the world: if an environment or its server fails, the episodes that were under way end
-// with a reward that is not finite, so that VectorEnv truncates them, and the next Reset starts what is needed, after a
-// pause that grows from 0.1 s to 5 s. Each failure is one line of the log, and counted (external_counts.h).
-// Throws std::runtime_error if that happens more than `restarts` times within ten minutes, and if a restarted server
-// has another spec. Not thread-safe.
+// with a reward that is not finite, so that VectorEnv truncates them, and the next Reset starts what is needed. Each
+// failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most.
+// An environment that fails in a step begins its next episode at once. A server that ends, an environment that cannot
+// begin an episode, and a group of which none has taken a step for long are started again after a pause that grows from
+// 0.1 s to 5 s. Throws std::runtime_error if that happens more than `restarts` times within ten minutes, and if a
+// restarted server has another spec. Not thread-safe.
 class ExternalBatch final : public EnvBatch {
  public:
   struct Options {
@@ -48,7 +50,6 @@ class ExternalBatch final : public EnvBatch {
  private:
   struct State {
     bool lost = true;        // Its world is not at a step of an episode: only Reset helps.
-    bool faulty = false;     // It failed by itself, not its server.
     bool fresh = false;      // No step since Reset.
     bool ended = false;      // The final rows are the current ones.
     bool truncated = false;  // The last step did.
@@ -58,9 +59,12 @@ class ExternalBatch final : public EnvBatch {
 
   absl::Status Exchange(WorldRequest request);
   void LoseServer(const absl::Status& why);
-  void LoseEnv(size_t e, const std::string& why);
+  enum class When { kInEpisode, kAtBeginning };
+  // It fails by itself.
+  void LoseEnv(size_t e, When when, const std::string& why);
   std::string Problem(size_t e) const;
-  void CheckFailures();
+  // Loses environments that have failed: of all, or at the beginning of those whose mask is set.
+  void CheckFailures(When when);
   // Begins an episode in the environments whose mask is set; false: their server or one of them failed.
   bool TryReset(size_t e, uint32_t seed);
   void Pause(const std::string& why);
@@ -77,6 +81,9 @@ class ExternalBatch final : public EnvBatch {
   RestartBudget budget_;
   absl::Duration pause_ = absl::ZeroDuration();
   absl::Duration last_failure_ = absl::ZeroDuration();
+  RestartBudget lines_;
+  uint64_t left_out_ = 0;  // Failures that are no lines of the log.
+  int barren_ = 0;         // Steps in a row in which all environments failed.
 };
 
 }  // namespace skein

@@ -8,8 +8,8 @@
 
 // How the numbers of E environments lie in memory, the same on both sides of a shared memory.
 //   a head of kWorldHeadBytes, then the columns in the order below, each at the next multiple of 64 bytes
-// docs/environments.md describes it for servers in other languages; python/skein_env/memory.py and
-// env/external/skein_env_server.h compute the same.
+// docs/environments.md describes it for servers in other languages; python/skein_env/columns.py and
+// include/skein/env_server.h compute the same.
 namespace skein {
 
 // Counts of requests and answers, and who sleeps. Each word is written by one side, except for the sleeping flags,

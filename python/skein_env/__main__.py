@@ -26,6 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-cert", default=None, help="with --tls-key and --tls-ca: TLS, for clients of that CA")
     parser.add_argument("--tls-key", default=None)
     parser.add_argument("--tls-ca", default=None)
+    parser.add_argument("--max-streams", type=int, default=256, help="the most env groups at a time (default: 256)")
     parser.add_argument("--local", action="store_true", help=argparse.SUPPRESS)  # Started by skein.
     parser.add_argument("--version", action="version", version=about())
     return parser
@@ -54,6 +55,7 @@ def main() -> int:
         tls_cert=args.tls_cert,
         tls_key=args.tls_key,
         tls_ca=args.tls_ca,
+        max_streams=args.max_streams,
     )
 
 

@@ -23,8 +23,11 @@ from .columns import Columns, new_columns
 from .local import read_arguments
 from .version import about
 
-MOST_STREAMS = 64
+MOST_STREAMS = 256
+# Threads for streams that are refused while all places are taken.
+SPARE_THREADS = 16
 MESSAGE_BYTES = 32 << 20
+MIN_TOKEN_BYTES, MAX_TOKEN_BYTES = 16, 4096
 
 Make = Callable[[int, Dict[str, Any]], Batch]
 
@@ -78,10 +81,12 @@ def answer(message: bytes, columns: Columns, batch: Batch) -> bytes:
 
 
 class _Service:
-    def __init__(self, make: Make, name: str, token: str) -> None:
+    def __init__(self, make: Make, name: str, token: str, most: int) -> None:
         self._make = make
         self._name = name
         self._token = token
+        self._most = most
+        self._places = threading.Semaphore(most)
 
     def _authorized(self, context: Any) -> bool:
         if not self._token:
@@ -94,6 +99,17 @@ class _Service:
 
         if not self._authorized(context):
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "another token is wanted")
+        if not self._places.acquire(blocking=False):
+            why = f"it serves {self._most} env groups already (--max-streams); start another server"
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
+        try:
+            yield from self._serve(requests, context)
+        finally:
+            self._places.release()
+
+    def _serve(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        import grpc
+
         batch: Optional[Batch] = None
         try:
             hello = wire.read_hello(next(requests))
@@ -136,6 +152,26 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
+def _read_secret(path: str) -> bytes:
+    mode = os.stat(path).st_mode & 0o7777
+    if mode & 0o007:
+        raise ValueError(f"every user of this machine has access to {path} (mode {mode:04o}): chmod 600 {path}")
+    return _read(path)
+
+
+def read_token(path: str) -> str:
+    """The token in a file. ValueError: everybody may read it, or it is no word of 16 to 4096 characters."""
+    token = _read_secret(path).strip()
+    if any(not 33 <= byte <= 126 for byte in token):
+        raise ValueError(f"{path} must have one word of printable ASCII, the token")
+    if not MIN_TOKEN_BYTES <= len(token) <= MAX_TOKEN_BYTES:
+        raise ValueError(
+            f"the token in {path} has {len(token)} characters, want {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES}; "
+            "`skein certs init DIR` makes one"
+        )
+    return token.decode("ascii")
+
+
 def _credentials(tls_cert: Optional[str], tls_key: Optional[str], tls_ca: Optional[str]) -> Any:
     import grpc
 
@@ -144,7 +180,7 @@ def _credentials(tls_cert: Optional[str], tls_key: Optional[str], tls_ca: Option
         return None
     if tls_cert is None or tls_key is None or tls_ca is None:
         raise ValueError("tls_cert, tls_key and tls_ca must be given together")
-    return grpc.ssl_server_credentials([(_read(tls_key), _read(tls_cert))], _read(tls_ca), require_client_auth=True)
+    return grpc.ssl_server_credentials([(_read_secret(tls_key), _read(tls_cert))], _read(tls_ca), require_client_auth=True)
 
 
 def serve_remote(
@@ -156,9 +192,10 @@ def serve_remote(
     tls_cert: Optional[str] = None,
     tls_key: Optional[str] = None,
     tls_ca: Optional[str] = None,
+    max_streams: int = MOST_STREAMS,
 ) -> int:
     """Serves until SIGTERM or SIGINT. Returns the exit code. Credentials as Skein's programs have them: flags, or else
-    SKEIN_TOKEN_FILE, SKEIN_TLS_CERT, SKEIN_TLS_KEY and SKEIN_TLS_CA."""
+    SKEIN_TOKEN_FILE, SKEIN_TLS_CERT, SKEIN_TLS_KEY and SKEIN_TLS_CA. At most `max_streams` env groups at a time."""
     token_file = token_file or os.environ.get("SKEIN_TOKEN_FILE")
     tls_cert = tls_cert or os.environ.get("SKEIN_TLS_CERT")
     tls_key = tls_key or os.environ.get("SKEIN_TLS_KEY")
@@ -169,7 +206,7 @@ def serve_remote(
         print("skein-env: serving by gRPC needs the package grpcio (pip install grpcio)", file=sys.stderr)
         return 69
     try:
-        token = _read(token_file).decode("ascii").strip() if token_file else ""
+        token = read_token(token_file) if token_file else ""
         credentials = _credentials(tls_cert, tls_key, tls_ca)
     except (OSError, ValueError) as error:
         print(f"skein-env: {error}", file=sys.stderr)
@@ -177,14 +214,23 @@ def serve_remote(
     if not is_loopback(listen) and not token and credentials is None:
         print(f"skein-env: {listen} can be reached from outside: give --token-file or the TLS files", file=sys.stderr)
         return 64
-    service = _Service(make, name, token)
+    service = _Service(make, name, token, max_streams)
     handler = grpc.stream_stream_rpc_method_handler(service.serve)
     options = [
         ("grpc.max_receive_message_length", MESSAGE_BYTES),
         ("grpc.max_send_message_length", MESSAGE_BYTES),
         ("grpc.so_reuseport", 0),
+        # An actor pings every 10 s while it waits for a step. By default that is a flood, which ends the connection.
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+        ("grpc.http2.max_ping_strikes", 0),
+        # An actor that is gone without a word frees its place. One that waits for its learner looks every 5 s.
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.max_pings_without_data", 0),
     ]
-    server = grpc.server(futures.ThreadPoolExecutor(MOST_STREAMS), options=options)
+    server = grpc.server(futures.ThreadPoolExecutor(max_streams + SPARE_THREADS), options=options)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("skein.env.v1.Environment", {"Serve": handler}),))
     try:
         port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)

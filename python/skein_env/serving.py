@@ -20,12 +20,13 @@ def serve(
     tls_key: Optional[str] = None,
     tls_ca: Optional[str] = None,
     name: str = "",
+    max_streams: int = 256,
 ) -> int:
     """Serves what `make` makes until the process is ended. Returns the exit code.
 
     Started by skein (`env.id: exec:./my_server.py`) it serves that process by shared memory. Otherwise it listens for
     `env.id: grpc://host:port/name`, with as many environments for each actor's env group as that asks for, `num_envs`
-    at most.
+    at most, for `max_streams` env groups at a time.
     """
 
     def of(count: int, arguments: Dict[str, Any]) -> Batch:
@@ -39,4 +40,13 @@ def serve(
         return serve_local(of, local_fd())
     from .remote import serve_remote
 
-    return serve_remote(of, listen, name=name, token_file=token_file, tls_cert=tls_cert, tls_key=tls_key, tls_ca=tls_ca)
+    return serve_remote(
+        of,
+        listen,
+        name=name,
+        token_file=token_file,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_ca=tls_ca,
+        max_streams=max_streams,
+    )

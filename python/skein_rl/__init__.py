@@ -8,7 +8,8 @@
         print(metrics["env_steps"], metrics["episode_return_mean"])
     action = run.policy()(observation)
 
-Nothing of Skein is loaded into this process: training happens in programs of their own (docs/python.md).
+Nothing of Skein is loaded into this process: training happens in programs of their own. Environments in Python are
+the package skein_env, which comes along (docs/python.md).
 """
 
 from skein_rl.errors import SkeinError

@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -33,8 +34,15 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
     `config` is a YAML file. Each keyword is a flag of `skein train` with _ for - (seed=1, env="CartPole-v1",
     steps=1e6, no_eval=True); `settings` are any settings by their names ({"ppo.lr": 1e-3}). What the run prints goes to
     standard error, unless `quiet`. The run ends with this process.
-    SkeinError: the program refused; nothing was started.
+    An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless env.external.python says
+    otherwise. SkeinError: the program refused; nothing was started.
     """
+    settings = dict(settings or {})
+    text = "" if config is None else _text_of(config)
+    env = str(flags.get("env") or settings.get("env.id") or "")
+    in_python = env.startswith("python:") or (not env and re.search(r"\bid:\s*[\"']?python:", text) is not None)
+    if in_python and sys.executable and not re.search(r"\bpython:\s+\S", text):  # Not the end of an id.
+        settings.setdefault("env.external.python", sys.executable)
     command = [str(program()), "train", "--json"]
     if config is not None:
         command += ["--config", os.fspath(config)]
@@ -44,7 +52,7 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
             command.append(flag)
         elif value is not None and value is not False:
             command += [flag, str(value)]
-    for name, value in (settings or {}).items():
+    for name, value in settings.items():
         command += ["--set", f"{name}={_yaml(value)}"]
     return Run(command, quiet)
 
@@ -165,6 +173,14 @@ class Run:
         if self.running:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait()
+
+
+def _text_of(config: Union[str, os.PathLike[str]]) -> str:
+    """The file's text; of one that cannot be read nothing, which `skein train` says."""
+    try:
+        return pathlib.Path(config).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _yaml(value: Any) -> str:

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kVerbs = {"ars", "env", "rollout", "stream", "learner", "train"};
+const std::vector<std::string> kVerbs = {"ars", "env", "rollout", "serve", "stream", "learner", "train"};
 // Small enough for a test.
 const std::vector<std::string> kSmall = {"--rounds",  "1",
                                          "--seconds", "0.2",
@@ -70,6 +70,14 @@ TEST(BenchCommand, EnvComparesWithBareSteps) {
   EXPECT_EQ(report["config"]["limit"], "Env::Step");
   // One agent.
   EXPECT_DOUBLE_EQ(report["rows"][0]["agent_steps_per_second"], report["rows"][0]["env_steps_per_second"]);
+}
+
+TEST(BenchCommand, ServeMeasuresLatencyOfCallsAndRateOfRows) {
+  const Json report = Report("serve", {"--rows", "16"});
+  ExpectReport(report, "serve", "actions_per_second", "limit_actions_per_second");
+  for (const char* key : {"turn_p50_us", "turn_p99_us", "call_p50_us", "call_p99_us"}) {
+    EXPECT_GT(report["summary"][key], 0) << key;
+  }
 }
 
 TEST(BenchCommand, RolloutSaysWhereTheTimeGoes) {

@@ -74,6 +74,9 @@ TEST(JsonOutput, OfVerbsThatNeedNoRun) {
   const json evaluation = Document("skein eval --env CartPole-v1 --baseline random --episodes 2 --json");
   EXPECT_EQ(FieldsOf(evaluation), DocumentedFields("skein eval"));
   EXPECT_EQ(evaluation["episodes"], 2);
+  const json check = Document("skein env check CartPole-v1 --seconds 1 --json");
+  EXPECT_EQ(FieldsOf(check), DocumentedFields("skein env check"));
+  EXPECT_EQ(check["ok"], true);
   const json bench = Document("skein bench env --env CartPole-v1 --rounds 1 --seconds 0.05 --json");
   EXPECT_EQ(FieldsOf(bench), DocumentedFields("skein bench VERB"));
 }

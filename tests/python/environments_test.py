@@ -55,9 +55,22 @@ class Training(unittest.TestCase):
             with self.subTest(env), tempfile.TemporaryDirectory() as folder:
                 self.train(folder, env, "--steps", "1000", "--set", "rollout.steps_per_iteration=1024", "--no-eval")
 
+    def test_vector_environments_begin_with_seeds_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            seeds = pathlib.Path(folder) / "seeds"
+            self.train(folder, "python:team_envs:recorded_cartpoles", "--steps", "1000", "--set", "rollout.num_envs=8",
+                       "--set", "rollout.envs_per_runner=4", "--set", "rollout.steps_per_iteration=1024", "--runners", "2",
+                       "--no-eval", TEAM_SEEDS=str(seeds))
+            groups = [json.loads(line) for line in seeds.read_text().splitlines()]
+            begun = [seed for group in groups if len(group) == 4 for seed in group]
+            self.assertGreaterEqual(len(begun), 8)
+            self.assertEqual(len(set(begun)), len(begun), begun)
+            self.assertNotIn(0, begun)
+
     def test_faults_cost_their_episodes_only(self):
         for fault, said in (("kill", "was ended by signal 9"), ("hang", "has not answered within 1 s"),
                             ("raise", r"ZeroDivisionError: division by zero \(.*team_envs.py:\d+ in step"),
+                            ("often", r"ZeroDivisionError: division by zero \(.*team_envs.py:\d+ in step"),
                             ("nan", "number 0 of the observation is -?nan"),
                             ("shape", r"an observation has the shape \(5,\), the space says \(4,\)")):
             with self.subTest(fault), tempfile.TemporaryDirectory() as folder:
@@ -140,10 +153,34 @@ class Remote(unittest.TestCase):
             token.write_text("a-token-of-some-length\n")
             token.chmod(0o600)
             address = self.serve("team_envs:cartpole", "--token-file", token)
-            command = [BIN / "skein", "train", "--env", f"grpc://{address}", "--runs-dir", folder, "--steps", "2000", "--set",
-                       "rollout.steps_per_iteration=1024", "--no-eval"]
+            command = [BIN / "skein", "train", "--env", f"grpc://{address}", "--runs-dir", folder, "--name", "run", "--steps",
+                       "2000", "--set", "rollout.steps_per_iteration=1024"]
             self.assertIn("another token is wanted", run(*command, code=64).stderr.splitlines()[-1])
-            run(*command, "--token-file", token)
+            self.evaluate(folder, run(*command, "--token-file", token), "--token-file", token)
+            bench = [BIN / "skein", "bench", "env", "--env", f"grpc://{address}", "--rounds", "1", "--seconds", "0.2",
+                     "--threads", "1"]
+            self.assertIn("another token is wanted", run(*bench, code=64).stderr)
+            run(*bench, "--token-file", token)
+
+    def test_training_over_grpc_with_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(BIN / "skein", "certs", "init", folder + "/credentials")
+            tls = [f"--tls-{flag}={folder}/credentials/{file}"
+                   for flag, file in (("cert", "node.crt"), ("key", "node.key"), ("ca", "ca.crt"))]
+            address = self.serve("team_envs:cartpole", *tls)
+            command = [BIN / "skein", "train", "--env", f"grpc://{address}", "--runs-dir", folder, "--name", "run", "--steps",
+                       "2000", "--set", "rollout.steps_per_iteration=1024", "--set", "env.external.start_timeout_seconds=5"]
+            run(*command, code=69)  # It cannot even shake hands.
+            self.evaluate(folder, run(*command, *tls), *tls)
+
+    def evaluate(self, folder, trained, *credentials):
+        """The run has evaluated itself at its end, and `skein eval` does the same."""
+        result = json.loads((pathlib.Path(folder) / "run" / "eval.json").read_text())
+        self.assertTrue(result["env_id"].startswith("grpc://"), trained.stdout)
+        again = [BIN / "skein", "eval", "--checkpoint", folder + "/run", "--episodes", "2", "--json"]
+        self.assertEqual(json.loads(run(*again, *credentials).stdout)["episodes"], 2)
+        self.assertNotEqual(subprocess.run([*again, "--set", "env.external.start_timeout_seconds=5"], env=ENVIRONMENT,
+                                           capture_output=True).returncode, 0)
 
     def test_names_and_addresses(self):
         address = self.serve("team_envs:cartpole", "--name", "cart")
@@ -153,9 +190,23 @@ class Remote(unittest.TestCase):
         done = run(PYTHON, "-m", "skein_env", "team_envs:cartpole", "--listen", "0.0.0.0:0", code=64)
         self.assertIn("can be reached from outside", done.stderr)
 
+    def test_tokens_are_as_everywhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            token = pathlib.Path(folder) / "token"
+            for text, mode, said in (("", 0o600, "has 0 characters"), ("short\n", 0o600, "has 5 characters"),
+                                     ("a token of many words", 0o600, "one word of printable ASCII"),
+                                     ("a-token-of-some-length", 0o644, "every user of this machine has access")):
+                token.write_text(text)
+                token.chmod(mode)
+                done = run(PYTHON, "-m", "skein_env", "team_envs:cartpole", "--token-file", token, code=64)
+                self.assertIn(said, done.stderr)
+
 
 def inside():
     """Tests of the package itself, in the Python that has it."""
+    import queue
+
+    import grpc
     import gymnasium
     import numpy as np
 
@@ -246,6 +297,62 @@ def inside():
                 self.assertTrue(np.all(np.abs(columns.observation[ended]) <= 0.05))
                 self.assertTrue(np.all(np.abs(columns.final_observation[ended]).max(axis=-1) > 0.2))
             self.assertGreater(ends, 5)
+
+        def test_an_actor_begins_environments_one_by_one(self):
+            for make in (team_envs.cartpoles, team_envs.cartpoles_in_the_same_step):
+                batch = make_batch(make, 4, {})
+                columns = new_columns(batch.spec, 4)
+                for e in range(4):
+                    columns.mask[:] = 0
+                    columns.mask[e] = 1
+                    columns.seed[e] = 50 + 7 * e
+                    batch.reset(columns)
+                first = gymnasium.make("CartPole-v1").reset(seed=0)[0]
+                self.assertEqual(len({row.tobytes() for row in [*columns.observation[:, 0], first]}), 5)
+
+        def open(self, address, **options):
+            """A stream for one environment: what sends, and what comes."""
+            sent = queue.SimpleQueue()
+            channel = grpc.insecure_channel(address, options=[(f"grpc.{name}", value) for name, value in options.items()])
+            self.addCleanup(channel.close)
+            self.addCleanup(sent.put, None)
+            answers = channel.stream_stream("/skein.env.v1.Environment/Serve")(iter(sent.get, None), timeout=100)
+            sent.put(wire.put_bytes(1, wire.put_int(1, wire.VERSION) + wire.put_int(4, 1)))
+            return sent, answers
+
+        def serve(self, *arguments):
+            server = subprocess.Popen([sys.executable, "-m", "skein_env", *arguments], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(server.wait)
+            self.addCleanup(server.stdout.close)
+            self.addCleanup(server.terminate)
+            return re.search(r"grpc://(\S+)", server.stdout.readline()).group(1)
+
+        def test_one_group_too_many_is_told_so_at_once(self):
+            address = self.serve("team_envs:cartpole", "--max-streams", "2")
+            streams = [self.open(address) for _ in range(2)]
+            for _, answers in streams:
+                self.assertTrue(next(answers))
+            with self.assertRaises(grpc.RpcError) as refused:
+                next(self.open(address)[1])
+            self.assertEqual(refused.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+            self.assertIn("it serves 2 env groups already (--max-streams)", refused.exception.details())
+            sent, answers = streams.pop()
+            sent.put(None)
+            self.assertEqual(list(answers), [])
+            self.assertTrue(next(self.open(address)[1]))  # Its place is free.
+
+        def test_an_actor_that_waits_long_is_not_thrown_out(self):
+            # It pings as base/net/grpc_transport.cc says.
+            sent, answers = self.open(self.serve("team_envs:slow"), keepalive_time_ms=10000, keepalive_timeout_ms=5000,
+                                      keepalive_permit_without_calls=1, **{"http2.max_pings_without_data": 0})
+            next(answers)
+            reset = wire.put_int(1, 1) + wire.put_bytes(2, b"\1") + wire.put_bytes(3, bytes(4))
+            sent.put(wire.put_bytes(3, reset))
+            next(answers)
+            for sequence in (2, 3, 4):
+                step = wire.put_int(1, sequence) + wire.put_bytes(2, bytes(4)) + wire.put_bytes(3, bytes(4))
+                sent.put(wire.put_bytes(2, step))
+                self.assertTrue(next(answers))
 
         def test_teams_shrink(self):
             batch, columns = self.batch(team_envs.shrinking, 2)

@@ -126,6 +126,29 @@ class Runs(unittest.TestCase):
             os.environ["SKEIN_BIN"] = str(BIN)
         self.assertEqual(caught.exception.code, 69)
 
+    def test_python_environments_run_in_this_python(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "skein").write_text('#!/bin/sh\necho "$@" >"${0%/*}/arguments"\nexit 64\n')
+            (folder / "skein").chmod(0o700)
+            (folder / "own.yaml").write_text("env:\n  id: python:a.b:make\n")
+            (folder / "flow.yaml").write_text("env: {id: 'python:a.b:make'}\n")
+            (folder / "other.yaml").write_text("env:\n  id: python:a.b:make\n  external:\n    python: python3.9\n")
+            (folder / "native.yaml").write_text("env: {id: CartPole-v1}\n")
+            os.environ["SKEIN_BIN"] = name
+            try:
+                for flags, mine in (({"env": "python:a:make"}, True), ({"env": "CartPole-v1"}, False), ({}, False),
+                                    ({"settings": {"env.id": "python:a:make"}}, True),
+                                    ({"env": "python:a:make", "settings": {"env.external.python": "x"}}, False),
+                                    ({"config": folder / "own.yaml"}, True), ({"config": folder / "flow.yaml"}, True),
+                                    ({"config": folder / "own.yaml", "env": "CartPole-v1"}, False),
+                                    ({"config": folder / "other.yaml"}, False), ({"config": folder / "native.yaml"}, False)):
+                    with self.subTest(flags=flags), self.assertRaises(skein.SkeinError):
+                        skein.train(quiet=True, **flags)
+                    self.assertEqual(f"env.external.python={sys.executable}" in (folder / "arguments").read_text(), mine, flags)
+            finally:
+                os.environ["SKEIN_BIN"] = str(BIN)
+
     def test_damaged_files_are_named(self):
         run = self.train(steps=512)
         run.wait()
@@ -272,7 +295,8 @@ class Policies(unittest.TestCase):
 class Types(unittest.TestCase):
     def test_mypy_finds_nothing(self):
         with tempfile.TemporaryDirectory() as cache:
-            done = subprocess.run([TOOLS / "mypy", "--strict", "--cache-dir", cache, ROOT / "python" / "skein_rl"],
+            done = subprocess.run([TOOLS / "mypy", "--strict", "--cache-dir", cache, ROOT / "python" / "skein_rl",
+                                   ROOT / "python" / "skein_env"],
                                   capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout)
 

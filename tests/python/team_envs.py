@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments of other libraries, good and bad ones, for environments_test.py."""
 
+import json
 import os
 import signal
 import time
@@ -28,6 +29,35 @@ def cartpoles_in_the_same_step(num_envs):
 
 def cartpoles_in_the_next_step(num_envs):
     return gymnasium.make_vec("CartPole-v1", num_envs=num_envs)
+
+
+class Recorded(gymnasium.vector.VectorWrapper):
+    """Writes the seeds of its resets to the file TEAM_SEEDS, a list in each line."""
+
+    def reset(self, *, seed=None, options=None):
+        with open(os.environ["TEAM_SEEDS"], "a") as file:
+            file.write(json.dumps(seed) + "\n")
+        return self.env.reset(seed=seed, options=options)
+
+
+def recorded_cartpoles(num_envs):
+    return Recorded(cartpoles_in_the_same_step(num_envs))
+
+
+class Slow(gymnasium.Wrapper):
+    """Takes 45 s for its second step."""
+
+    steps = 0
+
+    def step(self, action):
+        Slow.steps += 1
+        if Slow.steps == 2:
+            time.sleep(45)
+        return self.env.step(action)
+
+
+def slow():
+    return Slow(gymnasium.make("CartPole-v1"))
 
 
 def minigrid():
@@ -126,7 +156,7 @@ def a_number():
 
 
 class Faulty(gymnasium.Wrapper):
-    """Does what TEAM_FAULT says in the 500th step of the process, and in every 2,000th after that."""
+    """Does what TEAM_FAULT says in the 500th step of the process, and in every 2,000th after that; "often" in each 20th."""
 
     steps = 0
 
@@ -137,7 +167,8 @@ class Faulty(gymnasium.Wrapper):
             os.kill(os.getpid(), signal.SIGKILL)
         if fault == "hang":
             time.sleep(1000)
-        if fault == "raise":
+        often = os.environ.get("TEAM_FAULT") == "often" and Faulty.steps % 20 == 0
+        if fault == "raise" or often:
             return 1 / 0
         result = self.env.step(action)
         if fault == "nan":

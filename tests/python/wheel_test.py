@@ -21,7 +21,8 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
-PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval", "skein-learner")
+PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval", "skein-fit", "skein-learner",
+            "skein-policy")
 SMALL = ("--set", "rollout.num_envs=8", "--set", "rollout.envs_per_runner=8", "--set",
          "rollout.steps_per_iteration=512", "--set", "ppo.minibatch_size=256")
 # Of the GPL; nothing that we distribute may have them.
@@ -122,6 +123,38 @@ class Wheel(unittest.TestCase):
         """
         self.assertEqual(run(self.bin / "python", "-c", program, env=self.plain, cwd=self.folder), "512 (6,)\n")
 
+    def test_python_serves_an_environment_of_its_own(self):
+        (self.folder / "reach.py").write_text("""if True:
+            import numpy as np
+            import skein_env
+
+            class Reach(skein_env.Single):
+                spec = skein_env.Spec(num_agents=1, obs_size=1, discrete=False, action_size=1, action_low=[-1],
+                                      action_high=[1], max_episode_steps=10)
+
+                def reset(self, seed, obs):
+                    self.at = obs[0, 0] = np.random.default_rng(seed).uniform(-1, 1)
+
+                def step(self, action, obs, reward):
+                    self.at = obs[0, 0] = self.at + action[0, 0]
+                    reward[0] = -abs(self.at)
+                    return False, False
+        """)
+        # No python3 on the PATH: it is this Python that serves.
+        program = """if True:
+            import sys
+            import skein_env
+            import skein_rl as skein
+            run = skein.train(env="python:reach:Reach", steps=1, quiet=True, settings={
+                "rollout.num_envs": 8, "rollout.envs_per_runner": 8, "rollout.steps_per_iteration": 512,
+                "ppo.minibatch_size": 256})
+            assert len(list(run)) == 1
+            assert run.wait()["evaluation"]["episodes"] > 0
+            print(skein_env.__version__, sys.executable in (run.folder / "config.yaml").read_text())
+        """
+        said = run(self.bin / "python", "-c", program, env={**self.plain, "PATH": "/nowhere"}, cwd=self.folder)
+        self.assertRegex(said, r"^\d+\.\d+\.\d+ True\n$")
+
     def test_what_is_inside(self):
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertEqual([name for name in names if GPL.search(name)], [])
@@ -155,6 +188,7 @@ class Tarball(unittest.TestCase):
             self.assertTrue((tree / "share/man/man1/skein.1").is_file())
             self.assertTrue((tree / "share/bash-completion/completions/skein").is_file())
             self.assertTrue((tree / "share/doc/skein/LICENSE").is_file())
+            self.assertTrue((tree / "share/skein/python/skein_env/adapters/gymnasium.py").is_file())
             user = folder / "user"
             user.mkdir()
             (user / "CMakeLists.txt").write_text("""
@@ -169,6 +203,15 @@ class Tarball(unittest.TestCase):
             """)
             said = run("cmake", "-S", user, "-B", user / "build", f"-DCMAKE_PREFIX_PATH={tree}")
             self.assertIn(f"program {tree}/bin/skein", said)
+            # The example of a user's project, built against what was unpacked.
+            run("cmake", "-S", ROOT / "examples/plugin", "-B", folder / "plugin", f"-DCMAKE_PREFIX_PATH={tree}")
+            run("cmake", "--build", folder / "plugin")
+            for name, env in (("library", f"plugin:{folder}/plugin/libcart.so"), ("program", f"exec:{folder}/plugin/cart_server")):
+                checked = json.loads(run(tree / "bin/skein", "env", "check", env, "--json", env=plain, cwd=folder))
+                self.assertTrue(checked["ok"], checked)
+                trained = json.loads(run(tree / "bin/skein", "train", "--env", env, "--name", name, "--steps", "1", "--no-eval",
+                                         "--json", *SMALL, env=plain, cwd=folder))
+                self.assertEqual(trained["env_steps"], 512)
 
 
 class Mistakes(unittest.TestCase):

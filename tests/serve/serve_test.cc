@@ -122,6 +122,25 @@ TEST(ActionServer, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code({.observations = good}), absl::StatusCode::kOk);
 }
 
+TEST(ActionServer, NamesThePolicyThatChoseTheAction) {
+  Served served("tanh", {.batch_wait = absl::Seconds(20), .batch_rows = 2});
+  const std::shared_ptr<const ServedPolicy> first = served.server.policy();
+  auto newer = std::make_shared<ServedPolicy>(*first);
+  newer->env_steps = first->env_steps + 1;
+  std::vector<uint64_t> env_steps(2);
+  absl::Notification answered[2];
+  // Both share a pass. A newer policy comes before the second has its answer.
+  for (int i = 0; i < 2; ++i) {
+    served.server.Act({.observations = served.Observation(i)}, [&, i](absl::StatusOr<Acted> acted) {
+      EXPECT_TRUE(served.server.Replace(newer).ok());
+      env_steps[static_cast<size_t>(i)] = acted->policy->env_steps;
+      answered[i].Notify();
+    });
+  }
+  for (const absl::Notification& one : answered) one.WaitForNotification();
+  EXPECT_THAT(env_steps, testing::Each(first->env_steps));
+}
+
 TEST(SessionTable, IsTakenByOneAndForgetsTheIdleWhereThereAreTooMany) {
   SessionTable table(1, absl::Seconds(10));
   Session* const session = table.Take("a", absl::Seconds(0)).value();
@@ -190,6 +209,34 @@ TEST(PolicyService, AnswersOneByOneAndInTurn) {
   end.set_session("one by one");
   v1::EndSessionResponse ended;
   EXPECT_TRUE(stub->EndSession(&other, end, &ended).ok());
+}
+
+TEST(PolicyService, AnswersAsManyCallsAsAClientMakes) {
+  Served served("tanh");
+  PolicyService service(&served.server);
+  const std::string address = "127.0.0.1:0";
+  int port = 0;
+  const auto server = StartGrpcServer(address, {&service}, &port, ActionServerLimits(address)).value();
+  const auto stub = v1::PolicyServer::NewStub(OpenChannel(absl::StrCat("127.0.0.1:", port)));
+  v1::ActRequest request;
+  request.set_observations(Bytes(served.Observation(0)));
+  // Any other server has 128 calls at once and 2,000 a second: these would use that up unless one took half a
+  // millisecond.
+  for (int call = 0; call < 3000; ++call) {
+    grpc::ClientContext context;
+    v1::ActResponse response;
+    const grpc::Status status = stub->Act(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << call << ": " << status.error_message();
+  }
+}
+
+TEST(ActionServerLimits, AreThoseOfAnyServerWhereNobodyAsksWhoCalls) {
+  Credentials token, open;
+  token.token = "0123456789abcdef";
+  open.insecure = true;
+  EXPECT_EQ(ActionServerLimits("0.0.0.0:7080", open).calls_per_second, ServerLimits().calls_per_second);
+  EXPECT_EQ(ActionServerLimits("0.0.0.0:7080", token).calls_per_second, 100000);
+  EXPECT_EQ(ActionServerLimits("127.0.0.1:7080", open).calls_per_second, 100000);
 }
 
 TEST(ActionsByJson, AreThoseOfTheSession) {

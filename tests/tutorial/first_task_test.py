@@ -29,6 +29,7 @@ class FirstTask(unittest.TestCase):
             done = subprocess.run(["bash", "-c", script], cwd=name, env=environment, capture_output=True, text=True,
                                   timeout=500)
             self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+            self.assertIn("it keeps the contract", done.stdout)
             evaluation = json.loads((pathlib.Path(name) / "runs/reach/eval.json").read_text())
         played = float(re.search(r"^return (\S+)$", done.stdout, re.MULTILINE)[1])
         # Nothing done: 20 x the mean distance of two points of [-1, 1], 2/3, is -13.3.

@@ -62,6 +62,9 @@ class GymnasiumVector(Batch):
         if self._mode == "DISABLED" and self._begun:
             observed, _ = self._env.reset(seed=seeds, options={"reset_mask": mask})
         elif not self._begun:
+            # Those that nobody asked for begin as well: each with a seed of its own.
+            first = int(np.flatnonzero(mask)[0])
+            seeds = [seed if mask[e] else (seeds[first] + e - first) % 2**31 for e, seed in enumerate(seeds)]
             observed, _ = self._env.reset(seed=seeds)
             self._fresh[:] = True
             self._begun = True

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/process/message_text.h"
+#include "eval/env_check.h"
+#include "nlohmann/json.hpp"
+
+namespace skein {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* Word(Verdict verdict) {
+  return verdict == Verdict::kOk ? "ok" : verdict == Verdict::kFails ? "fails" : "not_applicable";
+}
+
+}  // namespace
+
+std::string FormatEnvCheck(const EnvCheck& check) {
+  std::string text = absl::StrCat(Escaped(check.env_id), "\n");
+  for (const CheckedPoint& point : check.points) {
+    const char* const verdict = point.verdict == Verdict::kNotApplicable ? "-" : Word(point.verdict);
+    absl::StrAppend(&text, absl::StrFormat("  %-6s%-18s %s\n", verdict, point.name, point.found));
+    if (!point.remedy.empty()) absl::StrAppend(&text, absl::StrFormat("  %-6s%-18s do: %s\n", "", "", point.remedy));
+  }
+  return absl::StrCat(text, check.ok() ? "it keeps the contract" : "it does not keep the contract", "\n");
+}
+
+std::string EnvCheckJson(const EnvCheck& check) {
+  Json json = {{"env_id", check.env_id}, {"ok", check.ok()}, {"points", Json::array()}};
+  for (const CheckedPoint& point : check.points) {
+    json["points"].push_back(
+        {{"point", point.name}, {"verdict", Word(point.verdict)}, {"found", point.found}, {"remedy", point.remedy}});
+  }
+  json["env_steps_per_second"] = {{"alone", check.alone}, {"together", check.together}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace skein

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// skein env check: whether an environment keeps the contract.
+#include "eval/env_check_verb.h"
+
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/command/arguments.h"
+#include "base/config/config.h"
+#include "base/net/credential_flags.h"
+#include "base/process/exit_code.h"
+#include "env/env_config.h"
+#include "eval/env_check.h"
+#include "nlohmann/json.hpp"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
+
+namespace skein {
+namespace {
+
+struct EnvCheckFlags {
+  std::string id, config;
+  std::vector<std::string> overrides;
+  int num_envs = 16;
+  int64_t steps = 0;
+  double seconds = 10;
+  bool json = false;
+  CredentialFiles credentials;  // For environments behind grpc://.
+};
+
+// Keeps what is logged in place of printing it. The last line says why something failed.
+class KeptLog {
+ public:
+  KeptLog() {
+    auto logger = std::make_shared<spdlog::logger>("kept", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
+    logger->set_pattern("%v");
+    spdlog::set_default_logger(std::move(logger));
+  }
+  std::string TakeLastLine() {
+    const std::vector<std::string> lines = absl::StrSplit(text_.str(), '\n', absl::SkipWhitespace());
+    text_.str("");
+    return lines.empty() ? "" : lines.back();
+  }
+
+ private:
+  std::ostringstream text_;
+};
+
+absl::StatusOr<v1::RunConfig> ReadConfig(const EnvCheckFlags& flags) {
+  // One failure is a verdict; waiting for others would only take time.
+  std::vector<std::string> overrides = {absl::StrCat("env.id=", nlohmann::json(flags.id).dump(-1, ' ', true)),
+                                        "env.external.restarts=1"};
+  overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
+  return ReadRunConfig(flags.config, overrides);
+}
+
+int CheckAndPrint(const EnvCheckFlags& flags) {
+  constexpr char kName[] = "skein env check";
+  if (absl::Status status = UseCredentials(flags.credentials); !status.ok()) return ReportAndExitCode(kName, status);
+  const auto config = ReadConfig(flags);
+  if (!config.ok()) return ReportAndExitCode(kName, config.status());
+  // Of this process for as long as it lives.
+  static auto* const log = new KeptLog;
+  EnvCheckOptions options;
+  options.env_id = flags.id;
+  options.num_envs = flags.num_envs;
+  options.steps = flags.steps;
+  options.seconds = absl::Seconds(flags.seconds);
+  options.take_log = [] { return log->TakeLastLine(); };
+  options.make = [&config, &flags](int size, uint64_t seed) {
+    return VectorEnv::Make({.env_id = flags.id,
+                            .size = size,
+                            .seed = seed,
+                            .max_episode_steps = static_cast<int>(config->env().max_episode_steps()),
+                            .env = MakeEnvOptions(*config)});
+  };
+  const auto check = CheckEnv(options);
+  if (!check.ok()) return ReportAndExitCode(kName, check.status());
+  std::cout << (flags.json ? EnvCheckJson(*check) + "\n" : FormatEnvCheck(*check)) << std::flush;
+  return FinishOutput(kName, check->ok() ? kExitOk : kExitData);
+}
+
+}  // namespace
+
+void AddEnvCheck(CLI::App* app, std::function<int()>* action) {
+  CLI::App* const env = app->add_subcommand("env", "Look at an environment: check says whether it keeps the contract");
+  env->require_subcommand(1);
+  CLI::App* const verb = env->add_subcommand("check", "Check point by point whether an environment keeps the contract");
+  const auto flags = std::make_shared<EnvCheckFlags>();
+  verb->add_option("id", flags->id, "Environment, as --env of skein train: a name, python:, exec:, grpc:// or plugin:")
+      ->required();
+  verb->add_option("--config", flags->config, "Configuration, YAML, for its settings of the environment");
+  verb->add_option("--set", flags->overrides, "Setting, env.a.b=value; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  verb->add_option("--num-envs", flags->num_envs, "Environments of the group whose speed is measured")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  verb->add_option("--steps", flags->steps, "Steps to look at; 0 = a few more than its limit, 200 at least")
+      ->check(CLI::Range(0, 100000000))
+      ->capture_default_str();
+  verb->add_option("--seconds", flags->seconds, "Seconds that looking at these may take; there are four passes")
+      ->check(NumberWithin(0.1, 86400))
+      ->capture_default_str();
+  AddCredentialFlags(verb, &flags->credentials);
+  verb->add_flag("--json", flags->json, "Print one JSON object");
+  env->footer("Example:\n  skein env check python:my_env:make");
+  verb->footer("Ends with code 65 where a point fails.\nExample:\n  skein env check python:my_env:make --num-envs 32");
+  verb->callback([flags, action] { *action = [flags] { return CheckAndPrint(*flags); }; });
+}
+
+}  // namespace skein

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The example of a user's project as exec: and plugin:, and programs that are no servers.
+#include "env/external/external_envs.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Built(const std::string& file) {
+  const char* const folder = std::getenv("SKEIN_BIN");
+  return absl::StrCat(folder == nullptr ? "build/release" : folder, "/tests/env/external/", file);
+}
+
+// A program of the shell.
+class Script {
+ public:
+  explicit Script(const std::string& text) : path_(testing::TempDir() + absl::StrCat("/script.", getpid())) {
+    std::ofstream(path_) << "#!/bin/sh\n" << text << "\n";
+    chmod(path_.c_str(), 0700);
+  }
+  ~Script() { std::filesystem::remove(path_); }
+  std::string id() const { return "exec:" + path_; }
+
+ private:
+  const std::string path_;
+};
+
+absl::Status Refusal(const std::string& id, absl::Duration timeout = absl::Seconds(20)) {
+  ExternalOptions options;
+  options.start_timeout = timeout;
+  return MakeExternalEnvs(id, 2, options).status();
+}
+
+// Observations of `steps` steps of two environments.
+std::vector<float> Play(const std::string& id, int steps) {
+  const auto envs = MakeExternalEnvs(id, 2, {});
+  EXPECT_TRUE(envs.ok()) << envs.status();
+  if (!envs.ok()) return {};
+  for (size_t e = 0; e < 2; ++e) {
+    RandomStream random(1, RandomPurpose::kEnvReset, e, 0);
+    (*envs)[e]->Reset(random);
+  }
+  std::vector<float> seen;
+  for (int step = 0; step < steps; ++step) {
+    const float action[2] = {0.5f, -0.25f};
+    const uint32_t seeds[2] = {2, 4};
+    if (EnvBatch* const batch = (*envs)[0]->batch()) batch->Step(action, seeds);
+    for (size_t e = 0; e < 2; ++e) {
+      float reward = 0, obs[2];
+      EXPECT_FALSE((*envs)[e]->Step(action + e, &reward));
+      (*envs)[e]->Observe(obs);
+      seen.insert(seen.end(), {obs[0], obs[1], reward});
+    }
+  }
+  return seen;
+}
+
+TEST(ExternalEnvs, AreTheSameAsAProgramAndAsALibrary) {
+  const std::vector<float> program = Play("exec:" + Built("example_cart_server"), 6);
+  EXPECT_EQ(program.size(), 36u);
+  EXPECT_EQ(Play("plugin:" + Built("example_cart.so"), 6), program);
+}
+
+TEST(ExternalEnvs, SaySoWhereAProgramIsNoServer) {
+  const absl::Status ended = Refusal(Script("exit 3").id());
+  EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(ended.message(), HasSubstr("ended with exit code 3 before it had made the environment"));
+  const absl::Status silent = Refusal(Script("exec sleep 30").id(), absl::Milliseconds(200));
+  EXPECT_EQ(silent.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(silent.message(), HasSubstr("within 0.2 s (env.external.start_timeout_seconds)"));
+  EXPECT_EQ(Refusal(Script("printf nonsense >&3; exec sleep 30").id()).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Refusal("exec:no-such-program-anywhere").code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ExternalEnvs, SaySoWhereALibraryIsNoPlugin) {
+  EXPECT_EQ(Refusal("plugin:./no_such_library.so").code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Refusal(absl::StrCat("plugin:", Built("example_cart_server"))).message(), HasSubstr("cannot be loaded"));
+  ExternalOptions options;
+  options.arguments = "{}";
+  EXPECT_THAT(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).status().message(),
+              HasSubstr("the cart takes no arguments, got {}"));
+}
+
+TEST(ExternalEnvs, AreRefusedWhereTheyAreOthersThanPlanned) {
+  ExternalOptions options;
+  options.spec = FindExternalSpec("plugin:" + Built("example_cart.so"), options).value();
+  EXPECT_TRUE(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).ok());
+  options.spec->obs_size = 3;
+  EXPECT_THAT(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).status().message(),
+              HasSubstr("another one than when the run was planned"));
+}
+
+TEST(ExternalEnvs, OfMeasurementsDoNothing) {
+  const auto envs = MakeExternalEnvs("exec:" + Built("example_null_server"), 2, {});
+  ASSERT_TRUE(envs.ok()) << envs.status();
+  EXPECT_EQ((*envs)[0]->spec().obs_size, 17);
+  std::vector<float> actions(12), obs(17, 1);
+  const uint32_t seeds[2] = {2, 4};
+  for (size_t e = 0; e < 2; ++e) {
+    RandomStream random(1, RandomPurpose::kEnvReset, e, 0);
+    (*envs)[e]->Reset(random);
+  }
+  (*envs)[0]->batch()->Step(actions.data(), seeds);
+  float reward = 1;
+  EXPECT_FALSE((*envs)[1]->Step(actions.data() + 6, &reward));
+  (*envs)[1]->Observe(obs.data());
+  EXPECT_EQ(reward, 0);
+  EXPECT_THAT(obs, testing::Each(0));
+}
+
+TEST(ExternalEnvs, OpenOneAloneForMeasurements) {
+  const auto world = OpenBareWorld("exec:" + Built("example_cart_server"), {});
+  ASSERT_TRUE(world.ok()) << world.status();
+  (*world)->columns().seed[0] = 1000;
+  EXPECT_TRUE((*world)->Exchange(WorldRequest::kBare, absl::Seconds(10)).ok());
+  EXPECT_EQ(OpenBareWorld("plugin:" + Built("example_cart.so"), {}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace skein
