@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/time/clock.h"
+#include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/live_members.h"
@@ -16,6 +17,19 @@ namespace skein {
 namespace {
 
 using testing::HasSubstr;
+
+constexpr double kLease = 2, kHeartbeat = 0.2;  // s
+constexpr double kLoaded = 1;                   // s that a loaded machine may be late.
+
+double Now() { return absl::ToDoubleSeconds(MonotonicNow()); }
+
+// When the coordinator noted that it expelled somebody; 0: it has not.
+double TimeOfExpiry(const Cluster& cluster) {
+  for (const HistoryEvent& event : cluster.History()) {
+    if (event.event == "expire") return event.seconds;
+  }
+  return 0;
+}
 
 constexpr char kArs[] = "configs/cartpole_ars.yaml";
 
@@ -42,11 +56,23 @@ TEST(FaultRow01, OneOfFourActorsThatSearchIsKilled) {
   ASSERT_TRUE(cluster.WaitForStatus([](const v1::StatusResponse& status) {
     return LiveMembers(status, "actor") == 4 && status.progress().iteration() >= 3;
   }));
+  const double killed = Now();
   actors[2]->Kill();
   ASSERT_TRUE(cluster.WaitForStatus(LiveActors(3)));
+  const double expelled = TimeOfExpiry(cluster);
+  EXPECT_GE(expelled - killed, kLease - 2 * kHeartbeat);
+  EXPECT_LE(expelled - killed, kLease + kHeartbeat + kLoaded);
   EXPECT_EQ(Scrape(cluster.http_port(), R"(skein_coordinator_expirations_total{role="actor"})"), 1);
   const uint64_t env_steps = EnvSteps(cluster);
   ASSERT_TRUE(cluster.WaitForStatus(TrainedAtLeast(env_steps + 5 * 16 * 2 * 16)));  // Five iterations.
+  double last = killed, pause = 0;
+  for (const HistoryEvent& event : cluster.History()) {
+    if (event.event != "trained" || event.seconds <= killed) continue;
+    pause = std::max(pause, event.seconds - last);
+    last = event.seconds;
+  }
+  EXPECT_GT(last, expelled);
+  EXPECT_LE(pause, kLease);  // Nobody waits for the lease: its stream broke.
   const auto status = cluster.Status();
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->progress().account().rejected(), 0u);
@@ -61,16 +87,23 @@ TEST(FaultRow03, AFrozenActorThatSearchesJoinsAgainAndPlaysTheNewestPolicy) {
   const auto stays = cluster.StartActor();
   const auto freezes = cluster.StartActor();
   ASSERT_TRUE(cluster.WaitForStatus(TwoTrain));
+  const double stopped = Now();
   freezes->Signal(SIGSTOP);
   ASSERT_TRUE(cluster.WaitForStatus(LiveActors(1)));
+  EXPECT_GE(TimeOfExpiry(cluster) - stopped, kLease - 2 * kHeartbeat);
+  EXPECT_LE(TimeOfExpiry(cluster) - stopped, kLease + kHeartbeat + kLoaded);
   const auto frozen = cluster.Status();
   ASSERT_TRUE(frozen.ok()) << frozen.status();
   // The other one plays its directions meanwhile.
   ASSERT_TRUE(cluster.WaitForStatus([&](const v1::StatusResponse& status) {
     return status.progress().iteration() >= frozen->progress().iteration() + 3;
   }));
+  ASSERT_TRUE(WaitUntil([&] { return Now() >= stopped + 3 * kLease; }, absl::Seconds(20), absl::Milliseconds(50)));
   freezes->Signal(SIGCONT);
   ASSERT_TRUE(cluster.WaitForStatus(LiveActors(2)));
+  EXPECT_GE(
+      Scrape(cluster.http_port(), R"(skein_coordinator_refusals_total{call="Heartbeat",code="failed_precondition"})"),
+      1);
   freezes->WaitForOutput("(joined again as )");
   EXPECT_THAT(freezes->Output(), HasSubstr("is stale; join again"));
   const std::string member = FirstMatch(freezes->Output(), "joined again as ([^ ]+)");
@@ -95,7 +128,13 @@ TEST(FaultRow05, WithoutActorsASearchWaitsAndGoesOnByItself) {
   ASSERT_TRUE(cluster.WaitForStatus(TwoTrain));
   actors[0]->Signal(SIGTERM);
   actors[1]->Kill();
+  uint64_t memory = 0;
+  const auto learner_memory = [](const v1::StatusResponse& status) {
+    const v1::MemberStatus* learner = FindMember(status, "learner-0");
+    return learner == nullptr ? 0 : learner->report().resident_bytes();
+  };
   ASSERT_TRUE(cluster.WaitForStatus([&](const v1::StatusResponse& status) {
+    memory = learner_memory(status);
     return LiveMembers(status, "actor") == 0 && status.state() == v1::RUN_STATE_WAITING_FOR_DATA;
   }));
   const uint64_t env_steps = EnvSteps(cluster);
@@ -104,6 +143,7 @@ TEST(FaultRow05, WithoutActorsASearchWaitsAndGoesOnByItself) {
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->state(), v1::RUN_STATE_WAITING_FOR_DATA);
   EXPECT_EQ(status->progress().env_steps(), env_steps);
+  EXPECT_LE(learner_memory(*status), memory + (4 << 20));
   const auto late = cluster.StartActor();
   EXPECT_TRUE(cluster.WaitForStatus([&](const v1::StatusResponse& now) {
     return now.state() == v1::RUN_STATE_TRAINING && now.progress().env_steps() >= env_steps + 2 * 16 * 2 * 16;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches over directions, from the configuration file to the evaluated policy.
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "tests/integration/run_files.h"
 #include "tests/testing/program.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
@@ -22,12 +26,17 @@ using testing::IsEmpty;
 
 constexpr char kArs[] = "configs/cartpole_ars.yaml", kEs[] = "configs/cartpole_es.yaml";
 
-// Trains to the end; `more`: arguments, separated by spaces.
-Ended Train(const std::string& runs, const std::string& more, const std::string& config = kArs) {
+// `more`: arguments, separated by spaces.
+std::vector<std::string> TrainArguments(const std::string& runs, const std::string& more, const std::string& config) {
   std::vector<std::string> arguments = {"train", "--config", config, "--runs-dir", runs, "--name", "run"};
   for (const absl::string_view argument : absl::StrSplit(more, ' ', absl::SkipEmpty()))
     arguments.emplace_back(argument);
-  const Ended ended = RunToEnd("skein", arguments, absl::Minutes(2));
+  return arguments;
+}
+
+// Trains to the end.
+Ended Train(const std::string& runs, const std::string& more, const std::string& config = kArs) {
+  const Ended ended = RunToEnd("skein", TrainArguments(runs, more, config), absl::Minutes(2));
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   return ended;
 }
@@ -67,12 +76,114 @@ TEST(Directions, ResultsDoNotDependOnActorsOrChunks) {
   EXPECT_NE(ShortDigest("--runners 1 --seed 2"), digest);
 }
 
+// Steps of HalfCheetah-v5 take long enough to interrupt a run of them. `model`: settings of the policy.
+struct Search {
+  std::string config, model;
+};
+
+class Interrupted : public testing::TestWithParam<Search> {
+ protected:
+  static constexpr char kDone[] = "/run/checkpoints/step_000000064000/DONE";
+
+  // 20 iterations of 16 directions x 2 signs x 100 steps, and a checkpoint after each fourth.
+  std::string Arguments(const std::string& more) const {
+    return absl::StrCat(
+        "--env HalfCheetah-v5 --no-eval --steps 64000 --set checkpoint.interval_steps=12800 "
+        "--set directions.num_dirs=16 --set directions.dir_chunk=2 --set directions.episode_length=100 "
+        "--set model.normalize_observations=true --set ",
+        GetParam().model, " ", more);
+  }
+  std::string Finish(const std::string& more) const {
+    Train(runs_.path(), Arguments(more), GetParam().config);
+    EXPECT_TRUE(Balances(Account(runs_.path() + "/run")));
+    return Digest(runs_.path() + "/run");
+  }
+  // What a run without interruption gives.
+  std::string Undisturbed(const std::string& more = "--runners 1") const {
+    const ScratchFolder runs;
+    Train(runs.path(), Arguments(more), GetParam().config);
+    return Digest(runs.path() + "/run");
+  }
+  std::unique_ptr<Running> StartAndWaitForCheckpoint(const std::string& more) const {
+    auto skein = std::make_unique<Running>("skein", TrainArguments(runs_.path(), Arguments(more), GetParam().config));
+    EXPECT_TRUE(WaitUntil([&] { return skein->ended() || !NewestCheckpoint(runs_.path() + "/run").empty(); },
+                          absl::Minutes(1)));
+    EXPECT_FALSE(std::filesystem::exists(runs_.path() + kDone)) << "ended too early";
+    return skein;
+  }
+
+  const ScratchFolder runs_;
+};
+
+TEST_P(Interrupted, ActorsAndChunksChangeNothing) {
+  const std::string digest = Undisturbed();
+  EXPECT_FALSE(digest.empty());
+  EXPECT_EQ(Undisturbed("--runners 2 --actors 2 --set directions.dir_chunk=1"), digest);
+  EXPECT_EQ(Undisturbed("--runners 16 --actors 16 --set directions.dir_chunk=1"), digest);
+  EXPECT_NE(Undisturbed("--runners 1 --seed 2"), digest);
+}
+
+TEST_P(Interrupted, AnActorThatIsKilledChangesNothing) {
+  const auto skein = StartAndWaitForCheckpoint("--runners 2 --actors 2");
+  const auto actor = FindChild(skein->pid(), "skein-actor");
+  ASSERT_TRUE(actor);
+  kill(*actor, SIGKILL);
+  EXPECT_EQ(skein->WaitForEnd(absl::Minutes(2)), 0);
+  EXPECT_THAT(skein->Output(), HasSubstr("actors restarted: 1"));
+  EXPECT_EQ(Digest(runs_.path() + "/run"), Undisturbed());
+}
+
+TEST_P(Interrupted, AStopInTheMiddleChangesNothing) {
+  const auto skein = StartAndWaitForCheckpoint("--runners 2");
+  skein->Signal(SIGTERM);
+  EXPECT_EQ(skein->WaitForEnd(absl::Seconds(30)), 0);
+  ASSERT_FALSE(std::filesystem::exists(runs_.path() + kDone)) << "ended too early";
+  EXPECT_EQ(Finish("--runners 2"), Undisturbed());
+}
+
+INSTANTIATE_TEST_SUITE_P(Directions, Interrupted,
+                         testing::Values(Search{kArs, "model.policy=linear"}, Search{kEs, "model.hidden=[8]"}),
+                         [](const auto& info) { return info.param.config == kArs ? "ArsLinear" : "EsMlp"; });
+
 TEST(Directions, AStoppedSearchGoesOnWithTheSameResult) {
   const ScratchFolder runs;
   Train(runs.path(), absl::StrCat(kShort, "10000"));
   const Ended ended = Train(runs.path(), absl::StrCat(kShort, "20000"));
   EXPECT_THAT(ended.out, HasSubstr("resuming at"));
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest(""));
+}
+
+// Pushes and another step size begin at exact iterations, on whatever actor.
+TEST(Directions, PhasesBeginForAllDirectionsAtOnce) {
+  const ScratchFolder runs, others, without;
+  const std::string config = runs.Write("phases.yaml", R"(
+env: {id: QuadrupedStand-v0, mujoco: {push_speed: 0.5, push_interval_range: [0.05, 0.1]}}
+model: {policy: linear}
+directions: {num_dirs: 4, episode_length: 40}
+ars: {top_dirs: 2, step_size: 0.05}
+phases:
+  - until_steps: 2000
+    set: {env.mujoco.push_speed: 0, ars.step_size: 0.1}
+  - until_steps: 4000
+    set: {env.mujoco.push_speed: 0}
+)");
+  Train(runs.path(), "--no-eval --steps 6400 --runners 1", config);
+  Train(others.path(), "--no-eval --steps 6400 --runners 2 --actors 2", config);
+  Train(without.path(), "--no-eval --steps 6400 --runners 1 --set phases=[]", config);
+  EXPECT_EQ(Digest(runs.path() + "/run"), Digest(others.path() + "/run"));
+  EXPECT_NE(Digest(runs.path() + "/run"), Digest(without.path() + "/run"));
+  std::ifstream log(runs.path() + "/run/metrics.jsonl");
+  uint64_t trained = 0;  // Before the iteration of the line.
+  std::set<int> seen;
+  for (std::string line; std::getline(log, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line);
+    const int phase = trained < 2000 ? 1 : trained < 4000 ? 2 : 3;
+    EXPECT_EQ(json["phase"], phase) << trained;
+    EXPECT_NEAR(json["update"]["step_size"].get<double>(), phase == 1 ? 0.1 : 0.05, 1e-12) << trained;
+    trained = json["env_steps"].get<uint64_t>();
+    seen.insert(phase);
+  }
+  EXPECT_EQ(seen, (std::set<int>{1, 2, 3}));
 }
 
 // With faults on demand (docs/fault-injection.md) in every process.
