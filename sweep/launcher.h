@@ -65,7 +65,7 @@ class Launcher {
   // Of jobs that are under way.
   virtual absl::Duration ActiveTime() const = 0;
 
-  // The metric when the run had trained `steps`: nullopt: it has not yet. NaN: it has, and there is no value.
+  // The metric, as the training has it, when the run had trained `steps`: nullopt: it has not yet. NaN: it has, and there is no value.
   // `at_rest`: a job that is under way is to be awaited, and its checkpoint must be there. FailedPrecondition: there is
   // no such metric (names the nearest).
   virtual absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) = 0;

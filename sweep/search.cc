@@ -160,14 +160,14 @@ absl::Status Search::TakeResult(uint32_t number, uint32_t rung, bool* found) {
     if (!std::isfinite(**value)) {
       return EndTrial(number, TrialState::kFailed, absl::StrCat("the metric has no value at ", steps, " env steps"));
     }
-    values.push_back(**value);
-    sum += **value;
+    values.push_back(study().Signed(**value));
+    sum += values.back();
   }
   *found = true;
-  const double mean = sum / static_cast<double>(values.size());
+  const double mean = sum / static_cast<double>(values.size()), shown = study().Signed(mean);
   if (absl::Status s = record_->Write(study().Report(number, rung, steps, mean, values)); !s.ok()) return s;
   news_.push_back(absl::StrCat(TrialName(number), " at ", steps,
-                               " env steps: ", config_reflection::NumberText(std::abs(mean) < 1e-12 ? 0 : mean), " (",
+                               " env steps: ", config_reflection::NumberText(std::abs(shown) < 1e-12 ? 0 : shown), " (",
                                PointText(*space_, trial.point), ")"));
   if (IsLast(trial, rung)) return EndTrial(number, TrialState::kComplete, "");
   return suggester_->Tell(study().trial(number));

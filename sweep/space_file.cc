@@ -295,7 +295,9 @@ std::string Identity(const SweepFile& file, const v1::RunConfig& base) {
   for (const Constraint& one : file.space.constraints) lines.push_back("constraint: " + one.text());
   const v1::SweepConfig& config = file.config;
   const v1::SweepScheduler& scheduler = config.scheduler();
-  lines.push_back(absl::StrCat("metric: ", config.metric(), " ", config.goal()));
+  // The text of a goal tells journals of today from those that once had minimized results with the wrong sign.
+  const bool minimize = config.goal() == v1::SWEEP_GOAL_MINIMIZE;
+  lines.push_back(absl::StrCat("metric: ", config.metric(), minimize ? " minimize" : " 1"));
   lines.push_back(
       absl::StrCat("sampler: ", config.sampler().kind(), " ", config.sampler().options(), " seed ", config.seed()));
   lines.push_back(absl::StrCat("scheduler: ", scheduler.ShortDebugString()));

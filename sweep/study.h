@@ -36,7 +36,7 @@ class Study {
   Json SetAttribute(const std::string& key, const Json& value) const;
   // One record, so that no trial can be there in part. `rung`: it may train up to this one.
   Json CreateTrial(const Point& point, uint32_t rung, uint32_t group, const Trial::Origin* origin) const;
-  // The mean at a rung of `steps` env steps. `values`: one for each seed.
+  // The mean at a rung of `steps` env steps. `values`: one for each seed. Both as Trial has them: higher is better.
   std::vector<Json> Report(uint32_t number, uint32_t rung, uint64_t steps, double mean,
                            const std::vector<double>& values) const;
   Json Promote(uint32_t number, uint32_t rung) const;

@@ -115,6 +115,21 @@ class SweepTest(unittest.TestCase):
         self.assertEqual([trial["params"] for trial in again["trials"]], direct)
         self.assertEqual([trial["state"] for trial in again["trials"]], ["COMPLETE"] * 6)
 
+    def test_optuna_sees_a_minimized_metric_as_it_is(self):
+        (self.runs / "space.yaml").write_text(
+            "goal: minimize\nsampler: {kind: tpe}\nseed: 7\nmax_trials: 3\ntest_seeds: 0\n"
+            "space:\n  ppo.lr: {log_uniform: [1e-4, 1e-2]}\n")
+        study = self.finish("least")
+        self.assertEqual(study["direction"], "MINIMIZE")
+        values = [trial["value"] for trial in study["trials"]]
+        self.assertTrue(all(value > 0 for value in values), values)  # CartPole gives 1 for each step.
+        self.assertEqual(values[study["best"]], min(values))
+        for trial in study["trials"]:
+            self.assertEqual(trial["steps"]["3072"], trial["value"])
+        with open(self.runs / "least/sweep.csv", newline="") as file:
+            for row, value in zip(csv.DictReader(file), values, strict=True):
+                self.assertAlmostEqual(float(row["value"]), value, delta=1e-9)
+
     def test_names_the_nearest_sampler(self):
         (self.runs / "space.yaml").write_text(SPACE.replace("kind: tpe, options: {n_startup_trials: 2}", "kind: tpee"))
         process = self.start("three")

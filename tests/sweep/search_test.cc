@@ -14,6 +14,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/config_reflection.h"
 #include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "sweep/sweep_report.h"
@@ -264,6 +265,32 @@ TEST_F(SearchTest, JudgesByTheMeanOverSeeds) {
   // x (1 + 400 / 1000) plus the mean of the seeds 10, 11, 12.
   EXPECT_DOUBLE_EQ(trials()[0].results.at(0), x * 1.4 + 11);
   EXPECT_THAT(trials()[0].values, ElementsAre(x * 1.4 + 10, x * 1.4 + 11, x * 1.4 + 12));
+}
+
+TEST_F(SearchTest, MinimizesAndKeepsTheMetricAsItIs) {
+  file_.config.set_goal(v1::SWEEP_GOAL_MINIMIZE);
+  options_.seeds = 2;
+  options_.first_seed = 10;
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  RunToEnd(1);
+  ASSERT_EQ(trials().size(), 8u);
+  double least = 2;
+  for (const Trial& one : trials()) least = std::min(least, *one.point[0]);
+  const auto best = BestTrial(search_->study());
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(*trials()[*best].point[0], least);
+  // x (1 + 400 / 1000) plus the mean of the seeds 10 and 11, in the file and, after reading it back, in the report.
+  Restart();
+  EXPECT_DOUBLE_EQ(search_->study().Signed(trials()[*best].results.at(2)), least * 1.4 + 10.5);
+  const std::string csv = ToCsv(file_.space, search_->study(), *scheduler_, 2);
+  EXPECT_THAT(csv, HasSubstr(config_reflection::NumberText(trials()[*best].results.at(2) * -1)));
+  std::vector<double> reported;
+  std::ifstream journal(folder_.path() + "/journal.log");
+  for (std::string line; std::getline(journal, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record["op_code"] == 7 && record["step"] == 400) reported.push_back(record["intermediate_value"]);
+  }
+  EXPECT_THAT(reported, Contains(testing::DoubleEq(least * 1.4 + 10.5)));
 }
 
 TEST_F(SearchTest, MarksWhatFailsThreeTimesAndGoesOn) {
