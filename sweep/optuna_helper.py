@@ -67,7 +67,9 @@ class Helper:
         earlier = []
         if request["journal"] and os.path.exists(request["journal"]):
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(request["journal"]))
-            earlier = optuna.load_study(study_name=request["study"], storage=storage).get_trials(deepcopy=False)
+            study = optuna.load_study(study_name=request["study"], storage=storage)
+            # Without those that somebody else has added: nobody runs them.
+            earlier = [trial for trial in study.get_trials(deepcopy=False) if "group" in trial.user_attrs]
         self.state_path = request["state"]
         states = load_states(self.state_path)
         usable = [number for number in states if number <= len(earlier)]

@@ -66,9 +66,12 @@ class Search {
     std::optional<absl::Duration> in_use_since;
   };
 
+  // Ends what a crash between two records left: what is complete, and what a constraint refuses.
+  absl::Status EndLeftovers();
   absl::Status TakeEnds(absl::Duration now);
   absl::Status TakeFailure(const JobEnd& end, absl::Duration now);
-  absl::Status TakeResults();
+  // At most one of each trial, so that each is judged; *found: there may be more.
+  absl::Status TakeResults(bool* found);
   absl::Status TakeResult(uint32_t number, uint32_t rung, bool* found);
   absl::Status Judge();
   absl::Status MakeCopy(const Scheduler::Copy& copy);
@@ -94,7 +97,7 @@ class Search {
   std::vector<std::string> news_;
   Scheduler::Verdict verdict_;
   bool exhausted_ = false;  // The suggester has no more.
-  bool copies_checked_ = false;
+  bool leftovers_ended_ = false, copies_checked_ = false;
   bool stopping_ = false, out_of_budget_ = false, done_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include "sweep/sweep_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -51,6 +52,7 @@ std::optional<uint32_t> BestTrial(const Study& study) {
   };
   for (const Trial& one : study.trials()) {
     if (one.results.empty() || one.state == TrialState::kFailed) continue;
+    if (!std::isfinite(one.results.rbegin()->second)) continue;  // No value yet.
     if (best == nullptr || merit(one) > merit(*best)) best = &one;
   }
   return best == nullptr ? std::nullopt : std::optional<uint32_t>(best->number);
@@ -94,10 +96,11 @@ std::string ToCsv(const Space& space, const Study& study, const Scheduler& sched
       const auto& [rung, value] = *trial.results.rbegin();
       row.push_back(absl::StrCat(rung));
       row.push_back(absl::StrCat(scheduler.rungs(trial.group)[rung]));
-      row.push_back(NumberText(study.Signed(value)));
+      row.push_back(std::isfinite(value) ? NumberText(study.Signed(value)) : "");
     }
     for (uint32_t i = 0; i < seeds; ++i) {
-      row.push_back(i < trial.values.size() ? NumberText(study.Signed(trial.values[i])) : "");
+      const bool has_value = i < trial.values.size() && !std::isnan(trial.values[i]);
+      row.push_back(has_value ? NumberText(study.Signed(trial.values[i])) : "");
     }
     row.push_back(absl::StrFormat("%.1f", trial.core_seconds));
     row.push_back(absl::StrCat(trial.failures));

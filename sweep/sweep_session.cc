@@ -2,6 +2,7 @@
 #include "sweep/sweep_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -286,7 +287,8 @@ absl::Status Session::WriteFiles(bool running) {
 std::string Session::TrialLine(const Trial& trial, bool test) const {
   std::string value = "-", steps = "-";
   if (!trial.results.empty()) {
-    value = absl::StrFormat("%.6g", record_->search().Signed(trial.results.rbegin()->second));
+    const double result = trial.results.rbegin()->second;
+    if (std::isfinite(result)) value = absl::StrFormat("%.6g", record_->search().Signed(result));
     steps = absl::StrCat(test ? base_.total_steps() : scheduler_->rungs(trial.group)[trial.results.rbegin()->first]);
   }
   return absl::StrFormat("%6d  %-8s %10s %12s  %s", trial.number, StateName(trial), steps, value,
