@@ -16,7 +16,7 @@ FAULT_FLAGS ?=
 
 # What a run needs; `make build` makes skein-bench and the tests, too.
 PROGRAMS = skein skein-coordinator skein-learner skein-actor skein-eval skein-fit skein-policy
-FORMATTED = find actor base bench cli coordinator env eval export launch learner member policy serve tests trajectory -name '*.h' -o -name '*.cc'
+FORMATTED = find actor base bench cli coordinator env eval export launch learner member policy serve sweep tests trajectory -name '*.h' -o -name '*.cc'
 
 .PHONY: train install tarball wheel packaged test test-core test-faults test-cluster programs build dev format check-format tsa fuzz test-asan test-tsan clean
 
