@@ -27,6 +27,7 @@
 #include "launch/launch_plan.h"
 #include "nlohmann/json.hpp"
 #include "sweep/known_metrics.h"
+#include "sweep/first_rung.h"
 #include "sweep/optuna_suggester.h"
 #include "sweep/places.h"
 #include "sweep/run_launcher.h"
@@ -113,6 +114,7 @@ absl::Status Session::ReadFiles() {
 absl::Status Session::OpenFolder() {
   folder_ = absl::StrCat(options_.runs_dir, "/", file_.config.name());
   const std::string journal = folder_ + "/journal.log";
+  ChooseFirstRung(base_, &file_.config);
   std::error_code error;
   if (options_.resume == "must" && !fs::exists(journal, error)) {
     return absl::NotFoundError(absl::StrCat(journal, ": no sweep to go on with"));

@@ -61,7 +61,8 @@ TEST(RunLog, FollowsAFileThatGrowsAndIsCut) {
   EXPECT_TRUE(std::isnan(*log.ValueAt(5)));  // Reached, without a value.
   folder.Write("metrics.jsonl", first + "{\"iteration\":2,\"env_steps\":20,\"update\":{\"kl\":0.5}}\n");
   EXPECT_TRUE(log.Update().ok());
-  EXPECT_EQ(*log.ValueAt(5), 0.5);  // The first one that has a value.
+  EXPECT_TRUE(std::isnan(*log.ValueAt(5)));  // Later lines change nothing.
+  EXPECT_EQ(*log.ValueAt(11), 0.5);
   EXPECT_FALSE(log.ValueAt(21));
   folder.Write("metrics.jsonl", first);
   EXPECT_TRUE(log.Update().ok());
@@ -79,3 +80,7 @@ TEST(RunLog, NamesTheNearestOfWhatTheLineHas) {
 
 }  // namespace
 }  // namespace skein
+  folder.Write("metrics.jsonl", first + "{\"iteration\":2,\"env_steps\":20,\"update\":{\"kl\":0.5}}\n" +
+                                    "{\"iteration\":3,\"env_steps\":30,\"update\":{\"kl\":null}}\n");
+  EXPECT_TRUE(log.Update().ok());
+  EXPECT_EQ(*log.ValueAt(30), 0.5);  // The newest until then.
