@@ -211,7 +211,8 @@ absl::Status Search::Judge() {
 absl::Status Search::MakeCopy(const Scheduler::Copy& copy) {
   const auto number = static_cast<uint32_t>(study().trials().size());
   const Trial& donor = study().trial(copy.donor);
-  const Point point = Explore(*space_, donor.point, options_.sweep_seed, number, options_.resample, options_.perturb);
+  const Point point =
+      Explore(*space_, donor.point, options_.sweep_seed, number, options_.resample, options_.perturb, options_.admits);
   const Trial::Origin origin{copy.donor, copy.rung};
   std::vector<nlohmann::json> records;
   // The end comes first: where a crash leaves it alone, the verdict is to copy once more.
