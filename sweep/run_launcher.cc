@@ -130,6 +130,8 @@ absl::Status RunLauncher::Start(const Job& job) {
   if (options_.launcher.empty()) words.push_back("--exit-with-parent");
   if (job.until < options_.total_steps) {
     words.insert(words.end(), {"--stop-at-step", absl::StrCat(job.until)});
+  // Another training may still be ending, or a slot's share be taken for now.
+  words.push_back("--wait-for-resources");
   }
   if (job.until < options_.total_steps || !absl::StartsWith(options_.metric, kEval)) words.push_back("--no-eval");
   const bool direct = options_.launcher.empty();

@@ -24,6 +24,8 @@
 #include "base/process/shutdown.h"
 #include "base/process/terminal.h"
 #include "base/telemetry/format_seconds.h"
+#include "launch/node_bookings.h"
+#include "launch/visible_gpus.h"
 #include "launch/launch_plan.h"
 #include "nlohmann/json.hpp"
 #include "sweep/known_metrics.h"
@@ -101,6 +103,12 @@ absl::Status Session::ReadFiles() {
   if (options_.steps > 0) launch.steps = options_.steps;
   const auto plan = PlanLaunch(launch, places_.cores);
   if (!plan.ok()) return plan.status();
+  if (places_.launcher.empty()) {
+    const auto actors = static_cast<uint32_t>(plan->actor_runners.size());
+    const absl::Status fits = FitSlots(AskedFor(base_, plan->learners, actors), WhatIsHere(CountVisibleGpus()),
+                                       options_.slots == "auto", &places_);
+    if (!fits.ok()) return fits;
+  }
   base_ = plan->config;
   const auto text = ReadFile(options_.space_path, 1 << 20);
   if (!text.ok()) return text.status();
