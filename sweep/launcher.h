@@ -41,6 +41,7 @@ struct JobEnd {
     kInterrupted,  // It was asked to stop.
     kFailed,       // It may be tried again.
     kRefused,      // It would fail again: its configuration is refused.
+    kDiskFull,     // It could not write. No fault of its own: the sweep ends, and goes on once there is room.
   };
   RunKey run;
   How how = How::kDone;

@@ -32,6 +32,8 @@ namespace fs = std::filesystem;
 
 constexpr char kStep[] = "step_";
 constexpr absl::string_view kEval = "eval.";
+// Bytes. A disk with less is full: a checkpoint does not fit any more, although a line of the journal may.
+constexpr uint64_t kRoom = uint64_t{16} << 20;
 
 // Of the newest complete checkpoint of a run; empty if there is none.
 fs::path NewestCheckpoint(const std::string& run_folder) {
@@ -172,13 +174,21 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
   end.run = run;
   end.wall_time = MonotonicNow() - active.began;
   end.steps = CheckpointSteps(RunFolder(run));
-  if (code == kExitOk && end.steps >= active.until) return end;
-  if (active.asked || code == kExitOk) {  // Somebody else may have asked it.
+  std::error_code error;
+  const bool evaluates = absl::StartsWith(options_.metric, kEval) && active.until >= options_.total_steps;
+  const bool evaluated = !evaluates || fs::exists(RunFolder(run) + "/eval.json", error);
+  if (code == kExitOk && end.steps >= active.until && evaluated) return end;
+  if (active.asked) {
     end.how = JobEnd::How::kInterrupted;
     return end;
   }
   end.how = code == kExitUsage ? JobEnd::How::kRefused : JobEnd::How::kFailed;
-  end.why = OneLine(active.child->DescribeExit(code));
+  if (code == kExitIo && fs::space(options_.folder, error).available < kRoom && !error) {
+    end.how = JobEnd::How::kDiskFull;
+  }
+  end.why = code != kExitOk            ? OneLine(active.child->DescribeExit(code))
+            : end.steps < active.until ? absl::StrCat("it ended at ", end.steps, " of ", active.until, " env steps")
+                                       : "it ended without eval.json";
   return end;
 }
 

@@ -120,6 +120,10 @@ absl::Status Search::TakeEnds(absl::Duration now) {
     const double spent = absl::ToDoubleSeconds(end.wall_time) * launcher_->cores_per_slot();
     const auto note = study().Note(trial.number, "core_seconds", trial.core_seconds + spent);
     if (absl::Status s = record_->Write({note}); !s.ok()) return s;
+    if (end.how == JobEnd::How::kDiskFull) {
+      return absl::ResourceExhaustedError(absl::StrCat("the disk is full: ", TrialName(trial.number), ": ", end.why,
+                                                       "; make room, and the same command goes on"));
+    }
     Run& run = runs_[end.run];
     if (end.how == JobEnd::How::kDone) {
       run = Run();

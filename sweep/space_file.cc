@@ -192,6 +192,9 @@ class Reader {
       return Error(At("", "metric"), absl::StrCat("metric: trainings have no ", Quoted(metric), "; the nearest is '",
                                                   metrics_[nearest.index], "'"));
     }
+    if (absl::StartsWith(metric, "eval.") && base_.eval().episodes() == 0) {
+      return Error(At("", "metric"), absl::StrCat("metric: ", metric, " needs eval.episodes of more than 0"));
+    }
     const v1::SweepSchedule kind = file_.config.scheduler().kind();
     if (kind == v1::SWEEP_SCHEDULE_NONE || !absl::StartsWith(metric, "eval.")) return absl::OkStatus();
     return Error(At("", "metric"),

@@ -173,6 +173,33 @@ TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
   for (uint64_t steps : {50u, 100u, 150u, 200u}) {  // Each gets further.
     Step();
     ASSERT_EQ(launcher_.active(), 1u);
+TEST_F(SearchTest, AFullDiskEndsTheSweepAndFailsNoTrial) {
+  options_.max_trials = 2;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    Step();
+    launcher_.End(0, JobEnd::How::kDiskFull);
+    EXPECT_TRUE(absl::IsResourceExhausted(search_->Step(now_)));
+    ASSERT_TRUE(Restart());
+  }
+  RunToEnd(1);
+  for (const Trial& one : trials()) EXPECT_EQ(one.state, TrialState::kComplete);
+}
+
+TEST_F(SearchTest, EndsEarlyWhenAllIsStopped) {
+  options_.admits = [](const Point&) { return false; };
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  Step();
+  EXPECT_TRUE(search_->done());
+  EXPECT_EQ(launcher_.starts, 0);
+  ASSERT_EQ(trials().size(), 8u);
+  for (const Trial& one : trials()) {
+    EXPECT_EQ(one.state, TrialState::kPruned);
+    EXPECT_EQ(one.why, "a constraint does not hold");
+  }
+  EXPECT_FALSE(BestTrial(search_->study()).has_value());
+}
+
     launcher_.End(0, JobEnd::How::kFailed, steps);
     Step();
     now_ += absl::Minutes(1);
