@@ -73,6 +73,7 @@ absl::Status CopyError(const std::string& to, const std::error_code& error) {
 }  // namespace
 
 std::string RunLauncher::RunName(const RunKey& run) {
+  if (run.test && run.trial > 1) return absl::StrFormat("test-%05d-s%d", run.trial, run.seed_index);
   if (run.test) return absl::StrCat(run.trial == 0 ? "test-base-s" : "test-best-s", run.seed_index);
   return absl::StrFormat("trial-%05d-s%d", run.trial, run.seed_index);
 }
@@ -129,11 +130,11 @@ absl::Status RunLauncher::Start(const Job& job) {
   words.push_back(*program);
   const std::vector<std::string> arguments = Arguments(job.point, job.seed, options_.folder, name);
   words.insert(words.end(), arguments.begin(), arguments.end());
+  // Another training may still be ending, or a slot's share be taken for now.
+  words.push_back("--wait-for-resources");
   if (options_.launcher.empty()) words.push_back("--exit-with-parent");
   if (job.until < options_.total_steps) {
     words.insert(words.end(), {"--stop-at-step", absl::StrCat(job.until)});
-  // Another training may still be ending, or a slot's share be taken for now.
-  words.push_back("--wait-for-resources");
   }
   if (job.until < options_.total_steps || !absl::StartsWith(options_.metric, kEval)) words.push_back("--no-eval");
   const bool direct = options_.launcher.empty();
@@ -182,6 +183,7 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
     end.how = JobEnd::How::kInterrupted;
     return end;
   }
+  // Short of its end with code 0: somebody else has stopped it, or it will never come further.
   end.how = code == kExitUsage ? JobEnd::How::kRefused : JobEnd::How::kFailed;
   if (code == kExitIo && fs::space(options_.folder, error).available < kRoom && !error) {
     end.how = JobEnd::How::kDiskFull;

@@ -246,8 +246,7 @@ absl::Status Search::FinishCopies() {
 }
 
 Job Search::JobOf(const Trial& trial, uint32_t seed_index) const {
-  const uint64_t first = options_.first_seed + (options_.seeds_by_group ? uint64_t{trial.group} * options_.seeds : 0);
-  return {KeyOf(trial.number, seed_index), trial.point, first + seed_index, StepsOf(trial)};
+  return {KeyOf(trial.number, seed_index), trial.point, options_.SeedOf(trial, seed_index), StepsOf(trial)};
 }
 
 absl::Status Search::Fill(absl::Duration now) {

@@ -31,7 +31,10 @@ class Search {
     uint64_t first_seed = 0;
     Admits admits;                // What it refuses is a trial that ends at once. Empty = all is admitted.
     bool seeds_by_group = false;  // Each group has seeds of its own.
-    uint64_t sweep_seed = 1;      // Of what is drawn here.
+    uint64_t SeedOf(const Trial& trial, uint32_t seed_index) const {
+      return first_seed + (seeds_by_group ? uint64_t{trial.group} * seeds : 0) + seed_index;
+    }
+    uint64_t sweep_seed = 1;  // Of what is drawn here.
     double resample = 0.25, perturb = 1.2;
     uint32_t most_failures = 3;  // Of one training without getting further; then its trial has failed.
     absl::Duration retry_after = absl::Milliseconds(500);  // Twice as long each time.

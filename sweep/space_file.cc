@@ -312,10 +312,10 @@ std::string Identity(const SweepFile& file, const v1::RunConfig& base) {
   run.clear_logging();
   run.clear_eval();
   run.clear_coordinator();
+  run.clear_resources();  // They do not change what is computed.
   const std::string yaml = ToYaml(run);
   lines.push_back(
       absl::StrCat("base configuration: ", absl::Hex(XXH3_64bits(yaml.data(), yaml.size()), absl::kZeroPad16)));
-  run.clear_resources();  // They do not change what is computed.
   return absl::StrJoin(lines, "\n");
 }
 

@@ -14,9 +14,9 @@
 namespace skein {
 
 // What is known of a sweep: its journal, with two studies. The search, named as the sweep, has the trials that the
-// sampler suggested. The test, "<name>-test", has the base configuration as trial 0 and the best one as trial 1. All is
-// on the disk before it is visible here. Ids of trials are what their places in the file make them: trials and studies
-// that other programs have added are counted, and else left alone. Not thread-safe.
+// sampler suggested. The test, "<name>-test", has the base configuration as trial 0 and the best one as trial 1, others
+// if that becomes another one. All is on the disk before it is visible here. Ids of trials are what their places in the
+// file make them: trials and studies that other programs have added are counted, and else left alone. Not thread-safe.
 class SweepRecord {
  public:
   // Opens the journal in `path` or begins it. `file` must outlive this. FailedPrecondition "path:line: ...": the

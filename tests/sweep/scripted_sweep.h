@@ -67,6 +67,7 @@ class FakeLauncher : public Launcher {
     active_.erase(it);
   }
   size_t active() const { return active_.size(); }
+  uint64_t SeedOf(const RunKey& run) { return seeds_[run]; }
   // Trains the first of the active jobs further; lets it end where it should.
   void Train(uint64_t steps) {
     const auto& [run, job] = *active_.begin();
@@ -128,7 +129,7 @@ class SearchTest : public testing::Test {
     search_ = nullptr;
     record_ = nullptr;
     launcher_.Crash();
-    auto record = SweepRecord::Open(folder_.path() + "/journal.log", file_, "one", std::move(fault));
+    auto record = SweepRecord::Open(journal_, file_, "one", std::move(fault));
     if (!record.ok()) return false;
     record_ = *std::move(record);
     suggester_ = std::make_unique<RandomSuggester>(file_.space, 1, [](const Point&) { return true; });
@@ -165,6 +166,7 @@ class SearchTest : public testing::Test {
   }
 
   const ScratchFolder folder_;
+  std::string journal_ = folder_.path() + "/journal.log";
   SweepFile file_;
   Search::Options options_;
   FakeLauncher launcher_;

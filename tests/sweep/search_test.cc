@@ -98,6 +98,7 @@ TEST_F(SearchTest, PopulationCopiesBeforeTheDonorGoesOn) {
     unlink((folder_.path() + "/journal.log").c_str());
     launcher_ = FakeLauncher(3);
     options_.max_trials = 4;
+    options_.seeds_by_group = true;
     Open(v1::SWEEP_SCHEDULE_POPULATION);
     RunToEnd(seed, seed > 2);
     // One copy at the only inner rung, 200 of 400 steps.
@@ -108,6 +109,11 @@ TEST_F(SearchTest, PopulationCopiesBeforeTheDonorGoesOn) {
     for (const Trial& one : trials()) complete += one.state == TrialState::kComplete;
     EXPECT_EQ(complete, 4);
     EXPECT_EQ(Ancestors(search_->study(), 4).size(), 1u);
+    // Members have seeds of their own, which a copy keeps on.
+    for (const Trial& one : trials()) {
+      EXPECT_EQ(options_.SeedOf(one, 0), one.group);
+      EXPECT_EQ(launcher_.SeedOf({false, one.number, 0}), one.group);
+    }
   }
 }
 
@@ -167,12 +173,6 @@ TEST_F(SearchTest, MarksWhatFailsThreeTimesAndGoesOn) {
   EXPECT_EQ(trials()[1].state, TrialState::kComplete);
 }
 
-TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
-  options_.max_trials = 1;
-  Open(v1::SWEEP_SCHEDULE_NONE);
-  for (uint64_t steps : {50u, 100u, 150u, 200u}) {  // Each gets further.
-    Step();
-    ASSERT_EQ(launcher_.active(), 1u);
 TEST_F(SearchTest, AFullDiskEndsTheSweepAndFailsNoTrial) {
   options_.max_trials = 2;
   Open(v1::SWEEP_SCHEDULE_NONE);
@@ -200,6 +200,12 @@ TEST_F(SearchTest, EndsEarlyWhenAllIsStopped) {
   EXPECT_FALSE(BestTrial(search_->study()).has_value());
 }
 
+TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
+  options_.max_trials = 1;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  for (uint64_t steps : {50u, 100u, 150u, 200u}) {  // Each gets further.
+    Step();
+    ASSERT_EQ(launcher_.active(), 1u);
     launcher_.End(0, JobEnd::How::kFailed, steps);
     Step();
     now_ += absl::Minutes(1);
