@@ -10,6 +10,7 @@ The study is kept in memory and begins with the journal's trials. After each ask
 the file `state`, as it was before and after: who starts again after a crash gets the suggestions that would have come.
 """
 import difflib
+import importlib.util
 import inspect
 import json
 import os
@@ -38,6 +39,17 @@ def sampler_class(optuna, kind):
         near = difflib.get_close_matches(wanted, ["grid", "random", *known], n=1, cutoff=0)
         raise Refused(64, f"there is no sampler '{kind}'; the nearest is '{near[0]}'")
     return known[wanted]
+
+
+# What Optuna imports only once a sampler has seen some trials.
+NEEDED_LATER = {"GPSampler": ("scipy", "torch"), "CmaEsSampler": ("cmaes",)}
+
+
+def check_packages(kind):
+    lacking = [name for name in NEEDED_LATER.get(kind.__name__, ()) if importlib.util.find_spec(name) is None]
+    if lacking:
+        names = " ".join(lacking)
+        raise Refused(69, f"{kind.__name__} needs {names}; install with: {sys.executable} -m pip install {names}")
 
 
 def load_states(path):
@@ -70,13 +82,14 @@ class Helper:
             study = optuna.load_study(study_name=request["study"], storage=storage)
             # Without those that somebody else has added: nobody runs them.
             earlier = [trial for trial in study.get_trials(deepcopy=False) if "group" in trial.user_attrs]
+        kind = sampler_class(optuna, request["sampler"])
+        check_packages(kind)
         self.state_path = request["state"]
         states = load_states(self.state_path)
         usable = [number for number in states if number <= len(earlier)]
         if usable:
             sampler = pickle.loads(states[max(usable)])
         else:
-            kind = sampler_class(optuna, request["sampler"])
             arguments = dict(request["options"])
             if "seed" in inspect.signature(kind).parameters:
                 arguments.setdefault("seed", request["seed"] + len(earlier))
