@@ -91,8 +91,9 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
                    "End with a checkpoint once so many env steps are trained: unlike with --steps, schedules still run "
                    "to the target")
       ->transform(WholeNumber(1));
+  verb->add_flag("--wait-for-resources", options->wait_for_resources, "Wait while other runs have them")->group("");
   verb->add_flag("--exit-with-parent", options->ending.with_parent, "End when the parent process does")->group("");
-  verb->add_flag("--no-eval", options->no_eval, "Do not evaluate at the end");
+  verb->add_flag("--no-eval", options->ending.no_eval, "Do not evaluate at the end");
   verb->add_flag("--json", flags->json, "Print one JSON object at the end; progress goes to standard error");
 }
 

@@ -67,7 +67,8 @@ void AddSweep(CLI::App* app, Action* action) {
   verb->add_flag("--json", flags->json, "Print one JSON object at the end; progress goes to standard error");
   verb->footer(
       "The same command goes on after a crash or a stop. Optuna reads runs/NAME/journal.log.\n"
-      "Example:\n  skein sweep --config configs/cartpole_ppo.yaml --space configs/sweeps/cartpole_grid.yaml");
+      "Example:\n  skein sweep --config configs/cartpole_ppo.yaml --steps 50e3 --space "
+      "configs/sweeps/cartpole_grid.yaml");
   verb->callback([flags, action] { *action = [flags] { return Sweep(*flags); }; });
 }
 

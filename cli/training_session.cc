@@ -30,6 +30,9 @@
 namespace skein {
 namespace {
 
+// Between two looks whether there are resources.
+constexpr absl::Duration kWait = absl::Milliseconds(200);
+
 std::string DescribeCheckpoint(const CheckpointInfo& checkpoint) {
   return absl::StrCat("checkpoint: ", Escaped(checkpoint.path), " (digest ",
                       checkpoint.digest.empty() ? "?" : checkpoint.digest, ")");
@@ -50,6 +53,21 @@ absl::Status CheckDeviceIsHere(const LaunchPlan& plan) {
   return absl::InvalidArgumentError(
       absl::StrCat("learner.device (--device): got '", device,
                    "', but there is no GPU for CUDA here, or LibTorch was built without CUDA; try auto or cpu"));
+}
+
+// The run's part of this machine. InvalidArgument: there is too little, or too little is left. With wait_for_resources
+// the latter is awaited; Cancelled: until `stop`.
+absl::StatusOr<std::unique_ptr<NodeBooking>> Book(const LaunchOptions& options, const LaunchPlan& plan,
+                                                  const absl::Notification& stop) {
+  for (bool said = false;; said = true) {
+    auto booking = NodeBooking::Take(BookingFolder(), plan.config, plan.learners,
+                                     static_cast<uint32_t>(plan.actor_runners.size()), WhatIsHere(CountVisibleGpus()));
+    if (!absl::IsUnavailable(booking.status())) return booking;
+    if (!options.wait_for_resources) return absl::InvalidArgumentError(booking.status().message());
+    if (!said) std::cout << "waiting: " << Escaped(std::string(booking.status().message())) << std::endl;
+    if (stop.WaitForNotificationWithTimeout(kWait))
+      return absl::CancelledError("stopped while it waited for resources");
+  }
 }
 
 RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const LaunchPlan& plan,
@@ -108,7 +126,7 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
 int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, const std::string& command,
                       const std::string& program_folder, const RunDirectory& directory,
                       const absl::Notification& stop) {
-  if (options.no_eval || plan.config.eval().episodes() == 0) return kExitOk;
+  if (options.ending.no_eval || plan.config.eval().episodes() == 0) return kExitOk;
   std::cout << "evaluating " << plan.config.eval().episodes() << " episodes" << std::endl;
   const auto result = EvaluateRun(program_folder, directory, plan.config, stop);
   if (absl::IsCancelled(result.status())) {
@@ -137,9 +155,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   if (const absl::Status device = CheckDeviceIsHere(*plan); !device.ok()) {
     return ReportAndExitCode(command.c_str(), device);
   }
-  const auto booking =
-      NodeBooking::Take(BookingFolder(), plan->config, plan->learners,
-                        static_cast<uint32_t>(plan->actor_runners.size()), WhatIsHere(CountVisibleGpus()));
+  const auto booking = Book(options, *plan, stop);
   if (!booking.ok()) {
     const bool too_much = absl::IsInvalidArgument(booking.status());
     return ReportAndExitCode(command.c_str(),

@@ -98,11 +98,14 @@ absl::Status TooMuch(const Kind& kind, const NodeResources& asked, const NodeRes
     holders.push_back(
         absl::StrCat("run ", Shown(other.run), " (process ", other.pid, ") has ", kind.text(kind.amount(other.asked))));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "resources.actor.", kind.setting, " and resources.learner.", kind.setting, ": the processes of this run ask for ",
-      kind.text(kind.amount(asked)), " of ", kind.name, ", and ", kind.text(std::max(left, 0.0)), " of ",
-      kind.text(kind.amount(here)), " is left on this machine", holders.empty() ? "" : ": ",
-      absl::StrJoin(holders, ", "), "; ask for less, or start fewer --actors"));
+  const bool later = kind.amount(asked) <= kind.amount(here) + kRounding;
+  const auto code = later ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
+  return absl::Status(
+      code, absl::StrCat("resources.actor.", kind.setting, " and resources.learner.", kind.setting,
+                         ": the processes of this run ask for ", kind.text(kind.amount(asked)), " of ", kind.name,
+                         ", and ", kind.text(std::max(left, 0.0)), " of ", kind.text(kind.amount(here)),
+                         " is left on this machine", holders.empty() ? "" : ": ", absl::StrJoin(holders, ", "),
+                         "; ask for less, or start fewer --actors"));
 }
 
 }  // namespace

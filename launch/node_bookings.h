@@ -36,8 +36,9 @@ class NodeBooking {
     NodeResources asked;
   };
 
-  // Null: the run asks for nothing. InvalidArgument: for more than is left; names how much that is, and who has the
-  // rest. Other codes: the folder cannot be used. `folder` is made if it is not there.
+  // Null: the run asks for nothing. InvalidArgument: for more than there is. Unavailable: for more than is left; names
+  // how much that is, and who has the rest. Other codes: the folder cannot be used. `folder` is made if it is not
+  // there.
   static absl::StatusOr<std::unique_ptr<NodeBooking>> Take(const std::string& folder, const v1::RunConfig& config,
                                                            uint32_t learners, uint32_t actors,
                                                            const NodeResources& here);

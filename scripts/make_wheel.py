@@ -143,6 +143,7 @@ def metadata(version, licences):
              "License-Expression: Apache-2.0", *(f"License-File: {name}" for name in licences),
              "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.22",
              "Provides-Extra: grpc", "Requires-Dist: grpcio>=1.50; extra == \"grpc\"",
+             "Provides-Extra: sweep", *(f'Requires-Dist: {name}; extra == "sweep"' for name in ("optuna>=4", "cmaes>=0.12")),
              "Classifier: Operating System :: POSIX :: Linux", "Classifier: Programming Language :: C++",
              "Classifier: Programming Language :: Python :: 3", "Classifier: Typing :: Typed",
              "Description-Content-Type: text/markdown", "", (ROOT / "docs/python.md").read_text()]

@@ -2,6 +2,7 @@
 #include "sweep/importance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -38,7 +39,8 @@ std::vector<double> Importance(const Space& space, const std::vector<Trial>& tri
   }
   std::vector<const Trial*> judged;
   for (const Trial& one : trials) {
-    if (one.has_result(static_cast<uint32_t>(highest))) judged.push_back(&one);
+    const auto found = one.results.find(static_cast<uint32_t>(highest));
+    if (found != one.results.end() && std::isfinite(found->second)) judged.push_back(&one);
   }
   if (judged.size() < 3) return importance;
   for (size_t i = 0; i < importance.size(); ++i) {

@@ -41,6 +41,7 @@ struct JobEnd {
     kInterrupted,  // It was asked to stop.
     kFailed,       // It may be tried again.
     kRefused,      // It would fail again: its configuration is refused.
+    kDiskFull,     // It could not write. No fault of its own: the sweep ends, and goes on once there is room.
   };
   RunKey run;
   How how = How::kDone;
@@ -65,9 +66,9 @@ class Launcher {
   // Of jobs that are under way.
   virtual absl::Duration ActiveTime() const = 0;
 
-  // The metric when the run had trained `steps`: nullopt: it has not yet. NaN: it has, and there is no value.
-  // `at_rest`: a job that is under way is to be awaited, and its checkpoint must be there. FailedPrecondition: there is
-  // no such metric (names the nearest).
+  // The metric, as the training has it, when the run had trained `steps`: nullopt: it has not yet. NaN: it has, and
+  // there is no value. `at_rest`: a job that is under way is to be awaited, and its checkpoint must be there.
+  // FailedPrecondition: there is no such metric (names the nearest).
   virtual absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) = 0;
   // Env steps that the run has trained, about.
   virtual uint64_t Steps(const RunKey& run) = 0;

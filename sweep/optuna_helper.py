@@ -10,6 +10,7 @@ The study is kept in memory and begins with the journal's trials. After each ask
 the file `state`, as it was before and after: who starts again after a crash gets the suggestions that would have come.
 """
 import difflib
+import importlib.util
 import inspect
 import json
 import os
@@ -40,6 +41,17 @@ def sampler_class(optuna, kind):
     return known[wanted]
 
 
+# What Optuna imports only once a sampler has seen some trials.
+NEEDED_LATER = {"GPSampler": ("scipy", "torch"), "CmaEsSampler": ("cmaes",)}
+
+
+def check_packages(kind):
+    lacking = [name for name in NEEDED_LATER.get(kind.__name__, ()) if importlib.util.find_spec(name) is None]
+    if lacking:
+        names = " ".join(lacking)
+        raise Refused(69, f"{kind.__name__} needs {names}; install with: {sys.executable} -m pip install {names}")
+
+
 def load_states(path):
     try:
         with open(path, "rb") as file:
@@ -67,14 +79,17 @@ class Helper:
         earlier = []
         if request["journal"] and os.path.exists(request["journal"]):
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(request["journal"]))
-            earlier = optuna.load_study(study_name=request["study"], storage=storage).get_trials(deepcopy=False)
+            study = optuna.load_study(study_name=request["study"], storage=storage)
+            # Without those that somebody else has added: nobody runs them.
+            earlier = [trial for trial in study.get_trials(deepcopy=False) if "group" in trial.user_attrs]
+        kind = sampler_class(optuna, request["sampler"])
+        check_packages(kind)
         self.state_path = request["state"]
         states = load_states(self.state_path)
         usable = [number for number in states if number <= len(earlier)]
         if usable:
             sampler = pickle.loads(states[max(usable)])
         else:
-            kind = sampler_class(optuna, request["sampler"])
             arguments = dict(request["options"])
             if "seed" in inspect.signature(kind).parameters:
                 arguments.setdefault("seed", request["seed"] + len(earlier))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sweep/optuna_suggester.h"
 
+#include <cmath>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -97,7 +98,7 @@ absl::Status OptunaSuggester::Tell(const Trial& trial) {
   Json reports = Json::array();
   const double sign = file_.config.goal() == v1::SWEEP_GOAL_MINIMIZE ? -1 : 1;
   for (const auto& [rung, value] : trial.results) {
-    reports.push_back(Json::array({scheduler_.rungs(trial.group)[rung], sign * value}));
+    if (std::isfinite(value)) reports.push_back(Json::array({scheduler_.rungs(trial.group)[rung], sign * value}));
   }
   Json request = {{"tell", trial.number}, {"state", static_cast<int>(trial.state)}, {"reports", reports}};
   request["value"] = trial.results.empty() ? Json() : Json(sign * trial.results.rbegin()->second);

@@ -2,6 +2,7 @@
 #include "sweep/places.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <optional>
@@ -48,6 +49,34 @@ absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& l
     places.launcher.insert(places.launcher.begin(), std::begin(ending), std::end(ending));
   }
   return places;
+}
+
+absl::Status FitSlots(const NodeResources& asked, const NodeResources& here, bool automatic, Places* places) {
+  // Of sums such as ten times 0.1.
+  constexpr double kRounding = 1e-9;
+  struct Kind {
+    const char* name;
+    double asked, here;
+  };
+  const Kind kinds[] = {
+      {"CPUs", asked.cpus, here.cpus},
+      {"GPUs", asked.gpus, here.gpus},
+      {"bytes of memory", static_cast<double>(asked.memory_bytes), static_cast<double>(here.memory_bytes)}};
+  uint32_t fit = places->slots;
+  for (const Kind& kind : kinds) {
+    if (kind.asked <= 0) continue;
+    const auto together = static_cast<uint32_t>(std::min(4096.0, std::floor(kind.here / kind.asked + kRounding)));
+    if (together == 0 || (together < fit && !automatic)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "resources: the trainings of ", places->slots, places->slots == 1 ? " slot ask for " : " slots ask for ",
+          kind.asked * (together == 0 ? 1 : places->slots), " of ", kind.name, together == 0 ? " each" : "", ", and ",
+          kind.here, " is here; ",
+          together == 0 ? std::string("ask for less") : absl::StrCat("--slots ", together, " fits")));
+    }
+    fit = std::min(fit, together);
+  }
+  places->slots = fit;
+  return absl::OkStatus();
 }
 
 }  // namespace skein

@@ -37,7 +37,7 @@ Scheduler::Verdict Population::Judge(const std::vector<Trial>& trials, bool) con
       if (one == nullptr) return verdict;
       if (one->has_result(rung)) {
         ranked.push_back(one);
-      } else if (one->state == TrialState::kFailed) {
+      } else if (one->state != TrialState::kRunning) {
         lost.push_back(one);
       } else {
         return verdict;  // The generation is not finished.

@@ -11,7 +11,7 @@ namespace skein {
 
 // Population-based training (Jaderberg et al. 2017) with truncation selection, in generations: once all members are at
 // a rung, each of the worst `quantile` is replaced by a copy of one of the best `quantile`, drawn at random, and all go
-// on. A member whose trial has failed is replaced too. The copy is a trial of its own.
+// on. A member whose trial has failed, or was refused, is replaced too. The copy is a trial of its own.
 class Population : public Scheduler {
  public:
   Population(std::vector<uint64_t> rungs, uint32_t size, double quantile, uint64_t seed)

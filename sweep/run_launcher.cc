@@ -32,6 +32,8 @@ namespace fs = std::filesystem;
 
 constexpr char kStep[] = "step_";
 constexpr absl::string_view kEval = "eval.";
+// Bytes. A disk with less is full: a checkpoint does not fit any more, although a line of the journal may.
+constexpr uint64_t kRoom = uint64_t{16} << 20;
 
 // Of the newest complete checkpoint of a run; empty if there is none.
 fs::path NewestCheckpoint(const std::string& run_folder) {
@@ -71,6 +73,7 @@ absl::Status CopyError(const std::string& to, const std::error_code& error) {
 }  // namespace
 
 std::string RunLauncher::RunName(const RunKey& run) {
+  if (run.test && run.trial > 1) return absl::StrFormat("test-%05d-s%d", run.trial, run.seed_index);
   if (run.test) return absl::StrCat(run.trial == 0 ? "test-base-s" : "test-best-s", run.seed_index);
   return absl::StrFormat("trial-%05d-s%d", run.trial, run.seed_index);
 }
@@ -127,6 +130,8 @@ absl::Status RunLauncher::Start(const Job& job) {
   words.push_back(*program);
   const std::vector<std::string> arguments = Arguments(job.point, job.seed, options_.folder, name);
   words.insert(words.end(), arguments.begin(), arguments.end());
+  // Another training may still be ending, or a slot's share be taken for now.
+  words.push_back("--wait-for-resources");
   if (options_.launcher.empty()) words.push_back("--exit-with-parent");
   if (job.until < options_.total_steps) {
     words.insert(words.end(), {"--stop-at-step", absl::StrCat(job.until)});
@@ -170,13 +175,22 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
   end.run = run;
   end.wall_time = MonotonicNow() - active.began;
   end.steps = CheckpointSteps(RunFolder(run));
-  if (code == kExitOk && end.steps >= active.until) return end;
-  if (active.asked || code == kExitOk) {  // Somebody else may have asked it.
+  std::error_code error;
+  const bool evaluates = absl::StartsWith(options_.metric, kEval) && active.until >= options_.total_steps;
+  const bool evaluated = !evaluates || fs::exists(RunFolder(run) + "/eval.json", error);
+  if (code == kExitOk && end.steps >= active.until && evaluated) return end;
+  if (active.asked) {
     end.how = JobEnd::How::kInterrupted;
     return end;
   }
+  // Short of its end with code 0: somebody else has stopped it, or it will never come further.
   end.how = code == kExitUsage ? JobEnd::How::kRefused : JobEnd::How::kFailed;
-  end.why = OneLine(active.child->DescribeExit(code));
+  if (code == kExitIo && fs::space(options_.folder, error).available < kRoom && !error) {
+    end.how = JobEnd::How::kDiskFull;
+  }
+  end.why = code != kExitOk            ? OneLine(active.child->DescribeExit(code))
+            : end.steps < active.until ? absl::StrCat("it ended at ", end.steps, " of ", active.until, " env steps")
+                                       : "it ended without eval.json";
   return end;
 }
 

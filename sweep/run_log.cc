@@ -86,13 +86,12 @@ absl::Status RunLog::TakeLine(absl::string_view line) {
 }
 
 std::optional<double> RunLog::ValueAt(uint64_t steps) const {
-  std::optional<double> found;
+  double newest = kNoValue;
   for (const auto& [at, value] : lines_) {
-    if (at < steps) continue;
-    if (!std::isnan(value)) return value;
-    found = kNoValue;
+    if (!std::isnan(value)) newest = value;
+    if (at >= steps) return newest;
   }
-  return found;
+  return std::nullopt;
 }
 
 }  // namespace skein

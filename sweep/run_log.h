@@ -22,8 +22,8 @@ class RunLog {
   // iteration's line has no such number (names the nearest).
   absl::Status Update();
 
-  // The value of the first line with at least `steps` env steps that has one. NaN: there are such lines, without a
-  // value. nullopt: there is no such line.
+  // The value as of the first line with at least `steps` env steps: its own, or the newest of the lines before. NaN:
+  // there was none yet. nullopt: there is no such line. Once given it stays, whatever lines come later.
   std::optional<double> ValueAt(uint64_t steps) const;
   uint64_t steps() const { return lines_.empty() ? 0 : lines_.back().first; }
 

@@ -106,11 +106,24 @@ absl::StatusOr<std::vector<Point>> GridPoints(const Space& space, const Admits& 
   }
 }
 
-Point Explore(const Space& space, const Point& point, uint64_t seed, uint32_t number, double resample, double perturb) {
+namespace {
+
+// The neighbour of a number, times or over `perturb`: within its bounds and, of whole numbers, another one.
+double Neighbour(const Parameter& parameter, double from, bool up, double perturb) {
+  const double value = std::clamp(up ? from * perturb : from / perturb, parameter.low, parameter.high);
+  if (parameter.kind != Parameter::Kind::kInteger) return value;
+  const auto step = static_cast<double>(parameter.step);
+  const double last = parameter.low + step * static_cast<double>(Integers(parameter) - 1);
+  const double rounded = std::min(parameter.low + step * std::round((value - parameter.low) / step), last);
+  return rounded != from ? rounded : std::clamp(from + (up ? step : -step), parameter.low, last);
+}
+
+Point ExploreOnce(const Space& space, const Point& point, uint64_t seed, uint32_t number, uint32_t draw,
+                  double resample, double perturb) {
   Point explored;
   for (size_t i = 0; i < space.parameters.size(); ++i) {
     const Parameter& parameter = space.parameters[i];
-    RandomStream random = Stream(seed, number, i, 0);
+    RandomStream random = Stream(seed, number, i, draw);
     explored.push_back(std::nullopt);
     if (!IsInUse(space, explored, i)) continue;
     const bool anew = random.Uniform() < resample || !point[i];
@@ -121,16 +134,21 @@ Point Explore(const Space& space, const Point& point, uint64_t seed, uint32_t nu
       const double last = static_cast<double>(parameter.choices.size()) - 1;
       explored.back() = std::clamp(*point[i] + (up ? 1 : -1), 0.0, last);
     } else {
-      double value = std::clamp(up ? *point[i] * perturb : *point[i] / perturb, parameter.low, parameter.high);
-      if (parameter.kind == Parameter::Kind::kInteger) {
-        const auto step = static_cast<double>(parameter.step);
-        value = std::min(parameter.low + step * std::round((value - parameter.low) / step),
-                         GridValue(parameter, Integers(parameter) - 1));
-      }
-      explored.back() = value;
+      explored.back() = Neighbour(parameter, *point[i], up, perturb);
     }
   }
   return explored;
+}
+
+}  // namespace
+
+Point Explore(const Space& space, const Point& point, uint64_t seed, uint32_t number, double resample, double perturb,
+              const Admits& admits) {
+  for (uint32_t draw = 0; draw < kDraws; ++draw) {
+    Point explored = ExploreOnce(space, point, seed, number, draw, resample, perturb);
+    if (!admits || admits(explored)) return explored;
+  }
+  return point;
 }
 
 }  // namespace skein

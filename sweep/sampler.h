@@ -38,8 +38,10 @@ uint64_t GridSize(const Parameter& parameter);
 double GridValue(const Parameter& parameter, uint64_t index);
 
 // A copy of `point` for population-based training (Jaderberg et al. 2017): each parameter in use is drawn anew with
-// probability `resample`; else a number becomes times or over `perturb`, within its bounds, and a choice the one before
-// or after it in the list.
-Point Explore(const Space& space, const Point& point, uint64_t seed, uint32_t number, double resample, double perturb);
+// probability `resample`; else a number becomes times or over `perturb`, within its bounds, a whole number at least the
+// next one, and a choice the one before or after it in the list. Draws until a point is admitted, at most kDraws times;
+// then it is `point` itself. An empty `admits` admits all.
+Point Explore(const Space& space, const Point& point, uint64_t seed, uint32_t number, double resample, double perturb,
+              const Admits& admits = {});
 
 }  // namespace skein

@@ -11,6 +11,9 @@
 namespace skein {
 namespace {
 
+// A rung at this share of the end, or more, is the end.
+constexpr double kEnd = 0.99;
+
 // Every trial is trained to the end.
 class NoScheduler : public Scheduler {
  public:
@@ -37,9 +40,13 @@ std::vector<uint64_t> EvenRungs(uint64_t interval, uint64_t total) {
 }  // namespace
 
 std::vector<uint64_t> HalvingRungs(uint64_t least, uint32_t reduction, uint64_t total) {
+  const auto end = static_cast<double>(total);
   std::vector<uint64_t> rungs;
-  for (auto at = static_cast<double>(least); at < static_cast<double>(total) - 0.5; at *= reduction) {
-    rungs.push_back(static_cast<uint64_t>(std::llround(at)));
+  double at = static_cast<double>(least);
+  for (; at < kEnd * end; at *= reduction) rungs.push_back(static_cast<uint64_t>(std::llround(at)));
+  if (at < end / kEnd) {
+    at = end;
+    for (size_t i = rungs.size(); i-- > 1;) rungs[i] = static_cast<uint64_t>(std::llround(at /= reduction));
   }
   rungs.push_back(total);
   return rungs;

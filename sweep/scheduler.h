@@ -24,8 +24,8 @@ class Scheduler {
   struct Verdict {
     std::vector<Copy> copies;    // To be made before anything is promoted.
     std::vector<uint32_t> stop;  // Trials that are not worth more; at once.
-    std::vector<uint32_t>
-        promote;            // Trials at a finished rung that may go on to the next; the first is the most urgent.
+    // Trials at a finished rung that may go on to the next; the first is the most urgent.
+    std::vector<uint32_t> promote;
     bool wants_new = true;  // Whether a new trial may begin now, if nothing is to be promoted.
     uint32_t group = 0;     // Of that new trial.
   };
@@ -46,8 +46,8 @@ class Scheduler {
 
 std::unique_ptr<Scheduler> MakeScheduler(const v1::SweepConfig& config, uint64_t total_steps);
 
-// The rungs of successive halving: least, least x reduction, ... and the end. Those within half a step of the end are
-// the end.
+// The rungs of successive halving: least, least x reduction, ... and the end. One within a hundredth of the end is the
+// end; the others are then the end over reduction, over its square, ..., so that rounding `least` makes no rung more.
 std::vector<uint64_t> HalvingRungs(uint64_t least, uint32_t reduction, uint64_t total);
 
 }  // namespace skein

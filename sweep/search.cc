@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@ namespace skein {
 namespace {
 
 constexpr double kSecondsOfHour = 3600;
+constexpr char kRefused[] = "a constraint does not hold";
 
 std::string TrialName(uint32_t number) { return absl::StrCat("trial ", number); }
 
@@ -71,16 +73,20 @@ bool Search::MayAdd() const {
 }
 
 absl::Status Search::Step(absl::Duration now) {
+  if (absl::Status s = EndLeftovers(); !s.ok()) return s;
   if (absl::Status s = FinishCopies(); !s.ok()) return s;
   if (absl::Status s = TakeEnds(now); !s.ok()) return s;
-  if (absl::Status s = TakeResults(); !s.ok()) return s;
   if (!out_of_budget_ && options_.max_core_hours > 0 && CoreSeconds() >= options_.max_core_hours * kSecondsOfHour) {
     out_of_budget_ = true;
     news_.push_back("max_core_hours are used up; a larger number goes on");
     Stop();
   }
-  if (!stopping_) {
+  for (bool found = true; found;) {
+    if (absl::Status s = TakeResults(&found); !s.ok()) return s;
+    if (stopping_) continue;
     if (absl::Status s = Judge(); !s.ok()) return s;
+  }
+  if (!stopping_) {
     if (absl::Status s = Fill(now); !s.ok()) return s;
   }
   bool left = false;
@@ -92,12 +98,32 @@ absl::Status Search::Step(absl::Duration now) {
   return absl::OkStatus();
 }
 
+absl::Status Search::EndLeftovers() {
+  if (std::exchange(leftovers_ended_, true)) return absl::OkStatus();
+  for (uint32_t number = 0; number < study().trials().size(); ++number) {
+    const Trial& trial = study().trial(number);
+    if (trial.state != TrialState::kRunning) continue;
+    absl::Status ended;
+    if (trial.waits() && IsLast(trial, trial.rung)) {
+      ended = EndTrial(number, TrialState::kComplete, "");
+    } else if (trial.results.empty() && !trial.origin && options_.admits && !options_.admits(trial.point)) {
+      ended = EndTrial(number, TrialState::kPruned, kRefused);
+    }
+    if (!ended.ok()) return ended;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Search::TakeEnds(absl::Duration now) {
   for (const JobEnd& end : launcher_->Poll()) {
     const Trial& trial = study().trial(end.run.trial);
     const double spent = absl::ToDoubleSeconds(end.wall_time) * launcher_->cores_per_slot();
     const auto note = study().Note(trial.number, "core_seconds", trial.core_seconds + spent);
     if (absl::Status s = record_->Write({note}); !s.ok()) return s;
+    if (end.how == JobEnd::How::kDiskFull) {
+      return absl::ResourceExhaustedError(absl::StrCat("the disk is full: ", TrialName(trial.number), ": ", end.why,
+                                                       "; make room, and the same command goes on"));
+    }
     Run& run = runs_[end.run];
     if (end.how == JobEnd::How::kDone) {
       run = Run();
@@ -133,16 +159,17 @@ absl::Status Search::EndTrial(uint32_t number, TrialState state, const std::stri
   return suggester_->Tell(trial);
 }
 
-absl::Status Search::TakeResults() {
+absl::Status Search::TakeResults(bool* found) {
+  *found = false;
   for (uint32_t number = 0; number < study().trials().size(); ++number) {
-    bool found = true;
-    while (found && study().trial(number).state == TrialState::kRunning) {
-      const Trial& trial = study().trial(number);
-      const uint32_t begun = trial.origin ? trial.origin->rung + 1 : 0;
-      const uint32_t rung = trial.results.empty() ? begun : trial.results.rbegin()->first + 1;
-      if (rung > trial.rung) break;
-      if (absl::Status s = TakeResult(number, rung, &found); !s.ok()) return s;
-    }
+    const Trial& trial = study().trial(number);
+    if (trial.state != TrialState::kRunning) continue;
+    const uint32_t begun = trial.origin ? trial.origin->rung + 1 : 0;
+    const uint32_t rung = trial.results.empty() ? begun : trial.results.rbegin()->first + 1;
+    if (rung > trial.rung) continue;
+    bool taken = false;
+    if (absl::Status s = TakeResult(number, rung, &taken); !s.ok()) return s;
+    *found = *found || taken;
   }
   return absl::OkStatus();
 }
@@ -152,24 +179,25 @@ absl::Status Search::TakeResult(uint32_t number, uint32_t rung, bool* found) {
   const Trial& trial = study().trial(number);
   const uint64_t steps = scheduler_->rungs(trial.group)[rung];
   std::vector<double> values;
-  double sum = 0;
+  bool has_value = true;
   for (uint32_t i = 0; i < options_.seeds; ++i) {
     const auto value = launcher_->Value(KeyOf(number, i), steps, rung == trial.rung);
     if (!value.ok()) return value.status();
     if (!*value) return absl::OkStatus();
-    if (!std::isfinite(**value)) {
-      return EndTrial(number, TrialState::kFailed, absl::StrCat("the metric has no value at ", steps, " env steps"));
-    }
-    values.push_back(**value);
-    sum += **value;
+    has_value = has_value && std::isfinite(**value);
+    values.push_back(std::isfinite(**value) ? study().Signed(**value) : std::numeric_limits<double>::quiet_NaN());
   }
   *found = true;
-  const double mean = sum / static_cast<double>(values.size());
-  if (absl::Status s = record_->Write(study().Report(number, rung, steps, mean, values)); !s.ok()) return s;
-  news_.push_back(absl::StrCat(TrialName(number), " at ", steps,
-                               " env steps: ", config_reflection::NumberText(std::abs(mean) < 1e-12 ? 0 : mean), " (",
-                               PointText(*space_, trial.point), ")"));
-  if (IsLast(trial, rung)) return EndTrial(number, TrialState::kComplete, "");
+  const bool last = IsLast(trial, rung);
+  if (last && !has_value) {
+    return EndTrial(number, TrialState::kFailed, absl::StrCat("the metric has no value at ", steps, " env steps"));
+  }
+  if (absl::Status s = record_->Write(study().Report(number, rung, steps, values, last)); !s.ok()) return s;
+  const double shown = study().Signed(study().trial(number).results.at(rung));
+  news_.push_back(absl::StrCat(
+      TrialName(number), " at ", steps, " env steps: ",
+      has_value ? config_reflection::NumberText(std::abs(shown) < 1e-12 ? 0 : shown) : "no value yet, the worst there",
+      " (", PointText(*space_, trial.point), ")"));
   return suggester_->Tell(study().trial(number));
 }
 
@@ -187,14 +215,15 @@ absl::Status Search::Judge() {
 absl::Status Search::MakeCopy(const Scheduler::Copy& copy) {
   const auto number = static_cast<uint32_t>(study().trials().size());
   const Trial& donor = study().trial(copy.donor);
-  const Point point = Explore(*space_, donor.point, options_.sweep_seed, number, options_.resample, options_.perturb);
+  const Point point =
+      Explore(*space_, donor.point, options_.sweep_seed, number, options_.resample, options_.perturb, options_.admits);
   const Trial::Origin origin{copy.donor, copy.rung};
-  std::vector<nlohmann::json> records = {study().CreateTrial(point, copy.rung + 1, copy.member, &origin)};
+  std::vector<nlohmann::json> records;
+  // The end comes first: where a crash leaves it alone, the verdict is to copy once more.
   if (study().trial(copy.loser).state == TrialState::kRunning) {
-    const auto end =
-        study().End(copy.loser, TrialState::kPruned, absl::StrCat("replaced by a copy of trial ", copy.donor));
-    records.insert(records.end(), end.begin(), end.end());
+    records = study().End(copy.loser, TrialState::kPruned, absl::StrCat("replaced by a copy of trial ", copy.donor));
   }
+  records.push_back(study().CreateTrial(point, copy.rung + 1, copy.member, &origin));
   if (absl::Status s = record_->Write(records); !s.ok()) return s;
   news_.push_back(absl::StrCat(TrialName(number), " goes on from ", TrialName(copy.donor), ", in place of ",
                                TrialName(copy.loser), ": ", PointText(*space_, point)));
@@ -217,8 +246,7 @@ absl::Status Search::FinishCopies() {
 }
 
 Job Search::JobOf(const Trial& trial, uint32_t seed_index) const {
-  const uint64_t first = options_.first_seed + (options_.seeds_by_group ? uint64_t{trial.group} * options_.seeds : 0);
-  return {KeyOf(trial.number, seed_index), trial.point, first + seed_index, StepsOf(trial)};
+  return {KeyOf(trial.number, seed_index), trial.point, options_.SeedOf(trial, seed_index), StepsOf(trial)};
 }
 
 absl::Status Search::Fill(absl::Duration now) {
@@ -261,11 +289,13 @@ absl::StatusOr<bool> Search::StartNew() {
   }
   const auto last = static_cast<uint32_t>(scheduler_->rungs(verdict_.group).size() - 1);
   const uint32_t rung = scheduler_->pauses() ? 0 : last;
-  if (absl::Status s = record_->Write({study().CreateTrial(**point, rung, verdict_.group, nullptr)}); !s.ok()) return s;
-  const uint32_t number = study().trials().back().number;
-  if (options_.admits && !options_.admits(**point)) {
-    if (absl::Status s = EndTrial(number, TrialState::kPruned, "a constraint does not hold"); !s.ok()) return s;
-  }
+  const bool refused = options_.admits && !options_.admits(**point);
+  const auto record = study().CreateTrial(**point, rung, verdict_.group, nullptr, refused ? kRefused : "");
+  if (absl::Status s = record_->Write({record}); !s.ok()) return s;
+  if (!refused) return true;
+  const Trial& trial = study().trials().back();
+  news_.push_back(absl::StrCat(TrialName(trial.number), " is stopped: ", kRefused));
+  if (absl::Status s = suggester_->Tell(trial); !s.ok()) return s;
   return true;
 }
 

@@ -31,7 +31,10 @@ class Search {
     uint64_t first_seed = 0;
     Admits admits;                // What it refuses is a trial that ends at once. Empty = all is admitted.
     bool seeds_by_group = false;  // Each group has seeds of its own.
-    uint64_t sweep_seed = 1;      // Of what is drawn here.
+    uint64_t SeedOf(const Trial& trial, uint32_t seed_index) const {
+      return first_seed + (seeds_by_group ? uint64_t{trial.group} * seeds : 0) + seed_index;
+    }
+    uint64_t sweep_seed = 1;  // Of what is drawn here.
     double resample = 0.25, perturb = 1.2;
     uint32_t most_failures = 3;  // Of one training without getting further; then its trial has failed.
     absl::Duration retry_after = absl::Milliseconds(500);  // Twice as long each time.
@@ -66,9 +69,12 @@ class Search {
     std::optional<absl::Duration> in_use_since;
   };
 
+  // Ends what a crash between two records left: what is complete, and what a constraint refuses.
+  absl::Status EndLeftovers();
   absl::Status TakeEnds(absl::Duration now);
   absl::Status TakeFailure(const JobEnd& end, absl::Duration now);
-  absl::Status TakeResults();
+  // At most one of each trial, so that each is judged; *found: there may be more.
+  absl::Status TakeResults(bool* found);
   absl::Status TakeResult(uint32_t number, uint32_t rung, bool* found);
   absl::Status Judge();
   absl::Status MakeCopy(const Scheduler::Copy& copy);
@@ -94,7 +100,7 @@ class Search {
   std::vector<std::string> news_;
   Scheduler::Verdict verdict_;
   bool exhausted_ = false;  // The suggester has no more.
-  bool copies_checked_ = false;
+  bool leftovers_ended_ = false, copies_checked_ = false;
   bool stopping_ = false, out_of_budget_ = false, done_ = false;
 };
 

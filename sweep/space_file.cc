@@ -192,6 +192,9 @@ class Reader {
       return Error(At("", "metric"), absl::StrCat("metric: trainings have no ", Quoted(metric), "; the nearest is '",
                                                   metrics_[nearest.index], "'"));
     }
+    if (absl::StartsWith(metric, "eval.") && base_.eval().episodes() == 0) {
+      return Error(At("", "metric"), absl::StrCat("metric: ", metric, " needs eval.episodes of more than 0"));
+    }
     const v1::SweepSchedule kind = file_.config.scheduler().kind();
     if (kind == v1::SWEEP_SCHEDULE_NONE || !absl::StartsWith(metric, "eval.")) return absl::OkStatus();
     return Error(At("", "metric"),
@@ -295,7 +298,9 @@ std::string Identity(const SweepFile& file, const v1::RunConfig& base) {
   for (const Constraint& one : file.space.constraints) lines.push_back("constraint: " + one.text());
   const v1::SweepConfig& config = file.config;
   const v1::SweepScheduler& scheduler = config.scheduler();
-  lines.push_back(absl::StrCat("metric: ", config.metric(), " ", config.goal()));
+  // The text of a goal tells journals of today from those that once had minimized results with the wrong sign.
+  const bool minimize = config.goal() == v1::SWEEP_GOAL_MINIMIZE;
+  lines.push_back(absl::StrCat("metric: ", config.metric(), minimize ? " minimize" : " 1"));
   lines.push_back(
       absl::StrCat("sampler: ", config.sampler().kind(), " ", config.sampler().options(), " seed ", config.seed()));
   lines.push_back(absl::StrCat("scheduler: ", scheduler.ShortDebugString()));
@@ -307,6 +312,7 @@ std::string Identity(const SweepFile& file, const v1::RunConfig& base) {
   run.clear_logging();
   run.clear_eval();
   run.clear_coordinator();
+  run.clear_resources();  // They do not change what is computed.
   const std::string yaml = ToYaml(run);
   lines.push_back(
       absl::StrCat("base configuration: ", absl::Hex(XXH3_64bits(yaml.data(), yaml.size()), absl::kZeroPad16)));

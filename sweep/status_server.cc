@@ -29,7 +29,7 @@ void StatusServer::SetPage(std::string page) {
   page_ = std::move(page);
 }
 
-void StatusServer::Update(const Study& study, uint32_t slots, uint32_t free, double core_seconds, double env_steps) {
+void StatusServer::Update(const Study& study, double core_seconds, double env_steps) {
   std::map<std::string, int> states = {{"running", 0}, {"paused", 0}, {"complete", 0}, {"stopped", 0}, {"failed", 0}};
   uint32_t failures = 0;
   for (const Trial& trial : study.trials()) {
@@ -37,7 +37,6 @@ void StatusServer::Update(const Study& study, uint32_t slots, uint32_t free, dou
     failures += trial.failures;
   }
   metrics_.SetTrials(states);
-  metrics_.SetSlots(slots - free, free);
   metrics_.SetWork(core_seconds, env_steps, failures);
   const auto best = BestTrial(study);
   metrics_.SetBest(best ? std::optional<double>(study.Signed(study.trial(*best).results.rbegin()->second))

@@ -23,7 +23,9 @@ class StatusServer {
 
   int port() const { return server_->port(); }
   // `core_seconds`, `env_steps`: of the search so far.
-  void Update(const Study& study, uint32_t slots, uint32_t free, double core_seconds, double env_steps);
+  void Update(const Study& study, double core_seconds, double env_steps);
+  // Also during the test.
+  void SetSlots(uint32_t slots, uint32_t free) { metrics_.SetSlots(slots - free, free); }
   void SetPage(std::string page) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

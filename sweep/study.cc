@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sweep/study.h"
 
+#include <cmath>
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -20,9 +23,20 @@ enum Operation : int {
 };
 
 constexpr char kWriter[] = "skein";
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 // Local time, as Optuna writes it.
 std::string Now() { return absl::FormatTime("%Y-%m-%dT%H:%M:%E6S", absl::Now(), absl::LocalTimeZone()); }
+
+// Higher is better: without a value for one of its seeds a trial is the worst.
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (double value : values) {
+    if (std::isnan(value)) return -std::numeric_limits<double>::infinity();
+    sum += value;
+  }
+  return sum / static_cast<double>(values.size());
+}
 
 absl::Status Lacks(const nlohmann::json& record) {
   return absl::DataLossError(absl::StrCat("the journal has a record that lacks something: ", record.dump()));
@@ -87,11 +101,18 @@ Study::Json Study::SetAttribute(const std::string& key, const Json& value) const
   return record;
 }
 
-Study::Json Study::CreateTrial(const Point& point, uint32_t rung, uint32_t group, const Trial::Origin* origin) const {
+bool Study::IsOwn(const Json& record) {
+  const auto writer = record.find("worker_id");
+  return writer != record.end() && *writer == kWriter;
+}
+
+Study::Json Study::CreateTrial(const Point& point, uint32_t rung, uint32_t group, const Trial::Origin* origin,
+                               const std::string& refused) const {
   Json record = Record(kCreateTrial);
   record["study_id"] = id_;
   record["datetime_start"] = Now();
-  record["state"] = static_cast<int>(TrialState::kRunning);
+  record["state"] = static_cast<int>(refused.empty() ? TrialState::kRunning : TrialState::kPruned);
+  if (!refused.empty()) record["datetime_complete"] = record["datetime_start"];
   record["value"] = nullptr;
   record["values"] = nullptr;
   Json distributions = Json::object(), params = Json::object();
@@ -105,21 +126,28 @@ Study::Json Study::CreateTrial(const Point& point, uint32_t rung, uint32_t group
   record["params"] = params;
   Json attributes = {{"rung", rung}, {"group", group}};
   if (origin != nullptr) attributes["origin"] = Json::array({origin->trial, origin->rung});
+  if (!refused.empty()) attributes["why"] = refused;
   record["user_attrs"] = attributes;
   record["system_attrs"] = Json::object();
   record["intermediate_values"] = Json::object();
   return record;
 }
 
-std::vector<Study::Json> Study::Report(uint32_t number, uint32_t rung, uint64_t steps, double mean,
-                                       const std::vector<double>& values) const {
-  Json result = OfTrial(kSetTrialIntermediateValue, number);
-  result["step"] = steps;
-  result["intermediate_value"] = Signed(mean);
+std::vector<Study::Json> Study::Report(uint32_t number, uint32_t rung, uint64_t steps,
+                                       const std::vector<double>& values, bool last) const {
+  const double mean = MeanOf(values);
+  std::vector<Json> records;
+  if (std::isfinite(mean)) {
+    records.push_back(OfTrial(kSetTrialIntermediateValue, number));
+    records.back()["step"] = steps;
+    records.back()["intermediate_value"] = Signed(mean);
+  }
+  // The attribute comes after it: with it the rung is finished.
   Json by_seed = Json::array();
-  for (double value : values) by_seed.push_back(Signed(value));
-  // The attribute comes first: with the result the rung is finished.
-  return {Note(number, absl::StrCat("rung ", rung), by_seed), result};
+  for (double value : values) by_seed.push_back(std::isnan(value) ? Json() : Json(Signed(value)));
+  records.push_back(Note(number, absl::StrCat("rung ", rung), by_seed));
+  if (last) records.push_back(EndRecord(number, TrialState::kComplete, mean));
+  return records;
 }
 
 Study::Json Study::Promote(uint32_t number, uint32_t rung) const { return Note(number, "rung", rung); }
@@ -133,15 +161,19 @@ Study::Json Study::Note(uint32_t number, const std::string& key, const Json& val
 std::vector<Study::Json> Study::End(uint32_t number, TrialState state, const std::string& why) const {
   std::vector<Json> records;
   if (!why.empty()) records.push_back(Note(number, "why", why));
+  const std::map<uint32_t, double>& results = trials_[number].results;
+  const bool has_value = state != TrialState::kFailed && !results.empty();
+  records.push_back(
+      EndRecord(number, state, has_value ? std::optional<double>(results.rbegin()->second) : std::nullopt));
+  return records;
+}
+
+Study::Json Study::EndRecord(uint32_t number, TrialState state, std::optional<double> value) const {
   Json record = OfTrial(kSetTrialStateValues, number);
   record["state"] = static_cast<int>(state);
-  record["values"] = nullptr;
-  const std::map<uint32_t, double>& results = trials_[number].results;
-  if (state != TrialState::kFailed && !results.empty())
-    record["values"] = Json::array({Signed(results.rbegin()->second)});
+  record["values"] = value && std::isfinite(*value) ? Json::array({Signed(*value)}) : Json();
   record["datetime_complete"] = Now();
-  records.push_back(record);
-  return records;
+  return record;
 }
 
 absl::Status Study::Apply(const Json& record, uint32_t trial_id) {
@@ -159,6 +191,7 @@ absl::Status Study::Apply(const Json& record, uint32_t trial_id) {
   } else if (operation == kSetTrialStateValues) {
     if (!record.contains("state") || !record["state"].is_number_integer()) return Lacks(record);
     trial.state = static_cast<TrialState>(record["state"].get<int>());
+    if (trial.state == TrialState::kComplete) trial.why.clear();  // Of an end that a crash cut off.
   }
   return absl::OkStatus();
 }
@@ -183,9 +216,8 @@ absl::Status Study::ApplyNewTrial(const Json& record, uint32_t trial_id) {
   }
   const Json attributes = record.value("user_attrs", Json::object());
   for (const auto& [key, value] : attributes.items()) ApplyAttribute(key, value, &trial);
-  if (record.value("worker_id", "") != kWriter) {  // Queued by somebody else, whom nobody serves.
-    trial.state = TrialState::kFailed;
-    trial.why = "not made by skein sweep";
+  if (record.contains("state") && record["state"].is_number_integer()) {
+    trial.state = static_cast<TrialState>(record["state"].get<int>());
   }
   numbers_[trial_id] = trial.number;
   ids_.push_back(trial_id);
@@ -203,13 +235,9 @@ void Study::ApplyAttribute(const std::string& key, const Json& value, Trial* tri
   if (key == "origin" && value.is_array() && value.size() == 2) trial->origin = Trial::Origin{value[0], value[1]};
   if (absl::string_view name = key;
       name.substr(0, 5) == "rung " && absl::SimpleAtoi(name.substr(5), &rung) && value.is_array() && !value.empty()) {
-    double sum = 0;
     trial->values.clear();
-    for (const Json& one : value) {
-      trial->values.push_back(Signed(one.is_number() ? one.get<double>() : 0));
-      sum += trial->values.back();
-    }
-    trial->results[rung] = sum / static_cast<double>(value.size());
+    for (const Json& one : value) trial->values.push_back(one.is_number() ? Signed(one) : kNoValue);
+    trial->results[rung] = MeanOf(trial->values);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sweep/sweep_page.h"
 
+#include <cmath>
+
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
@@ -32,7 +34,8 @@ std::string SweepPage(const SweepFile& file, const Study& study, const Scheduler
     Json point = Json::array(), results = Json::array();
     for (const auto& value : trial.point) point.push_back(value ? Json(*value) : Json());
     for (const auto& [rung, value] : trial.results) {
-      results.push_back(Json::array({scheduler.rungs(trial.group)[rung], study.Signed(value)}));
+      if (std::isfinite(value))
+        results.push_back(Json::array({scheduler.rungs(trial.group)[rung], study.Signed(value)}));
     }
     trials.push_back({{"number", trial.number},
                       {"state", StateName(trial)},

@@ -2,6 +2,7 @@
 #include "sweep/sweep_record.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -25,20 +26,23 @@ std::string FirstDifference(const std::string& before, const std::string& now) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SweepRecord>> SweepRecord::Open(const std::string& path, const SweepFile& file,
-                                                               const std::string& identity) {
+                                                               const std::string& identity, Journal::Fault fault) {
   std::unique_ptr<SweepRecord> record(new SweepRecord(&file.space, file.config.goal() == v1::SWEEP_GOAL_MINIMIZE));
-  auto journal = Journal::Open(path);
+  auto journal = Journal::Open(path, std::move(fault));
   if (!journal.ok()) return journal.status();
   record->journal_ = *std::move(journal);
   const std::vector<nlohmann::json> records = record->journal_->TakeRecords();
   // Before the trials: those of another space cannot be read.
-  for (const nlohmann::json& one : records) {
+  bool others = false;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const nlohmann::json& one = records[i];
+    others = others || !Study::IsOwn(one);
     const auto attributes = one.find("user_attr");
     if (one["op_code"] != 2 || attributes == one.end() || !attributes->contains(kIdentity)) continue;
     const std::string before = (*attributes)[kIdentity].is_string() ? (*attributes)[kIdentity] : "";
     if (before != identity) {
       return absl::FailedPreconditionError(
-          absl::StrCat(path, " is the journal of another sweep: ", FirstDifference(before, identity),
+          absl::StrCat(path, ":", i + 1, ": the journal of another sweep: ", FirstDifference(before, identity),
                        "; give another --name, or start over with --resume never"));
     }
     break;
@@ -47,7 +51,7 @@ absl::StatusOr<std::unique_ptr<SweepRecord>> SweepRecord::Open(const std::string
     if (absl::Status status = record->Apply(one); !status.ok()) return status;
   }
   if (record->search_.attributes().count(kIdentity) > 0) return record;
-  if (record->trials_ > 0 || record->studies_ > 2) {
+  if (others || record->trials_ > 0 || record->studies_ > 2) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is a journal that skein sweep has not made; give another --name"));
   }
@@ -62,8 +66,9 @@ absl::StatusOr<std::unique_ptr<SweepRecord>> SweepRecord::Open(const std::string
 }
 
 absl::Status SweepRecord::Write(const std::vector<nlohmann::json>& records) {
-  if (absl::Status status = journal_->Append(records); !status.ok()) return status;
-  for (const nlohmann::json& one : records) {
+  const auto added = journal_->Append(records);
+  if (!added.ok()) return added.status();
+  for (const nlohmann::json& one : *added) {
     if (absl::Status status = Apply(one); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -82,7 +87,7 @@ absl::Status SweepRecord::Apply(const nlohmann::json& record) {
   }
   const uint32_t trial_id = trials_;
   if (operation == 4) ++trials_;
-  return study == nullptr ? absl::OkStatus() : study->Apply(record, trial_id);
+  return study == nullptr || !Study::IsOwn(record) ? absl::OkStatus() : study->Apply(record, trial_id);
 }
 
 }  // namespace skein

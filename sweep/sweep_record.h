@@ -14,14 +14,16 @@
 namespace skein {
 
 // What is known of a sweep: its journal, with two studies. The search, named as the sweep, has the trials that the
-// sampler suggested. The test, "<name>-test", has the base configuration as trial 0 and the best one as trial 1. All is
-// on the disk before it is visible here. Not thread-safe.
+// sampler suggested. The test, "<name>-test", has the base configuration as trial 0 and the best one as trial 1, others
+// if that becomes another one. All is on the disk before it is visible here. Ids of trials are what their places in the
+// file make them: trials and studies that other programs have added are counted, and else left alone. Not thread-safe.
 class SweepRecord {
  public:
-  // Opens the journal in `path` or begins it. `space` must outlive this. FailedPrecondition: the journal is of another
-  // space, or of trials that were judged otherwise (names the first difference). Other errors as Journal::Open.
+  // Opens the journal in `path` or begins it. `file` must outlive this. FailedPrecondition "path:line: ...": the
+  // journal is of another space, or of trials that were judged otherwise (names the first difference). Other errors as
+  // Journal::Open.
   static absl::StatusOr<std::unique_ptr<SweepRecord>> Open(const std::string& path, const SweepFile& file,
-                                                           const std::string& identity);
+                                                           const std::string& identity, Journal::Fault fault = {});
 
   const Study& search() const { return search_; }
   const Study& test() const { return test_; }

@@ -2,6 +2,7 @@
 #include "sweep/sweep_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -27,9 +28,11 @@ std::vector<double> Shown(const Study& study, const Trial& trial) {
   return values;
 }
 
-bool IsTested(const Study& test) {
-  const auto complete = [](const Trial& one) { return one.state == TrialState::kComplete; };
-  return test.trials().size() == 2 && std::all_of(test.trials().begin(), test.trials().end(), complete);
+bool IsComplete(const Study& test, const TestSides& sides) {
+  const auto complete = [&](const std::optional<uint32_t>& side) {
+    return side && test.trial(*side).state == TrialState::kComplete;
+  };
+  return complete(sides.base) && complete(sides.best);
 }
 
 nlohmann::ordered_json SideJson(const Study& test, const Trial& trial) {
@@ -51,6 +54,7 @@ std::optional<uint32_t> BestTrial(const Study& study) {
   };
   for (const Trial& one : study.trials()) {
     if (one.results.empty() || one.state == TrialState::kFailed) continue;
+    if (!std::isfinite(one.results.rbegin()->second)) continue;  // No value yet.
     if (best == nullptr || merit(one) > merit(*best)) best = &one;
   }
   return best == nullptr ? std::nullopt : std::optional<uint32_t>(best->number);
@@ -94,10 +98,11 @@ std::string ToCsv(const Space& space, const Study& study, const Scheduler& sched
       const auto& [rung, value] = *trial.results.rbegin();
       row.push_back(absl::StrCat(rung));
       row.push_back(absl::StrCat(scheduler.rungs(trial.group)[rung]));
-      row.push_back(NumberText(study.Signed(value)));
+      row.push_back(std::isfinite(value) ? NumberText(study.Signed(value)) : "");
     }
     for (uint32_t i = 0; i < seeds; ++i) {
-      row.push_back(i < trial.values.size() ? NumberText(study.Signed(trial.values[i])) : "");
+      const bool has_value = i < trial.values.size() && !std::isnan(trial.values[i]);
+      row.push_back(has_value ? NumberText(study.Signed(trial.values[i])) : "");
     }
     row.push_back(absl::StrFormat("%.1f", trial.core_seconds));
     row.push_back(absl::StrCat(trial.failures));
@@ -112,10 +117,30 @@ std::string ToCsv(const Space& space, const Study& study, const Scheduler& sched
   return csv;
 }
 
-nlohmann::ordered_json TestJson(const Study& test) {
-  if (!IsTested(test)) return nullptr;
-  const Trial& base = test.trial(0);
-  const Trial& best = test.trial(1);
+TestSides SidesOf(const Study& test, const Point& best) {
+  TestSides sides;
+  const Point base(best.size());
+  for (const Trial& one : test.trials()) {
+    if (one.point == base) sides.base = one.number;
+    if (one.point == best) sides.best = one.number;
+  }
+  return sides;
+}
+
+std::string TestFailure(const Study& test, const TestSides& sides) {
+  const auto failure = [&](const char* name, const std::optional<uint32_t>& side) -> std::string {
+    if (!side || test.trial(*side).state != TrialState::kFailed) return "";
+    return absl::StrCat("the test of the ", name, " configuration has failed: ", test.trial(*side).why);
+  };
+  const std::string best = failure("best", sides.best);
+  return best.empty() ? failure("base", sides.base) : best;
+}
+
+nlohmann::ordered_json TestJson(const Study& test, const TestSides& sides) {
+  if (const std::string failure = TestFailure(test, sides); !failure.empty()) return {{"error", failure}};
+  if (!IsComplete(test, sides)) return nullptr;
+  const Trial& base = test.trial(*sides.base);
+  const Trial& best = test.trial(*sides.best);
   const Interval difference = DifferenceInterval(Shown(test, best), Shown(test, base));
   return {{"base", SideJson(test, base)},
           {"best", SideJson(test, best)},
@@ -125,17 +150,18 @@ nlohmann::ordered_json TestJson(const Study& test) {
             {"high", difference.mean + difference.half}}}};
 }
 
-std::string TestText(const Study& test, const std::string& metric) {
-  if (!IsTested(test)) return "";
-  const auto side = [&](const char* name, uint32_t number) {
-    const std::vector<double> values = Shown(test, test.trial(number));
+std::string TestText(const Study& test, const TestSides& sides, const std::string& metric) {
+  if (const std::string failure = TestFailure(test, sides); !failure.empty()) return failure;
+  if (!IsComplete(test, sides)) return "";
+  const std::vector<double> base = Shown(test, test.trial(*sides.base)), best = Shown(test, test.trial(*sides.best));
+  const auto side = [&](const char* name, const std::vector<double>& values) {
     const Interval interval = MeanInterval(values);
     return absl::StrFormat("%s: %s %.6g +- %.4g on %d fresh seeds", name, metric, interval.mean, interval.half,
                            values.size());
   };
-  const Interval difference = DifferenceInterval(Shown(test, test.trial(1)), Shown(test, test.trial(0)));
+  const Interval difference = DifferenceInterval(best, base);
   const bool clear = std::abs(difference.mean) > difference.half;
-  return absl::StrCat(side("best configuration", 1), "\n", side("base configuration", 0), "\n",
+  return absl::StrCat(side("best configuration", best), "\n", side("base configuration", base), "\n",
                       absl::StrFormat("difference: %.6g +- %.4g (95 %%)%s", difference.mean, difference.half,
                                       clear ? "" : ": none is shown"));
 }

@@ -25,10 +25,19 @@ std::string StateName(const Trial& trial);
 // the parameters, why it ended.
 std::string ToCsv(const Space& space, const Study& study, const Scheduler& scheduler, uint32_t seeds);
 
-// The test of the best configuration against the base, when both are complete: each with the values of its seeds, mean
-// and interval; and their difference. Null before.
-nlohmann::ordered_json TestJson(const Study& test);
-// The same in two or three lines.
-std::string TestText(const Study& test, const std::string& metric);
+// The two sides of a test: the newest trials of `test` of these configurations. A base configuration is a point of
+// nothing. nullopt: there is none.
+struct TestSides {
+  std::optional<uint32_t> base, best;
+};
+TestSides SidesOf(const Study& test, const Point& best);
+// Why there is no comparison although a side has ended; empty if there is one, or will be.
+std::string TestFailure(const Study& test, const TestSides& sides);
+
+// The best configuration against the base, when both are complete: each with the values of its seeds, mean and
+// interval; and their difference. {"error": why} if a side has failed. Null before.
+nlohmann::ordered_json TestJson(const Study& test, const TestSides& sides);
+// The same in two or three lines, or in one.
+std::string TestText(const Study& test, const TestSides& sides, const std::string& metric);
 
 }  // namespace skein

@@ -2,6 +2,7 @@
 #include "sweep/sweep_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -15,7 +16,6 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/config/config.h"
-#include "base/config/config_reflection.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
@@ -24,7 +24,10 @@
 #include "base/process/terminal.h"
 #include "base/telemetry/format_seconds.h"
 #include "launch/launch_plan.h"
+#include "launch/node_bookings.h"
+#include "launch/visible_gpus.h"
 #include "nlohmann/json.hpp"
+#include "sweep/first_rung.h"
 #include "sweep/known_metrics.h"
 #include "sweep/optuna_suggester.h"
 #include "sweep/places.h"
@@ -35,6 +38,7 @@
 #include "sweep/sweep_display.h"
 #include "sweep/sweep_page.h"
 #include "sweep/sweep_report.h"
+#include "sweep/sweep_summary.h"
 
 namespace skein {
 namespace {
@@ -62,7 +66,6 @@ class Session {
   absl::Status Carry(Search* search);
   absl::Status TestBest();
   absl::Status WriteFiles(bool running);
-  void Report();
   void Show(Search* search, absl::Duration now);
   std::vector<std::string> Table(Search* search, absl::Duration now);
   std::string TrialLine(const Trial& trial, bool test) const;
@@ -82,7 +85,7 @@ class Session {
   std::unique_ptr<StatusServer> server_;  // Null without --metrics-listen.
   uint32_t max_trials_ = 0;
   std::optional<std::pair<absl::Duration, double>> began_;  // When, and the steps that were done then.
-  bool stopped_ = false;
+  SweepOutcome outcome_;
 };
 
 absl::Status Session::ReadFiles() {
@@ -100,11 +103,18 @@ absl::Status Session::ReadFiles() {
   const auto plan = PlanLaunch(launch, places_.cores);
   if (!plan.ok()) return plan.status();
   base_ = plan->config;
+  if (places_.launcher.empty()) {
+    const auto actors = static_cast<uint32_t>(plan->actor_runners.size());
+    const absl::Status fits = FitSlots(AskedFor(base_, plan->learners, actors), WhatIsHere(CountVisibleGpus()),
+                                       options_.slots == "auto", &places_);
+    if (!fits.ok()) return fits;
+  }
   const auto text = ReadFile(options_.space_path, 1 << 20);
   if (!text.ok()) return text.status();
   auto file = ReadSweepFile(*text, options_.space_path, base_, KnownMetrics(base_));
   if (!file.ok()) return file.status();
   file_ = *std::move(file);
+  ChooseFirstRung(base_, &file_.config);
   if (!options_.name.empty()) file_.config.set_name(options_.name);
   return absl::OkStatus();
 }
@@ -182,7 +192,9 @@ absl::Status Session::Run() {
     auto server = StatusServer::Listen(options_.metrics_listen);
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
-    display_.Say(absl::StrCat("page and metrics: http://127.0.0.1:", server_->port(), "/"));
+    const std::string& address = options_.metrics_listen;
+    const std::string host = AnnounceHost(address.substr(0, address.rfind(':')));
+    display_.Say(absl::StrCat("page and metrics: http://", host, ":", server_->port(), "/"));
   }
   scheduler_ = MakeScheduler(file_.config, base_.total_steps());
   if (absl::Status s = OpenFolder(); !s.ok()) return s;
@@ -205,11 +217,18 @@ absl::Status Session::Run() {
   }
   Search search(SearchOptions(), &file_.space, scheduler_.get(), suggester_.get(), record_.get(), launcher_.get());
   absl::Status status = Carry(&search);
-  if (status.ok() && !stopped_ && !search.out_of_budget()) status = TestBest();
+  outcome_.out_of_budget = search.out_of_budget();
+  if (status.ok() && !outcome_.stopped && !outcome_.out_of_budget) status = TestBest();
   if (absl::Status written = WriteFiles(false); status.ok()) status = written;
   display_.Finish();
-  if (status.ok()) Report();
-  return status;
+  if (!status.ok()) return status;
+  const auto best = BestTrial(record_->search());
+  const std::string failure =
+      best ? TestFailure(record_->test(), SidesOf(record_->test(), record_->search().trial(*best).point)) : "";
+  outcome_.finished = !outcome_.stopped && !outcome_.out_of_budget && failure.empty();
+  std::cout << SummaryText(file_, *record_, *launcher_, SearchOptions(), folder_, outcome_) << std::flush;
+  if (failure.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(failure, "; the same command tests it again"));
 }
 
 absl::Status Session::Carry(Search* search) {
@@ -219,7 +238,7 @@ absl::Status Session::Carry(Search* search) {
   while (status.ok() && !search->done()) {
     const absl::Duration now = MonotonicNow();
     if (stop_->HasBeenNotified() && !std::exchange(asked, true)) {
-      stopped_ = true;
+      outcome_.stopped = true;
       display_.Say("stopping: each training writes a checkpoint");
       search->Stop();
     }
@@ -258,20 +277,35 @@ absl::Status Session::TestBest() {
   const auto best = BestTrial(record_->search());
   const uint32_t seeds = file_.config.test_seeds();
   if (!best || seeds == 0) return absl::OkStatus();
-  Point winner = record_->search().trial(*best).point;
-  // The configuration that the test began with stays the one that is tested.
-  if (record_->test().trials().size() == 2) winner = record_->test().trial(1).point;
+  const Point winner = record_->search().trial(*best).point, base(winner.size());  // The base has no values of its own.
+  std::vector<Point> points;
+  for (const Trial& one : record_->test().trials()) {
+    points.push_back(one.point);
+    // After more trials another configuration may be the best.
+    if (one.state != TrialState::kRunning || one.point == winner || one.point == base) continue;
+    const auto end = record_->test().End(one.number, TrialState::kPruned, "another configuration is the best by now");
+    if (absl::Status s = record_->Write(end); !s.ok()) return s;
+  }
+  // What has failed is tried once more by each start of the sweep.
+  const TestSides sides = SidesOf(record_->test(), winner);
+  const auto add = [&](const std::optional<uint32_t>& side, const Point& point) {
+    const TrialState state = side ? record_->test().trial(*side).state : TrialState::kFailed;
+    if (state == TrialState::kFailed || state == TrialState::kPruned) points.push_back(point);
+  };
+  add(sides.base, base);
+  add(sides.best, winner);
   display_.Say(absl::StrCat("testing trial ", *best, " and the base configuration on ", seeds, " fresh seeds each"));
-  GridSuggester pair({Point(file_.space.parameters.size()), winner});  // The base has no values of its own.
+  const auto trials = static_cast<uint32_t>(points.size());
+  GridSuggester suggester(std::move(points));
   v1::SweepConfig plain;
   test_scheduler_ = MakeScheduler(plain, base_.total_steps());
   Search::Options options;
   options.test = true;
-  options.max_trials = 2;
+  options.max_trials = trials;
   options.seeds = seeds;
   options.first_seed = file_.config.test_seed();
   began_.reset();
-  Search test(options, &file_.space, test_scheduler_.get(), &pair, record_.get(), launcher_.get());
+  Search test(options, &file_.space, test_scheduler_.get(), &suggester, record_.get(), launcher_.get());
   return Carry(&test);
 }
 
@@ -286,7 +320,8 @@ absl::Status Session::WriteFiles(bool running) {
 std::string Session::TrialLine(const Trial& trial, bool test) const {
   std::string value = "-", steps = "-";
   if (!trial.results.empty()) {
-    value = absl::StrFormat("%.6g", record_->search().Signed(trial.results.rbegin()->second));
+    const double result = trial.results.rbegin()->second;
+    if (std::isfinite(result)) value = absl::StrFormat("%.6g", record_->search().Signed(result));
     steps = absl::StrCat(test ? base_.total_steps() : scheduler_->rungs(trial.group)[trial.results.rbegin()->first]);
   }
   return absl::StrFormat("%6d  %-8s %10s %12s  %s", trial.number, StateName(trial), steps, value,
@@ -326,60 +361,17 @@ std::vector<std::string> Session::Table(Search* search, absl::Duration now) {
 
 void Session::Show(Search* search, absl::Duration now) {
   display_.Update(Table(search, now), now);
-  if (server_ == nullptr || search->study().id() != 0) return;
-  server_->Update(search->study(), launcher_->slots(), launcher_->free_slots(), search->CoreSeconds(),
-                  search->StepsDone());
-}
-
-void Session::Report() {
-  const Study& study = record_->search();
-  const auto best = BestTrial(study);
-  std::cout << "trials: " << study.trials().size() << " (" << folder_ << "/sweep.csv)\n";
-  if (best) {
-    const Trial& trial = study.trial(*best);
-    std::cout << "best: trial " << trial.number << ", " << file_.config.metric() << " "
-              << config_reflection::NumberText(study.Signed(trial.results.rbegin()->second)) << ": "
-              << PointText(file_.space, trial.point) << "\n";
-    if (trial.origin) {
-      std::cout << "it continues copies of other trials; its checkpoints are in "
-                << launcher_->RunFolder({false, trial.number, 0}) << "\n";
-    } else {
-      std::cout << "again with: "
-                << launcher_->Command(trial.point, file_.config.tuning_seed(), file_.config.name() + "-best") << "\n";
-    }
-  }
-  const std::string test = TestText(record_->test(), file_.config.metric());
-  if (!test.empty()) std::cout << test << "\n";
-  if (stopped_) std::cout << "stopped before the end; the same command goes on\n";
-  std::cout << std::flush;
+  if (server_ == nullptr) return;
+  server_->SetSlots(launcher_->slots(), launcher_->free_slots());
+  if (search->study().id() != 0) return;
+  server_->Update(search->study(), search->CoreSeconds(), search->StepsDone());
 }
 
 nlohmann::ordered_json Session::Result(int code) const {
   nlohmann::ordered_json json = {{"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr},
                                  {"finished", nullptr},        {"best", nullptr},   {"test", nullptr}};
   if (record_ == nullptr || launcher_ == nullptr) return json;
-  const Study& study = record_->search();
-  nlohmann::ordered_json counts = {{"complete", 0}, {"stopped", 0}, {"failed", 0}, {"paused", 0}, {"running", 0}};
-  for (const Trial& one : study.trials()) counts[StateName(one)] = counts[StateName(one)].get<int>() + 1;
-  json["trials"] = counts;
-  json["finished"] = !stopped_;
-  json["test"] = TestJson(record_->test());
-  const auto best = BestTrial(study);
-  if (!best) return json;
-  const Trial& trial = study.trial(*best);
-  nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
-  for (size_t i = 0; i < trial.point.size(); ++i) {
-    if (trial.point[i])
-      parameters[file_.space.parameters[i].path] = ValueText(file_.space.parameters[i], *trial.point[i]);
-  }
-  json["best"] = {
-      {"trial", trial.number},
-      {"value", study.Signed(trial.results.rbegin()->second)},
-      {"parameters", parameters},
-      {"run_directory", launcher_->RunFolder({false, trial.number, 0})},
-      {"command", trial.origin ? nlohmann::ordered_json()
-                               : nlohmann::ordered_json(launcher_->Command(trial.point, file_.config.tuning_seed(),
-                                                                           file_.config.name() + "-best"))}};
+  json.update(SummaryJson(file_, *record_, *launcher_, SearchOptions(), outcome_));
   return json;
 }
 

@@ -21,9 +21,10 @@ struct Trial {
   Point point;
   TrialState state = TrialState::kRunning;  // Also while it is paused at a rung.
   uint32_t rung = 0;                        // It may train up to this one.
-  std::map<uint32_t, double> results;       // By rung: the mean over its seeds. Higher is better, whatever the goal.
-  std::vector<double> values;               // Of the last of them, by seed; with the same sign.
-  uint32_t group = 0;                       // Hyperband: its bracket. Population: the member.
+  // By rung: the mean over its seeds. Higher is better, whatever the goal; minus infinity: there was no value yet.
+  std::map<uint32_t, double> results;
+  std::vector<double> values;  // Of the last of them, by seed; with the same sign. NaN: none.
+  uint32_t group = 0;          // Hyperband: its bracket. Population: the member.
   // Population: it began as a copy of `trial` at `rung`, and has no results up to there.
   struct Origin {
     uint32_t trial = 0, rung = 0;

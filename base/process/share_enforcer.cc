@@ -48,7 +48,8 @@ std::vector<pid_t> ThreadsOf(pid_t pid) {
   return threads;
 }
 
-// So that a process with `share` of the time of its CPUs, 0-1, gets that beside one that wants all of it.
+// So that a process with `share` of the time of its CPUs, 0-1, gets that beside one that wants all of it. From a half
+// on that would take a priority above the usual one, which is root's: then it gets a half.
 int NicenessFor(double share) {
   if (share >= 0.5) return 0;
   const double steps = std::log((1 - share) / share) / std::log(kShareOfNiceness);

@@ -47,10 +47,10 @@ class ShareEnforcer {
 
   // Holds process `pid`, one's own or a child that has just been started, to `share`. `name` is of the process and,
   // with one's process id, of its control group. Where the kernel gives no control group
-  //   CPU     the process runs on as many CPUs as its share, rounded up, and at a priority that gives it that share of
-  //   them
-  //           beside one rival that wants all: neighbours are kept from it, but idle time may be used beyond the share.
-  //   memory  its data segment is limited (RLIMIT_DATA): allocation fails, and the process ends with a message.
+  //   CPU     The process runs on as many CPUs as its share, rounded up. Of these it has less than a half beside one
+  //           rival that wants all if its share is less than a half: its priority is as low as that takes. Otherwise it
+  //           has a half. Idle time may be used beyond the share.
+  //   memory  Its data segment is limited (RLIMIT_DATA): allocation fails, and the process ends with a message.
   // Shares of GPUs are not the kernel's: GpuEnvironment(), and the learner's allocator.
   absl::StatusOr<std::unique_ptr<HeldShare>> Hold(pid_t pid, const std::string& name, const ResourceShare& share);
 

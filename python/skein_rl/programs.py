@@ -34,6 +34,13 @@ def program(name: str = "skein") -> pathlib.Path:
     return pathlib.Path(found)
 
 
+def environment() -> dict[str, str]:
+    """The variables that programs get: SKEIN_PYTHON names this interpreter, unless it is set. Where Optuna was installed
+    beside this package, `skein sweep` finds it."""
+    own = {"SKEIN_PYTHON": sys.executable} if sys.executable else {}
+    return {**own, **os.environ}
+
+
 def version() -> str:
     """What `skein --version` prints: version, commit and libraries."""
     return output_of([str(program()), "--version"])
@@ -42,7 +49,7 @@ def version() -> str:
 def output_of(command: list[str]) -> str:
     """What a program prints. SkeinError: it failed; the message is its last line."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment())
     except OSError as error:
         raise SkeinError(f"cannot start {command[0]}: {error.strerror}", UNAVAILABLE) from None
     if done.returncode != 0:
@@ -67,7 +74,7 @@ def main() -> NoReturn:
         path = str(program(name))
         # What is printed for people to type names the command and not this package's folder.
         os.environ.setdefault("SKEIN_COMMAND_FOLDER", str(pathlib.Path(sys.argv[0]).resolve().parent))
-        os.execv(path, [path, *sys.argv[1:]])
+        os.execve(path, [path, *sys.argv[1:]], environment())
     except SkeinError as error:
         sys.exit(_said(name, str(error), error.code))
     except OSError as error:

@@ -19,7 +19,7 @@ from typing import IO, Any, Optional, Union
 
 from skein_rl.errors import SkeinError
 from skein_rl.policy import Policy, load
-from skein_rl.programs import code_of, last_line, program
+from skein_rl.programs import code_of, environment, last_line, program
 
 UNAVAILABLE = 69
 _DIRECTORY = "run directory: "
@@ -71,7 +71,7 @@ class Run:
             # A group of its own: Ctrl-C reaches it through stop(), once.
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                              stderr=subprocess.PIPE, text=True, errors="replace",
-                                             start_new_session=True)
+                                             start_new_session=True, env=environment())
         except OSError as error:
             raise SkeinError(f"cannot start {command[0]}: {error.strerror}", UNAVAILABLE) from None
         assert self._process.stdout is not None and self._process.stderr is not None

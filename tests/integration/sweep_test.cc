@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -140,6 +141,83 @@ TEST_F(Sweep, ACopyBeginsAsItsDonor) {
   EXPECT_EQ(digest("2").size(), 16u);
   EXPECT_EQ(digest("2"), digest(rows[2][8]));
   EXPECT_EQ(rows[2][1], "complete");
+}
+
+// The command that it prints trains the best configuration again, to the bit.
+TEST_F(Sweep, ThePrintedCommandGivesTheBestTrialsDigest) {
+  const Ended ended = RunToEnd("skein",
+                               Arguments("sampler: {kind: grid}\nseeds_per_trial: 2\ntuning_seed: 77\n"
+                                         "space:\n  ppo.lr: [1e-3, 1e-4]\ntest_seeds: 0\n",
+                                         "4096", {"--json"}),
+                               absl::Minutes(5));
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  const auto result = nlohmann::json::parse(ended.out);
+  EXPECT_EQ(result["finished"], true);
+  const std::string command = result["best"]["command"];
+  std::vector<std::string> words = absl::StrSplit(command, ' ');
+  ASSERT_EQ(words[0], "skein");
+  words.erase(words.begin());
+  const auto runs = std::find(words.begin(), words.end(), "--runs-dir");
+  ASSERT_LT(runs - words.begin(), static_cast<ptrdiff_t>(words.size()) - 1) << command;
+  *(runs + 1) = folder_.path() + "/again";
+  words.push_back("--no-eval");
+  const Ended again = RunToEnd("skein", words);
+  ASSERT_EQ(again.code, 0) << again.out << again.err;
+  EXPECT_EQ(Digest(folder_.path() + "/again/s-best"), Digest(result["best"]["run_directory"]));
+}
+
+TEST_F(Sweep, ATrialThatFailsThreeTimesIsMarkedAndTheSweepGoesOn) {
+  // Each learner is killed at its first checkpoint.
+  Running sweep("skein", Arguments("sampler: {kind: grid}\nspace:\n  ppo.lr: [1e-3, 1e-4]\ntest_seeds: 0\n", "2048"),
+                {"SKEIN_FAULTS=checkpoint:kill@bytes=1"});
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(5)), 0) << sweep.Output();
+  const auto rows = Rows();
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row[1], "failed");
+    EXPECT_EQ(row[7], "3") << "failures";
+  }
+}
+
+// Two slots, of which the other one's share has to be awaited.
+TEST_F(Sweep, ATrainingWaitsForItsShareAndIsNotLost) {
+  const std::string books = folder_.path() + "/books";
+  const std::string cpus = absl::StrCat("resources.learner.cpus=", 0.6 * std::thread::hardware_concurrency());
+  Running first("skein",
+                {"train", "--config", "configs/cartpole_ppo.yaml", "--runs-dir", folder_.path(), "--name", "rival",
+                 "--steps", "1e9", "--set", cpus, "--no-eval"},
+                {"SKEIN_BOOKINGS=" + books});
+  first.WaitForOutput("(run directory)");
+  Running sweep("skein",
+                {"sweep", "--config", "configs/cartpole_ppo.yaml", "--space",
+                 folder_.Write("space.yaml", "sampler: {kind: grid}\nspace:\n  ppo.lr: [1e-3]\ntest_seeds: 0\n"),
+                 "--runs-dir", folder_.path(), "--name", "s", "--steps", "2048", "--slots", "1", "--set", cpus},
+                {"SKEIN_BOOKINGS=" + books});
+  EXPECT_TRUE(WaitUntil(
+      [&] { return absl::StrContains(folder_.Read("s/log/trial-00000-s0.log"), "waiting: resources.actor.cpus"); },
+      absl::Minutes(1)));
+  first.Kill();
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(3)), 0) << sweep.Output();
+  ASSERT_EQ(Rows().size(), 1u);
+  EXPECT_EQ(Rows()[0][1], "complete");
+  // More than there is for all slots is refused before anything starts.
+  const Ended refused =
+      RunToEnd("skein", {"sweep", "--config", "configs/cartpole_ppo.yaml", "--space", folder_.path() + "/space.yaml",
+                         "--runs-dir", folder_.path(), "--name", "t", "--slots", "2", "--set", cpus});
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_THAT(refused.err, HasSubstr("--slots 1 fits"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/t"));
+}
+
+// As docs/tutorial.md has it, with few steps.
+TEST_F(Sweep, TheTutorialsSweepComparesOnFreshSeeds) {
+  const Ended ended = RunToEnd("skein",
+                               {"sweep", "--config", "configs/cartpole_ppo.yaml", "--steps", "1024", "--space",
+                                "configs/sweeps/cartpole_grid.yaml", "--runs-dir", folder_.path(), "--name", "s"},
+                               absl::Minutes(5));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_EQ(Rows().size(), 6u);
+  EXPECT_THAT(ended.out, HasSubstr("difference: "));
 }
 
 // With a stand-in for srun, which notes what it is asked and does it.

@@ -300,6 +300,18 @@ class Types(unittest.TestCase):
                                   capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_programs_know_this_interpreter(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in = pathlib.Path(folder) / "skein"
+            stand_in.write_text("#!/bin/sh\necho \"$SKEIN_PYTHON\"\n")
+            stand_in.chmod(0o755)
+            call = [sys.executable, "-c", "import sys; sys.argv[0] = 'skein'; from skein_rl.programs import main; main()"]
+            variables = {**os.environ, "SKEIN_BIN": folder, "PYTHONPATH": str(ROOT / "python")}
+            variables.pop("SKEIN_PYTHON", None)
+            for given, expected in (({}, sys.executable), ({"SKEIN_PYTHON": "/another"}, "/another")):
+                done = subprocess.run(call, env={**variables, **given}, capture_output=True, text=True)
+                self.assertEqual(done.stdout.strip(), expected, done.stderr)
+
     def test_version_is_the_programs(self):
         version = re.search(r"project\(skein VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
         self.assertIn(f"skein {version}\n", skein.version())

@@ -57,6 +57,33 @@ print(json.dumps(points))
 """
 
 
+# The sampler of two numbers by itself.
+DIRECT_NUMBERS = """
+import json, sys, warnings, optuna
+warnings.simplefilter("ignore")
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+sampler = getattr(optuna.samplers, sys.argv[1])(seed=7, n_startup_trials=3)
+study = optuna.create_study(direction="maximize", sampler=sampler)
+points = []
+for value in json.loads(sys.argv[2]):
+    trial = study.ask()
+    trial.suggest_float("ppo.lr", 1e-4, 1e-2, log=True)
+    trial.suggest_float("ppo.gamma", 0.9, 0.999)
+    points.append(trial.params)
+    study.tell(trial, value)
+print(json.dumps(points))
+"""
+
+# What another user of the journal may do.
+ENQUEUE = """
+import json, sys, optuna
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(sys.argv[1]))
+optuna.load_study(study_name=sys.argv[2], storage=storage).enqueue_trial({"ppo.lr": 0.005})
+print(json.dumps(None))
+"""
+
+
 def run_python(text, *arguments):
     return json.loads(subprocess.run([PYTHON, "-c", text, *arguments], check=True, capture_output=True, text=True).stdout)
 
@@ -114,6 +141,92 @@ class SweepTest(unittest.TestCase):
         again = self.finish("two")
         self.assertEqual([trial["params"] for trial in again["trials"]], direct)
         self.assertEqual([trial["state"] for trial in again["trials"]], ["COMPLETE"] * 6)
+
+    def test_optuna_sees_a_minimized_metric_as_it_is(self):
+        (self.runs / "space.yaml").write_text(
+            "goal: minimize\nsampler: {kind: tpe}\nseed: 7\nmax_trials: 3\ntest_seeds: 0\n"
+            "space:\n  ppo.lr: {log_uniform: [1e-4, 1e-2]}\n")
+        study = self.finish("least")
+        self.assertEqual(study["direction"], "MINIMIZE")
+        values = [trial["value"] for trial in study["trials"]]
+        self.assertTrue(all(value > 0 for value in values), values)  # CartPole gives 1 for each step.
+        self.assertEqual(values[study["best"]], min(values))
+        for trial in study["trials"]:
+            self.assertEqual(trial["steps"]["3072"], trial["value"])
+        with open(self.runs / "least/sweep.csv", newline="") as file:
+            for row, value in zip(csv.DictReader(file), values, strict=True):
+                self.assertAlmostEqual(float(row["value"]), value, delta=1e-9)
+
+    def compare_with_direct(self, name, kind, sampler):
+        """A sweep of 7 trials against Optuna's class by itself, told the same values."""
+        (self.runs / "space.yaml").write_text(
+            f"sampler: {{kind: {kind}, options: {{n_startup_trials: 3}}}}\nseed: 7\nmax_trials: 7\ntest_seeds: 0\n"
+            "space:\n  ppo.lr: {log_uniform: [1e-4, 1e-2]}\n  ppo.gamma: {uniform: [0.9, 0.999]}\n")
+        study = self.finish(name)
+        direct = run_python(DIRECT_NUMBERS, sampler, json.dumps([trial["value"] for trial in study["trials"]]))
+        self.assertEqual([trial["params"] for trial in study["trials"]], direct)
+
+    def test_cma_es_suggests_the_same_directly(self):
+        self.compare_with_direct("cma", "cmaes", "CmaEsSampler")
+
+    def test_a_gaussian_process_suggests_the_same_directly_or_says_what_it_lacks(self):
+        if run_python("import importlib.util, json; print(json.dumps(all(importlib.util.find_spec(name) is not None "
+                      "for name in ('scipy', 'torch'))))"):
+            self.compare_with_direct("gaussian", "gp", "GPSampler")
+            return
+        (self.runs / "space.yaml").write_text(SPACE.split("space:")[0].replace("tpe", "gp") +
+                                              "space:\n  ppo.lr: {log_uniform: [1e-4, 1e-2]}\n")
+        process = self.start("gaussian")
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 69, output)
+        self.assertIn("sampler gp: GPSampler needs ", output)
+        self.assertIn("torch", output)
+
+    def test_trials_that_optuna_adds_meanwhile_shift_no_result(self):
+        (self.runs / "space.yaml").write_text(SPACE.replace("max_trials: 6", "max_trials: 4"))
+        process = self.start("busy")
+        journal = self.runs / "busy/journal.log"
+        deadline = time.monotonic() + 100
+        while process.poll() is None and time.monotonic() < deadline:
+            if journal.exists() and journal.read_text().count('"op_code":4') >= 2:
+                break
+            time.sleep(0.05)
+        run_python(ENQUEUE, journal, "busy")
+        output, _ = process.communicate(timeout=200)
+        self.assertEqual(process.returncode, 0, output)
+        study = run_python(READ, journal, "busy")
+        own = [trial for trial in study["trials"] if trial["state"] == "COMPLETE"]
+        self.assertEqual(len(own), 4)
+        self.assertEqual([trial["state"] for trial in study["trials"]].count("WAITING"), 1)
+        with open(self.runs / "busy/sweep.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        for row, trial in zip(rows, own, strict=True):
+            self.assertEqual(float(row["ppo.lr"]), trial["params"]["ppo.lr"])
+            self.assertAlmostEqual(float(row["value"]), trial["value"], delta=1e-9)
+        # Again: the sampler knows of its own trials only.
+        (self.runs / "space.yaml").write_text(SPACE)
+        self.assertEqual(len(self.finish("busy")["trials"]), 7)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root, to mount a small disk")
+    def test_a_full_disk_ends_the_sweep_and_loses_nothing(self):
+        (self.runs / "space.yaml").write_text(
+            "sampler: {kind: grid}\ntest_seeds: 0\nspace:\n  ppo.lr: [1e-3, 3e-4, 1e-4]\n  ppo.epochs: [1, 2]\n")
+        disk = self.runs / "disk"
+        disk.mkdir()
+        command = [str(word) for word in self.command("full")]
+        command[command.index("--runs-dir") + 1] = str(disk)
+        # In a mount namespace of its own: a disk of 400 KB, then the same one with room.
+        script = (f"mount -t tmpfs -o size=400k tmpfs {disk} || exit 77; \"$@\"; first=$?; "
+                  f"mount -o remount,size=200m {disk}; \"$@\"; second=$?; "
+                  f"cp {disk}/full/sweep.csv {self.runs}/full.csv; echo codes $first $second")
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *command], capture_output=True, text=True,
+                              timeout=250)
+        if done.returncode == 77:
+            self.skipTest("cannot mount here")
+        self.assertIn("codes 74 0", done.stdout, done.stderr)
+        with open(self.runs / "full.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["state"] for row in rows], ["complete"] * 6)
 
     def test_names_the_nearest_sampler(self):
         (self.runs / "space.yaml").write_text(SPACE.replace("kind: tpe, options: {n_startup_trials: 2}", "kind: tpee"))

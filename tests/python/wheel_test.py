@@ -157,6 +157,10 @@ class Wheel(unittest.TestCase):
 
     def test_what_is_inside(self):
         names = zipfile.ZipFile(self.wheel).namelist()
+        (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+        metadata = zipfile.ZipFile(self.wheel).read(metadata).decode()
+        self.assertIn("Provides-Extra: sweep\n", metadata)
+        self.assertIn('Requires-Dist: optuna>=4; extra == "sweep"\n', metadata)
         self.assertEqual([name for name in names if GPL.search(name)], [])
         libraries = [name for name in names if name.startswith("skein_rl/lib/")]
         self.assertEqual(len([name for name in libraries if "libprotobuf.so" in name]), 1)

@@ -5,6 +5,8 @@
 #include "sweep/importance.h"
 #include "sweep/interval.h"
 #include "sweep/run_log.h"
+#include "sweep/sweep_record.h"
+#include "sweep/sweep_report.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {
@@ -48,6 +50,46 @@ TEST(Importance, IsTheShareOfSpreadThatAParameterExplains) {
   EXPECT_EQ(Importance(space, trials)[0], 0);
 }
 
+// The base, a best configuration, and one that is better after more trials.
+TEST(Report, ComparesTheBestConfigurationThatIsTheBestNow) {
+  Space space;
+  Parameter x;
+  x.path = "ppo.lr";
+  x.kind = Parameter::Kind::kReal;
+  x.high = 1;
+  space.parameters = {x};
+  const ScratchFolder folder;
+  SweepFile file;
+  file.space = space;
+  file.config.set_name("s");
+  auto record = SweepRecord::Open(folder.path() + "/journal.log", file, "one");
+  ASSERT_TRUE(record.ok()) << record.status();
+  const Study& test = (*record)->test();
+  const auto add = [&](const Point& point, const std::vector<double>& values) {
+    const auto number = static_cast<uint32_t>(test.trials().size());
+    ASSERT_TRUE((*record)->Write({test.CreateTrial(point, 0, 0, nullptr)}).ok());
+    const bool failed = values.empty();
+    ASSERT_TRUE((*record)
+                    ->Write(failed ? test.End(number, TrialState::kFailed, "it fell over")
+                                   : test.Report(number, 0, 100, values, true))
+                    .ok());
+  };
+  const Point base = {std::nullopt}, first = {0.25}, second = {0.5};
+  EXPECT_TRUE(TestJson(test, SidesOf(test, first)).is_null());
+  add(base, {1, 2, 3});
+  add(first, {4, 5, 6});
+  EXPECT_EQ(TestJson(test, SidesOf(test, first))["difference"]["mean"], 3);
+  EXPECT_TRUE(TestJson(test, SidesOf(test, second)).is_null());
+  EXPECT_EQ(TestText(test, SidesOf(test, second), "m"), "");
+  add(second, {});
+  EXPECT_EQ(TestText(test, SidesOf(test, second), "m"), "the test of the best configuration has failed: it fell over");
+  EXPECT_TRUE(TestJson(test, SidesOf(test, second)).contains("error"));
+  add(second, {11, 12, 13});
+  EXPECT_EQ(TestJson(test, SidesOf(test, second))["difference"]["mean"], 10);
+  EXPECT_THAT(TestText(test, SidesOf(test, second), "m"), HasSubstr("best configuration: m 12 +- "));
+  EXPECT_EQ(TestFailure(test, SidesOf(test, second)), "");
+}
+
 TEST(RunLog, FollowsAFileThatGrowsAndIsCut) {
   const ScratchFolder folder;
   RunLog log(folder.path() + "/metrics.jsonl", "update.kl");
@@ -61,8 +103,13 @@ TEST(RunLog, FollowsAFileThatGrowsAndIsCut) {
   EXPECT_TRUE(std::isnan(*log.ValueAt(5)));  // Reached, without a value.
   folder.Write("metrics.jsonl", first + "{\"iteration\":2,\"env_steps\":20,\"update\":{\"kl\":0.5}}\n");
   EXPECT_TRUE(log.Update().ok());
-  EXPECT_EQ(*log.ValueAt(5), 0.5);  // The first one that has a value.
+  EXPECT_TRUE(std::isnan(*log.ValueAt(5)));  // Later lines change nothing.
+  EXPECT_EQ(*log.ValueAt(11), 0.5);
   EXPECT_FALSE(log.ValueAt(21));
+  folder.Write("metrics.jsonl", first + "{\"iteration\":2,\"env_steps\":20,\"update\":{\"kl\":0.5}}\n" +
+                                    "{\"iteration\":3,\"env_steps\":30,\"update\":{\"kl\":null}}\n");
+  EXPECT_TRUE(log.Update().ok());
+  EXPECT_EQ(*log.ValueAt(30), 0.5);  // The newest until then.
   folder.Write("metrics.jsonl", first);
   EXPECT_TRUE(log.Update().ok());
   EXPECT_EQ(log.steps(), 10u);

@@ -134,5 +134,23 @@ TEST(Explore, KeepsToTheSpace) {
   EXPECT_TRUE(value == 5 * 1.2 || value == 5 / 1.2) << value;
 }
 
+// 2 x 1.2 rounds to 2.
+TEST(Explore, MovesSmallWholeNumbers) {
+  Space space;
+  space.parameters = {Number(Parameter::Kind::kInteger, 1, 8)};
+  std::set<double> seen;
+  for (uint32_t i = 0; i < 50; ++i) seen.insert(*Explore(space, {2.0}, 1, i, 0, 1.2)[0]);
+  EXPECT_THAT(seen, ElementsAre(1, 3));
+}
+
+TEST(Explore, MeetsTheConstraints) {
+  Space space;
+  space.parameters = {Number(Parameter::Kind::kReal, 1, 10)};
+  const Admits small = [](const Point& point) { return *point[0] <= 5; };
+  for (uint32_t i = 0; i < 200; ++i) EXPECT_LE(*Explore(space, {5.0}, 1, i, 0.25, 1.2, small)[0], 5);
+  // Nothing is admitted: the donor's own.
+  EXPECT_EQ(*Explore(space, {5.0}, 1, 0, 0.25, 1.2, [](const Point&) { return false; })[0], 5);
+}
+
 }  // namespace
 }  // namespace skein

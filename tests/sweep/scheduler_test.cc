@@ -41,6 +41,21 @@ TEST(Halving, RungsGrowByTheReductionAndEndWithTheTarget) {
   EXPECT_THAT(HalvingRungs(2000, 4, 2000), ElementsAre(2000));
 }
 
+// 50,000 / 64 is 781.25, and 1,000,000 / 27 is 37,037.04.
+TEST(Halving, RoundingMakesNoRungMore) {
+  EXPECT_THAT(HalvingRungs(781, 4, 50000), ElementsAre(781, 3125, 12500, 50000));
+  EXPECT_THAT(HalvingRungs(37037, 3, 1000000), ElementsAre(37037, 111111, 333333, 1000000));
+  EXPECT_THAT(HalvingRungs(46875, 4, 3000000), ElementsAre(46875, 187500, 750000, 3000000));
+  EXPECT_THAT(HalvingRungs(1, 2, 3), ElementsAre(1, 2, 3));
+  v1::SweepConfig config = Config(v1::SWEEP_SCHEDULE_ASHA);
+  config.mutable_scheduler()->set_min_steps(0);
+  config.mutable_scheduler()->set_reduction(4);
+  EXPECT_THAT(MakeScheduler(config, 50000)->rungs(0), ElementsAre(781, 3125, 12500, 50000));
+  // Brackets begin with 64, 16, 4 and 1 times the least.
+  config.mutable_scheduler()->set_kind(v1::SWEEP_SCHEDULE_HYPERBAND);
+  EXPECT_THAT(MakeScheduler(config, 50000)->rungs(1), ElementsAre(3125, 12500, 50000));
+}
+
 // Rungs 100, 200, 400.
 TEST(Asha, PromotesTheBestShareOfWhatHasReachedTheRung) {
   const auto asha = MakeScheduler(Config(v1::SWEEP_SCHEDULE_ASHA), 400);

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole searches with trainings that a script answers, on a clock of its own, with a journal on the disk.
 #include "sweep/search.h"
 
-#include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 #include <iostream>
 #include <limits>
-#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/config_reflection.h"
 #include "base/process/clock.h"
 #include "gmock/gmock.h"
 #include "sweep/sweep_report.h"
-#include "tests/cli/scratch_folder.h"
+#include "tests/sweep/scripted_sweep.h"
 
 namespace skein {
 namespace {
@@ -25,145 +22,6 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Trainings whose metric is their point's first value x (1 + steps / 1000), plus the seed. A job ends when the test
-// lets it, in any order.
-class FakeLauncher : public Launcher {
- public:
-  explicit FakeLauncher(uint32_t slots) : slots_(slots) {}
-  uint32_t free_slots() const override { return slots_ - static_cast<uint32_t>(active_.size()); }
-  double cores_per_slot() const override { return 1; }
-  absl::Status Start(const Job& job) override {
-    EXPECT_FALSE(IsActive(job.run)) << "started twice";
-    EXPECT_LT(steps_[job.run], job.until) << "run twice";
-    active_[job.run] = job;
-    points_[job.run] = *job.point[0];
-    seeds_[job.run] = job.seed;
-    ++starts;
-    return absl::OkStatus();
-  }
-  bool IsActive(const RunKey& run) const override { return active_.count(run) > 0; }
-  void Stop(const RunKey& run) override {
-    if (IsActive(run)) ends_.push_back({run, JobEnd::How::kInterrupted, "", absl::Seconds(1), steps_[run]});
-    active_.erase(run);
-  }
-  std::vector<JobEnd> Poll() override { return std::exchange(ends_, {}); }
-  absl::Duration ActiveTime() const override { return absl::ZeroDuration(); }
-  absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) override {
-    if (steps_[run] < steps || (at_rest && IsActive(run))) return std::nullopt;
-    return points_[run] * (1 + static_cast<double>(steps) / 1000) + static_cast<double>(seeds_[run]);
-  }
-  uint64_t Steps(const RunKey& run) override { return steps_[run]; }
-  absl::Status Copy(const RunKey& from, const Job& to) override {
-    if (steps_[to.run] > 0) return absl::OkStatus();
-    EXPECT_FALSE(IsActive(from));
-    steps_[to.run] = steps_[from];
-    copies.push_back(absl::StrCat(from.trial, "->", to.run.trial, "@", steps_[from]));
-    return absl::OkStatus();
-  }
-
-  // Ends the n-th of the active jobs.
-  void End(size_t index, JobEnd::How how = JobEnd::How::kDone, uint64_t steps = 0) {
-    auto it = std::next(active_.begin(), static_cast<ptrdiff_t>(index));
-    if (how == JobEnd::How::kDone) steps = it->second.until;
-    steps_[it->first] = std::max(steps_[it->first], steps);
-    ends_.push_back({it->first, how, "it fell over", absl::Seconds(10), steps_[it->first]});
-    active_.erase(it);
-  }
-  size_t active() const { return active_.size(); }
-  // What a crash of the sweep leaves.
-  void Crash() {
-    active_.clear();
-    ends_.clear();
-  }
-
-  int starts = 0;
-  std::vector<std::string> copies;
-
- private:
-  uint32_t slots_;
-  std::map<RunKey, Job> active_;
-  std::map<RunKey, double> points_;
-  std::map<RunKey, uint64_t> seeds_, steps_;
-  std::vector<JobEnd> ends_;
-};
-
-class SearchTest : public testing::Test {
- protected:
-  SearchTest() : launcher_(3) {
-    Parameter x;
-    x.path = "ppo.lr";
-    x.kind = Parameter::Kind::kReal;
-    x.low = 1;
-    x.high = 2;
-    file_.space.parameters = {x};
-    file_.config.set_name("s");
-    file_.config.set_goal(v1::SWEEP_GOAL_MAXIMIZE);
-    options_.max_trials = 8;
-    options_.retry_after = absl::Seconds(1);
-  }
-
-  void Open(v1::SweepSchedule kind) {
-    v1::SweepConfig config;
-    config.set_seed(1);
-    config.mutable_scheduler()->set_kind(kind);
-    config.mutable_scheduler()->set_min_steps(100);
-    config.mutable_scheduler()->set_reduction(2);
-    config.mutable_scheduler()->set_interval_steps(200);
-    config.mutable_scheduler()->set_population(4);
-    config.mutable_scheduler()->set_quantile(0.25);
-    scheduler_ = MakeScheduler(config, 400);
-    Restart();
-  }
-
-  // As after kill -9: all that is left is the journal, and the trainings' folders.
-  void Restart() {
-    search_ = nullptr;
-    record_ = nullptr;
-    launcher_.Crash();
-    auto record = SweepRecord::Open(folder_.path() + "/journal.log", file_, "one");
-    ASSERT_TRUE(record.ok()) << record.status();
-    record_ = *std::move(record);
-    suggester_ = std::make_unique<RandomSuggester>(file_.space, 1, [](const Point&) { return true; });
-    search_ =
-        std::make_unique<Search>(options_, &file_.space, scheduler_.get(), suggester_.get(), record_.get(), &launcher_);
-  }
-
-  void Step() {
-    now_ += absl::Milliseconds(100);
-    ASSERT_EQ(search_->Step(now_), absl::OkStatus());
-  }
-
-  // Lets random jobs end until the search is done; with `crashes` it is started anew now and then.
-  void RunToEnd(uint32_t seed, bool crashes = false) {
-    std::mt19937 random(seed);
-    for (int round = 0; round < 10000 && !search_->done(); ++round) {
-      Step();
-      if (launcher_.active() > 0 && random() % 2 == 0) launcher_.End(random() % launcher_.active());
-      if (crashes && random() % 5 == 0) Restart();
-    }
-    EXPECT_TRUE(search_->done());
-  }
-
-  const std::vector<Trial>& trials() const { return search_->study().trials(); }
-  std::set<double> PointsAt(uint32_t rung) const {
-    std::set<double> points;
-    for (const Trial& one : trials()) {
-      if (one.has_result(rung)) points.insert(*one.point[0]);
-    }
-    return points;
-  }
-
-  const ScratchFolder folder_;
-  SweepFile file_;
-  Search::Options options_;
-  FakeLauncher launcher_;
-  std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<Suggester> suggester_;
-  std::unique_ptr<SweepRecord> record_;
-  std::unique_ptr<Search> search_;
-  absl::Duration now_;
-};
 
 TEST_F(SearchTest, RunsEachTrialOnceWhateverTheOrder) {
   Open(v1::SWEEP_SCHEDULE_NONE);
@@ -240,6 +98,7 @@ TEST_F(SearchTest, PopulationCopiesBeforeTheDonorGoesOn) {
     unlink((folder_.path() + "/journal.log").c_str());
     launcher_ = FakeLauncher(3);
     options_.max_trials = 4;
+    options_.seeds_by_group = true;
     Open(v1::SWEEP_SCHEDULE_POPULATION);
     RunToEnd(seed, seed > 2);
     // One copy at the only inner rung, 200 of 400 steps.
@@ -250,6 +109,11 @@ TEST_F(SearchTest, PopulationCopiesBeforeTheDonorGoesOn) {
     for (const Trial& one : trials()) complete += one.state == TrialState::kComplete;
     EXPECT_EQ(complete, 4);
     EXPECT_EQ(Ancestors(search_->study(), 4).size(), 1u);
+    // Members have seeds of their own, which a copy keeps on.
+    for (const Trial& one : trials()) {
+      EXPECT_EQ(options_.SeedOf(one, 0), one.group);
+      EXPECT_EQ(launcher_.SeedOf({false, one.number, 0}), one.group);
+    }
   }
 }
 
@@ -264,6 +128,32 @@ TEST_F(SearchTest, JudgesByTheMeanOverSeeds) {
   // x (1 + 400 / 1000) plus the mean of the seeds 10, 11, 12.
   EXPECT_DOUBLE_EQ(trials()[0].results.at(0), x * 1.4 + 11);
   EXPECT_THAT(trials()[0].values, ElementsAre(x * 1.4 + 10, x * 1.4 + 11, x * 1.4 + 12));
+}
+
+TEST_F(SearchTest, MinimizesAndKeepsTheMetricAsItIs) {
+  file_.config.set_goal(v1::SWEEP_GOAL_MINIMIZE);
+  options_.seeds = 2;
+  options_.first_seed = 10;
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  RunToEnd(1);
+  ASSERT_EQ(trials().size(), 8u);
+  double least = 2;
+  for (const Trial& one : trials()) least = std::min(least, *one.point[0]);
+  const auto best = BestTrial(search_->study());
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(*trials()[*best].point[0], least);
+  // x (1 + 400 / 1000) plus the mean of the seeds 10 and 11, in the file and, after reading it back, in the report.
+  ASSERT_TRUE(Restart());
+  EXPECT_DOUBLE_EQ(search_->study().Signed(trials()[*best].results.at(2)), least * 1.4 + 10.5);
+  const std::string csv = ToCsv(file_.space, search_->study(), *scheduler_, 2);
+  EXPECT_THAT(csv, HasSubstr(config_reflection::NumberText(trials()[*best].results.at(2) * -1)));
+  std::vector<double> reported;
+  std::ifstream journal(folder_.path() + "/journal.log");
+  for (std::string line; std::getline(journal, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record["op_code"] == 7 && record["step"] == 400) reported.push_back(record["intermediate_value"]);
+  }
+  EXPECT_THAT(reported, Contains(testing::DoubleEq(least * 1.4 + 10.5)));
 }
 
 TEST_F(SearchTest, MarksWhatFailsThreeTimesAndGoesOn) {
@@ -281,6 +171,33 @@ TEST_F(SearchTest, MarksWhatFailsThreeTimesAndGoesOn) {
   EXPECT_EQ(trials()[0].failures, 3u);
   RunToEnd(1);
   EXPECT_EQ(trials()[1].state, TrialState::kComplete);
+}
+
+TEST_F(SearchTest, AFullDiskEndsTheSweepAndFailsNoTrial) {
+  options_.max_trials = 2;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    Step();
+    launcher_.End(0, JobEnd::How::kDiskFull);
+    EXPECT_TRUE(absl::IsResourceExhausted(search_->Step(now_)));
+    ASSERT_TRUE(Restart());
+  }
+  RunToEnd(1);
+  for (const Trial& one : trials()) EXPECT_EQ(one.state, TrialState::kComplete);
+}
+
+TEST_F(SearchTest, EndsEarlyWhenAllIsStopped) {
+  options_.admits = [](const Point&) { return false; };
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  Step();
+  EXPECT_TRUE(search_->done());
+  EXPECT_EQ(launcher_.starts, 0);
+  ASSERT_EQ(trials().size(), 8u);
+  for (const Trial& one : trials()) {
+    EXPECT_EQ(one.state, TrialState::kPruned);
+    EXPECT_EQ(one.why, "a constraint does not hold");
+  }
+  EXPECT_FALSE(BestTrial(search_->study()).has_value());
 }
 
 TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
@@ -321,7 +238,7 @@ TEST_F(SearchTest, StopsAtItsBudgetAndGoesOnWithALargerOne) {
   EXPECT_TRUE(search_->out_of_budget());
   EXPECT_LT(trials().size(), 8u);
   options_.max_core_hours = 0;
-  Restart();
+  ASSERT_TRUE(Restart());
   RunToEnd(1);
   EXPECT_EQ(trials().size(), 8u);
   for (const Trial& one : trials()) EXPECT_EQ(one.state, TrialState::kComplete);
@@ -337,37 +254,37 @@ TEST_F(SearchTest, AStopLosesNothing) {
   Step();
   EXPECT_TRUE(search_->done());
   EXPECT_EQ(launcher_.active(), 0u);
-  Restart();
+  ASSERT_TRUE(Restart());
   RunToEnd(3);
   EXPECT_EQ(trials().size(), 8u);
 }
 
-TEST_F(SearchTest, AMetricWithoutAValueIsAFailure) {
-  class NoValue : public FakeLauncher {
-   public:
-    using FakeLauncher::FakeLauncher;
-    absl::StatusOr<std::optional<double>> Value(const RunKey& run, uint64_t steps, bool at_rest) override {
-      const auto value = FakeLauncher::Value(run, steps, at_rest);
-      return value.ok() && *value ? std::optional<double>(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
-    }
-  } launcher(1);
+TEST_F(SearchTest, AMetricWithoutAValueAtTheEndIsAFailure) {
   options_.max_trials = 1;
+  launcher_.SetValueFrom(500);
   Open(v1::SWEEP_SCHEDULE_NONE);
-  Search search(options_, &file_.space, scheduler_.get(), suggester_.get(), record_.get(), &launcher);
-  ASSERT_TRUE(search.Step(now_).ok());
-  launcher.End(0);
-  ASSERT_TRUE(search.Step(now_).ok());
+  Step();
+  launcher_.End(0);
+  Step();
   EXPECT_EQ(trials()[0].state, TrialState::kFailed);
   EXPECT_THAT(trials()[0].why, HasSubstr("no value at 400"));
 }
 
-TEST_F(SearchTest, AJournalOfAnotherSpaceIsRefused) {
-  Open(v1::SWEEP_SCHEDULE_NONE);
-  record_ = nullptr;
-  search_ = nullptr;
-  const auto other = SweepRecord::Open(folder_.path() + "/journal.log", file_, "two");
-  EXPECT_TRUE(absl::IsFailedPrecondition(other.status()));
-  EXPECT_THAT(std::string(other.status().message()), HasSubstr("it has one, this sweep two"));
+TEST_F(SearchTest, ARungBeforeTheFirstValueIsTheWorstAndNoFailure) {
+  launcher_.SetValueFrom(150);  // As before an episode has ended; the first rung is at 100.
+  Open(v1::SWEEP_SCHEDULE_ASHA);
+  RunToEnd(1, true);
+  ASSERT_EQ(trials().size(), 8u);
+  int at_200 = 0, complete = 0;
+  for (const Trial& one : trials()) {
+    EXPECT_NE(one.state, TrialState::kFailed);
+    EXPECT_EQ(one.results.at(0), -std::numeric_limits<double>::infinity());
+    at_200 += one.has_result(1) ? 1 : 0;
+    complete += one.state == TrialState::kComplete ? 1 : 0;
+  }
+  EXPECT_GE(at_200, 4);
+  EXPECT_GE(complete, 2);
+  EXPECT_TRUE(std::isfinite(trials()[*BestTrial(search_->study())].results.rbegin()->second));
 }
 
 // Prints what docs/benchmarks/sweeps.md quotes; checks that all are there.
@@ -389,7 +306,7 @@ TEST_F(SearchTest, GoesOnWithTenThousandTrials) {
     }
   }
   absl::Duration begin = MonotonicNow();
-  Restart();
+  ASSERT_TRUE(Restart());
   const absl::Duration opened = MonotonicNow() - begin;
   EXPECT_EQ(trials().size(), kTrials);
   absl::Duration rounds;
@@ -407,46 +324,6 @@ TEST_F(SearchTest, GoesOnWithTenThousandTrials) {
   const absl::Duration suggestions = MonotonicNow() - begin;
   std::cout << "journal of 10,000 trials opened in " << opened << "; a round that starts three jobs "
             << rounds / kRounds << "; a suggestion " << suggestions / kSuggestions << std::endl;
-}
-
-TEST_F(SearchTest, AJournalHasOneWriter) {
-  Open(v1::SWEEP_SCHEDULE_NONE);
-  EXPECT_TRUE(absl::IsUnavailable(Journal::Open(folder_.path() + "/journal.log").status()));
-}
-
-nlohmann::json Record(int operation) { return nlohmann::json::object({{"op_code", operation}}); }
-
-TEST(Journal, CutsATornLineAndNamesABadOne) {
-  const ScratchFolder folder;
-  const std::string path = folder.Write("journal.log", "{\"op_code\":0}\n{\"op_co");
-  {
-    auto journal = Journal::Open(path);
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    EXPECT_EQ((*journal)->TakeRecords().size(), 1u);
-    EXPECT_TRUE((*journal)->Append({Record(1)}).ok());
-  }
-  EXPECT_EQ(folder.Read("journal.log"), "{\"op_code\":0}\n{\"op_code\":1}\n");
-  folder.Write("journal.log", "{\"op_code\":0}\nnonsense\n");
-  EXPECT_THAT(std::string(Journal::Open(path).status().message()), HasSubstr("journal.log:2: no record"));
-}
-
-TEST(Journal, AFullDiskLeavesItAsItWas) {
-  const ScratchFolder folder;
-  auto journal = Journal::Open(folder.path() + "/journal.log");
-  ASSERT_TRUE(journal.ok()) << journal.status();
-  ASSERT_TRUE((*journal)->Append({Record(1)}).ok());
-  // Room for a part of the next record: files may have 20 bytes, as if the disk ended there.
-  signal(SIGXFSZ, SIG_IGN);
-  rlimit before;
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit small = {20, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
-  const absl::Status status = (*journal)->Append({Record(2)});
-  setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_FALSE(status.ok());
-  EXPECT_EQ(folder.Read("journal.log"), "{\"op_code\":1}\n");
-  EXPECT_TRUE((*journal)->Append({Record(3)}).ok());
-  EXPECT_EQ(folder.Read("journal.log"), "{\"op_code\":1}\n{\"op_code\":3}\n");
 }
 
 // What a suggestion costs does not grow with the number of draws before: draws are by number, and each trial is looked

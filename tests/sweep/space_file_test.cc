@@ -124,6 +124,20 @@ TEST(SpaceFile, IsAnotherOneWithAnotherSpaceButNotWithMoreTrials) {
   ASSERT_TRUE(one.ok() && more.ok() && other.ok());
   EXPECT_EQ(Identity(*one, Base()), Identity(*more, Base()));
   EXPECT_NE(Identity(*one, Base()), Identity(*other, Base()));
+  // Shares of the machine do not change what is computed, what is minimized does.
+  v1::RunConfig shared = Base();
+  ASSERT_TRUE(ApplyOverride("resources.learner.cpus=0.5", &shared).ok());
+  EXPECT_EQ(Identity(*one, Base()), Identity(*one, shared));
+  EXPECT_NE(Identity(*one, Base()), Identity(*Read("max_trials: 3\ngoal: minimize\n" + space), Base()));
+}
+
+TEST(SpaceFile, AnEvaluationNeedsEpisodes) {
+  v1::RunConfig base = Base();
+  ASSERT_TRUE(ApplyOverride("eval.episodes=0", &base).ok());
+  const auto file =
+      ReadSweepFile("max_trials: 1\nmetric: eval.return_mean\nspace: {ppo.lr: [1]}\n", "s.yaml", base, Metrics());
+  EXPECT_THAT(std::string(file.status().message()),
+              HasSubstr("s.yaml:2:9: metric: eval.return_mean needs eval.episodes of more than 0"));
 }
 
 TEST(Constraint, FollowsTheOrderOfOperations) {
