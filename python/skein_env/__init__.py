@@ -11,8 +11,9 @@ starts `python -m skein_env` by itself. To serve environments to actors on other
 docs/environments.md tells the whole story.
 """
 
-from .batch import Batch, EnvError, Serial, Single
+from .batch import Batch, Serial, Single
 from .columns import Columns
+from .errors import EnvError
 from .serving import serve
 from .version import __version__
 from .wire import Spec
