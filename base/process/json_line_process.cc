@@ -58,6 +58,7 @@ absl::StatusOr<std::unique_ptr<JsonLineProcess>> JsonLineProcess::Start(const st
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   if (log >= 0) posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
