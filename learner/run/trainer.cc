@@ -79,7 +79,8 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
                                     ToBytes(record.state.policy_state),
                                     resumed.checkpoint.path,
                                     resumed.checkpoint.digest,
-                                    ToBytes(record.last_episodes)};
+                                    ToBytes(record.last_episodes),
+                                    record.changes};
   for (std::string& part : parts) {
     auto all = collective->GatherBytes(collective->rank() == 0 ? part : "");
     if (!all.ok()) return all.status();
@@ -93,6 +94,7 @@ absl::StatusOr<Trainer::Resumed> Tell(Collective* collective, absl::StatusOr<Tra
   read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state) &&
          FromBytes(parts[10], &record.last_episodes);
   resumed.checkpoint = {parts[8], parts[9]};
+  record.changes = parts[11];
   if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
   return resumed;
 }
@@ -300,6 +302,7 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.iteration = record.iteration;
   checkpoint.episodes = record.episodes;
   checkpoint.last_episodes = record.last_episodes;
+  checkpoint.changes_json = record.changes;
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
   if (const EnvOptions options = MakeEnvOptions(impl_->config.env()); !options.transforms.empty()) {
@@ -422,6 +425,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
   record.iteration = checkpoint.iteration;
   record.episodes = checkpoint.episodes;
   record.last_episodes = checkpoint.last_episodes;
+  record.changes = checkpoint.changes_json;
   for (const auto& [name, value] : checkpoint.counters) {
     if (name == "collected") record.account.set_collected(value);
     if (name == "trained") record.account.set_trained(value);
