@@ -81,6 +81,9 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
   verb->add_option("--device", options->device,
                    "Where learners compute: auto (a GPU each, if there is one), cpu, cuda or cuda:N")
       ->type_name("DEVICE");
+  verb->add_option("--callbacks", options->callbacks,
+                   "Python function that makes an object which is told of each iteration and checkpoint")
+      ->type_name("MODULE:MAKE");
   verb->add_option("--port", options->ports.coordinator, "Coordinator's port, 0 = a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();

@@ -172,6 +172,7 @@ absl::StatusOr<std::string> MoveAside(const std::string& folder) {
 // Without what FirstDifference() leaves out.
 v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   config.clear_total_steps();
+  config.clear_callbacks();
   config.clear_checkpoint();
   config.clear_coordinator();
   config.clear_eval();

@@ -34,7 +34,8 @@ constexpr struct {
 } kGroups[] = {{"actor_stages", &Point::actor_stages, 0},
                {"learner_stages", &Point::learner_stages, 0},
                {"update_stats", &Point::update_stats, kNone},
-               {"episode_metrics", &Point::episode_metrics, kNone}};
+               {"episode_metrics", &Point::episode_metrics, kNone},
+               {"callback_metrics", &Point::callback_metrics, kNone}};
 
 // Of actors that know their limit.
 double Efficiency(const v1::StatusResponse& status) {
@@ -135,6 +136,7 @@ void History::Add(const v1::StatusResponse& status, MonotonicTime now) {
   newest_.efficiency = Efficiency(status);
   newest_.update_stats = Figures(progress.losses().begin(), progress.losses().end());
   newest_.episode_metrics = Figures(progress.episode_metrics().begin(), progress.episode_metrics().end());
+  newest_.callback_metrics = Figures(progress.callback_metrics().begin(), progress.callback_metrics().end());
   if (added_++ % stride_ != 0) return;
   points_.push_back(newest_);
   if (points_.size() <= kMostPoints) return;

@@ -37,8 +37,9 @@ class History {
     double efficiency = 0;  // Actors' env steps/s over the limit they measured; NaN: none measured.
     // Wall seconds by stage since the run started. Members that have left stay in the sum, so it never decreases.
     Figures actor_stages, learner_stages;
-    Figures update_stats;     // Of the last update, under the algorithm's names.
-    Figures episode_metrics;  // Means over the same episodes as episode_return.
+    Figures update_stats;      // Of the last update, under the algorithm's names.
+    Figures episode_metrics;   // Means over the same episodes as episode_return.
+    Figures callback_metrics;  // What the run's callback logged last.
   };
 
   // Call once each kPeriod. `now`: since this coordinator started.

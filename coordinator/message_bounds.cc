@@ -133,6 +133,7 @@ v1::RunProgress Bounded(const v1::RunProgress& progress) {
   *kept.mutable_stage_seconds() = Stages(kLearnerStages, progress.stage_seconds());
   *kept.mutable_losses() = Bounded(progress.losses());
   *kept.mutable_episode_metrics() = Bounded(progress.episode_metrics());
+  *kept.mutable_callback_metrics() = Bounded(progress.callback_metrics());
   Cut(kMostErrorBytes, kept.mutable_last_error());
   if (kept.warnings_size() > kMostWarnings) {
     kept.mutable_warnings()->DeleteSubrange(kMostWarnings, kept.warnings_size() - kMostWarnings);

@@ -21,7 +21,7 @@ inline constexpr size_t kMostAddressBytes = 300;    // Such a host and a port.
 inline constexpr size_t kMostErrorBytes = 1'024;    // A longer one is cut.
 inline constexpr int kMostWarnings = 16;            // Further ones are left out.
 inline constexpr size_t kMostPathBytes = 4'096;     // A longer one is cut.
-inline constexpr size_t kMostFigures = 64;          // Update stats, or episode metrics; more are left out,
+inline constexpr size_t kMostFigures = 64;          // Update stats, episode or callback metrics; more are left out,
 inline constexpr size_t kMostFigureNameBytes = 64;  // as are those with longer names.
 inline constexpr double kMostReported = 1e15;       // Seconds, or steps per second; above any real value.
 

@@ -50,6 +50,7 @@ std::vector<std::string> AllOverrides(const LaunchOptions& options) {
   if (options.seed) all.push_back(absl::StrCat("seed=", *options.seed));
   if (options.num_envs) all.push_back(absl::StrCat("rollout.num_envs=", *options.num_envs));
   if (!options.device.empty()) all.push_back(absl::StrCat("learner.device=", Quoted(options.device)));
+  if (!options.callbacks.empty()) all.push_back(absl::StrCat("callbacks.python=", Quoted(options.callbacks)));
   if (!options.init.from.empty()) {
     all.push_back(absl::StrCat("learner.init_from=", Quoted(std::filesystem::absolute(options.init.from).string())));
   }

@@ -32,6 +32,7 @@ struct LaunchOptions {
                                  // one is started for each learner.
   uint32_t learners = 1;         // Ranks on this machine; 0 = started elsewhere (`skein head`).
   std::string device;            // learner.device
+  std::string callbacks;         // callbacks.python
   struct Init {
     std::string from;        // learner.init_from
     bool optimizer = false;  // learner.init_optimizer

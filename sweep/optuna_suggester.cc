@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<OptunaSuggester>> OptunaSuggester::Start(const Op
   const char* const chosen = std::getenv("SKEIN_PYTHON");
   const std::string python = chosen == nullptr || *chosen == '\0' ? "python3" : chosen;
   auto process = JsonLineProcess::Start({python, "-u", "-c", std::string(embedded::optuna_helper_py())},
-                                        options.folder + "/log/optuna.log");
+                                        {.log_path = options.folder + "/log/optuna.log"});
   if (absl::IsNotFound(process.status())) {
     return absl::UnavailableError(absl::StrCat("sampler ", file.config.sampler().kind(), " is Optuna's, and ",
                                                process.status().message(),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sweep/json_line_process.h"
+#include "base/process/json_line_process.h"
 #include "sweep/scheduler.h"
 #include "sweep/space_file.h"
 #include "sweep/study.h"

@@ -13,6 +13,7 @@
 #include "base/config/message_settings.h"
 #include "base/config/phases.h"
 #include "base/config/resource_rules.h"
+#include "base/config/setting_changes.h"
 #include "base/config/transform_rules.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
@@ -102,6 +103,7 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
                                                    iteration, ")"));
   }
   if (absl::Status status = CheckAlgorithm(config); !status.ok()) return status;
+  if (absl::Status status = CheckCallbacks(config); !status.ok()) return status;
   if (absl::Status status = CheckPhases(config); !status.ok()) return status;
   for (int i = 0; i < config.phases_size(); ++i) {
     const absl::Status status = ValidateRunConfig(ConfigOfPhase(config, static_cast<uint32_t>(i)));

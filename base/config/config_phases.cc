@@ -27,8 +27,8 @@ const FieldDescriptor* FindSetting(const std::string& key, Message** message) {
 }
 
 // `where` is the place of the phase's `set`, `path` that of `message` in the run's settings.
-absl::Status SetChanges(const YAML::Node& node, const Source& source, const std::string& where, const std::string& path,
-                        std::set<std::string>* seen, Message* message) {
+absl::Status SetBelow(const YAML::Node& node, const Source& source, const std::string& where, const std::string& path,
+                      std::set<std::string>* seen, Message* message) {
   if (node.IsNull()) return absl::OkStatus();
   if (!node.IsMap()) return source.Error(node.Mark(), where + ": expected keys and values such as {ppo.lr: 1e-4}");
   for (const auto& entry : node) {
@@ -40,7 +40,7 @@ absl::Status SetChanges(const YAML::Node& node, const Source& source, const std:
     if (field == nullptr) return source.Error(key.Mark(), absl::StrCat(where, ": ", UnknownKey(setting)));
     if (field->message_type() != nullptr && !field->is_repeated()) {
       Message* const below = section->GetReflection()->MutableMessage(section, field);
-      if (absl::Status s = SetChanges(entry.second, source, where, setting, seen, below); !s.ok()) return s;
+      if (absl::Status s = SetBelow(entry.second, source, where, setting, seen, below); !s.ok()) return s;
       continue;
     }
     if (!field->options().GetExtension(v1::setting).may_change()) {
@@ -56,7 +56,7 @@ absl::Status SetChanges(const YAML::Node& node, const Source& source, const std:
 
 absl::Status SetPhase(const YAML::Node& node, const Source& source, const std::string& path, v1::PhaseConfig* phase) {
   if (!node.IsMap()) return source.Error(node.Mark(), path + ": expected until_steps and set");
-  std::set<std::string> seen, settings;
+  std::set<std::string> seen;
   for (const auto& entry : node) {
     const YAML::Node& key = entry.first;
     const std::string name = key.IsScalar() ? key.Scalar() : "";
@@ -66,7 +66,7 @@ absl::Status SetPhase(const YAML::Node& node, const Source& source, const std::s
       status = SetField(entry.second, source, path + ".until_steps",
                         v1::PhaseConfig::descriptor()->FindFieldByName(name), phase);
     } else if (name == "set") {
-      status = SetChanges(entry.second, source, path + ".set", "", &settings, phase->mutable_set());
+      status = SetChanges(entry.second, source, path + ".set", phase->mutable_set());
     } else {
       status = source.Error(key.Mark(),
                             absl::StrCat(path, ": unknown key ", Quoted(name), "; a phase has until_steps and set"));
@@ -78,6 +78,11 @@ absl::Status SetPhase(const YAML::Node& node, const Source& source, const std::s
 }
 
 }  // namespace
+
+absl::Status SetChanges(const YAML::Node& node, const Source& source, const std::string& where, v1::RunConfig* set) {
+  std::set<std::string> seen;
+  return SetBelow(node, source, where, "", &seen, set);
+}
 
 absl::Status SetPhases(const YAML::Node& node, const Source& source, v1::RunConfig* config) {
   if (!node.IsSequence()) {

@@ -50,6 +50,9 @@ absl::Status SetField(const YAML::Node& node, const Source& source, const std::s
 // Sets RunConfig.phases from the sequence `node`. `set` of a phase may have sections or keys like "ppo.lr". Refuses
 // phases out of order and settings that may not change during a run.
 absl::Status SetPhases(const YAML::Node& node, const Source& source, v1::RunConfig* config);
+// Sets the settings of `set` that the mapping `node` names, in sections or by keys like "ppo.lr". `where` begins the
+// messages. Refuses settings that may not change during a run.
+absl::Status SetChanges(const YAML::Node& node, const Source& source, const std::string& where, v1::RunConfig* set);
 inline constexpr char kCannotChange[] =
     "cannot change during a run; docs/tuning.md lists the settings that a phase may set";
 

@@ -48,7 +48,52 @@ void ForEachSetting(const Message& message, const std::string& path, const Visit
   }
 }
 
-absl::Status CheckSet(const v1::RunConfig& config, const v1::RunConfig& set, const std::string& path) {
+}  // namespace
+
+uint32_t PhaseAt(const v1::RunConfig& config, uint64_t env_steps) {
+  const auto in_force = std::find_if(config.phases().begin(), config.phases().end(),
+                                     [&](const v1::PhaseConfig& phase) { return env_steps < phase.until_steps(); });
+  return static_cast<uint32_t>(in_force - config.phases().begin());
+}
+
+v1::RunConfig ConfigOfPhase(const v1::RunConfig& config, uint32_t phase) {
+  v1::RunConfig result = config;
+  result.clear_phases();
+  if (phase >= static_cast<uint32_t>(config.phases_size())) return result;
+  return WithSettings(result, config.phases(static_cast<int>(phase)).set());
+}
+
+v1::RunConfig WithSettings(const v1::RunConfig& config, const v1::RunConfig& set) {
+  v1::RunConfig result = config;
+  ClearLists(set, &result);
+  result.MergeFrom(set);
+  return result;
+}
+
+uint32_t EnvPhase(const v1::RunConfig& config, uint32_t phase) {
+  const auto env_of = [&](uint32_t p) { return ConfigOfPhase(config, p).env().SerializeAsString(); };
+  const std::string env = env_of(phase);
+  const auto own = static_cast<uint32_t>(config.phases_size());
+  for (uint32_t p = 0; p < own; ++p) {
+    if (env_of(p) == env) return p;
+  }
+  return own;
+}
+
+std::string DescribeSettings(const v1::RunConfig& set) {
+  std::vector<std::string> settings;
+  ForEachSetting(set, "", [&](const std::string& path, const FieldDescriptor* field, const Message& message) {
+    settings.push_back(absl::StrCat(path, " ", ValueText(message, field)));
+  });
+  return absl::StrJoin(settings, ", ");
+}
+
+std::string DescribePhase(const v1::RunConfig& config, uint32_t phase) {
+  if (phase >= static_cast<uint32_t>(config.phases_size())) return "";
+  return DescribeSettings(config.phases(static_cast<int>(phase)).set());
+}
+
+absl::Status CheckChanges(const v1::RunConfig& config, const v1::RunConfig& set, const std::string& path) {
   if (set.algorithm_case() != v1::RunConfig::ALGORITHM_NOT_SET && set.algorithm_case() != config.algorithm_case()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": it sets another algorithm than the run's"));
   }
@@ -70,45 +115,6 @@ absl::Status CheckSet(const v1::RunConfig& config, const v1::RunConfig& set, con
   return absl::InvalidArgumentError(absl::StrCat(path, ".", fixed, ": ", kCannotChange));
 }
 
-}  // namespace
-
-uint32_t PhaseAt(const v1::RunConfig& config, uint64_t env_steps) {
-  const auto in_force = std::find_if(config.phases().begin(), config.phases().end(),
-                                     [&](const v1::PhaseConfig& phase) { return env_steps < phase.until_steps(); });
-  return static_cast<uint32_t>(in_force - config.phases().begin());
-}
-
-v1::RunConfig ConfigOfPhase(const v1::RunConfig& config, uint32_t phase) {
-  v1::RunConfig result = config;
-  result.clear_phases();
-  if (phase >= static_cast<uint32_t>(config.phases_size())) return result;
-  const v1::RunConfig& set = config.phases(static_cast<int>(phase)).set();
-  ClearLists(set, &result);
-  result.MergeFrom(set);
-  return result;
-}
-
-uint32_t EnvPhase(const v1::RunConfig& config, uint32_t phase) {
-  const auto env_of = [&](uint32_t p) { return ConfigOfPhase(config, p).env().SerializeAsString(); };
-  const std::string env = env_of(phase);
-  const auto own = static_cast<uint32_t>(config.phases_size());
-  for (uint32_t p = 0; p < own; ++p) {
-    if (env_of(p) == env) return p;
-  }
-  return own;
-}
-
-std::string DescribePhase(const v1::RunConfig& config, uint32_t phase) {
-  std::vector<std::string> settings;
-  if (phase < static_cast<uint32_t>(config.phases_size())) {
-    ForEachSetting(config.phases(static_cast<int>(phase)).set(), "",
-                   [&](const std::string& path, const FieldDescriptor* field, const Message& message) {
-                     settings.push_back(absl::StrCat(path, " ", ValueText(message, field)));
-                   });
-  }
-  return absl::StrJoin(settings, ", ");
-}
-
 absl::Status CheckPhases(const v1::RunConfig& config) {
   uint64_t before = 0;
   for (int i = 0; i < config.phases_size(); ++i) {
@@ -121,7 +127,7 @@ absl::Status CheckPhases(const v1::RunConfig& config) {
                                                      phase.until_steps()));
     }
     before = phase.until_steps();
-    if (absl::Status status = CheckSet(config, phase.set(), path + ".set"); !status.ok()) return status;
+    if (absl::Status status = CheckChanges(config, phase.set(), path + ".set"); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

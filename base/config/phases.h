@@ -23,8 +23,18 @@ v1::RunConfig ConfigOfPhase(const v1::RunConfig& config, uint32_t phase);
 // environments.
 uint32_t EnvPhase(const v1::RunConfig& config, uint32_t phase);
 
+// `config` with the settings of `set` in their place. A list that `set` has replaces that of `config`.
+v1::RunConfig WithSettings(const v1::RunConfig& config, const v1::RunConfig& set);
+
+// What `set` sets: "ppo.lr 1e-4, ppo.clip 0.1".
+std::string DescribeSettings(const v1::RunConfig& set);
+
 // What the phase sets: "env.mujoco.push_speed 0.5, ppo.lr 1e-4"; empty for the run's own settings.
 std::string DescribePhase(const v1::RunConfig& config, uint32_t phase);
+
+// InvalidArgument: `set` has settings that may not change during a run, or that contradict the rest of the run; the
+// message begins with `path` and the setting. Ranges are not checked. REQUIRES: defaults are applied to `config`.
+absl::Status CheckChanges(const v1::RunConfig& config, const v1::RunConfig& set, const std::string& path);
 
 // InvalidArgument: phases without an end or out of order, settings that may not change during a run, or that contradict
 // the rest of the run; the message begins with the key, such as "phases[0].set.ppo.lr". Ranges are those of

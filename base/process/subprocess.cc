@@ -57,22 +57,6 @@ struct SpawnSetup {
   std::vector<int> to_close;
 };
 
-// This process's environment without the names in `unset` and with `extra` added; a name in `extra` replaces the
-// inherited one.
-std::vector<std::string> Environment(const std::vector<std::string>& unset, const std::vector<std::string>& extra) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string inherited = *entry;
-    const std::string name = inherited.substr(0, inherited.find('=') + 1);
-    const bool replaced =
-        std::any_of(extra.begin(), extra.end(), [&](const std::string& one) { return absl::StartsWith(one, name); });
-    const bool left_out = std::count(unset.begin(), unset.end(), name.substr(0, name.size() - 1)) > 0;
-    if (!replaced && !left_out) result.push_back(inherited);
-  }
-  result.insert(result.end(), extra.begin(), extra.end());
-  return result;
-}
-
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
   for (const std::string& one : strings) result.push_back(const_cast<char*>(one.c_str()));
@@ -138,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
 
   std::vector<std::string> extra = options.extra_env;
   extra.push_back(absl::StrCat("SKEIN_PARENT_PID=", getpid()));
-  const std::vector<std::string> environment = Environment(options.unset_env, extra);
+  const std::vector<std::string> environment = ChildEnvironment(options.unset_env, extra);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, program.c_str(), &setup.actions, &setup.attributes, Pointers(options.argv).data(),
                                 Pointers(environment).data());
@@ -203,6 +187,21 @@ absl::StatusOr<std::string> Subprocess::ReadLine(absl::Duration timeout) {
       close(std::exchange(stdout_fd_, -1));
     }
   }
+}
+
+std::vector<std::string> ChildEnvironment(const std::vector<std::string>& unset,
+                                          const std::vector<std::string>& extra) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string inherited = *entry;
+    const std::string name = inherited.substr(0, inherited.find('=') + 1);
+    const bool replaced =
+        std::any_of(extra.begin(), extra.end(), [&](const std::string& one) { return absl::StartsWith(one, name); });
+    const bool left_out = std::count(unset.begin(), unset.end(), name.substr(0, name.size() - 1)) > 0;
+    if (!replaced && !left_out) result.push_back(inherited);
+  }
+  result.insert(result.end(), extra.begin(), extra.end());
+  return result;
 }
 
 std::string ProgramFolder() {

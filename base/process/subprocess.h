@@ -48,6 +48,10 @@ class Subprocess {
   std::optional<int> exit_;
 };
 
+// This process's environment without the names in `unset` and with `extra` added; a name in `extra` replaces the
+// inherited one.
+std::vector<std::string> ChildEnvironment(const std::vector<std::string>& unset, const std::vector<std::string>& extra);
+
 // Folder of the running program, to find its siblings.
 std::string ProgramFolder();
 

@@ -301,6 +301,7 @@ function makeCharts(at) {
                          series: line('length', 'accent', 'episode_length')}),
     new ChartGroup(episodes, 'episode_metrics', {}, 'mean of the last 100 episodes'),
     new ChartGroup(at('charts-update'), 'update_stats', kStatistics, ''),
+    new ChartGroup(at('charts-update'), 'callback_metrics', {}, 'of the callback'),
     new Chart(speed, {title: 'Env steps per second', hint: 'trained on, over the last 10 and 60 s', format: Format.rate,
                       series: (history) => [
                         {name: '10 s', className: 'accent', values: history.rate_10s},

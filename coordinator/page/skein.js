@@ -237,7 +237,8 @@ function showDetails(status) {
   ]);
   fillList(at('account'), ['collected', 'trained', 'stale', 'rejected', 'lost', 'pending'].map(
                               (fate) => [fate, count(account[fate])]));
-  for (const [id, values] of [['episode-metrics', progress.episode_metrics], ['losses', progress.losses]]) {
+  for (const [id, values] of [['episode-metrics', progress.episode_metrics], ['losses', progress.losses],
+                              ['callback-metrics', progress.callback_metrics]]) {
     const rows = Object.entries(values ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
     at(id).parentElement.hidden = rows.length === 0;
     fillList(at(id), rows.map(([name, value]) => [name.replaceAll('_', ' '), Format.number(num(value))]));

@@ -133,6 +133,9 @@ void EventLog::LogIteration(const v1::RunProgress& progress, absl::Time now) {
   AddScalar("throughput/env_steps_per_second", progress.env_steps_per_second_10s(), &event);
   AddScalar("sync/policy_lag", progress.mean_policy_lag(), &event);
   for (const auto& [name, value] : progress.losses()) AddScalar(absl::StrCat("update/", name), value, &event);
+  for (const auto& [name, value] : progress.callback_metrics()) {
+    AddScalar(absl::StrCat("callback/", name), value, &event);
+  }
   const double passed = absl::ToDoubleSeconds(now - logged_);
   for (const auto& [stage, seconds] : progress.stage_seconds()) {
     double& before = stage_seconds_[stage];

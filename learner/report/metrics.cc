@@ -104,6 +104,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                                 "Episodes begun anew because the actor that had their environments was lost");
   reformations_ = Counter(registry, "skein_learner_reformations_total",
                           "How often this rank formed a group again, because a rank was lost or came");
+  callback_seconds_ =
+      Counter(registry, "skein_learner_callback_seconds_total", "Time that training waited for the run's callback");
   ranks_ = Gauge(registry, "skein_learner_ranks", "Ranks that train together now, this one included; NaN = not known");
   world_ranks_ = Gauge(registry, "skein_learner_world_ranks", "Ranks that the run was started with");
   policy_version_ = Gauge(registry, "skein_learner_policy_version", "Newest published policy version");
@@ -122,6 +124,10 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
                          .Name("skein_learner_episode_metric")
                          .Help("Means over the last 100 episodes of what the environment measures")
                          .Register(*registry);
+  callback_metric_ = &BuildGauge()
+                          .Name("skein_learner_callback_metric")
+                          .Help("What the run's callback logged last, by its names")
+                          .Register(*registry);
   loss_ = &BuildGauge()
                .Name("skein_learner_update_figure")
                .Help("Statistics of the last update, by name")
@@ -228,6 +234,7 @@ void LearnerMetrics::SetProgress(const v1::RunProgress& progress) {
   rate_->Add({{"window", "60s"}}).Set(progress.env_steps_per_second_60s());
   rate_->Add({{"window", "300s"}}).Set(progress.env_steps_per_second_300s());
   for (const auto& [name, value] : progress.episode_metrics()) SetEpisodeMetric(name, value);
+  for (const auto& [name, value] : progress.callback_metrics()) callback_metric_->Add({{"metric", name}}).Set(value);
   for (const auto& [figure, value] : progress.losses()) loss_->Add({{"figure", figure}}).Set(value);
 }
 

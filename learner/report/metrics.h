@@ -73,6 +73,8 @@ class LearnerMetrics {
   // With several ranks: equal on all of them after the same iteration. Not a metric: learners show it at /digest.
   void SetParametersDigest(uint64_t digest) { parameters_digest_ = digest; }
   uint64_t parameters_digest() const { return parameters_digest_; }  // 0 = none yet, or one rank.
+  // How long training has waited for the run's callback.
+  void SetCallbackSpent(absl::Duration spent) { RaiseTo(callback_seconds_, absl::ToDoubleSeconds(spent)); }
   void SetProgress(const v1::RunProgress& progress);
 
  private:
@@ -91,12 +93,12 @@ class LearnerMetrics {
   prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
   prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;
   prometheus::Counter *all_reduces_, *all_reduce_bytes_, *all_reduce_seconds_, *all_reduce_exposed_seconds_;
-  prometheus::Counter* reformations_;
+  prometheus::Counter *reformations_, *callback_seconds_;
   prometheus::Gauge *ranks_, *world_ranks_;
   std::atomic<uint64_t> parameters_digest_{0};
   prometheus::Gauge *policy_version_, *target_, *phase_, *return_mean_, *length_mean_;
   prometheus::Gauge *queued_, *queue_fill_, *starving_, *checkpoint_time_;
-  prometheus::Family<prometheus::Gauge>*rate_, *loss_, *episode_metric_;
+  prometheus::Family<prometheus::Gauge>*rate_, *loss_, *episode_metric_, *callback_metric_;
 };
 
 }  // namespace skein

@@ -107,6 +107,11 @@ void ProgressTracker::SetPolicyVersion(uint64_t version) {
   progress_.set_policy_version(version);
 }
 
+void ProgressTracker::SetCallbackMetrics(const std::map<std::string, double>& metrics) {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [name, value] : metrics) (*progress_.mutable_callback_metrics())[name] = value;
+}
+
 v1::RunProgress ProgressTracker::Snapshot(absl::Duration now) const {
   absl::MutexLock lock(&mu_);
   v1::RunProgress progress = progress_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class ProgressTracker {
   void SetError(const std::string& error);
   void AddWarning(const std::string& warning);
   void SetPolicyVersion(uint64_t version);
+  // Of the last iteration; those of earlier ones stay.
+  void SetCallbackMetrics(const std::map<std::string, double>& metrics);
 
   // Everything except account, queue and stages, which the caller adds.
   v1::RunProgress Snapshot(absl::Duration now) const;

@@ -125,6 +125,7 @@ absl::StatusOr<std::string> EncodeManifest(const Checkpoint& checkpoint, const E
                    {"counters", checkpoint.counters},
                    {"files", Json::object()}};
   if (!checkpoint.transforms_json.empty()) manifest["transforms"] = Json::parse(checkpoint.transforms_json);
+  if (!checkpoint.changes_json.empty()) manifest["changed_settings"] = Json::parse(checkpoint.changes_json);
   for (size_t i = 0; i < files.size(); ++i) {
     manifest["files"][kTensorFiles[i]] = {{"bytes", files[i].size()}, {"xxh3_64", Checksum(files[i])}};
   }
@@ -267,6 +268,9 @@ absl::StatusOr<Checkpoint> DecodeCheckpoint(const std::string& folder, const std
     manifest.at("env_id").get_to(checkpoint.env_id);
     manifest.at("config_yaml").get_to(checkpoint.config_yaml);
     checkpoint.last_episodes = EpisodesOfManifest(manifest);
+    if (const auto changed = manifest.find("changed_settings"); changed != manifest.end()) {
+      checkpoint.changes_json = changed->dump();
+    }
     for (const Json& counter : manifest.at("counters")) {
       checkpoint.counters.emplace_back(counter.at(0).get<std::string>(), CountAt(counter, 1));
     }

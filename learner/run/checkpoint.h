@@ -32,6 +32,7 @@ struct Checkpoint {
                                       // [N, A, P] if the policy has a memory.
   // Not part of the digest:
   EpisodeWindow last_episodes;
+  std::string changes_json;  // Settings that a callback has changed, {"ppo.lr": 1e-4}; empty = none.
   std::vector<std::pair<std::string, uint64_t>> counters;  // Step account and the like.
 };
 

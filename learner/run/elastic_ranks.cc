@@ -118,4 +118,11 @@ absl::StatusOr<RankDecision> ElasticRanks::Agree(std::optional<int64_t> columns,
   return Decide(*rounds, group_->rank(), absl::Seconds(context_.config.learner().shortfall_seconds()));
 }
 
+absl::StatusOr<v1::RankIteration> ElasticRanks::HearFirst(v1::RankIteration mine) {
+  if (group_ == nullptr) return mine;
+  auto all = group_->Gather(mine);
+  if (!all.ok()) return all.status();
+  return std::move(all->front());
+}
+
 }  // namespace skein

@@ -44,6 +44,10 @@ class ElasticRanks {
   // is how long no data have arrived. Errors as RankGroup::Meet.
   absl::StatusOr<RankDecision> Agree(std::optional<int64_t> columns, absl::Duration idle);
 
+  // What the first rank of the group says, on every rank; `mine` on that one. With a single rank it is `mine`. Errors
+  // as RankGroup::Gather.
+  absl::StatusOr<v1::RankIteration> HearFirst(v1::RankIteration mine);
+
   RankGroup* group() const { return group_.get(); }  // Null: a single rank, or dissolved.
   int place() const { return group_ == nullptr ? 0 : group_->rank(); }
   int size() const { return group_ == nullptr ? 1 : group_->size(); }

@@ -50,7 +50,8 @@ absl::StatusOr<Trainer::Resumed> TellResumed(Collective* collective, absl::Statu
                                     ToBytes(record.state.policy_state),
                                     resumed.checkpoint.path,
                                     resumed.checkpoint.digest,
-                                    ToBytes(record.last_episodes)};
+                                    ToBytes(record.last_episodes),
+                                    record.changes};
   for (std::string& part : parts) {
     auto all = collective->GatherBytes(collective->rank() == 0 ? part : "");
     if (!all.ok()) return all.status();
@@ -64,6 +65,7 @@ absl::StatusOr<Trainer::Resumed> TellResumed(Collective* collective, absl::Statu
   read = read && FromBytes(parts[6], &record.state.env_state) && FromBytes(parts[7], &record.state.policy_state) &&
          FromBytes(parts[10], &record.last_episodes);
   resumed.checkpoint = {parts[8], parts[9]};
+  record.changes = parts[11];
   if (!read) return absl::DataLossError("what rank 0 says of the checkpoint cannot be read");
   return resumed;
 }

@@ -12,8 +12,8 @@
 
 namespace skein {
 
-RunReport::RunReport(const RunContext& context, const RunAccounts& accounts)
-    : context_(context), accounts_(accounts), started_(MonotonicNow()) {}
+RunReport::RunReport(const RunContext& context, const RunAccounts& accounts, RunCallbacks* callbacks)
+    : context_(context), accounts_(accounts), callbacks_(*callbacks), started_(MonotonicNow()) {}
 
 void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec) {
   progress_ = std::make_unique<ProgressTracker>(context_.config.total_steps(), record.env_steps, record.iteration,
@@ -86,8 +86,7 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
   if (leads) Watch(counted);
   v1::RunProgress progress;
   FillReport(nullptr, &progress);
-  context_.metrics->SetProgress(progress);
-  if (!leads) return;
+  if (!leads) return context_.metrics->SetProgress(progress);
   nlohmann::json line;
   line["iteration"] = record.iteration;
   line["env_steps"] = record.env_steps;
@@ -106,6 +105,13 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
                                  {"inference", actors.inference()},
                                  {"build", actors.build()},
                                  {"wait", actors.wait()}};
+  const std::map<std::string, double> added = callbacks_.Iteration(line);
+  for (const auto& [name, value] : added) line["callback"][name] = value;
+  progress_->SetCallbackMetrics(added);
+  progress.mutable_callback_metrics()->clear();
+  progress.mutable_callback_metrics()->insert(added.begin(), added.end());
+  context_.metrics->SetCallbackSpent(callbacks_.spent());
+  context_.metrics->SetProgress(progress);
   Append(line);
   LogEvents(progress, trainer, batch);
 }

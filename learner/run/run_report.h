@@ -17,6 +17,7 @@
 #include "learner/report/progress.h"
 #include "learner/report/training_watch.h"
 #include "learner/run/run_accounts.h"
+#include "learner/run/run_callbacks.h"
 #include "learner/run/run_context.h"
 #include "learner/run/trainer.h"
 #include "nlohmann/json_fwd.hpp"
@@ -28,8 +29,8 @@ namespace skein {
 // Only for the training thread, except FillReport and SetBlocked.
 class RunReport {
  public:
-  // Both must outlive it.
-  RunReport(const RunContext& context, const RunAccounts& accounts);
+  // All must outlive it.
+  RunReport(const RunContext& context, const RunAccounts& accounts, RunCallbacks* callbacks);
 
   // Reports have progress from now on. `spec`: of the run's environment.
   void Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec);
@@ -46,9 +47,9 @@ class RunReport {
 
   // Adds CPU time that an update took on the training thread.
   void AddUpdateCpu(absl::Duration cpu) { update_cpu_ += cpu; }
-  // Writes a counted iteration to the metrics and, if `leads`, to the logs. `actors`: stage times of all ranks' actors.
-  // `batch`: the training data, null if they are on the device. `several_ranks`: `counted.samples` covers this rank
-  // only, so it is not logged.
+  // Writes a counted iteration to the metrics and, if `leads`, to the logs, with what the run's callback adds to it,
+  // which is told of it. `actors`: stage times of all ranks' actors. `batch`: the training data, null if they are on
+  // the device. `several_ranks`: `counted.samples` covers this rank only, so it is not logged.
   void LogIteration(const RunRecord& record, const ProgressTracker::Iteration& counted, const v1::StageSeconds& actors,
                     bool leads, bool several_ranks, const Trainer& trainer, Columns* batch);
 
@@ -68,6 +69,7 @@ class RunReport {
 
   const RunContext& context_;
   const RunAccounts& accounts_;
+  RunCallbacks& callbacks_;
   const absl::Duration started_;
   absl::Duration update_cpu_;
   std::unique_ptr<IterationLog> iteration_log_;  // Null: this rank never led.

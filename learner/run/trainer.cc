@@ -245,6 +245,7 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.iteration = record.iteration;
   checkpoint.episodes = record.episodes;
   checkpoint.last_episodes = record.last_episodes;
+  checkpoint.changes_json = record.changes;
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
   if (const EnvOptions options = MakeEnvOptions(impl_->config.env()); !options.transforms.empty()) {
@@ -367,6 +368,7 @@ absl::StatusOr<Trainer::Resumed> Trainer::ResumeHere(const std::string& folder, 
   record.iteration = checkpoint.iteration;
   record.episodes = checkpoint.episodes;
   record.last_episodes = checkpoint.last_episodes;
+  record.changes = checkpoint.changes_json;
   for (const auto& [name, value] : checkpoint.counters) {
     if (name == "collected") record.account.set_collected(value);
     if (name == "trained") record.account.set_trained(value);

@@ -36,6 +36,7 @@ struct RunRecord {
   TicketState state;  // From which all environments of the run continue; empty = no iteration is finished.
   v1::StepAccount account;
   EpisodeWindow last_episodes;
+  std::string changes;  // Settings that a callback has changed, as a JSON object {"ppo.lr": 1e-4}; empty = none.
 };
 
 // Runs the algorithm and hides Torch: takes Columns, returns PolicySnapshots, saves and loads checkpoints.

@@ -2,6 +2,7 @@
 #include "learner/run/training_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,13 +39,26 @@ TicketState StateOf(const v1::RankIteration& part) {
   return state;
 }
 
+RunCallbacks::Options CallbacksOf(const RunContext& context, std::function<void(const std::string&)> warn) {
+  RunCallbacks::Options options = CallbackOptions(context.config, context.options.run_directory);
+  options.stopping = [&context] { return context.stopping(); };
+  options.warn = std::move(warn);
+  return options;
+}
+
+const char* NameOf(v1::RunState state) {
+  return state == v1::RUN_STATE_FINISHED ? "finished" : state == v1::RUN_STATE_STOPPED ? "stopped" : "failed";
+}
+
 }  // namespace
 
 TrainingRun::TrainingRun(const LearnerOptions& options, CoordinatorClient* coordinator, LearnerMetrics* metrics,
                          ShutdownSignal* shutdown, const Cancellation* expulsion)
     : context_{options, coordinator, metrics, shutdown, expulsion},
       accounts_(metrics),
-      report_(context_, accounts_),
+      callbacks_(context_.config,
+                 CallbacksOf(context_, [this](const std::string& text) { report_.progress().AddWarning(text); })),
+      report_(context_, accounts_, &callbacks_),
       phases_(context_.config),
       ranks_(context_, [this](const std::string& missing) { report_.SetBlocked(missing); }),
       checkpoints_(context_) {}
@@ -89,8 +103,7 @@ absl::Status TrainingRun::Prepare(LearnerService* service) {
     if (absl::Status s = report_.OpenLogs(record_); !s.ok()) return s;
   }
   report_.Begin(record_, checkpoints_.newest(), spec_);
-  phases_.Enter(record_.env_steps, trainer_.get(), &report_.progress());
-  return absl::OkStatus();
+  return phases_.Enter(record_, trainer_.get(), &report_.progress());
 }
 
 absl::Status TrainingRun::Run(LearnerService* service) {
@@ -128,10 +141,15 @@ absl::Status TrainingRun::End(absl::Status trained) {
   if (trained.ok() && ranks_.leads()) trained = SaveCheckpoint();  // Without it the run is not finished.
   const bool reached = record_.env_steps >= context_.config.total_steps();
   if (trained.ok() && !reached) trained = context_.expulsion->status();
+  const v1::RunState state = !trained.ok() ? v1::RUN_STATE_FAILED
+                             : reached     ? v1::RUN_STATE_FINISHED
+                                           : v1::RUN_STATE_STOPPED;
+  if (!absl::IsAborted(trained)) callbacks_.End(NameOf(state));
+  if (trained.ok()) trained = callbacks_.status();
   ProgressTracker& progress = report_.progress();
   if (!trained.ok()) progress.SetError(std::string(trained.message()));
   if (absl::IsAborted(trained)) return trained;
-  progress.SetState(!trained.ok() ? v1::RUN_STATE_FAILED : reached ? v1::RUN_STATE_FINISHED : v1::RUN_STATE_STOPPED);
+  progress.SetState(trained.ok() ? state : v1::RUN_STATE_FAILED);
   return trained;
 }
 
@@ -153,6 +171,7 @@ absl::Status TrainingRun::Train() {
 
 absl::Status TrainingRun::TrainUntilDone() {
   while (record_.env_steps < Goal()) {
+    if (absl::Status s = FollowCallbacks(); !s.ok() || callbacks_.stops()) return s;
     auto next = source_->Next(record_, trainer_.get());
     if (!next.ok()) return next.status();
     decision_ = next->decision;
@@ -163,11 +182,28 @@ absl::Status TrainingRun::TrainUntilDone() {
   return absl::OkStatus();
 }
 
+absl::Status TrainingRun::FollowCallbacks() {
+  if (!callbacks_.configured()) return absl::OkStatus();
+  if (ranks_.leads()) {
+    callbacks_.Begin({record_.env_steps, record_.iteration, record_.changes, checkpoints_.newest().path});
+  } else {
+    callbacks_.Release();
+  }
+  v1::RankIteration mine;
+  mine.set_changes(callbacks_.TakeChanges(record_.changes));
+  mine.set_stops(callbacks_.stops());
+  const auto told = ranks_.HearFirst(std::move(mine));
+  if (!told.ok()) return told.status();
+  record_.changes = told->changes();
+  callbacks_.Follow(told->stops());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<UpdateStats> TrainingRun::Update(const IterationSource::Iteration& iteration) {
   const absl::Duration begin = MonotonicNow(), begin_cpu = ThreadCpuTime();
   const double progress = static_cast<double>(record_.env_steps) / static_cast<double>(context_.config.total_steps());
   const int64_t offset = decision_.column_offset, total = decision_.total_columns;
-  phases_.Enter(record_.env_steps, trainer_.get(), &report_.progress());
+  if (absl::Status s = phases_.Enter(record_, trainer_.get(), &report_.progress()); !s.ok()) return s;
   if (ranks_.group() != nullptr) {
     if (absl::Status s = KeepState(); !s.ok()) return s;
     own_steps_ = iteration.data.env_steps;
@@ -239,6 +275,7 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   metrics.SetReduction(static_cast<uint64_t>(reduction.all_reduces), static_cast<uint64_t>(reduction.bytes_sent),
                        reduction.all_reducing, reduction.exposed);
   report_.LogIteration(record_, counted, sum->stage_seconds, ranks_.leads(), several_ranks, *trainer_, iteration.batch);
+  record_.changes = callbacks_.TakeChanges(record_.changes);
   if (saves) {
     // A failure is counted and shown; the next one may succeed.
     if (ranks_.leads()) {
@@ -314,6 +351,7 @@ absl::Status TrainingRun::SaveCheckpoint() {
     }
   } else if (const Trainer::Saved& newest = checkpoints_.newest(); !newest.path.empty()) {
     report_.progress().SetCheckpoint(newest.path, newest.digest);
+    callbacks_.Checkpoint(newest.path, newest.digest, record_.env_steps);
   }
   return saved;
 }

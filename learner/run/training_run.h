@@ -18,6 +18,7 @@
 #include "learner/run/iteration_source.h"
 #include "learner/run/rank_accounts.h"
 #include "learner/run/run_accounts.h"
+#include "learner/run/run_callbacks.h"
 #include "learner/run/run_checkpoints.h"
 #include "learner/run/run_context.h"
 #include "learner/run/run_phases.h"
@@ -69,6 +70,9 @@ class TrainingRun {
   // Reads the environments' state from the source if iterations do not contain it.
   absl::Status ReadState();
   absl::Status SaveCheckpoint();
+  // Before each iteration, if the run has a callback: what it has set and whether it stops the run becomes known to all
+  // ranks. Begins it on a rank that has come to lead.
+  absl::Status FollowCallbacks();
 
   // Ranks. JoinGroup sets the group, trainer_, record_, share_ and own_state_.
   absl::Status JoinGroup();
@@ -85,6 +89,7 @@ class TrainingRun {
 
   const RunContext context_;
   RunAccounts accounts_;
+  RunCallbacks callbacks_;
   RunReport report_;
   RunPhases phases_;
   ElasticRanks ranks_;

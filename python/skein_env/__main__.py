@@ -9,7 +9,8 @@ import sys
 from typing import Any, Dict
 
 from .adapters import make_batch
-from .batch import Batch, EnvError
+from .batch import Batch
+from .errors import EnvError
 from .loading import load
 from .version import about
 

@@ -7,20 +7,15 @@ Batch is the interface. Serial makes one of environments that are stepped one af
 from __future__ import annotations
 
 import abc
-import os
 import sys
-import traceback
 from typing import Callable, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .columns import Columns
+from .errors import describe
 from .wire import Spec
-
-
-class EnvError(Exception):
-    """An environment that Skein cannot have, whatever is tried: another try would fail the same way."""
 
 
 class Batch(abc.ABC):
@@ -106,15 +101,6 @@ def random_actions(spec: Spec, count: int) -> NDArray[np.float32]:
         return generator.integers(0, spec.action_size, shape).astype(np.float32)
     low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
     return generator.uniform(low, high, shape).astype(np.float32)
-
-
-def describe(error: BaseException) -> str:
-    """One line: the exception, and the places that led to it, innermost first."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here)]
-    places = "; ".join(f"{f.filename}:{f.lineno} in {f.name}" for f in reversed(frames[-8:]))
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" + (f" ({places})" if places else "")
 
 
 class Serial(Batch):

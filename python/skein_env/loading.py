@@ -11,7 +11,7 @@ import traceback
 from typing import Any, Callable, Dict, Tuple
 from urllib.parse import parse_qsl
 
-from .batch import EnvError, describe
+from .errors import EnvError, describe
 
 
 def _value(text: str) -> Any:

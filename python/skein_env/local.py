@@ -20,7 +20,8 @@ from typing import Any, Callable, Dict
 
 from . import columns as layout
 from . import wire
-from .batch import Batch, EnvError, describe
+from .batch import Batch
+from .errors import EnvError, describe
 from .version import about
 
 SPIN_SECONDS = 30e-6

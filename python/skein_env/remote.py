@@ -18,8 +18,9 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 import numpy as np
 
 from . import wire
-from .batch import Batch, EnvError, describe
+from .batch import Batch
 from .columns import Columns, new_columns
+from .errors import EnvError, describe
 from .local import read_arguments
 from .version import about
 

@@ -7,7 +7,8 @@ import os
 from typing import Any, Callable, Dict, Optional
 
 from .adapters import make_batch
-from .batch import Batch, EnvError
+from .batch import Batch
+from .errors import EnvError
 
 
 def serve(

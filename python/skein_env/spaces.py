@@ -26,7 +26,7 @@ from typing import Any, Callable, List, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .batch import EnvError
+from .errors import EnvError
 
 MOST_CHOICES = 1024
 LARGEST = 1e6

@@ -115,6 +115,7 @@ std::vector<prometheus::MetricFamily> Exported() {
   v1::RunProgress progress;
   (*progress.mutable_losses())["kl"] = 0.01;
   (*progress.mutable_episode_metrics())["coverage"] = 0.5;
+  (*progress.mutable_callback_metrics())["to_go"] = 3;
   learner.SetProgress(progress);
   CoordinatorMetrics coordinator(&registry);
   coordinator.CallRefused("Join", absl::StatusCode::kNotFound);

@@ -280,6 +280,7 @@ TEST(FirstDifference, LeavesOutWhatIsNotLearned) {
                               "coordinator.lease_seconds=60",
                               "coordinator.heartbeat_seconds=2",
                               "coordinator.barrier_timeout_seconds=3",
+                              "callbacks.python=mine:make",
                               "logging.interval_seconds=60",
                               "logging.utilization_interval_seconds=2",
                               "learner.device=cuda:1",

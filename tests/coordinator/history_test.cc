@@ -40,6 +40,7 @@ TEST(History, TakesTheRunsFigures) {
   progress.set_episodes(3);
   (*progress.mutable_losses())["any_name"] = 0.25;
   (*progress.mutable_episode_metrics())["success_rate"] = 0.75;
+  (*progress.mutable_callback_metrics())["to_go"] = 3;
   progress.set_mean_policy_lag(0.5);
   AddMember(&status, "actor-1", "actor");
   AddMember(&status, "learner-0", "learner");
@@ -55,6 +56,7 @@ TEST(History, TakesTheRunsFigures) {
   EXPECT_EQ(point.episode_length, 50);
   EXPECT_THAT(point.update_stats, ElementsAre(Pair("any_name", 0.25)));
   EXPECT_THAT(point.episode_metrics, ElementsAre(Pair("success_rate", 0.75)));
+  EXPECT_THAT(point.callback_metrics, ElementsAre(Pair("to_go", 3)));
   EXPECT_EQ(point.policy_lag, 0.5);
   EXPECT_EQ(point.actors, 1);
   EXPECT_TRUE(std::isnan(point.efficiency));
@@ -127,6 +129,7 @@ TEST(HistoryJson, HasColumnsOfEqualLength) {
   EXPECT_EQ(all["return"][2], 0.666667);
   EXPECT_EQ(all["update_stats"], (nlohmann::json{{"kl", {nullptr, nullptr, 0.0123457}}}));
   EXPECT_EQ(all["episode_metrics"], nlohmann::json::object());
+  EXPECT_EQ(all["callback_metrics"], nlohmann::json::object());
   for (const char* column :
        {"env_steps", "rate_10s", "rate_60s", "return", "episode_length", "policy_lag", "actors", "efficiency"}) {
     EXPECT_EQ(all[column].size(), 3u) << column;

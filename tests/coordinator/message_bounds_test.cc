@@ -157,8 +157,10 @@ TEST(MessageBounds, LossesAndMetricsOfEpisodesAreSoManyWithPrintableShortNames) 
   metrics[std::string(65, 'b')] = 1;
   metrics["a\x1b[2J"] = 1;
   for (int i = 0; i < 1000; ++i) metrics["m" + std::to_string(i)] = i;
+  *progress.mutable_callback_metrics() = metrics;
   const v1::RunProgress kept = Bounded(progress);
   EXPECT_EQ(kept.episode_metrics().size(), 64u);
+  EXPECT_EQ(kept.callback_metrics().size(), 64u);
   EXPECT_EQ(kept.episode_metrics().count(std::string(64, 'a')), 1u);
   EXPECT_EQ(kept.episode_metrics().count(std::string(65, 'b')), 0u);
   EXPECT_EQ(kept.episode_metrics().count("a\x1b[2J"), 0u);

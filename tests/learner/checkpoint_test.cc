@@ -65,6 +65,7 @@ Checkpoint Sample(uint64_t env_steps = 12345) {
                           Make<float>("lr", v1::DATA_TYPE_FLOAT32, {1}, {3e-4f})};
   checkpoint.state = {Make<uint8_t>("env_state.0", v1::DATA_TYPE_UINT8, {5}, {0, 1, 2, 3, 4})};
   checkpoint.last_episodes = {{0.1, -1e300}, {20, 500}, {1.5f, std::numeric_limits<float>::quiet_NaN()}};
+  checkpoint.changes_json = R"({"ppo.lr":0.0001})";
   checkpoint.counters = {{"trained", uint64_t{1} << 63}, {"lost", 3}};
   return checkpoint;
 }
@@ -76,6 +77,7 @@ void ExpectEqual(const Checkpoint& got, const Checkpoint& want) {
   EXPECT_EQ(got.env_id, want.env_id);
   EXPECT_EQ(got.config_yaml, want.config_yaml);
   EXPECT_EQ(got.counters, want.counters);
+  EXPECT_EQ(got.changes_json, want.changes_json);
   EXPECT_EQ(got.last_episodes.returns, want.last_episodes.returns);
   EXPECT_EQ(got.last_episodes.lengths, want.last_episodes.lengths);
   ASSERT_EQ(got.last_episodes.metrics.size(), want.last_episodes.metrics.size());

@@ -98,6 +98,7 @@ TEST_F(EventLogTest, AnIterationIsItsFiguresAtItsEnvSteps) {
   progress.set_mean_episode_return(21.5);
   progress.set_mean_episode_length(22);
   (*progress.mutable_episode_metrics())["success"] = 0.25;
+  (*progress.mutable_callback_metrics())["to_go"] = 3;
   progress.set_env_steps_per_second_10s(1000);
   progress.set_mean_policy_lag(1);
   (*progress.mutable_losses())["kl"] = 0.5;
@@ -115,7 +116,7 @@ TEST_F(EventLogTest, AnIterationIsItsFiguresAtItsEnvSteps) {
       {"episode/return_mean", 21.5f}, {"episode/length_mean", 22},
       {"episode/success", 0.25f},     {"throughput/env_steps_per_second", 1000},
       {"sync/policy_lag", 1},         {"update/kl", 0.5f},
-      {"learner_share/update", 0.25f}};  // 1 s of 4.
+      {"callback/to_go", 3},          {"learner_share/update", 0.25f}};  // 1 s of 4.
   EXPECT_EQ(Scalars(events[2]), expected);
   EXPECT_EQ(events[3].step(), 8192);
   EXPECT_EQ(Scalars(events[3])["learner_share/update"], 0.75f);  // 3 s more of 4.

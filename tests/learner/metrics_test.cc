@@ -144,6 +144,7 @@ TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   progress.set_mean_episode_return(std::numeric_limits<double>::quiet_NaN());
   (*progress.mutable_losses())["kl"] = 0.5;
   (*progress.mutable_episode_metrics())["coverage"] = 0.25;
+  (*progress.mutable_callback_metrics())["to_go"] = 3;
   metrics_.SetProgress(progress);
   EXPECT_EQ(Value("skein_learner_policy_version"), 4);
   EXPECT_EQ(Value("skein_learner_target_env_steps"), 1000);
@@ -151,6 +152,7 @@ TEST_F(LearnerMetricsTest, ShowsProgressAndNoMeanBeforeTheFirstEpisode) {
   EXPECT_EQ(Value("skein_learner_env_steps_per_second", {{"window", "60s"}}), 25);
   EXPECT_EQ(Value("skein_learner_update_figure", {{"figure", "kl"}}), 0.5);
   EXPECT_EQ(Value("skein_learner_episode_metric", {{"metric", "coverage"}}), 0.25);
+  EXPECT_EQ(Value("skein_learner_callback_metric", {{"metric", "to_go"}}), 3);
   EXPECT_TRUE(std::isnan(Value("skein_learner_episode_return_mean")));
   EXPECT_TRUE(std::isnan(Value("skein_learner_episode_length_mean")));
   progress.set_mean_episode_return(12);

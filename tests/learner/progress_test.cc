@@ -181,6 +181,15 @@ TEST(ProgressTracker, KeepsTheFirstErrorAndTheNewestCheckpoint) {
   EXPECT_EQ(progress.policy_version(), 9u);
 }
 
+TEST(ProgressTracker, KeepsWhatACallbackLoggedLast) {
+  ProgressTracker progress(1000, 0, 0, 0);
+  progress.SetCallbackMetrics({{"a", 1}, {"b", 2}});
+  progress.SetCallbackMetrics({{"a", 3}});
+  const auto kept = progress.Snapshot(absl::ZeroDuration()).callback_metrics();
+  EXPECT_EQ(kept.at("a"), 3);
+  EXPECT_EQ(kept.at("b"), 2);
+}
+
 TEST(ProgressTracker, AveragesAnEnvironmentsOwnMetricsOverTheSameEpisodes) {
   ProgressTracker tracker(1000, 0, 0, 0, {"success_rate", "coverage"});
   EXPECT_TRUE(tracker.Snapshot(absl::Seconds(1)).episode_metrics().empty());

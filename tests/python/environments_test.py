@@ -67,6 +67,13 @@ class Training(unittest.TestCase):
             self.assertEqual(len(set(begun)), len(begun), begun)
             self.assertNotIn(0, begun)
 
+    def test_an_environments_own_metrics_are_in_the_metrics_of_the_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.train(folder, "python:team_envs:shrinking", "--steps", "2000", "--set", "rollout.steps_per_iteration=1024",
+                       "--no-eval")
+            last = json.loads((pathlib.Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+            self.assertEqual(last["episode_metrics"], {"left": 1})  # One of two agents is there at the end.
+
     def test_faults_cost_their_episodes_only(self):
         for fault, said in (("kill", "was ended by signal 9"), ("hang", "has not answered within 1 s"),
                             ("raise", r"ZeroDivisionError: division by zero \(.*team_envs.py:\d+ in step"),

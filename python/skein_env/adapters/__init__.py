@@ -6,7 +6,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Dict
 
-from ..batch import Batch, EnvError, Serial, Single
+from ..batch import Batch, Serial, Single
+from ..errors import EnvError
 
 
 def _is(value: Any, *names: str) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch import EnvError, Single
+from ..batch import Single
+from ..errors import EnvError
 from ..spaces import Actions, Flat, LARGEST, MOST_CHOICES
 from ..wire import Spec
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..batch import Batch, EnvError
+from ..batch import Batch
 from ..columns import Columns
+from ..errors import EnvError
 from ..spaces import actions_of, flatten
 from .gymnasium import make_spec
 

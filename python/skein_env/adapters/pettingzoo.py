@@ -14,7 +14,8 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch import EnvError, Single
+from ..batch import Single
+from ..errors import EnvError
 from ..spaces import Actions, Flat, actions_of, flatten
 from ..wire import Spec
 from .gymnasium import metric_names
