@@ -25,7 +25,7 @@ std::string HostOfPeer(const std::string& peer);
 absl::StatusOr<std::string> CompleteAddress(const std::string& address, const std::string& host);
 
 // `address` (host:port) with the host replaced by `peer_host` where they differ, so that a member cannot have
-// Prometheus call anybody else. Members on this node (loopback) are believed: their own address says nothing. An empty
+// Prometheus call another host. Members on this node (loopback) are believed: their own address says nothing. An empty
 // address stays empty. REQUIRES: as CompleteAddress() returns it.
 std::string AddressOfPeer(const std::string& address, const std::string& peer_host);
 

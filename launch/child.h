@@ -26,7 +26,7 @@ class Child {
     int torch_threads = 1;               // Threads that its linear algebra library may start.
     std::vector<std::string> extra_env;  // "NAME=value"
     ResourceShare share;
-    ShareEnforcer* enforcer = nullptr;  // Holds it to `share`; null: nobody does. Must outlive the child.
+    ShareEnforcer* enforcer = nullptr;  // Holds it to `share`; null: not held. Must outlive the child.
   };
   // Unavailable: no such program (says what to do). Internal: the system could not start it. Others: as
   // ShareEnforcer::Hold().

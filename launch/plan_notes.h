@@ -11,7 +11,7 @@
 // What a launch plan tells of its own choices (LaunchPlan::notes).
 namespace skein {
 
-// How the number of runners came about, if nobody gave it. `before`: the sizes of the run that this continues.
+// How the number of runners came about, if it was not given. `before`: the sizes of the run that this continues.
 std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners);
 
 // The work of an iteration in mode on_device.

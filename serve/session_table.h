@@ -23,7 +23,7 @@ struct Session {
 // The sessions of a server, by name. A session belongs to one request at a time. Thread-safe.
 class SessionTable {
  public:
-  // A session that nobody has used for `idle` makes room where there are `most` of them.
+  // A session that was not used for `idle` makes room where there are `most` of them.
   SessionTable(size_t most, absl::Duration idle) : most_(most), idle_(idle) {}
 
   // The session of that name, a new one if there is none; the caller's until Return. InvalidArgument: the name is

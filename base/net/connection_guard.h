@@ -33,7 +33,7 @@ class ConnectionGuard {
  public:
   struct Options {
     absl::Duration period = absl::Milliseconds(25);
-    absl::Duration busy_period = absl::Milliseconds(5);             // While anybody has sent more than a few bytes.
+    absl::Duration busy_period = absl::Milliseconds(5);             // While any peer has sent more than a few bytes.
     absl::Duration period_per_connection = absl::Microseconds(20);  // A look at one that is silent takes 1 us.
     int64_t alive = 256;  // Calls of one connection that take memory. A client may have 64 open ones.
     double resets = 100;  // Resets of one connection at once,

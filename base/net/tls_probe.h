@@ -9,7 +9,8 @@
 namespace skein {
 
 // Why TLS keeps a client with `credentials` from the server at `address` (host:port), and what to do; gRPC only says
-// that nobody answers. Connects once. Empty: nobody listens there, TLS is in order, or nothing is known after `limit`.
+// without an answer. Connects once. Empty: no process listens there, TLS is in order, or nothing is known after
+// `limit`.
 std::string FindTlsProblem(const std::string& address, const Credentials& credentials, absl::Duration limit);
 
 }  // namespace skein

@@ -15,7 +15,7 @@
 // affinity, priority and a limit of the data segment
 namespace skein {
 
-// Set for a process whose share somebody else enforces: its parent.
+// Set for a process whose share its parent enforces.
 inline constexpr char kShareHeldVariable[] = "SKEIN_SHARE_HELD";
 
 // The share of one process, until it has ended. Not thread-safe.
@@ -61,7 +61,7 @@ class ShareEnforcer {
   std::shared_ptr<std::vector<double>> cpu_load_;  // By number of the CPU.
 };
 
-// For a process that nobody else holds to its share (kShareHeldVariable), such as a worker of another node: holds this
+// For a process that no parent holds to its share (kShareHeldVariable), such as a worker of another node: holds this
 // process to it from now to its end, GpuEnvironment() included. Returns how, for people; empty if there is nothing to
 // do, or if it was done before. Call it before CUDA starts.
 absl::StatusOr<std::string> HoldThisProcess(const std::string& name, const ResourceShare& share);

@@ -50,7 +50,8 @@ RankFormation DecideFormation(const std::vector<v1::RankOffer>& offers, uint32_t
   for (const v1::RankOffer& offer : order) {
     formation.number = std::max({formation.number, offer.attempted() + 1, offer.group() + 1});
     tired = tired || offer.tired();
-    if (offer.group() > 0 && offer.life() != first.life() && !absl::c_linear_search(first.lives(), offer.life())) {
+    if (offer.group() > 0 && offer.incarnation() != first.incarnation() &&
+        !absl::c_linear_search(first.incarnations(), offer.incarnation())) {
       continue;
     }
     belongs = belongs || offer.rank() == rank;

@@ -33,8 +33,8 @@ class RankRoll {
   size_t answering_ = 0;  // Index of the address that answered last.
 };
 
-// The rank of `there` whose process has left the run since `then`: it said so, or somebody who knew that it was dead,
-// or another process has its place. Not one that has only fallen silent: it may come back. nullopt: none, or the
+// The rank of `there` whose process has left the run since `then`: it said so, or another process that knew that it was
+// dead, or another process has its place. Not one that has only fallen silent: it may come back. nullopt: none, or the
 // coordinator is another one, which may not know all members yet.
 std::optional<uint32_t> FindLeaver(const RankRoll::Answer& then, const RankRoll::Answer& now,
                                    const std::set<uint32_t>& there);

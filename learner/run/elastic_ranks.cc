@@ -23,12 +23,12 @@ constexpr absl::Duration kRollPeriod = absl::Seconds(1), kRollDeadline = absl::M
 ElasticRanks::ElasticRanks(const RunContext& context, std::function<void(const std::string&)> on_look)
     : context_(context),
       on_look_(std::move(on_look)),
-      life_(std::random_device()()),
+      incarnation_(std::random_device()()),
       leads_(context.options.ranks == 1),
       reports_(context.options.ranks == 1),
       roll_(context.options.coordinator) {}
 
-absl::StatusOr<RankFormation> ElasticRanks::Meet(uint64_t iteration, const std::vector<uint32_t>& lives) {
+absl::StatusOr<RankFormation> ElasticRanks::Meet(uint64_t iteration, const std::vector<uint32_t>& incarnations) {
   const LearnerOptions& options = context_.options;
   FormingOptions forming;
   forming.rank = options.rank;
@@ -44,9 +44,9 @@ absl::StatusOr<RankFormation> ElasticRanks::Meet(uint64_t iteration, const std::
   };
   v1::RankOffer mine;
   mine.set_rank(options.rank);
-  mine.set_life(life_);
+  mine.set_incarnation(incarnation_);
   mine.set_group(group_number_);
-  mine.mutable_lives()->Add(lives.begin(), lives.end());
+  mine.mutable_incarnations()->Add(incarnations.begin(), incarnations.end());
   mine.set_iteration(iteration);
   mine.set_attempted(attempted_);
   spdlog::info("rank {} of {} meets the others", options.rank, options.ranks);

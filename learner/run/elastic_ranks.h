@@ -31,7 +31,7 @@ class ElasticRanks {
 
   bool single() const { return context_.options.ranks == 1; }
   // Waits for other ranks to form a group with. Aborted: the others continued without this rank.
-  absl::StatusOr<RankFormation> Meet(uint64_t iteration, const std::vector<uint32_t>& lives);
+  absl::StatusOr<RankFormation> Meet(uint64_t iteration, const std::vector<uint32_t>& incarnations);
   // Connects the group. Errors as RankGroup::Form.
   absl::Status Form(const RankFormation& formation);
   // The group has a common state: this rank is no longer a newcomer.
@@ -51,9 +51,9 @@ class ElasticRanks {
   RankGroup* group() const { return group_.get(); }  // Null: a single rank, or dissolved.
   int place() const { return group_ == nullptr ? 0 : group_->rank(); }
   int size() const { return group_ == nullptr ? 1 : group_->size(); }
-  bool newcomer() const { return group_number_ == 0; }  // This rank has entered no group yet.
-  uint32_t life() const { return life_; }               // A random number that identifies this process.
-  bool leads() const { return leads_; }                 // First of its group: writes checkpoints, reports progress.
+  bool newcomer() const { return group_number_ == 0; }   // This rank has entered no group yet.
+  uint32_t incarnation() const { return incarnation_; }  // A random number that identifies this process.
+  bool leads() const { return leads_; }                  // First of its group: writes checkpoints, reports progress.
   // Whether this rank reports the run's progress. Callable from any thread at any time.
   bool reports() const { return reports_; }
 
@@ -64,7 +64,7 @@ class ElasticRanks {
 
   const RunContext& context_;
   const std::function<void(const std::string&)> on_look_;
-  const uint32_t life_;
+  const uint32_t incarnation_;
   bool leads_;
   std::atomic<bool> reports_;
   uint64_t group_number_ = 0, attempted_ = 0;  // As in RankOffer.

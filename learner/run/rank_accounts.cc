@@ -18,9 +18,10 @@ void RankAccounts::Tell(std::vector<v1::StepAccount> accounts) {
   in_flight_.clear();
 }
 
-v1::StepAccount RankAccounts::Settle(uint32_t life, const std::vector<uint32_t>& there, v1::StepAccount lost) const {
-  for (size_t place = 0; place < lives_.size() && place < told_.size(); ++place) {
-    if (lives_[place] == life || absl::c_linear_search(there, lives_[place])) continue;
+v1::StepAccount RankAccounts::Settle(uint32_t incarnation, const std::vector<uint32_t>& there,
+                                     v1::StepAccount lost) const {
+  for (size_t place = 0; place < incarnations_.size() && place < told_.size(); ++place) {
+    if (incarnations_[place] == incarnation || absl::c_linear_search(there, incarnations_[place])) continue;
     const bool trained = !in_update_ && place < in_flight_.size();
     Add(Settled(told_[place], trained ? in_flight_[place] : 0), &lost);
   }

@@ -12,10 +12,10 @@ namespace {
 // How many attempts to form a group may fail. A newcomer gives up first: it may be the cause.
 constexpr int kAttempts = 5, kAttemptsOfNewcomer = 2;
 
-std::vector<uint32_t> Lives(const RankFormation& formation) {
-  std::vector<uint32_t> lives;
-  for (const v1::RankOffer& member : formation.members) lives.push_back(member.life());
-  return lives;
+std::vector<uint32_t> Incarnations(const RankFormation& formation) {
+  std::vector<uint32_t> incarnations;
+  for (const v1::RankOffer& member : formation.members) incarnations.push_back(member.incarnation());
+  return incarnations;
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ absl::Status TrainingRun::JoinGroup() {
     trainer_.reset();
     ranks_.Dissolve();
     if (ranks_.single()) return Enter(nullptr);
-    const auto formation = ranks_.Meet(record_.iteration, rank_accounts_.lives());
+    const auto formation = ranks_.Meet(record_.iteration, rank_accounts_.incarnations());
     if (!formation.ok()) return formation.status();
     joined = Enter(&*formation);
     if (!absl::IsAborted(joined) || context_.stopping()) return joined;
@@ -58,7 +58,7 @@ absl::Status TrainingRun::Enter(const RankFormation* formation) {
   if (!kept.ok()) return kept.status();
   memory_ = *std::move(kept);
   ranks_.Enter(*formation);
-  rank_accounts_.SetGroup(Lives(*formation));
+  rank_accounts_.SetGroup(Incarnations(*formation));
   context_.metrics->SetRanks(ranks_.size());
   context_.metrics->SetParametersDigest(trainer_->ParametersDigest());
   accounts_.SetLost(lost);
@@ -78,7 +78,7 @@ absl::Status TrainingRun::GoOnFromMemory(const RankFormation& formation, v1::Ste
   Trainer::Resumed mine;
   if (ranks_.leads()) {
     mine.record = record_;
-    mine.record.account = rank_accounts_.Settle(ranks_.life(), Lives(formation), accounts_.lost());
+    mine.record.account = rank_accounts_.Settle(ranks_.incarnation(), Incarnations(formation), accounts_.lost());
     mine.checkpoint = checkpoints_.newest();
   }
   const auto taken = trainer_->TakeOver(memory_.get(), mine);
@@ -137,7 +137,7 @@ absl::Status TrainingRun::StopAlone(const absl::Status& why) {
   if (context_.on_device()) {
     if (absl::Status s = TakeShare(); !s.ok()) return s;
   }
-  accounts_.SetLost(rank_accounts_.Settle(ranks_.life(), {}, accounts_.lost()));
+  accounts_.SetLost(rank_accounts_.Settle(ranks_.incarnation(), {}, accounts_.lost()));
   accounts_.SetOthers({});
   ranks_.LeadAlone();
   rank_accounts_.SetGroup({});

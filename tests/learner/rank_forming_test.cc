@@ -15,11 +15,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = RankFormation::Kind;
 
-// A rank whose life is 100 + rank.
+// A rank whose incarnation is 100 + rank.
 v1::RankOffer New(uint32_t rank) {
   v1::RankOffer offer;
   offer.set_rank(rank);
-  offer.set_life(100 + rank);
+  offer.set_incarnation(100 + rank);
   return offer;
 }
 
@@ -27,7 +27,7 @@ v1::RankOffer Of(uint64_t group, const std::vector<uint32_t>& ranks_of_group, ui
   v1::RankOffer offer = New(rank);
   offer.set_group(group);
   offer.set_attempted(group);
-  for (uint32_t other : ranks_of_group) offer.add_lives(100 + other);
+  for (uint32_t other : ranks_of_group) offer.add_incarnations(100 + other);
   offer.set_iteration(iteration);
   return offer;
 }
