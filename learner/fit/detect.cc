@@ -251,7 +251,9 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   if (absl::Status s = ValidateFitConfig(saved->config); !s.ok()) return s;
   Limits limits = saved->limits;
   limits.rule = saved->config.detect().rule();
-  bool chosen = saved->finished;
+  bool chosen = saved->has_limits || SetsLimit(saved->config.detect());
+  if (saved->config.detect().probability() > 0) limits.probability = saved->config.detect().probability();
+  if (saved->config.detect().top_g() > 0) limits.top_g = saved->config.detect().top_g();
   if (options.probability >= 0) {
     limits.rule = v1::DETECT_RULE_PROBABILITY;
     limits.probability = std::max<double>(options.probability, std::numeric_limits<float>::min());
@@ -265,7 +267,7 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   if (!chosen) {
     return absl::FailedPreconditionError(
         absl::StrCat(checkpoint->path,
-                     " is of a training that has not finished, so that no limit is chosen; finish it, or give "
+                     " has no limit: its training has not finished, or has held no sequence out; finish it, or give "
                      "--probability or --top-g"));
   }
   const uint32_t threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());

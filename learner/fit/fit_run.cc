@@ -125,6 +125,12 @@ absl::Status FitRun::OpenData() {
                                     {counts.unknown_keys, "keys are beyond the vocabulary and count as unknown"}}) {
     if (count > 0) Say(absl::StrCat("note: ", FormatCount(count), " ", what));
   }
+  if (leads_ && counts.held_sequences == 0) {
+    spdlog::warn(
+        "no sequence is held out (data.holdout {}): training cannot stop early, and no limit of `skein detect` is "
+        "chosen, which will want --probability or --top-g",
+        config_.data().holdout());
+  }
   return absl::OkStatus();
 }
 
@@ -281,16 +287,23 @@ absl::Status FitRun::Finish() {
     return absl::OkStatus();
   }
   if (!leads_) return absl::OkStatus();
-  const auto limits = trainer_->ChooseFinalLimits(*store_);
-  if (!limits.ok()) return limits.status();
-  const Checkpoint checkpoint = trainer_->Save(store_->digest(), &*limits);
-  if (absl::Status s = Save(&*limits, true); !s.ok()) return s;
+  const auto choice = trainer_->ChooseFinalLimits(*store_);
+  if (!choice.ok()) return choice.status();
+  const Limits* const limits = choice->sequences > 0 || SetsLimit(config_.detect()) ? &choice->limits : nullptr;
+  const Checkpoint checkpoint = trainer_->Save(store_->digest(), limits);
+  if (absl::Status s = Save(limits, true); !s.ok()) return s;
   Say(absl::StrFormat("finished: epoch %d is the best, held-out loss %.4f; %s sequences in %s steps, %d skipped",
                       p.best_epoch, p.best_held_out_loss, FormatCount(p.sequences), FormatCount(p.steps), p.skipped));
-  Say(absl::StrFormat(
-      "limits of `skein detect`, chosen from %s held-out sequences: probability %.3g, top-g %d; rule %s",
-      FormatCount(store_->counts().held_sequences), limits->probability, limits->top_g,
-      limits->rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+  if (choice->unknown > 0) {
+    Say(absl::StrCat("note: ", FormatCount(choice->unknown),
+                     " held-out sequences have keys that the training part has not; no limit is chosen from these"));
+  }
+  if (limits != nullptr) {
+    Say(absl::StrFormat(
+        "limits of `skein detect`, chosen from %s held-out sequences: probability %.3g, top-g %d; rule %s",
+        FormatCount(choice->sequences), limits->probability, limits->top_g,
+        limits->rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+  }
   Say(absl::StrCat("checkpoint ", checkpoint_path_, ", digest ", CheckpointDigest(checkpoint)));
   return absl::OkStatus();
 }

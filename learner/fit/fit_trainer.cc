@@ -231,7 +231,7 @@ bool FitTrainer::IsFinished() const {
          (patience > 0 && progress_.epoch - progress_.best_epoch >= patience);
 }
 
-absl::StatusOr<Limits> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
+absl::StatusOr<LimitChoice> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
   const torch::Tensor best = best_.cpu().contiguous();
   NetWeights weights(&layout_);
   weights.Update(best.data_ptr<float>());
@@ -370,7 +370,7 @@ absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const st
   if (const torch::Tensor* const limits = Find(*state, kLimits, torch::kFloat64, 2); limits != nullptr) {
     saved.limits.probability = limits->data_ptr<double>()[0];
     saved.limits.top_g = static_cast<uint32_t>(limits->data_ptr<double>()[1]);
-    saved.finished = true;
+    saved.has_limits = true;
   }
   return saved;
 }
