@@ -25,6 +25,7 @@
 #include "learner/fit/fit_trainer.h"
 #include "learner/ranks/rank_group.h"
 #include "learner/run/checkpoint.h"
+#include "learner/sequence/fit_settings.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -280,7 +281,7 @@ absl::Status FitRun::EndEpoch() {
 
 absl::Status FitRun::Finish() {
   const FitProgress& p = trainer_->progress();
-  if (stopped_) {
+  if (stopped_ && !p.finished) {
     if (absl::Status s = Save(nullptr, true); !s.ok()) return s;
     Say(absl::StrCat("stopped in epoch ", p.epoch + 1, " at step ", FormatCount(p.steps),
                      "; the same command goes on from ", checkpoint_path_));
@@ -340,11 +341,12 @@ absl::Status FitRun::Run() {
   saved_ = said_ = MonotonicNow();
   while (!trainer_->progress().finished && !stopped_) {
     if (absl::Status s = TrainEpoch(); !s.ok()) return s;
-    if (stopped_) break;
+    // Who stops after an epoch's last step ends the epoch first, so that its line is written with the step's.
+    if (stopped_ && trainer_->progress().next_batch < steps_per_epoch_) break;
     if (absl::Status s = EndEpoch(); !s.ok()) return s;
   }
   const absl::Status finished = Finish();
-  report_->End(finished, stopped_, checkpoint_path_);
+  report_->End(finished, stopped_ && !trainer_->progress().finished, checkpoint_path_);
   return finished;
 }
 
@@ -354,7 +356,10 @@ absl::Status RunFit(const FitOptions& options, ShutdownSignal* shutdown) {
   auto ranks =
       JoinRanks(options.config.train().device(), absl::Seconds(options.config.train().collective_timeout_seconds()));
   if (!ranks.ok()) return ranks.status();
-  FitRun run(options, *std::move(ranks), shutdown);
+  FitOptions resolved = options;
+  v1::FitTrainConfig* const train = resolved.config.mutable_train();
+  train->set_parts(PartsFor(*train, static_cast<uint32_t>(ranks->place.size)));
+  FitRun run(resolved, *std::move(ranks), shutdown);
   return AsLostRank(run.Run());
 }
 

@@ -49,7 +49,8 @@ class FitTrainer {
 
   // `limits`: null before the end, and if none could be chosen. The vocabulary's names are in it, too.
   Checkpoint Save(const std::string& data_digest, const Limits* limits) const;
-  // DataLoss: tensors are missing or have other shapes. FailedPrecondition: other data than `data_digest`.
+  // DataLoss: tensors are missing or have other shapes. FailedPrecondition: other data than `data_digest`, or other
+  // settings that decide which sequences are used when, or what the parameters are.
   absl::Status Restore(const Checkpoint& checkpoint, const std::string& data_digest);
 
  private:
