@@ -310,7 +310,7 @@ absl::Status FitRun::Finish() {
 }
 
 absl::Status FitRun::Run() {
-  if (leads_) {
+  if (leads_ && !options_.claimed) {
     auto claimed = FitFolder::Claim(folder_, options_.resume);
     if (!claimed.ok()) return claimed.status();
     claimed_ = *std::move(claimed);
