@@ -16,8 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/config/config_reflection.h"
+#include "base/config/message_settings.h"
 #include "base/config/nearest_name.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
@@ -89,6 +91,27 @@ absl::Time ChangedAt(const std::string& path) {
   return changed;
 }
 
+// What x axes count.
+const char* StepsOf(const RunListing& run) { return run.fit ? "sequences" : "env_steps"; }
+
+void ReadFitMetrics(RunListing* run) {
+  uint64_t epochs = 0, best_epoch = 0;
+  ForEachIteration(run->path, [&](const json& line) {
+    run->env_steps = static_cast<uint64_t>(NumberAt(line, "sequences").value_or(0));
+    const auto loss = NumberAt(line, "held_out_loss");
+    if (!loss) return;  // Not the end of an epoch.
+    epochs = static_cast<uint64_t>(NumberAt(line, "epoch").value_or(0));
+    run->total_steps =
+        static_cast<uint64_t>(NumberAt(line, "epoch_sequences").value_or(0)) * run->fit->train().epochs();
+    run->held_out_loss = loss;
+    if (run->best_held_out_loss && *run->best_held_out_loss <= *loss) return;
+    run->best_held_out_loss = loss;
+    best_epoch = epochs;
+  });
+  const uint64_t patience = run->fit->train().patience();
+  run->finished = epochs >= run->fit->train().epochs() || (patience > 0 && epochs >= best_epoch + patience);
+}
+
 void ReadMetrics(RunListing* run) {
   ForEachIteration(run->path, [run](const json& iteration) {
     run->env_steps = static_cast<uint64_t>(NumberAt(iteration, "env_steps").value_or(0));
@@ -121,6 +144,9 @@ void Flatten(const google::protobuf::Message& message, const std::string& path,
 }
 
 }  // namespace
+
+std::string RunListing::algorithm() const { return fit ? "fit" : AlgorithmName(config); }
+std::string RunListing::task() const { return fit ? "sequences" : config.env().id(); }
 
 absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir) {
   std::vector<std::string> names;
@@ -155,13 +181,20 @@ absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::strin
   const auto text = ReadFile(run.path + "/config.yaml", kMaxFileBytes);
   if (!text.ok()) return absl::DataLossError(text.status().message());
   if (absl::Status status = MergeYaml(*text, run.path + "/config.yaml", &run.config); !status.ok()) {
-    return absl::DataLossError(status.message());
+    v1::FitConfig fit;
+    if (!MergeSettings(*text, run.path + "/config.yaml", &fit).ok()) return absl::DataLossError(status.message());
+    SetDefaultSettings(&fit);
+    run.fit = std::move(fit);
   }
   ApplyDefaults(&run.config);
   run.running = IsLocked(run.path);
-  ReadMetrics(&run);
+  run.fit ? ReadFitMetrics(&run) : ReadMetrics(&run);
   run.checkpoint = FindNewestCheckpoint(run.path);
   if (run.checkpoint) run.env_steps = std::max(run.env_steps, run.checkpoint->env_steps);
+  if (!run.fit) {
+    run.total_steps = run.config.total_steps();
+    run.finished = run.env_steps >= run.total_steps;
+  }
   const auto evaluation = ReadFile(run.path + "/eval.json", kMaxFileBytes);
   if (evaluation.ok()) run.evaluation = NumberAt(json::parse(*evaluation, nullptr, false), "return_mean");
   run.bytes = BytesOf(run.path);
@@ -174,7 +207,7 @@ absl::StatusOr<std::vector<std::pair<double, double>>> ReadCurve(const RunListin
   std::set<std::string> names;
   ForEachIteration(run.path, [&](const json& iteration) {
     CollectNames(iteration, "", &names);
-    const auto steps = NumberAt(iteration, "env_steps"), value = NumberAt(iteration, metric);
+    const auto steps = NumberAt(iteration, StepsOf(run)), value = NumberAt(iteration, metric);
     if (steps && value) points.emplace_back(*steps, *value);
   });
   if (!points.empty()) return points;
@@ -187,7 +220,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> DifferentSettings(
   std::vector<std::map<std::string, std::string>> settings;
   std::set<std::string> paths;
   for (const RunListing& run : runs) {
-    Flatten(run.config, "", &settings.emplace_back());
+    auto& own = settings.emplace_back();
+    run.fit ? Flatten(*run.fit, "", &own) : Flatten(run.config, "", &own);
     for (const auto& [path, value] : settings.back()) paths.insert(path);
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> different;

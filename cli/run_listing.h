@@ -13,22 +13,32 @@
 #include "absl/time/time.h"
 #include "cli/checkpoint_info.h"
 #include "skein/v1/config.pb.h"
+#include "skein/v1/fit.pb.h"
 
 // The runs in a folder, from their files alone: config.yaml, metrics.jsonl, checkpoints, eval.json.
 namespace skein {
 
 struct RunListing {
   std::string name, path;
-  v1::RunConfig config;  // With defaults.
-  bool running = false;  // Its folder is locked.
-  uint64_t env_steps = 0;
+  v1::RunConfig config;              // With defaults.
+  std::optional<v1::FitConfig> fit;  // With defaults, instead of `config`: a run of `skein fit`.
+  bool running = false;              // Its folder is locked.
+  bool finished = false;
+  uint64_t env_steps = 0, total_steps = 0;    // Of `skein fit`: sequences. A total of 0: not known yet.
   double seconds = 0;                         // Of its last session.
   std::optional<double> episode_return;       // The last mean.
   std::optional<double> best_episode_return;  // The largest mean.
   std::optional<double> evaluation;           // Mean return of the final evaluation.
-  std::optional<CheckpointInfo> checkpoint;   // The newest one.
+  std::optional<double> held_out_loss;        // Of `skein fit`: the last one, and the smallest.
+  std::optional<double> best_held_out_loss;
+  std::optional<CheckpointInfo> checkpoint;  // The newest one.
   uint64_t bytes = 0;
   absl::Time changed;  // When its metrics or its settings were last written.
+
+  // What is trained, on what: an algorithm and an environment, or "fit" and "sequences".
+  std::string algorithm() const;
+  std::string task() const;
+  uint64_t seed() const { return fit ? fit->seed() : config.seed(); }
 };
 
 // Names of the runs in `runs_dir`: its folders with a config.yaml, in alphabetical order. NotFound: no such folder.
@@ -37,7 +47,8 @@ absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir);
 // read.
 absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::string& name);
 
-// The numbers of a run under `metric`, "a.b" for one in an object, with the env steps of their iterations. Lines
+// The numbers of a run under `metric`, "a.b" for one in an object, with the env steps, or sequences, at which they were
+// taken. Lines
 // without it are skipped. NotFound: it has no such metric (names those that it has), or no metrics.
 absl::StatusOr<std::vector<std::pair<double, double>>> ReadCurve(const RunListing& run, const std::string& metric);
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/config/algorithm_rules.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/terminal.h"
@@ -26,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct RunsFlags {
-  std::string runs_dir = "runs", metric = "episode_return_mean";
+  std::string runs_dir = "runs", metric;
   std::vector<std::string> names;
   int height = 20;
   bool json = false, yes = false;
@@ -35,29 +34,34 @@ struct RunsFlags {
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json Describe(const RunListing& run) {
-  return {{"name", run.name},
-          {"path", run.path},
-          {"env_id", run.config.env().id()},
-          {"algorithm", AlgorithmName(run.config)},
-          {"seed", run.config.seed()},
-          {"running", run.running},
-          {"env_steps", run.env_steps},
-          {"total_steps", run.config.total_steps()},
-          {"seconds", run.seconds},
-          {"episode_return", OrNull(run.episode_return)},
-          {"best_episode_return", OrNull(run.best_episode_return)},
-          {"evaluation", OrNull(run.evaluation)},
-          {"checkpoint", run.checkpoint ? Json(run.checkpoint->path) : Json()},
-          {"digest", run.checkpoint ? Json(run.checkpoint->digest) : Json()},
-          {"bytes", run.bytes},
-          {"changed", absl::FormatTime(absl::RFC3339_sec, run.changed, absl::UTCTimeZone())}};
+  Json json = {{"name", run.name},
+               {"path", run.path},
+               {"env_id", run.task()},
+               {"algorithm", run.algorithm()},
+               {"seed", run.seed()},
+               {"running", run.running},
+               {"env_steps", run.env_steps},
+               {"total_steps", run.total_steps},
+               {"seconds", run.seconds},
+               {"episode_return", OrNull(run.episode_return)},
+               {"best_episode_return", OrNull(run.best_episode_return)},
+               {"evaluation", OrNull(run.evaluation)},
+               {"checkpoint", run.checkpoint ? Json(run.checkpoint->path) : Json()},
+               {"digest", run.checkpoint ? Json(run.checkpoint->digest) : Json()},
+               {"bytes", run.bytes},
+               {"changed", absl::FormatTime(absl::RFC3339_sec, run.changed, absl::UTCTimeZone())}};
+  if (run.fit) {
+    json["held_out_loss"] = OrNull(run.held_out_loss);
+    json["best_held_out_loss"] = OrNull(run.best_held_out_loss);
+  }
+  return json;
 }
 
 std::string ValueOr(const std::optional<double>& value) { return value ? absl::StrFormat("%.1f", *value) : "-"; }
 
-std::string State(const RunListing& run) {
-  return run.running ? "running" : run.env_steps >= run.config.total_steps() ? "finished" : "stopped";
-}
+std::string LossOr(const std::optional<double>& value) { return value ? absl::StrFormat("%.4f", *value) : "-"; }
+
+std::string State(const RunListing& run) { return run.running ? "running" : run.finished ? "finished" : "stopped"; }
 
 void Print(const Json& json) { std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl; }
 
@@ -101,8 +105,8 @@ absl::Status List(const RunsFlags& flags) {
                                "STATE", "ENV STEPS", "RETURN", "EVALUATED", "CHANGED");
   for (const RunListing& run : runs) {
     std::cout << absl::StrFormat("%-*s  %-24s %-9s %-8s %14s %10s %10s  %s\n", width, Shown(run.name),
-                                 Shown(run.config.env().id()), AlgorithmName(run.config), State(run),
-                                 FormatCount(run.env_steps), ValueOr(run.episode_return), ValueOr(run.evaluation),
+                                 Shown(run.task()), run.algorithm(), State(run), FormatCount(run.env_steps),
+                                 ValueOr(run.episode_return), ValueOr(run.evaluation),
                                  absl::FormatTime("%Y-%m-%d %H:%M", run.changed, absl::LocalTimeZone()));
   }
   std::cout << std::flush;
@@ -116,11 +120,16 @@ absl::Status Show(const RunsFlags& flags) {
     Print(Describe(*run));
     return absl::OkStatus();
   }
-  std::cout << run->name << ": " << Shown(run->config.env().id()) << ", " << AlgorithmName(run->config) << ", seed "
-            << run->config.seed() << ", " << State(*run) << "\nfolder " << Escaped(run->path) << ", "
-            << FormatCount(run->bytes) << " bytes\nenv steps " << FormatCount(run->env_steps) << " of "
-            << FormatCount(run->config.total_steps()) << "\nepisode return " << ValueOr(run->episode_return)
-            << ", best " << ValueOr(run->best_episode_return) << ", evaluated " << ValueOr(run->evaluation);
+  std::cout << run->name << ": " << Shown(run->task()) << ", " << run->algorithm() << ", seed " << run->seed() << ", "
+            << State(*run) << "\nfolder " << Escaped(run->path) << ", " << FormatCount(run->bytes) << " bytes\n"
+            << (run->fit ? "sequences " : "env steps ") << FormatCount(run->env_steps) << " of "
+            << (run->total_steps > 0 ? FormatCount(run->total_steps) : "?");
+  if (run->fit) {
+    std::cout << "\nheld-out loss " << LossOr(run->held_out_loss) << ", best " << LossOr(run->best_held_out_loss);
+  } else {
+    std::cout << "\nepisode return " << ValueOr(run->episode_return) << ", best " << ValueOr(run->best_episode_return)
+              << ", evaluated " << ValueOr(run->evaluation);
+  }
   if (run->checkpoint) {
     std::cout << "\ncheckpoint " << Escaped(run->checkpoint->path) << " (digest " << run->checkpoint->digest << ")";
   }
@@ -140,11 +149,25 @@ absl::Status Compare(const RunsFlags& flags) {
     Print(document);
     return absl::OkStatus();
   }
+  // Of each kind of run the rows that it has.
+  const auto fits =
+      std::count_if(runs->begin(), runs->end(), [](const RunListing& run) { return run.fit.has_value(); });
   std::vector<std::pair<std::string, std::vector<std::string>>> rows = {
-      {"", {}}, {"env steps", {}}, {"episode return", {}}, {"best return", {}}, {"evaluated", {}}};
+      {"", {}}, {fits == 0 ? "env steps" : "env steps or sequences", {}}};
+  const bool policies = fits < static_cast<std::ptrdiff_t>(runs->size());
+  for (const char* title : {"episode return", "best return", "evaluated"}) {
+    if (policies) rows.push_back({title, {}});
+  }
+  for (const char* title : {"held-out loss", "best loss"}) {
+    if (fits > 0) rows.push_back({title, {}});
+  }
   for (const RunListing& run : *runs) {
-    const std::string cells[] = {run.name, FormatCount(run.env_steps), ValueOr(run.episode_return),
-                                 ValueOr(run.best_episode_return), ValueOr(run.evaluation)};
+    std::vector<std::string> cells = {run.name, FormatCount(run.env_steps)};
+    if (policies) {
+      cells.insert(cells.end(),
+                   {ValueOr(run.episode_return), ValueOr(run.best_episode_return), ValueOr(run.evaluation)});
+    }
+    if (fits > 0) cells.insert(cells.end(), {LossOr(run.held_out_loss), LossOr(run.best_held_out_loss)});
     for (size_t i = 0; i < rows.size(); ++i) rows[i].second.push_back(cells[i]);
   }
   rows.insert(rows.end(), settings.begin(), settings.end());
@@ -170,23 +193,27 @@ absl::Status Plot(const RunsFlags& flags) {
   if (flags.names.size() > kMostCurves) return absl::InvalidArgumentError("plot: at most 26 runs");
   const auto runs = ReadRuns(flags.runs_dir, flags.names);
   if (!runs.ok()) return runs.status();
+  const bool of_sequences = std::all_of(runs->begin(), runs->end(), [](const RunListing& run) { return run.fit; });
+  const std::string metric = !flags.metric.empty() ? flags.metric
+                             : of_sequences        ? "held_out_loss"
+                                                   : "episode_return_mean";
   std::vector<Curve> curves;
   for (const RunListing& run : *runs) {
-    auto points = ReadCurve(run, flags.metric);
+    auto points = ReadCurve(run, metric);
     if (!points.ok()) return points.status();
     curves.push_back({run.name, *std::move(points)});
   }
   if (flags.json) {
-    Json document = {{"metric", flags.metric}, {"curves", Json::array()}};
+    Json document = {{"metric", metric}, {"curves", Json::array()}};
     for (const Curve& curve : curves) document["curves"].push_back({{"name", curve.name}, {"points", curve.points}});
     Print(document);
     return absl::OkStatus();
   }
   constexpr int kLeastWidth = 40, kUsualWidth = 100;
   const int terminal = TerminalWidth(stdout);
-  std::cout << flags.metric << "\n"
-            << PlotCurves(curves, "env steps", terminal > 0 ? std::max(terminal, kLeastWidth) : kUsualWidth,
-                          flags.height)
+  std::cout << metric << "\n"
+            << PlotCurves(curves, of_sequences ? "sequences" : "env steps",
+                          terminal > 0 ? std::max(terminal, kLeastWidth) : kUsualWidth, flags.height)
             << std::flush;
   return absl::OkStatus();
 }
@@ -202,8 +229,8 @@ absl::Status Remove(const RunsFlags& flags) {
   if (!flags.yes) {
     std::vector<std::string> texts;
     for (const RunListing& run : *runs) {
-      texts.push_back(
-          absl::StrCat(run.path, " (", FormatCount(run.env_steps), " env steps, ", FormatCount(run.bytes), " bytes)"));
+      texts.push_back(absl::StrCat(run.path, " (", FormatCount(run.env_steps),
+                                   run.fit ? " sequences, " : " env steps, ", FormatCount(run.bytes), " bytes)"));
     }
     return absl::InvalidArgumentError(
         absl::StrCat("--yes removes ", absl::StrJoin(texts, ", "), "; nothing was removed"));
@@ -244,7 +271,8 @@ void AddRuns(CLI::App* app, Action* action) {
   add("compare", "Results of runs, and the settings in which they differ", 1, kMost, Compare)
       ->footer("Example:\n  skein runs compare HalfCheetah-v5-s1 HalfCheetah-v5-s2");
   CLI::App* const plot = add("plot", "Curves of runs over env steps, in the terminal", 1, kMost, Plot);
-  plot->add_option("--metric", flags->metric, "A number of metrics.jsonl, e.g. update.kl")->capture_default_str();
+  plot->add_option("--metric", flags->metric,
+                   "A number of metrics.jsonl, e.g. update.kl; default: episode_return_mean, or held_out_loss");
   plot->add_option("--height", flags->height, "Lines")->check(CLI::Range(4, 200))->capture_default_str();
   plot->footer("Example:\n  skein runs plot HalfCheetah-v5-s1 HalfCheetah-v5-s2 --metric update.kl");
   CLI::App* const remove = add("remove", "Remove runs with all their checkpoints", 1, kMost, Remove);

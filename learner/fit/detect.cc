@@ -113,8 +113,9 @@ class Detector {
 };
 
 absl::Status Detector::AddLine(absl::string_view text, const LineReader& reader) {
-  const size_t begin = fresh_.classes.size();
+  const size_t begin = fresh_.classes.size(), most = saved_.config.data().max_length();
   std::string storage;
+  bool cut = false;
   for (absl::string_view key = TakeKey(&text); !key.empty(); key = TakeKey(&text)) {
     const auto name = CanonicalKey(saved_.config.data().keys(), key, &storage);
     if (!name.ok()) return reader.Error(name.status().message());
@@ -127,18 +128,27 @@ absl::Status Detector::AddLine(absl::string_view text, const LineReader& reader)
       }
       ++unknown_;
     }
+    if (fresh_.classes.size() - begin == most) {
+      if (saved_.config.data().too_long() == v1::LONG_SEQUENCES_REFUSE) {
+        return reader.Error(absl::StrCat("more than ", most,
+                                         " keys (data.max_length); raise it by --set, or set data.too_long to cut"));
+      }
+      cut = true;
+      break;
+    }
     fresh_.classes.push_back(key_class);
   }
   const size_t length = fresh_.classes.size() - begin;
   if (length == 0) return absl::OkStatus();  // An empty line is no sequence.
-  const XXH128_hash_t hash = XXH3_128bits(fresh_.classes.data() + begin, length * sizeof(uint32_t));
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(fresh_.classes.data() + begin, length * sizeof(uint32_t), cut ? 1 : 0);
   lines_.push_back({reader.line(), {hash.low64, hash.high64}});
   if (!known_.try_emplace(lines_.back().fingerprint).second) {
     fresh_.classes.resize(begin);
     return absl::OkStatus();
   }
   fresh_.begins.push_back(static_cast<uint32_t>(fresh_.classes.size()));
-  fresh_.cut.push_back(0);
+  fresh_.cut.push_back(cut ? 1 : 0);
   fresh_names_.push_back(lines_.back().fingerprint);
   return absl::OkStatus();
 }
@@ -154,7 +164,7 @@ absl::Status Detector::Flush(const std::string& path, std::FILE* out) {
     batch.rows.classes.insert(batch.rows.classes.end(), fresh_.classes.begin() + fresh_.begins[i],
                               fresh_.classes.begin() + fresh_.begins[i + 1]);
     batch.rows.begins.push_back(static_cast<uint32_t>(batch.rows.classes.size()));
-    batch.rows.cut.push_back(0);
+    batch.rows.cut.push_back(fresh_.cut[i]);
     batch.weights.push_back(1);
   }
   std::vector<uint32_t> pieces = {0};
@@ -212,6 +222,7 @@ absl::Status Detector::Flush(const std::string& path, std::FILE* out) {
 absl::Status Detector::Read(const std::string& path, std::FILE* out, const ShutdownSignal* shutdown) {
   const auto reader = LineReader::Open(path);
   if (!reader.ok()) return reader.status();
+  const uint64_t before = sequences_;
   absl::string_view line;
   for (;;) {
     const auto more = (*reader)->Next(&line);
@@ -228,7 +239,8 @@ absl::Status Detector::Read(const std::string& path, std::FILE* out, const Shutd
     }
     if (ends) break;
   }
-  if ((*reader)->line() == 0) return absl::DataLossError(absl::StrCat(path, ":1: the file is empty"));
+  if ((*reader)->line() == 0) return (*reader)->Error("the file is empty");
+  if (sequences_ == before) return (*reader)->Error("the file has no sequence");
   return absl::OkStatus();
 }
 
@@ -251,7 +263,9 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   if (absl::Status s = ValidateFitConfig(saved->config); !s.ok()) return s;
   Limits limits = saved->limits;
   limits.rule = saved->config.detect().rule();
-  bool chosen = saved->finished;
+  bool chosen = saved->has_limits || SetsLimit(saved->config.detect());
+  if (saved->config.detect().probability() > 0) limits.probability = saved->config.detect().probability();
+  if (saved->config.detect().top_g() > 0) limits.top_g = saved->config.detect().top_g();
   if (options.probability >= 0) {
     limits.rule = v1::DETECT_RULE_PROBABILITY;
     limits.probability = std::max<double>(options.probability, std::numeric_limits<float>::min());
@@ -265,7 +279,7 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   if (!chosen) {
     return absl::FailedPreconditionError(
         absl::StrCat(checkpoint->path,
-                     " is of a training that has not finished, so that no limit is chosen; finish it, or give "
+                     " has no limit: its training has not finished, or has held no sequence out; finish it, or give "
                      "--probability or --top-g"));
   }
   const uint32_t threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());

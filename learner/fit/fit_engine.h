@@ -35,6 +35,8 @@ class FitEngine {
   // The losses alone.
   virtual absl::Status Loss(const SequenceBatch& batch, PartRange parts, std::vector<double>* losses) = 0;
 
+  // Sequences whose losses are in the last call's, counted as they were computed.
+  virtual uint64_t sequences() const = 0;
   // How often the micro-batch was halved.
   virtual int64_t out_of_memory() const = 0;
   // For tests: called with the rows of each pass before it; may throw.

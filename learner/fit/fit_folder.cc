@@ -10,8 +10,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/config.h"
+#include "base/config/message_settings.h"
+#include "base/process/file.h"
 #include "base/process/no_links.h"
 #include "base/process/system_error.h"
+#include "learner/sequence/fit_settings.h"
 
 namespace skein {
 namespace {
@@ -27,6 +31,19 @@ absl::StatusOr<int> Lock(const std::string& folder) {
   close(descriptor);
   return absl::UnavailableError(
       absl::StrCat(folder, " is in use by another training; stop it, or give another --name or --run-dir"));
+}
+
+// Whether config.yaml, if there is one, is of a training of sequences.
+absl::Status CheckIsOwn(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/config.yaml");
+  const auto text = ReadFile(path, kMaxSettingsBytes);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  if (!text.ok()) return text.status();
+  v1::RunConfig policy;
+  if (ParseFitConfig(*text, path).ok() || !MergeYaml(*text, path, &policy).ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " has the run of a policy for ", policy.env().id(),
+                   "; give another --name or --run-dir, or --resume never, which moves it aside"));
 }
 
 }  // namespace
@@ -47,11 +64,13 @@ absl::StatusOr<FitFolder> FitFolder::Claim(const std::string& path, ResumeMode r
   auto locked = Lock(path);
   if (!locked.ok()) return locked.status();
   folder.descriptor_ = *locked;
-  std::error_code error;
-  if (resume != ResumeMode::kNever ||
-      (!fs::exists(path + "/checkpoints", error) && !fs::exists(path + "/metrics.jsonl"))) {
+  if (resume != ResumeMode::kNever) {
+    if (absl::Status s = CheckIsOwn(path); !s.ok()) return s;
     return folder;
   }
+  std::error_code error;
+  const auto is_there = [&](const char* name) { return fs::exists(absl::StrCat(path, "/", name), error); };
+  if (!is_there("checkpoints") && !is_there("metrics.jsonl") && !is_there("config.yaml")) return folder;
   for (int n = 1; folder.moved_to_.empty(); ++n) {
     const std::string target = absl::StrCat(path, ".old-", n);
     if (fs::exists(fs::symlink_status(target, error))) continue;

@@ -13,7 +13,8 @@ namespace skein {
 class FitFolder {
  public:
   // Makes the folder if need be. With kNever what an earlier training wrote there is moved aside, to <path>.old-1 or
-  // the first free number. Unavailable: another process uses it. PermissionDenied: a link where none may be.
+  // the first free number. Unavailable: another process uses it. FailedPrecondition: a run of something else is there,
+  // which nothing of it is changed. PermissionDenied: a link where none may be.
   static absl::StatusOr<FitFolder> Claim(const std::string& path, ResumeMode resume);
   FitFolder() = default;
   FitFolder(FitFolder&& other) noexcept { *this = std::move(other); }

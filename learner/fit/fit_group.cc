@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,10 +22,11 @@
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
-#include "base/process/no_links.h"
 #include "base/process/restart_budget.h"
 #include "base/process/subprocess.h"
+#include "learner/fit/fit_folder.h"
 #include "learner/ranks/listener.h"
+#include "learner/sequence/fit_settings.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -90,23 +92,15 @@ absl::Status FitGroup::Start(ResumeMode resume) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
     Subprocess::Options spawn;
-    spawn.argv = {program,
-                  "fit",
-                  "--config",
-                  config_path,
-                  "--run-dir",
-                  options_.run_directory,
-                  "--resume",
-                  ResumeModeName(resume),
-                  "--metrics",
-                  options_.metrics,
-                  "--timeout",
-                  absl::FormatDuration(options_.timeout),
-                  "--port",
-                  absl::StrCat(options_.port),
-                  "--http-port",
-                  absl::StrCat(options_.http_port),
-                  "--exit-with-parent"};
+    spawn.argv = {program,       "fit",
+                  "--config",    config_path,
+                  "--run-dir",   options_.run_directory,
+                  "--resume",    ResumeModeName(resume),
+                  "--metrics",   options_.metrics,
+                  "--timeout",   absl::FormatDuration(options_.timeout),
+                  "--port",      absl::StrCat(options_.port),
+                  "--http-port", absl::StrCat(options_.http_port),
+                  "--claimed",   "--exit-with-parent"};
     if (!options_.coordinator.empty()) {
       spawn.argv.insert(spawn.argv.end(), {"--coordinator", options_.coordinator});
     }
@@ -155,12 +149,17 @@ void FitGroup::Stop(int signal_number) {
 }  // namespace
 
 absl::Status RunFitGroup(uint32_t ranks, const FitOptions& options, ShutdownSignal* shutdown) {
-  if (options.config.train().parts() % ranks != 0) {
+  if (PartsFor(options.config.train(), ranks) % ranks != 0) {
     return absl::InvalidArgumentError(absl::StrCat("train.parts (", options.config.train().parts(),
                                                    ") must be a multiple of --learners (", ranks,
                                                    "), which share the parts of a batch"));
   }
-  if (absl::Status s = MakeFolder(options.run_directory); !s.ok()) return s;
+  const auto claimed = FitFolder::Claim(options.run_directory, options.resume);
+  if (!claimed.ok()) return claimed.status();
+  if (!claimed->moved_to().empty()) {
+    std::printf("moved what was in %s to %s\n", options.run_directory.c_str(), claimed->moved_to().c_str());
+    std::fflush(stdout);
+  }
   if (absl::Status s = WriteFileAtomically(options.run_directory + "/config.yaml", SettingsYaml(options.config));
       !s.ok()) {
     return s;

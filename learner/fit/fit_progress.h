@@ -29,6 +29,7 @@ struct FitStep {
   bool taken = true;       // false: the gradient was not finite.
   bool any_stops = false;  // Whether a rank was asked to stop.
   uint64_t distinct_keys = 0;
+  uint64_t sequences = 0;  // That the ranks computed, each as often as it is in the batch.
 };
 
 }  // namespace skein

@@ -25,6 +25,7 @@
 #include "learner/fit/fit_trainer.h"
 #include "learner/ranks/rank_group.h"
 #include "learner/run/checkpoint.h"
+#include "learner/sequence/fit_settings.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -124,6 +125,12 @@ absl::Status FitRun::OpenData() {
                                     {counts.cut, "sequences are cut off after data.max_length keys"},
                                     {counts.unknown_keys, "keys are beyond the vocabulary and count as unknown"}}) {
     if (count > 0) Say(absl::StrCat("note: ", FormatCount(count), " ", what));
+  }
+  if (leads_ && counts.held_sequences == 0) {
+    spdlog::warn(
+        "no sequence is held out (data.holdout {}): training cannot stop early, and no limit of `skein detect` is "
+        "chosen, which will want --probability or --top-g",
+        config_.data().holdout());
   }
   return absl::OkStatus();
 }
@@ -274,29 +281,36 @@ absl::Status FitRun::EndEpoch() {
 
 absl::Status FitRun::Finish() {
   const FitProgress& p = trainer_->progress();
-  if (stopped_) {
+  if (stopped_ && !p.finished) {
     if (absl::Status s = Save(nullptr, true); !s.ok()) return s;
     Say(absl::StrCat("stopped in epoch ", p.epoch + 1, " at step ", FormatCount(p.steps),
                      "; the same command goes on from ", checkpoint_path_));
     return absl::OkStatus();
   }
   if (!leads_) return absl::OkStatus();
-  const auto limits = trainer_->ChooseFinalLimits(*store_);
-  if (!limits.ok()) return limits.status();
-  const Checkpoint checkpoint = trainer_->Save(store_->digest(), &*limits);
-  if (absl::Status s = Save(&*limits, true); !s.ok()) return s;
+  const auto choice = trainer_->ChooseFinalLimits(*store_);
+  if (!choice.ok()) return choice.status();
+  const Limits* const limits = choice->sequences > 0 || SetsLimit(config_.detect()) ? &choice->limits : nullptr;
+  const Checkpoint checkpoint = trainer_->Save(store_->digest(), limits);
+  if (absl::Status s = Save(limits, true); !s.ok()) return s;
   Say(absl::StrFormat("finished: epoch %d is the best, held-out loss %.4f; %s sequences in %s steps, %d skipped",
                       p.best_epoch, p.best_held_out_loss, FormatCount(p.sequences), FormatCount(p.steps), p.skipped));
-  Say(absl::StrFormat(
-      "limits of `skein detect`, chosen from %s held-out sequences: probability %.3g, top-g %d; rule %s",
-      FormatCount(store_->counts().held_sequences), limits->probability, limits->top_g,
-      limits->rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+  if (choice->unknown > 0) {
+    Say(absl::StrCat("note: ", FormatCount(choice->unknown),
+                     " held-out sequences have keys that the training part has not; no limit is chosen from these"));
+  }
+  if (limits != nullptr) {
+    Say(absl::StrFormat(
+        "limits of `skein detect`, chosen from %s held-out sequences: probability %.3g, top-g %d; rule %s",
+        FormatCount(choice->sequences), limits->probability, limits->top_g,
+        limits->rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+  }
   Say(absl::StrCat("checkpoint ", checkpoint_path_, ", digest ", CheckpointDigest(checkpoint)));
   return absl::OkStatus();
 }
 
 absl::Status FitRun::Run() {
-  if (leads_) {
+  if (leads_ && !options_.claimed) {
     auto claimed = FitFolder::Claim(folder_, options_.resume);
     if (!claimed.ok()) return claimed.status();
     claimed_ = *std::move(claimed);
@@ -327,11 +341,12 @@ absl::Status FitRun::Run() {
   saved_ = said_ = MonotonicNow();
   while (!trainer_->progress().finished && !stopped_) {
     if (absl::Status s = TrainEpoch(); !s.ok()) return s;
-    if (stopped_) break;
+    // Who stops after an epoch's last step ends the epoch first, so that its line is written with the step's.
+    if (stopped_ && trainer_->progress().next_batch < steps_per_epoch_) break;
     if (absl::Status s = EndEpoch(); !s.ok()) return s;
   }
   const absl::Status finished = Finish();
-  report_->End(finished, stopped_, checkpoint_path_);
+  report_->End(finished, stopped_ && !trainer_->progress().finished, checkpoint_path_);
   return finished;
 }
 
@@ -341,7 +356,10 @@ absl::Status RunFit(const FitOptions& options, ShutdownSignal* shutdown) {
   auto ranks =
       JoinRanks(options.config.train().device(), absl::Seconds(options.config.train().collective_timeout_seconds()));
   if (!ranks.ok()) return ranks.status();
-  FitRun run(options, *std::move(ranks), shutdown);
+  FitOptions resolved = options;
+  v1::FitTrainConfig* const train = resolved.config.mutable_train();
+  train->set_parts(PartsFor(*train, static_cast<uint32_t>(ranks->place.size)));
+  FitRun run(resolved, *std::move(ranks), shutdown);
   return AsLostRank(run.Run());
 }
 

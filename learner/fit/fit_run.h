@@ -16,6 +16,7 @@ struct FitOptions {
   v1::FitConfig config;
   std::string run_directory;  // Where checkpoints, metrics and the data as numbers are.
   ResumeMode resume = ResumeMode::kAuto;
+  bool claimed = false;                 // By the process that started this one: the folder is its own to use.
   std::string metrics = "127.0.0.1:0";  // Address of /metrics; each further rank of a machine takes a free port.
   // Of a coordinator to report to, host:port. Empty: rank 0 starts one of its own on these ports (or on free ones, if
   // they are in use), unless they are negative.

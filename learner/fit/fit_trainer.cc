@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,6 +59,19 @@ Vocabulary VocabularyOf(const std::string& names) {
   return Vocabulary(names.empty() ? std::vector<std::string>() : absl::StrSplit(names, '\n'));
 }
 
+v1::FitConfig WithParts(v1::FitConfig config, const Collective* collective) {
+  const uint32_t ranks = collective == nullptr ? 1 : static_cast<uint32_t>(collective->size());
+  config.mutable_train()->set_parts(PartsFor(config.train(), ranks));
+  return config;
+}
+
+// What is set, or as many as parts, and cores, where Torch computes the passes on the processor.
+uint32_t TorchThreads(const v1::FitConfig& config, uint32_t own_parts) {
+  if (config.train().threads() > 0) return config.train().threads();
+  if (config.train().precision() != v1::PRECISION_BF16) return 1;
+  return std::max(1u, std::min(own_parts, std::thread::hardware_concurrency()));
+}
+
 // LibTorch throws in many ways; here they end.
 template <typename Work>
 absl::Status Guarded(Work work) {
@@ -78,7 +92,7 @@ double LearningRate(const v1::FitTrainConfig& train, double done) {
 }
 
 FitTrainer::FitTrainer(const v1::FitConfig& config, const Vocabulary& vocabulary, Collective* collective)
-    : config_(config),
+    : config_(WithParts(config, collective)),
       vocabulary_(vocabulary),
       layout_(vocabulary.classes(), config.model().embedding(), config.model().hidden(), config.model().layers()),
       collective_(collective) {
@@ -93,7 +107,7 @@ FitTrainer::~FitTrainer() = default;
 absl::StatusOr<std::unique_ptr<FitTrainer>> FitTrainer::Make(const v1::FitConfig& config, const Vocabulary& vocabulary,
                                                              Collective* collective, int local_rank) {
   std::unique_ptr<FitTrainer> trainer(new FitTrainer(config, vocabulary, collective));
-  const uint32_t parts = config.train().parts();
+  const uint32_t parts = trainer->config_.train().parts();
   if (parts % trainer->ranks_ != 0) {
     return absl::InvalidArgumentError(absl::StrCat("train.parts (", parts,
                                                    ") must be a multiple of the number of ranks (", trainer->ranks_,
@@ -104,7 +118,7 @@ absl::StatusOr<std::unique_ptr<FitTrainer>> FitTrainer::Make(const v1::FitConfig
   if (!device.ok()) return device.status();
   const absl::Status status = Guarded([&] {
     FitTrainer& t = *trainer;
-    at::set_num_threads(static_cast<int>(std::max(1u, config.train().threads())));
+    at::set_num_threads(static_cast<int>(TorchThreads(trainer->config_, trainer->own_parts_)));
     std::vector<float> values(static_cast<size_t>(t.layout_.size));
     InitializeNet(t.layout_, config.seed(), values.data());
     for (const NetLayout::Parameter& parameter : t.layout_.parameters()) {
@@ -145,15 +159,20 @@ absl::StatusOr<FitStep> FitTrainer::Step(const SequenceBatch& batch, double lr, 
     if (collective_ != nullptr) {
       if (absl::Status s = collective_->AllReduce(adam_->gradient()); !s.ok()) return s;
     }
-    losses.push_back(stops ? 1 : 0);
+    // Of each rank: the losses of its parts, how many sequences they are of, whether it stops.
+    const size_t parts = losses.size();
+    losses.insert(losses.end(), {static_cast<double>(engine_->sequences()), stops ? 1.0 : 0.0});
     const auto all = GatherNumbers(losses);
     if (!all.ok()) return all.status();
     double loss = 0;
     for (size_t i = 0; i < all->size(); ++i) {
-      if ((i + 1) % losses.size() == 0) {
-        step.any_stops |= (*all)[i] != 0;
-      } else {
+      const size_t at = i % losses.size();
+      if (at < parts) {
         loss += (*all)[i];
+      } else if (at == parts) {
+        step.sequences += static_cast<uint64_t>((*all)[i]);
+      } else {
+        step.any_stops |= (*all)[i] != 0;
       }
     }
     step.loss = loss / static_cast<double>(batch.steps);
@@ -177,9 +196,9 @@ absl::StatusOr<FitStep> FitTrainer::Step(const SequenceBatch& batch, double lr, 
   if (!status.ok()) return status;
   ++progress_.steps;
   if (!step.taken) ++progress_.skipped;
-  progress_.sequences += batch.sequences;
+  progress_.sequences += step.sequences;
   progress_.keys += batch.steps;
-  progress_.epoch_sequences += batch.sequences;
+  progress_.epoch_sequences += step.sequences;
   progress_.epoch_keys += batch.steps;
   progress_.next_batch = batch.number + 1;
   return step;
@@ -231,7 +250,7 @@ bool FitTrainer::IsFinished() const {
          (patience > 0 && progress_.epoch - progress_.best_epoch >= patience);
 }
 
-absl::StatusOr<Limits> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
+absl::StatusOr<LimitChoice> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
   const torch::Tensor best = best_.cpu().contiguous();
   NetWeights weights(&layout_);
   weights.Update(best.data_ptr<float>());
@@ -317,6 +336,9 @@ absl::Status FitTrainer::Restore(const Checkpoint& checkpoint, const std::string
         "the data, or how they are read and split, are not those that this training began with; give those, or another "
         "name, or --resume never");
   }
+  const auto began = ParseFitConfig(checkpoint.config_yaml, "config_yaml");
+  if (!began.ok()) return absl::DataLossError(began.status().message());
+  if (absl::Status s = CheckGoesOn(*began, config_); !s.ok()) return s;
   for (const auto& [name, tensor] : {std::pair{kCounts, counts},
                                      {kSums, sums},
                                      {kBest, best},
@@ -370,7 +392,7 @@ absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const st
   if (const torch::Tensor* const limits = Find(*state, kLimits, torch::kFloat64, 2); limits != nullptr) {
     saved.limits.probability = limits->data_ptr<double>()[0];
     saved.limits.top_g = static_cast<uint32_t>(limits->data_ptr<double>()[1]);
-    saved.finished = true;
+    saved.has_limits = true;
   }
   return saved;
 }

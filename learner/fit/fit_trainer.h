@@ -41,15 +41,16 @@ class FitTrainer {
   // the newest ones are the best.
   void EndEpoch(double held_out_loss, bool has_held_out);
   // With the best parameters: chooses the limits from the held-out part.
-  absl::StatusOr<Limits> ChooseFinalLimits(const SequenceStore& store);
+  absl::StatusOr<LimitChoice> ChooseFinalLimits(const SequenceStore& store);
 
   FitProgress& progress() { return progress_; }
   int64_t parameter_count() const;
   uint64_t out_of_memory() const;  // How often the micro-batch was halved by this rank.
 
-  // `limits`: null before the end. The vocabulary's names are in it, too.
+  // `limits`: null before the end, and if none could be chosen. The vocabulary's names are in it, too.
   Checkpoint Save(const std::string& data_digest, const Limits* limits) const;
-  // DataLoss: tensors are missing or have other shapes. FailedPrecondition: other data than `data_digest`.
+  // DataLoss: tensors are missing or have other shapes. FailedPrecondition: other data than `data_digest`, or other
+  // settings that decide which sequences are used when, or what the parameters are.
   absl::Status Restore(const Checkpoint& checkpoint, const std::string& data_digest);
 
  private:
@@ -80,7 +81,7 @@ struct SavedModel {
   Vocabulary vocabulary;
   std::vector<float> parameters;  // The best ones.
   Limits limits;
-  bool finished = false;  // Only then are the limits chosen.
+  bool has_limits = false;  // Only at the end of a training that held sequences out, or whose settings have a limit.
 };
 // FailedPrecondition: it is a policy's. DataLoss: tensors are missing or have other shapes.
 absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const std::string& path);

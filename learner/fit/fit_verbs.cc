@@ -28,6 +28,7 @@ struct FitFlags {
   uint64_t seed = 0;
   uint32_t learners = 1;
   int port = 7070, http_port = 7071;
+  bool claimed = false;
   MemberFlags member;
 };
 
@@ -44,6 +45,7 @@ absl::Status Fit(const FitFlags& flags, bool seed_given, ShutdownSignal* shutdow
   options.config = *config;
   options.run_directory = flags.run_directory.empty() ? absl::StrCat("runs/", config->name()) : flags.run_directory;
   options.resume = *ParseResumeMode(flags.resume);
+  options.claimed = flags.claimed;
   options.metrics = flags.metrics;
   options.coordinator = flags.coordinator;
   options.port = flags.port;
@@ -89,6 +91,8 @@ void AddFit(CLI::App* app, FitAction* action) {
   verb->add_option("--http-port", flags->http_port, "Port of the status page; another if in use")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  // Of `skein fit --learners` to the processes that it starts.
+  verb->add_flag("--claimed", flags->claimed, "The folder is claimed by the process that started this one")->group("");
   AddMemberFlags(verb, &flags->member);
   verb->callback([flags, seed, action] {
     const bool seed_given = seed->count() > 0;

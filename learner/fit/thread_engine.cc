@@ -58,6 +58,11 @@ class ThreadEngine : public FitEngine {
     return ForEach(batch, parts, losses, nullptr);
   }
 
+  uint64_t sequences() const override {
+    uint64_t sum = 0;
+    for (const Part& part : parts_) sum += part.sequences;
+    return sum;
+  }
   int64_t out_of_memory() const override {
     int64_t sum = 0;
     for (const Part& part : parts_) sum += part.limit->out_of_memory();
@@ -72,6 +77,7 @@ class ThreadEngine : public FitEngine {
     AlignedFloats gradient;
     std::unique_ptr<MemoryLimit> limit;
     absl::Status status;
+    uint64_t sequences = 0;
   };
 
   // Forward of each part's rows, in micro-batches, then `after`, if it is given, by all threads.
@@ -88,14 +94,17 @@ class ThreadEngine : public FitEngine {
         MemoryLimit::Work work;
         work.begin = [&] {
           loss = 0;
+          part.sequences = 0;
           if (after) std::fill(part.gradient.begin(), part.gradient.end(), 0.0f);
           return absl::OkStatus();
         };
         work.piece = [&](int64_t first, int64_t rows, bool) {
           const uint32_t from = begin + static_cast<uint32_t>(first);
-          const PackedSteps steps = PackRows(batch, from, from + static_cast<uint32_t>(rows));
+          const uint32_t to = from + static_cast<uint32_t>(rows);
+          const PackedSteps steps = PackRows(batch, from, to);
           loss += pass.Forward(weights_, steps);
           if (after) after(&pass, steps, &part);
+          part.sequences += SequencesOf(batch, from, to);
         };
         part.status = part.limit->Run(end - begin, work);
       }

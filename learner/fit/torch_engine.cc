@@ -37,6 +37,7 @@ class TorchEngine : public FitEngine {
         batch, parts, losses, [] {}, [](const torch::Tensor&) {});
   }
 
+  uint64_t sequences() const override { return sequences_; }
   int64_t out_of_memory() const override { return limit_.out_of_memory(); }
   void SetMemoryProbe(std::function<void(int64_t)> probe) override { limit_.SetProbe(std::move(probe)); }
 
@@ -51,14 +52,17 @@ class TorchEngine : public FitEngine {
     torch::Tensor total;
     work.begin = [&] {
       begin();
+      sequences_ = 0;
       total = torch::zeros({}, views_[0].options().dtype(torch::kFloat64).requires_grad(false));
       return absl::OkStatus();
     };
     work.piece = [&](int64_t first, int64_t rows, bool) {
       const uint32_t from = first_row + static_cast<uint32_t>(first);
-      const torch::Tensor loss = SumOfLosses(PackRows(batch, from, from + static_cast<uint32_t>(rows)));
+      const uint32_t to = from + static_cast<uint32_t>(rows);
+      const torch::Tensor loss = SumOfLosses(PackRows(batch, from, to));
       after(loss);
       total.add_(loss.detach());
+      sequences_ += SequencesOf(batch, from, to);
     };
     if (absl::Status s = limit_.Run(last_row - first_row, work); !s.ok()) return s;
     (*losses)[0] = total.item<double>();
@@ -97,6 +101,7 @@ class TorchEngine : public FitEngine {
   const NetLayout& layout_;
   const std::vector<torch::Tensor> views_;
   MemoryLimit limit_;
+  uint64_t sequences_ = 0;
   const torch::ScalarType precision_;
   const torch::Tensor zero_bias_;
 };

@@ -301,6 +301,10 @@ absl::Status Trainer::InitFrom() {
 absl::StatusOr<Trainer::Resumed> Trainer::InitHere() {
   const auto found = FindCheckpoint(impl_->config.learner().init_from());
   if (!found.ok()) return InitError(found.status());
+  if (found->checkpoint.env_id == kSequenceModelId) {
+    return InitError(absl::FailedPreconditionError(
+        absl::StrCat(found->path, " is a model of sequences and no policy; `skein detect` uses it")));
+  }
   const auto model = DecodeTensors(found->checkpoint.model);
   if (!model.ok()) return InitError(model.status());
   const absl::StatusOr<StateTensors> optimizer = impl_->config.learner().init_optimizer()

@@ -18,6 +18,7 @@ std::vector<std::vector<KeyJudgement>> JudgeRows(const NetWeights& weights, cons
       KeyJudgement key;
       if (target == Vocabulary::kUnknown) {
         key.rank = classes;
+        key.unknown = true;
       } else {
         const float* const p = pass->probabilities(place);
         key.probability = p[target];
@@ -35,15 +36,19 @@ HeldOutScore WorstOf(absl::Span<const KeyJudgement> keys, uint32_t weight) {
   for (const KeyJudgement& key : keys) {
     score.least_probability = std::min(score.least_probability, key.probability);
     score.greatest_rank = std::max(score.greatest_rank, key.rank);
+    score.has_unknown |= key.unknown;
   }
   return score;
 }
 
-Limits ChooseLimits(const v1::FitDetectConfig& detect, std::vector<HeldOutScore> held_out, uint32_t classes) {
-  uint64_t total = 0;
-  for (const HeldOutScore& score : held_out) total += score.weight;
-  const double allowed = std::floor(detect.false_alarms() * static_cast<double>(total));
-  Limits limits;
+LimitChoice ChooseLimits(const v1::FitDetectConfig& detect, std::vector<HeldOutScore> held_out, uint32_t classes) {
+  LimitChoice choice;
+  for (const HeldOutScore& score : held_out) (score.has_unknown ? choice.unknown : choice.sequences) += score.weight;
+  held_out.erase(
+      std::remove_if(held_out.begin(), held_out.end(), [](const HeldOutScore& score) { return score.has_unknown; }),
+      held_out.end());
+  const double allowed = std::floor(detect.false_alarms() * static_cast<double>(choice.sequences));
+  Limits& limits = choice.limits;
   limits.rule = detect.rule();
   // The worst sequences that may be anomalous, then the first that may not: nothing of it is.
   limits.probability = std::numeric_limits<float>::min();
@@ -68,7 +73,11 @@ Limits ChooseLimits(const v1::FitDetectConfig& detect, std::vector<HeldOutScore>
   }
   if (detect.probability() > 0) limits.probability = detect.probability();
   if (detect.top_g() > 0) limits.top_g = detect.top_g();
-  return limits;
+  return choice;
+}
+
+bool SetsLimit(const v1::FitDetectConfig& detect) {
+  return detect.rule() == v1::DETECT_RULE_TOP_G ? detect.top_g() > 0 : detect.probability() > 0;
 }
 
 }  // namespace skein

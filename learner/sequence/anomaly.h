@@ -17,6 +17,7 @@ namespace skein {
 struct KeyJudgement {
   float probability = 0;  // Of this key, after those before it. 0 for an unknown key.
   uint32_t rank = 0;      // How many keys (or the end) were more probable. All of them for an unknown key.
+  bool unknown = false;
 };
 
 // The judgements of each row first .. last-1, by row - first and step.
@@ -39,12 +40,23 @@ struct HeldOutScore {
   float least_probability = 1;
   uint32_t greatest_rank = 0;
   uint32_t weight = 1;
+  bool has_unknown = false;  // A key that training has not had; it is anomalous under any limit.
 };
 HeldOutScore WorstOf(absl::Span<const KeyJudgement> keys, uint32_t weight);
 
-// The strictest limits for which at most the share detect.false_alarms of the held-out sequences is anomalous. What the
-// configuration sets itself is taken as it is. Without held-out sequences: probability 0 and all keys, so that only
-// unknown keys are anomalous.
-Limits ChooseLimits(const v1::FitDetectConfig& detect, std::vector<HeldOutScore> held_out, uint32_t classes);
+// What the limits were chosen from.
+struct LimitChoice {
+  Limits limits;
+  uint64_t sequences = 0;  // Held-out sequences of known keys, from which the limits are.
+  uint64_t unknown = 0;    // Left out: they have a key that training has not had, and no limit changes their verdict.
+};
+
+// The strictest limits for which at most the share detect.false_alarms of the held-out sequences of known keys is
+// anomalous. What the configuration sets itself is taken as it is. Without such sequences: probability 0 and all keys,
+// so that only unknown keys are anomalous.
+LimitChoice ChooseLimits(const v1::FitDetectConfig& detect, std::vector<HeldOutScore> held_out, uint32_t classes);
+
+// Whether `detect` sets the limit of its rule itself, so that nothing needs to be chosen.
+bool SetsLimit(const v1::FitDetectConfig& detect);
 
 }  // namespace skein

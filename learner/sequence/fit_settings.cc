@@ -46,6 +46,30 @@ absl::Status ValidateFitConfig(const v1::FitConfig& config) {
   return absl::OkStatus();
 }
 
+uint32_t PartsFor(const v1::FitTrainConfig& train, uint32_t ranks) {
+  return train.parts() > 0 ? train.parts() : std::max(2u, ranks);
+}
+
+absl::Status CheckGoesOn(const v1::FitConfig& was, const v1::FitConfig& is) {
+  struct Setting {
+    const char* name;
+    uint64_t was, is;
+  };
+  for (const Setting& setting :
+       {Setting{"seed", was.seed(), is.seed()}, Setting{"data.window", was.data().window(), is.data().window()},
+        Setting{"model.embedding", was.model().embedding(), is.model().embedding()},
+        Setting{"model.hidden", was.model().hidden(), is.model().hidden()},
+        Setting{"model.layers", was.model().layers(), is.model().layers()},
+        Setting{"train.batch_size", was.train().batch_size(), is.train().batch_size()},
+        Setting{"train.parts", was.train().parts(), is.train().parts()}}) {
+    if (setting.was == setting.is) continue;
+    return absl::FailedPreconditionError(absl::StrCat("this training began with ", setting.name, " ", setting.was,
+                                                      ", got ", setting.is, "; set it to ", setting.was,
+                                                      ", or give another name, or --resume never"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::FitConfig> ParseFitConfig(const std::string& text, const std::string& source) {
   v1::FitConfig config;
   if (absl::Status s = MergeSettings(text, source, &config); !s.ok()) return s;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -61,7 +62,7 @@ uint64_t LineReader::compressed_bytes_read() const {
 }
 
 absl::Status LineReader::Error(absl::string_view problem) const {
-  return absl::DataLossError(absl::StrCat(path_, ":", line_, ": ", problem));
+  return absl::DataLossError(absl::StrCat(path_, ":", std::max<uint64_t>(1, line_), ": ", problem));
 }
 
 absl::StatusOr<bool> LineReader::Fill() {

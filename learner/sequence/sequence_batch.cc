@@ -2,6 +2,7 @@
 #include "learner/sequence/sequence_batch.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace skein {
 namespace {
@@ -49,6 +50,11 @@ SequenceBatch MakeBatch(const Sequences& from, const std::vector<uint32_t>& chos
     batch.parts.push_back(row);
   }
   return batch;
+}
+
+uint64_t SequencesOf(const SequenceBatch& batch, uint32_t first, uint32_t last) {
+  const auto begin = batch.weights.begin();
+  return std::accumulate(begin + first, begin + last, uint64_t{0});
 }
 
 PackedSteps PackRows(const SequenceBatch& batch, uint32_t first, uint32_t last) {

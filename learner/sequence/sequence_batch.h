@@ -34,6 +34,9 @@ struct PackedSteps {
   uint32_t places() const { return static_cast<uint32_t>(input.size()); }
 };
 
+// Sequences of rows first .. last-1.
+uint64_t SequencesOf(const SequenceBatch& batch, uint32_t first, uint32_t last);
+
 // Of rows first .. last-1.
 PackedSteps PackRows(const SequenceBatch& batch, uint32_t first, uint32_t last);
 

@@ -22,10 +22,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "base/process/file.h"
+#include "base/process/message_text.h"
 #include "base/process/no_links.h"
 #include "base/process/system_error.h"
 #include "learner/sequence/line_reader.h"
 #include "learner/sequence/sequence_writer.h"
+#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
@@ -33,7 +35,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kIndex[] = "index.json";
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 // What decides of the store's content, apart from the files.
 Json SettingsOf(const v1::FitConfig& config) {
@@ -65,13 +67,23 @@ std::vector<BlockPlace> BlocksOf(const Json& json, uint32_t source) {
   return blocks;
 }
 
+Json ToJson(const WrittenBytes& written) { return Json::array({written.bytes, written.checksum}); }
+
 Json ToJson(const WrittenFile& file) {
-  return {{"path", file.path},        {"stamp", ToJson(file.stamp)},
-          {"names", file.names},      {"in_train", file.in_train},
-          {"lines", file.lines},      {"empty_lines", file.empty_lines},
-          {"cut", file.cut},          {"keys", file.keys},
-          {"digest", file.digest},    {"train", ToJson(file.train)},
-          {"held", ToJson(file.held)}};
+  return {{"path", file.path},
+          {"stamp", ToJson(file.stamp)},
+          {"names", file.names},
+          {"in_train", file.in_train},
+          {"lines", file.lines},
+          {"empty_lines", file.empty_lines},
+          {"cut", file.cut},
+          {"keys", file.keys},
+          {"first", file.first},
+          {"digest", file.digest},
+          {"train", ToJson(file.train)},
+          {"held", ToJson(file.held)},
+          {"train_bytes", ToJson(file.train_bytes)},
+          {"held_bytes", ToJson(file.held_bytes)}};
 }
 
 absl::StatusOr<FileStamp> StampOf(const std::string& path) {
@@ -80,9 +92,22 @@ absl::StatusOr<FileStamp> StampOf(const std::string& path) {
   return (*reader)->stamp();
 }
 
-// The index of an earlier reading of the same files with the same settings; null: there is none.
-Json OldIndex(const std::string& path, const Json& settings, const std::vector<std::string>& files) {
-  const auto text = ReadFile(path);
+// Without a suffix, of file number i.
+std::string StoredPath(const std::string& folder, size_t i) { return absl::StrFormat("%s/%06d", folder, i); }
+
+// Whether the store's files are those that `entry` was written with.
+bool IsIntact(const std::string& stored_path, const Json& entry) {
+  for (const auto& [suffix, name] : {std::pair{kTrainSuffix, "train_bytes"}, {kHeldSuffix, "held_bytes"}}) {
+    const auto sum = ChecksumOf(absl::StrCat(stored_path, suffix));
+    if (!sum.ok() || entry.at(name) != ToJson(*sum)) return false;
+  }
+  return true;
+}
+
+// The index of an earlier reading of the same files with the same settings; null: there is none, or what it describes
+// is damaged.
+Json OldIndex(const std::string& folder, const Json& settings, const std::vector<std::string>& files) try {
+  const auto text = ReadFile(absl::StrCat(folder, "/", kIndex));
   if (!text.ok()) return nullptr;
   Json index = Json::parse(*text, nullptr, false);
   if (!index.is_object() || index.value("settings", Json()) != settings || !index.contains("files") ||
@@ -95,8 +120,14 @@ Json OldIndex(const std::string& path, const Json& settings, const std::vector<s
     if (!stamp.ok() || entry.value("path", "") != files[i] || entry.value("stamp", Json()) != ToJson(*stamp)) {
       return nullptr;
     }
+    if (!IsIntact(StoredPath(folder, i), entry)) {
+      spdlog::warn("{}: what was read from {} is damaged; all files are read again", folder, files[i]);
+      return nullptr;
+    }
   }
   return index;
+} catch (const Json::exception&) {
+  return nullptr;
 }
 
 // Reads all files into new files of the store, several at a time.
@@ -117,13 +148,13 @@ absl::StatusOr<Json> WriteAll(const v1::FitConfig& config, const std::string& fo
   const auto work = [&] {
     for (size_t i = next++; i < files.size(); i = next++) {
       double reported = 0;
-      const auto written = WriteSequences(config, files[i], static_cast<uint32_t>(i),
-                                          absl::StrFormat("%s/%06d", folder, i), [&](uint64_t bytes) {
-                                            const absl::MutexLock lock(&mu);
-                                            done += static_cast<double>(bytes) - reported;
-                                            reported = static_cast<double>(bytes);
-                                            return failure.ok() && progress(std::min(1.0, done / total));
-                                          });
+      const auto written =
+          WriteSequences(config, files[i], static_cast<uint32_t>(i), StoredPath(folder, i), [&](uint64_t bytes) {
+            const absl::MutexLock lock(&mu);
+            done += static_cast<double>(bytes) - reported;
+            reported = static_cast<double>(bytes);
+            return failure.ok() && progress(std::min(1.0, done / total));
+          });
       const absl::MutexLock lock(&mu);
       if (!written.ok()) {
         failure.Update(written.status());
@@ -165,11 +196,17 @@ SequenceStore::~SequenceStore() = default;
 
 absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& files) {
   std::vector<std::string> paths;
+  std::set<std::string> seen;
   for (const absl::string_view item : absl::StrSplit(files, ',', absl::SkipWhitespace())) {
     const std::string pattern(absl::StripAsciiWhitespace(item));
     glob_t found = {};
     const int code = glob(pattern.c_str(), GLOB_NOCHECK, nullptr, &found);
-    if (code == 0) paths.insert(paths.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) {
+      std::error_code error;
+      const std::string path = found.gl_pathv[i];
+      const auto whole = std::filesystem::weakly_canonical(path, error);
+      if (seen.insert(error ? path : whole.string()).second) paths.push_back(path);
+    }
     globfree(&found);
     if (code != 0) return absl::NotFoundError(absl::StrCat(pattern, ": cannot be listed"));
   }
@@ -184,9 +221,15 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> SequenceStore::Open(const v1::Fit
                                                                    const std::function<bool(double)>& progress) {
   const auto files = ListDataFiles(config.data().files());
   if (!files.ok()) return files.status();
+  for (const std::string& file : *files) {
+    if (Escaped(file) != file) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          file, ": the name has control characters, or bytes that are not UTF-8, which no checkpoint can hold"));
+    }
+  }
   if (absl::Status s = MakeFolder(folder); !s.ok()) return s;
   const std::string index_path = absl::StrCat(folder, "/", kIndex);
-  Json index = OldIndex(index_path, SettingsOf(config), *files);
+  Json index = OldIndex(folder, SettingsOf(config), *files);
   if (index.is_null()) {
     unlink(index_path.c_str());  // What it describes is overwritten.
     auto written = WriteAll(config, folder, *files, progress);
@@ -220,12 +263,19 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> SequenceStore::Open(const v1::Fit
     for (size_t i = 0; i < files->size(); ++i) {
       const Json& file = index.at("files").at(i);
       Source source;
-      source.path = absl::StrFormat("%s/%06d", folder, i);
+      source.path = StoredPath(folder, i);
       const auto names = file.at("names").get<std::vector<std::string>>();
       const auto keys = file.at("keys").get<std::vector<uint64_t>>();
       for (size_t key = 0; key < names.size(); ++key) {
         source.classes.push_back(store->vocabulary_.ClassOf(names[key]));
-        if (source.classes.back() == Vocabulary::kUnknown) counts.unknown_keys += keys.at(key);
+        if (source.classes.back() != Vocabulary::kUnknown) continue;
+        if (config.data().unknown_keys() == v1::UNKNOWN_KEYS_REFUSE) {
+          return absl::DataLossError(absl::StrCat(
+              (*files)[i], ":", file.at("first").at(key).get<uint64_t>(), ": key ", Quoted(names[key]),
+              " is in held-out sequences only, so that the model does not know it; to accept such keys as unknown ones "
+              "set data.unknown_keys to count"));
+        }
+        counts.unknown_keys += keys.at(key);
       }
       source.train = open((source.path + kTrainSuffix).c_str(), O_RDONLY | O_CLOEXEC);
       source.held = open((source.path + kHeldSuffix).c_str(), O_RDONLY | O_CLOEXEC);
@@ -266,7 +316,7 @@ absl::Status SequenceStore::Read(Part part, const BlockPlace& block, Sequences* 
   const Source& source = sources_[block.source];
   const auto damaged = [&] {
     return absl::DataLossError(
-        absl::StrCat(source.path, " was changed while it was in use; start again, so that it is written anew"));
+        absl::StrCat(source.path, " was changed while it was in use; the next start finds that and writes it anew"));
   };
   std::vector<uint32_t> words(block.words);
   size_t got = 0;

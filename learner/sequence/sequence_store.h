@@ -18,7 +18,7 @@ namespace skein {
 // The two parts of the data.
 enum class Part { kTrain, kHeldOut };
 
-// A block of at most kBlockSequences sequences.
+// A block of at most kBlockSequences sequences; it ends with the one that brings it to kBlockWords words.
 struct BlockPlace {
   uint32_t source = 0;     // Index of the file that it comes from.
   uint32_t sequences = 0;  // In it.
@@ -48,11 +48,14 @@ struct Sequences {
 class SequenceStore {
  public:
   static constexpr uint32_t kBlockSequences = 1024;
+  static constexpr uint64_t kBlockWords = uint64_t{1} << 20;
 
   // Reads `files` with up to data.readers threads, each file once, and writes what it finds below `folder`, which is
-  // made if need be. What is there already from the same files and settings is taken as it is. `progress` is called
+  // made if need be. What is there already from the same files and settings is taken as it is, unless its checksum says
+  // that it is damaged: then it is written anew. `progress` is called
   // with the share that is done, from several threads; returning false cancels. InvalidArgument: no file. DataLoss
-  // (file and line): a bad line, an empty file, a damaged or changed file. Cancelled. ResourceExhausted,
+  // (file and line): a bad line, an empty file, a damaged or changed file, a key that only held-out sequences have if
+  // data.unknown_keys refuses such. FailedPrecondition: a file's name is not UTF-8. Cancelled. ResourceExhausted,
   // PermissionDenied: the folder cannot be written.
   static absl::StatusOr<std::unique_ptr<SequenceStore>> Open(const v1::FitConfig& config, const std::string& folder,
                                                              const std::function<bool(double)>& progress);
@@ -78,7 +81,7 @@ class SequenceStore {
   std::string digest_;
 };
 
-// The files that data.files names, sorted where a pattern names several. NotFound: one that is not there.
+// The files that data.files names, sorted where a pattern names several, each once. NotFound: one that is not there.
 absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& files);
 
 }  // namespace skein

@@ -7,10 +7,12 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/number/philox.h"
+#include "base/process/message_text.h"
 #include "base/process/system_error.h"
 #include "learner/sequence/key_names.h"
 
@@ -19,6 +21,22 @@ namespace {
 
 constexpr size_t kFlushWords = size_t{1} << 16;
 constexpr uint64_t kLinesBetweenReports = 4096;
+constexpr size_t kReadBytes = size_t{1} << 20;
+
+// XXH3 of bytes that come in pieces, whatever these are.
+class Checksum {
+ public:
+  Checksum() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void Add(const void* bytes, size_t size) {
+    XXH3_64bits_update(state_.get(), bytes, size);
+    size_ += size;
+  }
+  WrittenBytes Sum() const { return {size_, absl::StrFormat("%016x", XXH3_64bits_digest(state_.get()))}; }
+
+ private:
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+  uint64_t size_ = 0;
+};
 
 // One of the two files that are written, in blocks.
 class BlockWriter {
@@ -40,7 +58,7 @@ class BlockWriter {
     words_.push_back(static_cast<uint32_t>(keys.size()) | (cut ? kCutFlag : 0));
     words_.insert(words_.end(), keys.begin(), keys.end());
     block_.words += 1 + keys.size();
-    if (++block_.sequences == SequenceStore::kBlockSequences) EndBlock();
+    if (++block_.sequences == SequenceStore::kBlockSequences || block_.words >= SequenceStore::kBlockWords) EndBlock();
     return words_.size() >= kFlushWords ? Flush() : absl::OkStatus();
   }
 
@@ -52,6 +70,7 @@ class BlockWriter {
   }
 
   uint64_t digest() const { return digest_; }
+  WrittenBytes bytes() const { return checksum_.Sum(); }
 
  private:
   void EndBlock() {
@@ -64,6 +83,7 @@ class BlockWriter {
   absl::Status Flush() {
     const size_t bytes = words_.size() * sizeof(uint32_t);
     digest_ = XXH3_64bits_withSeed(words_.data(), bytes, digest_);
+    checksum_.Add(words_.data(), bytes);
     size_t sent = 0;
     while (sent < bytes) {
       const ssize_t count = write(descriptor_, reinterpret_cast<const char*>(words_.data()) + sent, bytes - sent);
@@ -81,9 +101,29 @@ class BlockWriter {
   std::vector<BlockPlace> blocks_;
   BlockPlace block_;
   uint64_t digest_ = 0;
+  Checksum checksum_;
 };
 
 }  // namespace
+
+absl::StatusOr<WrittenBytes> ChecksumOf(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return SystemError(errno, path);
+  Checksum checksum;
+  std::vector<char> piece(kReadBytes);
+  for (;;) {
+    const ssize_t count = read(descriptor, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    const int error = errno;
+    if (count > 0) {
+      checksum.Add(piece.data(), static_cast<size_t>(count));
+      continue;
+    }
+    close(descriptor);
+    if (count < 0) return SystemError(error, path);
+    return checksum.Sum();
+  }
+}
 
 bool IsHeldOut(const v1::FitDataConfig& data, uint32_t source, uint64_t line) {
   const std::array<uint32_t, 4> bits =
@@ -135,7 +175,12 @@ absl::StatusOr<WrittenFile> WriteSequences(const v1::FitConfig& config, const st
                                           " keys (model.vocabulary); to accept such keys as unknown ones set "
                                           "data.unknown_keys to count"));
         }
+        if (Escaped(numbers.names().back()) != numbers.names().back()) {
+          return lines.Error(absl::StrCat(Quoted(numbers.names().back()),
+                                          " is no key: it has control characters, or bytes that are not UTF-8"));
+        }
         written.keys.push_back(0);
+        written.first.push_back(lines.line());
         written.in_train.push_back(0);
       }
       ++written.keys[*number];
@@ -153,6 +198,7 @@ absl::StatusOr<WrittenFile> WriteSequences(const v1::FitConfig& config, const st
       return absl::CancelledError("stopped on request while the data were read");
     }
   }
+  if (written.lines == 0) return lines.Error("the file is empty");
   if (written.lines == written.empty_lines) return lines.Error("the file has no sequence");
   auto train_blocks = train.Finish();
   if (!train_blocks.ok()) return train_blocks.status();
@@ -160,6 +206,8 @@ absl::StatusOr<WrittenFile> WriteSequences(const v1::FitConfig& config, const st
   if (!held_blocks.ok()) return held_blocks.status();
   written.train = *std::move(train_blocks);
   written.held = *std::move(held_blocks);
+  written.train_bytes = train.bytes();
+  written.held_bytes = held.bytes();
   written.names = numbers.names();
   uint64_t digest = train.digest() ^ (held.digest() * 0x9E3779B97F4A7C15u);
   for (const std::string& name : written.names) digest = XXH3_64bits_withSeed(name.data(), name.size(), digest);

@@ -18,14 +18,26 @@ namespace skein {
 inline constexpr char kTrainSuffix[] = ".train", kHeldSuffix[] = ".held";
 inline constexpr uint32_t kCutFlag = uint32_t{1} << 31;  // Of a length: keys after these are left out.
 
+// A file of the store, so that damage is found.
+struct WrittenBytes {
+  uint64_t bytes = 0;
+  std::string checksum;  // 16 hex digits.
+
+  bool operator==(const WrittenBytes& other) const { return bytes == other.bytes && checksum == other.checksum; }
+};
+// Reads all of `path`. Errors of the system.
+absl::StatusOr<WrittenBytes> ChecksumOf(const std::string& path);
+
 struct WrittenFile {
   std::string path;  // That was read.
   FileStamp stamp;
   std::vector<std::string> names;  // Of the keys, by their numbers.
   std::vector<uint8_t> in_train;   // Whether the training part has it.
   std::vector<uint64_t> keys;      // How often it occurs.
+  std::vector<uint64_t> first;     // Line of its first occurrence.
   uint64_t lines = 0, empty_lines = 0, cut = 0;
   std::vector<BlockPlace> train, held;
+  WrittenBytes train_bytes, held_bytes;
   std::string digest;  // 16 hex digits of keys, sequences and split.
 };
 

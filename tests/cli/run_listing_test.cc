@@ -43,6 +43,32 @@ TEST_F(Runs, AreFoldersWithAConfiguration) {
   EXPECT_EQ(RunNames(folder_.path() + "/none").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(Runs, MayBeOfModelsOfSequences) {
+  folder_.Write("words/config.yaml", "name: words\nseed: 3\ntrain: {epochs: 9, patience: 2}\n");
+  folder_.Write(
+      "words/metrics.jsonl",
+      "{\"iteration\": 1, \"epoch\": 1, \"loss\": 2, \"sequences\": 64}\n"
+      "{\"iteration\": 2, \"epoch\": 1, \"held_out_loss\": 1.5, \"epoch_sequences\": 100, \"sequences\": 100}\n"
+      "{\"iteration\": 4, \"epoch\": 2, \"held_out_loss\": 1.75, \"epoch_sequences\": 100, \"sequences\": 200}\n");
+  const RunListing run = ReadRun(folder_.path(), "words").value();
+  EXPECT_EQ(run.task(), "sequences");
+  EXPECT_EQ(run.algorithm(), "fit");
+  EXPECT_EQ(run.seed(), 3);
+  EXPECT_EQ(run.env_steps, 200u);
+  EXPECT_EQ(run.total_steps, 900u);
+  EXPECT_EQ(run.held_out_loss, 1.75);
+  EXPECT_EQ(run.best_held_out_loss, 1.5);
+  EXPECT_FALSE(run.finished);
+  EXPECT_THAT(ReadCurve(run, "held_out_loss").value(), ElementsAre(Pair(100, 1.5), Pair(200, 1.75)));
+  folder_.Write("other/config.yaml", "name: other\nseed: 3\ntrain: {epochs: 9, patience: 1}\n");
+  folder_.Write("other/metrics.jsonl",
+                "{\"epoch\": 1, \"held_out_loss\": 1, \"sequences\": 9}\n{\"epoch\": 2, \"held_out_loss\": 1}\n");
+  const RunListing other = ReadRun(folder_.path(), "other").value();
+  EXPECT_TRUE(other.finished);  // An epoch without a smaller loss.
+  EXPECT_THAT(DifferentSettings({run, other}), ElementsAre(Pair("train.patience", ElementsAre("2", "1"))));
+  EXPECT_TRUE(RemoveRun(other).ok());
+}
+
 TEST_F(Runs, AreReadFromTheirFiles) {
   const auto run = ReadRun(folder_.path(), "one");
   ASSERT_TRUE(run.ok()) << run.status();

@@ -19,11 +19,11 @@ v1::FitDetectConfig Detect(double false_alarms) {
 const std::vector<HeldOutScore> kScores = {{0.01f, 5, 10}, {0.2f, 1, 90}};
 
 TEST(ChooseLimits, LetsNoMoreHeldOutSequencesBeAnomalousThanAllowed) {
-  const Limits none = ChooseLimits(Detect(0.09), kScores, 20);  // 9 are allowed, the worst are 10.
+  const Limits none = ChooseLimits(Detect(0.09), kScores, 20).limits;  // 9 are allowed, the worst are 10.
   EXPECT_FALSE(none.IsAnomalous({0.01f, 5}));
   EXPECT_TRUE(none.IsAnomalous({0.0099f, 5}));
   EXPECT_EQ(none.top_g, 6);
-  const Limits ten = ChooseLimits(Detect(0.1), kScores, 20);
+  const Limits ten = ChooseLimits(Detect(0.1), kScores, 20).limits;
   EXPECT_TRUE(ten.IsAnomalous({0.01f, 5}));
   EXPECT_FALSE(ten.IsAnomalous({0.2f, 1}));
   EXPECT_EQ(ten.top_g, 2);
@@ -32,18 +32,32 @@ TEST(ChooseLimits, LetsNoMoreHeldOutSequencesBeAnomalousThanAllowed) {
 TEST(ChooseLimits, FindsUnknownKeysAnomalousInAnyCase) {
   const KeyJudgement unknown{0, 20};
   for (const auto& scores : {kScores, std::vector<HeldOutScore>{{0, 20, 100}}, std::vector<HeldOutScore>{}}) {
-    Limits limits = ChooseLimits(Detect(0), scores, 20);
+    Limits limits = ChooseLimits(Detect(0), scores, 20).limits;
     EXPECT_TRUE(limits.IsAnomalous(unknown));
     limits.rule = v1::DETECT_RULE_TOP_G;
     EXPECT_TRUE(limits.IsAnomalous(unknown));
   }
 }
 
+TEST(ChooseLimits, LeavesOutSequencesWithUnknownKeys) {
+  std::vector<HeldOutScore> scores = kScores;
+  scores.push_back({0, 20, 3, true});
+  const LimitChoice choice = ChooseLimits(Detect(0), scores, 20);
+  EXPECT_EQ(choice.sequences, 100);
+  EXPECT_EQ(choice.unknown, 3);
+  EXPECT_TRUE(choice.limits.IsAnomalous({0.0099f, 6}));
+  EXPECT_FALSE(choice.limits.IsAnomalous({0.01f, 5}));
+  EXPECT_EQ(choice.limits.top_g, 6);
+  EXPECT_EQ(ChooseLimits(Detect(0), {{0, 20, 3, true}}, 20).sequences, 0);
+}
+
 TEST(ChooseLimits, TakesWhatIsSet) {
   v1::FitDetectConfig detect = Detect(0);
   detect.set_probability(0.5);
   detect.set_top_g(3);
-  const Limits limits = ChooseLimits(detect, kScores, 20);
+  const Limits limits = ChooseLimits(detect, kScores, 20).limits;
+  EXPECT_TRUE(SetsLimit(detect));
+  EXPECT_FALSE(SetsLimit(Detect(0)));
   EXPECT_EQ(limits.probability, 0.5);
   EXPECT_EQ(limits.top_g, 3);
 }
@@ -54,6 +68,8 @@ TEST(WorstOf, IsTheLeastProbabilityAndTheGreatestRank) {
   EXPECT_EQ(score.least_probability, 0.1f);
   EXPECT_EQ(score.greatest_rank, 4);
   EXPECT_EQ(score.weight, 7);
+  EXPECT_FALSE(score.has_unknown);
+  EXPECT_TRUE(WorstOf(std::vector<KeyJudgement>{{0.5f, 0}, {0, 9, true}}, 1).has_unknown);
 }
 
 }  // namespace

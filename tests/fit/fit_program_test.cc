@@ -175,6 +175,73 @@ TEST(FitProgram, TrainsTheSameBitsWithTwoLearnersAndAfterOneIsKilled) {
   EXPECT_EQ(DigestIn(both.Output()), DigestIn(alone.out));
 }
 
+// As torchrun starts them, each with its own place in the variables.
+TEST(FitProgram, TrainsTheSameBitsAsTwoProcessesThatFindEachOtherByVariables) {
+  const std::string one = FreshFolder("by-itself"), two = FreshFolder("by-variables");
+  WriteNormal(one);
+  const auto arguments = [&](const std::string& folder) {
+    std::vector<std::string> all = Arguments(folder, {"--set", "train.epochs=2"});
+    all[2] = one + "/normal.txt";
+    return all;
+  };
+  const Ended alone = RunToEnd("skein", arguments(one));
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  const auto place = [port = FreePort()](int rank) {
+    return std::vector<std::string>{absl::StrCat("RANK=", rank), "WORLD_SIZE=2", absl::StrCat("LOCAL_RANK=", rank),
+                                    "MASTER_ADDR=127.0.0.1", absl::StrCat("MASTER_PORT=", port)};
+  };
+  Running first("skein", arguments(two), place(0)), second("skein", arguments(two), place(1));
+  EXPECT_EQ(first.WaitForEnd(), 0);
+  EXPECT_EQ(second.WaitForEnd(), 0);
+  EXPECT_NE(DigestIn(alone.out), "");
+  EXPECT_EQ(DigestIn(first.Output()), DigestIn(alone.out));
+}
+
+TEST(FitProgram, LeavesTheRunsOfOthersAsTheyAre) {
+  const std::string folder = FreshFolder("others");
+  WriteNormal(folder);
+  const std::string run = folder + "/run", settings = "name: walker\nenv: {id: CartPole-v1}\n";
+  std::filesystem::create_directories(run);
+  WriteText(run + "/config.yaml", settings);
+  for (const char* learners : {"1", "2"}) {
+    const Ended refused = RunToEnd("skein", Arguments(folder, {"--learners", learners}));
+    EXPECT_EQ(refused.code, 65) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("has the run of a policy for CartPole-v1"));
+    EXPECT_EQ(Read(run + "/config.yaml"), settings);
+  }
+  const Ended moved =
+      RunToEnd("skein", Arguments(folder, {"--learners", "2", "--resume", "never", "--set", "train.epochs=1"}));
+  ASSERT_EQ(moved.code, 0) << moved.err;
+  EXPECT_EQ(Read(run + ".old-1/config.yaml"), settings);
+  EXPECT_FALSE(std::filesystem::exists(run + ".old-1/rank-1.log"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/rank-1.log"));
+}
+
+TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
+  const std::string folder = FreshFolder("no-held-out");
+  WriteNormal(folder);
+  const Ended fit = RunToEnd("skein", Arguments(folder, {"--set", "data.holdout=0", "--set", "train.epochs=1"}));
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  EXPECT_THAT(fit.err, HasSubstr("no sequence is held out"));
+  const std::vector<std::string> detect = {"detect", "--checkpoint", folder + "/run", "--data", folder + "/normal.txt"};
+  const Ended refused = RunToEnd("skein", detect);
+  EXPECT_EQ(refused.code, 65);
+  EXPECT_THAT(refused.err, HasSubstr("has no limit"));
+  std::vector<std::string> with_limit = detect;
+  with_limit.insert(with_limit.end(), {"--set", "detect.probability=0.5"});
+  EXPECT_EQ(RunToEnd("skein", with_limit).code, 0);
+  WriteText(folder + "/normal.txt", "\n\n");
+  with_limit.back() = "detect.probability=0.1";
+  const Ended blank = RunToEnd("skein", with_limit);
+  EXPECT_EQ(blank.code, 65);
+  EXPECT_THAT(blank.err, HasSubstr("/normal.txt:2: the file has no sequence"));
+  WriteText(folder + "/normal.txt", "1 2 3 4\n1 2 3\n");
+  with_limit.insert(with_limit.end(), {"--set", "data.max_length=3"});
+  const Ended longer = RunToEnd("skein", with_limit);
+  EXPECT_EQ(longer.code, 65);
+  EXPECT_THAT(longer.err, HasSubstr("/normal.txt:1: more than 3 keys (data.max_length)"));
+}
+
 TEST(FitProgram, SaysInOneLineWhatIsWrong) {
   const std::string folder = FreshFolder("wrong");
   WriteNormal(folder);
@@ -200,6 +267,14 @@ TEST(FitProgram, SaysInOneLineWhatIsWrong) {
   EXPECT_THAT(failure({"fit", "--data", gz, "--run-dir", folder + "/r"}, 65), HasSubstr("/cut.gz:"));
   EXPECT_THAT(failure({"fit", "--data", gz, "--set", "train.epoch=2"}, 64), HasSubstr("the nearest is 'train.epochs'"));
   EXPECT_THAT(failure({"detect", "--checkpoint", folder + "/none", "--data", gz}, 65), HasSubstr("/none"));
+  WriteText(folder + "/bytes.txt", "\xe9 a\n");
+  EXPECT_THAT(
+      failure({"fit", "--data", folder + "/bytes.txt", "--set", "data.keys=tokens", "--run-dir", folder + "/r"}, 65),
+      HasSubstr("/bytes.txt:1: '\\xe9' is no key"));
+  EXPECT_THAT(failure({"fit", "--data", folder + "/normal.txt", "--run-dir", folder + "/r", "--set",
+                       "model.vocabulary=3", "--set", "data.unknown_keys=refuse"},
+                      65),
+              HasSubstr("/normal.txt:1: key 3 is beyond the vocabulary of 3 keys"));
   EXPECT_THAT(failure({"fit", "--data", folder + "/normal.txt", "--run-dir", folder + "/r", "--resume", "must"}, 65),
               HasSubstr("/r/checkpoints"));
 }

@@ -32,7 +32,7 @@ v1::FitConfig Config(std::vector<std::string> overrides = {}) {
     return new std::string(WriteText(folder + "/a", text));
   }();
   overrides.insert(overrides.begin(), {"data.files=" + *path, "model.embedding=16", "model.hidden=16",
-                                       "train.batch_size=64", "train.lr=0.01", "train.epochs=4"});
+                                       "train.batch_size=64", "train.lr=0.01", "train.epochs=4", "train.parts=2"});
   const auto config = LoadFitConfig("", overrides);
   EXPECT_TRUE(config.ok()) << config.status();
   return *config;
@@ -131,6 +131,45 @@ TEST(FitTrainer, RefusesAPolicysCheckpointAndOtherData) {
   EXPECT_EQ(trainer->Restore(checkpoint, Store().digest()).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(ReadSavedModel(checkpoint, "folder").status().message()),
               HasSubstr("folder is a checkpoint of a policy for CartPole-v1"));
+}
+
+TEST(FitTrainer, GoesOnOnlyWithTheSettingsThatItBeganWith) {
+  const auto trainer = Make(Config());
+  const Checkpoint checkpoint = trainer->Save(Store().digest(), nullptr);
+  for (const auto& [setting, message] : {std::pair{"seed=2", "seed 1, got 2; set it to 1"},
+                                         {"train.batch_size=32", "train.batch_size 64, got 32"},
+                                         {"data.window=16", "data.window 32768, got 16"},
+                                         {"train.parts=4", "train.parts 2, got 4"},
+                                         {"model.hidden=32", "model.hidden 16, got 32"}}) {
+    const absl::Status refused = Make(Config({setting}))->Restore(checkpoint, Store().digest());
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(message));
+  }
+  EXPECT_TRUE(Make(Config({"train.epochs=9", "train.lr=0.1"}))->Restore(checkpoint, Store().digest()).ok());
+}
+
+TEST(FitTrainer, CountsTheSequencesThatRanksComputed) {
+  const v1::FitConfig config = Config();
+  BatchStream::Options options;
+  options.order.batch_size = 64;
+  options.parts = 2;
+  const auto batch = *BatchStream(&Store(), options).Next();
+  const auto whole = Make(config);
+  EXPECT_EQ(whole->Step(*batch, 0.01, false)->sequences, 64);
+  SequenceBatch half = *batch;  // As if the rows of the second part were nobody's.
+  half.parts[2] = half.parts[1];
+  const auto step = Make(config)->Step(half, 0.01, false);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->sequences, SequencesOf(*batch, 0, batch->parts[1]));
+  EXPECT_LT(step->sequences, 64);
+}
+
+TEST(PartsFor, AreAsManyAsRanksUnlessTheyAreSet) {
+  const v1::FitConfig set = Config({"train.parts=6"}), open = Config({"train.parts=0"});
+  EXPECT_EQ(PartsFor(set.train(), 3), 6);
+  for (const auto& [ranks, parts] : {std::pair{1, 2}, {2, 2}, {3, 3}, {8, 8}}) {
+    EXPECT_EQ(PartsFor(open.train(), static_cast<uint32_t>(ranks)), parts);
+  }
 }
 
 TEST(FitTrainer, StopsEarlyAndKeepsTheBest) {

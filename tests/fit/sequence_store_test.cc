@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/config/message_settings.h"
@@ -95,6 +96,75 @@ TEST(SequenceStore, IsWrittenAnewWhenFilesOrSettingsChange) {
   EXPECT_EQ((*cut)->counts().cut, 1);
 }
 
+TEST(SequenceStore, IsWrittenAnewWhenItIsDamaged) {
+  const std::string folder = FreshFolder("damaged");
+  WriteText(folder + "/a", "1 2\n3\n");
+  const v1::FitConfig config = ConfigOf(folder + "/a", {"data.holdout=0"});
+  ASSERT_TRUE(Open(config, folder + "/data").ok());
+  for (const char* name : {"000000.train", "index.json"}) {
+    const std::string path = folder + "/data/" + name;
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4);
+    file.put('\x7f');
+    file.close();
+    const auto store = Open(config, folder + "/data");
+    ASSERT_TRUE(store.ok()) << name << store.status();
+    EXPECT_THAT(Read(**store, Part::kTrain), ElementsAre("1 2 ", "3 ")) << name;
+  }
+  std::filesystem::resize_file(folder + "/data/000000.train", 4);
+  const auto store = Open(config, folder + "/data");
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_THAT(Read(**store, Part::kTrain), ElementsAre("1 2 ", "3 "));
+}
+
+TEST(SequenceStore, BeginsBlocksBySequencesAndByWords) {
+  const std::string folder = FreshFolder("blocks");
+  std::string line;
+  for (int i = 0; i < 400'000; ++i) line += "1 ";
+  WriteText(folder + "/a", line + "\n" + line + "\n" + line + "\n" + line + "\n");
+  const auto store = Open(ConfigOf(folder + "/a", {"data.holdout=0", "data.max_length=1000000"}), folder + "/data");
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_EQ((*store)->blocks(Part::kTrain).size(), 2);  // 3 x 400,001 words are more than 2^20.
+  EXPECT_EQ((*store)->blocks(Part::kTrain)[0].sequences, 3);
+  EXPECT_EQ((*store)->blocks(Part::kTrain)[1].offset, 3 * 400'001 * sizeof(uint32_t));
+}
+
+TEST(SequenceStore, ReadsAFileOnceThatSeveralPatternsName) {
+  const std::string folder = FreshFolder("twice");
+  WriteText(folder + "/a.txt", "1\n");
+  WriteText(folder + "/b.txt", "2\n");
+  const auto store =
+      Open(ConfigOf(folder + "/b.txt," + folder + "/*.txt," + folder + "/./a.txt", {"data.holdout=0"}), folder + "/d");
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_THAT(Read(**store, Part::kTrain), ElementsAre("2 ", "1 "));
+}
+
+TEST(SequenceStore, RefusesKeysThatOnlyHeldOutSequencesHave) {
+  const std::string folder = FreshFolder("held-keys");
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += std::to_string(1000 + i) + "\n";
+  WriteText(folder + "/a", text);
+  const auto refused = Open(ConfigOf(folder + "/a", {"data.unknown_keys=refuse"}), folder + "/d");
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::MatchesRegex(".*/a:[0-9]+: key '10[0-9]+' is in held-out sequences only.*"));
+  const auto counted = Open(ConfigOf(folder + "/a"), folder + "/e");
+  ASSERT_TRUE(counted.ok()) << counted.status();
+  EXPECT_EQ((*counted)->counts().unknown_keys, (*counted)->counts().held_sequences);
+}
+
+TEST(SequenceStore, RefusesWhatIsNoUtf8) {
+  const std::string folder = FreshFolder("utf8");
+  WriteText(folder + "/a", "b\n\xe9 a\n");
+  const auto key = Open(ConfigOf(folder + "/a", {"data.keys=tokens", "data.holdout=0"}), folder + "/d");
+  EXPECT_EQ(key.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(key.status().message()), HasSubstr("/a:2: '\\xe9' is no key"));
+  WriteText(folder + "/\xe9", "1\n");
+  v1::FitConfig config = ConfigOf(folder + "/a");
+  config.mutable_data()->set_files(folder + "/\xe9");
+  EXPECT_EQ(Open(config, folder + "/d").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(SequenceStore, RefusesBadLinesByFileAndLine) {
   const std::string folder = FreshFolder("bad");
   const auto refusal = [&](const std::string& text, std::vector<std::string> overrides = {}) {
@@ -108,6 +178,9 @@ TEST(SequenceStore, RefusesBadLinesByFileAndLine) {
   EXPECT_THAT(refusal("1 -2\n"), HasSubstr("/a:1: '-2' is no key"));
   EXPECT_THAT(refusal(""), HasSubstr("/a:1: the file is empty"));
   EXPECT_THAT(refusal("\n\n"), HasSubstr("/a:2: the file has no sequence"));
+  WriteGzip(folder + "/nothing.gz", "");
+  EXPECT_THAT(std::string(Open(ConfigOf(folder + "/nothing.gz"), folder + "/data").status().message()),
+              HasSubstr("/nothing.gz:1: the file is empty"));
   EXPECT_THAT(refusal("1 2 3\n", {"data.max_length=2"}), HasSubstr("/a:1: more than 2 keys (data.max_length)"));
   EXPECT_THAT(refusal("1\n2\n3\n", {"model.max_vocabulary=2"}),
               HasSubstr("/a:3: '3' is one more than 2 different keys"));

@@ -99,6 +99,19 @@ TEST_F(TrainerInit, RefusesAnotherNetworkAndAFolderWithoutCheckpoints) {
   EXPECT_EQ(Make(nowhere)->InitFrom().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(TrainerInit, RefusesAModelOfSequences) {
+  MakeOther();
+  auto found = FindCheckpoint(folder_.path() + "/run");
+  ASSERT_TRUE(found.ok()) << found.status();
+  found->checkpoint.env_id = kSequenceModelId;
+  ASSERT_TRUE(SaveCheckpoint(folder_.path() + "/words/checkpoints", found->checkpoint, 1).ok());
+  v1::RunConfig config = Config(2);
+  config.mutable_learner()->set_init_from(folder_.path() + "/words");
+  const absl::Status refused = Make(config)->InitFrom();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("is a model of sequences and no policy"));
+}
+
 // A run that trains while another process reads its checkpoints.
 TEST_F(TrainerInit, LeavesWhatAnotherProcessIsWritingAlone) {
   MakeOther();
