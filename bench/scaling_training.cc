@@ -181,7 +181,7 @@ absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const 
   options.name = kRunName;
   options.runs_dir = runs_dir;
   options.resume = "never";
-  options.ending.no_eval = true;
+  options.session.no_eval = true;
   options.runners = absl::StrCat(point.runners);
   options.actors = std::min(setup.actors, point.runners);
   const uint64_t iterations =
@@ -214,7 +214,7 @@ std::vector<std::string> TrainArguments(const LaunchOptions& options) {
   if (options.seed) arguments.insert(arguments.end(), {"--seed", absl::StrCat(*options.seed)});
   if (options.ports.coordinator != 0)
     arguments.insert(arguments.end(), {"--port", absl::StrCat(options.ports.coordinator)});
-  if (options.ending.no_eval) arguments.push_back("--no-eval");
+  if (options.session.no_eval) arguments.push_back("--no-eval");
   for (const std::string& one : options.overrides) arguments.insert(arguments.end(), {"--set", one});
   return arguments;
 }

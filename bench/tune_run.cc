@@ -41,7 +41,7 @@ LaunchOptions TuneRun::Options(const TuneSettings& settings, const std::vector<s
   options.name = "run";
   options.runs_dir = folder_ + "/trial";
   options.resume = "never";
-  options.ending.no_eval = true;
+  options.session.no_eval = true;
   options.overrides = setup.overrides;
   if (!SearchesDirections(config_)) {
     const uint64_t steps = setup.steps_per_iteration;

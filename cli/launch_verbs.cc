@@ -90,13 +90,15 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
   verb->add_option("--http-port", options->ports.http, "Port of the status page and metrics, 0 = a free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  verb->add_option("--stop-at-step", options->ending.at_step,
+  verb->add_option("--stop-at-step", options->session.ends_at_step,
                    "End with a checkpoint once so many env steps are trained: unlike with --steps, schedules still run "
                    "to the target")
       ->transform(WholeNumber(1));
-  verb->add_flag("--wait-for-resources", options->wait_for_resources, "Wait while other runs have them")->group("");
-  verb->add_flag("--exit-with-parent", options->ending.with_parent, "End when the parent process does")->group("");
-  verb->add_flag("--no-eval", options->ending.no_eval, "Do not evaluate at the end");
+  verb->add_flag("--wait-for-resources", options->session.waits_for_resources, "Wait while other runs have them")
+      ->group("");
+  verb->add_flag("--exit-with-parent", options->session.ends_with_parent, "End when the parent process does")
+      ->group("");
+  verb->add_flag("--no-eval", options->session.no_eval, "Do not evaluate at the end");
   verb->add_flag("--json", flags->json, "Print one JSON object at the end; progress goes to standard error");
 }
 

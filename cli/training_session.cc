@@ -55,15 +55,15 @@ absl::Status CheckDeviceIsHere(const LaunchPlan& plan) {
                    "', but there is no GPU for CUDA here, or LibTorch was built without CUDA; try auto or cpu"));
 }
 
-// The run's part of this machine. InvalidArgument: there is too little, or too little is left. With wait_for_resources
-// the latter is awaited; Cancelled: until `stop`.
+// The run's part of this machine. InvalidArgument: there is too little, or too little is left. With
+// session.waits_for_resources the latter is awaited; Cancelled: until `stop`.
 absl::StatusOr<std::unique_ptr<NodeBooking>> Book(const LaunchOptions& options, const LaunchPlan& plan,
                                                   const absl::Notification& stop) {
   for (bool said = false;; said = true) {
     auto booking = NodeBooking::Take(BookingFolder(), plan.config, plan.learners,
                                      static_cast<uint32_t>(plan.actor_runners.size()), WhatIsHere(CountVisibleGpus()));
     if (!absl::IsUnavailable(booking.status())) return booking;
-    if (!options.wait_for_resources) return absl::InvalidArgumentError(booking.status().message());
+    if (!options.session.waits_for_resources) return absl::InvalidArgumentError(booking.status().message());
     if (!said) std::cout << "waiting: " << Escaped(std::string(booking.status().message())) << std::endl;
     if (stop.WaitForNotificationWithTimeout(kWait))
       return absl::CancelledError("stopped while it waited for resources");
@@ -89,7 +89,7 @@ RunSupervisor::Options SupervisorOptions(const LaunchOptions& options, const Lau
   supervisor.takes_workers = !plan.on_device;
   supervisor.shares.actor = ActorShare(plan.config);
   supervisor.shares.learner = LearnerShare(plan.config);
-  supervisor.stop_at_step = options.ending.at_step;
+  supervisor.stop_at_step = options.session.ends_at_step;
   return supervisor;
 }
 
@@ -126,7 +126,7 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
 int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, const std::string& command,
                       const std::string& program_folder, const RunDirectory& directory,
                       const absl::Notification& stop) {
-  if (options.ending.no_eval || plan.config.eval().episodes() == 0) return kExitOk;
+  if (options.session.no_eval || plan.config.eval().episodes() == 0) return kExitOk;
   std::cout << "evaluating " << plan.config.eval().episodes() << " episodes" << std::endl;
   const auto result = EvaluateRun(program_folder, directory, plan.config, stop);
   if (absl::IsCancelled(result.status())) {
@@ -148,7 +148,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   absl::Notification stop;
   ShutdownSignal shutdown;
   shutdown.OnSignal([&stop] { stop.Notify(); });
-  if (options.ending.with_parent) ExitWithParent();
+  if (options.session.ends_with_parent) ExitWithParent();
 
   const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), SizesInRunFolder(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
@@ -207,7 +207,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
               << "with skein eval --checkpoint " << Printable(progress.checkpoint()) << std::endl;
     return kExitOk;
   }
-  if (!reached && options.ending.at_step > 0 && after && after->env_steps >= options.ending.at_step) {
+  if (!reached && options.session.ends_at_step > 0 && after && after->env_steps >= options.session.ends_at_step) {
     std::cout << "stopped at " << FormatCount(after->env_steps) << " of " << FormatCount(config.total_steps())
               << " env steps, as --stop-at-step says" << std::endl;
     return kExitOk;

@@ -27,49 +27,59 @@ void Print(const skein::EvaluationResult& result, const skein::EvaluationOptions
             << std::endl;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+struct Command {
   skein::EvaluationOptions options;
   skein::CredentialFiles credentials;  // For environments behind grpc://.
   bool json = false, exit_with_parent = false;
-  CLI::App app("Evaluates a checkpoint's policy with deterministic actions, or a baseline.", "skein eval");
-  app.add_option("--checkpoint", options.checkpoint, "Checkpoint folder, or a run's folder for its newest one");
-  app.add_option("--baseline", options.baseline, "random, or greedy (UavNavigate-v0): instead of a checkpoint");
-  app.add_option("--env", options.env_id, "Environment of a baseline");
-  app.add_option("--set", options.overrides,
-                 "Setting of the environment, env.a.b=value, in place of the checkpoint's; may be repeated")
+};
+
+void AddFlags(CLI::App* app, Command* command) {
+  app->add_option("--checkpoint", command->options.checkpoint,
+                  "Checkpoint folder, or a run's folder for its newest one");
+  app->add_option("--baseline", command->options.baseline,
+                  "random, or greedy (UavNavigate-v0): instead of a checkpoint");
+  app->add_option("--env", command->options.env_id, "Environment of a baseline");
+  app->add_option("--set", command->options.overrides,
+                  "Setting of the environment, env.a.b=value, in place of the checkpoint's; may be repeated")
       ->allow_extra_args(false);
-  app.add_option("--episodes", options.episodes, "Episodes to run")
+  app->add_option("--episodes", command->options.episodes, "Episodes to run")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed of the episodes' starting states")
+  app->add_option("--seed", command->options.seed, "Seed of the episodes' starting states")
       ->transform(skein::WholeNumber())
       ->capture_default_str();
-  app.add_flag("--json", json, "Print one JSON object");
-  app.add_flag("--unclipped-return", options.unclipped_return,
-               "MuJoCo: also report Gymnasium's return, with the control cost of actions before they are clipped");
+  app->add_flag("--json", command->json, "Print one JSON object");
+  app->add_flag("--unclipped-return", command->options.unclipped_return,
+                "MuJoCo: also report Gymnasium's return, with the control cost of actions before they are clipped");
   CLI::Option* const render =
-      app.add_option("--render", options.render_path,
-                     "Draw one episode: FILE.mp4 or FILE.png (UAV and MuJoCo's environments), or FILE.svg (UAV)");
-  app.add_option("--render-episode", options.render_episode, "Which one, from 0")
+      app->add_option("--render", command->options.render_path,
+                      "Draw one episode: FILE.mp4 or FILE.png (UAV and MuJoCo's environments), or FILE.svg (UAV)");
+  app->add_option("--render-episode", command->options.render_episode, "Which one, from 0")
       ->transform(skein::WholeNumber())
       ->needs(render)
       ->capture_default_str();
-  skein::AddCredentialFlags(&app, &credentials);
-  app.add_flag("--exit-with-parent", exit_with_parent, "Stop when the parent process ends");
-  app.footer(
+  skein::AddCredentialFlags(app, &command->credentials);
+  app->add_flag("--exit-with-parent", command->exit_with_parent, "Stop when the parent process ends");
+  app->footer(
       "Example:\n  skein eval --checkpoint runs/HalfCheetah-v5-s1 --episodes 10\n"
       "  skein eval --env UavNavigate-v0 --baseline greedy --episodes 200 --set env.uav.uavs=20 --render map.svg");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Command command;
+  CLI::App app("Evaluates a checkpoint's policy with deterministic actions, or a baseline.", "skein eval");
+  AddFlags(&app, &command);
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
 
-  if (exit_with_parent) skein::ExitWithParent();
-  if (const absl::Status status = skein::UseCredentials(credentials); !status.ok()) {
+  if (command.exit_with_parent) skein::ExitWithParent();
+  if (const absl::Status status = skein::UseCredentials(command.credentials); !status.ok()) {
     return skein::ReportAndExitCode("skein eval", status);
   }
-  const auto result = skein::Evaluate(options);
+  const auto result = skein::Evaluate(command.options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
-  Print(*result, options, json);
+  Print(*result, command.options, command.json);
   return skein::FinishOutput("skein eval", skein::kExitOk);
 }

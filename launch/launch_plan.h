@@ -44,14 +44,15 @@ struct LaunchOptions {
   struct Ports {
     int coordinator = 0;
     int http = 0;
-    int data = 0;                   // Of rank 0; rank r uses this + r.
-  } ports;                          // 0 = free ones.
-  bool wait_for_resources = false;  // While other runs have what `resources` asks for. false: that is an error.
-  struct Ending {
-    uint64_t at_step = 0;      // Short of total_steps; 0 = no.
-    bool no_eval = false;      // Without test episodes.
-    bool with_parent = false;  // Orderly, when the parent process ends: for what starts trainings itself.
-  } ending;
+    int data = 0;  // Of rank 0; rank r uses this + r.
+  } ports;         // 0 = free ones.
+  // How this session begins and ends.
+  struct Session {
+    bool waits_for_resources = false;  // While other runs have what `resources` asks for. false: that is an error.
+    uint64_t ends_at_step = 0;         // Short of total_steps; 0 = no.
+    bool no_eval = false;              // Ends without test episodes.
+    bool ends_with_parent = false;     // Orderly, when the parent process ends: for what starts trainings itself.
+  } session;
 };
 
 struct LaunchPlan {

@@ -57,8 +57,8 @@ struct FoundCheckpoint {
 enum class Damage { kSkip, kRefuse };
 // Loads the newest complete checkpoint under ".../checkpoints". Removes leftovers of interrupted writes. Symbolic links
 // in a checkpoint count as damage: nothing outside the folder is read. NotFound: there is none (or no folder).
-// DataLoss: all are damaged, or, with kRefuse, the newest is. FailedPrecondition: the newest that is whole is of another
-// format. PermissionDenied: the folder is a symbolic link.
+// DataLoss: all are damaged, or, with kRefuse, the newest is. FailedPrecondition: the newest that is whole is of
+// another format. PermissionDenied: the folder is a symbolic link.
 absl::StatusOr<FoundCheckpoint> LoadNewestCheckpoint(const std::string& folder, Damage damage = Damage::kSkip);
 // Loads the checkpoint that a user means by `path`: its folder, or a run's folder or its checkpoints folder for the
 // newest one there. Changes nothing: the run may be writing. Errors as LoadCheckpoint and LoadNewestCheckpoint.

@@ -182,10 +182,10 @@ TEST_F(TrainingSession, GoesOnFromACheckpointAndCountsOnlyItsOwnSteps) {
 }
 
 TEST_F(TrainingSession, WithoutEvaluationStartsNone) {
-  options_.ending.no_eval = true;
+  options_.session.no_eval = true;
   folder_.WriteScript("skein-eval", "exit 1");
   EXPECT_EQ(Train().code, 0);
-  options_.ending.no_eval = false;
+  options_.session.no_eval = false;
   options_.overrides = {"eval.episodes=0"};
   options_.name = "other";
   folder_.WriteScript("skein-learner", "exit 0");
