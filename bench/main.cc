@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
 #ifndef SKEIN_CORE_ONLY
   skein::AddBenchArs(&app, &action);
   skein::AddBenchEnv(&app, &action);
+  skein::AddBenchFit(&app, &action);
   skein::AddBenchRollout(&app, &action);
   skein::AddBenchServe(&app, &action);
   skein::AddBenchStream(&app, &action);
