@@ -22,12 +22,12 @@ int main(int argc, char** argv) {
   skein::BenchAction action;
   skein::AddBenchActing(&app, &action);
   skein::AddBenchDevice(&app, &action);
+  skein::AddBenchFit(&app, &action);
   skein::AddBenchLearner(&app, &action);
   skein::AddBenchTensor(&app, &action);
 #ifndef SKEIN_CORE_ONLY
   skein::AddBenchArs(&app, &action);
   skein::AddBenchEnv(&app, &action);
-  skein::AddBenchFit(&app, &action);
   skein::AddBenchRollout(&app, &action);
   skein::AddBenchServe(&app, &action);
   skein::AddBenchStream(&app, &action);
