@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   skein::BenchAction action;
   skein::AddBenchActing(&app, &action);
   skein::AddBenchDevice(&app, &action);
+  skein::AddBenchFit(&app, &action);
   skein::AddBenchLearner(&app, &action);
   skein::AddBenchTensor(&app, &action);
 #ifndef SKEIN_CORE_ONLY

@@ -22,8 +22,12 @@
 namespace skein {
 
 void AddBenchFlags(CLI::App* verb, BenchOptions* options) {
-  verb->add_option("--config", options->config_path, "Configuration, YAML");
   verb->add_option("--env", options->env_id, "Environment; `skein envs` lists them");
+  AddMeasuringFlags(verb, options);
+}
+
+void AddMeasuringFlags(CLI::App* verb, BenchOptions* options) {
+  verb->add_option("--config", options->config_path, "Configuration, YAML");
   verb->add_option("--set", options->overrides, "Any setting as a.b=value; may be repeated, comes last")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

@@ -17,7 +17,7 @@ namespace skein {
 // Options of every verb of `skein bench`.
 struct BenchOptions {
   std::string config_path;  // Empty = none.
-  std::string env_id;
+  std::string env_id;       // Not of verbs without an environment.
   std::optional<uint64_t> seed;
   std::vector<std::string> overrides;  // "a.b=c", applied after all other flags.
   int rounds = 5;
@@ -26,6 +26,8 @@ struct BenchOptions {
 };
 
 void AddBenchFlags(CLI::App* verb, BenchOptions* options);
+// All of these but --env.
+void AddMeasuringFlags(CLI::App* verb, BenchOptions* options);
 // --threads or --runners: number that work in parallel; default: one for each core.
 void AddParallelFlag(CLI::App* verb, const std::string& flag, const std::string& help, std::string* value);
 

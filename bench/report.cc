@@ -45,7 +45,7 @@ std::string FormatMachine(const Json& machine) {
   return line;
 }
 
-Json DescribeConfig(const std::string& verb, const BenchOptions& options, const v1::RunConfig& config) {
+Json DescribeConfig(const std::string& verb, const BenchOptions& options, const google::protobuf::Message& config) {
   google::protobuf::util::JsonPrintOptions print;
   print.preserve_proto_field_names = true;
   std::string run;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "bench/options.h"
 #include "bench/statistics.h"
+#include "google/protobuf/message.h"
 
 namespace skein {
 
@@ -16,8 +17,9 @@ struct Report {
   std::vector<Json> rows;
 };
 
-// "config" of a report: the verb, rounds and seconds, then the run's whole configuration under "run".
-Json DescribeConfig(const std::string& verb, const BenchOptions& options, const v1::RunConfig& config);
+// "config" of a report: the verb, rounds and seconds, then the whole configuration, a RunConfig or FitConfig, under
+// "run".
+Json DescribeConfig(const std::string& verb, const BenchOptions& options, const google::protobuf::Message& config);
 
 // Errors as WriteFileAtomically.
 // "-": to standard output.

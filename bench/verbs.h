@@ -17,6 +17,7 @@ void AddBenchActing(CLI::App* app, BenchAction* action);
 void AddBenchArs(CLI::App* app, BenchAction* action);
 void AddBenchDevice(CLI::App* app, BenchAction* action);
 void AddBenchEnv(CLI::App* app, BenchAction* action);
+void AddBenchFit(CLI::App* app, BenchAction* action);
 void AddBenchServe(CLI::App* app, BenchAction* action);
 void AddBenchRollout(CLI::App* app, BenchAction* action);
 void AddBenchStream(CLI::App* app, BenchAction* action);

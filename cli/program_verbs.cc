@@ -33,7 +33,7 @@ constexpr ProgramVerb kVerbs[] = {
     {"env", "Look at an environment: check says whether it keeps the contract", "skein-policy", "env"},
     {"fit", "Train a model of sequences from files", "skein-fit", "fit"},
     {"detect", "Judge sequences by a model that skein fit has trained", "skein-fit", "detect"},
-    {"bench", "Measure acting, env, rollout, serve, stream, learner, train, tensor or scaling against its limit",
+    {"bench", "Measure acting, env, rollout, serve, stream, learner, fit, train, tensor or scaling against its limit",
      "skein-bench", nullptr},
     {"tune", "Measure how many runners and environments suit this node", "skein-bench", "tune"}};
 

@@ -23,6 +23,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDS = 5
+SPEED = "\n## How fast it trains\n"
 NORMAL, ABNORMAL = 553_366, 16_838  # Sessions of the full test set.
 
 
@@ -212,6 +213,12 @@ def markdown(study):
     return "\n".join(lines)
 
 
+def kept(page):
+    """The last section of a page, which is not of this study."""
+    text = page.read_text() if page.exists() else ""
+    return text[text.index(SPEED):] if SPEED in text else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", required=True, help="normal sessions, one a line")
@@ -239,7 +246,8 @@ def main():
         print(f"seed {seed}: {last['hits']} of {last['abnormal']} found, {last['alarms']} of {last['normal']} false alarms, "
               f"F1 {f1(last['hits'] / last['abnormal'], last['alarms'] / last['normal']):.4f}, {last['seconds']} s", flush=True)
     options.out.write_text(json.dumps(study, indent=1) + "\n")
-    options.out.with_suffix(".md").write_text(markdown(study))
+    page = options.out.with_suffix(".md")
+    page.write_text(markdown(study) + kept(page))
 
 
 if __name__ == "__main__":

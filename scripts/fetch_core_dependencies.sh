@@ -8,10 +8,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 target=.deps/core
-if [ -e "$target/usr/include/zstd.h" ]; then exit 0; fi
+if [ -e "$target/usr/include/zlib.h" ]; then exit 0; fi
 
 wanted="libprotobuf-dev protobuf-compiler libabsl-dev libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libcli11-dev
-  libxxhash-dev libzstd-dev libgtest-dev libgmock-dev"
+  libxxhash-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev"
 if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
   echo "fetch_core_dependencies: no apt-get here; install these packages' equivalents yourself:" $wanted >&2
   exit 69
@@ -20,9 +20,9 @@ fi
 mkdir -p .deps
 work=$(mktemp -d .deps/fetch.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-# And the shared libraries that these stand for; the C and C++ libraries and zlib are everywhere.
+# And the shared libraries that these stand for; the C and C++ libraries and zlib itself are everywhere.
 packages=$(apt-cache depends --recurse --important $wanted |
-  grep -E '^(lib(absl|protobuf|protoc|yaml-cpp|spdlog|fmt|xxhash|zstd|cli11|gtest|gmock)|protobuf-compiler|nlohmann-json3)' |
+  grep -E '^(lib(absl|protobuf|protoc|yaml-cpp|spdlog|fmt|xxhash|zstd|cli11|gtest|gmock)|protobuf-compiler|nlohmann-json3|zlib1g-dev)' |
   grep -vE 'lite' | sort -u)
 if [ -z "$packages" ] || ! (cd "$work" && apt-get download -q $packages >log 2>&1); then
   echo "fetch_core_dependencies: could not fetch the packages ($(sed -n 's/^E: //p' "$work/log" 2>/dev/null | head -n 1));" \

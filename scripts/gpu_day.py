@@ -9,8 +9,8 @@ every step, and OUT.md (tables) at the end. Each step has a time of its own, and
 is left out and named. A step that fails is noted, and the next one is done. Ends with 1 if any step failed.
 
 The steps: build, tests, the device's own limit (skein bench device), updates of one learner with three sizes of the
-network, UAV worlds stepped and trained on, directions of ars on the device, ranks: one, and as many as there are GPUs;
-and, as far as time is left, updates by every arithmetic, size of the network and minibatch. A GPU is as busy as the
+network, gradient steps of skein fit, UAV worlds stepped and trained on, directions of ars on the device, ranks: one,
+and as many as there are GPUs; and, as far as time is left, updates by every arithmetic, size of the network and minibatch. A GPU is as busy as the
 measurement itself says, or else as nvidia-smi says of the busiest --seconds of the step.
 
     scripts/gpu_day.sh --out /tmp/dry --dry-run --bench build/release/skein-bench
@@ -46,7 +46,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--step-seconds", type=float, default=STEP_SECONDS, help="most of one measurement")
     parser.add_argument("--seconds", type=float, default=3, help="of each rate")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
-    parser.add_argument("--only", default="", help="of device, learner, stepping, training, ars, ranks; comma-separated")
+    parser.add_argument("--only", default="", help="of device, learner, fit, stepping, training, ars, ranks; comma-separated")
     options = parser.parse_args(arguments)
     if options.dry_run:
         options.device, options.seconds, options.gpus = "cpu", min(options.seconds, 0.05), 0
@@ -184,6 +184,12 @@ ARITHMETIC = (("fp32", [], "fp32_flops"),
               ("bf16, graph", ["learner.precision=bf16", "learner.cuda_graph=true"], "bf16_flops"))
 
 
+# A model of log keys, and how many tokens a second one H100 is to train on.
+SEQUENCES = {"vocabulary": 10_000, "embedding": 128, "hidden": 256, "layers": 2, "length": 512, "batch-size": 256}
+SMALL_SEQUENCES = {"vocabulary": 50, "embedding": 16, "hidden": 16, "layers": 2, "length": 8, "batch-size": 8}
+SEQUENCES_MARK = 2_600_000
+
+
 def settings(values):
     return [word for value in values for word in ("--set", value)]
 
@@ -215,6 +221,12 @@ def measure(day):
              if arithmetic in (ARITHMETIC[0], ARITHMETIC[-1]) and parameters != 100_000 and tuple(batch) == batches[0]]
     for one in first if does("learner") else []:
         learner(*one)
+    if does("fit"):
+        for precision in ("fp32",) if cpu else ("fp32", "bf16"):
+            model = SMALL_SEQUENCES if dry else SEQUENCES
+            flags = [word for name, value in model.items() for word in (f"--{name}", value)]
+            day.bench("fit", f"LSTM {model['hidden']} x {model['layers']}, {precision}", "fit", *flags, *device, *common,
+                      *settings([f"train.precision={precision}"]), precision=precision)
     for group, more in (("stepping", []), ("training", ["--train"])):
         for worlds in ([16] if dry else [1024, 4096, 16384, 65536]) if does(group) else []:
             values = [f"ppo.minibatch_size={worlds * 8}", "ppo.epochs=2"] if more else []
@@ -259,7 +271,7 @@ def markdown(day):
     """The tables: everything that was measured, then everything that was not."""
     done = [step for step in day.steps if "report" in step]
     of = {group: [step for step in done if step["group"] == group]
-          for group in ("device", "learner", "stepping", "training", "ars", "ranks")}
+          for group in ("device", "learner", "fit", "stepping", "training", "ars", "ranks")}
     peaks = of["device"][0]["report"]["summary"] if of["device"] else {}
     machine = next((step["machine"] for step in done), {})
     text = f"# A day with {', '.join(day.gpus.names) or 'no GPU'}\n\n"
@@ -277,6 +289,12 @@ def markdown(day):
         rows.append((step["arithmetic"], f"{parameters:,}", f"{step['minibatch']:,}", count(rate), share, busy(step)))
     text += table("Updates of one learner", ["arithmetic", "parameters", "minibatch", "samples/s", "of the peak", "busy"],
                   rows)
+    text += table(f"Gradient steps of skein fit; the mark is {SEQUENCES_MARK:,} tokens/s on one H100",
+                  ["model", "tokens/s", "plain LibTorch", "ratio", "waits for data", "of the mark", "busy"],
+                  [(step["name"], count(summary["tokens_per_second"]), count(summary["limit_tokens_per_second"]),
+                    f"{summary['ratio']:.3f}", f"{100 * summary['data_wait_share']:.1f} %",
+                    "-" if day.options.dry_run else f"{100 * summary['tokens_per_second'] / SEQUENCES_MARK:.0f} %",
+                    busy(step)) for step in of["fit"] for summary in [step["report"]["summary"]]])
     for group, title in (("stepping", "UAV worlds stepped"), ("training", "UAV worlds trained on")):
         text += table(title, ["worlds", "env-steps/s", "agent-steps/s", "busy"],
                       [(f"{step['worlds']:,}", count(step["report"]["rows"][0]["env_steps_per_second"]),

@@ -21,8 +21,8 @@ BENCH = None
 FAKE = """#!/usr/bin/env python3
 import json, sys, time
 verb = sys.argv[1]
-if verb == "learner":
-    sys.exit("skein bench learner: no GPU here")
+if verb in ("learner", "fit"):
+    sys.exit(f"skein bench {verb}: no GPU here")
 if verb == "tensor" and "--train" in sys.argv:
     time.sleep(60)
 if verb == "tensor":
@@ -49,13 +49,13 @@ class GpuDay(unittest.TestCase):
         done, result, text = self.day(BENCH)
         self.assertEqual(done.returncode, 0, done.stderr)
         groups = [step["group"] for step in result["steps"]]
-        for group in ("device", "learner", "stepping", "training", "ars", "ranks"):
+        for group in ("device", "learner", "fit", "stepping", "training", "ars", "ranks"):
             self.assertIn(group, groups)
         for step in result["steps"]:
             self.assertNotIn("failed", step)
             self.assertTrue(step["report"]["rows"], step["name"])
-        for title in ("The device's limit", "Updates of one learner", "UAV worlds stepped", "UAV worlds trained on",
-                      "Directions of ars on the device", "Ranks"):
+        for title in ("The device's limit", "Updates of one learner", "Gradient steps of skein fit", "UAV worlds stepped",
+                      "UAV worlds trained on", "Directions of ars on the device", "Ranks"):
             self.assertIn(f"## {title}", text)
         self.assertNotIn("What was not done", text)
         self.assertIn("UavNavigate-v0, linear | 2 x 2 x 4 |", text)
@@ -116,6 +116,7 @@ class GpuDay(unittest.TestCase):
         self.assertEqual(groups[:7], ["device"] + ["learner"] * 6)
         sweep = max(i for i, group in enumerate(groups) if group != "learner") + 1
         self.assertEqual(groups[sweep:], ["learner"] * 66)  # 3 minibatches x 6 arithmetics x 4 sizes, less the 6.
+        self.assertEqual([name for group, name in asked if group == "fit"], ["LSTM 256 x 2, fp32", "LSTM 256 x 2, bf16"])
         self.assertEqual([name for group, name in asked if group == "ranks"], ["1 ranks", "2 ranks"])
 
     def test_what_there_is_no_time_for_is_left_out(self):
