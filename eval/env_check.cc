@@ -257,7 +257,7 @@ class Check {
       return Skip("state", "it cannot be saved: its env group stays with its actor");
     }
     constexpr int64_t kBefore = 20, kAfter = 50;
-    auto one = options_.make(kPassEnvs, kSeed), other = options_.make(kPassEnvs, kOtherSeed);
+    auto one = options_.make(kPassEnvs, kSeed), other = options_.make(kPassEnvs, kSeed);
     if (!one.ok() || !other.ok()) {
       return Fail("state", std::string((one.ok() ? other : one).status().message()), "it can be made several times");
     }

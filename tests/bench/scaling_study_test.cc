@@ -62,6 +62,7 @@ TEST(TrainingOptions, OfASearchHaveADirectionForEachEnvironment) {
   ASSERT_TRUE(few.ok()) << few.status();
   EXPECT_THAT(few->overrides, IsSupersetOf({"directions.num_dirs=2", "directions.dir_chunk=2", "ars.top_dirs=2"}));
   setup.overrides = {"es.step_size=0.01"};
+  setup.actors = 1;
   setup.steps_per_env = 0;
   setup.steps_per_iteration = 1000;
   // 1000 / (2 x 3) rounds to 167 steps: 1,002 of 1 + 5 iterations and one to spare.
