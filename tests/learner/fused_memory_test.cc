@@ -280,6 +280,48 @@ TEST(FusedMemory, LongerPaddingChangesNothing) {
   }
 }
 
+// Sequences of one to seven steps, with whatever numbers behind their ends: by hand and by
+// autograd. With the same rows in the same order, losses are equal to the bit; gradients up to the order of sums.
+TEST(FusedMemory, PaddingBehindSequencesChangesNoLossAndNoGradient) {
+  const std::vector<int64_t> ends = {3, 7, 1, 5, 7, 2};
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    torch::manual_seed(9);
+    const ActorCritic network(MemoryNetwork(kind, true, false, /*critic_memory=*/true), 3);
+    const v1::PpoConfig config = Config();
+    const Minibatch samples = RandomSequences(network, 6, false, 12);
+    const Minibatch other = RandomSequences(network, 6, false, 12);
+    const torch::Tensor valid = torch::arange(12).unsqueeze(0) < torch::tensor(ends).unsqueeze(1);
+    std::vector<double> losses;
+    std::vector<std::vector<torch::Tensor>> by_hand, by_autograd;
+    // The longest sequence has no padding; then padding of both kinds of numbers.
+    for (const auto& [steps, behind] : {std::pair(7, &samples), std::pair(9, &other), std::pair(12, &other)}) {
+      Minibatch padded;
+      for (const char* const name :
+           {"obs", "critic_input", "begins", "action", "log_prob", "advantage", "old_value", "value_target"}) {
+        torch::Tensor mine = valid;
+        while (mine.dim() < samples[name].dim()) mine = mine.unsqueeze(2);
+        padded[name] = torch::where(mine, samples[name], (*behind)[name]).narrow(1, 0, steps).contiguous();
+      }
+      for (const char* const name : {"memory_state", "critic_memory_state"}) padded[name] = samples[name];
+      padded["valid"] = valid.narrow(1, 0, steps).contiguous();
+      const std::vector<int64_t> index = {4, 0, 5, 1, 3, 2};
+      ClearGradients(network);
+      losses.push_back(FusedGradient(network).Compute(padded, index.data(), 6, config, 25).total);
+      by_hand.push_back(Gradients(network));
+
+      ClearGradients(network);
+      PpoObjective(config, network, torch::kFloat32).Compute(padded, {}).total.backward();
+      by_autograd.push_back(Gradients(network));
+    }
+    EXPECT_EQ(losses, std::vector<double>(3, losses[0]));
+    for (size_t i = 1; i < 3; ++i) {
+      SCOPED_TRACE(i);
+      ExpectNear(by_hand[i], by_hand[0], 1e-6);
+      ExpectNear(by_autograd[i], by_autograd[0], 1e-6);
+    }
+  }
+}
+
 // What the learner computes is what actors compute, up to rounding; an Adam step with it goes the same way.
 TEST(FusedMemory, UpdatesEqualThoseOfAutograd) {
   for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
