@@ -171,6 +171,39 @@ TEST(Memory, ChunksOfAnySizeGiveTheSameOutputsAndGradients) {
   }
 }
 
+// In double precision. Sums of gradients follow the chunks, those of outputs do not.
+TEST(Memory, ChunksOfAnySizeGiveTheSameOutputsToTheBit) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    Sample sample(kind);
+    const std::vector<torch::Tensor> whole = sample.InChunks(40);
+    for (const int64_t chunk : {1, 7, 32}) {
+      const std::vector<torch::Tensor> parts = sample.InChunks(chunk);
+      // Outputs and the last state.
+      for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(parts[i].equal(whole[i])) << chunk << " " << i;
+    }
+  }
+}
+
+// Steps behind the end change no bit of what is before it, and where the loss does not read them, of the gradients
+// nothing but the order of sums.
+TEST(Memory, PaddingBehindTheEndChangesNothing) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    for (const auto& [type, bound] : {std::pair(torch::kFloat64, 1e-12), std::pair(torch::kFloat32, 1e-6)}) {
+      Sample exact(kind, type), padded(kind, type);  // The same numbers.
+      exact.input = exact.input.narrow(0, 0, 23);
+      exact.begins = exact.begins.narrow(0, 0, 23);
+      exact.weights = exact.weights.narrow(0, 0, 23);
+      padded.weights.narrow(0, 23, 17).zero_();
+      const std::vector<torch::Tensor> want = exact.InChunks(23), got = padded.InChunks(40);
+      EXPECT_TRUE(got[0].narrow(0, 0, 23).equal(want[0]));
+      for (size_t i = 2; i < want.size(); ++i) {
+        const double scale = std::max(1.0, want[i].abs().max().item<double>());
+        EXPECT_LT((got[i] - want[i]).abs().max().item<double>(), bound * scale) << i;
+      }
+    }
+  }
+}
+
 // PyTorch's own cells, with zeros written where an episode begins.
 TEST(Memory, RunsAsPyTorchsCellsStepByStep) {
   const torch::NoGradGuard no_grad;
