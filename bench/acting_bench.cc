@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein bench acting: a policy of ours against the same network in plain LibTorch, on one thread each.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -37,6 +38,7 @@ absl::Status RunActingBench(const ActingBenchOptions& options, const ShutdownSig
   const int64_t rows = options.batch;
   std::vector<float> obs(static_cast<size_t>(rows * spec->obs_size));
   std::vector<float> head(static_cast<size_t>(rows * (*policy)->spec().head_size()));
+  std::vector<float> state(static_cast<size_t>(rows * (*policy)->spec().state_size()));
   RandomStream random(config->seed(), RandomPurpose::kInit, 0, 0);
   for (float& value : obs) value = static_cast<float>(random.Normal());
 
@@ -48,7 +50,7 @@ absl::Status RunActingBench(const ActingBenchOptions& options, const ShutdownSig
   run.contest.ours_title = "Policy";
   run.contest.limit_title = "LibTorch";
   const Job act = [&]() -> int64_t {
-    (*policy)->Act(obs.data(), nullptr, rows, head.data(), nullptr);
+    (*policy)->Act(obs.data(), state.data(), rows, head.data(), state.data());
     return rows;
   };
   const Job act_with_torch = [&]() -> int64_t {
@@ -70,12 +72,21 @@ absl::Status RunActingBench(const ActingBenchOptions& options, const ShutdownSig
 void AddBenchActing(CLI::App* app, BenchAction* action) {
   CLI::App* verb = app->add_subcommand("acting", "A policy's forward pass against LibTorch's, on one thread");
   auto options = std::make_shared<ActingBenchOptions>();
+  auto memory = std::make_shared<std::string>();
   AddBenchFlags(verb, options.get());
   verb->add_option("--batch", options->batch, "Rows of a call: environments x agents")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  verb->footer("Example:\n  skein bench acting --env HalfCheetah-v5 --batch 64 --set \"model.hidden=[256, 256]\"");
-  verb->callback([options, action] {
+  verb->add_option("--memory", *memory, "none, gru or lstm; model.memory");
+  verb->footer(
+      "Examples:\n"
+      "  skein bench acting --env HalfCheetah-v5 --batch 64 --set \"model.hidden=[256, 256]\"\n"
+      "  skein bench acting --env HalfCheetah-v5 --batch 64 --memory lstm");
+  verb->callback([options, memory, action] {
+    if (!memory->empty()) {
+      auto& overrides = options->overrides;
+      overrides.insert(overrides.begin(), absl::StrCat("model.memory=", nlohmann::json(*memory).dump(-1, ' ', true)));
+    }
     *action = [options](const ShutdownSignal& shutdown) { return RunActingBench(*options, shutdown); };
   });
 }

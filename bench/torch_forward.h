@@ -12,17 +12,18 @@
 namespace skein {
 
 // Measures the upper limit of acting: the same network and normaliser in plain LibTorch, on one thread, without
-// gradients.
+// gradients. A memory is torch::nn::GRUCell or LSTMCell. Not thread-safe.
 class TorchForward {
  public:
-  // InvalidArgument: the policy is recurrent. Internal: Torch failed.
+  // Internal: Torch failed.
   static absl::StatusOr<std::unique_ptr<TorchForward>> Make(const v1::RunConfig& config, const EnvSpec& spec);
   ~TorchForward();
 
   // The network in the form that actors receive.
   v1::PolicySnapshot Snapshot() const;
-  // obs [rows, O] -> head [rows, head_size].
-  void Act(const float* obs, int64_t rows, float* head) const;
+  // obs [rows, O] -> head [rows, head_size]. With a memory, the rows' states are kept from call to call; they begin
+  // with zeros in the first call, and in each with another number of rows than the one before.
+  void Act(const float* obs, int64_t rows, float* head);
 
  private:
   struct Impl;

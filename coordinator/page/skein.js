@@ -67,7 +67,8 @@ function showRun(status) {
   setText(at('name'), name);
   setText(at('state'), state.replaceAll('_', ' '));
   at('state').className = `pill ${kStateLook[state] ?? ''}`;
-  setText(at('subtitle'), `${status.env_id} · up ${Format.duration(status.uptime_seconds)}`);
+  const memory = progress.memory ? ` · memory ${progress.memory} ${progress.memory_size}` : '';
+  setText(at('subtitle'), `${status.env_id}${memory} · up ${Format.duration(status.uptime_seconds)}`);
   at('error').hidden = !(status.last_error || progress.last_error);
   setText(at('error-text'), status.last_error || progress.last_error);
   showWarnings(progress.warnings ?? []);

@@ -131,6 +131,7 @@ void FusedMemory::Forward(const float* input, const bool* begins, const float* s
   for (AlignedFloats* const all : {&carry_, &cell_state_, &cell_carry_}) all->resize(count * width_);
   if (lstm) cell_before_.resize(rows * width_);
   std::fill(delta_.begin(), delta_.end(), 0.0f);
+  std::fill(cell_carry_.begin(), cell_carry_.end(), 0.0f);
   for (int64_t s = 0; s < count; ++s) {
     for (int64_t t = 0; t < steps; ++t) {
       const float* const from = input + (index[s] * steps + t) * inputs_;
@@ -228,7 +229,6 @@ void FusedMemory::StepBackLstm(int64_t t) {
 
 void FusedMemory::Backward() {
   const bool lstm = cell_.kind == MemoryKind::kLstm;
-  std::fill(cell_carry_.begin(), cell_carry_.end(), 0.0f);
   for (int64_t t = steps_; t-- > 0;) {
     lstm ? StepBackLstm(t) : StepBackGru(t);
     if (t == 0) break;

@@ -29,13 +29,20 @@ class FusedMemory {
   // RunMemory has them but with the sequence first.
   void Forward(const float* input, const bool* begins, const float* state, const int64_t* index, int64_t count,
                int64_t steps);
-  // Adds the gradient of a loss whose derivatives by the outputs are in delta().
+  // Adds the gradient of a loss whose derivatives by the outputs are in delta(), and by an LSTM's last c in
+  // cell_delta(). REQUIRES: Forward, once for each call.
   void Backward();
 
   // Row t * count + s: h after step t of sequence s, and d(loss)/d(h), which Forward sets to zero. Rows are stride()
   // floats apart; those beyond H are zeros.
   const float* output() const { return output_.data(); }
   float* delta() { return delta_.data(); }
+  // What chunks of longer sequences hand on; row s is of sequence s. cell: an LSTM's c after the last step. cell_delta:
+  // d(loss)/d(cell), which Forward sets to zero; after Backward of c before the first step. state_delta, after
+  // Backward: d(loss)/d(h before the first step). The last two mean nothing where an episode begins with that step.
+  const float* cell() const { return cell_state_.data(); }
+  float* cell_delta() { return cell_carry_.data(); }
+  const float* state_delta() const { return carry_.data(); }
   int64_t stride() const { return width_; }
 
  private:

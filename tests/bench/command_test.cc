@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -70,6 +71,16 @@ TEST(BenchCommand, EnvComparesWithBareSteps) {
   EXPECT_EQ(report["config"]["limit"], "Env::Step");
   // One agent.
   EXPECT_DOUBLE_EQ(report["rows"][0]["agent_steps_per_second"], report["rows"][0]["env_steps_per_second"]);
+}
+
+TEST(BenchCommand, ActingComparesWithLibTorchAlsoOfAMemory) {
+  for (const auto& [memory, written] :
+       {std::pair("none", "MEMORY_NONE"), std::pair("gru", "MEMORY_GRU"), std::pair("lstm", "MEMORY_LSTM")}) {
+    const Json report = Report("acting", {"--memory", memory});
+    ExpectReport(report, "acting", "rows_per_second", "limit_rows_per_second");
+    EXPECT_EQ(report["config"]["run"]["model"]["memory"], written);
+  }
+  EXPECT_EQ(Bench({"acting", "--memory", "elephant"}).code, 64);
 }
 
 TEST(BenchCommand, ServeMeasuresLatencyOfCallsAndRateOfRows) {

@@ -4,7 +4,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config/config.h"
@@ -12,6 +14,8 @@
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "eval/checkpoint_policy.h"
+#include "eval/recorded_episode.h"
+#include "eval/render_episode.h"
 #include "gmock/gmock.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/tensor_codec.h"
@@ -193,6 +197,56 @@ TEST(Evaluate, APolicyWithAMemoryActsWithIt) {
       sum += env->Step(&action).reward[0];
     }
     EXPECT_NEAR(result->returns[129], sum, 1e-9);
+  }
+}
+
+// The map of episode 1 of three is that of the same flight alone, each UAV's state carried from step to step; without
+// states it is another.
+TEST(Evaluate, DrawsWhatAPolicyWithAMemoryDid) {
+  for (const char* memory : {"gru", "lstm"}) {
+    const ScratchFolder folder;
+    const std::vector<std::string> overrides = {std::string("model.memory=") + memory,
+                                                "model.memory_size=12",
+                                                "model.policy_head_scale=1",
+                                                "env.uav.uavs=3",
+                                                "env.uav.size=9",
+                                                "env.uav.obstacles=0",
+                                                "env.uav.continuous=true"};
+    const std::string path = Save(folder, Untrained("UavNavigate-v0", overrides));
+    const auto result = Evaluate(
+        {.checkpoint = path, .episodes = 3, .seed = 9, .render_path = folder.path() + "/map.svg", .render_episode = 1});
+    ASSERT_TRUE(result.ok()) << result.status();
+
+    const auto loaded = LoadCheckpointPolicy(path);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    for (const bool remembers : {true, false}) {
+      RecordedEpisode alone = {.spec = loaded->spec,
+                               .options = MakeEnvOptions(loaded->config),
+                               .policy = "checkpoint",
+                               .seed = 9,
+                               .episode = 1};
+      auto envs = MakeEnvs("UavNavigate-v0", 1, alone.options).value();
+      envs[0] = MakeRecordingEnv(std::move(envs[0]), &alone.states);
+      auto env = VectorEnv::Wrap(std::move(envs), {.env_id = "UavNavigate-v0",
+                                                   .seed = 9,
+                                                   .max_episode_steps = 20,
+                                                   .reset_purpose = RandomPurpose::kEvaluation,
+                                                   .env = alone.options})
+                     .value();
+      env->ResetAll(1);
+      const PolicySpec& spec = loaded->policy->spec();
+      std::vector<float> obs(3 * spec.obs_size), action(3 * spec.head_size()), state(3 * spec.state_size());
+      for (bool ended = false; !ended;) {
+        env->Observe(obs.data());
+        loaded->policy->Act(obs.data(), state.data(), 3, action.data(), state.data());
+        if (!remembers) std::fill(state.begin(), state.end(), 0.0f);
+        const VectorEnv::StepResult step = env->Step(action.data());
+        ended = step.terminated[0] != 0 || step.truncated[0] != 0;
+      }
+      const std::string name = remembers ? "alone.svg" : "forgetful.svg";
+      ASSERT_TRUE(RenderEpisode(folder.path() + "/" + name, alone).ok());
+      EXPECT_EQ(folder.Read("map.svg") == folder.Read(name), remembers);
+    }
   }
 }
 

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
 #include "tests/integration/run_files.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
@@ -110,6 +112,24 @@ TEST_F(MemoryRuns, ASeparateCriticAndShortSequencesChangeNothingOfThis) {
   const std::string digest = Finish(with({"--runners", "1"}));
   std::filesystem::remove_all(run());
   EXPECT_EQ(Finish(with({"--actors", "1", "--runners", "2"})), digest);
+}
+
+TEST_F(MemoryRuns, StatusKnowsTheMemory) {
+  const std::string port = absl::StrCat(FreePort());
+  Running train("skein", {"train", "--config", "configs/repeat_previous_ppo.yaml", "--steps", "1000000000",
+                          "--runs-dir", runs_.path(), "--name", "run", "--runners", "1", "--port", port, "--no-eval"});
+  train.WaitForOutput("(training  )");
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  const Ended table = RunToEnd("skein", {"status", "--address", address});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("memory gru 64"));
+  const Ended json = RunToEnd("skein", {"status", "--address", address, "--json"});
+  const nlohmann::json status = nlohmann::json::parse(json.out, nullptr, false);
+  ASSERT_TRUE(status.is_object()) << json.err;
+  EXPECT_EQ(status["progress"]["memory"], "gru");
+  EXPECT_EQ(status["progress"]["memory_size"], 64);
+  train.Signal(SIGTERM);
+  EXPECT_EQ(train.WaitForEnd(), 0);
 }
 
 TEST_F(MemoryRuns, TheOtherModesAndTwoRanksTrainToTheTarget) {

@@ -135,7 +135,8 @@ struct Sample {
     std::vector<torch::Tensor> outputs;
     for (int64_t t = 0; t < input.size(0); t += chunk) {
       const int64_t steps = std::min(chunk, input.size(0) - t);
-      const MemoryRun run = RunMemory(cell, input.narrow(0, t, steps), begins.narrow(0, t, steps), at);
+      const torch::Tensor fresh = begins.defined() ? begins.narrow(0, t, steps) : begins;
+      const MemoryRun run = RunMemory(cell, input.narrow(0, t, steps), fresh, at);
       at = run.States()[-1];
       loss = loss + (run.output * weights.narrow(0, t, steps)).sum();
       outputs.push_back(run.output);
@@ -165,6 +166,39 @@ TEST(Memory, ChunksOfAnySizeGiveTheSameOutputsAndGradients) {
           const double scale = std::max(1.0, whole[i].abs().max().item<double>());
           EXPECT_LT((parts[i] - whole[i]).abs().max().item<double>(), bound * scale) << chunk << " " << i;
         }
+      }
+    }
+  }
+}
+
+// In double precision. Sums of gradients follow the chunks, those of outputs do not.
+TEST(Memory, ChunksOfAnySizeGiveTheSameOutputsToTheBit) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    Sample sample(kind);
+    const std::vector<torch::Tensor> whole = sample.InChunks(40);
+    for (const int64_t chunk : {1, 7, 32}) {
+      const std::vector<torch::Tensor> parts = sample.InChunks(chunk);
+      // Outputs and the last state.
+      for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(parts[i].equal(whole[i])) << chunk << " " << i;
+    }
+  }
+}
+
+// Steps behind the end change no bit of what is before it, and where the loss does not read them, of the gradients
+// nothing but the order of sums.
+TEST(Memory, PaddingBehindTheEndChangesNothing) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    for (const auto& [type, bound] : {std::pair(torch::kFloat64, 1e-12), std::pair(torch::kFloat32, 1e-6)}) {
+      Sample exact(kind, type), padded(kind, type);  // The same numbers.
+      exact.input = exact.input.narrow(0, 0, 23);
+      exact.begins = exact.begins.narrow(0, 0, 23);
+      exact.weights = exact.weights.narrow(0, 0, 23);
+      padded.weights.narrow(0, 23, 17).zero_();
+      const std::vector<torch::Tensor> want = exact.InChunks(23), got = padded.InChunks(40);
+      EXPECT_TRUE(got[0].narrow(0, 0, 23).equal(want[0]));
+      for (size_t i = 2; i < want.size(); ++i) {
+        const double scale = std::max(1.0, want[i].abs().max().item<double>());
+        EXPECT_LT((got[i] - want[i]).abs().max().item<double>(), bound * scale) << i;
       }
     }
   }
@@ -209,6 +243,30 @@ TEST(Memory, AnEpisodesBeginInsideEqualsTwoRuns) {
     EXPECT_TRUE(RunMemory(sample.cell, other, begins, sample.state * 2)
                     .output.narrow(0, 17, 23)
                     .equal(whole.narrow(0, 17, 23)));
+  }
+}
+
+TEST(Memory, AnEpisodesBeginInsideHasTheGradientsOfTwoRuns) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    for (const auto& [type, bound] : {std::pair(torch::kFloat64, 1e-12), std::pair(torch::kFloat32, 1e-6)}) {
+      Sample whole(kind, type), first(kind, type), second(kind, type);  // The same numbers.
+      whole.begins.zero_()[17] = true;
+      first.begins = second.begins = torch::Tensor();
+      first.input = first.input.narrow(0, 0, 17);
+      first.weights = first.weights.narrow(0, 0, 17);
+      second.input = second.input.narrow(0, 17, 23);
+      second.weights = second.weights.narrow(0, 17, 23);
+      second.state.zero_();
+      const std::vector<torch::Tensor> want = whole.InChunks(40);
+      const std::vector<torch::Tensor> before = first.InChunks(17), after = second.InChunks(23);
+      // Outputs, the last state, the gradient by the first one and those of the weights.
+      std::vector<torch::Tensor> got = {torch::cat({before[0], after[0]}), after[1], before[2]};
+      for (size_t i = 3; i < want.size(); ++i) got.push_back(before[i] + after[i]);
+      for (size_t i = 0; i < want.size(); ++i) {
+        const double scale = std::max(1.0, want[i].abs().max().item<double>());
+        EXPECT_LT((got[i] - want[i]).abs().max().item<double>(), bound * scale) << i;
+      }
+    }
   }
 }
 

@@ -249,7 +249,7 @@ TEST(PpoRecurrent, ShortSequencesEqualTheLiteralAlgorithm) {
 }
 
 // Sequences cannot be longer than what was collected: asking for longer ones changes no bit.
-TEST(PpoRecurrent, LongerPaddingChangesNothing) {
+TEST(PpoRecurrent, LongerSequencesThanTheRowsChangeNothing) {
   for (const MemoryKind kind : kKinds) {
     std::vector<uint64_t> digests;
     for (const uint32_t length : {0, 12, 13, 4096}) {
