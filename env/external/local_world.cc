@@ -246,6 +246,7 @@ absl::Status LocalWorld::Await(uint32_t sequence, absl::Duration timeout) {
     __atomic_store_n(sleeps, 1, __ATOMIC_SEQ_CST);
     if (answered()) break;
     const absl::Status status = Receive(kLookAgainMs);
+    if (absl::IsDataLoss(status)) return status;  // Also where it has answered meanwhile.
     if (answered()) break;
     if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
     if (MonotonicNow() - begin >= timeout) {
