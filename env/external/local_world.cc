@@ -19,7 +19,7 @@
 #include "base/process/clock.h"
 #include "base/process/message_text.h"
 #include "base/process/subprocess.h"
-#include "env/external/world_spec.h"
+#include "env/external/welcome.h"
 
 namespace skein {
 namespace {
@@ -204,21 +204,10 @@ absl::Status LocalWorld::Greet() {
         Receive(static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(left), 1, 1000)));
     if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
   }
-  if (received_->has_failure()) {
-    const std::string why = OneLine(received_->failure().message());
-    return received_->failure().unusable() ? absl::FailedPreconditionError(why) : absl::UnavailableError(why);
-  }
-  if (!received_->has_welcome()) return absl::DataLossError("its server answered without a welcome");
-  const env::v1::Welcome& welcome = received_->welcome();
-  if (welcome.version() != WorldHead::kVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("its server speaks version ", welcome.version(),
-                                                      " of skein.env.v1, this is version ", WorldHead::kVersion));
-  }
-  server_ = Shown(welcome.server());
-  auto spec = ReadSpec(welcome.spec(), options_.id);
-  if (!spec.ok()) return spec.status();
-  if (spec->relocatable) return absl::FailedPreconditionError("a server cannot save states (state_size)");
-  spec_ = *std::move(spec);
+  auto welcomed = TakeWelcome(*received_, options_.id);
+  if (!welcomed.ok()) return welcomed.status();
+  spec_ = std::move(welcomed->spec);
+  server_ = std::move(welcomed->server);
   greeted_ = true;
   return absl::OkStatus();
 }
@@ -257,6 +246,7 @@ absl::Status LocalWorld::Await(uint32_t sequence, absl::Duration timeout) {
     __atomic_store_n(sleeps, 1, __ATOMIC_SEQ_CST);
     if (answered()) break;
     const absl::Status status = Receive(kLookAgainMs);
+    if (absl::IsDataLoss(status)) return status;  // Also where it has answered meanwhile.
     if (answered()) break;
     if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
     if (MonotonicNow() - begin >= timeout) {

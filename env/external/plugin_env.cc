@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/process/message_text.h"
 #include "env/external/external_counts.h"
-#include "env/external/world_spec.h"
+#include "env/external/plugin_spec.h"
 #include "skein/env_plugin.h"
 #include "spdlog/spdlog.h"
 
@@ -80,24 +80,6 @@ absl::Status Unusable(const std::string& id, const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat(id, ": ", why));
 }
 
-env::v1::Spec ToMessage(const SkeinEnvSpec& from) {
-  env::v1::Spec spec;
-  spec.set_num_agents(from.num_agents);
-  spec.set_obs_size(from.obs_size);
-  spec.set_discrete(from.discrete != 0);
-  spec.set_action_size(from.action_size);
-  if (from.discrete == 0 && from.action_low != nullptr && from.action_high != nullptr) {
-    spec.mutable_action_low()->Add(from.action_low, from.action_low + from.action_size);
-    spec.mutable_action_high()->Add(from.action_high, from.action_high + from.action_size);
-  }
-  spec.set_global_state_size(from.global_state_size);
-  spec.set_max_episode_steps(from.max_episode_steps);
-  spec.set_reward_threshold(from.reward_threshold);
-  for (uint32_t i = 0; i < from.num_metrics; ++i) spec.add_episode_metrics(from.metric_names[i]);
-  spec.set_state_size(from.state_size);
-  return spec;
-}
-
 // Functions that the spec needs and the library does not have; null: none.
 const char* Missing(const SkeinEnvPlugin& plugin, const SkeinEnvSpec& spec) {
   if (plugin.create == nullptr || plugin.destroy == nullptr || plugin.reset == nullptr || plugin.step == nullptr) {
@@ -133,7 +115,7 @@ absl::StatusOr<Plugin> Load(const std::string& id, const std::string& path, cons
   if (const char* const missing = Missing(*plugin.functions, spec); missing != nullptr) {
     return Unusable(id, absl::StrCat("it lacks ", missing));
   }
-  auto read = ReadSpec(ToMessage(spec), id);
+  auto read = ReadPluginSpec(spec, id);
   if (!read.ok()) return read.status();
   plugin.spec = *std::move(read);
   return plugin;

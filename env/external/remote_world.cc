@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/message_text.h"
-#include "env/external/world_spec.h"
+#include "env/external/welcome.h"
 #include "grpc/support/time.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
@@ -49,7 +49,6 @@ class RemoteWorld final : public World {
   absl::Status Await(absl::Duration timeout, const char* setting);
   absl::Status Send(absl::Duration timeout, const char* setting);
   absl::Status Receive(absl::Duration timeout, const char* setting);
-  absl::Status TakeWelcome();
   std::string Column(const void* data, size_t bytes) const { return {static_cast<const char*>(data), bytes}; }
 
   const RemoteWorldOptions options_;
@@ -98,25 +97,6 @@ absl::Status RemoteWorld::Receive(absl::Duration timeout, const char* setting) {
   return Await(timeout, setting);
 }
 
-absl::Status RemoteWorld::TakeWelcome() {
-  if (received_.has_failure()) {
-    const std::string why = OneLine(received_.failure().message());
-    return received_.failure().unusable() ? absl::FailedPreconditionError(why) : absl::UnavailableError(why);
-  }
-  if (!received_.has_welcome()) return absl::DataLossError("its server answered without a welcome");
-  const env::v1::Welcome& welcome = received_.welcome();
-  if (welcome.version() != WorldHead::kVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("its server speaks version ", welcome.version(),
-                                                      " of skein.env.v1, this is version ", WorldHead::kVersion));
-  }
-  server_ = Shown(welcome.server());
-  auto spec = ReadSpec(welcome.spec(), options_.id);
-  if (!spec.ok()) return spec.status();
-  if (spec->relocatable) return absl::FailedPreconditionError("a server cannot save states (state_size)");
-  spec_ = *std::move(spec);
-  return absl::OkStatus();
-}
-
 absl::Status RemoteWorld::Open() {
   constexpr char kSetting[] = "env.external.start_timeout_seconds";
   stream_ = stub_->PrepareAsyncServe(&context_, &queue_);
@@ -129,7 +109,10 @@ absl::Status RemoteWorld::Open() {
   hello.set_num_envs(static_cast<uint32_t>(options_.count));
   if (absl::Status status = Send(options_.start_timeout, kSetting); !status.ok()) return status;
   if (absl::Status status = Receive(options_.start_timeout, kSetting); !status.ok()) return status;
-  if (absl::Status status = TakeWelcome(); !status.ok()) return status;
+  auto welcomed = TakeWelcome(received_, options_.id);
+  if (!welcomed.ok()) return welcomed.status();
+  spec_ = std::move(welcomed->spec);
+  server_ = std::move(welcomed->server);
   memory_.resize(LayOutWorld(spec_, options_.count, nullptr, &columns_));
   LayOutWorld(spec_, options_.count, memory_.data(), &columns_);
   return absl::OkStatus();

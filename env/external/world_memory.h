@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "env/env.h"
 
@@ -56,12 +57,13 @@ struct WorldRow {
   size_t agents, action, observation, global_state, metrics;
 };
 
-// Bytes of the whole memory; `columns` point into it. `base` may be null, for its size alone.
+// Bytes of the whole memory; `columns` point into it. `base` may be null, for its size alone: they are null then.
 inline size_t LayOutWorld(const EnvSpec& spec, size_t count, char* base, WorldColumns* columns) {
   const WorldRow row(spec);
   size_t at = kWorldHeadBytes;
   const auto take = [&](auto** column, size_t numbers) {
-    *column = reinterpret_cast<std::remove_reference_t<decltype(**column)>*>(base + at);
+    using Number = std::remove_reference_t<decltype(**column)>;
+    *column = base == nullptr ? nullptr : reinterpret_cast<Number*>(base + at);
     at = (at + count * numbers * sizeof(**column) + 63) / 64 * 64;
   };
   take(&columns->action, row.action);

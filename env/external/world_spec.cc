@@ -13,11 +13,7 @@
 namespace skein {
 namespace {
 
-constexpr size_t kMostMetrics = 256, kLongestName = 64;
-
-absl::Status Refused(const std::string& id, const std::string& why) {
-  return absl::FailedPreconditionError(absl::StrCat(id, ": its spec is refused: ", why));
-}
+constexpr size_t kLongestName = 64;
 
 bool IsMetricName(const std::string& name) {
   if (name.empty() || name.size() > kLongestName || !absl::ascii_islower(name[0])) return false;
@@ -44,9 +40,13 @@ std::string BoundsProblem(const env::v1::Spec& spec) {
 
 }  // namespace
 
+absl::Status RefusedSpec(const std::string& id, const std::string& why) {
+  return absl::FailedPreconditionError(absl::StrCat(id, ": its spec is refused: ", why));
+}
+
 absl::StatusOr<EnvSpec> ReadSpec(const env::v1::Spec& spec, const std::string& id) {
   const auto out_of_range = [&](const char* field, uint64_t got, uint64_t least, uint64_t most) {
-    return Refused(id, absl::StrCat(field, " is ", got, ", want ", least, " to ", most));
+    return RefusedSpec(id, absl::StrCat(field, " is ", got, ", want ", least, " to ", most));
   };
   if (spec.num_agents() < 1 || spec.num_agents() > kMostAgents) {
     return out_of_range("num_agents", spec.num_agents(), 1, kMostAgents);
@@ -68,12 +68,12 @@ absl::StatusOr<EnvSpec> ReadSpec(const env::v1::Spec& spec, const std::string& i
   }
   for (const std::string& name : spec.episode_metrics()) {
     if (IsMetricName(name)) continue;
-    return Refused(id, absl::StrCat("episode_metrics has ", Quoted(name), "; want names like distance_to_goal"));
+    return RefusedSpec(id, absl::StrCat("episode_metrics has ", Quoted(name), "; want names like distance_to_goal"));
   }
   if (spec.state_size() > kMostNumbers) return out_of_range("state_size", spec.state_size(), 0, kMostNumbers);
-  if (!std::isfinite(spec.reward_threshold())) return Refused(id, "reward_threshold is not finite");
+  if (!std::isfinite(spec.reward_threshold())) return RefusedSpec(id, "reward_threshold is not finite");
   if (!spec.discrete()) {
-    if (const std::string problem = BoundsProblem(spec); !problem.empty()) return Refused(id, problem);
+    if (const std::string problem = BoundsProblem(spec); !problem.empty()) return RefusedSpec(id, problem);
   }
   EnvSpec read;
   read.id = id;
@@ -122,7 +122,7 @@ std::string SpecText(const EnvSpec& spec) {
 absl::StatusOr<EnvSpec> ParseSpecText(const std::string& text, const std::string& id) {
   env::v1::Spec spec;
   if (!google::protobuf::TextFormat::ParseFromString(text, &spec)) {
-    return Refused(id, absl::StrCat("env.external.spec is ", Quoted(text), "; leave it to skein"));
+    return RefusedSpec(id, absl::StrCat("env.external.spec is ", Quoted(text), "; leave it to skein"));
   }
   return ReadSpec(spec, id);
 }

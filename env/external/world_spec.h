@@ -12,7 +12,10 @@
 namespace skein {
 
 // Largest of each size of a Spec: more is a mistake, or does not fit into a message.
-inline constexpr uint32_t kMostAgents = 4096, kMostNumbers = 1 << 20;
+inline constexpr uint32_t kMostAgents = 4096, kMostNumbers = 1 << 20, kMostMetrics = 256;
+
+// FailedPrecondition: the spec of the environment `id` is refused, and why.
+absl::Status RefusedSpec(const std::string& id, const std::string& why);
 
 // FailedPrecondition names the field that is out of range, and the numbers.
 absl::StatusOr<EnvSpec> ReadSpec(const env::v1::Spec& spec, const std::string& id);

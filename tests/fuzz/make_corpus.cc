@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: fuzz-make-corpus tests/fuzz/corpus\n");
     return 64;
   }
-  for (const auto& seeds :
-       {skein::fuzz::WireSeeds(), skein::fuzz::ConfigSeeds(), skein::fuzz::FileSeeds(), skein::fuzz::StateLogSeeds()}) {
+  for (const auto& seeds : {skein::fuzz::WireSeeds(), skein::fuzz::ConfigSeeds(), skein::fuzz::FileSeeds(),
+                            skein::fuzz::StateLogSeeds(), skein::fuzz::WorldSeeds()}) {
     for (const skein::fuzz::Seed& seed : seeds) {
       const std::filesystem::path folder = std::filesystem::path(argv[1]) / seed.target;
       std::filesystem::create_directories(folder);

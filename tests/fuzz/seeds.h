@@ -16,5 +16,6 @@ std::vector<Seed> WireSeeds();
 std::vector<Seed> ConfigSeeds();
 std::vector<Seed> FileSeeds();
 std::vector<Seed> StateLogSeeds();
+std::vector<Seed> WorldSeeds();
 
 }  // namespace skein::fuzz

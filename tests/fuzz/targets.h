@@ -32,6 +32,15 @@ bool FuzzSafetensors(absl::string_view input);
 // A checkpoint's manifest.json, beside intact tensor files and a DONE that fits.
 bool FuzzManifest(absl::string_view input);
 
+// What a server or a library of environments of one's own says. First byte, its lower three bits:
+//   0  text of a spec (env.external.spec)            ParseSpecText
+//   1  a ServerMessage that answers Hello            TakeWelcome -> ReadSpec
+//   2  the numbers and arrays of a library's spec    ReadPluginSpec
+//   3  shared memory from the observations on        ExternalBatch
+//   4  a ServerMessage that answers Reset; the upper bits: environments that were asked    TakeReply
+//   5  a ServerMessage that answers Step; also 6, 7                                        TakeReply -> ExternalBatch
+bool FuzzWorld(absl::string_view input);
+
 struct Target {
   const char* name;  // Of its folder under tests/fuzz/corpus.
   bool (*run)(absl::string_view input);
@@ -39,7 +48,7 @@ struct Target {
 inline constexpr Target kTargets[] = {
     {"trajectory", FuzzTrajectory}, {"frame", FuzzFrame},        {"tensor_packing", FuzzTensorPacking},
     {"config", FuzzConfig},         {"policy", FuzzPolicy},      {"safetensors", FuzzSafetensors},
-    {"manifest", FuzzManifest},     {"state_log", FuzzStateLog},
+    {"manifest", FuzzManifest},     {"state_log", FuzzStateLog}, {"world", FuzzWorld},
 };
 
 // Protobuf writes a line for each text that is not UTF-8; call this once.

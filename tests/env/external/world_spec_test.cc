@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "env/external/external_id.h"
+#include "env/external/plugin_spec.h"
 #include "env/external/remote_world.h"
 #include "gmock/gmock.h"
 #include "tests/env/external/fake_world.h"
@@ -67,6 +68,45 @@ TEST(WorldSpec, NamesWhatIsOutOfRange) {
   EXPECT_THAT(refusal([](auto* spec) { spec->add_episode_metrics("Not a name"); }), HasSubstr("'Not a name'"));
   EXPECT_THAT(refusal([](auto* spec) { spec->set_reward_threshold(NAN); }), HasSubstr("reward_threshold"));
   EXPECT_EQ(ParseSpecText("num_agents: x", "exec:x").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// One real action, whose bounds are no more than one number each, and one metric.
+SkeinEnvSpec GoodPluginSpec() {
+  static const float low[] = {-1}, high[] = {2};
+  static const char* const names[] = {"distance_to_goal"};
+  SkeinEnvSpec spec = {};
+  spec.num_agents = 2;
+  spec.obs_size = 3;
+  spec.action_size = 1;
+  spec.action_low = low;
+  spec.action_high = high;
+  spec.num_metrics = 1;
+  spec.metric_names = names;
+  return spec;
+}
+
+TEST(PluginSpec, IsRead) {
+  const auto spec = ReadPluginSpec(GoodPluginSpec(), "plugin:x");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->num_agents, 2);
+  EXPECT_EQ(spec->action_high, std::vector<float>{2});
+  EXPECT_EQ(spec->episode_metrics, std::vector<std::string>{"distance_to_goal"});
+}
+
+// Reading arrays of these sizes would end the process.
+TEST(PluginSpec, IsRefusedByItsSizesBeforeItsArraysAreRead) {
+  const auto refusal = [](const std::function<void(SkeinEnvSpec*)>& spoil) {
+    SkeinEnvSpec spec = GoodPluginSpec();
+    spoil(&spec);
+    const auto read = ReadPluginSpec(spec, "plugin:x");
+    EXPECT_EQ(read.status().code(), absl::StatusCode::kFailedPrecondition);
+    return std::string(read.status().message());
+  };
+  EXPECT_THAT(refusal([](auto* spec) { spec->action_size = 1u << 31; }), HasSubstr("action_size is 2147483648"));
+  EXPECT_THAT(refusal([](auto* spec) { spec->num_metrics = 1u << 31; }),
+              HasSubstr("num_metrics is 2147483648, want 0 to 256"));
+  EXPECT_THAT(refusal([](auto* spec) { spec->action_low = nullptr; }), HasSubstr("have 0 and 0 numbers, want 1"));
+  EXPECT_THAT(refusal([](auto* spec) { spec->metric_names = nullptr; }), HasSubstr("metric_names has no name 0"));
 }
 
 TEST(ExternalId, IsTakenApart) {

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments that each break the contract in one way, and one that keeps it, for env_check_test.py."""
+
+import os
+import signal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Line(gymnasium.Env):
+    """Observes where it is and began, walks to one side or the other, and ends after ten steps."""
+
+    observation_space = spaces.Box(-1000, 1000, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    steps_of_the_process = 0
+    length = 10
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        self.at = self.begin = self.np_random.uniform(-1, 1)
+        return self.observe(), {}
+
+    def step(self, action):
+        Line.steps_of_the_process += 1
+        self.steps += 1
+        self.at += 0.5 if action == 1 else -0.25
+        return self.observe(), 1.0, self.steps >= self.length, False, {}
+
+    def observe(self):
+        return np.array([self.at, self.begin], np.float32)
+
+    def fails(self):
+        """In each 25th step."""
+        return self.steps_of_the_process % 25 == 24
+
+
+class Unseeded(Line):
+    def observe(self):
+        return np.random.random(2).astype(np.float32)
+
+
+class Sharing(Line):
+    """Its reward counts the steps of all environments of the process."""
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        return observation, float(self.steps_of_the_process % 100), terminated, truncated, info
+
+
+class EndingAtItsLimit(Line):
+    length = 20
+
+
+class Endless(Line):
+    length = 10**9
+
+    def observe(self):
+        return np.array([self.steps % 7, 0], np.float32)
+
+
+class ResettingEarly(Line):
+    """Its last observation is the first one of the next episode."""
+
+    def observe(self):
+        return np.array([self.steps % self.length, 0], np.float32)
+
+
+class Raising(Line):
+    def step(self, action):
+        result = super().step(action)
+        if self.fails():
+            raise ValueError("no such cell")
+        return result
+
+
+class NotANumber(Line):
+    def observe(self):
+        return np.array([np.nan if self.fails() else 0, self.steps], np.float32)
+
+
+class OfAnotherShape(Line):
+    def observe(self):
+        return np.zeros(3 if self.fails() else 2, np.float32)
+
+
+class Dying(Line):
+    def step(self, action):
+        if self.fails():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)

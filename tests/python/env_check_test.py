@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`skein env check` of broken_envs.py: the verdict names what is broken."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
+PYTHON = ROOT / ".deps" / "environments" / "bin" / "python"
+HERE = pathlib.Path(__file__).resolve().parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT / 'python'}"}
+
+
+def check(name, *more):
+    """(exit code, {point: what was found}, points that fail)"""
+    command = [BIN / "skein", "env", "check", f"python:broken_envs:{name}", "--json", "--num-envs", "4", "--seconds", "3", "--set",
+               f"env.external.python={PYTHON}", *more]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    try:
+        points = json.loads(done.stdout)["points"]
+    except ValueError as error:
+        raise AssertionError(f"{name}: no JSON: {done.stdout} {done.stderr}") from error
+    for point in points:
+        assert (point["verdict"] == "fails") == bool(point["remedy"]), point
+    return (done.returncode, {point["point"]: point["found"] for point in points},
+            [point["point"] for point in points if point["verdict"] == "fails"])
+
+
+class EnvCheck(unittest.TestCase):
+    def test_one_that_keeps_the_contract_has_no_fault(self):
+        code, found, failing = check("Line")
+        self.assertEqual((code, failing), (0, []), found)
+
+    def test_each_fault_is_named(self):
+        for name, point, said, *more in (
+            ("Unseeded", "seeds", "two with the same seed and the same actions differ in their first observation"),
+            ("Sharing", "seeds", r"it differs from step \d+ on where another one is stepped beside it"),
+            ("EndingAtItsLimit", "ends", "terminated in their last allowed step, the 20th", "--set", "env.max_episode_steps=20"),
+            ("Endless", "ends", r"no episode of \d+ steps ended"),
+            ("ResettingEarly", "final observation", r"after each of \d+ episodes it is the first one of the next episode"),
+        ):
+            with self.subTest(name):
+                code, found, failing = check(name, *more)
+                self.assertEqual((code, failing), (65, [point]), found)
+                self.assertRegex(found[point], said)
+
+    def test_what_fails_in_steps_is_named_with_its_place(self):
+        for name, said in (
+            ("Raising", r"ValueError: no such cell \(.*broken_envs.py:\d+ in step\)"),
+            ("NotANumber", "number 0 of the observation is -?nan"),
+            ("OfAnotherShape", r"an observation has the shape \(3,\), the space says \(2,\)"),
+            ("Dying", "its server was ended by signal 9"),
+        ):
+            with self.subTest(name):
+                code, found, failing = check(name)
+                self.assertEqual((code, failing), (65, ["numbers"]), found)
+                self.assertRegex(found["numbers"], said)
+
+
+if __name__ == "__main__":
+    fetched = subprocess.run([str(ROOT / "scripts" / "fetch_python.sh"), "environments"])
+    if fetched.returncode == 75:
+        print("skipped: the packages cannot be fetched")
+        sys.exit(77)
+    fetched.check_returncode()
+    unittest.main()
