@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/process/file.h"
 #include "gmock/gmock.h"
@@ -154,7 +155,8 @@ TEST_F(Sweep, ThePrintedCommandGivesTheBestTrialsDigest) {
   const auto result = nlohmann::json::parse(ended.out);
   EXPECT_EQ(result["finished"], true);
   const std::string command = result["best"]["command"];
-  std::vector<std::string> words = absl::StrSplit(command, ' ');
+  // As a shell reads it: no word has a space or a quote of its own.
+  std::vector<std::string> words = absl::StrSplit(absl::StrReplaceAll(command, {{"'", ""}}), ' ');
   ASSERT_EQ(words[0], "skein");
   words.erase(words.begin());
   const auto runs = std::find(words.begin(), words.end(), "--runs-dir");
