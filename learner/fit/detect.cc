@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "base/config/message_settings.h"
 #include "base/process/message_text.h"
 #include "base/process/system_error.h"
@@ -37,7 +38,8 @@ constexpr size_t kMaxKnown = size_t{1} << 22;      // Verdicts that are kept for
 
 // What is said of a sequence.
 struct Verdict {
-  bool anomalous = false;
+  bool anomalous = false;  // By the model.
+  bool known_counts = false;
   uint32_t position = 0, key_class = 0;
   KeyJudgement key;
   float least_probability = 1;
@@ -71,6 +73,7 @@ class Detector {
   Detector(SavedModel saved, const Limits& limits, uint32_t threads)
       : saved_(std::move(saved)),
         limits_(limits),
+        by_counts_(saved_.config.detect().known_counts()),
         layout_(saved_.vocabulary.classes(), saved_.config.model().embedding(), saved_.config.model().hidden(),
                 saved_.config.model().layers()),
         weights_(&layout_),
@@ -82,12 +85,13 @@ class Detector {
   absl::Status Read(const std::string& path, std::FILE* out, const ShutdownSignal* shutdown);
   std::string Summary() const {
     return absl::StrFormat(
-        "%s sequences, %s of them distinct or new: %s anomalous (%.3f%%); %s unknown keys; rule %s",
-        FormatCount(sequences_), FormatCount(judged_), FormatCount(anomalous_),
-        sequences_ > 0 ? 100.0 * static_cast<double>(anomalous_) / static_cast<double>(sequences_) : 0.0,
-        FormatCount(unknown_),
-        limits_.rule == v1::DETECT_RULE_TOP_G ? absl::StrCat("top_g ", limits_.top_g)
-                                              : absl::StrFormat("probability %.3g", limits_.probability));
+               "%s sequences, %s of them distinct or new: %s anomalous (%.3f%%); %s unknown keys; rule %s",
+               FormatCount(sequences_), FormatCount(judged_), FormatCount(anomalous_),
+               sequences_ > 0 ? 100.0 * static_cast<double>(anomalous_) / static_cast<double>(sequences_) : 0.0,
+               FormatCount(unknown_),
+               limits_.rule == v1::DETECT_RULE_TOP_G ? absl::StrCat("top_g ", limits_.top_g)
+                                                     : absl::StrFormat("probability %.3g", limits_.probability)) +
+           (by_counts_ ? absl::StrCat("; ", FormatCount(known_counts_), " have a known count vector") : "");
   }
 
  private:
@@ -101,6 +105,7 @@ class Detector {
 
   const SavedModel saved_;
   const Limits limits_;
+  const bool by_counts_;  // A sequence with a known count vector is normal. saved_.known_counts is there then.
   const NetLayout layout_;
   NetWeights weights_;
   ThreadTeam team_;
@@ -109,7 +114,7 @@ class Detector {
   std::vector<Line> lines_;
   Sequences fresh_;  // Not judged yet, each once.
   std::vector<Fingerprint> fresh_names_;
-  uint64_t sequences_ = 0, judged_ = 0, anomalous_ = 0, unknown_ = 0;
+  uint64_t sequences_ = 0, judged_ = 0, anomalous_ = 0, unknown_ = 0, known_counts_ = 0;
 };
 
 absl::Status Detector::AddLine(absl::string_view text, const LineReader& reader) {
@@ -187,6 +192,11 @@ absl::Status Detector::Flush(const std::string& path, std::FILE* out) {
       for (uint32_t row = pieces[piece]; row < pieces[piece + 1]; ++row) {
         verdicts[row] = Judge(judged[row - pieces[piece]], batch.rows.classes.data() + batch.rows.begins[row],
                               batch.rows.length(row), limits_);
+        if (by_counts_) {
+          const auto classes =
+              absl::MakeConstSpan(batch.rows.classes).subspan(batch.rows.begins[row], batch.rows.length(row));
+          verdicts[row].known_counts = saved_.known_counts->Contains(classes, batch.rows.cut[row] != 0);
+        }
       }
     }
   });
@@ -196,15 +206,18 @@ absl::Status Detector::Flush(const std::string& path, std::FILE* out) {
   std::string text;
   for (const Line& line : lines_) {
     const Verdict& verdict = known_[line.fingerprint];
-    nlohmann::ordered_json json = {{"file", path}, {"line", line.number}, {"anomalous", verdict.anomalous}};
+    const bool anomalous = verdict.anomalous && !verdict.known_counts;
+    nlohmann::ordered_json json = {{"file", path}, {"line", line.number}, {"anomalous", anomalous}};
+    if (by_counts_) json["known_counts"] = verdict.known_counts;
     for (const char* name : {"position", "key", "rank", "probability"}) json[name] = nullptr;
     if (verdict.anomalous) {
       json["position"] = verdict.position;
       json["key"] = saved_.vocabulary.NameOf(verdict.key_class);
       json["rank"] = verdict.key.rank;
       json["probability"] = verdict.key.probability;
-      ++anomalous_;
     }
+    if (anomalous) ++anomalous_;
+    if (verdict.known_counts) ++known_counts_;
     json["least_probability"] = verdict.least_probability;
     absl::StrAppend(&text, json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), "\n");
   }
@@ -261,7 +274,15 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
     if (absl::Status s = OverrideSetting(assignment, &saved->config); !s.ok()) return s;
   }
   if (absl::Status s = ValidateFitConfig(saved->config); !s.ok()) return s;
-  Limits limits = saved->limits;
+  const bool by_counts = saved->config.detect().known_counts();
+  if (by_counts && !saved->known_counts.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(checkpoint->path,
+                     " has no count vectors (detect.known_counts): its training has not finished, has had no limit to "
+                     "choose, or was without this setting; go on with it and the setting, or --set "
+                     "detect.known_counts=false"));
+  }
+  Limits limits = by_counts ? saved->other_limits : saved->limits;
   limits.rule = saved->config.detect().rule();
   bool chosen = saved->has_limits || SetsLimit(saved->config.detect());
   if (saved->config.detect().probability() > 0) limits.probability = saved->config.detect().probability();

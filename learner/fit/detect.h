@@ -25,8 +25,10 @@ struct DetectOptions {
 //   {"file": "a.txt", "line": 7, "anomalous": true, "position": 3, "key": "22", "rank": 9, "probability": 1.2e-05,
 //    "least_probability": 1.2e-05}
 // `position` counts keys from 0, and the end of a sequence as one more; it is null, as are key, rank and probability,
-// where nothing is anomalous. A summary goes to standard error.
-// NotFound, DataLoss: no checkpoint, a damaged one. FailedPrecondition: a policy's, or one without limits. DataLoss
+// where no key is anomalous. With detect.known_counts "known_counts" comes after "anomalous"; where it is true, the
+// verdict is false whatever the rest says. A summary goes to standard error.
+// NotFound, DataLoss: no checkpoint, a damaged one. FailedPrecondition: a policy's, or one without limits, or without
+// count vectors if detect.known_counts wants them. DataLoss
 // also: a bad line; what was judged before it is written. ResourceExhausted: `out` takes no more. Cancelled: a signal.
 absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const ShutdownSignal* shutdown);
 

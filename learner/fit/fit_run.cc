@@ -54,7 +54,7 @@ class FitRun {
   absl::Status EndEpoch();
   absl::Status Finish();
   // By rank 0. A failure is said and counted, and training goes on; `must`: it is returned.
-  absl::Status Save(const Limits* limits, bool must);
+  absl::Status Save(const DetectionChoice* choice, bool must);
   void LogStep(const FitStep& step, double lr, bool epoch_ends);
   void Say(const std::string& line) const {
     if (!leads_) return;
@@ -164,11 +164,11 @@ absl::Status FitRun::Resume() {
       absl::StrCat(folder_, ": the ranks found different checkpoints; it must be one folder that all nodes share"));
 }
 
-absl::Status FitRun::Save(const Limits* limits, bool must) {
+absl::Status FitRun::Save(const DetectionChoice* choice, bool must) {
   saved_ = MonotonicNow();
   if (!leads_) return absl::OkStatus();
   log_->Sync();
-  const auto path = SaveCheckpoint(checkpoints_, trainer_->Save(store_->digest(), limits), config_.checkpoint().keep());
+  const auto path = SaveCheckpoint(checkpoints_, trainer_->Save(store_->digest(), choice), config_.checkpoint().keep());
   report_->CountCheckpoint(path.ok());
   if (path.ok()) {
     checkpoint_path_ = *path;
@@ -290,20 +290,27 @@ absl::Status FitRun::Finish() {
   if (!leads_) return absl::OkStatus();
   const auto choice = trainer_->ChooseFinalLimits(*store_);
   if (!choice.ok()) return choice.status();
-  const Limits* const limits = choice->sequences > 0 || SetsLimit(config_.detect()) ? &choice->limits : nullptr;
-  const Checkpoint checkpoint = trainer_->Save(store_->digest(), limits);
-  if (absl::Status s = Save(limits, true); !s.ok()) return s;
+  const LimitChoice& alone = choice->alone;
+  const DetectionChoice* const chosen = alone.sequences > 0 || SetsLimit(config_.detect()) ? &*choice : nullptr;
+  const Checkpoint checkpoint = trainer_->Save(store_->digest(), chosen);
+  if (absl::Status s = Save(chosen, true); !s.ok()) return s;
   Say(absl::StrFormat("finished: epoch %d is the best, held-out loss %.4f; %s sequences in %s steps, %d skipped",
                       p.best_epoch, p.best_held_out_loss, FormatCount(p.sequences), FormatCount(p.steps), p.skipped));
-  if (choice->unknown > 0) {
-    Say(absl::StrCat("note: ", FormatCount(choice->unknown),
+  if (alone.unknown > 0) {
+    Say(absl::StrCat("note: ", FormatCount(alone.unknown),
                      " held-out sequences have keys that the training part has not; no limit is chosen from these"));
   }
-  if (limits != nullptr) {
+  if (chosen != nullptr) {
+    const Limits& limits = chosen->limits();
     Say(absl::StrFormat(
         "limits of `skein detect`, chosen from %s held-out sequences: probability %.3g, top-g %d; rule %s",
-        FormatCount(choice->sequences), limits->probability, limits->top_g,
-        limits->rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+        FormatCount(alone.sequences), limits.probability, limits.top_g,
+        limits.rule == v1::DETECT_RULE_TOP_G ? "top_g" : "probability"));
+    if (chosen->has_known) {
+      Say(absl::StrCat("they are for other count vectors than the ", FormatCount(chosen->known.size()),
+                       " of the data; ", FormatCount(chosen->new_counts),
+                       " of these held-out sequences have one that the training part has not"));
+    }
   }
   Say(absl::StrCat("checkpoint ", checkpoint_path_, ", digest ", CheckpointDigest(checkpoint)));
   return absl::OkStatus();

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -29,7 +28,8 @@ constexpr double kPi = 3.14159265358979323846;
 constexpr uint32_t kHeldOutBatch = 256;  // Sequences that are judged together, at least.
 
 constexpr char kBest[] = "best", kVocabulary[] = "vocabulary", kCounts[] = "counts", kSums[] = "sums",
-               kLimits[] = "limits", kDigest[] = "data_digest";
+               kLimits[] = "limits", kOtherLimits[] = "limits_of_new_counts", kKnownCounts[] = "known_counts",
+               kDigest[] = "data_digest";
 
 torch::Tensor Bytes(const std::string& text) {
   torch::Tensor bytes = torch::empty({static_cast<int64_t>(text.size())}, torch::kUInt8);
@@ -63,6 +63,19 @@ v1::FitConfig WithParts(v1::FitConfig config, const Collective* collective) {
   const uint32_t ranks = collective == nullptr ? 1 : static_cast<uint32_t>(collective->size());
   config.mutable_train()->set_parts(PartsFor(config.train(), ranks));
   return config;
+}
+
+torch::Tensor LimitsTensor(const Limits& limits) {
+  return torch::tensor({limits.probability, static_cast<double>(limits.top_g)}, torch::kFloat64);
+}
+Limits LimitsOf(const torch::Tensor& numbers) {
+  const double* const data = numbers.data_ptr<double>();
+  return {v1::DETECT_RULE_PROBABILITY, data[0], static_cast<uint32_t>(data[1])};
+}
+
+torch::Tensor Hashes(const KnownCounts& known) {
+  std::vector<uint64_t> hashes = known.Sorted();
+  return torch::from_blob(hashes.data(), {static_cast<int64_t>(hashes.size())}, torch::kInt64).clone();
 }
 
 // What is set, or as many as parts, and cores, where Torch computes the passes on the processor.
@@ -250,36 +263,14 @@ bool FitTrainer::IsFinished() const {
          (patience > 0 && progress_.epoch - progress_.best_epoch >= patience);
 }
 
-absl::StatusOr<LimitChoice> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
+absl::StatusOr<DetectionChoice> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
   const torch::Tensor best = best_.cpu().contiguous();
   NetWeights weights(&layout_);
   weights.Update(best.data_ptr<float>());
-  LstmPass pass(&layout_);
-  BatchStream::Options options;
-  options.part = Part::kHeldOut;
-  options.order.shuffled = false;
-  options.order.window = 1;
-  options.order.batch_size = std::max(kHeldOutBatch, config_.train().batch_size());
-  BatchStream batches(&store, options);
-  std::vector<HeldOutScore> scores;
-  constexpr uint32_t kRows = 256;
-  for (;;) {
-    auto batch = batches.Next();
-    if (!batch.ok()) return batch.status();
-    if (*batch == nullptr) break;
-    const auto rows = static_cast<uint32_t>((*batch)->rows.size());
-    for (uint32_t first = 0; first < rows; first += kRows) {
-      const uint32_t last = std::min(rows, first + kRows);
-      const auto judged = JudgeRows(weights, **batch, first, last, vocabulary_.classes(), &pass);
-      for (uint32_t row = first; row < last; ++row) {
-        scores.push_back(WorstOf(judged[row - first], (*batch)->weights[row]));
-      }
-    }
-  }
-  return ChooseLimits(config_.detect(), std::move(scores), vocabulary_.classes());
+  return ChooseDetection(config_.detect(), store, layout_, weights);
 }
 
-Checkpoint FitTrainer::Save(const std::string& data_digest, const Limits* limits) const {
+Checkpoint FitTrainer::Save(const std::string& data_digest, const DetectionChoice* choice) const {
   const FitProgress& p = progress_;
   Checkpoint checkpoint;
   checkpoint.env_steps = p.sequences;
@@ -304,9 +295,12 @@ Checkpoint FitTrainer::Save(const std::string& data_digest, const Limits* limits
   state.emplace_back(kDigest, Bytes(data_digest));
   state.emplace_back(kCounts, torch::tensor(counts, torch::kInt64));
   state.emplace_back(kSums, torch::tensor({p.epoch_loss, p.best_held_out_loss, p.held_out_loss}, torch::kFloat64));
-  if (limits != nullptr) {
-    state.emplace_back(kLimits,
-                       torch::tensor({limits->probability, static_cast<double>(limits->top_g)}, torch::kFloat64));
+  if (choice != nullptr) {
+    state.emplace_back(kLimits, LimitsTensor(choice->alone.limits));
+    if (choice->has_known) {
+      state.emplace_back(kOtherLimits, LimitsTensor(choice->others.limits));
+      state.emplace_back(kKnownCounts, Hashes(choice->known));
+    }
   }
   checkpoint.state = EncodeTensors(state);
   return checkpoint;
@@ -388,11 +382,16 @@ absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const st
   if (best == nullptr) return Missing(kBest);
   const float* const values = best->data_ptr<float>();
   saved.parameters.assign(values, values + best->numel());
-  saved.limits.rule = saved.config.detect().rule();
   if (const torch::Tensor* const limits = Find(*state, kLimits, torch::kFloat64, 2); limits != nullptr) {
-    saved.limits.probability = limits->data_ptr<double>()[0];
-    saved.limits.top_g = static_cast<uint32_t>(limits->data_ptr<double>()[1]);
+    saved.limits = LimitsOf(*limits);
     saved.has_limits = true;
+  }
+  const torch::Tensor* const known = Find(*state, kKnownCounts, torch::kInt64, -1);
+  const torch::Tensor* const others = Find(*state, kOtherLimits, torch::kFloat64, 2);
+  if (known != nullptr && others != nullptr) {
+    const auto* const hashes = reinterpret_cast<const uint64_t*>(known->data_ptr<int64_t>());
+    saved.known_counts.emplace(absl::MakeConstSpan(hashes, static_cast<size_t>(known->numel())));
+    saved.other_limits = LimitsOf(*others);
   }
   return saved;
 }

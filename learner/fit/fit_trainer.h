@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "learner/run/checkpoint.h"
 #include "learner/sequence/anomaly.h"
 #include "learner/sequence/batch_stream.h"
+#include "learner/sequence/detection_choice.h"
 #include "learner/sequence/net_layout.h"
 #include "skein/v1/fit.pb.h"
 
@@ -41,14 +43,14 @@ class FitTrainer {
   // the newest ones are the best.
   void EndEpoch(double held_out_loss, bool has_held_out);
   // With the best parameters: chooses the limits from the held-out part.
-  absl::StatusOr<LimitChoice> ChooseFinalLimits(const SequenceStore& store);
+  absl::StatusOr<DetectionChoice> ChooseFinalLimits(const SequenceStore& store);
 
   FitProgress& progress() { return progress_; }
   int64_t parameter_count() const;
   uint64_t out_of_memory() const;  // How often the micro-batch was halved by this rank.
 
-  // `limits`: null before the end, and if none could be chosen. The vocabulary's names are in it, too.
-  Checkpoint Save(const std::string& data_digest, const Limits* limits) const;
+  // `choice`: null before the end, and if none could be made. The vocabulary's names are in it, too.
+  Checkpoint Save(const std::string& data_digest, const DetectionChoice* choice) const;
   // DataLoss: tensors are missing or have other shapes. FailedPrecondition: other data than `data_digest`, or other
   // settings that decide which sequences are used when, or what the parameters are.
   absl::Status Restore(const Checkpoint& checkpoint, const std::string& data_digest);
@@ -80,8 +82,11 @@ struct SavedModel {
   v1::FitConfig config;
   Vocabulary vocabulary;
   std::vector<float> parameters;  // The best ones.
-  Limits limits;
+  Limits limits;                  // For all sequences, by the model alone; their rule is not set.
   bool has_limits = false;  // Only at the end of a training that held sequences out, or whose settings have a limit.
+  // Only then, and with detect.known_counts: the count vectors of its data, and the limits of sequences with others.
+  std::optional<KnownCounts> known_counts;
+  Limits other_limits;
 };
 // FailedPrecondition: it is a policy's. DataLoss: tensors are missing or have other shapes.
 absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const std::string& path);

@@ -117,6 +117,52 @@ TEST(FitProgram, TrainsAndFindsWhatIsAnomalous) {
   EXPECT_THAT(refuse.err, HasSubstr("/test.txt:4: key '9' is not in the model's vocabulary"));
 }
 
+TEST(FitProgram, FindsKnownCountsNormalIfThatIsSet) {
+  const std::string folder = FreshFolder("known-counts-program");
+  WriteNormal(folder);
+  WriteText(folder + "/test.txt", "1 2 3 4\n2 1 3 4\n1 2 3 3\n1 2 9 4\n2 1 3 4\n");
+  const std::vector<std::string> detect = {"detect", "--checkpoint", folder + "/run", "--data", folder + "/test.txt"};
+  const auto verdicts = [&](const std::vector<std::string>& more, std::string* err) {
+    std::vector<std::string> all = detect;
+    all.insert(all.end(), more.begin(), more.end());
+    const Ended ended = RunToEnd("skein", all);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    if (err != nullptr) *err = ended.err;
+    return Lines(ended.out);
+  };
+  ASSERT_EQ(RunToEnd("skein", Arguments(folder)).code, 0);
+  const std::vector<Json> before = verdicts({}, nullptr);
+  ASSERT_EQ(before.size(), 5);
+  EXPECT_TRUE(before[1].at("anomalous"));
+  EXPECT_FALSE(before[1].contains("known_counts"));
+  std::vector<std::string> asked = detect;
+  asked.insert(asked.end(), {"--set", "detect.known_counts=true"});
+  const Ended without = RunToEnd("skein", asked);
+  EXPECT_EQ(without.code, 65);
+  EXPECT_THAT(without.err, HasSubstr("has no count vectors (detect.known_counts)"));
+
+  // The same training goes on with the setting: it chooses again.
+  const Ended fit = RunToEnd("skein", Arguments(folder, {"--set", "detect.known_counts=true"}));
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  EXPECT_THAT(fit.out, HasSubstr("they are for other count vectors than the 4 of the data; 0 of these"));
+  std::string err;
+  const std::vector<Json> lines = verdicts({}, &err);
+  ASSERT_EQ(lines.size(), 5);
+  std::vector<bool> anomalous, known;
+  for (const Json& line : lines) {
+    anomalous.push_back(line.at("anomalous"));
+    known.push_back(line.at("known_counts"));
+  }
+  EXPECT_EQ(anomalous, (std::vector<bool>{false, false, true, true, false}));
+  EXPECT_EQ(known, (std::vector<bool>{true, true, false, false, true}));
+  EXPECT_EQ(lines[1].at("position"), 0) << "what the model says is still there";
+  EXPECT_EQ(lines[1].at("rank"), before[1].at("rank"));
+  EXPECT_EQ(lines[1].at("probability"), before[1].at("probability"));
+  EXPECT_THAT(err, HasSubstr("2 anomalous"));
+  EXPECT_THAT(err, HasSubstr("3 have a known count vector"));
+  EXPECT_EQ(verdicts({"--set", "detect.known_counts=false"}, nullptr), before) << "the model alone, with its own limit";
+}
+
 TEST(FitProgram, StoppedOrKilledAndContinuedEndsWithTheSameBits) {
   const std::string whole = FreshFolder("whole"), parts = FreshFolder("parts");
   WriteNormal(whole, 2000);

@@ -27,7 +27,7 @@ PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-e
 # Verbs of `skein` that are other programs: program, words before the user's.
 ELSEWHERE = {"eval": ("skein-eval", []), "export": ("skein-policy", ["export"]), "serve": ("skein-policy", ["serve"]),
              "fit": ("skein-fit", ["fit"]), "detect": ("skein-fit", ["detect"]), "bench": ("skein-bench", []),
-             "tune": ("skein-bench", ["tune"])}
+             "tune": ("skein-bench", ["tune"]), "env": ("skein-policy", ["env"])}
 # What a reader has to fill in: a word in capitals, a variable of a shell, one of several choices, something left out.
 OPEN = re.compile(r"[A-Z][A-Z_]*\b|\$|\||\.\.\.|\[|<")
 NUMBER = {"UINT": r"[0-9]+(\.[0-9]+)?(e[0-9]+)?", "INT": r"-?[0-9]+", "FLOAT": r"-?[0-9.]+(e-?[0-9]+)?"}
