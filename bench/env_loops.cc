@@ -179,7 +179,7 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
 
 absl::Status EnvLimit::AddServers(const std::string& env_id, const ExternalOptions& options, uint32_t threads) {
   // A request that takes so long costs nothing beside its steps.
-  constexpr absl::Duration kLongEnough = absl::Milliseconds(10);
+  static constexpr absl::Duration kLongEnough = absl::Milliseconds(10);
   what_ = "its own loop";
   for (uint32_t i = 0; i < threads; ++i) {
     auto opened = OpenBareWorld(env_id, options);
