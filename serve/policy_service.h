@@ -11,7 +11,8 @@
 namespace skein {
 
 // Limits of a server of actions on `address`: each step may be a call, so that who may call makes up to 100,000 calls a
-// second over one connection. Where nobody asks who calls (a public address with --insecure) it is any server's quota.
+// second over one connection. Without that question (a public address with --insecure) it is any server's
+// quota.
 ServerLimits ActionServerLimits(const std::string& address, const Credentials& credentials = ProcessCredentials());
 
 // The gRPC side of an ActionServer, with gRPC's callbacks. Thread-safe. Must outlive the server it is registered with.

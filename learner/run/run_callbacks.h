@@ -31,7 +31,7 @@ class RunCallbacks {
     std::string folder;                  // Of the run.
     absl::Duration timeout;              // Of a call.
     std::function<bool()> stopping;      // Whether the process was asked to end; then a call is not waited for so long.
-    std::function<void(const std::string&)> warn;  // Shows a warning to people; null: nobody sees it.
+    std::function<void(const std::string&)> warn;  // Shows a warning to people; null: it is not shown.
   };
   // Both must outlive this.
   RunCallbacks(const v1::RunConfig& config, Options options) : config_(config), options_(std::move(options)) {}
