@@ -250,6 +250,7 @@ Job Search::JobOf(const Trial& trial, uint32_t seed_index) const {
 }
 
 absl::Status Search::Fill(absl::Duration now) {
+  held_slots_ = 0;
   for (uint32_t number = 0; number < study().trials().size(); ++number) {
     const Trial& trial = study().trial(number);
     if (trial.state != TrialState::kRunning || trial.waits()) continue;
@@ -258,7 +259,7 @@ absl::Status Search::Fill(absl::Duration now) {
     if (!*more) return absl::OkStatus();
   }
   for (uint32_t number : verdict_.promote) {
-    if (launcher_->free_slots() == 0) return absl::OkStatus();
+    if (FreeSlots() == 0) return absl::OkStatus();
     const Trial& trial = study().trial(number);
     if (!trial.waits()) continue;
     if (absl::Status s = record_->Write({study().Promote(number, trial.rung + 1)}); !s.ok()) return s;
@@ -266,7 +267,7 @@ absl::Status Search::Fill(absl::Duration now) {
     const auto more = StartJobs(study().trial(number), now);
     if (!more.ok()) return more.status();
   }
-  while (launcher_->free_slots() > 0 && MayAdd()) {
+  while (FreeSlots() > 0 && MayAdd()) {
     // Of what was there before the promotions, which changed what a scheduler may want.
     verdict_ = scheduler_->Judge(study().trials(), true);
     if (!verdict_.wants_new || !verdict_.promote.empty() || !verdict_.copies.empty()) return absl::OkStatus();
@@ -304,8 +305,11 @@ absl::StatusOr<bool> Search::StartJobs(const Trial& trial, absl::Duration now) {
     const Job job = JobOf(trial, i);
     if (launcher_->IsActive(job.run)) continue;
     Run& run = runs_[job.run];
-    if (now < run.retry_at) continue;
-    if (launcher_->free_slots() == 0) return false;
+    if (now < run.retry_at) {
+      ++held_slots_;
+      continue;
+    }
+    if (FreeSlots() == 0) return false;
     const auto value = launcher_->Value(job.run, job.until, true);
     if (!value.ok()) return value.status();
     if (*value) continue;  // It is there already.
@@ -314,6 +318,7 @@ absl::StatusOr<bool> Search::StartJobs(const Trial& trial, absl::Duration now) {
       if (!run.in_use_since) run.in_use_since = now;
       if (now - *run.in_use_since > options_.in_use) return started;
       run.retry_at = now + absl::Milliseconds(200);
+      ++held_slots_;
       continue;
     }
     if (absl::IsInvalidArgument(started)) {

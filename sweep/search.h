@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -89,6 +90,8 @@ class Search {
   uint64_t StepsOf(const Trial& trial) const { return scheduler_->rungs(trial.group)[trial.rung]; }
   bool IsLast(const Trial& trial, uint32_t rung) const { return rung + 1 >= scheduler_->rungs(trial.group).size(); }
   bool MayAdd() const;
+  // A run that waits for its next try keeps its slot: what starts instead would be suggested without its result.
+  uint32_t FreeSlots() const { return std::max(launcher_->free_slots(), held_slots_) - held_slots_; }
 
   const Options options_;
   const Space* const space_;
@@ -99,7 +102,8 @@ class Search {
   std::map<RunKey, Run> runs_;
   std::vector<std::string> news_;
   Scheduler::Verdict verdict_;
-  bool exhausted_ = false;  // The suggester has no more.
+  uint32_t held_slots_ = 0;  // Found by Fill.
+  bool exhausted_ = false;   // The suggester has no more.
   bool leftovers_ended_ = false, copies_checked_ = false;
   bool stopping_ = false, out_of_budget_ = false, done_ = false;
 };

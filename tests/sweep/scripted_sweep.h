@@ -31,6 +31,7 @@ class FakeLauncher : public Launcher {
   absl::Status Start(const Job& job) override {
     EXPECT_FALSE(IsActive(job.run)) << "started twice";
     EXPECT_LT(steps_[job.run], job.until) << "run twice";
+    if (folders_in_use > 0) return --folders_in_use, absl::UnavailableError("in use by another process");
     active_[job.run] = job;
     points_[job.run] = *job.point[0];
     seeds_[job.run] = job.seed;
@@ -83,6 +84,7 @@ class FakeLauncher : public Launcher {
   }
 
   int starts = 0;
+  int folders_in_use = 0;  // So many starts find their folder in use.
   std::vector<std::string> copies;
 
  private:

@@ -221,6 +221,30 @@ TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
   EXPECT_EQ(launcher_.active(), 1u);
 }
 
+// Another trial in its place would be suggested without its result: another search than without the crash.
+TEST_F(SearchTest, KeepsTheSlotOfARunThatWaitsForItsNextTry) {
+  launcher_ = FakeLauncher(1);
+  options_.max_trials = 2;
+  Open(v1::SWEEP_SCHEDULE_NONE);
+  Step();
+  ASSERT_TRUE(Restart());
+  launcher_.folders_in_use = 2;  // What the crash left behind still ends.
+  for (int round = 0; round < 4; ++round) {
+    Step();
+    EXPECT_EQ(trials().size(), 1u);
+    EXPECT_EQ(launcher_.active(), 0u);
+  }
+  Step();
+  ASSERT_EQ(launcher_.active(), 1u);
+  launcher_.End(0, JobEnd::How::kFailed);
+  for (int round = 0; round < 9; ++round) Step();
+  EXPECT_EQ(trials().size(), 1u);
+  EXPECT_EQ(launcher_.active(), 0u);
+  RunToEnd(1);
+  EXPECT_EQ(trials().size(), 2u);
+  for (const Trial& one : trials()) EXPECT_EQ(one.state, TrialState::kComplete);
+}
+
 TEST_F(SearchTest, EndsATrialThatIsRefusedAtOnce) {
   options_.max_trials = 1;
   Open(v1::SWEEP_SCHEDULE_NONE);
