@@ -58,6 +58,7 @@ class RemoteWorld final : public World {
   std::unique_ptr<grpc::ClientAsyncReaderWriter<env::v1::ClientMessage, env::v1::ServerMessage>> stream_;
   env::v1::ClientMessage sent_;
   env::v1::ServerMessage received_;
+  grpc::Status ended_;  // Of the stream; written until the queue is drained.
   EnvSpec spec_;
   std::string server_;
   std::vector<char> memory_;
@@ -75,13 +76,12 @@ absl::Status RemoteWorld::Await(absl::Duration timeout, const char* setting) {
                                                     absl::ToDoubleSeconds(timeout), " s (", setting, ")"));
   }
   if (next == grpc::CompletionQueue::GOT_EVENT && ok) return absl::OkStatus();
-  grpc::Status ended;
-  stream_->Finish(&ended, nullptr);
+  stream_->Finish(&ended_, nullptr);
   constexpr absl::Duration kForItsReason = absl::Seconds(2);
   if (queue_.AsyncNext(&tag, &ok, Deadline(kForItsReason)) != grpc::CompletionQueue::GOT_EVENT) {
     return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
   }
-  const absl::Status status = FromGrpc(ended);
+  const absl::Status status = FromGrpc(ended_);
   if (status.ok())
     return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
   return absl::Status(status.code(), absl::StrCat("its server at ", options_.address, ": ", OneLine(status.message())));
