@@ -117,6 +117,8 @@ class Serial(Batch):
         self._many = self.spec.num_agents > 1
         self._has_state = self.spec.global_state_size > 0
         self._has_metrics = len(self.spec.episode_metrics) > 0
+        self._columns: Optional[Columns] = None
+        self._rows: List[Tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]] = []
 
     def failures(self) -> List[Tuple[int, str]]:
         return self._failures
@@ -155,21 +157,22 @@ class Serial(Batch):
         self._failures = []
         columns.failed[:] = 0
         columns.active[:] = 1
-        action, observation, reward = columns.action, columns.observation, columns.reward
-        terminated, truncated = columns.terminated, columns.truncated
+        if columns is not self._columns:  # Rows are made once: an index of NumPy's costs more than a call.
+            self._columns = columns
+            self._rows = list(zip(columns.action, columns.observation, columns.reward))
+        terminated, truncated = [False] * self.num_envs, [False] * self.num_envs
         for e, env in enumerate(self._envs):
             try:
                 if env is None:
                     raise RuntimeError("it failed before and has not been reset")
-                ended, late = env.step(action[e], observation[e], reward[e])
-                terminated[e] = ended
-                truncated[e] = late and not ended
+                ended, late = env.step(*self._rows[e])
                 if self._many:
                     env.active(columns.active[e])
                 if self._has_metrics:
                     env.metrics(columns.episode_metrics[e])
                 if ended or late:
-                    columns.final_observation[e] = observation[e]
+                    terminated[e], truncated[e] = ended, not ended
+                    columns.final_observation[e] = columns.observation[e]
                     if self._has_state:
                         env.global_state(columns.final_global_state[e])
                     self._begin(e, columns)
@@ -177,6 +180,8 @@ class Serial(Batch):
                     env.global_state(columns.global_state[e])
             except Exception as error:  # Whatever a user's environment throws.
                 self._fail(e, columns, error)
+        columns.terminated[:] = terminated
+        columns.truncated[:] = truncated
 
     def bare(self, steps: int, columns: Columns) -> None:
         env = self._envs[0]

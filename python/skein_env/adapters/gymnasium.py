@@ -53,6 +53,8 @@ class GymnasiumEnv(Single):
         self._info: Dict[str, Any] = {}
         self._write = self._obs.write
         self._read = self._actions.read
+        self._given: Any = None  # The last rows of step.
+        self._row: Any = None
 
     def reset(self, seed: int, obs: NDArray[np.float32]) -> None:
         first, self._info = self._env.reset(seed=seed)
@@ -61,8 +63,10 @@ class GymnasiumEnv(Single):
     def step(
         self, action: NDArray[np.float32], obs: NDArray[np.float32], reward: NDArray[np.float32]
     ) -> Tuple[bool, bool]:
+        if obs is not self._given:
+            self._given, self._row = obs, obs[0]
         observed, reward[0], terminated, truncated, self._info = self._env.step(self._read(action[0]))
-        self._write(observed, obs[0])
+        self._write(observed, self._row)
         return bool(terminated), bool(truncated)
 
     def metrics(self, metrics: NDArray[np.float32]) -> None:
