@@ -182,7 +182,7 @@ absl::Status EnvLimit::AddServers(const std::string& env_id, const ExternalOptio
   static constexpr absl::Duration kLongEnough = absl::Milliseconds(10);
   what_ = "its own loop";
   for (uint32_t i = 0; i < threads; ++i) {
-    auto opened = OpenBareWorld(env_id, options);
+    auto opened = OpenLocalWorld(env_id, 1, options);
     if (!opened.ok()) return opened.status();
     StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
     jobs_.push_back([world = std::shared_ptr<World>(*std::move(opened)), timeout = options.step_timeout, steps = 1u,

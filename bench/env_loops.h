@@ -55,7 +55,7 @@ class EnvLimit {
  private:
   EnvLimit() = default;
   void AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows);
-  // Threads that have a server step by itself. Errors as OpenBareWorld.
+  // Threads that have a server step by itself. Errors as OpenLocalWorld.
   absl::Status AddServers(const std::string& env_id, const ExternalOptions& options, uint32_t threads);
 
   std::string what_;

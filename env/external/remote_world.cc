@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/message_text.h"
+#include "env/external/remote_messages.h"
 #include "env/external/welcome.h"
 #include "grpc/support/time.h"
 #include "grpcpp/client_context.h"

@@ -120,11 +120,11 @@ TEST(ExternalEnvs, OfMeasurementsDoNothing) {
 }
 
 TEST(ExternalEnvs, OpenOneAloneForMeasurements) {
-  const auto world = OpenBareWorld("exec:" + Built("example_cart_server"), {});
+  const auto world = OpenLocalWorld("exec:" + Built("example_cart_server"), 1, {});
   ASSERT_TRUE(world.ok()) << world.status();
   (*world)->columns().seed[0] = 1000;
   EXPECT_TRUE((*world)->Exchange(WorldRequest::kBare, absl::Seconds(10)).ok());
-  EXPECT_EQ(OpenBareWorld("plugin:" + Built("example_cart.so"), {}).status().code(),
+  EXPECT_EQ(OpenLocalWorld("plugin:" + Built("example_cart.so"), 1, {}).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
