@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -35,7 +36,8 @@ class WorldService final : public env::v1::Environment::Service {
 
  private:
   absl::Status ServeStream(const GivenUp& given_up, Stream* stream);
-  // The world that `hello` asks for. Unavailable: there is none now; other errors: there never will be.
+  // The world that `hello` asks for. Unavailable, DeadlineExceeded: there is none now. Cancelled: the client is gone.
+  // Others: there never will be one.
   absl::StatusOr<std::unique_ptr<World>> Open(const env::v1::Hello& hello, const GivenUp& given_up) const;
   absl::Status ServeWorld(World* world, Stream* stream) const;
 
