@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import sys
-from typing import Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Batch(abc.ABC):
         return []
 
     def bare(self, steps: int, columns: Columns) -> None:
-        """Takes `steps` steps of one environment as a loop in Python without Skein does, for `skein bench env`."""
+        """Takes `steps` steps, of all in turn, as a loop in Python without Skein does, for `skein bench env`."""
         for _ in range(max(1, steps // self.num_envs)):
             self.step(columns)
 
@@ -79,15 +79,19 @@ class Single(abc.ABC):
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         """Writes the metrics of the episode so far [P]."""
 
-    def bare(self, steps: int) -> None:
-        """Takes `steps` steps with random actions as a loop without Skein does, for `skein bench env`."""
-        actions = random_actions(self.spec, 256)
-        obs = np.zeros((self.spec.num_agents, self.spec.obs_size), np.float32)
-        reward = np.zeros(self.spec.num_agents, np.float32)
-        self.reset(0, obs)
-        for i in range(steps):
-            if any(self.step(actions[i % 256], obs, reward)):
-                self.reset(i, obs)
+    @staticmethod
+    def bare(envs: Sequence[Any], steps: int) -> None:
+        """Takes `steps` steps of `envs` in turn with random actions as a loop without Skein does, for `skein bench env`."""
+        spec = envs[0].spec
+        actions = random_actions(spec, 256)
+        obs = np.zeros((spec.num_agents, spec.obs_size), np.float32)
+        reward = np.zeros(spec.num_agents, np.float32)
+        for env in envs:
+            env.reset(0, obs)
+        for i in range(steps // len(envs)):
+            for env in envs:
+                if any(env.step(actions[i % 256], obs, reward)):
+                    env.reset(i, obs)
 
     def close(self) -> None:
         """Frees what the environment holds."""
@@ -184,9 +188,9 @@ class Serial(Batch):
         columns.truncated[:] = truncated
 
     def bare(self, steps: int, columns: Columns) -> None:
-        env = self._envs[0]
-        if env is not None:
-            env.bare(steps)
+        envs = [env for env in self._envs if env is not None]
+        if envs:
+            type(envs[0]).bare(envs, steps)
 
     def close(self) -> None:
         for env in self._envs:
