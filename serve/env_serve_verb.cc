@@ -82,7 +82,8 @@ absl::Status Serve(const EnvServeFlags& flags, ShutdownSignal* signal) {
 void AddEnvServe(CLI::App* env, ShutdownSignal* signal, std::function<int()>* action) {
   CLI::App* const verb = env->add_subcommand("serve", "Serve an environment to actors on other machines, over gRPC");
   const auto flags = std::make_shared<EnvServeFlags>();
-  verb->add_option("id", flags->id, "Environment: python: or exec:; each env group has a server of its own")
+  verb->add_option("id", flags->id,
+                   "Environment: python: or exec:, a process for each env group; or plugin:, in this process")
       ->required();
   verb->add_option("--listen", flags->listen, "Address for gRPC; port 0 takes a free one")
       ->type_name("HOST:PORT")

@@ -144,8 +144,11 @@ absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(const std::string& id, siz
                                                       const ExternalOptions& options, std::function<bool()> given_up) {
   const auto parsed = ParseExternalId(id);
   if (!parsed.ok()) return parsed.status();
-  if (parsed->kind == ExternalId::Kind::kGrpc || parsed->kind == ExternalId::Kind::kPlugin) {
-    return absl::FailedPreconditionError(absl::StrCat(id, " has no server of this host"));
+  if (parsed->kind == ExternalId::Kind::kGrpc) {
+    return absl::FailedPreconditionError(absl::StrCat(id, " is not of this host"));
+  }
+  if (parsed->kind == ExternalId::Kind::kPlugin) {
+    return OpenPluginWorld(id, parsed->target, count, options.arguments);
   }
   auto server = ServerOptions(id, *parsed, count, options);
   if (!server.ok()) return server.status();

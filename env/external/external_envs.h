@@ -25,8 +25,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeExternalEnvs(const std::st
 // Errors as MakeExternalEnvs.
 absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options);
 
-// `count` environments in a server of this host, which takes WorldRequest::kBare too. `given_up`: as LocalWorldOptions.
-// FailedPrecondition: this id has no such server (grpc://, plugin:). Other errors as MakeExternalEnvs, and Cancelled.
+// `count` environments in a server of this host, or of a library in this process; takes WorldRequest::kBare too.
+// `given_up`: as LocalWorldOptions; a library does not ask. FailedPrecondition: another host's (grpc://). Other errors
+// as MakeExternalEnvs, and Cancelled.
 absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(
     const std::string& id, size_t count, const ExternalOptions& options,
     std::function<bool()> given_up = [] { return false; });

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "env/external/world_spec.h"
 #include "gmock/gmock.h"
 
 namespace skein {
@@ -119,13 +120,41 @@ TEST(ExternalEnvs, OfMeasurementsDoNothing) {
   EXPECT_THAT(obs, testing::Each(0));
 }
 
-TEST(ExternalEnvs, OpenOneAloneForMeasurements) {
-  const auto world = OpenLocalWorld("exec:" + Built("example_cart_server"), 1, {});
-  ASSERT_TRUE(world.ok()) << world.status();
-  (*world)->columns().seed[0] = 1000;
-  EXPECT_TRUE((*world)->Exchange(WorldRequest::kBare, absl::Seconds(10)).ok());
-  EXPECT_EQ(OpenLocalWorld("plugin:" + Built("example_cart.so"), 1, {}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+TEST(ExternalEnvs, OpenForMeasurements) {
+  for (const std::string& id : {"exec:" + Built("example_cart_server"), "plugin:" + Built("example_cart.so")}) {
+    const auto world = OpenLocalWorld(id, 2, {});
+    ASSERT_TRUE(world.ok()) << world.status();
+    (*world)->columns().seed[0] = 1000;
+    EXPECT_TRUE((*world)->Exchange(WorldRequest::kBare, absl::Seconds(10)).ok());
+  }
+  EXPECT_EQ(OpenLocalWorld("grpc://127.0.0.1:1", 1, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// A library in this process steps as the same code in a process of its own does.
+TEST(ExternalEnvs, ALibraryIsAWorldAsItsServerIs) {
+  const auto server = OpenLocalWorld("exec:" + Built("example_cart_server"), 3, {});
+  const auto library = OpenLocalWorld("plugin:" + Built("example_cart.so"), 3, {});
+  ASSERT_TRUE(server.ok() && library.ok()) << server.status() << library.status();
+  const WorldRow row((*library)->spec());
+  ASSERT_TRUE(CheckSameSpec((*server)->spec(), (*library)->spec()).ok());
+  int ended = 0;
+  for (int t = 0; t < 600; ++t) {
+    std::vector<std::vector<float>> seen;
+    for (World* const world : {server->get(), library->get()}) {
+      const WorldColumns& columns = world->columns();
+      for (uint32_t e = 0; e < 3; ++e) columns.seed[e] = 3 * static_cast<uint32_t>(t) + e;
+      std::fill_n(columns.mask, 3, uint8_t{1});
+      std::fill_n(columns.action, 3 * row.action, t % 7 < 4 ? 1.0f : 0.0f);
+      ASSERT_TRUE(world->Exchange(t == 0 ? WorldRequest::kReset : WorldRequest::kStep, absl::Seconds(10)).ok());
+      std::vector<float>& all = seen.emplace_back(columns.observation, columns.observation + 3 * row.observation);
+      all.insert(all.end(), columns.reward, columns.reward + 3 * row.agents);
+      all.insert(all.end(), columns.terminated, columns.terminated + 3);
+      all.insert(all.end(), columns.truncated, columns.truncated + 3);
+      ended += columns.terminated[0] + columns.truncated[0];
+    }
+    ASSERT_EQ(seen[0], seen[1]) << t;
+  }
+  EXPECT_GT(ended, 0);
 }
 
 }  // namespace
