@@ -221,6 +221,7 @@ typedef struct SkeinEnvServer {
   size_t envs;
   void** env;
   SkeinEnvColumns columns;
+  int bare_has_begun;
 } SkeinEnvServer;
 
 static inline void skein_env_fail(SkeinEnvServer* server, size_t e, const char* why) {
@@ -313,8 +314,10 @@ static inline void skein_env_bare(SkeinEnvServer* server, uint32_t steps) {
   const SkeinEnvColumns* const c = &server->columns;
   const size_t agents = spec->num_agents, obs = agents * spec->obs_size;
   const size_t action = agents * (spec->discrete ? 1u : spec->action_size);
-  for (size_t e = 0; e < server->envs; ++e)
+  for (size_t e = 0; e < server->envs && !server->bare_has_begun; ++e) {
     (void)server->plugin->reset(server->env[e], (uint32_t)e, c->observation + e * obs);
+  }
+  server->bare_has_begun = 1;
   for (uint32_t i = 0; i < steps; ++i) {
     const size_t e = i % server->envs;
     uint8_t terminated = 0, truncated = 0;

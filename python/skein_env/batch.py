@@ -81,13 +81,12 @@ class Single(abc.ABC):
 
     @staticmethod
     def bare(envs: Sequence[Any], steps: int) -> None:
-        """Takes `steps` steps of `envs` in turn with random actions as a loop without Skein does, for `skein bench env`."""
+        """Takes `steps` steps of `envs`, which have been reset, in turn with random actions as a loop without Skein does, for
+        `skein bench env`."""
         spec = envs[0].spec
         actions = random_actions(spec, 256)
         obs = np.zeros((spec.num_agents, spec.obs_size), np.float32)
         reward = np.zeros(spec.num_agents, np.float32)
-        for env in envs:
-            env.reset(0, obs)
         for i in range(steps // len(envs)):
             for env in envs:
                 if any(env.step(actions[i % 256], obs, reward)):
@@ -121,6 +120,7 @@ class Serial(Batch):
         self._many = self.spec.num_agents > 1
         self._has_state = self.spec.global_state_size > 0
         self._has_metrics = len(self.spec.episode_metrics) > 0
+        self._begun_bare = False
         self._columns: Optional[Columns] = None
         self._rows: List[Tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]] = []
 
@@ -189,6 +189,10 @@ class Serial(Batch):
 
     def bare(self, steps: int, columns: Columns) -> None:
         envs = [env for env in self._envs if env is not None]
+        if not self._begun_bare:
+            self._begun_bare = True
+            for e, env in enumerate(envs):
+                env.reset(e, columns.observation[e])
         if envs:
             type(envs[0]).bare(envs, steps)
 

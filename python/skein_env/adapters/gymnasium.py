@@ -80,8 +80,6 @@ class GymnasiumEnv(Single):
     def bare(envs: Sequence[Any], steps: int) -> None:
         actions = [envs[0]._read(action[0]) for action in random_actions(envs[0].spec, 256)]
         bare = [env._env for env in envs]
-        for env in bare:
-            env.reset(seed=0)
         for i in range(steps // len(bare)):
             for env in bare:
                 _, _, terminated, truncated, _ = env.step(actions[i % 256])
