@@ -21,7 +21,8 @@ struct LocalWorldOptions {
   std::string arguments;               // Hello.arguments
   size_t count = 1;
   absl::Duration start_timeout = absl::Seconds(60);
-  // True: nobody waits for it any longer. Asked about every 20 ms while it starts or answers, by the thread that waits.
+  // Returns true once no caller needs the world. The thread that waits for the server calls it about every 20 ms, while
+  // the server starts and while it answers.
   std::function<bool()> given_up = [] { return false; };
 };
 

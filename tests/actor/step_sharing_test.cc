@@ -10,6 +10,7 @@
 
 #include "base/process/clock.h"
 #include "gtest/gtest.h"
+#include "tests/env/batched_env.h"
 
 namespace skein {
 namespace {
@@ -44,31 +45,10 @@ TEST(StepSharing, NobodyToHelp) {
   EXPECT_FALSE(sharing.Help(nullptr, Never)) << "one environment is nothing to share";
 }
 
-// Environments that one call steps.
-class NoBatch final : public EnvBatch {
- public:
-  void Step(const float*, const uint32_t*) override {}
-};
-class Batched final : public Env {
- public:
-  explicit Batched(EnvBatch* batch) : batch_(batch) {}
-  const EnvSpec& spec() const override {
-    static const EnvSpec spec = {.id = "Batched", .obs_size = 1, .discrete = true, .action_size = 2, .state_size = 1};
-    return spec;
-  }
-  EnvBatch* batch() override { return batch_; }
-  void Reset(RandomStream&) override {}
-  bool Step(const float*, float* reward) override { return *reward = 0, false; }
-  void Observe(float* obs) const override { *obs = 1; }
-
- private:
-  EnvBatch* const batch_;
-};
-
 TEST(StepSharing, ABatchIsNothingToShare) {
-  NoBatch batch;
+  KeepingBatch batch(4);
   std::vector<std::unique_ptr<Env>> envs;
-  for (int i = 0; i < 4; ++i) envs.push_back(std::make_unique<Batched>(&batch));
+  for (int i = 0; i < 4; ++i) envs.push_back(std::make_unique<BatchedEnv>(&batch));
   const auto env = VectorEnv::Wrap(std::move(envs), {}).value();
   EXPECT_EQ(env->size(), 4);
   StepSharing sharing([] { ADD_FAILURE() << "nobody is called"; });

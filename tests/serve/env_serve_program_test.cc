@@ -4,13 +4,13 @@
 
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "env/external/external_envs.h"
 #include "env/external/remote_world.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/env/external/built_example.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
 
@@ -19,11 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string Built(const std::string& file) {
-  const char* const folder = std::getenv("SKEIN_BIN");
-  return absl::StrCat(folder == nullptr ? "build/release" : folder, "/tests/env/external/", file);
-}
-std::string Cart() { return "exec:" + Built("example_cart_server"); }
+std::string Cart() { return "exec:" + BuiltExample("example_cart_server"); }
 
 // `skein env serve` with further flags.
 class EnvServer {

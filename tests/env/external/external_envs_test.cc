@@ -5,22 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "tests/env/external/built_example.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
-
-std::string Built(const std::string& file) {
-  const char* const folder = std::getenv("SKEIN_BIN");
-  return absl::StrCat(folder == nullptr ? "build/release" : folder, "/tests/env/external/", file);
-}
 
 // A program of the shell.
 class Script {
@@ -67,9 +62,9 @@ std::vector<float> Play(const std::string& id, int steps) {
 }
 
 TEST(ExternalEnvs, AreTheSameAsAProgramAndAsALibrary) {
-  const std::vector<float> program = Play("exec:" + Built("example_cart_server"), 6);
+  const std::vector<float> program = Play("exec:" + BuiltExample("example_cart_server"), 6);
   EXPECT_EQ(program.size(), 36u);
-  EXPECT_EQ(Play("plugin:" + Built("example_cart.so"), 6), program);
+  EXPECT_EQ(Play("plugin:" + BuiltExample("example_cart.so"), 6), program);
 }
 
 TEST(ExternalEnvs, SaySoWhereAProgramIsNoServer) {
@@ -85,24 +80,25 @@ TEST(ExternalEnvs, SaySoWhereAProgramIsNoServer) {
 
 TEST(ExternalEnvs, SaySoWhereALibraryIsNoPlugin) {
   EXPECT_EQ(Refusal("plugin:./no_such_library.so").code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Refusal(absl::StrCat("plugin:", Built("example_cart_server"))).message(), HasSubstr("cannot be loaded"));
+  EXPECT_THAT(Refusal(absl::StrCat("plugin:", BuiltExample("example_cart_server"))).message(),
+              HasSubstr("cannot be loaded"));
   ExternalOptions options;
   options.arguments = "{}";
-  EXPECT_THAT(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).status().message(),
+  EXPECT_THAT(MakeExternalEnvs("plugin:" + BuiltExample("example_cart.so"), 1, options).status().message(),
               HasSubstr("the cart takes no arguments, got {}"));
 }
 
 TEST(ExternalEnvs, AreRefusedWhereTheyAreOthersThanPlanned) {
   ExternalOptions options;
-  options.spec = FindExternalSpec("plugin:" + Built("example_cart.so"), options).value();
-  EXPECT_TRUE(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).ok());
+  options.spec = FindExternalSpec("plugin:" + BuiltExample("example_cart.so"), options).value();
+  EXPECT_TRUE(MakeExternalEnvs("plugin:" + BuiltExample("example_cart.so"), 1, options).ok());
   options.spec->obs_size = 3;
-  EXPECT_THAT(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).status().message(),
+  EXPECT_THAT(MakeExternalEnvs("plugin:" + BuiltExample("example_cart.so"), 1, options).status().message(),
               HasSubstr("another one than when the run was planned"));
 }
 
 TEST(ExternalEnvs, OfMeasurementsDoNothing) {
-  const auto envs = MakeExternalEnvs("exec:" + Built("example_null_server"), 2, {});
+  const auto envs = MakeExternalEnvs("exec:" + BuiltExample("example_null_server"), 2, {});
   ASSERT_TRUE(envs.ok()) << envs.status();
   EXPECT_EQ((*envs)[0]->spec().obs_size, 17);
   std::vector<float> actions(12), obs(17, 1);
@@ -120,7 +116,8 @@ TEST(ExternalEnvs, OfMeasurementsDoNothing) {
 }
 
 TEST(ExternalEnvs, OpenForMeasurements) {
-  for (const std::string& id : {"exec:" + Built("example_cart_server"), "plugin:" + Built("example_cart.so")}) {
+  for (const std::string& id :
+       {"exec:" + BuiltExample("example_cart_server"), "plugin:" + BuiltExample("example_cart.so")}) {
     const auto world = OpenLocalWorld(id, 2, {});
     ASSERT_TRUE(world.ok()) << world.status();
     (*world)->columns().seed[0] = 1000;
@@ -131,8 +128,8 @@ TEST(ExternalEnvs, OpenForMeasurements) {
 
 // A library in this process steps as the same code in a process of its own does.
 TEST(ExternalEnvs, ALibraryIsAWorldAsItsServerIs) {
-  const auto server = OpenLocalWorld("exec:" + Built("example_cart_server"), 3, {});
-  const auto library = OpenLocalWorld("plugin:" + Built("example_cart.so"), 3, {});
+  const auto server = OpenLocalWorld("exec:" + BuiltExample("example_cart_server"), 3, {});
+  const auto library = OpenLocalWorld("plugin:" + BuiltExample("example_cart.so"), 3, {});
   ASSERT_TRUE(server.ok() && library.ok()) << server.status() << library.status();
   const WorldRow row((*library)->spec());
   int ended = 0;
