@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 MEASUREMENTS = {
-    "env": ["env", "--rounds", "3"],
+    # Many short slices: speed and limit of a shared machine drift within seconds.
+    "env": ["env", "--rounds", "41", "--seconds", "0.2"],
     "rollout": ["rollout", "--rounds", "3"],
     "stream": ["stream", "--rounds", "3"],
     "learner": ["learner", "--rounds", "3"],
