@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/step_sharing.h"
 
+#include <algorithm>
+
 namespace skein {
 
 StepSharing::Offer::Offer(StepSharing* sharing, VectorEnv* env)
-    : sharing_(sharing), env_(env), places_(env->size() - 1) {
+    : sharing_(sharing), env_(env), places_(std::max(env->shareable() - 1, 0)) {
   {
     absl::MutexLock lock(&sharing_->mu_);
     sharing_->offers_.push_back(this);
     sharing_->places_ += places_;
   }
-  if (env->size() > 1) sharing_->on_offer_();
+  if (env->shareable() > 1) sharing_->on_offer_();
 }
 
 StepSharing::Offer::~Offer() {

@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   if (const auto external = ParseExternalId(options.env_id);
       external.ok() && (external->kind == ExternalId::Kind::kPython || external->kind == ExternalId::Kind::kExec)) {
     std::unique_ptr<EnvLimit> limit(new EnvLimit);
-    if (absl::Status s = limit->AddServers(options.env_id, options.env.external, threads); !s.ok()) return s;
+    if (absl::Status s = limit->AddServers(options, threads); !s.ok()) return s;
     return limit;
   }
   const bool physics = MakeMujocoTask(options.env_id).ok();
@@ -177,16 +177,16 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
   return limit;
 }
 
-absl::Status EnvLimit::AddServers(const std::string& env_id, const ExternalOptions& options, uint32_t threads) {
+absl::Status EnvLimit::AddServers(const VectorEnv::Options& options, uint32_t threads) {
   // A request that takes so long costs nothing beside its steps.
   static constexpr absl::Duration kLongEnough = absl::Milliseconds(10);
   what_ = "its own loop";
   for (uint32_t i = 0; i < threads; ++i) {
-    auto opened = OpenBareWorld(env_id, options);
+    auto opened = OpenLocalWorld(options.env_id, static_cast<size_t>(options.size), options.env.external);
     if (!opened.ok()) return opened.status();
     StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
-    jobs_.push_back([world = std::shared_ptr<World>(*std::move(opened)), timeout = options.step_timeout, steps = 1u,
-                     broken = false, tally]() mutable -> int64_t {
+    jobs_.push_back([world = std::shared_ptr<World>(*std::move(opened)), timeout = options.env.external.step_timeout,
+                     steps = static_cast<uint32_t>(options.size), broken = false, tally]() mutable -> int64_t {
       if (broken) return 0;
       world->columns().seed[0] = steps;
       const absl::Duration begin = MonotonicNow();

@@ -33,8 +33,8 @@ struct StepRates {
 };
 
 // Measures the physical limit of a configuration: the bare physics of its environment on several threads, one
-// simulation on each. Of an environment in a server of its own (python:, exec:) the limit is the loop that its
-// language's users would write, in the server.
+// simulation on each. Of environments in a server of their own (python:, exec:) the limit is the loop that its
+// language's users would write, in the server, over as many of them.
 class EnvLimit {
  public:
   // Random actions; in MuJoCo environments the episodes that they lead to. Errors as MakeEnv.
@@ -55,8 +55,8 @@ class EnvLimit {
  private:
   EnvLimit() = default;
   void AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows);
-  // Threads that have a server step by itself. Errors as OpenBareWorld.
-  absl::Status AddServers(const std::string& env_id, const ExternalOptions& options, uint32_t threads);
+  // Threads that have a server step by itself. Errors as OpenLocalWorld.
+  absl::Status AddServers(const VectorEnv::Options& options, uint32_t threads);
 
   std::string what_;
   std::vector<std::vector<float>> actions_;

@@ -30,7 +30,7 @@ constexpr ProgramVerb kVerbs[] = {
     {"export", "Write a checkpoint's policy as one file for other programs: ONNX, safetensors or C", "skein-policy",
      "export"},
     {"serve", "Serve actions of a checkpoint's policy over gRPC and HTTP", "skein-policy", "serve"},
-    {"env", "Look at an environment: check says whether it keeps the contract", "skein-policy", "env"},
+    {"env", "Check an environment, or serve it to actors on other machines", "skein-policy", "env"},
     {"fit", "Train a model of sequences from files", "skein-fit", "fit"},
     {"detect", "Judge sequences by a model that skein fit has trained", "skein-fit", "detect"},
     {"bench", "Measure acting, env, rollout, serve, stream, learner, fit, train, tensor or scaling against its limit",

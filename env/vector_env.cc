@@ -329,6 +329,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Wrap(std::vector<std::uniq
 
 const EnvSpec& VectorEnv::spec() const { return impl_->spec; }
 int VectorEnv::size() const { return static_cast<int>(impl_->envs.size()); }
+int VectorEnv::shareable() const { return impl_->together.batch == nullptr ? size() : 0; }
 int VectorEnv::StateSize(const EnvSpec& spec) { return spec.relocatable ? kBookkeeping + spec.state_size : 0; }
 int VectorEnv::state_size() const { return StateSize(impl_->spec); }
 

@@ -62,6 +62,8 @@ class VectorEnv {
 
   const EnvSpec& spec() const;  // max_episode_steps is the limit in force.
   int size() const;
+  // Environments that threads in Help can step: size(), or 0 where one call steps all (EnvBatch).
+  int shareable() const;
   // state_size() of environments with this spec.
   static int StateSize(const EnvSpec& spec);
   // S, doubles for each environment in SaveState: the environment's own and the VectorEnv's bookkeeping (episode, step,

@@ -89,7 +89,7 @@ int CheckAndPrint(const EnvCheckFlags& flags) {
 }  // namespace
 
 void AddEnvCheck(CLI::App* app, std::function<int()>* action) {
-  CLI::App* const env = app->add_subcommand("env", "Look at an environment: check says whether it keeps the contract");
+  CLI::App* const env = app->add_subcommand("env", "Check an environment, or serve it to actors on other machines");
   env->require_subcommand(1);
   CLI::App* const verb = env->add_subcommand("check", "Check point by point whether an environment keeps the contract");
   const auto flags = std::make_shared<EnvCheckFlags>();

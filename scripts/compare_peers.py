@@ -5,16 +5,21 @@
     scripts/compare_peers.py --install                         # fetches the peers (8 GB) into .deps/peers
     scripts/compare_peers.py --out DIR                         # env-steps/s at the sizes of the reference study
     scripts/compare_peers.py --out DIR --target 5000           # seconds to that return, each with its own recipe
+    scripts/compare_peers.py --out DIR --env hosted            # env-steps/s on Gymnasium's own environment, in Python
 
 The reference study's sizes: two hidden layers of 64, 16,384 env steps an iteration, 5 epochs, minibatches of 4,096.
 The speed is that after the first third of the time. With --target each library runs with settings that it or its users
 published (named in scripts/peers/*.py), until the mean return of the last training episodes (20 of a peer's, 100 of
-Skein's, as each reports them) reaches the target, or for --seconds. DIR gets NAME-RECIPE-SEED.jsonl of each run and report.md; a run whose file is complete is not repeated.
+Skein's, as each reports them) reaches the target, or for --seconds. DIR gets NAME-RECIPE-SEED.jsonl of each run, report.md
+and, without --target, speeds.csv; a run whose file is complete is not repeated.
+With --env hosted Skein steps what Stable-Baselines3 steps: Gymnasium's HalfCheetah-v5 in the Python of its virtual environment,
+and the report divides by the fastest of Stable-Baselines3's ways to step several.
 Nothing else should run on the machine meanwhile.
 """
 
 import argparse
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -35,7 +40,15 @@ PACKAGES = {
     "rllib": ["ray[rllib]==2.60.0", *MUJOCO],
     "torchrl": ["torchrl==0.14.1", "gymnasium==1.2.1", *MUJOCO],
 }
-PROGRAMS = {name: f"{name}_ppo.py" for name in PACKAGES}
+# Peers that are another one's program with other flags.
+VARIANTS = {
+    "stable_baselines3_subproc64": ("stable_baselines3", ["--vec", "subproc", "--envs", "64"]),
+    "stable_baselines3_dummy16": ("stable_baselines3", ["--vec", "dummy", "--envs", "16"]),
+    "stable_baselines3_dummy64": ("stable_baselines3", ["--vec", "dummy", "--envs", "64"]),
+}
+NATIVE = ["skein", "skein_overlapped", *PACKAGES]
+HOSTED = ["skein_hosted", "skein_hosted_overlapped", "stable_baselines3", *VARIANTS]
+HOSTED_ENV = "python:gymnasium:make?id=HalfCheetah-v5"
 TITLES = {
     "skein": "Skein, on_policy",
     "skein_overlapped": "Skein, overlapped",
@@ -44,11 +57,16 @@ TITLES = {
     "stable_baselines3": "Stable-Baselines3 2.9.2",
     "rllib": "RLlib 2.60.0",
     "torchrl": "TorchRL 0.14.1",
+    "skein_hosted": "Skein, on_policy, hosted in Python",
+    "skein_hosted_overlapped": "Skein, overlapped, hosted in Python",
+    "stable_baselines3_subproc64": "Stable-Baselines3 2.9.2, SubprocVecEnv of 64",
+    "stable_baselines3_dummy16": "Stable-Baselines3 2.9.2, DummyVecEnv of 16",
+    "stable_baselines3_dummy64": "Stable-Baselines3 2.9.2, DummyVecEnv of 64",
 }
 STUDY = ["rollout.steps_per_iteration=16384", "ppo.epochs=5", "ppo.minibatch_size=4096", "model.hidden=[64, 64]"]
 
 
-def install():
+def install(names):
     HOME.mkdir(parents=True, exist_ok=True)
     pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     torch = HOME / "torch"
@@ -57,17 +75,29 @@ def install():
     subprocess.run([torch / "bin" / "python", *pip, "torch==2.11.0", "numpy"], check=True)
     shared = next((torch / "lib").glob("python3.*/site-packages"))
     for name, packages in PACKAGES.items():
+        if name not in names:
+            continue
         print(f"installing {name}", flush=True)
         home = HOME / name
         if not (home / "bin" / "python").exists():
             subprocess.run([sys.executable, "-m", "venv", home], check=True)
             # PyTorch takes gigabytes: one copy serves all.
-            (next((home / "lib").glob("python3.*/site-packages")) / "shared_torch.pth").write_text(f"{shared}\n")
+            (next((home / "lib").glob("python3.*/site-packages")) / "shared_torch.pth").write_text(f"{shared.resolve()}\n")
         subprocess.run([home / "bin" / "python", *pip, *packages], check=True)
 
 
+def program(name):
+    """The peer whose program and virtual environment it is, and the program's flags."""
+    return VARIANTS.get(name, (name, []))
+
+
+def python(name):
+    return HOME / program(name)[0] / "bin" / "python"
+
+
 def run_peer(name, args, seed, out):
-    command = [HOME / name / "bin" / "python", ROOT / "scripts" / "peers" / PROGRAMS[name]]
+    peer, flags = program(name)
+    command = [python(name), ROOT / "scripts" / "peers" / f"{peer}_ppo.py", *flags]
     command += ["--recipe", args.recipe, "--seconds", str(args.seconds), "--seed", str(seed), "--cores", str(args.cores)]
     if args.target:
         command += ["--target", str(args.target)]
@@ -85,13 +115,17 @@ def run_skein(name, args, seed, out):
     """Trains, reads metrics.jsonl as it grows, and stops the run as peers stop themselves."""
     runs = out.parent / "runs"
     shutil.rmtree(runs / out.stem, ignore_errors=True)
-    mode = "overlapped" if name == "skein_overlapped" else "on_policy"
-    command = [args.skein, "train", "--runs-dir", runs, "--name", out.stem, "--no-eval", "--seed", str(seed)]
+    mode = "overlapped" if name.endswith("overlapped") else "on_policy"
+    hosted = name.startswith("skein_hosted")
+    command = [args.bin / "skein", "train", "--runs-dir", runs, "--name", out.stem, "--no-eval", "--seed", str(seed)]
     if args.target:
         command += ["--config", ROOT / "configs" / "half_cheetah_ppo.yaml"]
     else:
         settings = [*STUDY, f"sync.mode={mode}"]
-        command += ["--env", "HalfCheetah-v5", "--steps", str(10**9), *(x for s in settings for x in ("--set", s))]
+        if hosted:
+            settings.append(f"env.external.python={python('stable_baselines3')}")
+        command += ["--env", HOSTED_ENV if hosted else "HalfCheetah-v5", "--steps", str(10**9)]
+        command += [x for s in settings for x in ("--set", s)]
         command += ["--recipe", "none"]
     start, rows, metrics = time.monotonic(), [], runs / out.stem / "metrics.jsonl"
     with open(out.with_suffix(".log"), "w") as log:
@@ -127,6 +161,20 @@ def speed(rows):
     return (rows[-1]["env_steps"] - rows[0]["env_steps"]) / (rows[-1]["seconds"] - rows[0]["seconds"])
 
 
+def title(name, args):
+    way = ", SubprocVecEnv of 16" if args.env == "hosted" and name == "stable_baselines3" else ""
+    return TITLES[name] + way
+
+
+def write_speeds(path, results):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "seed", "env_steps_per_second", "env_steps", "seconds"])
+        for name, runs in results.items():
+            for seed, rows in enumerate(runs, 1):
+                writer.writerow([name, seed, round(speed(rows), 1), rows[-1]["env_steps"], round(rows[-1]["seconds"], 1)])
+
+
 def report(args, results):
     cores = f"{args.cores} cores of {os.uname().machine}"
     if args.target:
@@ -143,39 +191,54 @@ def report(args, results):
             each = ", ".join("-" if t is None else f"{t:.0f}" for t in times)
             lines.append(f"| {TITLES[name]} | {shown} | {each} | {best:.0f} |")
     else:
-        base = statistics.median(speed(rows) for rows in results["skein"]) if "skein" in results else None
+        speeds = {name: [speed(rows) for rows in runs] for name, runs in results.items()}
+        medians = {name: statistics.median(values) for name, values in speeds.items()}
+        base = medians.get("skein_hosted" if args.env == "hosted" else "skein")
         lines = [f"Env steps a second while training, {cores}, median of the rounds:", ""]
         lines += ["| | env-steps/s | each round | Skein on_policy is faster by |", "|---|---|---|---|"]
-        for name, runs in results.items():
-            speeds = [speed(rows) for rows in runs]
-            factor = f"{base / statistics.median(speeds):.1f}" if base else ""
-            each = ", ".join(f"{s:,.0f}" for s in speeds)
-            lines.append(f"| {TITLES[name]} | {statistics.median(speeds):,.0f} | {each} | {factor} |")
+        for name, values in speeds.items():
+            factor = f"{base / medians[name]:.1f}" if base else ""
+            each = ", ".join(f"{s:,.0f}" for s in values)
+            lines.append(f"| {title(name, args)} | {medians[name]:,.0f} | {each} | {factor} |")
+        peers = [name for name in medians if not name.startswith("skein")]
+        if args.env == "hosted" and peers:
+            best = max(peers, key=medians.get)
+            lines += ["", f"The fastest of Stable-Baselines3 is {title(best, args)}. Against it:", ""]
+            lines += [f"- {TITLES[name]}: {medians[name] / medians[best]:.2f} times as fast"
+                      for name in medians if name.startswith("skein")]
     return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--install", action="store_true")
+    parser.add_argument("--install", action="store_true", help="fetch what --peers need")
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--peers", default=",".join(TITLES), help="which, separated by commas")
+    parser.add_argument("--env", choices=["native", "hosted"], default="native", help="hosted: Gymnasium's, in Python")
+    parser.add_argument("--peers", help="which, separated by commas; default: those of --env")
     parser.add_argument("--seconds", type=float, default=60, help="of each run; with --target the longest")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turn, with seeds 1, 2, ...")
     parser.add_argument("--target", type=float, help="stop at this return, with each library's own recipe")
-    parser.add_argument("--skein", type=pathlib.Path, default=ROOT / "build" / "release" / "skein")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release", help="folder of the programs")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     args = parser.parse_args()
+    if args.target and args.env == "hosted":
+        parser.error("--target is for --env native")
+    there_are = NATIVE if args.env == "native" else HOSTED
+    names = args.peers.split(",") if args.peers else there_are
+    for name in names:
+        if name not in there_are:
+            parser.error(f"no peer '{name}' with --env {args.env}; there are {', '.join(there_are)}")
+    # A hosted environment steps in the Python of Stable-Baselines3.
+    homes = {"stable_baselines3" if name.startswith("skein_hosted") else program(name)[0] for name in names} & set(PACKAGES)
     if args.install:
-        install()
+        install(homes)
     if not args.out:
         return 0 if args.install else parser.error("give --out DIR, or --install")
     args.recipe = "own" if args.target else "study"
-    names = [name for name in args.peers.split(",") if not (args.target and name == "skein_overlapped")]
-    for name in names:
-        if name not in TITLES:
-            parser.error(f"no peer '{name}'; there are {', '.join(TITLES)}")
-        if name in PACKAGES and not (HOME / name / "bin" / "python").exists():
-            parser.error(f"{name} is not installed; run: scripts/compare_peers.py --install")
+    names = [name for name in names if not (args.target and name == "skein_overlapped")]
+    for name in sorted(homes):
+        if not python(name).exists():
+            parser.error(f"{name} is not installed; run: scripts/compare_peers.py --install --env {args.env}")
     args.out.mkdir(parents=True, exist_ok=True)
     total, begun = args.rounds * len(names), time.monotonic()
     results = {name: [] for name in names}
@@ -196,6 +259,8 @@ def main():
                 partial.with_suffix(".log").unlink()
             results[name].append(read(out))
     text = report(args, results)
+    if not args.target:
+        write_speeds(args.out / "speeds.csv", results)
     (args.out / "report.md").write_text(text)
     print(text)
     print(f"took {(time.monotonic() - begun) / 60:.0f} minutes; written to {args.out}/report.md")

@@ -30,6 +30,7 @@ const std::vector<Rule>& Rules() {
       {"/skein.v1.Coordinator/", {kActorName, kLearnerName}},
       {"/skein.v1.Learner/", {kActorName}},
       {"/skein.v1.PolicyServer/", {kClientName}},
+      {"/skein.env.v1.Environment/", {kActorName, kClientName}},
       {"/skein.v1.", {kLearnerName}},  // Between ranks.
       {"", {kClientName}},
   };

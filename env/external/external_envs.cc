@@ -140,13 +140,20 @@ absl::StatusOr<Envs> MakeExternalEnvs(const std::string& id, int count, const Ex
   return envs;
 }
 
-absl::StatusOr<std::unique_ptr<World>> OpenBareWorld(const std::string& id, const ExternalOptions& options) {
+absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(const std::string& id, size_t count,
+                                                      const ExternalOptions& options, std::function<bool()> given_up) {
   const auto parsed = ParseExternalId(id);
   if (!parsed.ok()) return parsed.status();
-  if (parsed->kind == ExternalId::Kind::kGrpc || parsed->kind == ExternalId::Kind::kPlugin) {
-    return absl::FailedPreconditionError(absl::StrCat(id, " has no server of this host"));
+  if (parsed->kind == ExternalId::Kind::kGrpc) {
+    return absl::FailedPreconditionError(absl::StrCat(id, " is not of this host"));
   }
-  return OpenWorld(id, *parsed, 1, options);
+  if (parsed->kind == ExternalId::Kind::kPlugin) {
+    return OpenPluginWorld(id, parsed->target, count, options.arguments);
+  }
+  auto server = ServerOptions(id, *parsed, count, options);
+  if (!server.ok()) return server.status();
+  server->given_up = std::move(given_up);
+  return StartLocalWorld(*server);
 }
 
 absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options) {

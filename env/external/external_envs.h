@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +25,11 @@ absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeExternalEnvs(const std::st
 // Errors as MakeExternalEnvs.
 absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options);
 
-// One environment in a server that takes WorldRequest::kBare, for measurements. FailedPrecondition: this id has no such
-// server (grpc://, plugin:). Other errors as MakeExternalEnvs.
-absl::StatusOr<std::unique_ptr<World>> OpenBareWorld(const std::string& id, const ExternalOptions& options);
+// `count` environments in a server of this host, or of a library in this process; takes WorldRequest::kBare too.
+// `given_up`: as LocalWorldOptions; a library does not ask. FailedPrecondition: another host's (grpc://). Other errors
+// as MakeExternalEnvs, and Cancelled.
+absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(
+    const std::string& id, size_t count, const ExternalOptions& options,
+    std::function<bool()> given_up = [] { return false; });
 
 }  // namespace skein

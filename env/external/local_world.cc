@@ -106,6 +106,8 @@ class LocalWorld final : public World {
 
 absl::Status System(const std::string& what) { return absl::InternalError(absl::StrCat(what, ": ", strerror(errno))); }
 
+absl::Status GivenUp() { return absl::CancelledError("nobody waits for its server any longer"); }
+
 absl::Status LocalWorld::Ended() {
   // The socket ends a moment before the process does.
   const std::optional<int> code = child_->Wait(absl::Seconds(1));
@@ -201,8 +203,9 @@ absl::Status LocalWorld::Greet() {
                                                       " s (env.external.start_timeout_seconds)"));
     }
     const absl::Status status =
-        Receive(static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(left), 1, 1000)));
+        Receive(static_cast<int>(std::clamp<int64_t>(absl::ToInt64Milliseconds(left), 1, kLookAgainMs)));
     if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
+    if (options_.given_up()) return GivenUp();
   }
   auto welcomed = TakeWelcome(*received_, options_.id);
   if (!welcomed.ok()) return welcomed.status();
@@ -249,6 +252,7 @@ absl::Status LocalWorld::Await(uint32_t sequence, absl::Duration timeout) {
     if (absl::IsDataLoss(status)) return status;  // Also where it has answered meanwhile.
     if (answered()) break;
     if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
+    if (options_.given_up()) return GivenUp();
     if (MonotonicNow() - begin >= timeout) {
       return absl::DeadlineExceededError(absl::StrCat("its server has not answered within ",
                                                       absl::ToDoubleSeconds(timeout),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct LocalWorldOptions {
   std::string arguments;               // Hello.arguments
   size_t count = 1;
   absl::Duration start_timeout = absl::Seconds(60);
+  // Returns true once no caller needs the world. The thread that waits for the server calls it about every 20 ms, while
+  // the server starts and while it answers.
+  std::function<bool()> given_up = [] { return false; };
 };
 
 // A World in a process of this host, which this starts and ends. The child has these descriptors, and SKEIN_ENV_FD=3:
@@ -30,7 +34,7 @@ struct LocalWorldOptions {
 // What the child prints goes to this process's standard error.
 // FailedPrecondition: the server cannot make the environment, or its spec is refused. NotFound: no such program.
 // Unavailable: it ended before it had answered. DeadlineExceeded: it has not answered in time.
-// DataLoss: its answer breaks the protocol.
+// DataLoss: its answer breaks the protocol. Cancelled, also from Exchange: it was given up.
 absl::StatusOr<std::unique_ptr<World>> StartLocalWorld(const LocalWorldOptions& options);
 
 // The path of a program that is looked for as a shell does. NotFound: there is none.

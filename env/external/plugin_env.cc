@@ -14,6 +14,7 @@
 #include "env/external/external_counts.h"
 #include "env/external/plugin_spec.h"
 #include "skein/env_plugin.h"
+#include "skein/env_server.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -23,6 +24,7 @@ constexpr size_t kErrorBytes = 1024;
 
 struct Plugin {
   const SkeinEnvPlugin* functions = nullptr;
+  SkeinEnvSpec own_spec = {};
   EnvSpec spec;
 };
 
@@ -76,6 +78,50 @@ class PluginEnv final : public Env {
   uint8_t truncated_ = 0;
 };
 
+// The loop of a server in C (skein/env_server.h), without the server.
+class PluginWorld final : public World {
+ public:
+  PluginWorld(Plugin plugin, std::vector<void*> envs)
+      : plugin_(std::move(plugin)),
+        envs_(std::move(envs)),
+        memory_(LayOutWorld(plugin_.spec, envs_.size(), nullptr, &columns_)) {
+    LayOutWorld(plugin_.spec, envs_.size(), memory_.data(), &columns_);
+    server_.fd = -1;  // Nobody to tell of failures.
+    server_.plugin = plugin_.functions;
+    server_.spec = plugin_.own_spec;
+    server_.envs = envs_.size();
+    server_.env = envs_.data();
+    skein_env_lay_out(&server_.spec, envs_.size(), memory_.data(), &server_.columns);
+  }
+  ~PluginWorld() override {
+    for (void* const env : envs_) plugin_.functions->destroy(env);
+  }
+
+  const EnvSpec& spec() const override { return plugin_.spec; }
+  const std::string& server() const override { return name_; }
+  size_t size() const override { return envs_.size(); }
+  const WorldColumns& columns() const override { return columns_; }
+  absl::Status Exchange(WorldRequest request, absl::Duration) override {
+    if (request == WorldRequest::kStep) {
+      for (size_t e = 0; e < envs_.size(); ++e) skein_env_step_one(&server_, e);
+    } else if (request == WorldRequest::kReset) {
+      skein_env_reset_all(&server_);
+    } else {
+      skein_env_bare(&server_, columns_.seed[0]);
+    }
+    return absl::OkStatus();
+  }
+  std::vector<env::v1::Failure> TakeFailures() override { return {}; }
+
+ private:
+  const Plugin plugin_;
+  std::vector<void*> envs_;
+  WorldColumns columns_ = {};
+  std::vector<char> memory_;
+  SkeinEnvServer server_ = {};
+  const std::string name_ = "a library";
+};
+
 absl::Status Unusable(const std::string& id, const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat(id, ": ", why));
 }
@@ -117,8 +163,16 @@ absl::StatusOr<Plugin> Load(const std::string& id, const std::string& path, cons
   }
   auto read = ReadPluginSpec(spec, id);
   if (!read.ok()) return read.status();
+  plugin.own_spec = spec;
   plugin.spec = *std::move(read);
   return plugin;
+}
+
+absl::StatusOr<void*> Create(const std::string& id, const Plugin& plugin, const std::string& arguments) {
+  char error[kErrorBytes] = "it gave no reason";
+  void* const env = plugin.functions->create(arguments.c_str(), error, sizeof(error));
+  if (env == nullptr) return Unusable(id, absl::StrCat("making it: ", OneLine(error)));
+  return env;
 }
 
 }  // namespace
@@ -129,12 +183,27 @@ absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakePluginEnvs(const std::stri
   if (!plugin.ok()) return plugin.status();
   std::vector<std::unique_ptr<Env>> envs;
   for (int e = 0; e < count; ++e) {
-    char error[kErrorBytes] = "it gave no reason";
-    void* const env = plugin->functions->create(arguments.c_str(), error, sizeof(error));
-    if (env == nullptr) return Unusable(id, absl::StrCat("making it: ", OneLine(error)));
-    envs.push_back(std::make_unique<PluginEnv>(*plugin, env));
+    const auto env = Create(id, *plugin, arguments);
+    if (!env.ok()) return env.status();
+    envs.push_back(std::make_unique<PluginEnv>(*plugin, *env));
   }
   return envs;
+}
+
+absl::StatusOr<std::unique_ptr<World>> OpenPluginWorld(const std::string& id, const std::string& path, size_t count,
+                                                       const std::string& arguments) {
+  auto plugin = Load(id, path, arguments);
+  if (!plugin.ok()) return plugin.status();
+  std::vector<void*> envs;
+  for (size_t e = 0; e < count; ++e) {
+    const auto env = Create(id, *plugin, arguments);
+    if (!env.ok()) {
+      for (void* const made : envs) plugin->functions->destroy(made);
+      return env.status();
+    }
+    envs.push_back(*env);
+  }
+  return std::make_unique<PluginWorld>(*std::move(plugin), std::move(envs));
 }
 
 absl::StatusOr<EnvSpec> FindPluginSpec(const std::string& id, const std::string& path, const std::string& arguments) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "env/env.h"
+#include "env/external/world.h"
 
 namespace skein {
 
@@ -16,6 +17,10 @@ namespace skein {
 // make the environment, or its spec is refused.
 absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakePluginEnvs(const std::string& id, const std::string& path,
                                                                  int count, const std::string& arguments);
+// `count` of them as a World of this process, which has no time limit and no failures to tell but those in its columns.
+// Takes WorldRequest::kBare. Errors as MakePluginEnvs.
+absl::StatusOr<std::unique_ptr<World>> OpenPluginWorld(const std::string& id, const std::string& path, size_t count,
+                                                       const std::string& arguments);
 // Its spec alone. Errors as MakePluginEnvs.
 absl::StatusOr<EnvSpec> FindPluginSpec(const std::string& id, const std::string& path, const std::string& arguments);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
 #include "base/process/message_text.h"
+#include "env/external/remote_messages.h"
 #include "env/external/welcome.h"
 #include "grpc/support/time.h"
 #include "grpcpp/client_context.h"
@@ -16,6 +17,9 @@
 
 namespace skein {
 namespace {
+
+// How long the server may take to say why it has ended a stream.
+constexpr absl::Duration kForItsReason = absl::Seconds(2);
 
 gpr_timespec Deadline(absl::Duration timeout) {
   if (timeout == absl::InfiniteDuration()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -45,10 +49,10 @@ class RemoteWorld final : public World {
   std::vector<env::v1::Failure> TakeFailures() override { return std::exchange(failures_, {}); }
 
  private:
-  // Waits for the one operation under way. Unavailable or what the server's status says: the stream has ended.
-  absl::Status Await(absl::Duration timeout, const char* setting);
-  absl::Status Send(absl::Duration timeout, const char* setting);
-  absl::Status Receive(absl::Duration timeout, const char* setting);
+  // Waits for the operations under way. Unavailable or what the server's status says: the stream has ended.
+  absl::Status Await(int operations, absl::Duration timeout, const char* setting);
+  // Sends `sent_` and waits for `received_`.
+  absl::Status Ask(absl::Duration timeout, const char* setting);
   std::string Column(const void* data, size_t bytes) const { return {static_cast<const char*>(data), bytes}; }
 
   const RemoteWorldOptions options_;
@@ -67,48 +71,47 @@ class RemoteWorld final : public World {
   std::vector<env::v1::Failure> failures_;
 };
 
-absl::Status RemoteWorld::Await(absl::Duration timeout, const char* setting) {
+absl::Status RemoteWorld::Await(int operations, absl::Duration timeout, const char* setting) {
+  const gpr_timespec deadline = Deadline(timeout);
   void* tag = nullptr;
-  bool ok = false;
-  const auto next = queue_.AsyncNext(&tag, &ok, Deadline(timeout));
-  if (next == grpc::CompletionQueue::TIMEOUT) {
-    return absl::DeadlineExceededError(absl::StrCat("its server at ", options_.address, " has not answered within ",
-                                                    absl::ToDoubleSeconds(timeout), " s (", setting, ")"));
+  bool ok = true;
+  for (; operations > 0 && ok; --operations) {
+    if (queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::TIMEOUT) {
+      return absl::DeadlineExceededError(absl::StrCat("its server at ", options_.address, " has not answered within ",
+                                                      absl::ToDoubleSeconds(timeout), " s (", setting, ")"));
+    }
   }
-  if (next == grpc::CompletionQueue::GOT_EVENT && ok) return absl::OkStatus();
-  stream_->Finish(&ended_, nullptr);
-  constexpr absl::Duration kForItsReason = absl::Seconds(2);
-  if (queue_.AsyncNext(&tag, &ok, Deadline(kForItsReason)) != grpc::CompletionQueue::GOT_EVENT) {
-    return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
-  }
+  if (ok) return absl::OkStatus();
+  stream_->Finish(&ended_, this);
+  const gpr_timespec latest = Deadline(kForItsReason);
+  do {
+    if (queue_.AsyncNext(&tag, &ok, latest) != grpc::CompletionQueue::GOT_EVENT) {
+      return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
+    }
+  } while (tag != this);
   const absl::Status status = FromGrpc(ended_);
   if (status.ok())
     return absl::UnavailableError(absl::StrCat("its server at ", options_.address, " has ended the stream"));
   return absl::Status(status.code(), absl::StrCat("its server at ", options_.address, ": ", OneLine(status.message())));
 }
 
-absl::Status RemoteWorld::Send(absl::Duration timeout, const char* setting) {
+absl::Status RemoteWorld::Ask(absl::Duration timeout, const char* setting) {
   stream_->Write(sent_, nullptr);
-  return Await(timeout, setting);
-}
-
-absl::Status RemoteWorld::Receive(absl::Duration timeout, const char* setting) {
   stream_->Read(&received_, nullptr);
-  return Await(timeout, setting);
+  return Await(2, timeout, setting);
 }
 
 absl::Status RemoteWorld::Open() {
   constexpr char kSetting[] = "env.external.start_timeout_seconds";
   stream_ = stub_->PrepareAsyncServe(&context_, &queue_);
   stream_->StartCall(nullptr);
-  if (absl::Status status = Await(options_.start_timeout, kSetting); !status.ok()) return status;
+  if (absl::Status status = Await(1, options_.start_timeout, kSetting); !status.ok()) return status;
   env::v1::Hello& hello = *sent_.mutable_hello();
   hello.set_version(WorldHead::kVersion);
   hello.set_environment(options_.name);
   hello.set_arguments(options_.arguments);
   hello.set_num_envs(static_cast<uint32_t>(options_.count));
-  if (absl::Status status = Send(options_.start_timeout, kSetting); !status.ok()) return status;
-  if (absl::Status status = Receive(options_.start_timeout, kSetting); !status.ok()) return status;
+  if (absl::Status status = Ask(options_.start_timeout, kSetting); !status.ok()) return status;
   auto welcomed = TakeWelcome(received_, options_.id);
   if (!welcomed.ok()) return welcomed.status();
   spec_ = std::move(welcomed->spec);
@@ -133,8 +136,7 @@ absl::Status RemoteWorld::Exchange(WorldRequest request, absl::Duration timeout)
     reset.set_mask(Column(columns_.mask, E));
     reset.set_seed(Column(columns_.seed, E * sizeof(uint32_t)));
   }
-  if (absl::Status status = Send(timeout, kSetting); !status.ok()) return status;
-  if (absl::Status status = Receive(timeout, kSetting); !status.ok()) return status;
+  if (absl::Status status = Ask(timeout, kSetting); !status.ok()) return status;
   if (!received_.has_reply() || received_.reply().sequence() != sequence_) {
     return absl::DataLossError(absl::StrCat("its server at ", options_.address, " answered another request"));
   }

@@ -26,9 +26,4 @@ struct RemoteWorldOptions {
 // DeadlineExceeded: no answer in time. DataLoss: its answer breaks the protocol.
 absl::StatusOr<std::unique_ptr<World>> OpenRemoteWorld(const RemoteWorldOptions& options);
 
-// Takes a reply into columns: all rows, or after a Reset those whose mask is 1. DataLoss names the field that has
-// another size than the spec says.
-absl::Status TakeReply(const env::v1::Reply& reply, const EnvSpec& spec, size_t count, WorldRequest request,
-                       const WorldColumns& columns);
-
 }  // namespace skein

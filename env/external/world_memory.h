@@ -26,8 +26,8 @@ struct WorldHead {
 };
 inline constexpr size_t kWorldHeadBytes = 320;
 
-// kBare, for measurements: the first seed says how many steps of one environment the server takes by itself, in the
-// loop that its language's users would write. Local worlds only.
+// kBare, for measurements: the first seed says how many steps the server takes by itself, of its environments in turn,
+// in the loop that its language's users would write. Local worlds only.
 enum class WorldRequest : uint32_t { kStep = 1, kReset = 2, kBare = 3 };
 
 struct WorldColumns {

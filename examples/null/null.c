@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An environment that does nothing, to measure what lies around one: env.id=exec:./null_server. 17 floats, 6 reals,
- * episodes without end. */
-#include <skein/env_server.h>
+/* An environment that does nothing, to measure what lies around one: env.id=plugin:./null_env.so, and exec:./null_server with
+ * server.c. 17 floats, 6 reals, episodes without end. */
+#include <skein/env_plugin.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OBSERVATION 17
@@ -38,13 +39,13 @@ static int Step(void* env, const float* action, float* obs, float* reward, uint8
   return 0;
 }
 
-int main(void) {
-  const SkeinEnvPlugin plugin = {.version = SKEIN_ENV_PLUGIN_VERSION,
-                                 .size = sizeof(SkeinEnvPlugin),
-                                 .spec = Spec,
-                                 .create = Create,
-                                 .destroy = free,
-                                 .reset = Reset,
-                                 .step = Step};
-  return skein_env_serve(&plugin);
+const SkeinEnvPlugin* skein_env_plugin(void) {
+  static const SkeinEnvPlugin plugin = {.version = SKEIN_ENV_PLUGIN_VERSION,
+                                        .size = sizeof(SkeinEnvPlugin),
+                                        .spec = Spec,
+                                        .create = Create,
+                                        .destroy = free,
+                                        .reset = Reset,
+                                        .step = Step};
+  return &plugin;
 }

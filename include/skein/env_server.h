@@ -221,6 +221,7 @@ typedef struct SkeinEnvServer {
   size_t envs;
   void** env;
   SkeinEnvColumns columns;
+  int bare_has_begun;
 } SkeinEnvServer;
 
 static inline void skein_env_fail(SkeinEnvServer* server, size_t e, const char* why) {
@@ -307,14 +308,22 @@ static inline int skein_env_wait(int fd, uint32_t* words, uint32_t last, uint32_
   return 1;
 }
 
-/* Takes so many steps of one environment with the action that lies there, as a loop without Skein does. */
+/* Takes so many steps of the environments in turn, with the actions that lie there, as a loop without Skein does. */
 static inline void skein_env_bare(SkeinEnvServer* server, uint32_t steps) {
+  const SkeinEnvSpec* const spec = &server->spec;
   const SkeinEnvColumns* const c = &server->columns;
-  (void)server->plugin->reset(server->env[0], 0, c->observation);
+  const size_t agents = spec->num_agents, obs = agents * spec->obs_size;
+  const size_t action = agents * (spec->discrete ? 1u : spec->action_size);
+  for (size_t e = 0; e < server->envs && !server->bare_has_begun; ++e) {
+    (void)server->plugin->reset(server->env[e], (uint32_t)e, c->observation + e * obs);
+  }
+  server->bare_has_begun = 1;
   for (uint32_t i = 0; i < steps; ++i) {
+    const size_t e = i % server->envs;
     uint8_t terminated = 0, truncated = 0;
-    (void)server->plugin->step(server->env[0], c->action, c->observation, c->reward, &terminated, &truncated);
-    if (terminated || truncated) (void)server->plugin->reset(server->env[0], i, c->observation);
+    (void)server->plugin->step(server->env[e], c->action + e * action, c->observation + e * obs, c->reward + e * agents,
+                               &terminated, &truncated);
+    if (terminated || truncated) (void)server->plugin->reset(server->env[e], i, c->observation + e * obs);
   }
 }
 

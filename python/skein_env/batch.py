@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import sys
-from typing import Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Batch(abc.ABC):
         return []
 
     def bare(self, steps: int, columns: Columns) -> None:
-        """Takes `steps` steps of one environment as a loop in Python without Skein does, for `skein bench env`."""
+        """Takes `steps` steps, of all in turn, as a loop in Python without Skein does, for `skein bench env`."""
         for _ in range(max(1, steps // self.num_envs)):
             self.step(columns)
 
@@ -79,15 +79,18 @@ class Single(abc.ABC):
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         """Writes the metrics of the episode so far [P]."""
 
-    def bare(self, steps: int) -> None:
-        """Takes `steps` steps with random actions as a loop without Skein does, for `skein bench env`."""
-        actions = random_actions(self.spec, 256)
-        obs = np.zeros((self.spec.num_agents, self.spec.obs_size), np.float32)
-        reward = np.zeros(self.spec.num_agents, np.float32)
-        self.reset(0, obs)
-        for i in range(steps):
-            if any(self.step(actions[i % 256], obs, reward)):
-                self.reset(i, obs)
+    @staticmethod
+    def bare(envs: Sequence[Any], steps: int) -> None:
+        """Takes `steps` steps of `envs`, which have been reset, in turn with random actions as a loop without Skein does, for
+        `skein bench env`."""
+        spec = envs[0].spec
+        actions = random_actions(spec, 256)
+        obs = np.zeros((spec.num_agents, spec.obs_size), np.float32)
+        reward = np.zeros(spec.num_agents, np.float32)
+        for i in range(steps // len(envs)):
+            for env in envs:
+                if any(env.step(actions[i % 256], obs, reward)):
+                    env.reset(i, obs)
 
     def close(self) -> None:
         """Frees what the environment holds."""
@@ -117,6 +120,9 @@ class Serial(Batch):
         self._many = self.spec.num_agents > 1
         self._has_state = self.spec.global_state_size > 0
         self._has_metrics = len(self.spec.episode_metrics) > 0
+        self._begun_bare = False
+        self._columns: Optional[Columns] = None
+        self._rows: List[Tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]] = []
 
     def failures(self) -> List[Tuple[int, str]]:
         return self._failures
@@ -155,21 +161,22 @@ class Serial(Batch):
         self._failures = []
         columns.failed[:] = 0
         columns.active[:] = 1
-        action, observation, reward = columns.action, columns.observation, columns.reward
-        terminated, truncated = columns.terminated, columns.truncated
+        if columns is not self._columns:  # Rows are made once: an index of NumPy's costs more than a call.
+            self._columns = columns
+            self._rows = list(zip(columns.action, columns.observation, columns.reward))
+        terminated, truncated = [False] * self.num_envs, [False] * self.num_envs
         for e, env in enumerate(self._envs):
             try:
                 if env is None:
                     raise RuntimeError("it failed before and has not been reset")
-                ended, late = env.step(action[e], observation[e], reward[e])
-                terminated[e] = ended
-                truncated[e] = late and not ended
+                ended, late = env.step(*self._rows[e])
                 if self._many:
                     env.active(columns.active[e])
                 if self._has_metrics:
                     env.metrics(columns.episode_metrics[e])
                 if ended or late:
-                    columns.final_observation[e] = observation[e]
+                    terminated[e], truncated[e] = ended, not ended
+                    columns.final_observation[e] = columns.observation[e]
                     if self._has_state:
                         env.global_state(columns.final_global_state[e])
                     self._begin(e, columns)
@@ -177,11 +184,17 @@ class Serial(Batch):
                     env.global_state(columns.global_state[e])
             except Exception as error:  # Whatever a user's environment throws.
                 self._fail(e, columns, error)
+        columns.terminated[:] = terminated
+        columns.truncated[:] = truncated
 
     def bare(self, steps: int, columns: Columns) -> None:
-        env = self._envs[0]
-        if env is not None:
-            env.bare(steps)
+        envs = [env for env in self._envs if env is not None]
+        if not self._begun_bare:
+            self._begun_bare = True
+            for e, env in enumerate(envs):
+                env.reset(e, columns.observation[e])
+        if envs:
+            type(envs[0]).bare(envs, steps)
 
     def close(self) -> None:
         for env in self._envs:

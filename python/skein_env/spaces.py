@@ -62,11 +62,13 @@ def _box(space: Any) -> Flat:
     shape = tuple(int(n) for n in space.shape)
     size = int(np.prod(shape))
 
+    flat = len(shape) == 1
+
     def write(value: Any, row: NDArray[np.float32]) -> None:
         array = np.asarray(value)
         if array.shape != shape:
             raise ValueError(f"an observation has the shape {array.shape}, the space says {shape}")
-        row[:] = array.reshape(-1)
+        row[:] = array if flat else array.reshape(-1)
 
     return Flat(size, write, f"Box{list(shape)}")
 
@@ -142,8 +144,12 @@ def _box_actions(space: Any) -> Actions:
     def read(row: NDArray[np.float32]) -> Any:
         return (np.rint(row) if whole else row).astype(dtype).reshape(shape)
 
-    return Actions(False, int(np.prod(shape)), _bound(space.low, -LARGEST), _bound(space.high, LARGEST), read,
-                   f"Box{list(shape)}")
+    def read_floats(row: NDArray[np.float32]) -> Any:
+        return row.copy()  # The environment may write into it.
+
+    plain = len(shape) == 1 and dtype == np.float32
+    return Actions(False, int(np.prod(shape)), _bound(space.low, -LARGEST), _bound(space.high, LARGEST),
+                   read_floats if plain else read, f"Box{list(shape)}")
 
 
 def _choices(space: Any) -> Tuple[int, Callable[[int], Any], str]:

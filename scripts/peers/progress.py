@@ -8,13 +8,18 @@ import sys
 import time
 
 
-def arguments():
+def arguments(vec=(), envs=None):
+    """The arguments of all, and where a peer has them --vec, of which the first is the default, and --envs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--recipe", choices=["study", "own"], required=True)
     parser.add_argument("--seconds", type=float, default=60, help="stop after this long")
     parser.add_argument("--target", type=float, default=float("inf"), help="stop at this mean return of 20 episodes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cores", type=int, default=2)
+    if vec:
+        parser.add_argument("--vec", choices=vec, default=vec[0], help="how environments are stepped")
+    if envs:
+        parser.add_argument("--envs", type=int, default=envs, help="environments, with --recipe study")
     return parser.parse_args()
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PPO of Stable-Baselines3 on Gymnasium's HalfCheetah-v5.
 
+study: 16,384 env steps an iteration of --envs environments, stepped one after the other (--vec dummy) or each in a process of
+its own (subproc).
 own: the RL Zoo's tuned settings for HalfCheetah (normalised observations and rewards, one environment).
 """
 
@@ -31,11 +33,12 @@ class Report(BaseCallback):
 
 
 if __name__ == "__main__":
-    args = arguments()
+    args = arguments(vec=["subproc", "dummy"], envs=16)
     torch.set_num_threads(args.cores)
     if args.recipe == "study":
-        envs = make_vec_env("HalfCheetah-v5", n_envs=16, seed=args.seed, vec_env_cls=SubprocVecEnv)
-        settings = dict(n_steps=1024, batch_size=4096, n_epochs=5, policy_kwargs=dict(net_arch=[64, 64]))
+        kind = SubprocVecEnv if args.vec == "subproc" else DummyVecEnv
+        envs = make_vec_env("HalfCheetah-v5", n_envs=args.envs, seed=args.seed, vec_env_cls=kind)
+        settings = dict(n_steps=16384 // args.envs, batch_size=4096, n_epochs=5, policy_kwargs=dict(net_arch=[64, 64]))
     else:
         envs = make_vec_env("HalfCheetah-v5", n_envs=1, seed=args.seed, vec_env_cls=DummyVecEnv)
         envs = VecNormalize(envs, gamma=0.98)
@@ -57,6 +60,6 @@ if __name__ == "__main__":
                 net_arch=dict(pi=[256, 256], vf=[256, 256]),
             ),
         )
-    note(recipe=args.recipe, envs=envs.num_envs, **{k: str(v) for k, v in settings.items()})
+    note(recipe=args.recipe, vec=type(envs).__name__, envs=envs.num_envs, **{k: str(v) for k, v in settings.items()})
     model = PPO("MlpPolicy", envs, seed=args.seed, device="cpu", **settings)
     model.learn(total_timesteps=10**9, callback=Report(Progress(args)))

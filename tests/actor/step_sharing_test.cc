@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/process/clock.h"
 #include "gtest/gtest.h"
+#include "tests/env/batched_env.h"
 
 namespace skein {
 namespace {
@@ -40,6 +43,18 @@ TEST(StepSharing, NobodyToHelp) {
   const auto single = Pendulums(1);
   const StepSharing::Offer offer(&sharing, single.get());
   EXPECT_FALSE(sharing.Help(nullptr, Never)) << "one environment is nothing to share";
+}
+
+TEST(StepSharing, ABatchIsNothingToShare) {
+  KeepingBatch batch(4);
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int i = 0; i < 4; ++i) envs.push_back(std::make_unique<BatchedEnv>(&batch));
+  const auto env = VectorEnv::Wrap(std::move(envs), {}).value();
+  EXPECT_EQ(env->size(), 4);
+  StepSharing sharing([] { ADD_FAILURE() << "nobody is called"; });
+  const StepSharing::Offer offer(&sharing, env.get());
+  EXPECT_FALSE(sharing.wants_help());
+  EXPECT_FALSE(sharing.Help(nullptr, Never)) << "a helper would sleep until the ticket ends";
 }
 
 TEST(StepSharing, SaysWhenItWantsHelp) {

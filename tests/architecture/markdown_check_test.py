@@ -19,11 +19,14 @@ APART = ("build", "third_party", "runs", ".")
 EXCEPTIONS = {
     "BehaviourInWords": "stands for a test's name",
     "CheckpointCallback": "of Stable-Baselines3",
+    "DefaultCallbacks": "of RLlib",
     "KillMode": "a setting of Slurm's service in systemd",
     "MakeName": "stands for a function that a reader writes",
     "NameSpec": "stands for a function that a reader writes",
     "SkeinActorLost": "what an alert was called before",
+    "StopTrainingOnRewardThreshold": "of Stable-Baselines3",
     "VecEnv": "of Stable-Baselines3",
+    "VecFrameStack": "of Stable-Baselines3",
     "VecVideoRecorder": "of Stable-Baselines3",
 }
 

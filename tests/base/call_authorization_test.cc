@@ -78,14 +78,15 @@ TEST(AuthorizeCall, ACertificateIsForWhatItsRoleNeeds) {
   const char* const status = "/skein.v1.Coordinator/GetStatus";
   const char* const collect = "/skein.v1.Learner/Collect";
   const char* const scaler = "/externalscaler.ExternalScaler/GetMetrics";
+  const char* const envs = "/skein.env.v1.Environment/Serve";
   struct Case {
     const char* name;
     std::vector<const char*> may, may_not;
   };
-  for (const Case& role : std::vector<Case>{{kActorName, {kJoin, status, collect}, {drain, barrier, scaler}},
-                                            {kLearnerName, {kJoin, status, barrier}, {drain, collect, scaler}},
-                                            {kClientName, {drain, status, scaler}, {kJoin, barrier, collect}},
-                                            {kServerName, {}, {kJoin, drain, barrier, status, collect, scaler}},
+  for (const Case& role : std::vector<Case>{{kActorName, {kJoin, status, collect, envs}, {drain, barrier, scaler}},
+                                            {kLearnerName, {kJoin, status, barrier}, {drain, collect, scaler, envs}},
+                                            {kClientName, {drain, status, scaler, envs}, {kJoin, barrier, collect}},
+                                            {kServerName, {}, {kJoin, drain, barrier, status, collect, scaler, envs}},
                                             {"other", {}, {kJoin, drain, barrier, status, collect, scaler}}}) {
     for (const char* method : role.may) EXPECT_TRUE(WithCertificate(role.name, method).ok()) << role.name << method;
     for (const char* method : role.may_not) {

@@ -12,6 +12,7 @@
 #include "env/transform/columns.h"
 #include "env/transform/transform_json.h"
 #include "env/vector_env.h"
+#include "tests/env/batched_env.h"
 #include "tests/env/mujoco_warnings.h"
 
 namespace skein {
@@ -260,33 +261,10 @@ TEST(TimeLimit, IsTheSmallerOne) {
   EXPECT_EQ(Make("CartPole-v1", {Counted(Kind::kTimeLimit, 7000)})->spec().max_episode_steps, 500);
 }
 
-// Two environments that step together; the batch keeps the actions it got.
-class KeepingBatch final : public EnvBatch {
- public:
-  void Step(const float* action, const uint32_t*) override { got.assign(action, action + 2); }
-  std::vector<float> got;
-};
-class Batched final : public Env {
- public:
-  explicit Batched(EnvBatch* batch) : batch_(batch) {}
-  const EnvSpec& spec() const override {
-    static const EnvSpec spec = {
-        .id = "Batched", .obs_size = 1, .action_size = 1, .action_low = {0}, .action_high = {10}, .state_size = 1};
-    return spec;
-  }
-  EnvBatch* batch() override { return batch_; }
-  void Reset(RandomStream&) override {}
-  bool Step(const float*, float* reward) override { return *reward = 0, false; }
-  void Observe(float* obs) const override { *obs = 1; }
-
- private:
-  EnvBatch* const batch_;
-};
-
 TEST(TransformedActions, AreThoseOfABatchToo) {
-  KeepingBatch batch;
+  KeepingBatch batch(2);
   std::vector<std::unique_ptr<Env>> envs;
-  for (int i = 0; i < 2; ++i) envs.push_back(std::make_unique<Batched>(&batch));
+  for (int i = 0; i < 2; ++i) envs.push_back(std::make_unique<BatchedEnv>(&batch));
   ASSERT_TRUE(WrapInTransforms({Plain(Kind::kScale), Hide({})}, &envs).ok());
   ASSERT_EQ(envs[0]->batch(), envs[1]->batch());
   const float action[] = {-1, 0.5f};

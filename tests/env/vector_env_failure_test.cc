@@ -251,5 +251,49 @@ TEST(EnvActivity, SaysWhichEnvironmentIsBeingCalled) {
   EXPECT_EQ(now.step, 6u);
 }
 
+// Steps with others, and remembers whether its calls were watched.
+class Together final : public Env, public EnvBatch {
+ public:
+  explicit Together(const EnvActivity* activity) : activity_(activity) {}
+  const EnvSpec& spec() const override {
+    static const EnvSpec spec = {
+        .id = "Together", .obs_size = 1, .action_size = 1, .action_low = {-1}, .action_high = {1}};
+    return spec;
+  }
+  EnvBatch* batch() override { return this; }
+  void Step(const float*, const uint32_t*) override { Look(); }
+  void Reset(RandomStream&) override { Look(); }
+  bool Step(const float*, float* reward) override {
+    Look();
+    *reward = 0;
+    return ++steps_ == 2;
+  }
+  void Observe(float* obs) const override { *obs = 0; }
+
+  bool watched = false;
+
+ private:
+  void Look() { watched = watched || activity_->Read().inside; }
+
+  const EnvActivity* const activity_;
+  int steps_ = 0;
+};
+
+// What steps together has a limit of its own, and pauses before it starts a server again: StepWatchdog must not see
+// that as a step which hangs.
+TEST(EnvActivity, DoesNotWatchWhatStepsTogether) {
+  EnvActivity activity;
+  std::vector<std::unique_ptr<Env>> envs;
+  envs.push_back(std::make_unique<Together>(&activity));
+  const auto* const together = static_cast<const Together*>(envs[0].get());
+  auto env = VectorEnv::Wrap(std::move(envs), {}).value();
+  env->SetActivity(&activity);
+  env->ResetAll(0);
+  const float action = 0;
+  for (int step = 0; step < 3; ++step) env->Step(&action);  // The second ends an episode.
+  EXPECT_FALSE(together->watched);
+  EXPECT_EQ(activity.Read().entries, 0u);
+}
+
 }  // namespace
 }  // namespace skein

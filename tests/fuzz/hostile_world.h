@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "env/external/remote_world.h"
+#include "env/external/remote_messages.h"
 #include "env/external/world.h"
 
 namespace skein::fuzz {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tutorial.md, each command as it stands there, in one shell and an empty folder; and whether docs/coming-from.md names
-settings that there are.
+"""docs/tutorial.md, each command as it stands there, in an empty folder: the sweep in a shell of its own, all before it in
+another; and whether docs/coming-from.md names settings that there are.
 
 With SKEIN_BIN = the folder of the programs. Where it may, it runs in a network of its own, in which the ports that the page
 names are free.
 """
+import csv
 import json
 import os
 import pathlib
@@ -35,25 +36,60 @@ def in_a_network_of_its_own():
 
 
 class Tutorial(unittest.TestCase):
-    def test_every_command_runs(self):
-        script = "set -euo pipefail\n" + "\n".join(fenced("docs/tutorial.md", "sh"))
+    @classmethod
+    def setUpClass(cls):
+        blocks = fenced("docs/tutorial.md", "sh")
+        (begin,) = [index for index, block in enumerate(blocks) if "skein sweep " in block]
+        cls.before, cls.sweep = blocks[:begin], blocks[begin:]
+
+    def run_blocks(self, blocks, folder):
+        """What the blocks print, run in one shell in that folder."""
+        environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "SKEIN_BOOKINGS": str(folder / "bookings")}
+        for variable in ("SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"):
+            environment.pop(variable, None)
+        script = "set -euo pipefail\n" + "\n".join(blocks)
+        done = subprocess.run(["bash", "-x", "-c", script], cwd=folder, env=environment, capture_output=True, text=True,
+                              timeout=500)
+        self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
+        return done.stdout
+
+    def test_every_command_before_the_sweep_runs(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "SKEIN_BOOKINGS": name + "/bookings"}
-            for variable in ("SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"):
-                environment.pop(variable, None)
-            done = subprocess.run(["bash", "-x", "-c", script], cwd=folder, env=environment, capture_output=True,
-                                  text=True, timeout=600)
-            self.assertEqual(done.returncode, 0, f"{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
+            printed = self.run_blocks(self.before, folder)
             for run in ("parallel", "cluster", "shares"):
                 evaluation = json.loads((folder / "runs" / run / "eval.json").read_text())
                 # Whoever acts at random gets about 22.
                 self.assertGreater(evaluation["return_mean"], 100, run)
-            self.assertIn("share of each actor: CPU by", done.stdout)
-            self.assertIn("asked for", done.stdout)
+            self.assertIn("share of each actor: CPU by", printed)
+            self.assertIn("asked for", printed)
             for worker in ("worker-1.log", "worker-2.log"):
                 self.assertRegex((folder / worker).read_text(), r"actor left member=\S+ env_steps=[1-9]")
             self.assertFalse((folder / "runs/greedy").exists())
+
+    def test_the_sweep_has_six_trials_and_trains_the_best_again(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            printed = self.run_blocks(self.sweep, folder)
+            with open(folder / "runs/grid/sweep.csv", newline="") as file:
+                trials = list(csv.DictReader(file))
+            self.assertEqual([(one["ppo.lr"], one["rollout.steps_per_iteration"]) for one in trials],
+                             [(lr, steps) for lr in ("1.0e-3", "3.0e-4", "1.0e-4") for steps in ("2000", "4000")])
+            self.assertEqual({(one["state"], one["env_steps"]) for one in trials}, {("complete", "20000")})
+            self.assertIn("\ntrial,state,value,ppo.lr,rollout.steps_per_iteration\n0,complete,", printed)
+
+            best = max(trials, key=lambda one: float(one["value"]))
+            self.assertIn(f"\nbest: trial {best['trial']}, episode_return_mean {best['value']}: ppo.lr {best['ppo.lr']}, "
+                          f"rollout.steps_per_iteration {best['rollout.steps_per_iteration']}\n", printed)
+            self.assertRegex(printed, r"\nbest configuration: episode_return_mean \S+ \+- \S+ on 2 fresh seeds\n")
+            self.assertRegex(printed, r"\nbase configuration: episode_return_mean \S+ \+- \S+ on 2 fresh seeds\n")
+            # Whoever acts at random gets about 22.
+            self.assertGreater(float(best["value"]), 60)
+            self.assertTrue((folder / "runs/grid/sweep.html").read_text())
+
+            digests = [json.loads((folder / "runs" / run / "checkpoints/latest/manifest.json").read_text())["digest"]
+                       for run in (f"grid/trial-{int(best['trial']):05}-s0", "grid-best")]
+            self.assertEqual(digests[0], digests[1])
 
 
 class ComingFrom(unittest.TestCase):
@@ -67,7 +103,7 @@ class ComingFrom(unittest.TestCase):
         known = json.loads(subprocess.run([BIN / "skein", "--print-flags"], capture_output=True, text=True).stdout)
         flags = {flag["name"] for verb in known["verbs"] for flag in verb["flags"]}
         for flag in set(re.findall(r"`(?:[^`|]* )?(--[a-z-]+)[ `]", page)) - {"--env", "--train"}:
-            if flag in ("--head", "--address", "--checkpoint", "--render", "--steps"):
+            if flag in ("--head", "--address", "--checkpoint", "--format", "--render", "--steps"):
                 continue  # Of `ray start`, or of verbs that are programs of their own.
             self.assertIn(flag, flags)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ class GymnasiumEnv(Single):
         self._info: Dict[str, Any] = {}
         self._write = self._obs.write
         self._read = self._actions.read
+        self._keeps_info = len(self.spec.episode_metrics) > 0
+        self._given: Any = None  # The last rows of step.
+        self._row: Any = None
 
     def reset(self, seed: int, obs: NDArray[np.float32]) -> None:
         first, self._info = self._env.reset(seed=seed)
@@ -61,22 +64,27 @@ class GymnasiumEnv(Single):
     def step(
         self, action: NDArray[np.float32], obs: NDArray[np.float32], reward: NDArray[np.float32]
     ) -> Tuple[bool, bool]:
-        observed, reward[0], terminated, truncated, self._info = self._env.step(self._read(action[0]))
-        self._write(observed, obs[0])
+        if obs is not self._given:
+            self._given, self._row = obs, obs[0]
+        observed, reward[0], terminated, truncated, info = self._env.step(self._read(action[0]))
+        self._write(observed, self._row)
+        if self._keeps_info:
+            self._info = info
         return bool(terminated), bool(truncated)
 
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         for i, name in enumerate(self.spec.episode_metrics):
             metrics[i] = float(self._info.get(name, 0.0))
 
-    def bare(self, steps: int) -> None:
-        env = self._env
-        actions = [self._read(action[0]) for action in random_actions(self.spec, 256)]
-        env.reset(seed=0)
-        for i in range(steps):
-            _, _, terminated, truncated, _ = env.step(actions[i % 256])
-            if terminated or truncated:
-                env.reset(seed=i)
+    @staticmethod
+    def bare(envs: Sequence[Any], steps: int) -> None:
+        actions = [envs[0]._read(action[0]) for action in random_actions(envs[0].spec, 256)]
+        bare = [env._env for env in envs]
+        for i in range(steps // len(bare)):
+            for env in bare:
+                _, _, terminated, truncated, _ = env.step(actions[i % 256])
+                if terminated or truncated:
+                    env.reset(seed=i)
 
     def close(self) -> None:
         self._env.close()

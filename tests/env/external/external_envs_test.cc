@@ -5,22 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "tests/env/external/built_example.h"
 
 namespace skein {
 namespace {
 
 using testing::HasSubstr;
-
-std::string Built(const std::string& file) {
-  const char* const folder = std::getenv("SKEIN_BIN");
-  return absl::StrCat(folder == nullptr ? "build/release" : folder, "/tests/env/external/", file);
-}
 
 // A program of the shell.
 class Script {
@@ -67,9 +62,9 @@ std::vector<float> Play(const std::string& id, int steps) {
 }
 
 TEST(ExternalEnvs, AreTheSameAsAProgramAndAsALibrary) {
-  const std::vector<float> program = Play("exec:" + Built("example_cart_server"), 6);
+  const std::vector<float> program = Play("exec:" + BuiltExample("example_cart_server"), 6);
   EXPECT_EQ(program.size(), 36u);
-  EXPECT_EQ(Play("plugin:" + Built("example_cart.so"), 6), program);
+  EXPECT_EQ(Play("plugin:" + BuiltExample("example_cart.so"), 6), program);
 }
 
 TEST(ExternalEnvs, SaySoWhereAProgramIsNoServer) {
@@ -85,24 +80,25 @@ TEST(ExternalEnvs, SaySoWhereAProgramIsNoServer) {
 
 TEST(ExternalEnvs, SaySoWhereALibraryIsNoPlugin) {
   EXPECT_EQ(Refusal("plugin:./no_such_library.so").code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Refusal(absl::StrCat("plugin:", Built("example_cart_server"))).message(), HasSubstr("cannot be loaded"));
+  EXPECT_THAT(Refusal(absl::StrCat("plugin:", BuiltExample("example_cart_server"))).message(),
+              HasSubstr("cannot be loaded"));
   ExternalOptions options;
   options.arguments = "{}";
-  EXPECT_THAT(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).status().message(),
+  EXPECT_THAT(MakeExternalEnvs("plugin:" + BuiltExample("example_cart.so"), 1, options).status().message(),
               HasSubstr("the cart takes no arguments, got {}"));
 }
 
 TEST(ExternalEnvs, AreRefusedWhereTheyAreOthersThanPlanned) {
   ExternalOptions options;
-  options.spec = FindExternalSpec("plugin:" + Built("example_cart.so"), options).value();
-  EXPECT_TRUE(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).ok());
+  options.spec = FindExternalSpec("plugin:" + BuiltExample("example_cart.so"), options).value();
+  EXPECT_TRUE(MakeExternalEnvs("plugin:" + BuiltExample("example_cart.so"), 1, options).ok());
   options.spec->obs_size = 3;
-  EXPECT_THAT(MakeExternalEnvs("plugin:" + Built("example_cart.so"), 1, options).status().message(),
+  EXPECT_THAT(MakeExternalEnvs("plugin:" + BuiltExample("example_cart.so"), 1, options).status().message(),
               HasSubstr("another one than when the run was planned"));
 }
 
 TEST(ExternalEnvs, OfMeasurementsDoNothing) {
-  const auto envs = MakeExternalEnvs("exec:" + Built("example_null_server"), 2, {});
+  const auto envs = MakeExternalEnvs("exec:" + BuiltExample("example_null_server"), 2, {});
   ASSERT_TRUE(envs.ok()) << envs.status();
   EXPECT_EQ((*envs)[0]->spec().obs_size, 17);
   std::vector<float> actions(12), obs(17, 1);
@@ -119,13 +115,41 @@ TEST(ExternalEnvs, OfMeasurementsDoNothing) {
   EXPECT_THAT(obs, testing::Each(0));
 }
 
-TEST(ExternalEnvs, OpenOneAloneForMeasurements) {
-  const auto world = OpenBareWorld("exec:" + Built("example_cart_server"), {});
-  ASSERT_TRUE(world.ok()) << world.status();
-  (*world)->columns().seed[0] = 1000;
-  EXPECT_TRUE((*world)->Exchange(WorldRequest::kBare, absl::Seconds(10)).ok());
-  EXPECT_EQ(OpenBareWorld("plugin:" + Built("example_cart.so"), {}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+TEST(ExternalEnvs, OpenForMeasurements) {
+  for (const std::string& id :
+       {"exec:" + BuiltExample("example_cart_server"), "plugin:" + BuiltExample("example_cart.so")}) {
+    const auto world = OpenLocalWorld(id, 2, {});
+    ASSERT_TRUE(world.ok()) << world.status();
+    (*world)->columns().seed[0] = 1000;
+    EXPECT_TRUE((*world)->Exchange(WorldRequest::kBare, absl::Seconds(10)).ok());
+  }
+  EXPECT_EQ(OpenLocalWorld("grpc://127.0.0.1:1", 1, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// A library in this process steps as the same code in a process of its own does.
+TEST(ExternalEnvs, ALibraryIsAWorldAsItsServerIs) {
+  const auto server = OpenLocalWorld("exec:" + BuiltExample("example_cart_server"), 3, {});
+  const auto library = OpenLocalWorld("plugin:" + BuiltExample("example_cart.so"), 3, {});
+  ASSERT_TRUE(server.ok() && library.ok()) << server.status() << library.status();
+  const WorldRow row((*library)->spec());
+  int ended = 0;
+  for (int t = 0; t < 600; ++t) {
+    std::vector<std::vector<float>> seen;
+    for (World* const world : {server->get(), library->get()}) {
+      const WorldColumns& columns = world->columns();
+      for (uint32_t e = 0; e < 3; ++e) columns.seed[e] = 3 * static_cast<uint32_t>(t) + e;
+      std::fill_n(columns.mask, 3, uint8_t{1});
+      std::fill_n(columns.action, 3 * row.action, t % 7 < 4 ? 1.0f : 0.0f);
+      ASSERT_TRUE(world->Exchange(t == 0 ? WorldRequest::kReset : WorldRequest::kStep, absl::Seconds(10)).ok());
+      std::vector<float>& all = seen.emplace_back(columns.observation, columns.observation + 3 * row.observation);
+      all.insert(all.end(), columns.reward, columns.reward + 3 * row.agents);
+      all.insert(all.end(), columns.terminated, columns.terminated + 3);
+      all.insert(all.end(), columns.truncated, columns.truncated + 3);
+      ended += columns.terminated[0] + columns.truncated[0];
+    }
+    ASSERT_EQ(seen[0], seen[1]) << t;
+  }
+  EXPECT_GT(ended, 0);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "env/external/external_id.h"
 #include "env/external/plugin_spec.h"
-#include "env/external/remote_world.h"
+#include "env/external/remote_messages.h"
 #include "gmock/gmock.h"
 #include "tests/env/external/fake_world.h"
 
