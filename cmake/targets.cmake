@@ -58,6 +58,13 @@ function(skein_binary name)
   _skein_tell_tsan(${name})
 endfunction()
 
+# A library that only tests use: compiled as they are.
+function(skein_test_library name)
+  skein_library(${name} ${ARGN})
+  _skein_compile_as_test(${name})
+  target_precompile_headers(${name} REUSE_FROM skein_test_pch)
+endfunction()
+
 # Tests of one folder are one program, build/PRESET/tests/FOLDER_tests, so that few programs are linked; each skein_test()
 # is a group of its sources: one ctest test, which runs the tests that these sources define (tests/testing/main.cc).
 #   LABEL: unit (default), integration or slow.  TIMEOUT: seconds.  ENVIRONMENT: of the ctest test.
@@ -107,7 +114,7 @@ function(skein_test name)
     endif()
     list(APPEND sources ${source})
     if(NOT ARG_ALONE)
-      set_property(GLOBAL PROPERTY "SKEIN_GROUP ${source}" ${name})
+      set_property(GLOBAL PROPERTY "SKEIN_GROUP ${program} ${source}" ${name})
     endif()
   endforeach()
   list(JOIN files , files)
@@ -127,22 +134,25 @@ function(skein_test name)
     ENVIRONMENT "SKEIN_BIN=${CMAKE_BINARY_DIR};${ARG_ENVIRONMENT}")
 endfunction()
 
-# Compiles these sources of tests/FOLDER as one, in the first one's group: what they include is read once. They are all with
-# TORCH or all without, no two of them define the same name, and none of their groups has definitions of its own. What this
-# build has no group of, because it is of the core only, is left out. Not CMake's unity build: that includes by absolute
-# paths, which __FILE__ of each test would repeat, and ccache would find nothing that another checkout compiled.
+# Compiles these sources of tests/FOLDER as one, in the first one's group: what they include is read once. They are all
+# with TORCH or all without, and no two of them define the same name. What this build has no group of, because it is of
+# the core only, is left out. Not CMake's unity build: that includes by absolute paths, which __FILE__ of each test
+# would repeat, and ccache would find nothing that another checkout compiled.
 function(skein_compile_tests_together folder)
   if(NOT SKEIN_COMPILE_TOGETHER)
     return()
   endif()
+  string(REPLACE / _ program ${folder}_tests)
   set(first)
   set(libraries)
+  set(definitions)
   foreach(name ${ARGN})
-    set(file tests/${folder}/${name})
-    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
+    file(REAL_PATH ${name} source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder})
+    file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
+    if(NOT EXISTS ${source})
       message(FATAL_ERROR "${file}, listed in tests/together.cmake, does not exist")
     endif()
-    get_property(group GLOBAL PROPERTY "SKEIN_GROUP ${PROJECT_SOURCE_DIR}/${file}")
+    get_property(group GLOBAL PROPERTY "SKEIN_GROUP ${program} ${source}")
     if(NOT group)
       continue()
     endif()
@@ -153,14 +163,19 @@ function(skein_compile_tests_together folder)
     endif()
     get_target_property(more ${group} LINK_LIBRARIES)
     list(APPEND libraries ${more})
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/${file} TARGET_DIRECTORY ${group} PROPERTIES HEADER_FILE_ONLY ON)
+    get_target_property(more ${group} COMPILE_DEFINITIONS)
+    if(more)
+      list(APPEND definitions ${more})
+    endif()
+    set_source_files_properties(${source} TARGET_DIRECTORY ${group} PROPERTIES HEADER_FILE_ONLY ON)
     string(APPEND text "#include \"${file}\"\n")
   endforeach()
   if(first)
     file(CONFIGURE OUTPUT ${together} CONTENT "${text}")  # Written only if it differs.
     target_sources(${first} PRIVATE ${together})
     list(REMOVE_DUPLICATES libraries)
-    set_target_properties(${first} PROPERTIES LINK_LIBRARIES "${libraries}")
+    list(REMOVE_DUPLICATES definitions)
+    set_target_properties(${first} PROPERTIES LINK_LIBRARIES "${libraries}" COMPILE_DEFINITIONS "${definitions}")
   endif()
 endfunction()
 

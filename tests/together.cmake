@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests that are compiled together, folder by folder (skein_compile_tests_together() in cmake/targets.cmake). A test that
-# is not listed is compiled alone; one that defines a name of another
-# (a constant or helper in the anonymous namespace) goes into another list. What a core-only build has too is in lists of its
-# own, so that both builds compile the same.
+# The tests that are compiled together, a line of files for each source that is made of them
+# (skein_compile_tests_together() in cmake/targets.cmake). A test that is not listed is compiled alone: a new one needs
+# no line. Two files of a list define no name twice, those in anonymous namespaces included, and define none that a
+# header of the other uses for something else; all of them are in groups with TORCH or all in groups without. What a
+# core-only build has too is in lists of its own, so that both builds compile the same.
 
 skein_compile_tests_together(base
   philox_test.cc backoff_test.cc bfloat16_test.cc cancellation_test.cc config_test.cc edit_distance_test.cc
@@ -38,7 +39,11 @@ skein_compile_tests_together(learner
 skein_compile_tests_together(learner
   tensor_codec_test.cc memory_sample.cc minibatch_order_test.cc ppo_agents_test.cc)
 skein_compile_tests_together(learner
-  ppo_data_parallel_test.cc ppo_device_test.cc trainer_init_test.cc collective_test.cc)
+  ppo_data_parallel_test.cc ppo_device_test.cc collective_test.cc)
+skein_compile_tests_together(learner
+  trainer_init_test.cc trainer_samples_test.cc trainer_ranks_test.cc device_memory_test.cc ../cli/scratch_folder.cc)
+skein_compile_tests_together(learner
+  ppo_memory_test.cc ppo_recurrent_test.cc reinforce_test.cc step_graph_test.cc rank_threads.cc sample_batch.cc)
 skein_compile_tests_together(learner
   flat_adam_test.cc fused_memory_test.cc gradient_reducer_test.cc watchdog_test.cc)
 skein_compile_tests_together(learner
@@ -47,9 +52,8 @@ skein_compile_tests_together(learner
   admission_test.cc async_collector_test.cc checked_copy_test.cc collector_memory_test.cc collector_share_test.cc
   collector_test.cc direction_collect_test.cc dishonest_actor_test.cc env_share_test.cc failure_streak_test.cc)
 skein_compile_tests_together(learner
-  float_reader_test.cc late_tickets_test.cc metrics_test.cc packed_batch_test.cc progress_test.cc
-  step_account_test.cc ticket_office_ahead_test.cc ticket_office_test.cc staged_columns_test.cc
-  ticket_timing_test.cc)
+  float_reader_test.cc late_tickets_test.cc metrics_test.cc packed_batch_test.cc progress_test.cc step_account_test.cc
+  step_ledger_test.cc ticket_office_ahead_test.cc ticket_office_test.cc staged_columns_test.cc ticket_timing_test.cc)
 skein_compile_tests_together(learner
   run_accounts_test.cc sticky_groups_test.cc training_watch_test.cc unserved_tickets_test.cc event_log_test.cc
   iteration_log_test.cc run_callbacks_test.cc policy_publisher_test.cc service_test.cc)
@@ -90,8 +94,8 @@ skein_compile_tests_together(actor
   direction_play_test.cc runner_test.cc)
 
 skein_compile_tests_together(coordinator
-  actor_demand_test.cc assignment_test.cc coordinator_state_test.cc drain_test.cc history_test.cc
-  learner_watch_test.cc message_bounds_test.cc http_test.cc log_tail_test.cc peer_address_test.cc)
+  actor_demand_test.cc assignment_test.cc coordinator_state_test.cc drain_test.cc history_test.cc learner_watch_test.cc
+  message_bounds_test.cc http_test.cc log_tail_test.cc peer_address_test.cc)
 skein_compile_tests_together(coordinator
   barrier_test.cc learner_ranks_test.cc restored_state_test.cc status_page_test.cc fenced_service_test.cc
   membership_log_test.cc metrics_test.cc saved_run_test.cc state_log_test.cc state_writer_test.cc)
@@ -105,20 +109,24 @@ skein_compile_tests_together(launch
 skein_compile_tests_together(eval
   env_check_test.cc evaluation_episodes_test.cc evaluation_result_test.cc render_test.cc)
 
+skein_compile_tests_together(eval
+  evaluation_test.cc ../cli/scratch_folder.cc)
+
 skein_compile_tests_together(serve
-  serve_test.cc serve_program_test.cc)
+  serve_test.cc serve_program_test.cc env_serve_program_test.cc ../cli/scratch_folder.cc)
 
 skein_compile_tests_together(fit
   anomaly_test.cc batch_stream_test.cc fit_settings_test.cc line_reader_test.cc lstm_pass_test.cc
   sequence_store_test.cc)
 skein_compile_tests_together(fit
-  known_counts_test.cc fit_program_test.cc)
+  known_counts_test.cc fit_program_test.cc ../cli/scratch_folder.cc ../testing/program.cc)
 skein_compile_tests_together(fit
-  fit_ranks_test.cc fit_trainer_test.cc)
+  fit_ranks_test.cc fit_trainer_test.cc ../learner/rank_threads.cc)
 
 skein_compile_tests_together(bench
   rank_report_test.cc report_test.cc training_log_test.cc scaling_grid_test.cc scaling_report_test.cc
-  scaling_stages_test.cc scaling_study_test.cc scaling_usage_test.cc tune_test.cc)
+  scaling_stages_test.cc scaling_study_test.cc scaling_usage_test.cc tune_test.cc fit_command_test.cc
+  ../cli/scratch_folder.cc)
 skein_compile_tests_together(bench
   scaling_analysis_test.cc command_test.cc)
 skein_compile_tests_together(bench
@@ -126,7 +134,8 @@ skein_compile_tests_together(bench
 
 skein_compile_tests_together(cli
   answer_clock_test.cc final_evaluation_test.cc member_text_test.cc progress_display_test.cc curve_plot_test.cc
-  progress_text_test.cc replace_process_test.cc run_listing_test.cc run_directory_test.cc run_supervisor_test.cc)
+  progress_text_test.cc replace_process_test.cc run_listing_test.cc run_directory_test.cc run_supervisor_test.cc
+  man_page_test.cc scratch_folder.cc)
 skein_compile_tests_together(cli
   silent_learners_test.cc training_session_test.cc usage_test.cc json_test.cc certificate_authority_test.cc
   https_test.cc secure_transport_test.cc)
@@ -139,10 +148,10 @@ skein_compile_tests_together(monitoring
   dashboards_test.cc rules_test.cc)
 
 skein_compile_tests_together(integration
-  bad_input_test.cc callbacks_test.cc directions_test.cc drain_test.cc memory_test.cc on_device_test.cc
-  phases_test.cc scaling_test.cc sticky_test.cc sweep_test.cc)
+  bad_input_test.cc callbacks_test.cc directions_test.cc drain_test.cc memory_test.cc on_device_test.cc phases_test.cc
+  scaling_test.cc sticky_test.cc sweep_test.cc)
 skein_compile_tests_together(integration
-  elastic_test.cc ranks_test.cc train_test.cc user_model_test.cc probes_test.cc)
+  elastic_test.cc ranks_test.cc train_test.cc user_model_test.cc probes_test.cc metrics_test.cc monitoring_test.cc)
 
 skein_compile_tests_together(faults
   configuration_test.cc flood_test.cc hostile_batch_test.cc protocol_test.cc lost_receipt_test.cc
@@ -150,8 +159,11 @@ skein_compile_tests_together(faults
 skein_compile_tests_together(faults
   stranger.cc environment_test.cc soak_test.cc ranks_lost_test.cc security_test.cc ports_test.cc)
 skein_compile_tests_together(faults
-  actors_test.cc stragglers_test.cc coordinator_state_test.cc standby_test.cc foreign_bytes_test.cc
-  tls_abuse_test.cc greedy_actor_test.cc)
+  barriers_test.cc env_server_test.cc lost_parent_test.cc run_folder_test.cc power_loss_test.cc rapid_reset_test.cc
+  clock_test.cc)
+skein_compile_tests_together(faults
+  actors_test.cc stragglers_test.cc coordinator_state_test.cc standby_test.cc foreign_bytes_test.cc tls_abuse_test.cc
+  greedy_actor_test.cc)
 
 skein_compile_tests_together(fuzz
   allocation_watch.cc corpus_test.cc)
