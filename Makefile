@@ -77,9 +77,8 @@ format: install-dev
 check-format: install-dev
 	$(FORMATTED) | xargs clang-format-14 --dry-run -Werror
 
-# Clang's thread-safety analysis of everything but the tests; GCC does not know the annotations. It is done before code
-# would be generated, so none is (SKEIN_ANALYSIS_ONLY): each time every source is asked for again, and ccache knows the
-# answer.
+# Clang's thread-safety analysis of everything but the tests; GCC does not know the annotations. Objects only: the analysis
+# needs no linked program, and no object of a generated source.
 tsa: install-build install-dev
 	@test -f build/clang-tsa/build.ninja || cmake --preset clang-tsa
 	ninja -C build/clang-tsa -t targets all | sed -n 's/^\([^:]*\.o\): CXX_COMPILER__.*/\1/p' | grep -v '^proto/' | \
