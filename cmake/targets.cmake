@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # One function per kind of target. Sources are always listed.
 #   TORCH: the target's sources include Torch; they share one precompiled header.
+option(SKEIN_COMPILE_TOGETHER
+  "Compile the sources that skein_compile_together() and skein_compile_tests_together() list as one; OFF: each alone" ON)
 
 # Clang 14 cannot read LibTorch 1.13's headers as C++20; sources that include them keep to C++17 for its sake.
 function(skein_torch_standard name)
@@ -35,6 +37,9 @@ endfunction()
 # Compiles sources of a target as one, GROUP of them: what their third-party headers hold is read once and, where it is
 # inline, compiled once. For targets without arithmetic. Two sources of a group must not define the same name.
 function(skein_compile_together name group)
+  if(NOT SKEIN_COMPILE_TOGETHER)
+    return()
+  endif()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${group})
 endfunction()
@@ -51,6 +56,13 @@ function(skein_binary name)
   add_executable(${name} ${ARG_SRCS})
   _skein_target(${name} ${ARGN})
   _skein_tell_tsan(${name})
+endfunction()
+
+# A library that only tests use: compiled as they are.
+function(skein_test_library name)
+  skein_library(${name} ${ARGN})
+  _skein_compile_as_test(${name})
+  target_precompile_headers(${name} REUSE_FROM skein_test_pch)
 endfunction()
 
 # Tests of one folder are one program, build/PRESET/tests/FOLDER_tests, so that few programs are linked; each skein_test()
@@ -101,6 +113,9 @@ function(skein_test name)
       set_property(TARGET ${program} APPEND PROPERTY SKEIN_SHARED_SOURCES ${source})
     endif()
     list(APPEND sources ${source})
+    if(NOT ARG_ALONE)
+      set_property(GLOBAL PROPERTY "SKEIN_GROUP ${program} ${source}" ${name})
+    endif()
   endforeach()
   list(JOIN files , files)
 
@@ -117,6 +132,51 @@ function(skein_test name)
   add_test(NAME ${name} COMMAND ${program} --files=${files} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "SKEIN_BIN=${CMAKE_BINARY_DIR};${ARG_ENVIRONMENT}")
+endfunction()
+
+# Compiles these sources of tests/FOLDER as one, in the first one's group: what they include is read once. They are all
+# with TORCH or all without, and no two of them define the same name. What this build has no group of, because it is of
+# the core only, is left out. Not CMake's unity build: that includes by absolute paths, which __FILE__ of each test
+# would repeat, and ccache would find nothing that another checkout compiled.
+function(skein_compile_tests_together folder)
+  if(NOT SKEIN_COMPILE_TOGETHER)
+    return()
+  endif()
+  string(REPLACE / _ program ${folder}_tests)
+  set(first)
+  set(libraries)
+  set(definitions)
+  foreach(name ${ARGN})
+    file(REAL_PATH ${name} source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder})
+    file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
+    if(NOT EXISTS ${source})
+      message(FATAL_ERROR "${file}, listed in tests/together.cmake, does not exist")
+    endif()
+    get_property(group GLOBAL PROPERTY "SKEIN_GROUP ${program} ${source}")
+    if(NOT group)
+      continue()
+    endif()
+    if(NOT first)
+      set(first ${group})
+      string(REGEX REPLACE "\\.cc$" "_and_others.cc" together ${PROJECT_BINARY_DIR}/${file})
+      set(text "// Made by skein_compile_tests_together().\n")
+    endif()
+    get_target_property(more ${group} LINK_LIBRARIES)
+    list(APPEND libraries ${more})
+    get_target_property(more ${group} COMPILE_DEFINITIONS)
+    if(more)
+      list(APPEND definitions ${more})
+    endif()
+    set_source_files_properties(${source} TARGET_DIRECTORY ${group} PROPERTIES HEADER_FILE_ONLY ON)
+    string(APPEND text "#include \"${file}\"\n")
+  endforeach()
+  if(first)
+    file(CONFIGURE OUTPUT ${together} CONTENT "${text}")  # Written only if it differs.
+    target_sources(${first} PRIVATE ${together})
+    list(REMOVE_DUPLICATES libraries)
+    list(REMOVE_DUPLICATES definitions)
+    set_target_properties(${first} PROPERTIES LINK_LIBRARIES "${libraries}" COMPILE_DEFINITIONS "${definitions}")
+  endif()
 endfunction()
 
 # add_dependencies() of a group are meant for when its tests run: they are its program's, too.

@@ -8,6 +8,8 @@
 # Exit codes: 69 packages are missing and this is not root; 75 something could not be fetched, or is not what it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# One at a time, where tests side by side ask for the same.
+if command -v flock >/dev/null; then exec 9<scripts/fetch_kubernetes_tools.sh && flock 9; fi
 target=.deps/kubernetes
 revision=3 # Of what is fetched.
 

@@ -11,6 +11,8 @@
 # Exit codes: 64 no such name; 69 no Python with venv; 75 the packages cannot be fetched.
 set -eu
 cd "$(dirname "$0")/.."
+# One at a time, where tests side by side ask for the same.
+if command -v flock >/dev/null; then exec 9<scripts/fetch_python.sh && flock 9; fi
 case ${1:-} in
   gymnasium) packages="gymnasium==1.2.1 mujoco==2.3.7 numpy==2.3.4 imageio==2.37.0 packaging==25.0" ;;
   onnx) packages="gymnasium==1.2.1 mujoco==2.3.7 numpy==2.3.4 imageio==2.37.0 packaging==25.0 onnxruntime==1.20.1" ;;

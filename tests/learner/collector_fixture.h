@@ -9,13 +9,11 @@
 #include "gtest/gtest.h"
 #include "learner/collect/collector.h"
 #include "prometheus/registry.h"
+#include "tests/learner/connections.h"
 #include "tests/learner/sample_batch.h"
 #include "tests/learner/sample_metrics.h"
 
 namespace skein {
-
-inline const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
-inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 
 inline Collector::Options WithFragments(Collector::Options options, uint32_t fragments) {
   options.fragments_per_group = fragments;

@@ -20,7 +20,7 @@ std::vector<torch::Tensor> SomeParameters() {
 }
 
 // A loss whose gradient depends on every parameter and on the step.
-torch::Tensor Loss(const std::vector<torch::Tensor>& p, int step) {
+torch::Tensor LossAt(const std::vector<torch::Tensor>& p, int step) {
   return (p[0].sum(1) * p[1] + p[2]).square().sum() * (1 + 0.5 * std::sin(step));
 }
 
@@ -32,10 +32,10 @@ TEST(FlatAdam, TakesTheStepsOfTorchAdam) {
     torch::optim::Adam reference(theirs, torch::optim::AdamOptions(0.01).eps(1e-8));
     for (int step = 0; step < 50; ++step) {
       adam.gradient().zero_();
-      Loss(ours, step).backward();
+      LossAt(ours, step).backward();
       adam.Step(0.01, 1.0);
       reference.zero_grad();
-      Loss(theirs, step).backward();
+      LossAt(theirs, step).backward();
       reference.step();
       for (size_t i = 0; i < ours.size(); ++i) ASSERT_TRUE(torch::allclose(ours[i], theirs[i], 1e-5, 1e-6)) << step;
     }
@@ -86,7 +86,7 @@ TEST(FlatAdam, RestoredGoesOnToTheBit) {
   FlatAdam adam(first, 1e-8);
   const auto step = [](FlatAdam& on, const std::vector<torch::Tensor>& parameters, int i) {
     on.gradient().zero_();
-    Loss(parameters, i).backward();
+    LossAt(parameters, i).backward();
     on.Step(0.01, 1.0);
   };
   for (int i = 0; i < 3; ++i) step(adam, first, i);

@@ -22,7 +22,7 @@ std::vector<ActorCriticOptions> Networks() {
 }
 
 // 128 samples in minibatches of 50 and 78, twice.
-v1::RunConfig Config(uint32_t micro_batch_size = 0) {
+v1::RunConfig PiecewiseConfig(uint32_t micro_batch_size = 0) {
   v1::RunConfig config = SampleConfig();
   config.mutable_ppo()->set_minibatch_size(50);
   config.mutable_ppo()->set_adam_epsilon(1e-5);
@@ -49,7 +49,7 @@ std::function<void(int64_t)> MemoryFor(int64_t rows) {
 TEST(PpoMemory, MicroBatchesAddUpToTheMinibatch) {
   for (const ActorCriticOptions& network : Networks()) {
     torch::manual_seed(41);
-    Ppo whole(Config(), network, 1), pieces(Config(11), network, 1);
+    Ppo whole(PiecewiseConfig(), network, 1), pieces(PiecewiseConfig(11), network, 1);
     std::vector<int64_t> passes;
     pieces.steps().SetMemoryProbe([&](int64_t rows) { passes.push_back(rows); });
     for (int i = 0; i < 2; ++i) {
@@ -67,7 +67,7 @@ TEST(PpoMemory, MicroBatchesAddUpToTheMinibatch) {
 TEST(PpoMemory, OutOfMemoryHalvesThePassesAndComputesTheSame) {
   for (const ActorCriticOptions& network : Networks()) {
     torch::manual_seed(42);
-    Ppo whole(Config(), network, 1), poor(Config(), network, 1);
+    Ppo whole(PiecewiseConfig(), network, 1), poor(PiecewiseConfig(), network, 1);
     poor.steps().SetMemoryProbe(MemoryFor(20));
     const Batch batch = CollectEpisodes(whole, 16, 8), next = CollectEpisodes(whole, 16, 8);
     EXPECT_EQ(Train(whole, batch, 0, 0).at("out_of_memory"), 0);
@@ -82,7 +82,7 @@ TEST(PpoMemory, OutOfMemoryHalvesThePassesAndComputesTheSame) {
 TEST(PpoMemory, OutOfMemoryWithASingleSampleIsAnError) {
   for (const ActorCriticOptions& network : Networks()) {
     torch::manual_seed(43);
-    Ppo ppo(Config(), network, 1);
+    Ppo ppo(PiecewiseConfig(), network, 1);
     ppo.steps().SetMemoryProbe(MemoryFor(0));
     const auto figures = ppo.Update(CollectEpisodes(ppo, 16, 8), 0, 0);
     EXPECT_EQ(figures.status().code(), absl::StatusCode::kResourceExhausted);
@@ -91,7 +91,7 @@ TEST(PpoMemory, OutOfMemoryWithASingleSampleIsAnError) {
 
 TEST(PpoMemory, OtherExceptionsPassThrough) {
   torch::manual_seed(44);
-  Ppo ppo(Config(), SampleNetwork(), 1);
+  Ppo ppo(PiecewiseConfig(), SampleNetwork(), 1);
   ppo.steps().SetMemoryProbe([](int64_t) { throw std::runtime_error("something else"); });
   EXPECT_THROW(ppo.Update(CollectEpisodes(ppo, 16, 8), 0, 0).IgnoreError(), std::runtime_error);
 }
@@ -100,14 +100,14 @@ TEST(PpoMemory, OtherExceptionsPassThrough) {
 TEST(PpoMemory, OutOfMemoryOnOneRankDisturbsNobody) {
   for (const ActorCriticOptions& network : Networks()) {
     torch::manual_seed(45);
-    Ppo whole(Config(), network, 1);
+    Ppo whole(PiecewiseConfig(), network, 1);
     std::vector<Batch> batches;
     for (int i = 0; i < 2; ++i) {
       batches.push_back(CollectEpisodes(whole, 16, 8));
       Train(whole, batches.back(), 0, i);
     }
     RunRanks(2, [&](Collective* collective) {
-      Ppo ppo(Config(), network, 1, collective);
+      Ppo ppo(PiecewiseConfig(), network, 1, collective);
       int passes = 0;
       if (collective->rank() == 1) {
         ppo.steps().SetMemoryProbe([&](int64_t rows) {
@@ -132,7 +132,7 @@ TEST(PpoMemory, OutOfMemoryOnOneRankDisturbsNobody) {
 
 // When some gradients have already been sent: what has been summed must not count twice.
 TEST(PpoMemory, OutOfMemoryInTheMiddleOfTheLastBackwardPassDisturbsNobody) {
-  v1::RunConfig config = Config();
+  v1::RunConfig config = PiecewiseConfig();
   config.mutable_learner()->set_bucket_mb(1e-6);  // Each parameter is sent for itself.
   const ActorCriticOptions network = Networks()[1];
   torch::manual_seed(46);

@@ -170,7 +170,7 @@ void LiteralUpdate(const v1::RunConfig& config, const Batch& batch, ActorCritic&
   }
 }
 
-v1::RunConfig Config() {
+v1::RunConfig RecurrentConfig() {
   v1::RunConfig config = SampleConfig();
   config.mutable_model()->set_normalize_observations(false);
   config.mutable_ppo()->set_minibatch_size(100000);
@@ -203,9 +203,9 @@ TEST(PpoRecurrent, UpdateEqualsTheLiteralAlgorithm) {
   for (const MemoryKind kind : kKinds) {
     for (const bool discrete : {false, true}) {
       SCOPED_TRACE(testing::Message() << (kind == MemoryKind::kGru ? "gru" : "lstm") << discrete);
-      ExpectLiteralUpdates(Config(), MemoryNetwork(kind, discrete));
-      ExpectLiteralUpdates(Config(), MemoryNetwork(kind, discrete, /*shared_trunk=*/true));
-      ExpectLiteralUpdates(Config(), MemoryNetwork(kind, discrete, false, /*critic_memory=*/true));
+      ExpectLiteralUpdates(RecurrentConfig(), MemoryNetwork(kind, discrete));
+      ExpectLiteralUpdates(RecurrentConfig(), MemoryNetwork(kind, discrete, /*shared_trunk=*/true));
+      ExpectLiteralUpdates(RecurrentConfig(), MemoryNetwork(kind, discrete, false, /*critic_memory=*/true));
     }
   }
 }
@@ -214,14 +214,14 @@ TEST(PpoRecurrent, UpdateOfTeamsEqualsTheLiteralAlgorithm) {
   for (const MemoryKind kind : kKinds) {
     for (const bool critic_memory : {false, true}) {
       SCOPED_TRACE(testing::Message() << (kind == MemoryKind::kGru ? "gru" : "lstm") << critic_memory);
-      ExpectLiteralUpdates(Config(), MemoryNetwork(kind, true, false, critic_memory, /*central=*/true), 3);
-      ExpectLiteralUpdates(Config(), MemoryNetwork(kind, false, false, critic_memory), 2);
+      ExpectLiteralUpdates(RecurrentConfig(), MemoryNetwork(kind, true, false, critic_memory, /*central=*/true), 3);
+      ExpectLiteralUpdates(RecurrentConfig(), MemoryNetwork(kind, false, false, critic_memory), 2);
     }
   }
 }
 
 TEST(PpoRecurrent, AsyncUpdateEqualsTheLiteralAlgorithmWithVtrace) {
-  v1::RunConfig config = Config();
+  v1::RunConfig config = RecurrentConfig();
   config.mutable_sync()->set_mode(v1::SYNC_MODE_ASYNC);
   config.mutable_ppo()->set_vtrace_rho_max(0.9);
   config.mutable_ppo()->set_vtrace_c_max(0.8);
@@ -237,7 +237,7 @@ TEST(PpoRecurrent, ShortSequencesEqualTheLiteralAlgorithm) {
     for (const bool stored : {false, true}) {
       for (const int burn_in : {0, 2, 7, 100}) {
         SCOPED_TRACE(testing::Message() << (kind == MemoryKind::kGru ? "gru " : "lstm ") << stored << burn_in);
-        v1::RunConfig config = Config();
+        v1::RunConfig config = RecurrentConfig();
         config.mutable_ppo()->set_sequence_length(5);
         config.mutable_ppo()->set_burn_in(burn_in);
         config.mutable_ppo()->set_sequence_state(stored ? v1::SEQUENCE_STATE_STORED : v1::SEQUENCE_STATE_REBUILT);
@@ -254,7 +254,7 @@ TEST(PpoRecurrent, LongerSequencesThanTheRowsChangeNothing) {
     std::vector<uint64_t> digests;
     for (const uint32_t length : {0, 12, 13, 4096}) {
       torch::manual_seed(3);
-      v1::RunConfig config = Config();
+      v1::RunConfig config = RecurrentConfig();
       config.mutable_ppo()->set_minibatch_size(24);
       config.mutable_ppo()->set_sequence_length(length);
       Ppo ppo(config, MemoryNetwork(kind), 5);
@@ -267,7 +267,7 @@ TEST(PpoRecurrent, LongerSequencesThanTheRowsChangeNothing) {
 
 TEST(PpoRecurrent, MinibatchesAreWholeSequencesAndPassesToo) {
   torch::manual_seed(4);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = RecurrentConfig();
   config.mutable_ppo()->set_epochs(1);
   config.mutable_ppo()->set_minibatch_size(20);  // Two sequences of eight.
   config.mutable_ppo()->set_sequence_length(8);
@@ -292,7 +292,7 @@ TEST(PpoRecurrent, MinibatchesAreWholeSequencesAndPassesToo) {
 
 // What fills up sequences, and agents that are gone, are in no mean.
 TEST(PpoRecurrent, AdvantagesAreNormalisedOverTheSamplesOfAMinibatch) {
-  v1::RunConfig config = Config();
+  v1::RunConfig config = RecurrentConfig();
   config.mutable_ppo()->set_normalize_advantages(true);
   config.mutable_ppo()->set_sequence_length(5);
   ExpectLiteralUpdates(config, MemoryNetwork(MemoryKind::kGru, true), 3);
@@ -304,7 +304,7 @@ TEST(PpoRecurrent, RanksTogetherComputeWhatOneComputes) {
     for (const int64_t agents : {1, 3}) {
       for (const int64_t first : {0, 2, 4}) {  // Environments of the first rank.
         torch::manual_seed(6);
-        v1::RunConfig config = Config();
+        v1::RunConfig config = RecurrentConfig();
         config.mutable_ppo()->set_minibatch_size(30);
         config.mutable_ppo()->set_sequence_length(5);
         config.mutable_ppo()->set_normalize_advantages(true);

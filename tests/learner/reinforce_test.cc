@@ -15,7 +15,7 @@
 namespace skein {
 namespace {
 
-v1::RunConfig Config() {
+v1::RunConfig ReinforceConfig() {
   v1::RunConfig config = SampleConfig();
   v1::ReinforceConfig& reinforce = *config.mutable_reinforce();
   reinforce.set_lr(1e-2);
@@ -48,7 +48,7 @@ TEST(Reinforce, TheLossEqualsTheScalarOracle) {
       value += std::pow(at(guess) - at(samples["value_target"]), 2) / 20;
       entropy += at(spread) / 20;
     }
-    const ReinforceLoss loss(Config().reinforce(), network, torch::kFloat32);
+    const ReinforceLoss loss(ReinforceConfig().reinforce(), network, torch::kFloat32);
     const Loss::Terms terms = loss.Compute(samples, {});
     ASSERT_EQ(terms.stats.size(), loss.stats().size());
     EXPECT_NEAR(terms.stats[0].item<double>(), policy, 1e-5);
@@ -61,7 +61,7 @@ TEST(Reinforce, TheLossEqualsTheScalarOracle) {
 // Each action pays where the first observation has its sign: the policy must look at the observation.
 TEST(Reinforce, ImprovesDiscreteContextualBandit) {
   torch::manual_seed(12);
-  Reinforce reinforce(Config(), SampleNetwork(true), nullptr, torch::kCPU);
+  Reinforce reinforce(ReinforceConfig(), SampleNetwork(true), nullptr, torch::kCPU);
   double last = 0;
   for (int iteration = 0; iteration < 150; ++iteration) {
     Batch batch = CollectFrom(reinforce, 8, 16);
@@ -76,7 +76,7 @@ TEST(Reinforce, ImprovesDiscreteContextualBandit) {
 
 TEST(Reinforce, TellsWhatAnUpdateCameTo) {
   torch::manual_seed(13);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = ReinforceConfig();
   config.mutable_reinforce()->set_lr_schedule(v1::SCHEDULE_LINEAR);
   Reinforce reinforce(config, SampleNetwork(), nullptr, torch::kCPU);
   const UpdateStats stats = Train(reinforce, CollectEpisodes(reinforce, 8, 16), 0.25, 0);
@@ -90,7 +90,7 @@ TEST(Reinforce, TellsWhatAnUpdateCameTo) {
 TEST(Reinforce, TwoRanksEqualOne) {
   at::set_num_threads(1);
   torch::manual_seed(14);
-  Reinforce alone(Config(), SampleNetwork(), nullptr, torch::kCPU);
+  Reinforce alone(ReinforceConfig(), SampleNetwork(), nullptr, torch::kCPU);
   std::vector<Batch> batches;
   for (uint64_t i = 0; i < 3; ++i) {
     batches.push_back(CollectEpisodes(alone, 16, 8));
@@ -98,7 +98,7 @@ TEST(Reinforce, TwoRanksEqualOne) {
   }
   RunRanks(2, [&](Collective* collective) {
     at::set_num_threads(1);
-    Reinforce reinforce(Config(), SampleNetwork(), collective, torch::kCPU);
+    Reinforce reinforce(ReinforceConfig(), SampleNetwork(), collective, torch::kCPU);
     ASSERT_TRUE(reinforce.Synchronize().ok());
     for (uint64_t i = 0; i < 3; ++i) {
       const auto stats = reinforce.Update(Columns(batches[i], collective->rank() * 4, 4), 0, i);

@@ -14,12 +14,11 @@
 #include "gtest/gtest.h"
 #include "learner/collect/service.h"
 #include "prometheus/registry.h"
+#include "tests/learner/connections.h"
 #include "tests/learner/sample_batch.h"
 #include "tests/testing/collect_stream.h"
 
 namespace skein {
-
-inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
 
 // An actor that does what the test says, over a real connection of its own. Reads end the test's wait after 20 s.
 class ScriptedActor {

@@ -79,7 +79,7 @@ ActorCriticOptions Wide(bool discrete = false) {
 }
 
 // 128 samples make five minibatches of 20 and one of 28, twice an update. Everything that schedules change does.
-v1::RunConfig Config() {
+v1::RunConfig GraphConfig() {
   v1::RunConfig config = SampleConfig();
   v1::PpoConfig& ppo = *config.mutable_ppo();
   ppo.set_minibatch_size(20);
@@ -116,7 +116,7 @@ TEST(StepGraph, ReplayedStepsEqualThoseThatAreNotRecorded) {
       SCOPED_TRACE(testing::Message() << (discrete ? "discrete" : "continuous") << ", micro-batches of "
                                       << micro_batch_size);
       torch::manual_seed(61);
-      v1::RunConfig config = Config();
+      v1::RunConfig config = GraphConfig();
       config.mutable_learner()->set_micro_batch_size(micro_batch_size);
       Ppo plain(config, Wide(discrete), 1), graph(config, Wide(discrete), 1);
       Calls calls;
@@ -134,7 +134,7 @@ TEST(StepGraph, ReplayedStepsEqualThoseThatAreNotRecorded) {
 
 TEST(StepGraph, AnotherShapeIsRecordedAnew) {
   torch::manual_seed(62);
-  Ppo plain(Config(), Wide(), 1), graph(Config(), Wide(), 1);
+  Ppo plain(GraphConfig(), Wide(), 1), graph(GraphConfig(), Wide(), 1);
   Calls calls;
   plain.steps().EnqueueSteps();
   graph.steps().EnqueueSteps();
@@ -150,7 +150,7 @@ TEST(StepGraph, AnotherShapeIsRecordedAnew) {
 TEST(StepGraph, TrainingGoesOnWithoutWhatFails) {
   for (const int replays : {0, 9}) {
     torch::manual_seed(63);
-    Ppo plain(Config(), Wide(), 1), graph(Config(), Wide(), 1);
+    Ppo plain(GraphConfig(), Wide(), 1), graph(GraphConfig(), Wide(), 1);
     Calls calls;
     plain.steps().EnqueueSteps();
     graph.steps().EnqueueSteps();
@@ -163,7 +163,7 @@ TEST(StepGraph, TrainingGoesOnWithoutWhatFails) {
 
 TEST(StepGraph, LackOfMemoryWhileRecordingIsNoneOfTraining) {
   torch::manual_seed(64);
-  Ppo plain(Config(), Wide(), 1), graph(Config(), Wide(), 1);
+  Ppo plain(GraphConfig(), Wide(), 1), graph(GraphConfig(), Wide(), 1);
   bool recording = false;
   int failures = 0;
   plain.steps().EnqueueSteps();
@@ -228,7 +228,7 @@ TEST(WhyNotRecorded, NamesWhatIsInTheWay) {
 
 TEST(WhyNotRecorded, TheSettingIsIgnoredOnTheCpu) {
   torch::manual_seed(65);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = GraphConfig();
   Ppo plain(config, Wide(), 1);
   config.mutable_learner()->set_cuda_graph(true);
   Ppo graph(config, Wide(), 1);
@@ -252,7 +252,7 @@ TEST(StepGraph, AGpuReplaysWhatItComputesWithout) {
   for (const bool discrete : {false, true}) {
     for (const v1::Precision precision : {v1::PRECISION_FP32, v1::PRECISION_BF16}) {
       torch::manual_seed(66);
-      v1::RunConfig config = Config();
+      v1::RunConfig config = GraphConfig();
       config.mutable_learner()->set_precision(precision);
       Ppo plain(config, Wide(discrete), 1, nullptr, torch::kCUDA);
       config.mutable_learner()->set_cuda_graph(true);

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/learner/connections.h"
 
 namespace skein {
 namespace {
 
 using Fate = StepLedger::Fate;
 
-const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
 constexpr absl::Duration kGrace = absl::Seconds(60);
 
 v1::StepAccount Account(uint64_t collected, uint64_t trained, uint64_t stale, uint64_t rejected, uint64_t lost,

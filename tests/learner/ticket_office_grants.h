@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "learner/collect/ticket_office.h"
+#include "tests/learner/connections.h"
 
 namespace skein {
 
 inline constexpr absl::Duration kNow = absl::ZeroDuration();
-
-inline const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
 
 using Grants = std::vector<std::pair<ConnectionId, v1::Ticket>>;
 

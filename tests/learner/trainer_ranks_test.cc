@@ -25,7 +25,7 @@ EnvSpec Spec() {
 }
 
 // Environments come one a slot. 32 samples an iteration.
-v1::RunConfig Config() {
+v1::RunConfig TrainerConfig() {
   v1::RunConfig config;
   ApplyDefaults(&config);
   config.mutable_env()->set_id("Sample-v0");
@@ -94,7 +94,7 @@ RunRecord Record(int iterations) {
 void Train(Collective* collective, const std::string& folder, int from, int to, std::vector<float>* weights) {
   const int rank = collective == nullptr ? 0 : collective->rank(),
             ranks = collective == nullptr ? 1 : collective->size();
-  auto trainer = Trainer::Make(Config(), Spec(), collective);
+  auto trainer = Trainer::Make(TrainerConfig(), Spec(), collective);
   ASSERT_TRUE(trainer.ok()) << trainer.status();
   if (from > 0) {
     const auto resumed = (*trainer)->Resume(folder);
@@ -157,7 +157,7 @@ TEST(TrainerRanks, ResumesWithAnotherNumberOfRanks) {
 TEST(TrainerRanks, AllRanksLearnThatThereIsNoCheckpoint) {
   const std::string folder = NewFolder();
   RunRanks(2, [&](Collective* collective) {
-    auto trainer = Trainer::Make(Config(), Spec(), collective);
+    auto trainer = Trainer::Make(TrainerConfig(), Spec(), collective);
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     const auto resumed = (*trainer)->Resume(collective->rank() == 0 ? folder : "/nowhere");
     EXPECT_EQ(resumed.status().code(), absl::StatusCode::kNotFound);
@@ -171,7 +171,7 @@ TEST(TrainerRanks, GoOnFromWhatTheFirstHasInMemory) {
   std::vector<float> want, got;
   Train(nullptr, folder, 0, 3, &want);
   // The same three iterations, kept in memory and not in the folder.
-  auto before = Trainer::Make(Config(), Spec());
+  auto before = Trainer::Make(TrainerConfig(), Spec());
   ASSERT_TRUE(before.ok()) << before.status();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE((*before)->Update(MakeStaged(i, 0, 4).get(), 0, i).ok());
   const auto state = (*before)->Keep();
@@ -179,7 +179,7 @@ TEST(TrainerRanks, GoOnFromWhatTheFirstHasInMemory) {
   ASSERT_TRUE((*before)->Update(MakeStaged(9, 0, 4).get(), 0, 9).ok());  // What is kept is a copy.
   before->reset();
   RunRanks(2, [&](Collective* collective) {
-    auto trainer = Trainer::Make(Config(), Spec(), collective);
+    auto trainer = Trainer::Make(TrainerConfig(), Spec(), collective);
     ASSERT_TRUE(trainer.ok()) << trainer.status();
     Trainer::Resumed mine;
     if (collective->rank() == 0) mine.record = Record(3);
@@ -204,7 +204,7 @@ TEST(TrainerRanks, RefusesACheckpointOfAnotherAlgorithm) {
   const std::string folder = NewFolder();
   std::vector<float> weights;
   Train(nullptr, folder, 0, 1, &weights);
-  v1::RunConfig config = Config();
+  v1::RunConfig config = TrainerConfig();
   config.mutable_reinforce();
   ApplyDefaults(&config);
   const auto trainer = Trainer::Make(config, Spec());
@@ -217,7 +217,7 @@ TEST(TrainerRanks, RefusesACheckpointOfAnotherAlgorithm) {
 }
 
 TEST(TrainerRanks, RefusesADeviceThatIsNotThere) {
-  v1::RunConfig config = Config();
+  v1::RunConfig config = TrainerConfig();
   config.mutable_learner()->set_device("cuda:7");
   EXPECT_EQ(Trainer::Make(config, Spec()).status().code(), absl::StatusCode::kFailedPrecondition);
   config.mutable_learner()->set_device("tpu");

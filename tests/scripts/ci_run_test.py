@@ -45,25 +45,27 @@ class CiRun(unittest.TestCase):
         code, lines = self.run_with("")
         self.assertEqual(code, 0)
         self.assertEqual(lines, ["install", *(f"{word} {target}" for target in
-                                              ("check-format", "tsa", "test", "test-faults", "test-cluster")
+                                              ("check-format", "test", "test-faults", "tsa", "test-cluster")
                                               for word in ("begin", "end"))])
 
     def test_what_comes_before_them_ends_it(self):
-        for target in ("check-format", "tsa", "test"):
+        for target in ("check-format", "test"):
             code, lines = self.run_with(target)
             self.assertNotEqual(code, 0, target)
             self.assertEqual(lines[-1], f"begin {target}")
 
-    def test_either_of_the_two_fails_it_and_both_are_shown(self):
-        for fails, word in (("test-faults", "test-faults"), ("test-cluster", "test-cluster"),
+    def test_each_of_the_last_three_fails_it_and_all_are_shown(self):
+        for fails, word in (("test-faults", "test-faults"), ("test-cluster", "test-cluster"), ("tsa", "tsa"),
                             ("both", "test-faults test-cluster")):
             code, lines = self.run_with(fails)
             self.assertEqual(code, 1, fails)
             self.assertEqual(lines[-1], f".ci/run: failed: {word}")
             self.assertIn("begin test-faults", lines)
             self.assertIn("begin test-cluster", lines)
-            self.assertLess(lines.index("begin test-faults"), lines.index("begin test-cluster"))
-            for target in {"test-faults", "test-cluster"} - set(word.split()):
+            self.assertIn("begin tsa", lines)
+            self.assertLess(lines.index("begin test-faults"), lines.index("begin tsa"))
+            self.assertLess(lines.index("begin tsa"), lines.index("begin test-cluster"))
+            for target in {"test-faults", "test-cluster", "tsa"} - set(word.split()):
                 self.assertIn(f"end {target}", lines)
 
 
