@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein bench fit: the gradient steps of `skein fit` against the same model in plain LibTorch, on the same batches.
+// skein bench fit: the gradient steps of `skein fit` against the same model in plain LibTorch, on the same batches; or,
+// with --learners, those of several ranks against as many independent ones.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -13,7 +14,10 @@
 #include "base/process/clock.h"
 #include "bench/bare_fit.h"
 #include "bench/fit_data.h"
+#include "bench/fit_rank_bench.h"
 #include "bench/fit_steps.h"
+#include "bench/rank_report.h"
+#include "bench/rank_worker.h"
 #include "bench/thread_environment.h"
 #include "bench/verb.h"
 #include "bench/verbs.h"
@@ -22,7 +26,6 @@
 namespace skein {
 namespace {
 
-constexpr char kTokenRate[] = "tokens_per_second";
 constexpr uint32_t kVocabulary = 29;  // Of made-up sequences: about that of the HDFS log.
 
 struct FitBenchOptions {
@@ -31,6 +34,7 @@ struct FitBenchOptions {
   uint32_t length = 20;           // Of made-up sequences.
   std::vector<std::string> data;  // Empty: made up.
   std::string device;
+  std::vector<int> learners;  // Numbers of ranks; empty: one, against plain LibTorch.
 };
 
 // The configuration with flags and defaults applied; data.files is that of --data. Errors as LoadFitConfig.
@@ -55,19 +59,12 @@ absl::StatusOr<v1::FitConfig> PlanFitBench(const FitBenchOptions& options) {
   return config;
 }
 
-// As many as compute ours.
-uint32_t StepThreads(const v1::FitTrainConfig& train) {
-  const uint32_t parts = PartsFor(train, 1);
-  if (train.threads() > 0 && train.precision() == v1::PRECISION_BF16) return train.threads();
-  return std::min(parts, train.threads() > 0 ? train.threads() : Cores());
-}
-
 absl::StatusOr<Json> MeasureOurSteps(const FitData& data, FitSteps* steps, absl::Duration duration) {
   const absl::Duration begin = MonotonicNow();
   absl::Duration waited;
   double tokens = 0, distinct = 0;
   int64_t count = 0;
-  BatchLoop batches(&data);
+  BatchLoop batches(data.config(), &data.store());
   while (count == 0 || MonotonicNow() - begin < duration) {
     const absl::Duration asked = MonotonicNow();
     const auto batch = batches.Next();
@@ -102,7 +99,7 @@ absl::StatusOr<Json> MeasureBareSteps(BareFit* bare, absl::Duration duration) {
 
 // Gives `bare` the batches that ours trains on, each once.
 absl::Status AddBatches(const FitData& data, BareFit* bare) {
-  BatchLoop batches(&data);
+  BatchLoop batches(data.config(), &data.store());
   for (;;) {
     const auto batch = batches.Next();
     if (!batch.ok()) return batch.status();
@@ -115,7 +112,12 @@ absl::Status RunFitBench(const FitBenchOptions& options, const ShutdownSignal& s
   const auto plan = PlanFitBench(options);
   if (!plan.ok()) return plan.status();
   if (absl::Status s = CheckWritable(options.bench.json_path); !s.ok()) return s;
-  const uint32_t threads = StepThreads(plan->train());
+  const std::string what =
+      options.data.empty() ? absl::StrCat(options.length, " keys") : absl::StrJoin(options.data, ", ");
+  if (!options.learners.empty()) {
+    return RunFitRankBench(options.bench, *plan, options.learners, options.length, what, shutdown);
+  }
+  const uint32_t threads = FitThreads(plan->train());
   if (absl::Status s = EnsureTorchThreads(threads); !s.ok()) return s;
   ProgressLine progress = StderrProgress();
   progress.Show("reading the data", -absl::Seconds(1));
@@ -130,8 +132,6 @@ absl::Status RunFitBench(const FitBenchOptions& options, const ShutdownSignal& s
   if (absl::Status s = AddBatches(**data, bare->get()); !s.ok()) return s;
 
   const v1::FitModelConfig& model = config.model();
-  const std::string what =
-      options.data.empty() ? absl::StrCat(options.length, " keys") : absl::StrJoin(options.data, ", ");
   VerbRun run;
   run.heading = absl::StrCat("skein fit: our gradient step against plain LibTorch, ", vocabulary.classes(),
                              " classes, embedding ", model.embedding(), ", LSTM ", model.hidden(), " x ",
@@ -179,15 +179,22 @@ void AddBenchFit(CLI::App* app, BenchAction* action) {
       ->allow_extra_args(false)
       ->excludes(length);
   verb->add_option("--device", options->device, "auto, cpu or cuda:N; train.device");
+  verb->add_option("--learners", options->learners,
+                   "Numbers of ranks, e.g. 1,2,4: how well they train together, instead of against plain LibTorch")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 1024));
   verb->footer(
       "Settings are those of `skein fit`, but for data.files: without --data sequences are made up, all of them "
-      "different.\nExamples:\n"
+      "different. With --learners the batch is that of the most ranks.\nExamples:\n"
       "  skein bench fit --config configs/deeplog_hdfs.yaml --json fit.json\n"
       "  skein bench fit --vocabulary 10000 --embedding 128 --hidden 256 --length 512 --device cuda:0\n"
-      "  skein bench fit --config configs/deeplog_hdfs.yaml --data hdfs_train");
+      "  skein bench fit --config configs/deeplog_hdfs.yaml --data hdfs_train\n"
+      "  skein bench fit --config configs/deeplog_hdfs.yaml --learners 1,2,4 --json ranks.json");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) { return RunFitBench(*options, shutdown); };
   });
+  AddRankWorker(app, kFitRankVerb, MakeFitRankWork, action);
 }
 
 }  // namespace skein

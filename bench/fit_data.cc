@@ -55,22 +55,21 @@ absl::StatusOr<std::unique_ptr<FitData>> FitData::Open(const v1::FitConfig& conf
     files->set_max_length(std::max(files->max_length(), length));
     files->set_holdout(0);
   }
-  auto store = SequenceStore::Open(data->config_, data->folder_.path() + "/data", [&](double) { return !stopped(); });
+  auto store = SequenceStore::Open(data->config_, data->store_path(), [&](double) { return !stopped(); });
   if (!store.ok()) return store.status();
   data->store_ = *std::move(store);
   return data;
 }
 
 absl::StatusOr<std::unique_ptr<SequenceBatch>> BatchLoop::Next() {
-  const v1::FitConfig& config = data_.config();
   for (const bool may_begin : {true, false}) {
     if (stream_ == nullptr) {
       BatchStream::Options options;
-      options.order = {config.seed(), 0, config.data().window(), config.train().batch_size(), true};
-      options.parts = config.train().parts();
-      options.readers = config.data().readers();
-      options.prefetch = config.data().prefetch();
-      stream_ = std::make_unique<BatchStream>(&data_.store(), options);
+      options.order = {config_.seed(), 0, config_.data().window(), config_.train().batch_size(), true};
+      options.parts = config_.train().parts();
+      options.readers = config_.data().readers();
+      options.prefetch = config_.data().prefetch();
+      stream_ = std::make_unique<BatchStream>(&store_, options);
     }
     auto batch = stream_->Next();
     if (!batch.ok()) return batch.status();

@@ -37,6 +37,8 @@ class FitData {
   // As given, with what the data decide: files, window, parts, and more if they are made up.
   const v1::FitConfig& config() const { return config_; }
   const SequenceStore& store() const { return *store_; }
+  // Where the store is: another process may open it there with the same configuration.
+  std::string store_path() const { return folder_.path() + "/data"; }
 
  private:
   FitData(TemporaryFolder folder, v1::FitConfig config) : folder_(std::move(folder)), config_(std::move(config)) {}
@@ -50,13 +52,15 @@ class FitData {
 // prepares them. Not thread-safe.
 class BatchLoop {
  public:
-  explicit BatchLoop(const FitData* data) : data_(*data) {}
+  // `store` must outlive this. Of `config` count the seed, data and train.
+  BatchLoop(const v1::FitConfig& config, const SequenceStore* store) : config_(config), store_(*store) {}
 
   // InvalidArgument: there are no sequences. Others as BatchStream::Next.
   absl::StatusOr<std::unique_ptr<SequenceBatch>> Next();
 
  private:
-  const FitData& data_;
+  const v1::FitConfig config_;
+  const SequenceStore& store_;
   std::unique_ptr<BatchStream> stream_;
 };
 

@@ -6,9 +6,11 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/config/config.h"
 #include "base/process/clock.h"
 #include "bench/bare_update.h"
 #include "bench/rank_bench.h"
+#include "bench/rank_updates.h"
 #include "bench/rank_worker.h"
 #include "bench/synthetic_batch.h"
 #include "bench/thread_environment.h"
@@ -91,6 +93,17 @@ absl::Status RunLearnerBench(const BenchOptions& options, const ShutdownSignal& 
   return MeasureAndReport(run, options, shutdown, &progress);
 }
 
+absl::StatusOr<RankWork> MakeLearnerRankWork(const RankWorkerOptions& options, const RankPlace& place) {
+  const auto config = ReadRunConfig(options.config_path, {});
+  if (!config.ok()) return config.status();
+  if (absl::Status s = EnsureTorchThreads(config->learner().torch_threads()); !s.ok()) return s;
+  auto updates = RankUpdates::Make(*config, place);
+  if (!updates.ok()) return updates.status();
+  return RankWork([updates = std::shared_ptr<RankUpdates>(*std::move(updates))](RankMode mode, int64_t count) {
+    return updates->Run(mode, count);
+  });
+}
+
 }  // namespace
 
 void AddBenchLearner(CLI::App* app, BenchAction* action) {
@@ -138,7 +151,7 @@ void AddBenchLearner(CLI::App* app, BenchAction* action) {
       return RunLearnerBench(options->bench, shutdown);
     };
   });
-  AddRankWorker(app, action);
+  AddRankWorker(app, kLearnerRankVerb, MakeLearnerRankWork, action);
 }
 
 }  // namespace skein

@@ -11,12 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/config/algorithm_rules.h"
+#include "base/config/config.h"
 #include "base/process/clock.h"
 #include "bench/bare_update.h"
 #include "bench/machine.h"
 #include "bench/network_size.h"
-#include "bench/rank_crew.h"
 #include "bench/rank_report.h"
+#include "bench/rank_rounds.h"
+#include "bench/rank_worker.h"
 #include "bench/verb.h"
 #include "env/env_config.h"
 #include "env/registry.h"
@@ -25,70 +27,21 @@
 namespace skein {
 namespace {
 
-using Mode = RankUpdates::Mode;
-
 std::vector<int> Crews(const RankBenchOptions& options) {
   const std::set<int> learners(options.learners.begin(), options.learners.end());
   return learners.empty() ? std::vector<int>{1} : std::vector<int>(learners.begin(), learners.end());
 }
 
 // All crews of one size of network, measured in turn.
-class SizeRounds {
- public:
-  SizeRounds(const v1::RunConfig& config, int64_t parameters, std::function<bool()> stopped)
-      : config_(config), parameters_(parameters), stopped_(std::move(stopped)) {}
-
-  absl::Status Start(const std::vector<int>& learners, absl::Duration duration) {
-    for (const int ranks : learners) {
-      auto crew = RankCrew::Start(config_, ranks, stopped_);
-      if (!crew.ok()) return crew.status();
-      const auto updates = (*crew)->Rehearse(duration);
-      if (!updates.ok()) return updates.status();
-      crews_.push_back({ranks, *updates, *std::move(crew)});
-    }
-    return absl::OkStatus();
-  }
-
-  // The next round uses the opposite order.
-  absl::StatusOr<std::vector<Json>> Round(int round) {
-    std::vector<Json> rows(crews_.size());
-    for (size_t i = 0; i < crews_.size(); ++i) {
-      const size_t at = round % 2 == 1 ? i : crews_.size() - 1 - i;
-      auto row = Measure(round, &crews_[at]);
-      if (!row.ok()) return row.status();
-      rows[at] = *std::move(row);
-    }
-    AddEfficiency(&rows);
-    return rows;
-  }
-
- private:
-  struct Crew {
-    int ranks;
-    int64_t updates;  // Of each measurement.
-    std::unique_ptr<RankCrew> crew;
-  };
-
-  absl::StatusOr<Json> Measure(int round, Crew* crew) {
-    std::vector<Json> summing, alone;
-    for (const bool sums : {round % 2 == 0, round % 2 == 1}) {
-      auto ranks = crew->crew->Run(sums ? Mode::kSumming : Mode::kAlone, crew->updates);
-      if (!ranks.ok()) return ranks.status();
-      (sums ? summing : alone) = *std::move(ranks);
-    }
-    Json row = {{"round", round},
-                {"learners", crew->ranks},
-                {"parameters", parameters_},
-                {"hidden", std::vector<uint32_t>(config_.model().hidden().begin(), config_.model().hidden().end())}};
-    row.update(CombineRanks(summing, alone));
-    return row;
-  }
-
-  const v1::RunConfig config_;
-  const int64_t parameters_;
-  const std::function<bool()> stopped_;
-  std::vector<Crew> crews_;
-};
+RankRounds SizeRounds(const v1::RunConfig& config, int64_t parameters, std::function<bool()> stopped) {
+  RankRounds::Options options;
+  options.job = {kLearnerRankVerb, ToYaml(config), ""};
+  options.head = {{"parameters", parameters},
+                  {"hidden", std::vector<uint32_t>(config.model().hidden().begin(), config.model().hidden().end())}};
+  options.combine = CombineRanks;
+  options.stopped = std::move(stopped);
+  return RankRounds(std::move(options));
+}
 
 }  // namespace
 
@@ -145,23 +98,25 @@ absl::Status RunRankBench(const RankBenchOptions& options, const ShutdownSignal&
       progress.Show(absl::StrCat(parameters, " parameters: ", what), left);
     };
     show("starting the ranks");
-    SizeRounds rounds(size, parameters, [&] { return shutdown.signalled(); });
+    RankRounds rounds = SizeRounds(size, parameters, [&] { return shutdown.signalled(); });
     if (absl::Status s = rounds.Start(learners, duration); !s.ok()) return s;
     for (int round = 1; round <= options.bench.rounds; ++round, ++measured) {
       show(absl::StrCat("round ", round, "/", options.bench.rounds));
       auto rows = rounds.Round(round);
       if (!rows.ok()) return rows.status();
+      AddEfficiency(kSampleRate, &*rows);
       report.rows.insert(report.rows.end(), rows->begin(), rows->end());
     }
   }
   progress.Clear();
-  report.summary = SummarizeRanks(report.rows);
+  report.summary = SummarizeRanks(LearnerRankTable(), report.rows);
   if (options.bench.json_path == "-") return WriteReport(report, "-");
-  std::cout << FormatRankReport(report, absl::StrCat(config->env().id(), ": updates of ", absl::StrJoin(learners, ", "),
-                                                     " learners, each with ", config->rollout().steps_per_iteration(),
-                                                     " samples in minibatches of ", MinibatchSize(*config), ", on ",
-                                                     report.rows[0].value("device", "?"), ", ",
-                                                     config->learner().torch_threads(), " Torch threads"))
+  std::cout << FormatRankReport(LearnerRankTable(), report,
+                                absl::StrCat(config->env().id(), ": updates of ", absl::StrJoin(learners, ", "),
+                                             " learners, each with ", config->rollout().steps_per_iteration(),
+                                             " samples in minibatches of ", MinibatchSize(*config), ", on ",
+                                             report.rows[0].value("device", "?"), ", ",
+                                             config->learner().torch_threads(), " Torch threads"))
             << std::flush;
   return options.bench.json_path.empty() ? absl::OkStatus() : WriteReport(report, options.bench.json_path);
 }

@@ -14,11 +14,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/config/config.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
 #include "base/process/system_error.h"
-#include "bench/rank_worker.h"
 
 namespace skein {
 namespace {
@@ -29,19 +27,18 @@ constexpr double kPilotShare = 0.1;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RankCrew>> RankCrew::Start(const v1::RunConfig& config, int ranks,
-                                                          std::function<bool()> stopped) {
+absl::StatusOr<std::unique_ptr<RankCrew>> RankCrew::Start(const Job& job, int ranks, std::function<bool()> stopped) {
   auto folder = TemporaryFolder::Make();
   if (!folder.ok()) return folder.status();
   std::unique_ptr<RankCrew> crew(new RankCrew(*std::move(folder), std::move(stopped)));
-  if (absl::Status s = WriteFileSynced(crew->folder_.path() + "/config.yaml", ToYaml(config)); !s.ok()) return s;
-  if (absl::Status s = crew->StartRank(0, ranks, 0); !s.ok()) return s;
+  if (absl::Status s = WriteFileSynced(crew->folder_.path() + "/config.yaml", job.config_yaml); !s.ok()) return s;
+  if (absl::Status s = crew->StartRank(job, 0, ranks, 0); !s.ok()) return s;
   const auto port = crew->Line(&crew->ranks_[0]);
   if (!port.ok()) return port.status();
   int store_port = 0;
   if (!absl::SimpleAtoi(*port, &store_port)) return absl::InternalError("rank 0 says no port: " + *port);
   for (int rank = 1; rank < ranks; ++rank) {
-    if (absl::Status s = crew->StartRank(rank, ranks, store_port); !s.ok()) return s;
+    if (absl::Status s = crew->StartRank(job, rank, ranks, store_port); !s.ok()) return s;
   }
   for (Rank& rank : crew->ranks_) {
     if (const auto ready = crew->Line(&rank); !ready.ok()) return ready.status();
@@ -55,7 +52,7 @@ RankCrew::~RankCrew() {
   }
 }
 
-absl::Status RankCrew::StartRank(int rank, int ranks, int store_port) {
+absl::Status RankCrew::StartRank(const Job& job, int rank, int ranks, int store_port) {
   Rank started;
   const std::string pipe = absl::StrCat(folder_.path(), "/commands-", rank);
   if (mkfifo(pipe.c_str(), 0600) != 0) return SystemError(errno, pipe);
@@ -65,7 +62,7 @@ absl::Status RankCrew::StartRank(int rank, int ranks, int store_port) {
   options.name = absl::StrCat("learner rank ", rank, " of ", ranks);
   std::error_code error;
   options.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  options.arguments = {kRankWorkerVerb,
+  options.arguments = {job.verb,
                        "--config",
                        folder_.path() + "/config.yaml",
                        "--commands",
@@ -76,6 +73,7 @@ absl::Status RankCrew::StartRank(int rank, int ranks, int store_port) {
                        absl::StrCat(ranks),
                        "--store-port",
                        absl::StrCat(store_port)};
+  if (!job.data_path.empty()) options.arguments.insert(options.arguments.end(), {"--data", job.data_path});
   options.log_path = absl::StrCat(folder_.path(), "/rank-", rank, ".log");
   options.capture_stdout = true;
   auto process = Child::Start(options);
@@ -96,7 +94,7 @@ absl::StatusOr<std::string> RankCrew::Line(Rank* rank) {
 }
 
 absl::Status RankCrew::Failure() {
-  absl::Status failure = absl::InternalError("a learner rank has closed its output");
+  absl::Status failure = absl::InternalError("a rank has closed its output");
   bool found = false;
   for (const Rank& rank : ranks_) {
     const auto code = rank.process->process().Wait(kToEnd);
@@ -111,11 +109,11 @@ absl::Status RankCrew::Failure() {
   return failure;
 }
 
-absl::StatusOr<std::vector<Json>> RankCrew::Run(RankUpdates::Mode mode, int64_t updates) {
-  const std::string command = absl::StrCat(mode == RankUpdates::Mode::kSumming ? "summing " : "alone ", updates, "\n");
+absl::StatusOr<std::vector<Json>> RankCrew::Run(RankMode mode, int64_t updates) {
+  const std::string command = absl::StrCat(mode == RankMode::kSumming ? "summing " : "alone ", updates, "\n");
   for (const Rank& rank : ranks_) {
     if (write(rank.commands, command.data(), command.size()) != static_cast<ssize_t>(command.size())) {
-      return SystemError(errno, "commanding a learner rank");
+      return SystemError(errno, "commanding a rank");
     }
   }
   std::vector<Json> said;
@@ -123,7 +121,7 @@ absl::StatusOr<std::vector<Json>> RankCrew::Run(RankUpdates::Mode mode, int64_t 
     const auto line = Line(&rank);
     if (!line.ok()) return line.status();
     said.push_back(Json::parse(*line, nullptr, /*allow_exceptions=*/false));
-    if (!said.back().is_object()) return absl::InternalError("a learner rank says " + *line);
+    if (!said.back().is_object()) return absl::InternalError("a rank says " + *line);
   }
   return said;
 }
@@ -133,11 +131,11 @@ absl::StatusOr<int64_t> RankCrew::Rehearse(absl::Duration duration) {
     const double each = ranks[0].at("seconds").get<double>() / ranks[0].at("updates").get<double>();
     return std::max<int64_t>(1, std::llround(absl::ToDoubleSeconds(time) / each));
   };
-  if (const auto first = Run(RankUpdates::Mode::kAlone, 1); !first.ok()) return first.status();
-  auto ranks = Run(RankUpdates::Mode::kSumming, 1);
+  if (const auto first = Run(RankMode::kAlone, 1); !first.ok()) return first.status();
+  auto ranks = Run(RankMode::kSumming, 1);
   if (!ranks.ok()) return ranks.status();
   if (const int64_t pilot = updates_in(kPilotShare * duration, *ranks); pilot > 1) {
-    ranks = Run(RankUpdates::Mode::kSumming, pilot);
+    ranks = Run(RankMode::kSumming, pilot);
     if (!ranks.ok()) return ranks.status();
   }
   return updates_in(duration, *ranks);

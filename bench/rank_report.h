@@ -10,6 +10,8 @@
 // Computes the cost of summing gradients over learner ranks.   measurements of each rank -> rows -> summary, table
 namespace skein {
 
+inline constexpr char kSampleRate[] = "samples_per_second", kTokenRate[] = "tokens_per_second";
+
 // One crew's row of one round, from the results of RankUpdates::Run on each of its ranks, with summing and alone. A
 // crew takes as long as its slowest rank. Rates are totals over all ranks.
 //   device                              rank 0's
@@ -23,15 +25,31 @@ namespace skein {
 // REQUIRES: both lists have the same length, at least one, and times and counts > 0.
 Json CombineRanks(const std::vector<Json>& summing, const std::vector<Json>& alone);
 
-// Adds "efficiency" to rows of one round and size that have "learners" and "samples_per_second": samples/s per learner
-// divided by those of a single learner, which sums nothing. Adds nothing if no row has one learner.
-void AddEfficiency(std::vector<Json>* rows);
+// The same of ranks of `skein fit`, from the results of FitRankSteps::Run.
+//   device, tokens_per_second, limit_tokens_per_second (alone), ratio
+//   seconds_per_step, limit_seconds_per_step, added_microseconds_per_step
+//   data_wait_share                     of the time with summing, mean of the ranks
+// REQUIRES: as CombineRanks.
+Json CombineFitRanks(const std::vector<Json>& summing, const std::vector<Json>& alone);
 
-// {"combinations": [...]}: for each pair of "learners" and "parameters", in the order of their first rows, these two,
-// "hidden" and "device", then the output of Summarize.
-Json SummarizeRanks(const std::vector<Json>& rows);
+// Adds "efficiency" to rows of one round and size that have "learners" and `rate`: the rate per learner divided by
+// that of a single learner, which sums nothing. Adds nothing if no row has one learner.
+void AddEfficiency(const std::string& rate, std::vector<Json>* rows);
+
+// What is shown of rows.
+struct RankTable {
+  std::string rate;
+  std::vector<std::string> combination;  // Keys that tell rows of different crews apart.
+  std::vector<Column> columns;
+};
+const RankTable& LearnerRankTable();
+const RankTable& FitRankTable();
+
+// {"combinations": [...]}: for each different combination, in the order of their first rows, its keys, then the output
+// of Summarize.
+Json SummarizeRanks(const RankTable& table, const std::vector<Json>& rows);
 
 // Machine, then one line for each combination of the summary.
-std::string FormatRankReport(const Report& report, const std::string& heading);
+std::string FormatRankReport(const RankTable& table, const Report& report, const std::string& heading);
 
 }  // namespace skein

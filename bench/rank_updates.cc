@@ -17,7 +17,7 @@
 namespace skein {
 
 struct RankUpdates::Impl {
-  Place place;
+  RankPlace place;
   std::string device;
   std::unique_ptr<Collective> collective;
   std::unique_ptr<Columns> batch;
@@ -28,7 +28,7 @@ struct RankUpdates::Impl {
 RankUpdates::RankUpdates(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RankUpdates::~RankUpdates() = default;
 
-absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConfig& config, const Place& place) {
+absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConfig& config, const RankPlace& place) {
   auto impl = std::make_unique<Impl>();
   impl->place = place;
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
@@ -36,12 +36,8 @@ absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConf
   const auto device = ParseTrainingDevice(config.learner().device(), place.rank);
   if (!device.ok()) return device.status();
   impl->device = device->str();
-  const absl::Duration timeout = absl::Seconds(config.learner().collective_timeout_seconds());
-  auto store = place.rank == 0 ? TcpStore::Serve(0, place.ranks, timeout)
-                               : TcpStore::Find("127.0.0.1", place.store_port, place.ranks, timeout);
-  if (!store.ok()) return store.status();
-  if (place.rank == 0) place.serving((*store)->port());
-  auto collective = Collective::Connect({place.rank, place.ranks, *device, timeout}, *std::move(store));
+  auto collective =
+      ConnectRanks(place, config.learner().device(), absl::Seconds(config.learner().collective_timeout_seconds()));
   if (!collective.ok()) return collective.status();
   impl->collective = *std::move(collective);
 
@@ -61,9 +57,9 @@ absl::StatusOr<std::unique_ptr<RankUpdates>> RankUpdates::Make(const v1::RunConf
   return std::unique_ptr<RankUpdates>(new RankUpdates(std::move(impl)));
 }
 
-absl::StatusOr<Json> RankUpdates::Run(Mode mode, int64_t updates) {
+absl::StatusOr<Json> RankUpdates::Run(RankMode mode, int64_t updates) {
   Columns& batch = *impl_->batch;
-  const bool sums = mode == Mode::kSumming;
+  const bool sums = mode == RankMode::kSumming;
   Trainer& trainer = sums ? *impl_->summing : *impl_->alone;
   const int64_t columns = batch.columns();
   const int64_t offset = sums ? columns * impl_->place.rank : 0, total = sums ? columns * impl_->place.ranks : columns;

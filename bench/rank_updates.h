@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "bench/rank_place.h"
 #include "bench/statistics.h"
 #include "skein/v1/config.pb.h"
 
@@ -15,26 +15,16 @@ namespace skein {
 // calls from one thread.
 class RankUpdates {
  public:
-  struct Place {
-    int rank = 0;
-    int ranks = 1;
-    int store_port = 0;                     // Of rank 0, on this machine; unused on rank 0.
-    std::function<void(int port)> serving;  // Rank 0: called with its port before it waits for the others.
-  };
-  enum class Mode {
-    kAlone,    // As a single learner.
-    kSumming,  // Each rank trains on its part of a batch and minibatches `ranks` times as large.
-  };
-
   // Connects to the other ranks. `config` is that of a single learner: its steps_per_iteration and minibatch_size apply
-  // to each rank. Errors as Collective, Trainer::Make and MakeSyntheticBatch.
-  static absl::StatusOr<std::unique_ptr<RankUpdates>> Make(const v1::RunConfig& config, const Place& place);
+  // to each rank; with summing it trains on its part of a batch and minibatches `ranks` times as large. Errors as
+  // Collective, Trainer::Make and MakeSyntheticBatch.
+  static absl::StatusOr<std::unique_ptr<RankUpdates>> Make(const v1::RunConfig& config, const RankPlace& place);
   ~RankUpdates();
 
   // Runs `updates` updates, starting when all ranks are ready. All ranks must make the same calls. Returns this rank's
   // seconds, samples (times epochs), updates, gradient_steps, device; with summing also all_reduces, bytes_sent,
   // all_reduce_seconds and exposed_seconds, as GradientReducer::Cost. Errors as Trainer::Update.
-  absl::StatusOr<Json> Run(Mode mode, int64_t updates);
+  absl::StatusOr<Json> Run(RankMode mode, int64_t updates);
 
  private:
   struct Impl;

@@ -10,13 +10,11 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/cleanup/cleanup.h"
-#include "base/config/config.h"
 #include "base/process/system_error.h"
-#include "bench/rank_updates.h"
-#include "bench/thread_environment.h"
 
 namespace skein {
 namespace {
@@ -28,24 +26,20 @@ absl::StatusOr<std::FILE*> OpenPipe(const std::string& path) {
   return fdopen(descriptor, "r");
 }
 
-absl::Status RunRankWorker(const RankWorkerOptions& options) {
-  const auto config = ReadRunConfig(options.config_path, {});
-  if (!config.ok()) return config.status();
-  if (absl::Status s = EnsureTorchThreads(config->learner().torch_threads()); !s.ok()) return s;
+absl::Status RunRankWorker(const RankWorkerOptions& options, const MakeRankWork& make) {
+  RankPlace place{options.rank, options.ranks, options.store_port, {}};
+  place.serving = [](int port) { std::cout << port << std::endl; };
+  const auto work = make(options, place);
+  if (!work.ok()) return work.status();
   const auto commands = OpenPipe(options.commands_path);
   if (!commands.ok()) return commands.status();
   const absl::Cleanup close_pipe = [&] { std::fclose(*commands); };
-  RankUpdates::Place place{options.rank, options.ranks, options.store_port, {}};
-  place.serving = [](int port) { std::cout << port << std::endl; };
-  const auto updates = RankUpdates::Make(*config, place);
-  if (!updates.ok()) return updates.status();
   std::cout << "ready" << std::endl;
 
   char mode[16];
   int64_t count = 0;
   while (std::fscanf(*commands, "%15s %" SCNd64, mode, &count) == 2) {
-    const bool sums = std::strcmp(mode, "summing") == 0;
-    const auto said = (*updates)->Run(sums ? RankUpdates::Mode::kSumming : RankUpdates::Mode::kAlone, count);
+    const auto said = (*work)(std::strcmp(mode, "summing") == 0 ? RankMode::kSumming : RankMode::kAlone, count);
     if (!said.ok()) return said.status();
     std::cout << said->dump() << std::endl;
   }
@@ -54,15 +48,18 @@ absl::Status RunRankWorker(const RankWorkerOptions& options) {
 
 }  // namespace
 
-void AddRankWorker(CLI::App* app, BenchAction* action) {
-  CLI::App* verb = app->add_subcommand(kRankWorkerVerb, "")->group("");
+void AddRankWorker(CLI::App* app, const char* name, MakeRankWork make, BenchAction* action) {
+  CLI::App* verb = app->add_subcommand(name, "")->group("");
   auto options = std::make_shared<RankWorkerOptions>();
   verb->add_option("--config", options->config_path)->required();
+  verb->add_option("--data", options->data_path);
   verb->add_option("--commands", options->commands_path)->required();
   verb->add_option("--rank", options->rank)->required();
   verb->add_option("--ranks", options->ranks)->required();
   verb->add_option("--store-port", options->store_port);
-  verb->callback([options, action] { *action = [options](const ShutdownSignal&) { return RunRankWorker(*options); }; });
+  verb->callback([options, make = std::move(make), action] {
+    *action = [options, make](const ShutdownSignal&) { return RunRankWorker(*options, make); };
+  });
 }
 
 }  // namespace skein

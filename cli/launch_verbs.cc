@@ -9,6 +9,7 @@
 #include "base/command/arguments.h"
 #include "base/net/credentials.h"
 #include "base/net/host_port.h"
+#include "base/process/diverted_output.h"
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
 #include "cli/training_session.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -58,6 +59,23 @@ std::string MemoryText(const v1::RunProgress& progress, const std::string& space
   return absl::StrCat(space, "memory ", Printable(progress.memory()), " ", progress.memory_size());
 }
 
+// What `skein fit` trains on, in place of an environment.
+constexpr char kSequencesId[] = "sequences";
+
+// Of a training of sequences: what it has in place of returns and actors.
+std::string SequencesText(const v1::RunProgress& progress) {
+  const auto figure = [&](const char* name) {
+    const auto found = progress.losses().find(name);
+    return found == progress.losses().end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+  };
+  const auto loss = [&](const char* name) {
+    return std::isfinite(figure(name)) ? absl::StrFormat("%.4f", figure(name)) : "-";
+  };
+  return absl::StrFormat("loss %s   of the last epoch %s   held out %s   epochs %s   keys/s %s", loss("loss"),
+                         loss("epoch_loss"), loss("held_out_loss"), FormatRate(figure("epochs")),
+                         FormatRate(figure("keys_per_second")));
+}
+
 }  // namespace
 
 std::string FirstError(const v1::StatusResponse& status) {
@@ -95,24 +113,31 @@ std::vector<std::string> WrapLine(const std::string& line, int width) {
 std::vector<std::string> FormatProgressBlock(const v1::StatusResponse& status, const ProgressNotes& notes, int width) {
   const v1::RunProgress& progress = status.progress();
   const double share = Share(progress);
+  const bool sequences = status.env_id() == kSequencesId;
   const std::string steps =
-      absl::StrFormat(" %s  %s / %s env steps   ETA %s", FormatPercent(share), FormatCount(progress.env_steps()),
-                      FormatCount(progress.target_env_steps()), FormatSeconds(progress.eta_seconds()));
+      absl::StrFormat(" %s  %s / %s %s   ETA %s", FormatPercent(share), FormatCount(progress.env_steps()),
+                      FormatCount(progress.target_env_steps()), sequences ? "sequences" : "env steps",
+                      FormatSeconds(progress.eta_seconds()));
   const int bar = std::clamp(width - static_cast<int>(steps.size()) - 2, 4, 40);
   std::vector<std::string> lines = {
       absl::StrFormat("%s  %s  %s  iteration %d%s", Printable(status.run_name()), Printable(status.env_id()),
                       StateText(status.state()), progress.iteration(), MemoryText(progress, "  ")),
       FormatBar(share, bar) + steps,
-      absl::StrFormat("env-steps/s  %s (10 s)   %s (60 s)   %s (300 s)",
+      absl::StrFormat("%s  %s (10 s)   %s (60 s)   %s (300 s)", sequences ? "sequences/s" : "env-steps/s",
                       FormatRate(progress.env_steps_per_second_10s()), FormatRate(progress.env_steps_per_second_60s()),
-                      FormatRate(progress.env_steps_per_second_300s())),
-      absl::StrFormat("mean episode return (last 100)  %s   length %s   episodes %s",
-                      FormatNumber(progress.mean_episode_return(), "-"),
-                      FormatNumber(progress.mean_episode_length(), "-"), FormatCount(progress.episodes())),
-      absl::StrFormat("policy lag %s   actors %d live%s   queue %d%s", FormatNumber(progress.mean_policy_lag(), "-"),
-                      CountActors(status),
-                      notes.actor_restarts > 0 ? absl::StrCat(" (", notes.actor_restarts, " restarted)") : "",
-                      progress.queued_batches(), PhaseText(progress, "   "))};
+                      FormatRate(progress.env_steps_per_second_300s()))};
+  if (sequences) {
+    lines.push_back(SequencesText(progress));
+  } else {
+    lines.push_back(absl::StrFormat("mean episode return (last 100)  %s   length %s   episodes %s",
+                                    FormatNumber(progress.mean_episode_return(), "-"),
+                                    FormatNumber(progress.mean_episode_length(), "-"),
+                                    FormatCount(progress.episodes())));
+    lines.push_back(absl::StrFormat(
+        "policy lag %s   actors %d live%s   queue %d%s", FormatNumber(progress.mean_policy_lag(), "-"),
+        CountActors(status), notes.actor_restarts > 0 ? absl::StrCat(" (", notes.actor_restarts, " restarted)") : "",
+        progress.queued_batches(), PhaseText(progress, "   ")));
+  }
   if (WaitsForData(status) && !notes.waiting_hint.empty()) lines.push_back(notes.waiting_hint);
   if (const std::string error = FirstError(status); !error.empty()) lines.push_back("first error: " + error);
   std::vector<std::string> wrapped;

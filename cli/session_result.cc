@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/session_result.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <iostream>
-
 #include "base/process/file.h"
 #include "nlohmann/json.hpp"
 
@@ -30,24 +24,6 @@ std::string ToJson(const SessionResult& result, int exit_code) {
     }
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-DivertedOutput::DivertedOutput() {
-  std::cout.flush();
-  std::fflush(stdout);
-  output_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  dup2(STDERR_FILENO, STDOUT_FILENO);
-}
-
-DivertedOutput::~DivertedOutput() {
-  std::cout.flush();
-  std::fflush(stdout);
-  if (output_ < 0) {
-    close(STDOUT_FILENO);
-    return;
-  }
-  dup2(output_, STDOUT_FILENO);
-  close(output_);
 }
 
 }  // namespace skein

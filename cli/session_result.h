@@ -18,16 +18,4 @@ struct SessionResult {
 // from eval.json; else null). Without a checkpoint its three fields are null.
 std::string ToJson(const SessionResult& result, int exit_code);
 
-// While this object lives, what is written to standard output goes to standard error instead.
-class DivertedOutput {
- public:
-  DivertedOutput();
-  ~DivertedOutput();
-  DivertedOutput(const DivertedOutput&) = delete;
-  DivertedOutput& operator=(const DivertedOutput&) = delete;
-
- private:
-  int output_ = -1;  // A copy of standard output; -1 = it was closed.
-};
-
 }  // namespace skein

@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "base/command/arguments.h"
+#include "base/process/diverted_output.h"
 #include "base/process/subprocess.h"
 #include "cli/session_result.h"
 #include "cli/verbs.h"

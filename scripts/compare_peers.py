@@ -12,6 +12,9 @@ The speed is that after the first third of the time. With --target each library 
 published (named in scripts/peers/*.py), until the mean return of the last training episodes (20 of a peer's, 100 of
 Skein's, as each reports them) reaches the target, or for --seconds. DIR gets NAME-RECIPE-SEED.jsonl of each run, report.md
 and, without --target, speeds.csv; a run whose file is complete is not repeated.
+Skein is measured in both forms of the model. Peers step Gymnasium's file, in which MuJoCo searches for contacts; Skein
+lists them (docs/decisions/contacts-as-pairs.md), the same numbers in less time. skein_published and
+skein_published_overlapped step the file as peers do.
 With --env hosted Skein steps what Stable-Baselines3 steps: Gymnasium's HalfCheetah-v5 in the Python of its virtual environment,
 and the report divides by the fastest of Stable-Baselines3's ways to step several.
 Nothing else should run on the machine meanwhile.
@@ -46,12 +49,14 @@ VARIANTS = {
     "stable_baselines3_dummy16": ("stable_baselines3", ["--vec", "dummy", "--envs", "16"]),
     "stable_baselines3_dummy64": ("stable_baselines3", ["--vec", "dummy", "--envs", "64"]),
 }
-NATIVE = ["skein", "skein_overlapped", *PACKAGES]
+NATIVE = ["skein", "skein_overlapped", "skein_published", "skein_published_overlapped", *PACKAGES]
 HOSTED = ["skein_hosted", "skein_hosted_overlapped", "stable_baselines3", *VARIANTS]
 HOSTED_ENV = "python:gymnasium:make?id=HalfCheetah-v5"
 TITLES = {
     "skein": "Skein, on_policy",
     "skein_overlapped": "Skein, overlapped",
+    "skein_published": "Skein, on_policy, Gymnasium's model",
+    "skein_published_overlapped": "Skein, overlapped, Gymnasium's model",
     "envpool": "EnvPool 1.2.5 and a plain PyTorch PPO",
     "sample_factory": "Sample Factory 2.1.1",
     "stable_baselines3": "Stable-Baselines3 2.9.2",
@@ -95,6 +100,14 @@ def python(name):
     return HOME / program(name)[0] / "bin" / "python"
 
 
+def write_published_model(path):
+    """Gymnasium's file, excluding two bodies that may not touch anyway: with an exclusion Skein lists no contacts."""
+    packages = next((HOME / "stable_baselines3" / "lib").glob("python3.*/site-packages"))
+    model = packages / "gymnasium" / "envs" / "mujoco" / "assets" / "half_cheetah.xml"
+    before, after = model.read_text().rsplit("</mujoco>", 1)
+    path.write_text(f'{before}<contact><exclude body1="bthigh" body2="fthigh"/></contact></mujoco>{after}')
+
+
 def run_peer(name, args, seed, out):
     peer, flags = program(name)
     command = [python(name), ROOT / "scripts" / "peers" / f"{peer}_ppo.py", *flags]
@@ -117,6 +130,7 @@ def run_skein(name, args, seed, out):
     shutil.rmtree(runs / out.stem, ignore_errors=True)
     mode = "overlapped" if name.endswith("overlapped") else "on_policy"
     hosted = name.startswith("skein_hosted")
+    model = out.parent / "half_cheetah_published.xml"
     command = [args.bin / "skein", "train", "--runs-dir", runs, "--name", out.stem, "--no-eval", "--seed", str(seed)]
     if args.target:
         command += ["--config", ROOT / "configs" / "half_cheetah_ppo.yaml"]
@@ -127,6 +141,9 @@ def run_skein(name, args, seed, out):
         command += ["--env", HOSTED_ENV if hosted else "HalfCheetah-v5", "--steps", str(10**9)]
         command += [x for s in settings for x in ("--set", s)]
         command += ["--recipe", "none"]
+    if name.startswith("skein_published"):
+        write_published_model(model)
+        command += ["--set", f"env.mujoco.xml_file={model.resolve()}"]
     start, rows, metrics = time.monotonic(), [], runs / out.stem / "metrics.jsonl"
     with open(out.with_suffix(".log"), "w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -195,11 +212,16 @@ def report(args, results):
         medians = {name: statistics.median(values) for name, values in speeds.items()}
         base = medians.get("skein_hosted" if args.env == "hosted" else "skein")
         lines = [f"Env steps a second while training, {cores}, median of the rounds:", ""]
-        lines += ["| | env-steps/s | each round | Skein on_policy is faster by |", "|---|---|---|---|"]
+        # With the model in Skein's form and, where it was measured, in that of the peers.
+        bases = [("Skein on_policy is faster by", base)]
+        if "skein_published" in medians:
+            bases.append(("with Gymnasium's model by", medians["skein_published"]))
+        lines.append("| | env-steps/s | each round |" + "".join(f" {what} |" for what, _ in bases))
+        lines.append("|---|---|---|" + "---|" * len(bases))
         for name, values in speeds.items():
-            factor = f"{base / medians[name]:.1f}" if base else ""
+            factors = "".join(f" {of / medians[name]:.1f} |" if of else " |" for _, of in bases)
             each = ", ".join(f"{s:,.0f}" for s in values)
-            lines.append(f"| {title(name, args)} | {medians[name]:,.0f} | {each} | {factor} |")
+            lines.append(f"| {title(name, args)} | {medians[name]:,.0f} | {each} |{factors}")
         peers = [name for name in medians if not name.startswith("skein")]
         if args.env == "hosted" and peers:
             best = max(peers, key=medians.get)
@@ -228,14 +250,15 @@ def main():
     for name in names:
         if name not in there_are:
             parser.error(f"no peer '{name}' with --env {args.env}; there are {', '.join(there_are)}")
-    # A hosted environment steps in the Python of Stable-Baselines3.
-    homes = {"stable_baselines3" if name.startswith("skein_hosted") else program(name)[0] for name in names} & set(PACKAGES)
+    # A hosted environment steps in the Python of Stable-Baselines3, whose Gymnasium has the published model, too.
+    needs = ("skein_hosted", "skein_published")
+    homes = {"stable_baselines3" if name.startswith(needs) else program(name)[0] for name in names} & set(PACKAGES)
     if args.install:
         install(homes)
     if not args.out:
         return 0 if args.install else parser.error("give --out DIR, or --install")
     args.recipe = "own" if args.target else "study"
-    names = [name for name in names if not (args.target and name == "skein_overlapped")]
+    names = [name for name in names if not (args.target and name.endswith("_overlapped"))]
     for name in sorted(homes):
         if not python(name).exists():
             parser.error(f"{name} is not installed; run: scripts/compare_peers.py --install --env {args.env}")

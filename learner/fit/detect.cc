@@ -22,7 +22,7 @@
 #include "base/process/message_text.h"
 #include "base/process/system_error.h"
 #include "base/telemetry/format_count.h"
-#include "learner/fit/fit_trainer.h"
+#include "learner/fit/saved_model.h"
 #include "learner/optimize/thread_team.h"
 #include "learner/sequence/fit_settings.h"
 #include "learner/sequence/line_reader.h"
@@ -92,6 +92,23 @@ class Detector {
                limits_.rule == v1::DETECT_RULE_TOP_G ? absl::StrCat("top_g ", limits_.top_g)
                                                      : absl::StrFormat("probability %.3g", limits_.probability)) +
            (by_counts_ ? absl::StrCat("; ", FormatCount(known_counts_), " have a known count vector") : "");
+  }
+  std::string SummaryJson() const {
+    const bool top_g = limits_.rule == v1::DETECT_RULE_TOP_G;
+    nlohmann::ordered_json json = {{"sequences", sequences_},
+                                   {"distinct", judged_},
+                                   {"anomalous", anomalous_},
+                                   {"unknown_keys", unknown_},
+                                   {"rule", top_g ? "top_g" : "probability"},
+                                   {"probability", nullptr},
+                                   {"top_g", nullptr}};
+    if (top_g) {
+      json["top_g"] = limits_.top_g;
+    } else {
+      json["probability"] = limits_.probability;
+    }
+    if (by_counts_) json["known_counts"] = known_counts_;
+    return json.dump();
   }
 
  private:
@@ -282,11 +299,8 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
                      "choose, or was without this setting; go on with it and the setting, or --set "
                      "detect.known_counts=false"));
   }
-  Limits limits = by_counts ? saved->other_limits : saved->limits;
-  limits.rule = saved->config.detect().rule();
+  Limits limits = saved->chosen_limits();
   bool chosen = saved->has_limits || SetsLimit(saved->config.detect());
-  if (saved->config.detect().probability() > 0) limits.probability = saved->config.detect().probability();
-  if (saved->config.detect().top_g() > 0) limits.top_g = saved->config.detect().top_g();
   if (options.probability >= 0) {
     limits.rule = v1::DETECT_RULE_PROBABILITY;
     limits.probability = std::max<double>(options.probability, std::numeric_limits<float>::min());
@@ -308,7 +322,11 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   for (const std::string& file : *files) {
     if (absl::Status s = detector.Read(file, out, shutdown); !s.ok()) return s;
   }
-  std::fprintf(stderr, "skein detect: %s\n", detector.Summary().c_str());
+  if (options.json_summary) {
+    std::fprintf(stderr, "%s\n", detector.SummaryJson().c_str());
+  } else {
+    std::fprintf(stderr, "skein detect: %s\n", detector.Summary().c_str());
+  }
   return absl::OkStatus();
 }
 

@@ -12,9 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/config/message_settings.h"
+#include "learner/fit/saved_model.h"
 #include "learner/network/tensor_codec.h"
 #include "learner/ranks/collective.h"
 #include "learner/ranks/training_device.h"
@@ -27,55 +26,10 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr uint32_t kHeldOutBatch = 256;  // Sequences that are judged together, at least.
 
-constexpr char kBest[] = "best", kVocabulary[] = "vocabulary", kCounts[] = "counts", kSums[] = "sums",
-               kLimits[] = "limits", kOtherLimits[] = "limits_of_new_counts", kKnownCounts[] = "known_counts",
-               kDigest[] = "data_digest";
-
-torch::Tensor Bytes(const std::string& text) {
-  torch::Tensor bytes = torch::empty({static_cast<int64_t>(text.size())}, torch::kUInt8);
-  std::copy(text.begin(), text.end(), bytes.data_ptr<uint8_t>());
-  return bytes;
-}
-std::string Text(const torch::Tensor& bytes) {
-  const uint8_t* const data = bytes.data_ptr<uint8_t>();
-  return std::string(data, data + bytes.numel());
-}
-
-const torch::Tensor* Find(const NamedTensors& tensors, const std::string& name, torch::ScalarType type, int64_t size) {
-  for (const auto& [key, tensor] : tensors) {
-    if (key == name && tensor.scalar_type() == type && (size < 0 || tensor.numel() == size)) return &tensor;
-  }
-  return nullptr;
-}
-
-absl::Status Missing(const std::string& name) {
-  return absl::DataLossError(
-      absl::StrCat("the checkpoint has no tensor ", name, " of the size that its settings want"));
-}
-
-// The names of a vocabulary, which have no blanks, one a line.
-std::string NamesText(const Vocabulary& vocabulary) { return absl::StrJoin(vocabulary.names(), "\n"); }
-Vocabulary VocabularyOf(const std::string& names) {
-  return Vocabulary(names.empty() ? std::vector<std::string>() : absl::StrSplit(names, '\n'));
-}
-
 v1::FitConfig WithParts(v1::FitConfig config, const Collective* collective) {
   const uint32_t ranks = collective == nullptr ? 1 : static_cast<uint32_t>(collective->size());
   config.mutable_train()->set_parts(PartsFor(config.train(), ranks));
   return config;
-}
-
-torch::Tensor LimitsTensor(const Limits& limits) {
-  return torch::tensor({limits.probability, static_cast<double>(limits.top_g)}, torch::kFloat64);
-}
-Limits LimitsOf(const torch::Tensor& numbers) {
-  const double* const data = numbers.data_ptr<double>();
-  return {v1::DETECT_RULE_PROBABILITY, data[0], static_cast<uint32_t>(data[1])};
-}
-
-torch::Tensor Hashes(const KnownCounts& known) {
-  std::vector<uint64_t> hashes = known.Sorted();
-  return torch::from_blob(hashes.data(), {static_cast<int64_t>(hashes.size())}, torch::kInt64).clone();
 }
 
 // What is set, or as many as parts, and cores, where Torch computes the passes on the processor.
@@ -271,38 +225,20 @@ absl::StatusOr<DetectionChoice> FitTrainer::ChooseFinalLimits(const SequenceStor
 }
 
 Checkpoint FitTrainer::Save(const std::string& data_digest, const DetectionChoice* choice) const {
-  const FitProgress& p = progress_;
   Checkpoint checkpoint;
-  checkpoint.env_steps = p.sequences;
-  checkpoint.iteration = p.steps;
-  checkpoint.episodes = p.epoch;
+  checkpoint.env_steps = progress_.sequences;
+  checkpoint.iteration = progress_.steps;
+  checkpoint.episodes = progress_.epoch;
   checkpoint.env_id = kSequenceModelId;
   checkpoint.config_yaml = SettingsYaml(config_);
-  NamedTensors model, state;
+  NamedTensors model;
   const std::vector<NetLayout::Parameter> places = layout_.parameters();
   for (size_t i = 0; i < places.size(); ++i) model.emplace_back(places[i].name, parameters_[i].detach());
   checkpoint.model = EncodeTensors(model);
   checkpoint.optimizer = EncodeTensors({{"steps", torch::tensor({adam_->steps()}, torch::kInt64)},
                                         {"exp_avg", adam_->exp_avg()},
                                         {"exp_avg_sq", adam_->exp_avg_sq()}});
-  const std::vector<int64_t> counts = {static_cast<int64_t>(p.epoch),           static_cast<int64_t>(p.next_batch),
-                                       static_cast<int64_t>(p.steps),           static_cast<int64_t>(p.skipped),
-                                       static_cast<int64_t>(p.sequences),       static_cast<int64_t>(p.keys),
-                                       static_cast<int64_t>(p.epoch_sequences), static_cast<int64_t>(p.epoch_keys),
-                                       static_cast<int64_t>(p.best_epoch),      p.finished ? 1 : 0};
-  state.emplace_back(kBest, best_);
-  state.emplace_back(kVocabulary, Bytes(NamesText(vocabulary_)));
-  state.emplace_back(kDigest, Bytes(data_digest));
-  state.emplace_back(kCounts, torch::tensor(counts, torch::kInt64));
-  state.emplace_back(kSums, torch::tensor({p.epoch_loss, p.best_held_out_loss, p.held_out_loss}, torch::kFloat64));
-  if (choice != nullptr) {
-    state.emplace_back(kLimits, LimitsTensor(choice->alone.limits));
-    if (choice->has_known) {
-      state.emplace_back(kOtherLimits, LimitsTensor(choice->others.limits));
-      state.emplace_back(kKnownCounts, Hashes(choice->known));
-    }
-  }
-  checkpoint.state = EncodeTensors(state);
+  checkpoint.state = EncodeTensors(SavedModelState(progress_, best_, vocabulary_, data_digest, choice));
   return checkpoint;
 }
 
@@ -311,89 +247,38 @@ absl::Status FitTrainer::Restore(const Checkpoint& checkpoint, const std::string
     return absl::FailedPreconditionError(
         absl::StrCat("the checkpoint is a policy's for ", checkpoint.env_id, ", not one of `skein fit`"));
   }
-  const auto model = DecodeTensors(checkpoint.model), optimizer = DecodeTensors(checkpoint.optimizer),
-             state = DecodeTensors(checkpoint.state);
-  for (const absl::Status& s : {model.status(), optimizer.status(), state.status()}) {
-    if (!s.ok()) return absl::DataLossError(s.message());
-  }
-  const torch::Tensor* const digest = Find(*state, kDigest, torch::kUInt8, -1);
-  const torch::Tensor* const names = Find(*state, kVocabulary, torch::kUInt8, -1);
-  const torch::Tensor* const counts = Find(*state, kCounts, torch::kInt64, 10);
-  const torch::Tensor* const sums = Find(*state, kSums, torch::kFloat64, 3);
-  const torch::Tensor* const best = Find(*state, kBest, torch::kFloat32, layout_.size);
-  const torch::Tensor* const steps = Find(*optimizer, "steps", torch::kInt64, 1);
-  const torch::Tensor* const exp_avg = Find(*optimizer, "exp_avg", torch::kFloat32, layout_.size);
-  const torch::Tensor* const exp_avg_sq = Find(*optimizer, "exp_avg_sq", torch::kFloat32, layout_.size);
-  if (digest == nullptr || names == nullptr) return Missing(kDigest);
-  if (Text(*digest) != data_digest || Text(*names) != NamesText(vocabulary_)) {
+  const auto saved = ReadSavedModel(checkpoint, "the checkpoint");
+  if (!saved.ok()) return saved.status();
+  if (saved->data_digest != data_digest || saved->vocabulary.names() != vocabulary_.names()) {
     return absl::FailedPreconditionError(
         "the data, or how they are read and split, are not those that this training began with; give those, or another "
         "name, or --resume never");
   }
-  const auto began = ParseFitConfig(checkpoint.config_yaml, "config_yaml");
-  if (!began.ok()) return absl::DataLossError(began.status().message());
-  if (absl::Status s = CheckGoesOn(*began, config_); !s.ok()) return s;
-  for (const auto& [name, tensor] : {std::pair{kCounts, counts},
-                                     {kSums, sums},
-                                     {kBest, best},
-                                     {"steps", steps},
-                                     {"exp_avg", exp_avg},
-                                     {"exp_avg_sq", exp_avg_sq}}) {
-    if (tensor == nullptr) return Missing(name);
+  if (absl::Status s = CheckGoesOn(saved->config, config_); !s.ok()) return s;
+  const auto model = DecodeTensors(checkpoint.model), optimizer = DecodeTensors(checkpoint.optimizer);
+  for (const absl::Status& s : {model.status(), optimizer.status()}) {
+    if (!s.ok()) return absl::DataLossError(s.message());
+  }
+  const torch::Tensor* const steps = FindTensor(*optimizer, "steps", torch::kInt64, 1);
+  const torch::Tensor* const exp_avg = FindTensor(*optimizer, "exp_avg", torch::kFloat32, layout_.size);
+  const torch::Tensor* const exp_avg_sq = FindTensor(*optimizer, "exp_avg_sq", torch::kFloat32, layout_.size);
+  for (const auto& [name, tensor] : {std::pair{"steps", steps}, {"exp_avg", exp_avg}, {"exp_avg_sq", exp_avg_sq}}) {
+    if (tensor == nullptr) return MissingTensor(name);
   }
   const std::vector<NetLayout::Parameter> places = layout_.parameters();
   for (const NetLayout::Parameter& place : places) {
-    if (Find(*model, place.name, torch::kFloat32, place.size()) == nullptr) return Missing(place.name);
+    if (FindTensor(*model, place.name, torch::kFloat32, place.size()) == nullptr) return MissingTensor(place.name);
   }
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < places.size(); ++i) {
-    parameters_[i].copy_(Find(*model, places[i].name, torch::kFloat32, places[i].size())->view_as(parameters_[i]));
+    parameters_[i].copy_(
+        FindTensor(*model, places[i].name, torch::kFloat32, places[i].size())->view_as(parameters_[i]));
   }
   adam_->Restore(steps->item<int64_t>(), *exp_avg, *exp_avg_sq);
-  best_.copy_(*best);
-  const int64_t* const count = counts->data_ptr<int64_t>();
-  const double* const sum = sums->data_ptr<double>();
-  const auto at = [&](size_t i) { return static_cast<uint64_t>(count[i]); };
-  FitProgress& p = progress_;
-  p.epoch = at(0), p.next_batch = at(1), p.steps = at(2), p.skipped = at(3), p.sequences = at(4), p.keys = at(5);
-  p.epoch_sequences = at(6), p.epoch_keys = at(7), p.best_epoch = at(8);
-  p.epoch_loss = sum[0], p.best_held_out_loss = sum[1], p.held_out_loss = sum[2];
-  p.finished = count[9] != 0 && IsFinished();  // More epochs may be wanted now.
+  best_.copy_(torch::tensor(saved->parameters));
+  progress_ = saved->progress;
+  progress_.finished = progress_.finished && IsFinished();  // More epochs may be wanted now.
   return absl::OkStatus();
-}
-
-absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const std::string& path) {
-  if (checkpoint.env_id != kSequenceModelId) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is a checkpoint of a policy for ", checkpoint.env_id,
-                                                      "; want one of `skein fit` (`skein eval` plays policies)"));
-  }
-  SavedModel saved;
-  auto config = ParseFitConfig(checkpoint.config_yaml, absl::StrCat(path, "/manifest.json: config_yaml"));
-  if (!config.ok()) return absl::DataLossError(config.status().message());
-  saved.config = *std::move(config);
-  const auto state = DecodeTensors(checkpoint.state);
-  if (!state.ok()) return absl::DataLossError(absl::StrCat(path, ": ", state.status().message()));
-  const torch::Tensor* const names = Find(*state, kVocabulary, torch::kUInt8, -1);
-  if (names == nullptr) return Missing(kVocabulary);
-  saved.vocabulary = VocabularyOf(Text(*names));
-  const v1::FitModelConfig& model = saved.config.model();
-  const NetLayout layout(saved.vocabulary.classes(), model.embedding(), model.hidden(), model.layers());
-  const torch::Tensor* const best = Find(*state, kBest, torch::kFloat32, layout.size);
-  if (best == nullptr) return Missing(kBest);
-  const float* const values = best->data_ptr<float>();
-  saved.parameters.assign(values, values + best->numel());
-  if (const torch::Tensor* const limits = Find(*state, kLimits, torch::kFloat64, 2); limits != nullptr) {
-    saved.limits = LimitsOf(*limits);
-    saved.has_limits = true;
-  }
-  const torch::Tensor* const known = Find(*state, kKnownCounts, torch::kInt64, -1);
-  const torch::Tensor* const others = Find(*state, kOtherLimits, torch::kFloat64, 2);
-  if (known != nullptr && others != nullptr) {
-    const auto* const hashes = reinterpret_cast<const uint64_t*>(known->data_ptr<int64_t>());
-    saved.known_counts.emplace(absl::MakeConstSpan(hashes, static_cast<size_t>(known->numel())));
-    saved.other_limits = LimitsOf(*others);
-  }
-  return saved;
 }
 
 }  // namespace skein

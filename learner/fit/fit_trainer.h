@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "learner/fit/fit_progress.h"
 #include "learner/optimize/flat_adam.h"
 #include "learner/run/checkpoint.h"
-#include "learner/sequence/anomaly.h"
 #include "learner/sequence/batch_stream.h"
 #include "learner/sequence/detection_choice.h"
 #include "learner/sequence/net_layout.h"
@@ -76,19 +74,5 @@ class FitTrainer {
 
 // The learning rate at a point of training, 0 .. 1.
 double LearningRate(const v1::FitTrainConfig& train, double done);
-
-// What a checkpoint of a sequence model has beside its parameters.
-struct SavedModel {
-  v1::FitConfig config;
-  Vocabulary vocabulary;
-  std::vector<float> parameters;  // The best ones.
-  Limits limits;                  // For all sequences, by the model alone; their rule is not set.
-  bool has_limits = false;  // Only at the end of a training that held sequences out, or whose settings have a limit.
-  // Only then, and with detect.known_counts: the count vectors of its data, and the limits of sequences with others.
-  std::optional<KnownCounts> known_counts;
-  Limits other_limits;
-};
-// FailedPrecondition: it is a policy's. DataLoss: tensors are missing or have other shapes.
-absl::StatusOr<SavedModel> ReadSavedModel(const Checkpoint& checkpoint, const std::string& path);
 
 }  // namespace skein

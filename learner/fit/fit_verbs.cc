@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,12 @@
 #include "absl/strings/str_join.h"
 #include "base/command/arguments.h"
 #include "base/config/resume_mode.h"
+#include "base/process/diverted_output.h"
 #include "learner/fit/detect.h"
 #include "learner/fit/fit_group.h"
+#include "learner/fit/fit_result.h"
 #include "learner/fit/fit_run.h"
+#include "learner/ranks/rank_environment.h"
 #include "learner/sequence/fit_settings.h"
 #include "member/member_flags.h"
 
@@ -28,7 +32,7 @@ struct FitFlags {
   uint64_t seed = 0;
   uint32_t learners = 1;
   int port = 7070, http_port = 7071;
-  bool claimed = false;
+  bool claimed = false, json = false;
   MemberFlags member;
 };
 
@@ -51,8 +55,18 @@ absl::Status Fit(const FitFlags& flags, bool seed_given, ShutdownSignal* shutdow
   options.port = flags.port;
   options.http_port = flags.http_port;
   options.timeout = *timeout;
-  if (flags.learners > 1) return RunFitGroup(flags.learners, options, shutdown);
-  return RunFit(options, shutdown);
+  const auto train = [&] {
+    std::optional<DivertedOutput> diverted;
+    if (flags.json) diverted.emplace();
+    return flags.learners > 1 ? RunFitGroup(flags.learners, options, shutdown) : RunFit(options, shutdown);
+  };
+  const absl::Status trained = train();
+  if (!trained.ok() || !flags.json) return trained;
+  // Of ranks that a launcher has started, the first one speaks.
+  if (const auto place = ReadRankEnvironment(); flags.learners == 1 && place.ok() && place->rank > 0) return trained;
+  const auto result = FitResultJson(options.run_directory);
+  if (result.ok()) std::printf("%s\n", result->c_str());
+  return result.status();
 }
 
 }  // namespace
@@ -91,6 +105,7 @@ void AddFit(CLI::App* app, FitAction* action) {
   verb->add_option("--http-port", flags->http_port, "Port of the status page; another if in use")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  verb->add_flag("--json", flags->json, "Print one JSON object at the end; progress goes to standard error");
   // Of `skein fit --learners` to the processes that it starts.
   verb->add_flag("--claimed", flags->claimed, "The folder is claimed by the process that started this one")->group("");
   AddMemberFlags(verb, &flags->member);
@@ -130,6 +145,8 @@ void AddDetect(CLI::App* app, FitAction* action) {
   verb->add_option("--threads", options->threads, "0 = as many as the machine has cores")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  verb->add_flag("--json", options->json_summary,
+                 "Verdicts are lines of JSON in any case; with this the summary on standard error is one, too");
   verb->callback([flags, action] {
     *action = [flags](ShutdownSignal* shutdown) {
       if (const auto begun = BeginMember(kProgram, flags->member); !begun.ok()) return begun.status();

@@ -39,7 +39,7 @@ TEST(BareFit, TrainsAsFitTrainerDoes) {
   const auto bare = BareFit::Make(data->config(), vocabulary.classes(), 1);
   ASSERT_TRUE(ours.ok()) << ours.status();
   ASSERT_TRUE(bare.ok()) << bare.status();
-  BatchLoop batches(data.get());
+  BatchLoop batches(data->config(), &data->store());
   double first = 0, last = 0;
   for (size_t i = 0; i < 12; ++i) {
     const auto batch = batches.Next();

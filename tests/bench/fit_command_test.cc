@@ -65,6 +65,50 @@ TEST(BenchFitCommand, ReadsAFile) {
   EXPECT_LT(report["rows"][0]["distinct_share"], 0.5);
 }
 
+TEST(BenchFitCommand, MeasuresHowWellRanksTrainTogether) {
+  const ScratchFolder folder;
+  const Ended ended = RunToEnd("skein", {"bench",        "fit",
+                                         "--learners",   "2,1",
+                                         "--rounds",     "2",
+                                         "--seconds",    "0.1",
+                                         "--vocabulary", "40",
+                                         "--hidden",     "16",
+                                         "--embedding",  "16",
+                                         "--length",     "6",
+                                         "--batch-size", "64",
+                                         "--device",     "cpu",
+                                         "--json",       folder.path() + "/report.json"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("gradient steps of 1, 2 ranks, each with 32 sequences of 6 keys and 1 threads"),
+                    HasSubstr("efficiency")));
+  const Json report = Json::parse(folder.Read("report.json"), nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  EXPECT_EQ(report["config"]["learners"], (std::vector<int>{1, 2}));
+  EXPECT_EQ(report["config"]["run"]["train"]["batch_size"], 32);
+  ASSERT_EQ(report["rows"].size(), 4);
+  ASSERT_EQ(report["summary"]["combinations"].size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const Json& figures = report["summary"]["combinations"][i];
+    EXPECT_EQ(figures["learners"], i + 1);
+    EXPECT_EQ(figures["device"], "cpu");
+    for (const char* key : {"tokens_per_second", "limit_tokens_per_second", "efficiency", "seconds_per_step"}) {
+      EXPECT_GT(figures[key], 0) << key;
+    }
+    EXPECT_DOUBLE_EQ(figures["ratio"],
+                     figures["tokens_per_second"].get<double>() / figures["limit_tokens_per_second"].get<double>());
+    // 32 sequences of 7 tokens for each rank.
+    for (const Json& row : report["rows"]) {
+      EXPECT_NEAR(row["tokens_per_second"].get<double>() * row["seconds_per_step"].get<double>(),
+                  32 * 7 * row["learners"].get<int>(), 1e-6);
+    }
+  }
+  const Ended failed = RunToEnd("skein", {"bench", "fit", "--learners", "2", "--device", "cuda:99"});
+  EXPECT_EQ(failed.code, 65);
+  EXPECT_THAT(failed.err, AllOf(testing::StartsWith("skein bench fit: learner rank 0 of 2 ended with code 65: "),
+                                HasSubstr("cuda:99")));
+}
+
 TEST(BenchFitCommand, HelpsWithAnExample) {
   const Ended ended = RunToEnd("skein", {"bench", "fit", "--help"});
   EXPECT_EQ(ended.code, 0);
@@ -76,6 +120,7 @@ TEST(BenchFitCommand, MistakesEndItBeforeItMeasures) {
        std::vector<std::vector<std::string>>{{"--env", "X"},
                                              {"--hidden", "17"},
                                              {"--layers", "0"},
+                                             {"--learners", "0"},
                                              {"--length", "0"},
                                              {"--rounds", "0"},
                                              {"--set", "train.learning_rate=1"},

@@ -52,7 +52,7 @@ TEST(FitData, MakesUpSequencesOfTheConfigurationsVocabulary) {
   EXPECT_EQ((*data)->store().counts().train_sequences, 4 * kFitBatches);
   EXPECT_EQ((*data)->store().counts().held_sequences, 0u);
   EXPECT_EQ((*data)->store().vocabulary().classes(), 9u);  // And the end, and the unknown key.
-  BatchLoop batches(data->get());
+  BatchLoop batches((*data)->config(), &(*data)->store());
   for (uint32_t i = 0; i < kFitBatches; ++i) {
     const auto batch = batches.Next();
     ASSERT_TRUE(batch.ok()) << batch.status();
@@ -70,7 +70,7 @@ TEST(FitData, GivesTheSameBatchesAgainAndAgain) {
       Config({"data.files=" + WriteText(folder + "/a", text), "data.holdout=0", "train.batch_size=16"});
   const auto data = FitData::Open(config, 1, Goes);
   ASSERT_TRUE(data.ok()) << data.status();
-  BatchLoop batches(data->get());
+  BatchLoop batches((*data)->config(), &(*data)->store());
   std::vector<std::vector<uint32_t>> classes;
   for (int i = 0; i < 7; ++i) {
     const auto batch = batches.Next();

@@ -54,13 +54,34 @@ TEST(CombineRanks, NothingIsHiddenWhereItAllStartsAfterBackward) {
 TEST(AddEfficiency, ComparesALearnerWithASingleOneThatSumsNothing) {
   std::vector<Json> rows = {{{"learners", 1}, {"samples_per_second", 90}, {"limit_samples_per_second", 100}},
                             {{"learners", 4}, {"samples_per_second", 320}, {"limit_samples_per_second", 390}}};
-  AddEfficiency(&rows);
+  AddEfficiency(kSampleRate, &rows);
   EXPECT_DOUBLE_EQ(rows[0]["efficiency"], 0.9);
   EXPECT_DOUBLE_EQ(rows[1]["efficiency"], 0.8);  // 320 / 4 / 100
   rows.erase(rows.begin());
   rows[0].erase("efficiency");
-  AddEfficiency(&rows);
+  AddEfficiency(kSampleRate, &rows);
   EXPECT_FALSE(rows[0].contains("efficiency"));
+}
+
+TEST(CombineFitRanks, ACrewTakesAsLongAsItsSlowestRank) {
+  const auto rank = [](double seconds, double wait) {
+    return Json{{"seconds", seconds}, {"tokens", 1000}, {"updates", 4}, {"data_wait_seconds", wait}, {"device", "cpu"}};
+  };
+  const Json row = CombineFitRanks({rank(5, 0.5), rank(4, 0.4)}, {rank(2, 0), rank(2.5, 0)});
+  EXPECT_EQ(row["device"], "cpu");
+  EXPECT_DOUBLE_EQ(row["tokens_per_second"], 400);        // 2 x 1000 / 5
+  EXPECT_DOUBLE_EQ(row["limit_tokens_per_second"], 800);  // 2 x 1000 / 2.5
+  EXPECT_DOUBLE_EQ(row["ratio"], 0.5);
+  EXPECT_DOUBLE_EQ(row["seconds_per_step"], 1.25);         // 5 / 4
+  EXPECT_DOUBLE_EQ(row["limit_seconds_per_step"], 0.625);  // 2.5 / 4
+  EXPECT_DOUBLE_EQ(row["added_microseconds_per_step"], 625000);
+  EXPECT_DOUBLE_EQ(row["data_wait_share"], 0.1);  // 0.9 / 9
+  std::vector<Json> rows = {row, row};
+  rows[0]["learners"] = 1;
+  rows[1]["learners"] = 2;
+  AddEfficiency(kTokenRate, &rows);
+  EXPECT_DOUBLE_EQ(rows[1]["efficiency"], 0.25);  // 400 / 2 / 800
+  EXPECT_EQ(SummarizeRanks(FitRankTable(), rows)["combinations"].size(), 2);
 }
 
 Json Row(int round, int learners, double rate) {
@@ -72,7 +93,7 @@ Json Row(int round, int learners, double rate) {
 TEST(SummarizeRanks, HasTheMediansOfEachCombination) {
   const std::vector<Json> rows = {Row(1, 1, 40), Row(1, 2, 70), Row(2, 1, 50),
                                   Row(2, 2, 80), Row(3, 1, 90), Row(3, 2, 75)};
-  const Json summary = SummarizeRanks(rows);
+  const Json summary = SummarizeRanks(LearnerRankTable(), rows);
   ASSERT_EQ(summary["combinations"].size(), 2u);
   const Json& one = summary["combinations"][0];
   const Json& two = summary["combinations"][1];
@@ -91,8 +112,8 @@ TEST(FormatRankReport, ShowsOneLineForEachCombination) {
   Report report;
   report.machine = {{"cpu", "abacus"}};
   report.rows = {Row(1, 1, 40), Row(1, 2, 7000)};
-  report.summary = SummarizeRanks(report.rows);
-  const std::string text = FormatRankReport(report, "Beads");
+  report.summary = SummarizeRanks(LearnerRankTable(), report.rows);
+  const std::string text = FormatRankReport(LearnerRankTable(), report, "Beads");
   EXPECT_THAT(text, AllOf(testing::StartsWith("Beads\nabacus"), HasSubstr("efficiency"), HasSubstr("\n          1"),
                           HasSubstr("\n          2          99      7,000")));
 }

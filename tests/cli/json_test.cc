@@ -4,11 +4,14 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/process/clock.h"
@@ -63,6 +66,30 @@ std::set<std::string> FieldsOf(const json& object) {
   return fields;
 }
 
+// Leaves of a program's verbs that the help shows, as "skein-bench env"; `flags`: whether they have some, and --json.
+void AddVerbs(const json& command, const std::string& path, std::map<std::string, std::pair<bool, bool>>* verbs) {
+  for (const json& verb : command["verbs"]) {
+    if (!verb["hidden"]) AddVerbs(verb, absl::StrCat(path, " ", verb["name"].get<std::string>()), verbs);
+  }
+  if (!command["verbs"].empty()) return;
+  const bool has_json = absl::StrContains(command["flags"].dump(), "\"--json");
+  (*verbs)[path] = {!command["flags"].empty(), has_json};
+}
+
+TEST(JsonOutput, EveryVerbThatPrintsResultsHasTheFlag) {
+  const std::set<std::string> print_none = {"skein worker", "skein completion", "skein-policy serve",
+                                            "skein-policy env serve"};
+  for (const std::string program : {"skein", "skein-bench", "skein-eval", "skein-fit", "skein-policy"}) {
+    std::map<std::string, std::pair<bool, bool>> verbs;
+    AddVerbs(Document(program + " --print-flags"), program, &verbs);
+    ASSERT_FALSE(verbs.empty()) << program;
+    for (const auto& [verb, has] : verbs) {
+      if (!has.first) continue;  // Another program's, which is asked itself.
+      EXPECT_EQ(has.second, print_none.count(verb) == 0) << verb;
+    }
+  }
+}
+
 TEST(JsonOutput, OfVerbsThatNeedNoRun) {
   const ScratchFolder folder;
   const json envs = Document("skein envs --json");
@@ -108,6 +135,35 @@ TEST(JsonOutput, OfATraining) {
   EXPECT_EQ(exported["bytes"], folder.Read("policy.h").size());
   EXPECT_EQ(Document("skein runs remove --yes" + run + where)["removed"].at(0), "CartPole-v1-s1");
   EXPECT_TRUE(Document("skein runs list" + where).empty());
+}
+
+TEST(JsonOutput, OfAModelOfSequences) {
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += i % 3 == 0 ? "1 2 3 4\n" : "1 2 3 3 4\n";
+  const std::string data = folder.Write("data", text + "\n"), run = folder.path() + "/run";
+  for (const char* learners : {"1", "2"}) {
+    const json fit = Document(absl::StrCat("skein fit --json --resume never --port -1 --set train.epochs=2 --data ",
+                                           data, " --run-dir ", run, " --learners ", learners));
+    EXPECT_EQ(FieldsOf(fit), DocumentedFields("skein fit"));
+    EXPECT_EQ(fit["run_directory"], run);
+    EXPECT_EQ(fit["finished"], true);
+    EXPECT_EQ(fit["epochs"], 2);
+    EXPECT_GT(fit["held_out_loss"], 0);
+    EXPECT_EQ(fit["limit"]["rule"], "probability");
+    EXPECT_GT(fit["limit"]["probability"], 0);
+    EXPECT_EQ(fit["digest"], Document("skein runs show run --json --runs-dir " + folder.path())["digest"]);
+  }
+  const std::string errors = folder.path() + "/errors";
+  const std::string one = folder.Write("one", "1 2 3 9 4\n");
+  const json verdict = Document(absl::StrCat("skein detect --json --checkpoint ", run, " --data ", one, " 2>", errors));
+  EXPECT_EQ(FieldsOf(verdict), DocumentedFields("skein detect"));
+  const json summary = json::parse(folder.Read("errors"), nullptr, false);
+  ASSERT_TRUE(summary.is_object()) << folder.Read("errors");
+  EXPECT_EQ(summary["sequences"], 1);
+  EXPECT_EQ(summary["anomalous"], 1);
+  EXPECT_EQ(summary["unknown_keys"], 1);
+  EXPECT_TRUE(summary["top_g"].is_null());
 }
 
 TEST(JsonOutput, OfVerbsThatAskARun) {

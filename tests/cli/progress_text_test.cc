@@ -77,6 +77,21 @@ TEST(FormatProgressBlock, ShowsEverythingThereIsToSee) {
                           "policy lag 0.5   actors 2 live (1 restarted)   queue 3"));
 }
 
+TEST(FormatProgressBlock, ShowsTheLossesOfATrainingOfSequences) {
+  v1::StatusResponse status = Training();
+  status.set_env_id("sequences");
+  auto& losses = *status.mutable_progress()->mutable_losses();
+  losses["loss"] = 0.25;
+  losses["epoch_loss"] = 0.5;
+  losses["epochs"] = 3;
+  losses["keys_per_second"] = 514246;
+  EXPECT_THAT(FormatProgressBlock(status, {}, 200),
+              ElementsAre("cheetah  sequences  training  iteration 167",
+                          "[#############---------------------------] 34.1%  341,000 / 1,000,000 sequences   ETA 1m23s",
+                          "sequences/s  25,300 (10 s)   24,800 (60 s)   24,100 (300 s)",
+                          "loss 0.2500   of the last epoch 0.5000   held out -   epochs 3   keys/s 514,246"));
+}
+
 TEST(FormatProgressBlock, NoLineIsWiderThanTheTerminal) {
   for (const std::string& line : FormatProgressBlock(Training(), {}, 30)) EXPECT_LE(line.size(), 30u) << line;
 }

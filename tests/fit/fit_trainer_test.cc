@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "learner/fit/fit_engine.h"
+#include "learner/fit/saved_model.h"
 #include "learner/sequence/fit_settings.h"
 #include "tests/fit/text_file.h"
 #include "tests/learner/rank_threads.h"

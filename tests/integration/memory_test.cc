@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies with a memory, trained by real processes: their states travel in tickets, so nothing but seed and
 // configuration decides what is learned.
+#include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -142,6 +144,37 @@ TEST_F(MemoryRuns, TheOtherModesAndTwoRanksTrainToTheTarget) {
   fresh({"--set", "sync.mode=async", "--set", "rollout.fragment_steps=16"});
   fresh({"--learners", "2", "--actors", "2"});
   fresh({"--set", "sync.mode=on_device", "--set", "env.id=CartPole-v1", "--set", "rollout.fragment_steps=0"});
+}
+
+// As TwoLearnWhatOneLearns of ranks_test.cc: the sums have another order, and a single action may show it later.
+TEST_F(MemoryRuns, TwoRanksLearnWhatOneLearns) {
+  std::string digest;  // Of the last run.
+  const auto iterations = [&](const std::string& learners, const std::string& memory, const std::string& actors) {
+    std::filesystem::remove_all(run());
+    const Ended ended = RunToEnd(
+        "skein", Arguments({"--learners", learners, "--actors", actors, "--runners", actors, "--envs-per-runner", "4",
+                            "--set", "total_steps=4096", "--set", "model.memory=" + memory}));
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    digest = Digest(run());
+    std::vector<nlohmann::json> lines;
+    std::ifstream metrics(run() + "/metrics.jsonl");
+    for (std::string line; std::getline(metrics, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  };
+  for (const char* memory : {"gru", "lstm"}) {
+    const auto of_one = iterations("1", memory, "1"), of_two = iterations("2", memory, "2");
+    ASSERT_EQ(of_one.size(), 2);
+    ASSERT_EQ(of_two.size(), 2);
+    for (int i = 0; i < 2; ++i) {
+      for (const char* figure : {"policy_loss", "value_loss", "entropy", "grad_norm", "explained_variance"}) {
+        const double one = of_one[i].at("update").at(figure), two = of_two[i].at("update").at(figure);
+        EXPECT_NEAR(one, two, 1e-3 * (1 + std::abs(one))) << memory << ": " << figure << " of iteration " << i + 1;
+      }
+    }
+    const std::string of_two_actors = digest;
+    iterations("2", memory, "4");
+    EXPECT_EQ(digest, of_two_actors) << memory << ": as many ranks give the same bits";
+  }
 }
 
 TEST_F(MemoryRuns, TheAlgorithmsThatTrainNoneSaySo) {
