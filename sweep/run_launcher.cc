@@ -138,16 +138,42 @@ absl::Status RunLauncher::Start(const Job& job) {
   }
   if (job.until < options_.total_steps || !absl::StartsWith(options_.metric, kEval)) words.push_back("--no-eval");
   const bool direct = options_.launcher.empty();
+  const double gpus = options_.share.gpus.value_or(0);
+  // What the kernel cannot hold it to: Torch's allocator does.
+  if (direct && gpus > 0 && gpus < 1 && !plan->config.resources().learner().has_gpus()) {
+    words.insert(words.end(), {"--set", absl::StrCat("resources.learner.gpus=", gpus)});
+  }
+  const uint32_t slot = FreeSlot();
+  std::vector<std::string> environment;
+  if (!options_.gpus.empty()) environment.push_back("CUDA_VISIBLE_DEVICES=" + options_.gpus[slot]);
   auto child = Child::Start({.name = name,
                              .program = direct ? words[0] : "/usr/bin/env",
                              .arguments = {words.begin() + (direct ? 1 : 0), words.end()},
-                             .log_path = absl::StrCat(options_.folder, "/log/", name, ".log")});
+                             .log_path = absl::StrCat(options_.folder, "/log/", name, ".log"),
+                             .extra_env = environment,
+                             .share = options_.share,
+                             .enforcer = direct ? &enforcer_ : nullptr});
   if (!child.ok()) return child.status();
   Active& active = active_[job.run];
   active.child = *std::move(child);
+  active.slot = slot;
   active.until = job.until;
   active.began = MonotonicNow();
   return absl::OkStatus();
+}
+
+uint32_t RunLauncher::FreeSlot() const {
+  std::vector<bool> taken(options_.slots + 1, false);
+  for (const auto& one : active_) taken[one.second.slot] = true;
+  return static_cast<uint32_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+}
+
+ProcessUsage RunLauncher::Usage() const {
+  std::vector<pid_t> pids;
+  for (const auto& one : active_) pids.push_back(one.second.child->process().pid());
+  ProcessUsage usage = UsageOfTrees(pids);
+  usage.cpu_seconds += CpuSecondsOfEndedChildren();
+  return usage;
 }
 
 void RunLauncher::Stop(const RunKey& run) {
