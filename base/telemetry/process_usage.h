@@ -8,6 +8,7 @@
 
 namespace skein {
 
+// What processes use of this machine.
 struct ProcessUsage {
   double cpu_seconds = 0;     // User and system.
   uint64_t memory_bytes = 0;  // Resident.

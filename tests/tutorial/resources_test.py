@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Shares of a machine (docs/resources.md) with real programs and the real kernel: a worker holds itself to its run's
-share, exports it, and uses no more; an actor that needs more memory than its share fails by itself, and the run says why;
-trainings of a sweep have theirs.
+share, exports it, and uses no more; an actor that needs more memory than its share fails by itself, and the run says
+why; trainings of a sweep have theirs.
 
 With SKEIN_BIN = the folder of the programs.
 """
