@@ -59,6 +59,7 @@ std::string DescribeSlots(const Places& places, const ResourceShare& share) {
                                   cores == 1 ? " core" : " cores");
   if (share.memory_bytes) absl::StrAppend(&text, ", ", MemoryText(*share.memory_bytes));
   if (share.gpus) absl::StrAppend(&text, ", ", *share.gpus, *share.gpus == 1 ? " GPU" : " GPUs");
+  if (!places.array_job.empty()) absl::StrAppend(&text, " in each job of the array");
   return text;
 }
 

@@ -60,6 +60,7 @@ absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& l
   }
   places.cores = slurm ? task_cores : std::max(1u, cores / places.slots);
   if (share.cpus) places.cores = WholeCpus(share);
+  if (slurm && std::getenv("SLURM_ARRAY_JOB_ID") != nullptr) places.array_job = std::getenv("SLURM_JOB_ID");
   if (slurm) {
     places.launcher = {"srun", "--exact", "--nodes=1", "--ntasks=1"};
     ResourceShare step = share;

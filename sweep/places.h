@@ -17,6 +17,7 @@ struct Places {
   uint32_t slots = 1;
   uint32_t cores = 1;                 // Of each: its runner threads.
   std::vector<std::string> launcher;  // Words before the command of each, empty = none. They end with this process.
+  std::string array_job;              // Of this process, if it is one of a Slurm job array; see ArrayPlaces.
   std::vector<std::string> gpus;      // CUDA_VISIBLE_DEVICES of each slot; empty = as this process has it.
 };
 

@@ -127,6 +127,12 @@ absl::Status RunLauncher::Start(const Job& job) {
   const auto program = FindProgram(options_.program_folder, "skein");
   if (!program.ok()) return absl::NotFoundError(program.status().message());
   std::vector<std::string> words = options_.launcher;
+  std::string place;
+  if (options_.places != nullptr) {
+    place = FreePlace();
+    if (place.empty()) return absl::UnavailableError("the job of the array that had a place has just ended");
+    words.push_back("--jobid=" + ArrayPlaces::JobOf(place));
+  }
   words.push_back(*program);
   const std::vector<std::string> arguments = Arguments(job.point, job.seed, options_.folder, name);
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -157,13 +163,29 @@ absl::Status RunLauncher::Start(const Job& job) {
   Active& active = active_[job.run];
   active.child = *std::move(child);
   active.slot = slot;
+  active.place = place;
   active.until = job.until;
   active.began = MonotonicNow();
   return absl::OkStatus();
 }
 
+uint32_t RunLauncher::slots() const {
+  return options_.places == nullptr ? options_.slots : static_cast<uint32_t>(options_.places->List().size());
+}
+
+uint32_t RunLauncher::free_slots() const { return std::max(slots(), busy()) - busy(); }
+
+std::string RunLauncher::FreePlace() const {
+  for (const std::string& place : options_.places->List()) {
+    const bool taken =
+        std::any_of(active_.begin(), active_.end(), [&](const auto& one) { return one.second.place == place; });
+    if (!taken) return place;
+  }
+  return "";
+}
+
 uint32_t RunLauncher::FreeSlot() const {
-  std::vector<bool> taken(options_.slots + 1, false);
+  std::vector<bool> taken(active_.size() + options_.slots + 1, false);
   for (const auto& one : active_) taken[one.second.slot] = true;
   return static_cast<uint32_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
 }
@@ -205,7 +227,8 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
   const bool evaluates = absl::StartsWith(options_.metric, kEval) && active.until >= options_.total_steps;
   const bool evaluated = !evaluates || fs::exists(RunFolder(run) + "/eval.json", error);
   if (code == kExitOk && end.steps >= active.until && evaluated) return end;
-  if (active.asked) {
+  // A job whose time is up takes its trainings along. That is no failure of theirs: they go on elsewhere.
+  if (active.asked || (!active.place.empty() && !options_.places->StillRuns(active.place))) {
     end.how = JobEnd::How::kInterrupted;
     return end;
   }

@@ -11,6 +11,7 @@
 #include "base/telemetry/process_usage.h"
 #include "launch/child.h"
 #include "launch/launch_plan.h"
+#include "sweep/array_places.h"
 #include "sweep/launcher.h"
 #include "sweep/run_log.h"
 #include "sweep/space.h"
@@ -32,12 +33,13 @@ class RunLauncher : public Launcher {
     std::string device;                 // --device of each training; empty = none.
     std::vector<std::string> launcher;  // Words before the command, such as srun and its flags; empty = none.
     std::vector<std::string> gpus;      // CUDA_VISIBLE_DEVICES of each slot; empty = inherited.
+    ArrayPlaces* places = nullptr;      // Takes the place of slots: a training on each, by the launcher. Null = none.
     ResourceShare share;                // Of each training, to which it is held unless there is a launcher.
   };
   // `space` must outlive this.
   RunLauncher(Options options, const Space* space) : options_(std::move(options)), space_(space) {}
 
-  uint32_t free_slots() const override { return options_.slots - static_cast<uint32_t>(active_.size()); }
+  uint32_t free_slots() const override;
   double cores_per_slot() const override { return options_.share.cpus.value_or(options_.cores_per_slot); }
   // InvalidArgument: the configuration is refused.
   absl::Status Start(const Job& job) override;
@@ -49,7 +51,9 @@ class RunLauncher : public Launcher {
   uint64_t Steps(const RunKey& run) override;
   absl::Status Copy(const RunKey& from, const Job& to) override;
 
-  uint32_t slots() const { return options_.slots; }
+  // Those of a job array come and go: there may be fewer than are busy.
+  uint32_t slots() const;
+  uint32_t busy() const { return static_cast<uint32_t>(active_.size()); }
   // By what trainings are held to their share, for people; empty: they have none, or none is under way.
   std::string held_by() const { return active_.empty() ? "" : active_.begin()->second.child->held_by(); }
   // Of all trainings so far.
@@ -63,6 +67,7 @@ class RunLauncher : public Launcher {
   struct Active {
     std::unique_ptr<Child> child;
     uint32_t slot = 0;
+    std::string place;  // Of options_.places.
     uint64_t until = 0;
     absl::Duration began;
     bool asked = false;  // To stop.
@@ -71,6 +76,7 @@ class RunLauncher : public Launcher {
   std::vector<std::string> Arguments(const Point& point, uint64_t seed, const std::string& runs_dir,
                                      const std::string& name) const;
   uint32_t FreeSlot() const;
+  std::string FreePlace() const;  // Empty: there is none.
   RunLog& LogOf(const RunKey& run);
   JobEnd Describe(const RunKey& run, const Active& active, int code) const;
 

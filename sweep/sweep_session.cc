@@ -27,6 +27,7 @@
 #include "launch/launch_plan.h"
 #include "launch/node_bookings.h"
 #include "nlohmann/json.hpp"
+#include "sweep/array_places.h"
 #include "sweep/first_rung.h"
 #include "sweep/known_metrics.h"
 #include "sweep/machine_division.h"
@@ -34,6 +35,7 @@
 #include "sweep/places.h"
 #include "sweep/run_launcher.h"
 #include "sweep/search.h"
+#include "sweep/search_options.h"
 #include "sweep/settings.h"
 #include "sweep/status_server.h"
 #include "sweep/sweep_display.h"
@@ -64,13 +66,15 @@ class Session {
   absl::Status ReadFiles();
   absl::Status TakePlaces(const LaunchPlan& plan);
   absl::Status OpenFolder();
+  // In a job array it waits until no other job leads. Cancelled: until it was told to stop.
+  absl::Status OpenRecord(const std::string& journal);
   absl::Status Carry(Search* search);
   absl::Status TestBest();
   absl::Status WriteFiles(bool running);
   void Show(Search* search, absl::Duration now);
   std::vector<std::string> Table(Search* search, absl::Duration now);
   std::string TrialLine(const Trial& trial, bool test) const;
-  Search::Options SearchOptions() const;
+  Search::Options SearchOptions() const { return SearchOptionsOf(file_, base_, max_trials_); }
 
   const SweepOptions& options_;
   const absl::Notification* const stop_;
@@ -84,10 +88,15 @@ class Session {
   std::unique_ptr<SweepRecord> record_;
   std::unique_ptr<Scheduler> scheduler_, test_scheduler_;
   std::unique_ptr<Suggester> suggester_;
+  std::unique_ptr<ArrayPlaces> array_;  // Null: this is no job of an array.
   std::unique_ptr<RunLauncher> launcher_;
   std::unique_ptr<StatusServer> server_;  // Null without --metrics-listen.
   uint32_t max_trials_ = 0;
-  bool told_share_ = false;
+  // What has been said.
+  struct {
+    bool share = false;
+    std::vector<std::string> places;
+  } told_;
   std::optional<std::pair<absl::Duration, double>> began_;  // When, and the steps that were done then.
   SweepOutcome outcome_;
 };
@@ -130,6 +139,14 @@ absl::Status Session::TakePlaces(const LaunchPlan& plan) {
 
 absl::Status Session::OpenFolder() {
   folder_ = absl::StrCat(options_.runs_dir, "/", file_.config.name());
+  if (!places_.array_job.empty()) {
+    if (options_.resume == "never") {
+      return absl::InvalidArgumentError("--resume never: each job of an array would begin anew; give another --name");
+    }
+    auto lent = ArrayPlaces::Lend(folder_ + "/places", places_.array_job, places_.slots);
+    if (!lent.ok()) return lent.status();
+    array_ = *std::move(lent);
+  }
   const std::string journal = folder_ + "/journal.log";
   std::error_code error;
   if (options_.resume == "must" && !fs::exists(journal, error)) {
@@ -146,27 +163,20 @@ absl::Status Session::OpenFolder() {
   }
   fs::create_directories(folder_ + "/log", error);
   if (error) return absl::PermissionDeniedError(absl::StrCat("cannot make ", folder_, "/log: ", error.message()));
-  auto record = SweepRecord::Open(journal, file_, Identity(file_, base_));
-  if (!record.ok()) return record.status();
-  record_ = *std::move(record);
+  if (absl::Status s = OpenRecord(journal); !s.ok()) return s;
   v1::RunConfig base = base_;
   base.clear_name();  // Each training has its own.
   return WriteFileAtomically(folder_ + "/base.yaml", ToYaml(base));
 }
 
-Search::Options Session::SearchOptions() const {
-  const v1::SweepConfig& config = file_.config;
-  Search::Options options;
-  options.admits = AdmitsByConstraints(file_.space, base_);
-  options.max_trials = max_trials_;
-  options.max_core_hours = config.max_core_hours();
-  options.seeds = config.seeds_per_trial();
-  options.first_seed = config.tuning_seed();
-  options.seeds_by_group = config.scheduler().kind() == v1::SWEEP_SCHEDULE_POPULATION;
-  options.sweep_seed = config.seed();
-  options.resample = config.scheduler().resample();
-  options.perturb = config.scheduler().perturb();
-  return options;
+absl::Status Session::OpenRecord(const std::string& journal) {
+  for (bool told = false;; told = true) {
+    auto record = SweepRecord::Open(journal, file_, Identity(file_, base_));
+    if (record.ok()) record_ = *std::move(record);
+    if (array_ == nullptr || !absl::IsUnavailable(record.status())) return record.status();
+    if (!told) display_.Say("another job of the array leads the sweep; it may train in this one");
+    if (stop_->WaitForNotificationWithTimeout(kShow)) return absl::CancelledError("stopped while another job led");
+  }
 }
 
 absl::Status Session::Run() {
@@ -181,7 +191,7 @@ absl::Status Session::Run() {
   }
   if (server_ != nullptr) server_->SetShare(share_);
   scheduler_ = MakeScheduler(file_.config, base_.total_steps());
-  if (absl::Status s = OpenFolder(); !s.ok()) return s;
+  if (absl::Status s = OpenFolder(); !s.ok()) return absl::IsCancelled(s) ? absl::OkStatus() : s;
   max_trials_ = file_.config.max_trials() > 0 ? file_.config.max_trials() : scheduler_->default_trials();
   auto suggester =
       OpenSuggester(file_, base_, options_.space_path, folder_, record_->path(), *scheduler_, &max_trials_);
@@ -196,6 +206,7 @@ absl::Status Session::Run() {
                                                                  .device = options_.device,
                                                                  .launcher = places_.launcher,
                                                                  .gpus = places_.gpus,
+                                                                 .places = array_.get(),
                                                                  .share = share_},
                                             &file_.space);
   display_.Say(absl::StrCat("sweep: ", folder_, ", up to ", max_trials_, " trials x ", file_.config.seeds_per_trial(),
@@ -237,9 +248,13 @@ absl::Status Session::Carry(Search* search) {
       display_.Say(line);
       news = true;
     }
-    if (!told_share_ && !launcher_->held_by().empty()) {
+    if (!told_.share && !launcher_->held_by().empty()) {
       display_.Say(absl::StrCat("share of each training: ", launcher_->held_by()));
-      told_share_ = true;
+      told_.share = true;
+    }
+    if (array_ != nullptr && array_->List() != told_.places) {
+      told_.places = array_->List();
+      display_.Say(absl::StrCat("places in the jobs of the array: ", absl::StrJoin(told_.places, " ")));
     }
     if (now >= next_show || news) {
       Show(search, now);
@@ -259,7 +274,7 @@ absl::Status Session::Carry(Search* search) {
   // What runs ends with a checkpoint, so that nothing is lost.
   search->Stop();
   const absl::Duration give_up = MonotonicNow() + absl::Seconds(30);
-  while (launcher_->free_slots() < launcher_->slots() && MonotonicNow() < give_up) {
+  while (launcher_->busy() > 0 && MonotonicNow() < give_up) {
     launcher_->Poll();
     absl::SleepFor(kTick);
   }
@@ -338,11 +353,10 @@ std::vector<std::string> Session::Table(Search* search, absl::Duration now) {
   if (!began_) began_ = {now, done};
   const double seconds = absl::ToDoubleSeconds(now - began_->first), rate = (done - began_->second) / seconds;
   const std::string eta = rate > 0 && expected > done ? FormatSeconds((expected - done) / rate) : "?";
-  const uint32_t busy = launcher_->slots() - launcher_->free_slots();
-  std::vector<std::string> table = {absl::StrCat(search->study().id() == 0 ? "" : "test: ", ended, " ended, ", running,
-                                                 " running, ", paused, " paused; ", busy, " of ", launcher_->slots(),
-                                                 " slots busy; ", absl::StrFormat("%.3f", search->CoreSeconds() / 3600),
-                                                 " core-hours; ETA ", eta)};
+  std::vector<std::string> table = {
+      absl::StrCat(search->study().id() == 0 ? "" : "test: ", ended, " ended, ", running, " running, ", paused,
+                   " paused; ", launcher_->busy(), " of ", launcher_->slots(), " slots busy; ",
+                   absl::StrFormat("%.3f", search->CoreSeconds() / 3600), " core-hours; ETA ", eta)};
   std::stable_sort(shown.begin(), shown.end(), [](const Trial* a, const Trial* b) {
     return *a->results.rbegin() > *b->results.rbegin();  // The rung first, then the value.
   });
