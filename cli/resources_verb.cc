@@ -66,12 +66,7 @@ absl::Status PrintResources(const ResourcesFlags& flags) {
   }
   const NodeResources here = WhatIsHere(CountVisibleGpus()), asked = AskedFor(*config, flags.learners, flags.actors);
   const std::vector<NodeBooking::Other> booked = NodeBooking::List(BookingFolder());
-  NodeResources left = here;
-  for (const NodeBooking::Other& other : booked) {
-    left.cpus -= other.asked.cpus;
-    left.gpus -= other.asked.gpus;
-    left.memory_bytes -= std::min(left.memory_bytes, other.asked.memory_bytes);
-  }
+  const NodeResources left = NodeBooking::Left(BookingFolder(), here);
   if (!flags.json) {
     PrintTable(asked, here, booked, left);
     return absl::OkStatus();

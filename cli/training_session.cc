@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "base/config/resource_rules.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
+#include "base/process/share_enforcer.h"
 #include "base/process/shutdown.h"
 #include "base/process/terminal.h"
 #include "base/telemetry/format_count.h"
@@ -55,13 +57,14 @@ absl::Status CheckDeviceIsHere(const LaunchPlan& plan) {
                    "', but there is no GPU for CUDA here, or LibTorch was built without CUDA; try auto or cpu"));
 }
 
-// The run's part of this machine. InvalidArgument: there is too little, or too little is left. With
-// session.waits_for_resources the latter is awaited; Cancelled: until `stop`.
+// The run's part of this machine; null if it has none. InvalidArgument: there is too little, or too little is left.
+// With session.waits_for_resources the latter is awaited; Cancelled: until `stop`.
 absl::StatusOr<std::unique_ptr<NodeBooking>> Book(const LaunchOptions& options, const LaunchPlan& plan,
                                                   const absl::Notification& stop) {
+  if (std::getenv(kShareHeldVariable) != nullptr) return nullptr;  // Whoever holds this process has booked its share.
+  const auto request = RequestOf(plan.config, plan.learners, static_cast<uint32_t>(plan.actor_runners.size()));
   for (bool said = false;; said = true) {
-    auto booking = NodeBooking::Take(BookingFolder(), plan.config, plan.learners,
-                                     static_cast<uint32_t>(plan.actor_runners.size()), WhatIsHere(CountVisibleGpus()));
+    auto booking = NodeBooking::Take(BookingFolder(), request, WhatIsHere(CountVisibleGpus()));
     if (!absl::IsUnavailable(booking.status())) return booking;
     if (!options.session.waits_for_resources) return absl::InvalidArgumentError(booking.status().message());
     if (!said) std::cout << "waiting: " << Escaped(std::string(booking.status().message())) << std::endl;

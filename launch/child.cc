@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/process/control_group.h"
 #include "base/process/exit_code.h"
 
 namespace skein {
@@ -70,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(const Options& options) {
     const std::vector<std::string> gpus = GpuEnvironment(options.share);
     spawn.extra_env.insert(spawn.extra_env.end(), gpus.begin(), gpus.end());
     spawn.extra_env.push_back(absl::StrCat(kShareHeldVariable, "=1"));
+    if (options.share.cpus || options.share.memory_bytes) spawn.unset_env.emplace_back(kControlGroupVariable);
   }
   auto process = Subprocess::Spawn(spawn);
   if (!process.ok()) return process.status();
@@ -96,8 +98,11 @@ std::string Child::DescribeExit(int code) const {
                               ? absl::StrCat("was ended by signal ", code - 128, " (", strsignal(code - 128), ")")
                               : absl::StrCat("ended with code ", code);
   const std::string where = absl::StrCat("log: ", options_.log_path);
-  const std::string over = held_ != nullptr && code == 128 + SIGKILL ? held_->DescribeKill() : "";
-  if (!over.empty()) return absl::StrCat(options_.name, " was killed: ", over, " (", where, ")");
+  const std::string over = held_ == nullptr ? "" : held_->DescribeKill();
+  if (!over.empty()) {
+    const char* const who = code == 128 + SIGKILL ? " was killed: " : ": one of its processes was killed: ";
+    return absl::StrCat(options_.name, who, over, " (", where, ")");
+  }
   if (lines.empty()) return absl::StrCat(options_.name, " ", how, " without a message (", where, ")");
   const bool orderly = code >= 64 && code <= 78;  // Our programs exit so after one line of error text.
   if (orderly && torn) {

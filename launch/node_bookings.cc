@@ -90,22 +90,23 @@ std::vector<Kind> Kinds() {
            [](double bytes) { return MemoryText(static_cast<uint64_t>(bytes)); }}};
 }
 
-absl::Status TooMuch(const Kind& kind, const NodeResources& asked, const NodeResources& here, double left,
+absl::Status TooMuch(const Kind& kind, const NodeBooking::Request& request, const NodeResources& here, double left,
                      const std::vector<NodeBooking::Other>& others) {
-  std::vector<std::string> holders;
+  std::vector<std::string> holders, settings;
   for (const NodeBooking::Other& other : others) {
     if (kind.amount(other.asked) <= 0) continue;
     holders.push_back(
         absl::StrCat("run ", Shown(other.run), " (process ", other.pid, ") has ", kind.text(kind.amount(other.asked))));
   }
-  const bool later = kind.amount(asked) <= kind.amount(here) + kRounding;
-  const auto code = later ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
+  for (const std::string& section : request.sections) settings.push_back(absl::StrCat(section, ".", kind.setting));
+  const double asked = kind.amount(request.asked);
+  const auto code =
+      asked <= kind.amount(here) + kRounding ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
   return absl::Status(
-      code, absl::StrCat("resources.actor.", kind.setting, " and resources.learner.", kind.setting,
-                         ": the processes of this run ask for ", kind.text(kind.amount(asked)), " of ", kind.name,
-                         ", and ", kind.text(std::max(left, 0.0)), " of ", kind.text(kind.amount(here)),
+      code, absl::StrCat(absl::StrJoin(settings, " and "), ": ", request.who, " ask for ", kind.text(asked), " of ",
+                         kind.name, ", and ", kind.text(std::max(left, 0.0)), " of ", kind.text(kind.amount(here)),
                          " is left on this machine", holders.empty() ? "" : ": ", absl::StrJoin(holders, ", "),
-                         "; ask for less, or start fewer --actors"));
+                         "; ask for less, ", request.advice));
 }
 
 }  // namespace
@@ -133,10 +134,17 @@ NodeResources AskedFor(const v1::RunConfig& config, uint32_t learners, uint32_t 
   return asked;
 }
 
-absl::StatusOr<std::unique_ptr<NodeBooking>> NodeBooking::Take(const std::string& folder, const v1::RunConfig& config,
-                                                               uint32_t learners, uint32_t actors,
+NodeBooking::Request RequestOf(const v1::RunConfig& config, uint32_t learners, uint32_t actors) {
+  return {config.name(),
+          AskedFor(config, learners, actors),
+          "the processes of this run",
+          {"resources.actor", "resources.learner"},
+          "or start fewer --actors"};
+}
+
+absl::StatusOr<std::unique_ptr<NodeBooking>> NodeBooking::Take(const std::string& folder, const Request& request,
                                                                const NodeResources& here) {
-  const NodeResources asked = AskedFor(config, learners, actors);
+  const NodeResources& asked = request.asked;
   if (asked.cpus <= 0 && asked.gpus <= 0 && asked.memory_bytes == 0) return nullptr;
   if (absl::Status s = OpenFolder(folder); !s.ok()) return s;
   const std::string lock_path = folder + "/lock";
@@ -151,14 +159,14 @@ absl::StatusOr<std::unique_ptr<NodeBooking>> NodeBooking::Take(const std::string
     double left = kind.amount(here);
     for (const Other& other : others) left -= kind.amount(other.asked);
     if (kind.amount(asked) > 0 && kind.amount(asked) > left + kRounding)
-      return TooMuch(kind, asked, here, left, others);
+      return TooMuch(kind, request, here, left, others);
   }
   static int count = 0;
   const std::string path = absl::StrCat(folder, "/", getpid(), "-", ++count, ".json");
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return SystemError(errno, absl::StrCat("cannot write ", path));
   std::unique_ptr<NodeBooking> booking(new NodeBooking(path, fd));
-  const std::string text = nlohmann::json({{"run", config.name()},
+  const std::string text = nlohmann::json({{"run", request.run},
                                            {"pid", getpid()},
                                            {"cpus", asked.cpus},
                                            {"gpus", asked.gpus},
@@ -179,6 +187,16 @@ std::vector<NodeBooking::Other> NodeBooking::List(const std::string& folder) {
   }
   std::sort(others.begin(), others.end(), [](const Other& a, const Other& b) { return a.pid < b.pid; });
   return others;
+}
+
+NodeResources NodeBooking::Left(const std::string& folder, const NodeResources& here) {
+  NodeResources left = here;
+  for (const Other& other : List(folder)) {
+    left.cpus -= other.asked.cpus;
+    left.gpus -= other.asked.gpus;
+    left.memory_bytes -= std::min(left.memory_bytes, other.asked.memory_bytes);
+  }
+  return left;
 }
 
 NodeBooking::~NodeBooking() {

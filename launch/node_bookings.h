@@ -26,8 +26,8 @@ NodeResources WhatIsHere(uint32_t gpus);
 // What the processes of a run ask for together; nothing where the configuration leaves it open.
 NodeResources AskedFor(const v1::RunConfig& config, uint32_t learners, uint32_t actors);
 
-// A run's part of the machine, for as long as this object exists: a locked file, which the kernel unlocks when the
-// process ends, however it ends. Not thread-safe.
+// A run's or a sweep's part of the machine, for as long as this object exists: a locked file, which the kernel unlocks
+// when the process ends, however it ends. Not thread-safe.
 class NodeBooking {
  public:
   struct Other {
@@ -36,14 +36,23 @@ class NodeBooking {
     NodeResources asked;
   };
 
-  // Null: the run asks for nothing. InvalidArgument: for more than there is. Unavailable: for more than is left; names
-  // how much that is, and who has the rest. Other codes: the folder cannot be used. `folder` is made if it is not
-  // there.
-  static absl::StatusOr<std::unique_ptr<NodeBooking>> Take(const std::string& folder, const v1::RunConfig& config,
-                                                           uint32_t learners, uint32_t actors,
+  struct Request {
+    std::string run;
+    NodeResources asked;
+    // For messages: who asks for it, by which sections of a file, and what else than to ask for less may be done.
+    std::string who;
+    std::vector<std::string> sections;
+    std::string advice;
+  };
+
+  // Null: nothing is asked for. InvalidArgument: more than there is. Unavailable: more than is left; names how much
+  // that is, and who has the rest. Other codes: the folder cannot be used. `folder` is made if it is not there.
+  static absl::StatusOr<std::unique_ptr<NodeBooking>> Take(const std::string& folder, const Request& request,
                                                            const NodeResources& here);
   // The bookings of processes that live.
   static std::vector<Other> List(const std::string& folder);
+  // What they leave of `here`.
+  static NodeResources Left(const std::string& folder, const NodeResources& here);
 
   ~NodeBooking();
   NodeBooking(const NodeBooking&) = delete;
@@ -54,6 +63,9 @@ class NodeBooking {
   const std::string path_;
   const int fd_;
 };
+
+// What the processes of a run ask for.
+NodeBooking::Request RequestOf(const v1::RunConfig& config, uint32_t learners, uint32_t actors);
 
 // Where this user's bookings are: a folder in memory, $SKEIN_BOOKINGS or /dev/shm/skein-UID.
 std::string BookingFolder();

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/process/clock.h"
 #include "base/telemetry/gpu_monitor.h"
@@ -21,24 +22,30 @@ bool NamesGpu(absl::string_view entry, uint32_t installed) {
 
 }  // namespace
 
-uint32_t CountVisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed) {
-  if (!visible_devices) return installed;
-  uint32_t count = 0;
-  for (absl::string_view entry : absl::StrSplit(*visible_devices, ',')) {
-    if (!NamesGpu(absl::StripAsciiWhitespace(entry), installed)) break;
-    ++count;
+std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed) {
+  std::vector<std::string> gpus;
+  if (!visible_devices) {
+    for (uint32_t i = 0; i < installed; ++i) gpus.push_back(absl::StrCat(i));
+    return gpus;
   }
-  return count;
+  for (absl::string_view entry : absl::StrSplit(*visible_devices, ',')) {
+    entry = absl::StripAsciiWhitespace(entry);
+    if (!NamesGpu(entry, installed)) break;
+    gpus.emplace_back(entry);
+  }
+  return gpus;
 }
 
-uint32_t CountVisibleGpus() {
+std::vector<std::string> VisibleGpus() {
 #ifndef SKEIN_TORCH_HAS_CUDA
-  return 0;
+  return {};
 #endif
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const auto monitor = GpuMonitor::Open(MonotonicNow());
-  return CountVisibleGpus(visible == nullptr ? std::nullopt : std::optional<std::string>(visible),
-                          monitor.ok() ? static_cast<uint32_t>((*monitor)->gpus().size()) : 0);
+  return VisibleGpus(visible == nullptr ? std::nullopt : std::optional<std::string>(visible),
+                     monitor.ok() ? static_cast<uint32_t>((*monitor)->gpus().size()) : 0);
 }
+
+uint32_t CountVisibleGpus() { return static_cast<uint32_t>(VisibleGpus().size()); }
 
 }  // namespace skein

@@ -4,15 +4,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace skein {
 
-// How many of `installed` GPUs (0 = none, or unknown) CUDA would show to a process here. `visible_devices` is
-// CUDA_VISIBLE_DEVICES (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the list ends at the
-// first entry that is none of these or a number that is too large.
-uint32_t CountVisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed);
+// Which of `installed` GPUs (0 = none, or unknown) CUDA would show to a process here, as CUDA_VISIBLE_DEVICES names
+// them. `visible_devices` is that variable (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the
+// list ends at the first entry that is none of these or a number that is too large.
+std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed);
 
-// The same for this process's environment and the driver's GPUs; 0 if the learner's LibTorch has no CUDA.
+// The same for this process's environment and the driver's GPUs; none if the learner's LibTorch has no CUDA.
+std::vector<std::string> VisibleGpus();
 uint32_t CountVisibleGpus();
 
 }  // namespace skein

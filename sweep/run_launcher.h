@@ -6,8 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/process/resource_share.h"
+#include "base/process/share_enforcer.h"
+#include "base/telemetry/process_usage.h"
 #include "launch/child.h"
 #include "launch/launch_plan.h"
+#include "sweep/array_places.h"
 #include "sweep/launcher.h"
 #include "sweep/run_log.h"
 #include "sweep/space.h"
@@ -28,12 +32,15 @@ class RunLauncher : public Launcher {
     uint32_t cores_per_slot = 1;
     std::string device;                 // --device of each training; empty = none.
     std::vector<std::string> launcher;  // Words before the command, such as srun and its flags; empty = none.
+    std::vector<std::string> gpus;      // CUDA_VISIBLE_DEVICES of each slot; empty = inherited.
+    ArrayPlaces* places = nullptr;      // Takes the place of slots: a training on each, by the launcher. Null = none.
+    ResourceShare share;                // Of each training, to which it is held unless there is a launcher.
   };
   // `space` must outlive this.
   RunLauncher(Options options, const Space* space) : options_(std::move(options)), space_(space) {}
 
-  uint32_t free_slots() const override { return options_.slots - static_cast<uint32_t>(active_.size()); }
-  double cores_per_slot() const override { return options_.cores_per_slot; }
+  uint32_t free_slots() const override;
+  double cores_per_slot() const override { return options_.share.cpus.value_or(options_.cores_per_slot); }
   // InvalidArgument: the configuration is refused.
   absl::Status Start(const Job& job) override;
   bool IsActive(const RunKey& run) const override { return active_.count(run) > 0; }
@@ -44,7 +51,13 @@ class RunLauncher : public Launcher {
   uint64_t Steps(const RunKey& run) override;
   absl::Status Copy(const RunKey& from, const Job& to) override;
 
-  uint32_t slots() const { return options_.slots; }
+  // Those of a job array come and go: there may be fewer than are busy.
+  uint32_t slots() const;
+  uint32_t busy() const { return static_cast<uint32_t>(active_.size()); }
+  // By what trainings are held to their share, for people; empty: they have none, or none is under way.
+  std::string held_by() const { return active_.empty() ? "" : active_.begin()->second.child->held_by(); }
+  // Of all trainings so far.
+  ProcessUsage Usage() const;
   std::string RunFolder(const RunKey& run) const { return options_.folder + "/" + RunName(run); }
   static std::string RunName(const RunKey& run);
   // The command that trains a point in one go, for people.
@@ -53,6 +66,8 @@ class RunLauncher : public Launcher {
  private:
   struct Active {
     std::unique_ptr<Child> child;
+    uint32_t slot = 0;
+    std::string place;  // Of options_.places.
     uint64_t until = 0;
     absl::Duration began;
     bool asked = false;  // To stop.
@@ -60,11 +75,14 @@ class RunLauncher : public Launcher {
   LaunchOptions OptionsOf(const Job& job) const;
   std::vector<std::string> Arguments(const Point& point, uint64_t seed, const std::string& runs_dir,
                                      const std::string& name) const;
+  uint32_t FreeSlot() const;
+  std::string FreePlace() const;  // Empty: there is none.
   RunLog& LogOf(const RunKey& run);
   JobEnd Describe(const RunKey& run, const Active& active, int code) const;
 
   const Options options_;
   const Space* const space_;
+  ShareEnforcer enforcer_;
   std::map<RunKey, Active> active_;
   std::map<RunKey, RunLog> logs_;
 };

@@ -16,6 +16,7 @@
 #include "base/config/config.h"
 #include "base/config/config_reflection.h"
 #include "base/config/nearest_name.h"
+#include "base/config/resource_rules.h"
 #include "base/process/message_text.h"
 #include "nlohmann/json.hpp"
 #include "sweep/parameter_reader.h"
@@ -45,7 +46,7 @@ void SetDefaults(Message* message) {
     const FieldDescriptor* const field = message->GetDescriptor()->field(i);
     if (IsSectionOf(field)) {
       SetDefaults(reflection->MutableMessage(message, field));
-    } else if (!reflection->HasField(*message, field)) {
+    } else if (!reflection->HasField(*message, field) && !field->options().GetExtension(v1::setting).no_default()) {
       const std::string& value = field->options().GetExtension(v1::setting).default_value();
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
         reflection->SetString(message, field, value);
@@ -229,6 +230,9 @@ class Reader {
                                 "scheduler population takes grid or random"));
     }
     if (absl::Status status = CheckMetric(); !status.ok()) return status;
+    if (absl::Status status = CheckShare(config.resources(), "resources"); !status.ok()) {
+      return Error(At("", "resources"), std::string(status.message()));
+    }
     const bool hyperband = config.scheduler().kind() == v1::SWEEP_SCHEDULE_HYPERBAND;
     const bool population = config.scheduler().kind() == v1::SWEEP_SCHEDULE_POPULATION;
     if (config.max_trials() == 0 && kind != "grid" && !hyperband && !population) {

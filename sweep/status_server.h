@@ -26,6 +26,8 @@ class StatusServer {
   void Update(const Study& study, double core_seconds, double env_steps);
   // Also during the test.
   void SetSlots(uint32_t slots, uint32_t free) { metrics_.SetSlots(slots - free, free); }
+  void SetShare(const ResourceShare& share) { metrics_.SetShare(share); }
+  void SetUsage(const ProcessUsage& usage) { metrics_.SetUsage(usage); }
   void SetPage(std::string page) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

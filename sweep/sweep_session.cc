@@ -16,6 +16,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/config/config.h"
+#include "base/config/resource_rules.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
@@ -25,14 +26,16 @@
 #include "base/telemetry/format_seconds.h"
 #include "launch/launch_plan.h"
 #include "launch/node_bookings.h"
-#include "launch/visible_gpus.h"
 #include "nlohmann/json.hpp"
+#include "sweep/array_places.h"
 #include "sweep/first_rung.h"
 #include "sweep/known_metrics.h"
-#include "sweep/optuna_suggester.h"
+#include "sweep/machine_division.h"
+#include "sweep/open_suggester.h"
 #include "sweep/places.h"
 #include "sweep/run_launcher.h"
 #include "sweep/search.h"
+#include "sweep/search_options.h"
 #include "sweep/settings.h"
 #include "sweep/status_server.h"
 #include "sweep/sweep_display.h"
@@ -61,37 +64,44 @@ class Session {
 
  private:
   absl::Status ReadFiles();
+  absl::Status TakePlaces(const LaunchPlan& plan);
   absl::Status OpenFolder();
-  absl::Status OpenSuggester();
+  // In a job array it waits until no other job leads. Cancelled: until it was told to stop.
+  absl::Status OpenRecord(const std::string& journal);
   absl::Status Carry(Search* search);
   absl::Status TestBest();
   absl::Status WriteFiles(bool running);
   void Show(Search* search, absl::Duration now);
   std::vector<std::string> Table(Search* search, absl::Duration now);
   std::string TrialLine(const Trial& trial, bool test) const;
-  Search::Options SearchOptions() const;
+  Search::Options SearchOptions() const { return SearchOptionsOf(file_, base_, max_trials_); }
 
   const SweepOptions& options_;
   const absl::Notification* const stop_;
   SweepDisplay display_;
   Places places_;
+  ResourceShare share_;                   // Of each training.
+  std::unique_ptr<NodeBooking> booking_;  // Null: of no share.
   v1::RunConfig base_;
   SweepFile file_;
   std::string folder_;
   std::unique_ptr<SweepRecord> record_;
   std::unique_ptr<Scheduler> scheduler_, test_scheduler_;
   std::unique_ptr<Suggester> suggester_;
+  std::unique_ptr<ArrayPlaces> array_;  // Null: this is no job of an array.
   std::unique_ptr<RunLauncher> launcher_;
   std::unique_ptr<StatusServer> server_;  // Null without --metrics-listen.
   uint32_t max_trials_ = 0;
+  // What has been said.
+  struct {
+    bool share = false;
+    std::vector<std::string> places;
+  } told_;
   std::optional<std::pair<absl::Duration, double>> began_;  // When, and the steps that were done then.
   SweepOutcome outcome_;
 };
 
 absl::Status Session::ReadFiles() {
-  auto places = FindPlaces(options_.slots, options_.launcher);
-  if (!places.ok()) return places.status();
-  places_ = *std::move(places);
   LaunchOptions launch;
   launch.recipe = "auto";
   launch.env_id = options_.env_id;
@@ -100,15 +110,9 @@ absl::Status Session::ReadFiles() {
   launch.runners = "1";  // So that an open number of environments does not depend on the slots.
   launch.device = options_.device;
   if (options_.steps > 0) launch.steps = options_.steps;
-  const auto plan = PlanLaunch(launch, places_.cores);
+  const auto plan = PlanLaunch(launch, 1);
   if (!plan.ok()) return plan.status();
   base_ = plan->config;
-  if (places_.launcher.empty()) {
-    const auto actors = static_cast<uint32_t>(plan->actor_runners.size());
-    const absl::Status fits = FitSlots(AskedFor(base_, plan->learners, actors), WhatIsHere(CountVisibleGpus()),
-                                       options_.slots == "auto", &places_);
-    if (!fits.ok()) return fits;
-  }
   const auto text = ReadFile(options_.space_path, 1 << 20);
   if (!text.ok()) return text.status();
   auto file = ReadSweepFile(*text, options_.space_path, base_, KnownMetrics(base_));
@@ -116,11 +120,33 @@ absl::Status Session::ReadFiles() {
   file_ = *std::move(file);
   ChooseFirstRung(base_, &file_.config);
   if (!options_.name.empty()) file_.config.set_name(options_.name);
+  return TakePlaces(*plan);
+}
+
+absl::Status Session::TakePlaces(const LaunchPlan& plan) {
+  share_ = ShareOf(file_.config.resources(), "resources");
+  auto places = FindPlaces(options_.slots, options_.launcher, share_);
+  if (!places.ok()) return places.status();
+  places_ = *std::move(places);
+  if (!places_.launcher.empty()) return absl::OkStatus();
+  const NodeResources asked = AskedFor(base_, plan.learners, static_cast<uint32_t>(plan.actor_runners.size()));
+  auto booking =
+      DivideMachine(file_.config.name(), share_, asked, base_.learner().device(), options_.slots == "auto", &places_);
+  if (!booking.ok()) return share_.empty() ? booking.status() : InFile(options_.space_path, booking.status());
+  booking_ = *std::move(booking);
   return absl::OkStatus();
 }
 
 absl::Status Session::OpenFolder() {
   folder_ = absl::StrCat(options_.runs_dir, "/", file_.config.name());
+  if (!places_.array_job.empty()) {
+    if (options_.resume == "never") {
+      return absl::InvalidArgumentError("--resume never: each job of an array would begin anew; give another --name");
+    }
+    auto lent = ArrayPlaces::Lend(folder_ + "/places", places_.array_job, places_.slots);
+    if (!lent.ok()) return lent.status();
+    array_ = *std::move(lent);
+  }
   const std::string journal = folder_ + "/journal.log";
   std::error_code error;
   if (options_.resume == "must" && !fs::exists(journal, error)) {
@@ -137,53 +163,20 @@ absl::Status Session::OpenFolder() {
   }
   fs::create_directories(folder_ + "/log", error);
   if (error) return absl::PermissionDeniedError(absl::StrCat("cannot make ", folder_, "/log: ", error.message()));
-  auto record = SweepRecord::Open(journal, file_, Identity(file_, base_));
-  if (!record.ok()) return record.status();
-  record_ = *std::move(record);
+  if (absl::Status s = OpenRecord(journal); !s.ok()) return s;
   v1::RunConfig base = base_;
   base.clear_name();  // Each training has its own.
   return WriteFileAtomically(folder_ + "/base.yaml", ToYaml(base));
 }
 
-absl::Status Session::OpenSuggester() {
-  const std::string& kind = file_.config.sampler().kind();
-  max_trials_ = file_.config.max_trials();
-  if (max_trials_ == 0) max_trials_ = scheduler_->default_trials();
-  if (kind == "grid") {
-    auto points = GridPoints(file_.space, AdmitsByConstraints(file_.space, base_));
-    if (!points.ok()) return points.status();
-    if (points->empty())
-      return absl::InvalidArgumentError(
-          absl::StrCat(options_.space_path, ": no point of the grid meets the constraints"));
-    const auto size = static_cast<uint32_t>(points->size());
-    max_trials_ = max_trials_ == 0 ? size : std::min(size, max_trials_);
-    suggester_ = std::make_unique<GridSuggester>(*std::move(points));
-    return absl::OkStatus();
+absl::Status Session::OpenRecord(const std::string& journal) {
+  for (bool told = false;; told = true) {
+    auto record = SweepRecord::Open(journal, file_, Identity(file_, base_));
+    if (record.ok()) record_ = *std::move(record);
+    if (array_ == nullptr || !absl::IsUnavailable(record.status())) return record.status();
+    if (!told) display_.Say("another job of the array leads the sweep; it may train in this one");
+    if (stop_->WaitForNotificationWithTimeout(kShow)) return absl::CancelledError("stopped while another job led");
   }
-  if (kind == "random") {
-    suggester_ =
-        std::make_unique<RandomSuggester>(file_.space, file_.config.seed(), AdmitsByConstraints(file_.space, base_));
-    return absl::OkStatus();
-  }
-  auto optuna = OptunaSuggester::Start({.journal = record_->path(), .folder = folder_}, file_, *scheduler_);
-  if (!optuna.ok()) return optuna.status();
-  suggester_ = *std::move(optuna);
-  return absl::OkStatus();
-}
-
-Search::Options Session::SearchOptions() const {
-  const v1::SweepConfig& config = file_.config;
-  Search::Options options;
-  options.admits = AdmitsByConstraints(file_.space, base_);
-  options.max_trials = max_trials_;
-  options.max_core_hours = config.max_core_hours();
-  options.seeds = config.seeds_per_trial();
-  options.first_seed = config.tuning_seed();
-  options.seeds_by_group = config.scheduler().kind() == v1::SWEEP_SCHEDULE_POPULATION;
-  options.sweep_seed = config.seed();
-  options.resample = config.scheduler().resample();
-  options.perturb = config.scheduler().perturb();
-  return options;
 }
 
 absl::Status Session::Run() {
@@ -196,9 +189,14 @@ absl::Status Session::Run() {
     const std::string host = AnnounceHost(address.substr(0, address.rfind(':')));
     display_.Say(absl::StrCat("page and metrics: http://", host, ":", server_->port(), "/"));
   }
+  if (server_ != nullptr) server_->SetShare(share_);
   scheduler_ = MakeScheduler(file_.config, base_.total_steps());
-  if (absl::Status s = OpenFolder(); !s.ok()) return s;
-  if (absl::Status s = OpenSuggester(); !s.ok()) return s;
+  if (absl::Status s = OpenFolder(); !s.ok()) return absl::IsCancelled(s) ? absl::OkStatus() : s;
+  max_trials_ = file_.config.max_trials() > 0 ? file_.config.max_trials() : scheduler_->default_trials();
+  auto suggester =
+      OpenSuggester(file_, base_, options_.space_path, folder_, record_->path(), *scheduler_, &max_trials_);
+  if (!suggester.ok()) return suggester.status();
+  suggester_ = *std::move(suggester);
   launcher_ = std::make_unique<RunLauncher>(RunLauncher::Options{.folder = folder_,
                                                                  .program_folder = options_.program_folder,
                                                                  .metric = file_.config.metric(),
@@ -206,12 +204,14 @@ absl::Status Session::Run() {
                                                                  .slots = places_.slots,
                                                                  .cores_per_slot = places_.cores,
                                                                  .device = options_.device,
-                                                                 .launcher = places_.launcher},
+                                                                 .launcher = places_.launcher,
+                                                                 .gpus = places_.gpus,
+                                                                 .places = array_.get(),
+                                                                 .share = share_},
                                             &file_.space);
   display_.Say(absl::StrCat("sweep: ", folder_, ", up to ", max_trials_, " trials x ", file_.config.seeds_per_trial(),
-                            file_.config.seeds_per_trial() == 1 ? " seed, " : " seeds, ", places_.slots,
-                            places_.slots == 1 ? " slot of " : " slots of ", places_.cores,
-                            places_.cores == 1 ? " core" : " cores"));
+                            file_.config.seeds_per_trial() == 1 ? " seed, " : " seeds, ",
+                            DescribeSlots(places_, share_)));
   if (const size_t before = record_->search().trials().size(); before > 0) {
     display_.Say(absl::StrCat("going on with ", before, " trials of the journal"));
   }
@@ -248,6 +248,14 @@ absl::Status Session::Carry(Search* search) {
       display_.Say(line);
       news = true;
     }
+    if (!told_.share && !launcher_->held_by().empty()) {
+      display_.Say(absl::StrCat("share of each training: ", launcher_->held_by()));
+      told_.share = true;
+    }
+    if (array_ != nullptr && array_->List() != told_.places) {
+      told_.places = array_->List();
+      display_.Say(absl::StrCat("places in the jobs of the array: ", absl::StrJoin(told_.places, " ")));
+    }
     if (now >= next_show || news) {
       Show(search, now);
       next_show = now + kShow;
@@ -266,7 +274,7 @@ absl::Status Session::Carry(Search* search) {
   // What runs ends with a checkpoint, so that nothing is lost.
   search->Stop();
   const absl::Duration give_up = MonotonicNow() + absl::Seconds(30);
-  while (launcher_->free_slots() < launcher_->slots() && MonotonicNow() < give_up) {
+  while (launcher_->busy() > 0 && MonotonicNow() < give_up) {
     launcher_->Poll();
     absl::SleepFor(kTick);
   }
@@ -345,11 +353,10 @@ std::vector<std::string> Session::Table(Search* search, absl::Duration now) {
   if (!began_) began_ = {now, done};
   const double seconds = absl::ToDoubleSeconds(now - began_->first), rate = (done - began_->second) / seconds;
   const std::string eta = rate > 0 && expected > done ? FormatSeconds((expected - done) / rate) : "?";
-  const uint32_t busy = launcher_->slots() - launcher_->free_slots();
-  std::vector<std::string> table = {absl::StrCat(search->study().id() == 0 ? "" : "test: ", ended, " ended, ", running,
-                                                 " running, ", paused, " paused; ", busy, " of ", launcher_->slots(),
-                                                 " slots busy; ", absl::StrFormat("%.3f", search->CoreSeconds() / 3600),
-                                                 " core-hours; ETA ", eta)};
+  std::vector<std::string> table = {
+      absl::StrCat(search->study().id() == 0 ? "" : "test: ", ended, " ended, ", running, " running, ", paused,
+                   " paused; ", launcher_->busy(), " of ", launcher_->slots(), " slots busy; ",
+                   absl::StrFormat("%.3f", search->CoreSeconds() / 3600), " core-hours; ETA ", eta)};
   std::stable_sort(shown.begin(), shown.end(), [](const Trial* a, const Trial* b) {
     return *a->results.rbegin() > *b->results.rbegin();  // The rung first, then the value.
   });
@@ -363,6 +370,7 @@ void Session::Show(Search* search, absl::Duration now) {
   display_.Update(Table(search, now), now);
   if (server_ == nullptr) return;
   server_->SetSlots(launcher_->slots(), launcher_->free_slots());
+  server_->SetUsage(launcher_->Usage());
   if (search->study().id() != 0) return;
   server_->Update(search->study(), search->CoreSeconds(), search->StepsDone());
 }

@@ -28,31 +28,6 @@ constexpr std::pair<const char*, double> kUnits[] = {{"TiB", 1099511627776.0},
                                                      {"KB", 1e3},
                                                      {"B", 1.0}};
 
-absl::Status CheckShare(const v1::ShareConfig& share, const std::string& path) {
-  if (share.has_memory()) {
-    const auto bytes = ParseMemorySize(share.memory());
-    if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ".memory: ", bytes.status().message()));
-    if (*bytes < kLeastMemory) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ".memory: got ", Quoted(share.memory()), ", want at least 64MiB"));
-    }
-  }
-  if (share.gpus() > 1 && share.gpus() != std::floor(share.gpus())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ".gpus: got ", config_reflection::NumberText(share.gpus()),
-                                                   ", want a share below 1 or a whole number"));
-  }
-  return absl::OkStatus();
-}
-
-ResourceShare ShareOf(const v1::ShareConfig& config, const char* path) {
-  ResourceShare share;
-  share.setting = path;
-  if (config.has_cpus()) share.cpus = config.cpus();
-  if (config.has_gpus()) share.gpus = config.gpus();
-  if (config.has_memory()) share.memory_bytes = ParseMemorySize(config.memory()).value_or(kLeastMemory);
-  return share;
-}
-
 }  // namespace
 
 absl::StatusOr<uint64_t> ParseMemorySize(const std::string& text) {
@@ -72,6 +47,22 @@ absl::StatusOr<uint64_t> ParseMemorySize(const std::string& text) {
   return static_cast<uint64_t>(value * factor);
 }
 
+absl::Status CheckShare(const v1::ShareConfig& share, const std::string& path) {
+  if (share.has_memory()) {
+    const auto bytes = ParseMemorySize(share.memory());
+    if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ".memory: ", bytes.status().message()));
+    if (*bytes < kLeastMemory) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ".memory: got ", Quoted(share.memory()), ", want at least 64MiB"));
+    }
+  }
+  if (share.gpus() > 1 && share.gpus() != std::floor(share.gpus())) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ".gpus: got ", config_reflection::NumberText(share.gpus()),
+                                                   ", want a share below 1 or a whole number"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckResources(const v1::RunConfig& config) {
   const v1::ResourcesConfig& resources = config.resources();
   if (absl::Status status = CheckShare(resources.actor(), kActor); !status.ok()) return status;
@@ -87,6 +78,15 @@ absl::Status CheckResources(const v1::RunConfig& config) {
                                                    config.learner().device(), "; give it a share, or say cpu"));
   }
   return absl::OkStatus();
+}
+
+ResourceShare ShareOf(const v1::ShareConfig& config, const std::string& path) {
+  ResourceShare share;
+  share.setting = path;
+  if (config.has_cpus()) share.cpus = config.cpus();
+  if (config.has_gpus()) share.gpus = config.gpus();
+  if (config.has_memory()) share.memory_bytes = ParseMemorySize(config.memory()).value_or(kLeastMemory);
+  return share;
 }
 
 ResourceShare ActorShare(const v1::RunConfig& config) { return ShareOf(config.resources().actor(), kActor); }

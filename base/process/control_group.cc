@@ -26,8 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kPeriodMicroseconds = 100'000;
-// The folder in which a process's groups are made, for those of its children that make groups too.
-constexpr char kBaseVariable[] = "SKEIN_CONTROL_GROUP";
 
 // Files of the kernel are written by one call, and say by its error what is wrong.
 absl::Status Write(const std::string& path, const std::string& text) {
@@ -56,7 +54,9 @@ void RemoveGroupsOfTheDead(const std::string& folder) {
     const std::vector<std::string> parts = absl::StrSplit(it->path().filename().string(), '-');
     pid_t pid = 0;
     const bool ours = parts.size() >= 2 && parts[0] == "skein" && absl::SimpleAtoi(parts[1], &pid) && pid > 0;
-    if (ours && kill(pid, 0) != 0 && errno == ESRCH) rmdir(it->path().c_str());  // Refused while there is a process.
+    if (!ours || kill(pid, 0) == 0 || errno != ESRCH) continue;
+    RemoveGroupsOfTheDead(it->path().string());
+    rmdir(it->path().c_str());  // Refused while there is a process.
   }
 }
 
@@ -80,7 +80,7 @@ std::string FolderOfVersion1(const std::string& mount, const std::string& member
 }
 
 std::string FolderOfVersion2(const std::string& mount, const std::string& membership) {
-  const char* const base = std::getenv(kBaseVariable);
+  const char* const base = std::getenv(kControlGroupVariable);
   if (base != nullptr && IsFolder(base)) return base;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(membership, '\n'))) {
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
@@ -97,6 +97,7 @@ std::string FolderOfVersion2(const std::string& mount, const std::string& member
 
 ControlGroup::~ControlGroup() {
   for (const std::string& folder : folders_) {
+    RemoveGroupsOfTheDead(folder);  // Those that its processes have made.
     // A process that was killed leaves its group a moment after its parent has been told.
     for (int i = 0; i < 50 && rmdir(folder.c_str()) != 0 && errno == EBUSY; ++i) absl::SleepFor(absl::Milliseconds(2));
   }
@@ -192,7 +193,7 @@ std::unique_ptr<ControlGroup> ControlGroups::Make(const std::string& name, const
   }
   if (!group->limits_cpu_ && !group->limits_memory_) return nullptr;
   if (cpu_.unified || memory_.unified) {
-    setenv(kBaseVariable, (cpu_.unified ? cpu_ : memory_).folder.c_str(), 1);
+    setenv(kControlGroupVariable, (cpu_.unified ? cpu_ : memory_).folder.c_str(), 1);
   }
   return group;
 }

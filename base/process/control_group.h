@@ -16,6 +16,10 @@
 // Control groups of the kernel (cgroups), by which it holds a process and its children to a share of CPU and memory.
 namespace skein {
 
+// Names the folder in which groups of a process and of its children are made, after it has moved into one of its own. A
+// child that has a group to itself must not have the variable: its groups belong below that.
+inline constexpr char kControlGroupVariable[] = "SKEIN_CONTROL_GROUP";
+
 // A group for one child process. Not thread-safe. The destructor removes the group, if no process is left in it.
 class ControlGroup {
  public:

@@ -27,7 +27,7 @@ class HeldShare {
 
   // By what it is held, for people: "CPU by a control group, memory by a limit of its data segment".
   const std::string& how() const { return how_; }
-  // Why a process that SIGKILL ended was ended, if its share is the reason; else empty.
+  // Why the process, or a child of it, was ended by SIGKILL, if its share is the reason; else empty.
   std::string DescribeKill() const;
 
  private:

@@ -70,6 +70,14 @@ uint32_t ParseThreads(const std::string& self_stat) { return static_cast<uint32_
 
 uint64_t ParseRunTicks(const std::string& stat) { return NumberAfterName(stat, 11) + NumberAfterName(stat, 12); }
 
+uint64_t ParseEndedChildrenTicks(const std::string& stat) {
+  return NumberAfterName(stat, 13) + NumberAfterName(stat, 14);
+}
+
+uint64_t ParseParent(const std::string& stat) { return NumberAfterName(stat, 1); }
+
+uint64_t ParseStatResidentPages(const std::string& stat) { return NumberAfterName(stat, 21); }
+
 uint64_t ParseStartTicks(const std::string& self_stat) { return NumberAfterName(self_stat, 19); }
 
 uint64_t ParseBootTime(const std::string& proc_stat) {

@@ -31,6 +31,15 @@ uint32_t ParseThreads(const std::string& self_stat);
 // Processor time of a process so far, user and system, in ticks, from its /proc/PID/stat.
 uint64_t ParseRunTicks(const std::string& stat);
 
+// Of its children that have ended and were waited for, the same.
+uint64_t ParseEndedChildrenTicks(const std::string& stat);
+
+// Its parent's process id.
+uint64_t ParseParent(const std::string& stat);
+
+// Its resident pages.
+uint64_t ParseStatResidentPages(const std::string& stat);
+
 // When a process started, in ticks since boot, from its /proc/PID/stat.
 uint64_t ParseStartTicks(const std::string& self_stat);
 

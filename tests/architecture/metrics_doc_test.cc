@@ -125,6 +125,7 @@ std::vector<prometheus::MetricFamily> Exported() {
   auto gpus = GpuMonitor::Open(absl::ZeroDuration(), FAKE_NVML);
   EXPECT_TRUE(gpus.ok()) << gpus.status();
   SweepMetrics sweep(&registry);
+  sweep.SetShare({.cpus = 1, .gpus = 1, .memory_bytes = 1});
   coordinator.SetStatusPage("http://head:8080/");
   const ServeMetrics serve(&registry);
   ResourceSampler sampler(&registry, absl::Milliseconds(1), std::move(gpus).value_or(nullptr));

@@ -33,7 +33,7 @@ TEST(AskedFor, AddsUpProcesses) {
 
 TEST(NodeBooking, ARunWithoutSharesBooksNothing) {
   const ScratchFolder folder;
-  const auto booking = NodeBooking::Take(folder.path() + "/books", Config({}), 1, 1, kHere);
+  const auto booking = NodeBooking::Take(folder.path() + "/books", RequestOf(Config({}), 1, 1), kHere);
   ASSERT_TRUE(booking.ok());
   EXPECT_EQ(*booking, nullptr);
   EXPECT_THAT(NodeBooking::List(folder.path() + "/books"), IsEmpty());
@@ -42,7 +42,7 @@ TEST(NodeBooking, ARunWithoutSharesBooksNothing) {
 TEST(NodeBooking, MoreThanIsHereIsRefused) {
   const ScratchFolder folder;
   const auto refused = [&](const std::string& setting) {
-    const auto booking = NodeBooking::Take(folder.path() + "/books", Config({setting}), 1, 3, kHere);
+    const auto booking = NodeBooking::Take(folder.path() + "/books", RequestOf(Config({setting}), 1, 3), kHere);
     EXPECT_EQ(ExitCodeOf(booking.status()), kExitUsage);
     return std::string(booking.status().message());
   };
@@ -57,18 +57,18 @@ TEST(NodeBooking, MoreThanIsHereIsRefused) {
 TEST(NodeBooking, WhatOthersHaveIsNotLeft) {
   const ScratchFolder folder;
   const std::string books = folder.path() + "/books";
-  auto first = NodeBooking::Take(books, Config({"resources.learner.cpus=1.5"}), 1, 1, kHere);
+  auto first = NodeBooking::Take(books, RequestOf(Config({"resources.learner.cpus=1.5"}), 1, 1), kHere);
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = NodeBooking::Take(books, Config({"resources.learner.cpus=1"}), 1, 1, kHere);
+  const auto second = NodeBooking::Take(books, RequestOf(Config({"resources.learner.cpus=1"}), 1, 1), kHere);
   EXPECT_TRUE(absl::IsUnavailable(second.status()));  // Later it may be there.
   EXPECT_THAT(std::string(second.status().message()),
               HasSubstr("ask for 1 of CPUs, and 0.5 of 2 is left on this machine: run cheetah (process " +
                         std::to_string(getpid()) + ") has 1.5; ask for less"));
   // Exactly what is left.
-  ASSERT_TRUE(NodeBooking::Take(books, Config({"resources.learner.cpus=0.5"}), 1, 1, kHere).ok());
+  ASSERT_TRUE(NodeBooking::Take(books, RequestOf(Config({"resources.learner.cpus=0.5"}), 1, 1), kHere).ok());
   first->reset();
   EXPECT_THAT(NodeBooking::List(books), IsEmpty());
-  EXPECT_TRUE(NodeBooking::Take(books, Config({"resources.learner.cpus=2"}), 1, 1, kHere).ok());
+  EXPECT_TRUE(NodeBooking::Take(books, RequestOf(Config({"resources.learner.cpus=2"}), 1, 1), kHere).ok());
 }
 
 TEST(NodeBooking, OfProcessesThatHaveEndedDoesNotCount) {
@@ -82,7 +82,7 @@ TEST(NodeBooking, OfProcessesThatHaveEndedDoesNotCount) {
 TEST(NodeBooking, AFolderThatOthersMayWriteIsRefused) {
   const ScratchFolder folder;
   ASSERT_EQ(chmod(folder.path().c_str(), 0777), 0);
-  const auto booking = NodeBooking::Take(folder.path(), Config({"resources.learner.cpus=1"}), 1, 1, kHere);
+  const auto booking = NodeBooking::Take(folder.path(), RequestOf(Config({"resources.learner.cpus=1"}), 1, 1), kHere);
   EXPECT_TRUE(absl::IsPermissionDenied(booking.status())) << booking.status();
 }
 

@@ -2,7 +2,10 @@
 // With a stand-in for skein, which leaves what a training leaves and ends.
 #include "sweep/run_launcher.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
@@ -10,6 +13,9 @@
 
 namespace skein {
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr uint64_t kTotal = 200000;
 
@@ -58,6 +64,40 @@ TEST_F(RunLauncherTest, AnEndShortOfItsTaskIsAFailure) {
   EXPECT_EQ(without.how, JobEnd::How::kFailed);
   EXPECT_EQ(without.why, "it ended without eval.json");
   EXPECT_EQ(EndOf("eval.return_mean", "000000200000", true, 0).how, JobEnd::How::kDone);
+}
+
+TEST_F(RunLauncherTest, EachSlotHasItsGpuAndItsShare) {
+  folder_.WriteScript("skein", absl::StrCat("echo \"$CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $*\" >>",
+                                            folder_.path(), "/seen; sleep 100\n"));
+  RunLauncher launcher({.folder = folder_.path(),
+                        .program_folder = folder_.path(),
+                        .metric = "episode_return_mean",
+                        .total_steps = kTotal,
+                        .slots = 2,
+                        .gpus = {"4", "GPU-7"},
+                        .share = {.cpus = 0.5, .gpus = 0.25}},
+                       &space_);
+  EXPECT_EQ(launcher.cores_per_slot(), 0.5);
+  const auto start = [&](uint32_t trial, int lines) {
+    EXPECT_EQ(launcher.Start({{false, trial, 0}, {}, 1, kTotal}), absl::OkStatus());
+    EXPECT_TRUE(WaitUntil(
+        [&] {
+          const std::string seen = folder_.Read("seen");
+          return std::count(seen.begin(), seen.end(), '\n') == lines;
+        },
+        absl::Seconds(30)));
+    const std::vector<std::string> seen = absl::StrSplit(folder_.Read("seen"), '\n', absl::SkipEmpty());
+    return seen.back();
+  };
+  const std::string first = start(0, 1);
+  EXPECT_THAT(first, StartsWith("4 25 "));
+  EXPECT_THAT(first, HasSubstr("--set resources.learner.gpus=0.25"));  // The cap of Torch's allocator.
+  EXPECT_THAT(start(1, 2), StartsWith("GPU-7 25 "));
+  EXPECT_THAT(launcher.held_by(), StartsWith("CPU by "));
+  // The slot that is free again, not the next number.
+  launcher.Stop({false, 0, 0});
+  EXPECT_TRUE(WaitUntil([&] { return !launcher.Poll().empty(); }, absl::Seconds(30)));
+  EXPECT_THAT(start(2, 3), StartsWith("4 25 "));
 }
 
 }  // namespace

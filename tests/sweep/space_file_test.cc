@@ -114,6 +114,10 @@ TEST(SpaceFile, RefusesOtherContradictions) {
               HasSubstr("s.yaml:4:15: constraints: unknown key 'ppo.epoch'; the nearest is 'ppo.epochs'"));
   EXPECT_THAT(Error("max_trials: 1\nspace: {ppo.lr: [1]}\nconstraints:\n  - ppo.lr + 1\n"),
               HasSubstr("s.yaml:4:15: constraints: expected <"));
+  EXPECT_THAT(Error("max_trials: 1\nresources: {memory: 2}\nspace: {ppo.lr: [1]}\n"),
+              HasSubstr("s.yaml:2:12: resources.memory: got '2', want at least 64MiB"));
+  EXPECT_THAT(Error("max_trials: 1\nresources: {cpu: 2}\nspace: {ppo.lr: [1]}\n"),
+              HasSubstr("s.yaml:2:13: unknown key 'cpu'; the nearest is 'cpus'"));
   EXPECT_THAT(Error("max_trials: 1\n"), HasSubstr("'space' is missing"));
 }
 
@@ -129,6 +133,15 @@ TEST(SpaceFile, IsAnotherOneWithAnotherSpaceButNotWithMoreTrials) {
   ASSERT_TRUE(ApplyOverride("resources.learner.cpus=0.5", &shared).ok());
   EXPECT_EQ(Identity(*one, Base()), Identity(*one, shared));
   EXPECT_NE(Identity(*one, Base()), Identity(*Read("max_trials: 3\ngoal: minimize\n" + space), Base()));
+}
+
+TEST(SpaceFile, SharesAreNoPartOfWhatAJournalIsFor) {
+  const std::string plain = "max_trials: 1\nspace: {ppo.lr: [1]}\n";
+  const auto without = Read(plain), with = Read("resources: {cpus: 0.5, gpus: 0.25}\n" + plain);
+  ASSERT_TRUE(without.ok() && with.ok());
+  EXPECT_FALSE(without->config.resources().has_cpus());
+  EXPECT_EQ(with->config.resources().gpus(), 0.25);
+  EXPECT_EQ(Identity(*without, Base()), Identity(*with, Base()));
 }
 
 TEST(SpaceFile, AnEvaluationNeedsEpisodes) {

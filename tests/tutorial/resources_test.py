@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of a machine (docs/resources.md) with real programs and the real kernel: a worker holds itself to its run's share,
-exports it, and uses no more; an actor that needs more memory than its share fails by itself, and the run says why.
+"""Shares of a machine (docs/resources.md) with real programs and the real kernel: a worker holds itself to its run's
+share, exports it, and uses no more; an actor that needs more memory than its share fails by itself, and the run says
+why; trainings of a sweep have theirs.
 
 With SKEIN_BIN = the folder of the programs.
 """
@@ -113,6 +114,57 @@ class Resources(unittest.TestCase):
         self.assertEqual(refused.returncode, 64)
         self.assertIn("run run (process", refused.stderr)
         self.assertFalse((self.folder / "runs/other").exists())
+
+    def scrape(self, port):
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+        return {name: float(value) for name, value in re.findall(r"^(\w+) (\S+)$", text, re.MULTILINE)}
+
+    def sweep(self, resources, name, *arguments, space="ppo.lr: [1e-3, 1e-4]"):
+        (self.folder / f"{name}.yaml").write_text(
+            f"sampler: {{kind: grid}}\ntest_seeds: 0\nresources: {resources}\nspace:\n  {space}\n")
+        return ["sweep", "--env", "CartPole-v1", "--space", self.folder / f"{name}.yaml", *arguments]
+
+    def test_trainings_of_a_sweep_have_their_share(self):
+        metrics = free_port()
+        self.start("sweep", *self.sweep("{cpus: 0.3, memory: 1GiB}", "space", "--steps", 10**9, "--slots", 2,
+                                        "--metrics-listen", f"127.0.0.1:{metrics}"))
+        wait_until("the trainings", lambda: "share of each training: CPU by" in self.log("sweep"))
+        self.assertIn("2 slots of 0.3 cores, 1 GiB", self.log("sweep"))
+        said = subprocess.run([BIN / "skein", "resources", "--json"], capture_output=True, text=True,
+                              env=self.environment)
+        booked = json.loads(said.stdout)["runs"]
+        self.assertEqual([(run["run"], run["cpus"], run["memory_bytes"]) for run in booked], [("space", 0.6, 2**31)])
+        # More than is left.
+        cpus = f"{json.loads(said.stdout)['machine']['cpus']:g}"
+        refused = subprocess.run([BIN / "skein", *map(str, self.sweep(f"{{cpus: {cpus}}}", "other", "--slots", 1))],
+                                 capture_output=True, text=True, cwd=self.folder, env=self.environment)
+        self.assertEqual(refused.returncode, 64, refused.stderr)
+        self.assertIn(f"resources.cpus: the trainings of 1 slot ask for {cpus} of CPUs, and "
+                      f"{float(cpus) - 0.6:g} of {cpus} is left on this machine: run space (process ", refused.stderr)
+        self.assertFalse((self.folder / "runs/other").exists())
+        wait_until("the use", lambda: self.scrape(metrics)["skein_sweep_used_cpu_seconds"] > 1)
+        seen = self.scrape(metrics)
+        self.assertEqual(seen["skein_sweep_slot_requested_cpus"], 0.3)
+        self.assertEqual(seen["skein_sweep_slot_requested_memory_bytes"], 2**30)
+        self.assertGreater(seen["skein_sweep_used_memory_bytes"], 2**20)
+        if "CPU by a control group" not in self.log("sweep"):
+            return  # Affinity and priority give them more where the machine is idle.
+        begin, before = time.monotonic(), seen["skein_sweep_used_cpu_seconds"]
+        time.sleep(10)
+        used = (self.scrape(metrics)["skein_sweep_used_cpu_seconds"] - before) / (time.monotonic() - begin)
+        # A second between samples, and a period of 0.1 s of each slot: 0.6 x (1 + 1.1 / 10). Less where others work.
+        self.assertLess(used, 0.67)
+
+    def test_a_training_that_needs_more_memory_than_its_share_fails_and_the_other_does_not(self):
+        arguments = self.sweep("{memory: 700MiB}", "space", "--steps", 65536, "--slots", 1,
+                               space="model.hidden: [[64], [8192, 8192]]")
+        done = subprocess.run([BIN / "skein", *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
+                              env=self.environment, timeout=400)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = (self.folder / "runs/space/sweep.csv").read_text().splitlines()
+        self.assertEqual([row.split(",")[1] for row in rows[1:]], ["complete", "failed"], done.stdout)
+        if "memory by a control group" in done.stdout:
+            self.assertIn("it needed more memory than its share of 700 MiB; raise resources.memory", rows[2])
 
 
 if __name__ == "__main__":

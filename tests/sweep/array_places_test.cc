@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweep/array_places.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "tests/cli/scratch_folder.h"
+
+namespace skein {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(ArrayPlaces, AreThoseOfProcessesThatLive) {
+  const ScratchFolder folder;
+  const std::string places = folder.path() + "/places";
+  auto leader = ArrayPlaces::Lend(places, "12", 2), other = ArrayPlaces::Lend(places, "13", 1);
+  ASSERT_TRUE(leader.ok() && other.ok()) << leader.status() << other.status();
+  folder.Write("places/9-0", "");  // Of a process that was killed.
+  EXPECT_THAT((*leader)->List(), ElementsAre("12-0", "12-1", "13-0"));
+  EXPECT_FALSE(std::filesystem::exists(places + "/9-0"));
+  EXPECT_EQ(ArrayPlaces::JobOf("13-0"), "13");
+  EXPECT_TRUE(absl::IsUnavailable(ArrayPlaces::Lend(places, "13", 1).status()));
+  other->reset();
+  absl::SleepFor(absl::Milliseconds(1100));  // A look each second.
+  EXPECT_THAT((*leader)->List(), ElementsAre("12-0", "12-1"));
+}
+
+// With a stand-in for squeue.
+TEST(ArrayPlaces, WhatSlurmEndsLendsNothing) {
+  const ScratchFolder folder;
+  const std::string path = std::getenv("PATH");
+  folder.WriteScript("squeue", "exit 1");  // No answer.
+  setenv("PATH", absl::StrCat(folder.path(), ":", path).c_str(), 1);
+  auto leader = ArrayPlaces::Lend(folder.path() + "/places", "12", 1);
+  auto other = ArrayPlaces::Lend(folder.path() + "/places", "13", 1);
+  ASSERT_TRUE(leader.ok() && other.ok());
+  EXPECT_THAT((*leader)->List(), ElementsAre("12-0", "13-0"));
+  EXPECT_TRUE((*leader)->StillRuns("13-0"));
+  folder.WriteScript("squeue", "echo 12; echo 113");
+  EXPECT_TRUE((*leader)->StillRuns("12-0"));
+  EXPECT_FALSE((*leader)->StillRuns("13-0"));
+  EXPECT_THAT((*leader)->List(), ElementsAre("12-0"));  // At once.
+  setenv("PATH", path.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace skein
