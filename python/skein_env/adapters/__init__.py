@@ -44,6 +44,21 @@ def adapt(env: Any) -> Single:
     )
 
 
+def _one_by_one(make: Callable[[], Single], num_envs: int) -> Batch:
+    """Environments that are made one by one, in the batch that steps such ones fastest."""
+    first = [make()]
+
+    def make_next() -> Single:
+        return first.pop() if first else make()
+
+    if type(first[0]).__name__ == "GymnasiumEnv":
+        from .gymnasium import GymnasiumSerial, has_one_array
+
+        if has_one_array(first[0]):
+            return GymnasiumSerial(make_next, num_envs)
+    return Serial(make_next, num_envs)
+
+
 def make_batch(make: Callable[..., Any], num_envs: int, arguments: Dict[str, Any]) -> Batch:
     """What `make` makes, as `num_envs` environments.
 
@@ -56,7 +71,7 @@ def make_batch(make: Callable[..., Any], num_envs: int, arguments: Dict[str, Any
         parameters = {}  # type: ignore[assignment]
     together = "num_envs" in parameters and parameters["num_envs"].kind != inspect.Parameter.VAR_KEYWORD
     if not together:
-        return Serial(lambda: adapt(make(**arguments)), num_envs)
+        return _one_by_one(lambda: adapt(make(**arguments)), num_envs)
     made = make(num_envs=num_envs, **arguments)
     if _is(made, "gymnasium.vector.VectorEnv"):
         from .gymnasium_vector import GymnasiumVector
