@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein bench serve: actions from a server on the loopback against the same policy in this process.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -7,8 +12,10 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/http_server.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
 #include "bench/measure_rate.h"
@@ -17,6 +24,7 @@
 #include "env/env_config.h"
 #include "env/registry.h"
 #include "prometheus/registry.h"
+#include "serve/http_actions.h"
 #include "serve/policy_service.h"
 
 namespace skein {
@@ -89,6 +97,38 @@ class Client {
   v1::ActResponse response_;
 };
 
+// One observation after the other over HTTP, as JSON, each over a connection of its own: the server keeps none.
+class HttpClient {
+ public:
+  HttpClient(int port, const std::vector<float>& observation) : port_(static_cast<uint16_t>(port)) {
+    const std::string body = Json{{"session", "http"}, {"observation", observation}}.dump();
+    request_ = absl::StrCat("POST /v1/act HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n",
+                            "Content-Length: ", body.size(), "\r\n\r\n", body);
+  }
+  // False: no answer, or another one than 200.
+  bool Act() const {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::string answer;
+    char bytes[4096];
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+        send(fd, request_.data(), request_.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request_.size())) {
+      for (ssize_t got = 0; (got = recv(fd, bytes, sizeof(bytes), 0)) > 0;)
+        answer.append(bytes, static_cast<size_t>(got));
+    }
+    close(fd);
+    return absl::StartsWith(answer, "HTTP/1.1 200 ") && absl::StrContains(answer, "\"action\"");
+  }
+
+ private:
+  const uint16_t port_;
+  std::string request_;
+};
+
 // Latencies of one call after the other for `duration`, as NAME_p50_us and NAME_p99_us.
 template <typename Call>
 absl::Status AddLatency(const std::string& name, absl::Duration duration, const Call& call, Json* row) {
@@ -123,6 +163,9 @@ absl::Status RunServeBench(const ServeBenchOptions& options, const ShutdownSigna
   const std::string address = "127.0.0.1:0";
   const auto grpc = StartGrpcServer(address, {&service}, &port, ActionServerLimits(address));
   if (!grpc.ok()) return grpc.status();
+  const auto http = HttpServer::Listen(address);
+  if (!http.ok()) return http.status();
+  ServeActions(http->get(), &server, std::make_shared<prometheus::Registry>());
   const PortableActor& actor = (*policy)->actor;
   const std::vector<float> one = Observations(actor, 1), many = Observations(actor, options.rows);
 
@@ -135,7 +178,10 @@ absl::Status RunServeBench(const ServeBenchOptions& options, const ShutdownSigna
   run.contest.rate = kRate;
   run.contest.ours_title = "served";
   run.contest.limit_title = "in this process";
-  run.columns = {{"turn_p50_us", "p50 us"}, {"turn_p99_us", "p99 us"}};
+  run.columns = {{"turn_p50_us", "p50 us"},
+                 {"turn_p99_us", "p99 us"},
+                 {"http_p50_us", "HTTP p50 us"},
+                 {"http_p99_us", "HTTP p99 us"}};
   run.contest.ours = [&](absl::Duration duration) -> absl::StatusOr<Json> {
     Json row;
     {
@@ -146,6 +192,11 @@ absl::Status RunServeBench(const ServeBenchOptions& options, const ShutdownSigna
         return s;
       if (absl::Status s = AddLatency(
               "call", duration / 2, [&] { return client.ActAlone(); }, &row);
+          !s.ok())
+        return s;
+      const HttpClient by_json((*http)->port(), one);
+      if (absl::Status s = AddLatency(
+              "http", duration / 2, [&] { return by_json.Act(); }, &row);
           !s.ok())
         return s;
     }

@@ -89,6 +89,7 @@ class Check {
     const Pass first = Play(**made, Steps());
     made->reset();
     LookAtNumbers(first);
+    LookAtDtypes();
     if (!first.failure.ok()) return result_;
     LookAtSeeds(first);
     LookAtEnds(first);
@@ -190,6 +191,12 @@ class Check {
                   "each failure costs an episode: mend what it names, also for actions at their bounds");
     }
     Good("numbers", absl::StrCat(steps, " with random actions, all numbers finite and within their bounds"));
+  }
+
+  void LookAtDtypes() {
+    if (!options_.look_at_dtypes) return Skip("dtypes", "its numbers are float32 by its interface");
+    result_.points.push_back(options_.look_at_dtypes());
+    result_.points.back().name = "dtypes";
   }
 
   void LookAtSeeds(const Pass& first) {
@@ -317,8 +324,21 @@ class Check {
                   absl::StrCat("a group of ", result_.alone == 0 ? 1 : options_.num_envs, " cannot be stepped"),
                   "an env group has rollout.envs_per_runner environments");
     }
-    Good("speed", absl::StrFormat("one alone %.0f steps/s, %d in a vector environment %.0f steps/s", result_.alone,
-                                  options_.num_envs, result_.together));
+    std::string found = absl::StrFormat("one alone %.0f steps/s, %d in a vector environment %.0f steps/s",
+                                        result_.alone, options_.num_envs, result_.together);
+    if (options_.measure_actor) {
+      const auto in_actor = options_.measure_actor();
+      if (in_actor.ok()) {
+        result_.in_actor = *in_actor;
+        absl::StrAppend(&found, absl::StrFormat(", in an actor %.0f steps/s", *in_actor));
+      } else if (absl::IsNotFound(in_actor.status())) {
+        absl::StrAppend(&found, ", in an actor not measured: ", std::string(in_actor.status().message()));
+      } else {
+        return Fail("speed", absl::StrCat("an actor cannot step it: ", std::string(in_actor.status().message())),
+                    "an actor begins and steps it as often as it likes, beside a policy");
+      }
+    }
+    Good("speed", found);
   }
 
   const EnvCheckOptions& options_;

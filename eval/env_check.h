@@ -29,6 +29,7 @@ struct EnvCheck {
   // Env-steps a second of one thread; 0: not measured.
   double alone = 0;     // One environment.
   double together = 0;  // EnvCheckOptions::num_envs of them in a VectorEnv.
+  double in_actor = 0;  // As many in a whole actor, with a policy.
 
   bool ok() const;
 };
@@ -41,6 +42,10 @@ struct EnvCheckOptions {
   absl::Duration measure = absl::Seconds(0.5);  // Of each speed.
   // Makes environments with one seed. Errors as VectorEnv::Make.
   std::function<absl::StatusOr<std::unique_ptr<VectorEnv>>(int size, uint64_t seed)> make;
+  // What types its numbers have, where that can be seen: the point's verdict, found and remedy. May be empty.
+  std::function<CheckedPoint()> look_at_dtypes;
+  // Env-steps a second of num_envs of them in one runner of an actor. May be empty. NotFound: a program is missing.
+  std::function<absl::StatusOr<double>()> measure_actor;
   // What has been logged since the last call, for the reason of a failure; may be empty.
   std::function<std::string()> take_log;
 };
@@ -50,7 +55,7 @@ struct EnvCheckOptions {
 absl::StatusOr<EnvCheck> CheckEnv(const EnvCheckOptions& options);
 
 // A line for each point; or one JSON object: env_id, ok, points (point, verdict: ok, fails or not_applicable, found,
-// remedy), env_steps_per_second (alone, together).
+// remedy), env_steps_per_second (alone, together, in_actor).
 std::string FormatEnvCheck(const EnvCheck& check);
 std::string EnvCheckJson(const EnvCheck& check);
 

@@ -32,7 +32,7 @@ std::string EnvCheckJson(const EnvCheck& check) {
     json["points"].push_back(
         {{"point", point.name}, {"verdict", Word(point.verdict)}, {"found", point.found}, {"remedy", point.remedy}});
   }
-  json["env_steps_per_second"] = {{"alone", check.alone}, {"together", check.together}};
+  json["env_steps_per_second"] = {{"alone", check.alone}, {"together", check.together}, {"in_actor", check.in_actor}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -2,6 +2,8 @@
 // skein env check: whether an environment keeps the contract.
 #include "eval/env_check_verb.h"
 
+#include <unistd.h>
+
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -14,8 +16,13 @@
 #include "base/command/arguments.h"
 #include "base/config/config.h"
 #include "base/net/credential_flags.h"
+#include "base/process/clock.h"
 #include "base/process/exit_code.h"
+#include "base/process/message_text.h"
+#include "base/process/subprocess.h"
 #include "env/env_config.h"
+#include "env/external/external_envs.h"
+#include "env/external/external_id.h"
 #include "eval/env_check.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/sinks/ostream_sink.h"
@@ -60,6 +67,65 @@ absl::StatusOr<v1::RunConfig> ReadConfig(const EnvCheckFlags& flags) {
   return ReadRunConfig(flags.config, overrides);
 }
 
+// What Python says of an environment's types.
+CheckedPoint LookAtDtypes(const std::string& id, const ExternalOptions& options) {
+  CheckedPoint point;
+  const auto said = DescribeDtypes(id, options);
+  const auto json = said.ok() ? nlohmann::json::parse(*said, nullptr, false) : nlohmann::json();
+  if (!json.is_object()) {
+    point.verdict = Verdict::kNotApplicable;
+    point.found = OneLine(said.ok() ? *said : std::string(said.status().message()));
+    return point;
+  }
+  const std::string verdict = json.value("verdict", "");
+  point.verdict = verdict == "ok" ? Verdict::kOk : verdict == "fails" ? Verdict::kFails : Verdict::kNotApplicable;
+  point.found = OneLine(json.value("found", ""));
+  point.remedy = OneLine(json.value("remedy", ""));
+  return point;
+}
+
+// `skein bench rollout` of one runner: coordinator and actor as real processes.
+absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
+  constexpr absl::Duration kLongest = absl::Seconds(60);
+  const CredentialFiles& credentials = flags.credentials;
+  if (!credentials.token_file.empty() || !credentials.tls_cert.empty()) {
+    return absl::NotFoundError("skein bench rollout has no credentials for it");
+  }
+  const std::string program = ProgramFolder() + "/skein-bench";
+  if (access(program.c_str(), X_OK) != 0) return absl::NotFoundError("no skein-bench beside skein");
+  const std::string envs = absl::StrCat(flags.num_envs);
+  Subprocess::Options child;
+  child.argv = {program,    "rollout", "--env",     flags.id, "--runners", "1",
+                "--rounds", "1",       "--seconds", "0.5",    "--json",    "-"};
+  if (!flags.config.empty()) child.argv.insert(child.argv.end(), {"--config", flags.config});
+  for (const std::string& one : flags.overrides) child.argv.insert(child.argv.end(), {"--set", one});
+  for (const std::string& one : {absl::StrCat("rollout.envs_per_runner=", envs),
+                                 absl::StrCat("rollout.num_envs=", envs), std::string("sync.mode=on_policy")}) {
+    child.argv.insert(child.argv.end(), {"--set", one});
+  }
+  child.capture_stdout = true;
+  const auto started = Subprocess::Spawn(child);
+  if (!started.ok()) return started.status();
+  const absl::Duration end = MonotonicNow() + kLongest;
+  std::string text;
+  while (true) {
+    const auto line = (*started)->ReadLine(end - MonotonicNow());
+    if (absl::IsOutOfRange(line.status())) break;
+    if (!line.ok()) return line.status();
+    absl::StrAppend(&text, *line, "\n");
+  }
+  if (const auto code = (*started)->Wait(absl::Seconds(1)); code.value_or(1) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("skein bench rollout ended with code ", code.value_or(1), "; what it said stands above"));
+  }
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  try {
+    return json.at("summary").at("env_steps_per_second").get<double>();
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InternalError(absl::StrCat("skein bench rollout: ", error.what()));
+  }
+}
+
 int CheckAndPrint(const EnvCheckFlags& flags) {
   constexpr char kName[] = "skein env check";
   if (absl::Status status = UseCredentials(flags.credentials); !status.ok()) return ReportAndExitCode(kName, status);
@@ -80,6 +146,10 @@ int CheckAndPrint(const EnvCheckFlags& flags) {
                             .max_episode_steps = static_cast<int>(config->env().max_episode_steps()),
                             .env = MakeEnvOptions(*config)});
   };
+  if (const auto id = ParseExternalId(flags.id); id.ok() && id->kind == ExternalId::Kind::kPython) {
+    options.look_at_dtypes = [&config, &flags] { return LookAtDtypes(flags.id, MakeEnvOptions(*config).external); };
+  }
+  options.measure_actor = [&flags] { return MeasureActor(flags); };
   const auto check = CheckEnv(options);
   if (!check.ok()) return ReportAndExitCode(kName, check.status());
   std::cout << (flags.json ? EnvCheckJson(*check) + "\n" : FormatEnvCheck(*check)) << std::flush;

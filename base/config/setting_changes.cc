@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -86,9 +87,13 @@ absl::Status CheckCallbacks(const v1::RunConfig& config) {
   const std::string& python = config.callbacks().python();
   const std::string path = python.substr(0, python.find('?'));
   const size_t colon = path.find(':');
-  if (python.empty() || (colon != std::string::npos && colon > 0 && colon + 1 < path.size())) return absl::OkStatus();
+  const bool program = absl::StartsWith(python, "exec:") && python.find_first_not_of(' ', 5) != std::string::npos;
+  if (python.empty() || program ||
+      (!absl::StartsWith(python, "exec:") && colon != std::string::npos && colon > 0 && colon + 1 < path.size())) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat("callbacks.python: got ", Quoted(python), ", want package.module:function"));
+      absl::StrCat("callbacks.python: got ", Quoted(python), ", want package.module:function or exec:PROGRAM"));
 }
 
 }  // namespace skein

@@ -21,7 +21,7 @@ nlohmann::json SettingsByName(const v1::RunConfig& config);
 // to know it beforehand (env, directions). REQUIRES: `config` is valid.
 absl::StatusOr<v1::RunConfig> ReadChanges(const v1::RunConfig& config, const std::string& changes);
 
-// InvalidArgument: callbacks.python is not empty and names no function.
+// InvalidArgument: callbacks.python is not empty and names neither a function nor a program.
 absl::Status CheckCallbacks(const v1::RunConfig& config);
 
 }  // namespace skein

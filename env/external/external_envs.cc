@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "base/process/clock.h"
 #include "base/process/subprocess.h"
 #include "env/external/external_batch.h"
 #include "env/external/external_id.h"
@@ -154,6 +155,32 @@ absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(const std::string& id, siz
   if (!server.ok()) return server.status();
   server->given_up = std::move(given_up);
   return StartLocalWorld(*server);
+}
+
+absl::StatusOr<std::string> DescribeDtypes(const std::string& id, const ExternalOptions& options) {
+  const auto parsed = ParseExternalId(id);
+  if (!parsed.ok()) return parsed.status();
+  if (parsed->kind != ExternalId::Kind::kPython) {
+    return absl::FailedPreconditionError(absl::StrCat(id, " is in no Python of this host"));
+  }
+  const auto server = ServerOptions(id, *parsed, 1, options);
+  if (!server.ok()) return server.status();
+  Subprocess::Options child;
+  child.argv = {server->argv[0], "-m", "skein_env", "--dtypes", "--arguments", options.arguments, parsed->target};
+  child.capture_stdout = true;
+  child.extra_env = server->extra_env;
+  const auto started = Subprocess::Spawn(child);
+  if (!started.ok()) return started.status();
+  const absl::Duration end = MonotonicNow() + options.start_timeout;
+  std::string last;  // The environment may print before.
+  while (true) {
+    auto line = (*started)->ReadLine(end - MonotonicNow());
+    if (absl::IsOutOfRange(line.status())) break;
+    if (!line.ok()) return line.status();
+    last = *std::move(line);
+  }
+  if (last.empty()) return absl::UnavailableError("its Python has ended without a word of its types");
+  return last;
 }
 
 absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -40,7 +41,9 @@ class PluginEnv final : public Env {
   const EnvSpec& spec() const override { return spec_; }
   void Reset(RandomStream& random) override {
     truncated_ = 0;
-    if (plugin_->reset(env_, random.NextUint32() >> 1, obs_.data()) != 0) throw std::runtime_error("its reset failed");
+    if (plugin_->reset(env_, random.NextUint32() >> 1, obs_.data()) != 0) {
+      throw std::runtime_error(OneLine(skein_env_why(plugin_, env_, "its reset failed")));
+    }
   }
   bool Step(const float* action, float* reward) override {
     uint8_t terminated = 0;
@@ -48,7 +51,8 @@ class PluginEnv final : public Env {
     if (plugin_->step(env_, action, obs_.data(), reward, &terminated, &truncated_) == 0) return terminated != 0;
     truncated_ = 0;
     ++CountsOfExternalEnvs().lost_episodes;
-    spdlog::warn("{}: its step failed; its episode is truncated", spec_.id);
+    const std::string why = OneLine(skein_env_why(plugin_, env_, "its step failed"));
+    spdlog::warn("{}: {}; its episode is truncated", spec_.id, why);
     std::fill_n(reward, spec_.num_agents, std::numeric_limits<float>::quiet_NaN());
     return false;
   }
@@ -86,7 +90,7 @@ class PluginWorld final : public World {
         envs_(std::move(envs)),
         memory_(LayOutWorld(plugin_.spec, envs_.size(), nullptr, &columns_)) {
     LayOutWorld(plugin_.spec, envs_.size(), memory_.data(), &columns_);
-    server_.fd = -1;  // Nobody to tell of failures.
+    server_.fd = -1;  // Failures are told by TakeFailures.
     server_.plugin = plugin_.functions;
     server_.spec = plugin_.own_spec;
     server_.envs = envs_.size();
@@ -108,10 +112,17 @@ class PluginWorld final : public World {
       skein_env_reset_all(&server_);
     } else {
       skein_env_bare(&server_, columns_.seed[0]);
+      return absl::OkStatus();
+    }
+    for (size_t e = 0; e < envs_.size(); ++e) {
+      if (columns_.failed[e] == 0 || (request == WorldRequest::kReset && columns_.mask[e] == 0)) continue;
+      env::v1::Failure& failure = failures_.emplace_back();
+      failure.set_env(static_cast<uint32_t>(e));
+      failure.set_message(OneLine(skein_env_why(plugin_.functions, envs_[e], "it failed")));
     }
     return absl::OkStatus();
   }
-  std::vector<env::v1::Failure> TakeFailures() override { return {}; }
+  std::vector<env::v1::Failure> TakeFailures() override { return std::exchange(failures_, {}); }
 
  private:
   const Plugin plugin_;
@@ -119,6 +130,7 @@ class PluginWorld final : public World {
   WorldColumns columns_ = {};
   std::vector<char> memory_;
   SkeinEnvServer server_ = {};
+  std::vector<env::v1::Failure> failures_;
   const std::string name_ = "a library";
 };
 
@@ -149,7 +161,7 @@ absl::StatusOr<Plugin> Load(const std::string& id, const std::string& path, cons
   if (entry == nullptr) return Unusable(id, "it has no function skein_env_plugin (include/skein/env_plugin.h)");
   Plugin plugin{.functions = entry()};
   if (plugin.functions == nullptr || plugin.functions->version != SKEIN_ENV_PLUGIN_VERSION ||
-      plugin.functions->size < sizeof(SkeinEnvPlugin)) {
+      plugin.functions->size < offsetof(SkeinEnvPlugin, why)) {
     return Unusable(id, absl::StrCat("it has version ", plugin.functions == nullptr ? 0 : plugin.functions->version,
                                      " of the interface, this is version ", SKEIN_ENV_PLUGIN_VERSION,
                                      "; compile it with this release's skein/env_plugin.h"));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/external/remote_messages.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -47,6 +49,29 @@ absl::Status TakeColumn(const char* name, const std::string& bytes, void* column
   return absl::OkStatus();
 }
 
+// Environments rely on it: an actor clips its actions before it sends them.
+absl::Status CheckActions(const EnvSpec& spec, size_t count, const float* action) {
+  const auto width = static_cast<size_t>(spec.discrete ? 1 : spec.action_size);
+  const size_t numbers = count * static_cast<size_t>(spec.num_agents) * width;
+  for (size_t i = 0; i < numbers; ++i) {
+    const float low = spec.discrete ? 0 : spec.action_low[i % width];
+    const float high = spec.discrete ? static_cast<float>(spec.action_size - 1) : spec.action_high[i % width];
+    const bool whole = !spec.discrete || action[i] == std::floor(action[i]);
+    if (action[i] >= low && action[i] <= high && whole) continue;  // NaN fails.
+    return absl::InvalidArgumentError(absl::StrCat("number ", i, " of action is ", action[i], ", want ",
+                                                   spec.discrete ? "a whole one " : "one ", "from ", low, " to ",
+                                                   high));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSeeds(size_t count, const uint32_t* seeds) {
+  constexpr uint32_t kBound = uint32_t{1} << 31;
+  const uint32_t* const bad = std::find_if(seeds, seeds + count, [](uint32_t seed) { return seed >= kBound; });
+  if (bad == seeds + count) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("seed ", bad - seeds, " is ", *bad, ", want one under ", kBound));
+}
+
 }  // namespace
 
 absl::StatusOr<WorldRequest> TakeRequest(const env::v1::ClientMessage& message, const EnvSpec& spec, size_t count,
@@ -57,15 +82,21 @@ absl::StatusOr<WorldRequest> TakeRequest(const env::v1::ClientMessage& message, 
     if (absl::Status status = TakeColumn("action", step.action(), columns.action, action_bytes); !status.ok()) {
       return status;
     }
-    const absl::Status status = TakeColumn("next_seed", step.next_seed(), columns.seed, count * sizeof(uint32_t));
+    absl::Status status = TakeColumn("next_seed", step.next_seed(), columns.seed, count * sizeof(uint32_t));
+    if (status.ok()) status = CheckActions(spec, count, columns.action);
+    if (status.ok()) status = CheckSeeds(count, columns.seed);
     if (!status.ok()) return status;
     return WorldRequest::kStep;
   }
   if (message.has_reset()) {
     const env::v1::Reset& reset = message.reset();
     if (absl::Status status = TakeColumn("mask", reset.mask(), columns.mask, count); !status.ok()) return status;
-    const absl::Status status = TakeColumn("seed", reset.seed(), columns.seed, count * sizeof(uint32_t));
+    absl::Status status = TakeColumn("seed", reset.seed(), columns.seed, count * sizeof(uint32_t));
+    if (status.ok()) status = CheckSeeds(count, columns.seed);
     if (!status.ok()) return status;
+    if (std::any_of(columns.mask, columns.mask + count, [](uint8_t one) { return one > 1; })) {
+      return absl::InvalidArgumentError("mask has a byte that is neither 0 nor 1");
+    }
     return WorldRequest::kReset;
   }
   return absl::InvalidArgumentError("a message that is neither step nor reset");

@@ -14,7 +14,8 @@
 namespace skein {
 
 // Takes a Step or Reset into the columns that it has; which one it was.
-// InvalidArgument: it is neither, or names the field that has another size than the spec says.
+// InvalidArgument: it is neither, or names the field that has another size than the spec says, an action beyond its
+// bounds, or another number that the protocol does not allow. The columns are of no use then.
 absl::StatusOr<WorldRequest> TakeRequest(const env::v1::ClientMessage& message, const EnvSpec& spec, size_t count,
                                          const WorldColumns& columns);
 

@@ -59,7 +59,16 @@ typedef struct SkeinEnvPlugin {
   void (*save)(void* env, double* state);        /* [S]: after load the same actions give the same bits. */
   void (*load)(void* env, const double* state);  /* load also brings back what observe writes. */
   void (*observe)(void* env, float* obs);        /* [A, O] of the present state; needed with save and load. */
+  /* One line for people: why the last reset or step of `env` failed. Valid until the next call. Libraries that were
+   * compiled before it was here have a smaller `size`, and go on. */
+  const char* (*why)(void* env);
 } SkeinEnvPlugin;
+
+/* Why `env` failed, or `otherwise` where the library does not say. */
+static inline const char* skein_env_why(const SkeinEnvPlugin* plugin, void* env, const char* otherwise) {
+  const char* const why = plugin->size >= sizeof(SkeinEnvPlugin) && plugin->why != NULL ? plugin->why(env) : NULL;
+  return why != NULL && *why != '\0' ? why : otherwise;
+}
 
 /* What a library for plugin: defines, by this name. Its result must stay valid until the library is unloaded. */
 const SkeinEnvPlugin* skein_env_plugin(void);

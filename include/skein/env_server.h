@@ -234,7 +234,7 @@ static inline void skein_env_begin(SkeinEnvServer* server, size_t e) {
   const SkeinEnvColumns* const c = &server->columns;
   float* const obs = c->observation + e * spec->num_agents * spec->obs_size;
   if (server->plugin->reset(server->env[e], c->seed[e], obs) != 0) {
-    skein_env_fail(server, e, "its reset failed");
+    skein_env_fail(server, e, skein_env_why(server->plugin, server->env[e], "its reset failed"));
     return;
   }
   if (spec->global_state_size > 0 && server->plugin->global_state != NULL) {
@@ -264,7 +264,7 @@ static inline void skein_env_step_one(SkeinEnvServer* server, size_t e) {
   void* const env = server->env[e];
   if (server->plugin->step(env, c->action + e * action, c->observation + e * obs, c->reward + e * agents,
                            c->terminated + e, c->truncated + e) != 0) {
-    skein_env_fail(server, e, "its step failed");
+    skein_env_fail(server, e, skein_env_why(server->plugin, env, "its step failed"));
     return;
   }
   if (c->terminated[e]) c->truncated[e] = 0;

@@ -7,8 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/config/setting_changes.h"
 #include "base/process/clock.h"
 #include "base/process/message_text.h"
@@ -20,6 +23,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr char kProgramPrefix[] = "exec:";  // Of a program that is the callback itself.
 // Python and what the callback imports may take their time.
 constexpr absl::Duration kStart = absl::Minutes(1);
 // For what it does once its input has ended.
@@ -64,6 +68,12 @@ json Merged(const std::string& changes, const json& set) {
 RunCallbacks::Options CallbackOptions(const v1::RunConfig& config, const std::string& folder) {
   RunCallbacks::Options options;
   options.name = config.callbacks().python();
+  options.folder = folder;
+  options.timeout = absl::Seconds(config.callbacks().timeout_seconds());
+  if (absl::string_view program = options.name; absl::ConsumePrefix(&program, kProgramPrefix)) {
+    options.command = absl::StrSplit(program, ' ', absl::SkipWhitespace());
+    return options;
+  }
   const char* const chosen = std::getenv("SKEIN_PYTHON");
   const std::string python = chosen == nullptr || *chosen == '\0' ? config.env().external().python() : chosen;
   options.command = {python.empty() ? "python3" : python, "-m", "skein_env.callback_process", options.name};
@@ -71,8 +81,6 @@ RunCallbacks::Options CallbackOptions(const v1::RunConfig& config, const std::st
   const char* const path = std::getenv("PYTHONPATH");
   const std::string own = path == nullptr || *path == '\0' ? "" : absl::StrCat(path, ":");
   options.extra_env = {absl::StrCat("PYTHONPATH=", own, ProgramFolder(), "/python"), "PYTHONUNBUFFERED=1"};
-  options.folder = folder;
-  options.timeout = absl::Seconds(config.callbacks().timeout_seconds());
   return options;
 }
 
@@ -85,7 +93,9 @@ void RunCallbacks::Begin(const At& at) {
       options_.command, {.extra_env = options_.extra_env,
                          .unset_env = {"SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"}});
   if (!started.ok()) {
-    Fail("", absl::StrCat(started.status().message(), " (SKEIN_PYTHON, or else env.external.python, names Python)"));
+    const bool program = absl::StartsWith(options_.name, kProgramPrefix);
+    Fail("", absl::StrCat(started.status().message(),
+                          program ? "" : " (SKEIN_PYTHON, or else env.external.python, names Python)"));
     return;
   }
   process_ = *std::move(started);

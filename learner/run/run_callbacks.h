@@ -17,8 +17,8 @@
 
 namespace skein {
 
-// The callback of a run: a Python object in a process of its own (python/skein_env/callback_process.py) that is told of
-// the run's course, and adds metrics, changes settings or stops the run.
+// The callback of a run: a Python object in a process of its own (python/skein_env/callback_process.py), or a program
+// that speaks as that does. It is told of the run's course, and adds metrics, changes settings or stops the run.
 //   Begin -> { Iteration -> Checkpoint } ... -> End       on the rank that leads
 // Training waits for each call. Methods that the object does not have are not called. After an error nothing is called.
 // Not thread-safe.

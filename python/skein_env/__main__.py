@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from typing import Any, Dict
@@ -29,6 +30,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-ca", default=None)
     parser.add_argument("--max-streams", type=int, default=256, help="the most env groups at a time (default: 256)")
     parser.add_argument("--local", action="store_true", help=argparse.SUPPRESS)  # Started by skein.
+    parser.add_argument("--dtypes", action="store_true", help=argparse.SUPPRESS)  # For `skein env check`.
+    parser.add_argument("--arguments", default="", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=about())
     return parser
 
@@ -42,6 +45,13 @@ def main() -> int:
         function, in_name = load(args.function)
         return make_batch(function, count, {**in_name, **arguments})
 
+    if args.dtypes:
+        from .dtypes import report
+        from .local import read_arguments
+
+        function, in_name = load(args.function)
+        print(json.dumps(report(function, {**in_name, **read_arguments(args.arguments)})))
+        return 0
     if args.local:
         from .local import local_fd, serve_local
 

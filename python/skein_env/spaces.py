@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,15 @@ class Flat:
     size: int
     write: Write  # (observation, row of `size`)
     layout: str
+    shape: Optional[Tuple[int, ...]] = None  # Of the array that an observation is, of which all numbers are taken.
+
+
+def array_of(value: Any, shape: Tuple[int, ...]) -> NDArray[Any]:
+    """An observation as the array that it is. ValueError: one of another shape."""
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ValueError(f"an observation has the shape {array.shape}, the space says {shape}")
+    return array
 
 
 def _box(space: Any) -> Flat:
@@ -65,12 +74,10 @@ def _box(space: Any) -> Flat:
     flat = len(shape) == 1
 
     def write(value: Any, row: NDArray[np.float32]) -> None:
-        array = np.asarray(value)
-        if array.shape != shape:
-            raise ValueError(f"an observation has the shape {array.shape}, the space says {shape}")
+        array = array_of(value, shape)
         row[:] = array if flat else array.reshape(-1)
 
-    return Flat(size, write, f"Box{list(shape)}")
+    return Flat(size, write, f"Box{list(shape)}", shape)
 
 
 def _one_hot(sizes: NDArray[np.int64], starts: NDArray[np.int64], layout: str) -> Flat:
@@ -130,6 +137,8 @@ class Actions:
     high: List[float]
     read: Callable[[NDArray[np.float32]], Any]  # An agent's row [W] as what `step` takes.
     layout: str
+    # Rows [E, W] as what the `step` of each takes; shares no memory with them. None: one call of `read` for each.
+    read_all: Optional[Callable[[NDArray[np.float32]], Sequence[Any]]] = None
 
 
 def _bound(values: Any, infinite: float) -> List[float]:
@@ -147,9 +156,12 @@ def _box_actions(space: Any) -> Actions:
     def read_floats(row: NDArray[np.float32]) -> Any:
         return row.copy()  # The environment may write into it.
 
+    def read_all_floats(rows: NDArray[np.float32]) -> Sequence[Any]:
+        return list(rows.copy())
+
     plain = len(shape) == 1 and dtype == np.float32
     return Actions(False, int(np.prod(shape)), _bound(space.low, -LARGEST), _bound(space.high, LARGEST),
-                   read_floats if plain else read, f"Box{list(shape)}")
+                   read_floats if plain else read, f"Box{list(shape)}", read_all_floats if plain else None)
 
 
 def _choices(space: Any) -> Tuple[int, Callable[[int], Any], str]:
@@ -224,6 +236,10 @@ def actions_of(space: Any) -> Actions:
         )
     if _kind(space) == "Discrete":
         start = int(getattr(space, "start", 0))
-        return Actions(True, count, [], [], lambda row: start + int(row[0]), layout)
+
+        def read_all(rows: NDArray[np.float32]) -> Sequence[Any]:
+            return [start + choice for choice in rows[:, 0].astype(np.int64).tolist()]
+
+        return Actions(True, count, [], [], lambda row: start + int(row[0]), layout, read_all)
     table = [of(choice) for choice in range(count)]
     return Actions(True, count, [], [], lambda row: table[int(row[0])], layout)

@@ -70,11 +70,11 @@ TEST(SettingChanges, EverySettingHasItsName) {
 
 TEST(SettingChanges, ACallbackIsAFunctionOfAModule) {
   EXPECT_TRUE(CheckCallbacks(Load("{env: {id: CartPole-v1}}")).ok());
-  for (const char* const good : {"mine:make", "a.b:C.make", "mine:make?target=1:2"}) {
+  for (const char* const good : {"mine:make", "a.b:C.make", "mine:make?target=1:2", "exec:./watch 195"}) {
     EXPECT_TRUE(
         CheckCallbacks(Load(std::string("{env: {id: CartPole-v1}, callbacks: {python: \"") + good + "\"}}")).ok());
   }
-  for (const char* const bad : {"mine", ":make", "mine:", "mine?a=b:c"}) {
+  for (const char* const bad : {"mine", ":make", "mine:", "mine?a=b:c", "exec:", "exec:  "}) {
     v1::RunConfig config = CartPole();
     config.mutable_callbacks()->set_python(bad);
     EXPECT_EQ(CheckCallbacks(config).code(), absl::StatusCode::kInvalidArgument) << bad;

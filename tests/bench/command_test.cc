@@ -86,7 +86,7 @@ TEST(BenchCommand, ActingComparesWithLibTorchAlsoOfAMemory) {
 TEST(BenchCommand, ServeMeasuresLatencyOfCallsAndRateOfRows) {
   const Json report = Report("serve", {"--rows", "16"});
   ExpectReport(report, "serve", "actions_per_second", "limit_actions_per_second");
-  for (const char* key : {"turn_p50_us", "turn_p99_us", "call_p50_us", "call_p99_us"}) {
+  for (const char* key : {"turn_p50_us", "turn_p99_us", "call_p50_us", "call_p99_us", "http_p50_us", "http_p99_us"}) {
     EXPECT_GT(report["summary"][key], 0) << key;
   }
 }

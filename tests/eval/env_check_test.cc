@@ -80,8 +80,7 @@ class Walk final : public Env {
   int steps_ = 0;
 };
 
-EnvCheck CheckWalk(const Fault& fault) {
-  EnvCheckOptions options;
+EnvCheck CheckWalk(const Fault& fault, EnvCheckOptions options = {}) {
   options.env_id = "Walk";
   options.num_envs = 4;
   options.measure = absl::Milliseconds(5);
@@ -111,10 +110,10 @@ TEST(EnvCheck, FindsNothingWrongWithAGoodEnvironment) {
   std::vector<std::string> names;
   for (const CheckedPoint& point : check.points) {
     names.push_back(point.name);
-    EXPECT_EQ(point.verdict, Verdict::kOk) << point.name;
+    EXPECT_EQ(point.verdict, point.name == "dtypes" ? Verdict::kNotApplicable : Verdict::kOk) << point.name;
   }
-  EXPECT_THAT(names,
-              testing::ElementsAre("made", "spec", "numbers", "seeds", "ends", "final observation", "state", "speed"));
+  EXPECT_THAT(names, testing::ElementsAre("made", "spec", "numbers", "dtypes", "seeds", "ends", "final observation",
+                                          "state", "speed"));
   EXPECT_GT(check.alone, 0);
   EXPECT_GT(check.together, 0);
 }
@@ -130,6 +129,25 @@ TEST(EnvCheck, FindsEachFault) {
   EXPECT_THAT(Failing(CheckWalk({.forgets = true})), HasSubstr("state: "));
   EXPECT_THAT(Failing(CheckWalk({.short_row = true})), HasSubstr("numbers: "));
   EXPECT_THAT(Failing(CheckWalk({.has_no_bounds = true})), HasSubstr("spec: action 0 is from 2 to 1"));
+}
+
+TEST(EnvCheck, HasWhatIsSaidOfTypesAndMeasuredInAnActor) {
+  EnvCheckOptions options;
+  options.look_at_dtypes = [] { return CheckedPoint{"", Verdict::kFails, "a reward is an array", "give a number"}; };
+  options.measure_actor = [] { return 123.0; };
+  const EnvCheck check = CheckWalk({}, options);
+  EXPECT_EQ(Failing(check), "dtypes: a reward is an array\n");
+  EXPECT_EQ(check.in_actor, 123);
+  EXPECT_THAT(check.points.back().found, HasSubstr("in an actor 123 steps/s"));
+
+  options.look_at_dtypes = nullptr;
+  options.measure_actor = [] { return absl::NotFoundError("no skein-bench beside skein"); };
+  const EnvCheck without = CheckWalk({}, options);
+  EXPECT_EQ(Failing(without), "");
+  EXPECT_THAT(without.points.back().found, HasSubstr("not measured: no skein-bench"));
+
+  options.measure_actor = [] { return absl::UnavailableError("it ended with code 70"); };
+  EXPECT_THAT(Failing(CheckWalk({}, options)), HasSubstr("speed: an actor cannot step it: it ended with code 70"));
 }
 
 TEST(EnvCheck, SaysWhyAnEnvironmentCannotBeMade) {

@@ -38,7 +38,8 @@ bool FuzzManifest(absl::string_view input);
 //   2  the numbers and arrays of a library's spec    ReadPluginSpec
 //   3  shared memory from the observations on        ExternalBatch
 //   4  a ServerMessage that answers Reset; the upper bits: environments that were asked    TakeReply
-//   5  a ServerMessage that answers Step; also 6, 7                                        TakeReply -> ExternalBatch
+//   5  a ServerMessage that answers Step; also 7                                           TakeReply -> ExternalBatch
+//   6  a ClientMessage that asks for a Step or Reset                                       TakeRequest
 bool FuzzWorld(absl::string_view input);
 
 struct Target {

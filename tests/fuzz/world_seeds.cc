@@ -26,6 +26,8 @@ class WorldSeedList {
   template <typename Change>
   void AddReply(const std::string& name, int head, Change change);
   template <typename Change>
+  void AddRequest(const std::string& name, Change change);
+  template <typename Change>
   void AddWelcome(const std::string& name, Change change);
   std::vector<Seed> Take() { return std::move(seeds_); }
 
@@ -55,6 +57,18 @@ void WorldSeedList::AddReply(const std::string& name, int head, Change change) {
   reply.set_failed(std::string(3, '\0'));
   change(&reply);
   Add(name, head, message.SerializeAsString());
+}
+
+// A good step of three environments after `change`, which may make it a reset.
+template <typename Change>
+void WorldSeedList::AddRequest(const std::string& name, Change change) {
+  env::v1::ClientMessage message;
+  env::v1::Step& step = *message.mutable_step();
+  step.set_sequence(1);
+  step.set_action(Floats({-1, -0.5, 0, 0.5, 1, 0}));
+  step.set_next_seed(std::string("\1\0\0\0\2\0\0\0\3\0\0\x7f", 12));
+  change(&message);
+  Add(name, 6, message.SerializeAsString());
 }
 
 template <typename Change>
@@ -129,6 +143,26 @@ std::vector<Seed> WorldSeeds() {
       failure.set_message("ZeroDivisionError: division by zero (env.py:12 in step)");
     }
   });
+  using Request = env::v1::ClientMessage;
+  const auto reset = [](Request* request, const std::string& mask) {
+    request->mutable_reset()->set_sequence(1);
+    request->mutable_reset()->set_mask(mask);
+    request->mutable_reset()->set_seed(std::string(12, '\1'));
+  };
+  seeds.AddRequest("good_request_step", [](Request*) {});
+  seeds.AddRequest("good_request_reset", [&](Request* request) { reset(request, std::string("\1\0\1", 3)); });
+  seeds.AddRequest("bad_request_short",
+                   [](Request* request) { request->mutable_step()->mutable_action()->pop_back(); });
+  seeds.AddRequest("bad_request_nan", [](Request* request) {
+    request->mutable_step()->set_action(Floats({0, 0, NAN, 0, 0, 0}));
+  });
+  seeds.AddRequest("bad_request_large", [](Request* request) {
+    request->mutable_step()->set_action(Floats({0, 0, 0, 0, 0, 1.5f}));
+  });
+  seeds.AddRequest("bad_request_seed",
+                   [](Request* request) { request->mutable_step()->set_next_seed(std::string(12, '\xff')); });
+  seeds.AddRequest("bad_request_mask", [&](Request* request) { reset(request, "\1\2\1"); });
+  seeds.AddRequest("bad_request_hello", [](Request* request) { request->mutable_hello()->set_version(1); });
   return seeds.Take();
 }
 

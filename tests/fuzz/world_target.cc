@@ -164,6 +164,41 @@ bool TakesReply(const env::v1::Reply& reply, WorldRequest request, uint8_t mask)
   return true;
 }
 
+// What TakeRequest writes: the request's columns, whose numbers an environment can rely on.
+bool TakesRequest(absl::string_view input) {
+  env::v1::ClientMessage message;
+  if (!message.ParseFromArray(input.data(), static_cast<int>(input.size()))) return false;
+  const EnvSpec spec = SampleWorld();
+  const HostileAnswer none;
+  HostileWorld world(spec, kEnvs, &none);
+  std::fill(world.memory().begin(), world.memory().end(), '\x5a');
+  const std::vector<char> before = world.memory();
+  const WorldColumns& columns = world.columns();
+  const auto kind = TakeRequest(message, spec, kEnvs, columns);
+  const size_t actions = kEnvs * WorldRow(spec).action;
+  if (kind.ok()) {
+    Check(*kind == WorldRequest::kStep || *kind == WorldRequest::kReset, "a request is a step or a reset");
+    for (size_t i = 0; *kind == WorldRequest::kStep && i < actions; ++i) {
+      Check(columns.action[i] >= -1 && columns.action[i] <= 1, "an action is within its bounds");
+    }
+    for (size_t e = 0; e < kEnvs; ++e) {
+      Check(columns.seed[e] < 1u << 31, "a seed is under 2^31");
+      Check(*kind == WorldRequest::kStep || columns.mask[e] <= 1, "a mask is 0 or 1");
+    }
+  } else {
+    Check(absl::IsInvalidArgument(kind.status()), "a bad request is InvalidArgument");
+    Check(IsOneLine(kind.status().message()), "a refusal is one line");
+  }
+  const auto put_back = [&](void* column, size_t bytes) {
+    std::memcpy(column, before.data() + (static_cast<char*>(column) - world.memory().data()), bytes);
+  };
+  put_back(columns.action, actions * sizeof(float));
+  put_back(columns.seed, kEnvs * sizeof(uint32_t));
+  put_back(columns.mask, kEnvs);
+  Check(world.memory() == before, "a request writes nothing beside its own columns");
+  return kind.ok();
+}
+
 void CheckWithin(const std::vector<float>& numbers, float bound, const char* what) {
   Check(FindBeyond(numbers.data(), numbers.size(), bound) == numbers.size(), what);
 }
@@ -223,6 +258,8 @@ bool FuzzWorld(absl::string_view input) {
       return ReadsPluginSpec(input);
     case 3:
       return Steps({.columns = input.empty() ? absl::string_view("\0", 1) : input});
+    case 6:
+      return TakesRequest(input);
     default:
       break;
   }

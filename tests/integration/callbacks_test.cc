@@ -13,6 +13,7 @@
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
+#include "tests/env/external/built_example.h"
 #include "tests/integration/run_files.h"
 #include "tests/testing/http_get.h"
 #include "tests/testing/program.h"
@@ -191,6 +192,23 @@ TEST_F(CallbacksRun, ThatDoNothingChangeNoBit) {
     EXPECT_EQ(Digest(run()), digest) << callback;
   }
   EXPECT_FALSE(Manifest().contains("changed_settings"));
+}
+
+// examples/callback, in C.
+TEST_F(CallbacksRun, MayBeAProgram) {
+  const std::string watch = BuiltExample("example_watch");
+  const Ended stopped = Train({"--callbacks", absl::StrCat("exec:", watch, " 1")});
+  EXPECT_THAT(stopped.out + stopped.err, ContainsRegex("example_watch 1 stops the run: the mean return is [0-9]+"));
+  const std::vector<json> lines = Lines();
+  ASSERT_FALSE(lines.empty());
+  EXPECT_LT(lines.size(), 6u);
+  EXPECT_EQ(lines.back()["callback"], (json{{"to_go", 0}}));
+  std::filesystem::remove_all(run());
+  Train({"--callbacks", absl::StrCat("exec:", watch, " 1000000")});
+  ASSERT_EQ(Lines().size(), 6u);
+  EXPECT_GT(Lines().back()["callback"]["to_go"].get<double>(), 900000);
+  std::filesystem::remove_all(run());
+  EXPECT_THAT(Train({"--callbacks", "exec:./no_such_program"}, 65).err, HasSubstr("callback exec:./no_such_program: "));
 }
 
 TEST_F(CallbacksRun, StopARunWithACheckpoint) {

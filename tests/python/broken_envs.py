@@ -91,3 +91,20 @@ class Dying(Line):
         if self.fails():
             os.kill(os.getpid(), signal.SIGKILL)
         return super().step(action)
+
+
+class OfAnotherType(Line):
+    """Declares float32 and observes float64; its reward is an array."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, np.array([reward]), terminated, truncated, info
+
+    def observe(self):
+        return super().observe().astype(np.float64)
+
+
+class FlaggingWithNumbers(Line):
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, int(terminated), truncated, info

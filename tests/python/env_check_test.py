@@ -35,6 +35,8 @@ class EnvCheck(unittest.TestCase):
     def test_one_that_keeps_the_contract_has_no_fault(self):
         code, found, failing = check("Line")
         self.assertEqual((code, failing), (0, []), found)
+        self.assertEqual(found["dtypes"], "actions int64, observations float32, rewards float, as declared; Skein has them as float32")
+        self.assertRegex(found["speed"], r"one alone \d+ steps/s, 4 in a vector environment \d+ steps/s, in an actor \d+ steps/s$")
 
     def test_each_fault_is_named(self):
         for name, point, said, *more in (
@@ -42,6 +44,8 @@ class EnvCheck(unittest.TestCase):
             ("Sharing", "seeds", r"it differs from step \d+ on where another one is stepped beside it"),
             ("EndingAtItsLimit", "ends", "terminated in their last allowed step, the 20th", "--set", "env.max_episode_steps=20"),
             ("Endless", "ends", r"no episode of \d+ steps ended"),
+            ("OfAnotherType", "dtypes", r"an observation is float64, its space says float32; a reward is an array of float64"),
+            ("FlaggingWithNumbers", "dtypes", "terminated is of type int, want a bool"),
             ("ResettingEarly", "final observation", r"after each of \d+ episodes it is the first one of the next episode"),
         ):
             with self.subTest(name):

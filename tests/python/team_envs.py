@@ -182,6 +182,36 @@ def faulty():
     return Faulty(gymnasium.make("CartPole-v1"))
 
 
+class Odd(gymnasium.Env):
+    """Observes a matrix of its own, which it changes in place; its seed says what is odd in the third step."""
+
+    observation_space = spaces.Box(-1e4, 1e4, (2, 3), np.float64)
+    action_space = spaces.Box(-2, 2, (2,), np.float32)
+    metadata = {"episode_metrics": ["count"]}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.fault = seed % 12
+        self.at, self.count = self.np_random.normal(size=(2, 3)), 0
+        return self.at, {}
+
+    def step(self, action):
+        self.count += 1
+        self.at[:, :2] += action
+        action[:] = 7  # It is the environment's own.
+        fault = self.fault if self.count == 3 else -1
+        observed = {0: self.at.tolist(), 1: self.at[:1], 2: np.array([["x"] * 3] * 2)}.get(fault, self.at)
+        reward = {3: 2, 4: None, 5: [1, 2]}.get(fault, self.at.sum())
+        if fault == 6:
+            raise OSError("no more room")
+        terminated = self.count == 5 and self.at[0, 0] > 0
+        return observed, reward, terminated, np.bool_(self.count == 5), {"count": self.count}
+
+
+def odd():
+    return Odd()
+
+
 class Mixed(gymnasium.Env):
     """Spaces of several kinds."""
 

@@ -24,8 +24,8 @@ std::string Cart() { return "exec:" + BuiltExample("example_cart_server"); }
 // `skein env serve` with further flags.
 class EnvServer {
  public:
-  explicit EnvServer(const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"env", "serve", Cart(), "--listen", "127.0.0.1:0"};
+  explicit EnvServer(const std::vector<std::string>& more = {}, const std::string& id = Cart()) {
+    std::vector<std::string> arguments = {"env", "serve", id, "--listen", "127.0.0.1:0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     program = std::make_unique<Running>("skein", arguments);
     address = program->WaitForOutput("at grpc://(127.0.0.1:[0-9]+)\n");
@@ -128,6 +128,55 @@ TEST(EnvServe, WantsTheToken) {
   EXPECT_EQ(wrong.code, 64);
   EXPECT_THAT(wrong.err, HasSubstr("the token is not this server's"));
   EXPECT_EQ(RunToEnd("skein", with(token)).code, 0);
+}
+
+// Certificates as `skein certs init` makes them.
+TEST(EnvServe, ChecksBothSidesCertificates) {
+  const ScratchFolder folder;
+  const auto made = [&folder](const std::string& name) {
+    const std::string path = folder.path() + "/" + name;
+    const Ended ended = RunToEnd("skein", {"certs", "init", path});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return std::vector<std::string>{"--tls-cert",       path + "/node.crt", "--tls-key",
+                                    path + "/node.key", "--tls-ca",         path + "/ca.crt"};
+  };
+  const std::vector<std::string> ours = made("ours"), others = made("others");
+  EnvServer server(ours);
+  const auto bench = [&server](const std::vector<std::string>& credentials) {
+    std::vector<std::string> arguments = {"bench",     "env", "--env",     "grpc://" + server.address,
+                                          "--rounds",  "1",   "--seconds", "0.1",
+                                          "--threads", "1",   "--set",     "env.external.start_timeout_seconds=5"};
+    arguments.insert(arguments.end(), credentials.begin(), credentials.end());
+    return RunToEnd("skein", arguments);
+  };
+  const Ended good = bench(ours);
+  EXPECT_EQ(good.code, 0) << good.err;
+  const Ended plain = bench({});
+  EXPECT_EQ(plain.code, 69) << plain.err;
+  EXPECT_THAT(plain.err, HasSubstr(server.address));
+  const Ended strange = bench(others);  // Of another CA.
+  EXPECT_EQ(strange.code, 69) << strange.err;
+  EXPECT_EQ(bench(ours).code, 0);  // The refused ones have harmed nobody.
+}
+
+TEST(EnvServe, PassesOnWhyALibraryFailed) {
+  EnvServer server({}, "plugin:" + BuiltExample("stuck.so"));
+  const auto world = server.Open();
+  ASSERT_TRUE(world.ok()) << world.status();
+  const WorldColumns& columns = (*world)->columns();
+  for (size_t e = 0; e < 2; ++e) {
+    columns.mask[e] = 1;
+    columns.seed[e] = 2;
+    columns.action[e] = 0;
+  }
+  ASSERT_TRUE((*world)->Exchange(WorldRequest::kReset, absl::Seconds(10)).ok());
+  EXPECT_TRUE((*world)->TakeFailures().empty());
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE((*world)->Exchange(WorldRequest::kStep, absl::Seconds(10)).ok());
+  }
+  const auto failures = (*world)->TakeFailures();
+  ASSERT_EQ(failures.size(), 2);
+  for (const env::v1::Failure& failure : failures) EXPECT_EQ(failure.message(), "the valve is stuck after 3 steps");
 }
 
 TEST(EnvServe, SaysWhatIsWrongInOneLine) {

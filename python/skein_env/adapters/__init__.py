@@ -10,7 +10,7 @@ from ..batch import Batch, Serial, Single
 from ..errors import EnvError
 
 
-def _is(value: Any, *names: str) -> bool:
+def is_a(value: Any, *names: str) -> bool:
     """Whether a class of these names, "module.Class", is among the value's; the module may go on."""
     for base in type(value).__mro__:
         for name in names:
@@ -24,24 +24,48 @@ def adapt(env: Any) -> Single:
     """One environment. EnvError: nobody knows it, or its spaces are refused."""
     if isinstance(env, Single):
         return env
-    if _is(env, "gymnasium.Env", "gym.Env"):
+    if is_a(env, "gymnasium.Env", "gym.Env"):
         from .gymnasium import GymnasiumEnv
 
         return GymnasiumEnv(env)
-    if _is(env, "pettingzoo.ParallelEnv"):
+    if is_a(env, "pettingzoo.ParallelEnv"):
         from .pettingzoo import ParallelTeam
 
         return ParallelTeam(env)
-    if _is(env, "dm_env.Environment"):
+    if is_a(env, "dm_env.Environment"):
         from .dm_env import DmEnv
 
         return DmEnv(env)
-    if _is(env, "pettingzoo.AECEnv"):
+    if is_a(env, "pettingzoo.AECEnv"):
         raise EnvError("a PettingZoo environment whose agents act in turn; make its parallel_env instead")
     raise EnvError(
         f"the function returned a {type(env).__module__}.{type(env).__qualname__}; want a gymnasium.Env or VectorEnv, a "
         "pettingzoo.ParallelEnv, a dm_env.Environment, or a Batch or Single of skein_env"
     )
+
+
+def _one_by_one(make: Callable[[], Single], num_envs: int) -> Batch:
+    """Environments that are made one by one, in the batch that steps such ones fastest."""
+    first = [make()]
+
+    def make_next() -> Single:
+        return first.pop() if first else make()
+
+    if type(first[0]).__name__ == "GymnasiumEnv":
+        from .gymnasium import GymnasiumSerial, has_one_array
+
+        if has_one_array(first[0]):
+            return GymnasiumSerial(make_next, num_envs)
+    return Serial(make_next, num_envs)
+
+
+def takes_num_envs(make: Callable[..., Any]) -> bool:
+    """Whether the function makes several environments at once."""
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        return False
+    return "num_envs" in parameters and parameters["num_envs"].kind != inspect.Parameter.VAR_KEYWORD
 
 
 def make_batch(make: Callable[..., Any], num_envs: int, arguments: Dict[str, Any]) -> Batch:
@@ -50,15 +74,10 @@ def make_batch(make: Callable[..., Any], num_envs: int, arguments: Dict[str, Any
     A function with a parameter `num_envs` is called once and returns all of them: a gymnasium.vector.VectorEnv or a
     Batch. Any other is called for each.
     """
-    try:
-        parameters = inspect.signature(make).parameters
-    except (TypeError, ValueError):
-        parameters = {}  # type: ignore[assignment]
-    together = "num_envs" in parameters and parameters["num_envs"].kind != inspect.Parameter.VAR_KEYWORD
-    if not together:
-        return Serial(lambda: adapt(make(**arguments)), num_envs)
+    if not takes_num_envs(make):
+        return _one_by_one(lambda: adapt(make(**arguments)), num_envs)
     made = make(num_envs=num_envs, **arguments)
-    if _is(made, "gymnasium.vector.VectorEnv"):
+    if is_a(made, "gymnasium.vector.VectorEnv"):
         from .gymnasium_vector import GymnasiumVector
 
         made = GymnasiumVector(made)

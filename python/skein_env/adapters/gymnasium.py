@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gymnasium.Env as one of Skein's."""
+"""gymnasium.Env as one of Skein's, and several as a batch."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch import Single, random_actions
-from ..spaces import Actions, Flat, actions_of, flatten
+from ..batch import Serial, Single, random_actions
+from ..columns import Columns
+from ..spaces import Actions, Flat, actions_of, array_of, flatten
 from ..wire import Spec
 
 
@@ -88,3 +89,74 @@ class GymnasiumEnv(Single):
 
     def close(self) -> None:
         self._env.close()
+
+
+def has_one_array(env: Single) -> bool:
+    """Whether an observation is one array, as GymnasiumSerial has them."""
+    return type(env) is GymnasiumEnv and env._obs.shape is not None
+
+
+class GymnasiumSerial(Serial):
+    """As Serial, for observations that are one array: those of a step are written together, and so are rewards and
+    actions. NumPy's calls cost more than its copies, and what a step costs is what hosting costs."""
+
+    def __init__(self, make: Callable[[], Single], num_envs: int) -> None:
+        super().__init__(make, num_envs)
+        first = cast(GymnasiumEnv, self._envs[0])
+        assert first._obs.shape is not None
+        self._shape = first._obs.shape
+        self._actions = first._actions
+        self._nothing = np.zeros(self._shape, np.float32)
+        self._axis = 0 if len(self._shape) == 1 else None
+
+    def _read(self, columns: Columns) -> Sequence[Any]:
+        rows = columns.action[:, 0]
+        if self._actions.read_all is not None:
+            return self._actions.read_all(rows)
+        return [self._actions.read(row) for row in rows]
+
+    def step(self, columns: Columns) -> None:
+        self._failures = []
+        columns.failed[:] = 0
+        columns.active[:] = 1
+        shape, array = self._shape, np.ndarray
+        observations: List[Any] = [self._nothing] * self.num_envs
+        rewards: List[Any] = [0.0] * self.num_envs
+        columns.terminated[:] = 0
+        columns.truncated[:] = 0
+        actions = self._read(columns)
+        for e, env in enumerate(cast(List[Optional[GymnasiumEnv]], self._envs)):
+            try:
+                if env is None:
+                    raise RuntimeError("it failed before and has not been reset")
+                observed, rewards[e], ended, late, info = env._env.step(actions[e])
+                if type(observed) is not array or observed.shape != shape:
+                    observed = array_of(observed, shape)
+                observations[e] = observed
+                if self._has_metrics:
+                    env._info = info
+                    env.metrics(columns.episode_metrics[e])
+                if ended or late:
+                    columns.terminated[e], columns.truncated[e] = bool(ended), not ended
+                    env._write(observed, columns.final_observation[e, 0])
+                    self._begin(e, columns)
+                    observations[e] = columns.observation[e, 0].reshape(shape).copy()
+            except Exception as error:  # Whatever a user's environment throws.
+                self._fail(e, columns, error)
+                observations[e], rewards[e] = self._nothing, 0.0
+        self._write_all(columns, observations, rewards)
+
+    def _write_all(self, columns: Columns, observations: List[Any], rewards: List[Any]) -> None:
+        try:
+            np.concatenate(observations, self._axis, columns.observation.reshape(-1), casting="unsafe")
+            columns.reward[:, 0] = np.fromiter(rewards, np.float64, self.num_envs)
+            return
+        except (TypeError, ValueError):
+            pass  # One of them is no number.
+        for e, env in enumerate(self._envs):
+            try:
+                columns.observation[e, 0] = observations[e].reshape(-1)
+                columns.reward[e, 0] = rewards[e]
+            except (TypeError, ValueError) as error:
+                if env is not None:
+                    self._fail(e, columns, error)

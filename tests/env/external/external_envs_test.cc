@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 #include "tests/env/external/built_example.h"
 
 namespace skein {
@@ -150,6 +154,65 @@ TEST(ExternalEnvs, ALibraryIsAWorldAsItsServerIs) {
     ASSERT_EQ(seen[0], seen[1]) << t;
   }
   EXPECT_GT(ended, 0);
+}
+
+TEST(ExternalEnvs, OneThatFailsSaysWhy) {
+  for (const std::string& id : {"exec:" + BuiltExample("stuck_server"), "plugin:" + BuiltExample("stuck.so")}) {
+    const auto world = OpenLocalWorld(id, 2, {});
+    ASSERT_TRUE(world.ok()) << world.status();
+    const WorldColumns& columns = (*world)->columns();
+    const auto ask = [&](WorldRequest request) {
+      EXPECT_TRUE((*world)->Exchange(request, absl::Seconds(10)).ok());
+      std::vector<std::string> said;
+      for (const env::v1::Failure& failure : (*world)->TakeFailures()) {
+        said.push_back(absl::StrCat(failure.env(), ": ", failure.message()));
+      }
+      return said;
+    };
+    std::fill_n(columns.mask, 2, uint8_t{1});
+    columns.seed[0] = 4;
+    columns.seed[1] = 7;
+    columns.action[0] = columns.action[1] = 0;
+    EXPECT_THAT(ask(WorldRequest::kReset),
+                testing::ElementsAre(testing::MatchesRegex("1: the pump has no.water for 7")));
+    EXPECT_THAT(ask(WorldRequest::kStep), testing::IsEmpty());
+    columns.mask[0] = 0;
+    columns.seed[1] = 8;
+    EXPECT_THAT(ask(WorldRequest::kReset), testing::IsEmpty());
+    EXPECT_THAT(ask(WorldRequest::kStep), testing::IsEmpty());
+    EXPECT_THAT(ask(WorldRequest::kStep), testing::ElementsAre("0: the valve is stuck after 3 steps")) << id;
+    EXPECT_EQ(columns.failed[0], 1);
+    EXPECT_EQ(columns.failed[1], 0);
+  }
+}
+
+TEST(ExternalEnvs, AnActorsLogHasALibrarysReason) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  const auto envs = MakeExternalEnvs("plugin:" + BuiltExample("stuck.so"), 1, {});
+  EXPECT_TRUE(envs.ok()) << envs.status();
+  if (envs.ok()) {
+    const auto seed_of = [](uint64_t n) { return RandomStream(1, RandomPurpose::kEnvReset, 0, n).NextUint32(); };
+    uint64_t odd = 0, even = 0;
+    while ((seed_of(odd) >> 1) % 2 == 0) ++odd;
+    while ((seed_of(even) >> 1) % 2 == 1) ++even;
+    RandomStream bad(1, RandomPurpose::kEnvReset, 0, odd), good(1, RandomPurpose::kEnvReset, 0, even);
+    try {
+      (*envs)[0]->Reset(bad);
+      ADD_FAILURE() << "it has begun";
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("the pump has no"));
+    }
+    (*envs)[0]->Reset(good);
+    const float action = 0;
+    float reward = 0;
+    for (int step = 0; step < 3; ++step) EXPECT_FALSE((*envs)[0]->Step(&action, &reward));
+    EXPECT_TRUE(std::isnan(reward));
+  }
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(log.str(), HasSubstr("the valve is stuck after 3 steps; its episode is truncated"));
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Environments of Gymnasium whose arrays are written together, beside the same ones written one by one."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = ROOT / ".deps" / "environments" / "bin" / "python"
+
+if __name__ == "__main__" and "--inside" not in sys.argv:  # In the Python that has the libraries.
+    fetched = subprocess.run([str(ROOT / "scripts" / "fetch_python.sh"), "environments"])
+    if fetched.returncode == 75:
+        print("skipped: the packages cannot be fetched")
+        sys.exit(77)
+    fetched.check_returncode()
+    os.execv(PYTHON, [str(PYTHON), __file__, "--inside"])
+
+import numpy as np
+
+sys.path.insert(0, str(ROOT / "python"))
+import team_envs
+from skein_env.adapters import adapt, make_batch
+from skein_env.adapters.gymnasium import GymnasiumSerial
+from skein_env.batch import Serial
+from skein_env.columns import new_columns
+
+
+class GymnasiumBatch(unittest.TestCase):
+    def test_arrays_that_are_written_together_are_as_those_written_one_by_one(self):
+        together = make_batch(team_envs.odd, 4, {})
+        self.assertIs(type(together), GymnasiumSerial)
+        one_by_one = Serial(lambda: adapt(team_envs.odd()), 4)
+        left, right = (new_columns(together.spec, 4) for _ in range(2))
+        both = ((together, left), (one_by_one, right))
+        for batch, columns in both:
+            columns.mask[:], columns.seed[:] = 1, np.arange(4) + 5
+            batch.reset(columns)
+        generator = np.random.default_rng(4)
+        reasons, ends = set(), 0
+        for step in range(100):
+            action, seed = generator.uniform(-2, 2, left.action.shape), generator.integers(0, 1000, 4)
+            for batch, columns in both:
+                columns.action[:], columns.seed[:] = action, seed
+                batch.step(columns)
+            self.assertTrue(np.array_equal(left.action, action.astype(np.float32)))
+            failures = [sorted((e, why.split(":")[0]) for e, why in batch.failures()) for batch, _ in both]
+            self.assertEqual(*failures, step)
+            reasons |= {why for _, why in failures[0]}
+            self.assertTrue(np.array_equal(left.failed, right.failed))
+            good = left.failed == 0
+            for name in ("observation", "reward", "terminated", "truncated", "active", "episode_metrics"):
+                one, other = getattr(left, name)[good], getattr(right, name)[good]
+                self.assertTrue(np.array_equal(one, other, equal_nan=True), (step, name))  # A reward None is NaN.
+            ended = good & ((left.terminated | left.truncated) != 0)
+            ends += int(ended.sum())
+            self.assertTrue(np.array_equal(left.final_observation[ended], right.final_observation[ended]))
+            for batch, columns in both:
+                columns.mask[:] = columns.failed
+                if columns.mask.any():
+                    batch.reset(columns)
+            self.assertTrue(np.array_equal(left.observation, right.observation))
+        self.assertGreater(ends, 20)
+        self.assertEqual(reasons, {"OSError", "ValueError"})
+
+    def test_observations_of_several_parts_are_written_one_by_one(self):
+        self.assertIs(type(make_batch(team_envs.mixed, 2, {})), Serial)
+
+    def test_a_function_is_called_once_for_each_environment(self):
+        made = []
+
+        def make():
+            made.append(team_envs.odd())
+            return made[-1]
+
+        make_batch(make, 3, {})
+        self.assertEqual(len(made), 3)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
