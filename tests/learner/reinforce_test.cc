@@ -85,6 +85,8 @@ TEST(Reinforce, TellsWhatAnUpdateCameTo) {
   EXPECT_DOUBLE_EQ(stats.at("lr"), 0.75e-2);
   EXPECT_LE(stats.at("explained_variance"), 1);
   for (const auto& [name, value] : stats) EXPECT_TRUE(std::isfinite(value)) << name;
+  EXPECT_EQ(reinforce.WatchRules().size(), 2u);
+  for (const WatchRule& rule : reinforce.WatchRules()) EXPECT_NO_THROW(stats.at(rule.stat)) << rule.stat;
 }
 
 TEST(Reinforce, TwoRanksEqualOne) {
