@@ -11,8 +11,8 @@
 
 // The only definition of the fields of a trajectory fragment.
 //   MakeSchema -> RolloutBuilder, frame, admission, staging, batch: each iterates over the fields
-// A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them. One
-// that only some algorithms read is a name in AlgorithmFieldNames, too.
+// A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them.
+// CONTRIBUTING.md names the other places that some fields need, such as AlgorithmFieldNames, minibatches and on_device.
 namespace skein {
 
 // How many rows a field has.

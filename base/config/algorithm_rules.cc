@@ -67,6 +67,31 @@ absl::Status CheckAlgorithm(const v1::RunConfig& config) {
                                                  ") must not exceed rollout.steps_per_iteration (", steps, ")"));
 }
 
+absl::Status CheckAlgorithmChanges(const v1::RunConfig& config, const v1::RunConfig& set, const std::string& path) {
+  const FieldDescriptor* const section = Section(set);
+  if (section == nullptr) return absl::OkStatus();
+  if (section != Section(config)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": it sets another algorithm than the run's"));
+  }
+  const FieldDescriptor* const lr = section->message_type()->FindFieldByName("lr");
+  const FieldDescriptor* const schedule = section->message_type()->FindFieldByName("lr_schedule");
+  if (lr == nullptr || schedule == nullptr || schedule->enum_type() != v1::LearningRateSchedule_descriptor()) {
+    return absl::OkStatus();
+  }
+  const Message& changed = set.GetReflection()->GetMessage(set, section);
+  const Message& settings = config.GetReflection()->GetMessage(config, section);
+  if (!changed.GetReflection()->HasField(changed, lr) ||
+      settings.GetReflection()->GetEnumValue(settings, schedule) != v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE) {
+    return absl::OkStatus();
+  }
+  const std::string& name = section->name();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ".", name, ".lr: with ", name,
+                   ".lr_schedule kl_adaptive the learning rate follows the KL divergence; "
+                   "set ",
+                   name, ".kl_target, or another lr_schedule"));
+}
+
 std::vector<std::string> AlgorithmNames() {
   const auto* const choice = v1::RunConfig::descriptor()->FindOneofByName("algorithm");
   std::vector<std::string> names;

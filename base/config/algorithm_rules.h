@@ -15,6 +15,10 @@ namespace skein {
 // InvalidArgument: names the settings that contradict each other.
 absl::Status CheckAlgorithm(const v1::RunConfig& config);
 
+// Checks that `set`, which a phase or a callback sets at `path`, agrees with the run's algorithm. InvalidArgument: it
+// is of another algorithm, or it sets a learning rate that the schedule itself changes.
+absl::Status CheckAlgorithmChanges(const v1::RunConfig& config, const v1::RunConfig& set, const std::string& path);
+
 // The sections of all algorithms, in the order of config.proto. The first is that of a run that names none.
 std::vector<std::string> AlgorithmNames();
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config_reflection.h"
 
 namespace skein {
@@ -94,15 +95,7 @@ std::string DescribePhase(const v1::RunConfig& config, uint32_t phase) {
 }
 
 absl::Status CheckChanges(const v1::RunConfig& config, const v1::RunConfig& set, const std::string& path) {
-  if (set.algorithm_case() != v1::RunConfig::ALGORITHM_NOT_SET && set.algorithm_case() != config.algorithm_case()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": it sets another algorithm than the run's"));
-  }
-  if (set.ppo().has_lr() && config.ppo().lr_schedule() == v1::LEARNING_RATE_SCHEDULE_KL_ADAPTIVE) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     ".ppo.lr: with ppo.lr_schedule kl_adaptive the learning rate follows the KL divergence; set "
-                     "ppo.kl_target, or another lr_schedule"));
-  }
+  if (absl::Status status = CheckAlgorithmChanges(config, set, path); !status.ok()) return status;
   if (set.has_env() && config.sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ".env: environments on the device cannot change their settings; use another sync.mode than on_device"));

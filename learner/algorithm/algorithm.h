@@ -4,10 +4,12 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "learner/algorithm/update_stats.h"
+#include "learner/algorithm/watch_rule.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
 #include "learner/optimize/batch.h"
@@ -35,6 +37,9 @@ class Algorithm {
   // ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as Collective's.
   // After an error the state is undefined.
   virtual absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) = 0;
+
+  // What Update's statistics are while training goes well; each rule is about one that Update returns. Constant.
+  virtual std::vector<WatchRule> WatchRules() const { return {}; }
 
   // The current policy, for actors.
   virtual v1::PolicySnapshot Snapshot(uint64_t version) const = 0;

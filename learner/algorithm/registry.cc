@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include "absl/strings/str_cat.h"
 #include "learner/algorithm/ars/ars.h"
 #include "learner/algorithm/es/es.h"
 #include "learner/algorithm/ppo/ppo.h"
@@ -17,7 +18,10 @@ absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const v1::RunConfig& co
   if (config.has_ars()) return std::make_unique<Ars>(config, network);
   if (config.has_es()) return std::make_unique<Es>(config, network);
   if (config.has_reinforce()) return std::make_unique<Reinforce>(config, network, collective, device);
-  return std::make_unique<Ppo>(config, network, config.seed(), collective, device);
+  if (config.has_ppo()) return std::make_unique<Ppo>(config, network, config.seed(), collective, device);
+  return absl::InvalidArgumentError(absl::StrCat("MakeAlgorithm: the configuration has case ", config.algorithm_case(),
+                                                 " of `algorithm`, for which learner/algorithm/registry.cc has no "
+                                                 "line; give it a section of another algorithm, or add the line"));
 }
 
 }  // namespace skein

@@ -100,9 +100,10 @@ absl::Status CheckEnvState(const TicketState& state, const FragmentShape& shape)
   if (!state.env_state) return absl::OkStatus();
   const int64_t got = state.env_state->shape_size() == 2 ? state.env_state->shape(1) : 0;
   if (got == shape.env_state_size) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the checkpoint: states of ", shape.spec.env_id(), " have ", got,
-                                                    " numbers, this version's have ", shape.env_state_size,
-                                                    "; give the run another --name"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint is of another version of ", shape.spec.env_id(), ": a state has ", got,
+                   " numbers, this version reads ", shape.env_state_size,
+                   "; give the run another --name, or take its weights alone with learner.init_from"));
 }
 
 }  // namespace skein

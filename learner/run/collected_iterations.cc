@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
   if (!shape.ok()) return shape.status();
   if (absl::Status status = CheckEnvState(state, *shape); !status.ok()) return status;
   const int64_t fragment_steps = shape->steps * shape->group_envs;
-  std::unique_ptr<CollectedIterations> made(new CollectedIterations(context, fragment_steps, ranks, report, service));
+  std::unique_ptr<CollectedIterations> made(new CollectedIterations(context, *shape, ranks, report, service));
 
   Collector::Options collect;
   collect.run_id = context.run_id;
@@ -62,10 +62,11 @@ absl::StatusOr<std::unique_ptr<CollectedIterations>> CollectedIterations::Make(
   return made;
 }
 
-CollectedIterations::CollectedIterations(const RunContext& context, int64_t fragment_steps, ElasticRanks* ranks,
+CollectedIterations::CollectedIterations(const RunContext& context, const FragmentShape& shape, ElasticRanks* ranks,
                                          RunReport* report, LearnerService* service)
     : context_(context),
-      fragment_steps_(fragment_steps),
+      shape_(shape),
+      fragment_steps_(shape.steps * shape.group_envs),
       ranks_(*ranks),
       report_(*report),
       service_(*service),
@@ -91,6 +92,7 @@ void CollectedIterations::Finish(bool over) {
 }
 
 absl::Status CollectedIterations::TakeShare(const EnvShare& share, const TicketState& state, Trainer*) {
+  if (absl::Status status = CheckEnvState(state, shape_); !status.ok()) return status;
   collector_->TakeShare({share.first_env, share.share_envs, AsyncFragments(share), state});
   open_ = 0;
   starves_ = false;

@@ -23,7 +23,7 @@ namespace skein {
 class CollectedIterations final : public IterationSource {
  public:
   // For a share of the run's environments, which continue from `state`. All pointers must outlive this. Errors as
-  // MakeFragmentShape.
+  // MakeFragmentShape and CheckEnvState.
   static absl::StatusOr<std::unique_ptr<CollectedIterations>> Make(const RunContext& context, const EnvShare& share,
                                                                    const TicketState& state, ElasticRanks* ranks,
                                                                    RunAccounts* accounts, RunReport* report,
@@ -36,6 +36,7 @@ class CollectedIterations final : public IterationSource {
   // Ends the remaining policy streams and closes all accounts. `over`: also tells the actors that the run is over.
   void Finish(bool over);
 
+  // Errors as CheckEnvState.
   absl::Status TakeShare(const EnvShare& share, const TicketState& state, Trainer* trainer) override;
   absl::StatusOr<Answer> Next(const RunRecord& record, Trainer* trainer) override;
   absl::Status Publish(uint64_t iteration, const Trainer& trainer) override;
@@ -43,7 +44,7 @@ class CollectedIterations final : public IterationSource {
   absl::StatusOr<std::optional<TicketState>> State(const Trainer&) const override { return std::nullopt; }
 
  private:
-  CollectedIterations(const RunContext& context, int64_t fragment_steps, ElasticRanks* ranks, RunReport* report,
+  CollectedIterations(const RunContext& context, const FragmentShape& shape, ElasticRanks* ranks, RunReport* report,
                       LearnerService* service);
 
   uint32_t AsyncFragments(const EnvShare& share) const;  // In this rank's part of an iteration, in mode async.
@@ -55,6 +56,7 @@ class CollectedIterations final : public IterationSource {
   Answer Take(RankDecision decision, Collector::Iteration collected) const;
 
   const RunContext& context_;
+  const FragmentShape shape_;     // Of all fragments.
   const int64_t fragment_steps_;  // Env steps of a fragment, over all environments of its group.
   ElasticRanks& ranks_;
   RunReport& report_;

@@ -15,10 +15,11 @@ namespace skein {
 RunReport::RunReport(const RunContext& context, const RunAccounts& accounts, RunCallbacks* callbacks)
     : context_(context), accounts_(accounts), callbacks_(*callbacks), started_(MonotonicNow()) {}
 
-void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec) {
+void RunReport::Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec,
+                      std::vector<WatchRule> rules) {
   progress_ = std::make_unique<ProgressTracker>(context_.config.total_steps(), record.env_steps, record.iteration,
                                                 record.episodes, spec.episode_metrics, record.last_episodes);
-  watch_.emplace(spec.discrete, spec.action_size);
+  watch_.emplace(std::move(rules));
   if (!checkpoint.path.empty()) progress_->SetCheckpoint(checkpoint.path, checkpoint.digest);
   begun_ = true;
 }

@@ -32,8 +32,9 @@ class RunReport {
   // All must outlive it.
   RunReport(const RunContext& context, const RunAccounts& accounts, RunCallbacks* callbacks);
 
-  // Reports have progress from now on. `spec`: of the run's environment.
-  void Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec);
+  // Reports have progress from now on. `spec`: of the run's environment. `rules`: of its algorithm.
+  void Begin(const RunRecord& record, const Trainer::Saved& checkpoint, const EnvSpec& spec,
+             std::vector<WatchRule> rules);
   // Opens the run folder's files, unless they are open, and removes from them what follows `record`, from which the run
   // continues. PermissionDenied: metrics.jsonl cannot be written.
   absl::Status OpenLogs(const RunRecord& record);

@@ -95,6 +95,8 @@ Trainer::~Trainer() = default;
 
 void Trainer::SetSettings(const v1::RunConfig& config) { impl_->algorithm->SetSettings(config); }
 
+std::vector<WatchRule> Trainer::WatchRules() const { return impl_->algorithm->WatchRules(); }
+
 absl::StatusOr<UpdateStats> Trainer::Update(Columns* batch, double progress, uint64_t iteration, int64_t column_offset,
                                             int64_t total_columns) {
   try {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "env/env.h"
 #include "learner/algorithm/update_stats.h"
+#include "learner/algorithm/watch_rule.h"
 #include "learner/collect/ticket_state.h"
 #include "learner/report/episode_window.h"
 #include "learner/report/update_samples.h"
@@ -53,6 +54,9 @@ class Trainer {
 
   // See Algorithm::SetSettings.
   void SetSettings(const v1::RunConfig& config);
+
+  // See Algorithm::WatchRules.
+  std::vector<WatchRule> WatchRules() const;
 
   // Trains on one iteration (see Algorithm::Update). `batch` is read in place. With several ranks, each passes its own
   // columns, maybe none. They are at `column_offset` among all ranks' `total_columns` (0 = only these), in rank order.

@@ -102,7 +102,7 @@ absl::Status TrainingRun::Prepare(LearnerService* service) {
   if (ranks_.leads()) {
     if (absl::Status s = report_.OpenLogs(record_); !s.ok()) return s;
   }
-  report_.Begin(record_, checkpoints_.newest(), spec_);
+  report_.Begin(record_, checkpoints_.newest(), spec_, trainer_->WatchRules());
   return phases_.Enter(record_, trainer_.get(), &report_.progress());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actor/step_sharing.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -135,21 +136,31 @@ TEST(StepSharing, HelpGoesWhereThereIsLeastOfIt) {
 TEST(StepSharing, ManyShortOffers) {
   StepSharing sharing([] {});
   const auto env = Pendulums(3);
+  const auto alone = Pendulums(3);  // Takes the same steps without help.
   std::atomic<bool> over{false};
+  std::atomic<int> helped{0};
   std::vector<std::thread> helpers;
   for (int i = 0; i < 2; ++i) {
     helpers.emplace_back([&] {
-      while (!over) sharing.Help(nullptr, [&] { return over.load(); });
+      while (!over) helped += sharing.Help(nullptr, [&] { return over.load(); }).has_value();
     });
   }
   const std::vector<float> action(3);
+  bool same = true;
   for (int round = 0; round < 3000; ++round) {
     const StepSharing::Offer offer(&sharing, env.get());
-    for (int t = 0; t <= round % 4; ++t) env->Step(action.data());
+    for (int t = 0; t <= round % 4; ++t) {
+      const float* const got = env->Step(action.data()).reward;
+      const float* const want = alone->Step(action.data()).reward;
+      same = same && std::equal(got, got + 3, want);
+    }
     if (round % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   over = true;
   for (std::thread& helper : helpers) helper.join();
+  EXPECT_TRUE(same);
+  EXPECT_GT(helped, 0);
+  EXPECT_FALSE(sharing.wants_help());
 }
 
 }  // namespace

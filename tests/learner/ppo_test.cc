@@ -334,6 +334,14 @@ TEST(Ppo, ReturnStatisticsGrowAtEachRecomputation) {
   }
 }
 
+TEST(Ppo, WatchesOnlyStatisticsThatItHas) {
+  torch::manual_seed(22);
+  Ppo ppo(SampleConfig(), SampleNetwork(), 1);
+  const UpdateStats stats = Train(ppo, CollectFrom(ppo, 8, 4), 0, 0);
+  EXPECT_EQ(ppo.WatchRules().size(), 4u);
+  for (const WatchRule& rule : ppo.WatchRules()) EXPECT_NO_THROW(stats.at(rule.stat)) << rule.stat;
+}
+
 TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
   torch::manual_seed(21);
   Ppo ppo(SampleConfig(), SampleNetwork(), 1), untouched(SampleConfig(), SampleNetwork(), 1);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/algorithm/reinforce/reinforce.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
+#include "learner/algorithm/registry.h"
 #include "learner/network/distribution.h"
 #include "tests/learner/ppo_sample.h"
 #include "tests/learner/rank_threads.h"
@@ -85,6 +88,22 @@ TEST(Reinforce, TellsWhatAnUpdateCameTo) {
   EXPECT_DOUBLE_EQ(stats.at("lr"), 0.75e-2);
   EXPECT_LE(stats.at("explained_variance"), 1);
   for (const auto& [name, value] : stats) EXPECT_TRUE(std::isfinite(value)) << name;
+  EXPECT_EQ(reinforce.WatchRules().size(), 2u);
+  for (const WatchRule& rule : reinforce.WatchRules()) EXPECT_NO_THROW(stats.at(rule.stat)) << rule.stat;
+}
+
+TEST(MakeAlgorithm, MakesWhatTheConfigurationSaysAndRefusesWhatItDoesNotKnow) {
+  EnvSpec spec;
+  spec.obs_size = 3;
+  spec.action_size = 2;
+  v1::RunConfig config = Config();
+  const auto reinforce = MakeAlgorithm(config, spec, nullptr, torch::kCPU);
+  ASSERT_TRUE(reinforce.ok()) << reinforce.status();
+  EXPECT_NE(dynamic_cast<Reinforce*>(reinforce->get()), nullptr);
+  config.clear_algorithm();
+  const absl::Status refused = MakeAlgorithm(config, spec, nullptr, torch::kCPU).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("has case 0 of `algorithm`"));
 }
 
 TEST(Reinforce, TwoRanksEqualOne) {

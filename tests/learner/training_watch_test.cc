@@ -5,8 +5,10 @@
 #include <fstream>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "learner/algorithm/ppo/ppo_rules.h"
 
 namespace skein {
 namespace {
@@ -15,6 +17,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+
+constexpr size_t kCriticUpdates = 50;  // Of the rule about explained variance.
 
 // All that a watch says about these statistics, the same in each of `updates` iterations of a second.
 std::vector<std::string> Watched(TrainingWatch watch, const UpdateStats& stats, size_t updates, double progress = 0.1) {
@@ -27,8 +31,32 @@ std::vector<std::string> Watched(TrainingWatch watch, const UpdateStats& stats, 
   return all;
 }
 
-TrainingWatch Choices(int64_t choices) { return TrainingWatch(true, choices); }
-TrainingWatch Reals(int64_t reals) { return TrainingWatch(false, reals); }
+// With PPO's rules.
+TrainingWatch Choices(int64_t choices) { return TrainingWatch(PpoRules({.action_size = choices, .discrete = true})); }
+TrainingWatch Reals(int64_t reals) { return TrainingWatch(PpoRules({.action_size = reals, .discrete = false})); }
+
+// A rule of an algorithm that the watch has never heard of.
+TEST(TrainingWatch, JudgesAnyStatisticByItsRule) {
+  const auto advice = [](const WatchRule::Found& found) {
+    return absl::StrFormat("%.1f after %d at %.2f", found.mean, found.updates, found.progress);
+  };
+  const auto watched = [&](WatchRule::Good good, double value, size_t updates, double progress = 0.1) {
+    WatchRule rule{.stat = "q_gap", .good = good, .limit = 2, .patience = 30, .until_progress = 0.5, .advice = advice};
+    return Watched(TrainingWatch({rule}), {{"q_gap", value}}, updates, progress);
+  };
+  using Good = WatchRule::Good;
+  EXPECT_THAT(watched(Good::kAtMost, 3, 29), IsEmpty());
+  EXPECT_THAT(watched(Good::kAtMost, 3, 100), ElementsAre("3.0 after 30 at 0.10"));
+  EXPECT_THAT(watched(Good::kAtMost, 3, 100, 0.6), IsEmpty());
+  EXPECT_THAT(watched(Good::kAtMost, 2, 100), IsEmpty());
+  EXPECT_THAT(watched(Good::kAtLeast, 2, 100), IsEmpty());
+  EXPECT_THAT(watched(Good::kAtLeast, 1, 100), ElementsAre("1.0 after 30 at 0.10"));
+  EXPECT_THAT(watched(Good::kOnceAtLeast, 1, 100), ElementsAre("1.0 after 30 at 0.10"));
+}
+
+TEST(TrainingWatch, WithoutRulesJudgesNoStatistic) {
+  EXPECT_THAT(Watched(TrainingWatch({}), {{"kl", 9}, {"clip_fraction", 1}, {"entropy", -99}}, 200), IsEmpty());
+}
 
 TEST(TrainingWatch, GoodStatisticsWarnOfNothing) {
   EXPECT_THAT(
@@ -42,7 +70,7 @@ TEST(TrainingWatch, AbsentStatisticsNeverWarn) {
 }
 
 TEST(TrainingWatch, WarnsOnceOfALargeKlThatLasts) {
-  EXPECT_THAT(Watched(Reals(1), {{"kl", 0.5}}, TrainingWatch::kWindow - 1), IsEmpty());
+  EXPECT_THAT(Watched(Reals(1), {{"kl", 0.5}}, WatchRule::kWindow - 1), IsEmpty());
   EXPECT_THAT(Watched(Reals(1), {{"kl", 0.5}}, 500),
               ElementsAre(AllOf(HasSubstr("KL divergence"), HasSubstr("is 0.50 (mean of 20 updates)"),
                                 HasSubstr("a lower learning rate"))));
@@ -62,8 +90,8 @@ TEST(TrainingWatch, WarnsOfAClipFractionThatIsHighForLong) {
 }
 
 TEST(TrainingWatch, WarnsOfACriticThatNeverExplainedTheReturns) {
-  EXPECT_THAT(Watched(Reals(1), {{"explained_variance", 0.02}}, TrainingWatch::kCriticUpdates - 1), IsEmpty());
-  EXPECT_THAT(Watched(Reals(1), {{"explained_variance", 0.02}}, TrainingWatch::kCriticUpdates),
+  EXPECT_THAT(Watched(Reals(1), {{"explained_variance", 0.02}}, kCriticUpdates - 1), IsEmpty());
+  EXPECT_THAT(Watched(Reals(1), {{"explained_variance", 0.02}}, kCriticUpdates),
               ElementsAre(AllOf(HasSubstr("after 50 updates"), HasSubstr("explained variance is 0.02"))));
 }
 
@@ -85,7 +113,7 @@ TEST(TrainingWatch, WhereReturnsAreEqualThereIsNothingToExplain) {
   }
   // Once they vary it is judged, over as many updates as any other.
   std::vector<std::string> warnings;
-  for (size_t i = 1; i <= TrainingWatch::kCriticUpdates; ++i) {
+  for (size_t i = 1; i <= kCriticUpdates; ++i) {
     EXPECT_THAT(warnings, IsEmpty()) << i;
     warnings = watch.Observe({.stats = &stats, .return_spread = 0.02});
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "learner/algorithm/ppo/ppo_rules.h"
 #include "learner/optimize/autocast.h"
 #include "learner/optimize/sequences.h"
 
@@ -64,6 +65,8 @@ void Ppo::SetSettings(const v1::RunConfig& config) {
   objective_->SetSettings(ppo());
   if (ppo().lr_schedule() == v1::LEARNING_RATE_SCHEDULE_CONSTANT) set_lr(ppo().lr());
 }
+
+std::vector<WatchRule> Ppo::WatchRules() const { return PpoRules(network().options()); }
 
 absl::Status Ppo::SetTargets(const PpoTargets& targets, const MinibatchOrder& order,
                              const std::function<torch::Tensor(const torch::Tensor&)>& cut, Minibatch* samples) {

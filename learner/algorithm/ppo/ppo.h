@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "learner/algorithm/actor_critic_algorithm.h"
 #include "learner/algorithm/ppo/ppo_objective.h"
@@ -36,6 +37,7 @@ class Ppo final : public ActorCriticAlgorithm {
   // the statistics afterwards. `iteration` keys the minibatch order. With a memory, minibatches are whole sequences.
   absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) override;
 
+  std::vector<WatchRule> WatchRules() const override;
   // "advantage" of the last epoch, before normalisation.
   StateTensors SampleStats() const override;
 

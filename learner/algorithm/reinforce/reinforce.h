@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "learner/algorithm/actor_critic_algorithm.h"
+#include "learner/algorithm/actor_critic_rules.h"
 #include "learner/optimize/loss.h"
 
 namespace skein {
@@ -41,6 +42,7 @@ class Reinforce final : public ActorCriticAlgorithm {
 
   void SetSettings(const v1::RunConfig& config) override;
   absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) override;
+  std::vector<WatchRule> WatchRules() const override { return ActorCriticRules(network().options()); }
 
  private:
   Reinforce(const v1::RunConfig& config, std::shared_ptr<ActorCritic> network, Collective* collective,
