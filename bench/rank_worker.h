@@ -6,6 +6,7 @@
 #include "CLI/App.hpp"
 #include "bench/verbs.h"
 
+// Runs one learner rank of `skein bench learner --learners` as a process of its own.
 namespace skein {
 
 // The verb of `skein-bench` that RankCrew starts for one learner rank; hidden in --help.

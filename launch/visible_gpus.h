@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// How many of `installed` GPUs (0 = none, or unknown) CUDA would show to a process here. `visible_devices` is
-// CUDA_VISIBLE_DEVICES (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the list ends at the
+// Counts the GPUs, out of `installed` (0 = none, or unknown), that CUDA would show to a process here. `visible_devices`
+// is CUDA_VISIBLE_DEVICES (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the list ends at the
 // first entry that is none of these or a number that is too large.
 uint32_t CountVisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed);
 
