@@ -16,6 +16,7 @@
 #include "skein/v1/learner_service.pb.h"
 #include "trajectory/frame.h"
 
+// A queue of tickets and one of finished fragments, between an actor's runners and its stream to the learner.
 namespace skein {
 
 // A ticket and the epoch in which it came. An epoch is one Collect stream to a learner.

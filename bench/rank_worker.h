@@ -11,6 +11,7 @@
 #include "bench/statistics.h"
 #include "bench/verbs.h"
 
+// Runs one learner rank of `skein bench learner --learners` as a process of its own.
 namespace skein {
 
 // The verbs of `skein-bench` that RankCrew starts for one rank, of a learner and of `skein fit`; hidden in --help.

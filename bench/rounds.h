@@ -10,6 +10,7 @@
 #include "bench/progress_line.h"
 #include "bench/statistics.h"
 
+// Measures a rate and its limit in turn, for several rounds.
 namespace skein {
 
 // A rate and its limit, measured in turn so that other load on the machine affects both.

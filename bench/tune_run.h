@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// What `skein tune` is asked to measure.
+// Options of `skein tune`.
 struct TuneOptions {
   TrainingSetup setup;
   std::string device;                // Empty = the configuration's.

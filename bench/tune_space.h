@@ -9,7 +9,7 @@
 #include "bench/tune.h"
 #include "skein/v1/config.pb.h"
 
-// What `skein tune` varies, by the kind of work and where it is done. Pure.
+// The settings that `skein tune` varies for each kind of work: steps or directions, by actors or on a device. Pure.
 namespace skein {
 
 inline constexpr char kRunnersFlag[] = "runners";  // Among TuneSettings; all others are settings.

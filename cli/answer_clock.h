@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// For how long a process that is asked regularly has not answered, without the time for which the one that asks was
-// late itself: on a machine that is overloaded, or was suspended, silence of that length proves nothing.
+// Measures how long a process that is asked regularly has been silent, without the time for which the process that
+// asks was late itself: on a machine that is overloaded, or was suspended, silence of that length proves nothing.
 //   Answered | Missed -> Silence.   Times are monotonic. Not thread-safe.
 class AnswerClock {
  public:

@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// What a checkpoint's manifest says.
+// Contents of a checkpoint's manifest.
 struct CheckpointInfo {
   std::string path;
   uint64_t env_steps = 0;

@@ -17,6 +17,7 @@
 #include "launch/status_client.h"
 #include "skein/v1/status.pb.h"
 
+// Starts and watches the run's coordinator on this machine.
 namespace skein {
 
 // This machine, as its members call it (MemberStatus.host).

@@ -19,6 +19,7 @@
 #include "cli/run_directory.h"
 #include "launch/child.h"
 
+// Starts and watches the learner ranks of this machine.
 namespace skein {
 
 // The display and log name of a rank if `ranks` run here: "learner" for a single one, else "learner-0" and so on.

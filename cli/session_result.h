@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What `skein train` and `skein head` leave behind.
+// Run directory and newest checkpoint of a `skein train` or `skein head` that has ended.
 struct SessionResult {
   std::string run_directory;                 // Empty if the session did not come so far.
   std::optional<CheckpointInfo> checkpoint;  // The newest one.

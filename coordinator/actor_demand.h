@@ -13,6 +13,7 @@
 #include "skein/v1/config.pb.h"
 #include "skein/v1/status.pb.h"
 
+// Estimates the number of actors that a run can use.
 namespace skein {
 
 // Limits and target that the caller sets for the answer.

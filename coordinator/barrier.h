@@ -13,6 +13,7 @@
 #include "skein/v1/coordinator_service.pb.h"
 #include "store/record.pb.h"
 
+// Barriers at which all members of a role meet.
 namespace skein {
 
 // Identifies one blocked call. Chosen by the caller of this module; never used twice.

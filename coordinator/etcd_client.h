@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "etcd/etcd.grpc.pb.h"
 
+// A client for etcd: addresses, keys, leases.
 namespace skein {
 
 // An address "etcd://host:port,host:port/prefix": the servers, and the prefix of all keys. "etcds://" is the same over

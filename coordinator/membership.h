@@ -12,6 +12,7 @@
 #include "coordinator/monotonic_time.h"
 #include "skein/v1/coordinator_service.pb.h"
 
+// The members of a run and their leases.
 namespace skein {
 
 // "learner" or "actor", as in member ids, metrics and messages.

@@ -10,7 +10,8 @@
 
 namespace skein {
 
-// Bounds of what members may send. The coordinator keeps it, shows it to all clients and stores it for a successor.
+// Bounds of the data that members send, since the coordinator keeps them, shows them to all clients and stores them
+// for a successor.
 // With the maximum number of members, each at its bounds, a StatusResponse is smaller than kMaxMessageBytes.
 inline constexpr size_t kMostActors = 10'000;
 inline constexpr uint32_t kMostRanks = 4'096;       // As --learners.

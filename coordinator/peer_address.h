@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// What a coordinator believes of the addresses that members announce.
+// Rules by which a coordinator checks and completes the addresses that members announce.
 struct AddressRules {
   // The host of members that call over loopback without a host of their own, since they run on the coordinator's node.
   // Empty: the loopback address.

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Where a coordinator keeps its state, from its flags.
+// Options of a coordinator's state store, from its flags.
 struct StoreOptions {
   std::string url;            // "" = RUN_DIRECTORY/coordinator if there is one; "none"; a folder; "etcd://..."
   std::string run_directory;  // May be empty.

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// The interface of stores in which a coordinator keeps its state for a successor.
 namespace skein {
 
 // One change: a record is put or removed.

@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// Whether a search over directions can play in an environment, by actors or on a device. InvalidArgument: it has
+// Checks that a search over directions can play in an environment, by actors or on a device. InvalidArgument: it has
 // several agents, which only a device plays; or its actions are reals without fixed bounds, so that no perturbation of
 // a policy has a known size.
 absl::Status CheckSearchable(const EnvSpec& spec, bool on_device);

@@ -10,8 +10,8 @@
 #include "absl/time/time.h"
 #include "env/vector_env.h"
 
-// Whether an environment keeps the contract of env/env.h.   id -> VectorEnv with random actions -> a verdict for each
-// point
+// Checks that an environment keeps the contract of env/env.h.
+//   id -> VectorEnv with random actions -> a verdict for each point
 namespace skein {
 
 enum class Verdict { kOk, kFails, kNotApplicable };

@@ -6,6 +6,7 @@
 #include "eval/recorded_episode.h"
 #include "eval/svg_canvas.h"
 
+// Draws episodes of the UAV environments as pictures for a film.
 namespace skein {
 
 // Size in pixels of the picture of an episode of UavNavigate-v0 or UavCover-v0. Both numbers are even.

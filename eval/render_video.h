@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// Writes films and pictures with ffmpeg.
 namespace skein {
 
 // Path of ffmpeg on this machine. Unavailable: there is none in PATH; says what to install.

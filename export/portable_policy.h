@@ -12,7 +12,7 @@
 #include "policy/normalization.h"
 #include "policy/policy_spec.h"
 
-// What leaves Skein: a policy with all that lies between an observation of the environment and an action in it.
+// A policy for use without Skein, with every step from an observation of the environment to an action in it.
 //   observation -> transforms -> normaliser -> memory -> hidden layers -> head -> action -> clipping, scaling
 namespace skein {
 

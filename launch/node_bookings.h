@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "skein/v1/config.pb.h"
 
-// What the runs of one user have declared to use of this machine (RunConfig.resources), so that they do not ask for
-// more than there is.   plan -> AskedFor -> NodeBooking::Take -> processes
+// Records of the resources that the runs of one user have declared on this machine (RunConfig.resources), so that
+// together they do not ask for more than it has.   plan -> AskedFor -> NodeBooking::Take -> processes
 namespace skein {
 
 struct NodeResources {

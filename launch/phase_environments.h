@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// Whether the run's environment, of `spec`, takes the settings of each phase. InvalidArgument: it does not have a
+// Checks that the run's environment, of `spec`, takes the settings of each phase. InvalidArgument: it does not have a
 // setting, or its settings cannot change; the message begins with the phase.
 absl::Status CheckPhaseEnvironments(const v1::RunConfig& config, const EnvSpec& spec);
 

@@ -8,7 +8,7 @@
 #include "launch/launch_plan.h"
 #include "skein/v1/config.pb.h"
 
-// What a launch plan tells of its own choices (LaunchPlan::notes).
+// Texts that explain to the user the choices of a launch plan (LaunchPlan::notes).
 namespace skein {
 
 // How the number of runners came about, if it was not given. `before`: the sizes of the run that this continues.

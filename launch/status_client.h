@@ -12,8 +12,8 @@
 
 namespace skein {
 
-// Where `skein top`, `skein status` and `skein drain` look if nothing else is said; `skein train` and `skein head`
-// listen there by default.
+// The coordinator address that `skein top`, `skein status` and `skein drain` use by default, and on which `skein head`
+// listens by default.
 inline constexpr char kDefaultAddress[] = "127.0.0.1:7070";
 
 // Client for user requests to a coordinator: the run's status, and draining an actor. `address` may be several

@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Which of `installed` GPUs (0 = none, or unknown) CUDA would show to a process here, as CUDA_VISIBLE_DEVICES names
-// them. `visible_devices` is that variable (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the
+// The GPUs, out of `installed` (0 = none, or unknown), that CUDA would show to a process here, as CUDA_VISIBLE_DEVICES
+// names them. `visible_devices` is that variable (nullopt: not set), a list of numbers, GPU-... or MIG-...; as in CUDA, the
 // list ends at the first entry that is none of these or a number that is too large.
 std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible_devices, uint32_t installed);
 

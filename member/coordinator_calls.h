@@ -17,6 +17,7 @@
 #include "grpcpp/client_context.h"
 #include "skein/v1/coordinator_service.grpc.pb.h"
 
+// Calls a coordinator, or the standby that has taken its place.
 namespace skein {
 
 // Whether a call got no answer: no coordinator is reachable, or the network is slow.

@@ -10,6 +10,7 @@
 #include "policy/packed_layer.h"
 #include "policy/policy_spec.h"
 
+// The layers of a policy after its memory, packed for acting.
 namespace skein {
 
 // Makes room for `size` floats; the old contents may be lost.

@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 
+// The normalisation of a policy's observations, as learners and actors compute it: constants and the affine map.
 namespace skein {
 
 // Added to a variance before its square root is taken.

@@ -16,6 +16,7 @@
 #include "serve/metrics.h"
 #include "serve/session_table.h"
 
+// Serves a policy's actions, independent of gRPC and HTTP.
 namespace skein {
 
 // A policy that is served, with what is said of it.

@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
+// Joins requests that arrive at about the same time into one batch.
 namespace skein {
 
 struct ServedPolicy;

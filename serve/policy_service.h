@@ -8,6 +8,7 @@
 #include "serve/action_server.h"
 #include "skein/v1/serve_service.grpc.pb.h"
 
+// Serves a policy's actions over gRPC.
 namespace skein {
 
 // Limits of a server of actions on `address`: each step may be a call, so that who may call makes up to 100,000 calls a

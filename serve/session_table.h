@@ -14,7 +14,7 @@
 
 namespace skein {
 
-// What a policy keeps of one client between its requests.
+// State that a served policy keeps for one client between its requests.
 struct Session {
   std::vector<float> state;  // [R, S]
   size_t rows = 0;           // R; 0 = it has just begun.

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "sweep/space.h"
 
+// The interface through which a sweep runs its trainings.
 namespace skein {
 
 // One training of a trial.

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Where the trainings of a sweep run.
+// Places at which the trainings of a sweep run: slots of this machine or of a Slurm job.
 struct Places {
   uint32_t slots = 1;
   uint32_t cores = 1;                 // Of each: its runner threads.

@@ -9,7 +9,8 @@
 
 #include "sweep/constraint.h"
 
-// Which configurations a sweep may try.   space file -> Space; sampler -> Point -> overrides of the base configuration
+// The set of configurations that a sweep may try.
+//   space file -> Space; sampler -> Point -> overrides of the base configuration
 namespace skein {
 
 // One setting that the sweep varies. Its values are numbers inside: of a choice the index, else the value itself. They

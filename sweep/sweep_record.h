@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// What is known of a sweep: its journal, with two studies. The search, named as the sweep, has the trials that the
+// The recorded state of a sweep: its journal, with two studies. The search, named as the sweep, has the trials that the
 // sampler suggested. The test, "<name>-test", has the base configuration as trial 0 and the best one as trial 1, others
 // if that becomes another one. All is on the disk before it is visible here. Ids of trials are what their places in the
 // file make them: trials and studies that other programs have added are counted, and else left alone. Not thread-safe.

@@ -10,7 +10,7 @@
 #include "sweep/scheduler.h"
 #include "sweep/study.h"
 
-// What people read of a sweep.
+// Writes the results of a sweep for people and other programs: tables, CSV and JSON.
 namespace skein {
 
 // The best trial: of those that are complete, or, without any, of those that came furthest. Among equals the first.

@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// How a sweep has ended, for SummaryText() and SummaryJson().
+// Outcome of a sweep, for SummaryText() and SummaryJson().
 struct SweepOutcome {
   bool stopped = false;        // By a signal.
   bool out_of_budget = false;  // max_core_hours.

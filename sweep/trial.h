@@ -9,6 +9,7 @@
 
 #include "sweep/space.h"
 
+// Trials of a sweep: configuration, state and results, as the journal has them.
 namespace skein {
 
 // Optuna's numbers of the same states.

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "skein/v1/config.pb.h"
 
-// What the run's algorithm requires of the other settings, from the AlgorithmFacts beside its own settings in
+// Rules that the run's algorithm sets for the other settings, read from the AlgorithmFacts beside its own settings in
 // config.proto. Names no algorithm. REQUIRES: defaults are applied.
 namespace skein {
 

@@ -7,7 +7,8 @@
 
 namespace skein {
 
-// How a run uses checkpoints: kAuto resumes from the newest if there is one, kMust requires one, kNever starts afresh.
+// The use that a run makes of earlier checkpoints: kAuto resumes from the newest if there is one, kMust requires one,
+// kNever starts afresh.
 enum class ResumeMode { kAuto, kMust, kNever };
 
 // "auto", "must", "never". InvalidArgument: another text.

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "base/net/credentials.h"
 
+// Decides whether a received call is allowed, from its token and its client certificate.
 namespace skein {
 
 // Role names, as DNS entries among a certificate's alternative names. One certificate may have several: `skein train`

@@ -11,6 +11,7 @@
 #include "base/net/stream_counts.h"
 #include "base/telemetry/rare_log.h"
 
+// Ends connections to a gRPC server whose peers flood it, below gRPC.
 namespace skein {
 
 // The kernel's id of the socket with this file number, which no other socket ever has. Nullopt: no socket has this

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+// Counts the streams and messages of each connection to a server of this process.
 namespace skein {
 
 // Identifies one TCP connection to a server of this process: the server's port, the peer's address and port.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What this program was built from. One generated source has the values, so that a commit compiles nothing else anew.
+// Version and commit that this program was built from. One generated source has the values, so that a commit compiles
+// nothing else anew.
 namespace skein {
 
 // The project's version, e.g. "0.1.0".

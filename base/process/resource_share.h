@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// What one process may use of its machine, at most. What is not set is not limited.
+// Upper limits of one process's use of its machine. A limit that is not set does not apply.
 struct ResourceShare {
   std::optional<double> cpus;  // 0.5 = half of the time of one CPU.
   std::optional<double> gpus;  // Below 1 a share of one GPU; 0 = it sees none.

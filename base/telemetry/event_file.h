@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+// Writes files of records in TensorBoard's format.
 namespace skein {
 
 // CRC-32C (Castagnoli), as of RFC 3720 B.4.

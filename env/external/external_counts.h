@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// What has gone wrong with this process's environments of one's own, since it began. Thread-safe.
+// Counts of failures of this process's external environments, since the process began. Thread-safe.
 struct ExternalCounts {
   std::atomic<uint64_t> lost_episodes{0};  // Truncated because their environment or its server failed.
   std::atomic<uint64_t> restarted_servers{0};

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// How the server of a LocalWorld is started.
+// Options for starting the server of a LocalWorld.
 struct LocalWorldOptions {
   std::string id;                      // Of the environment, for messages.
   std::vector<std::string> argv;       // argv[0] is a path.

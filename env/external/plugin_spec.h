@@ -9,9 +9,9 @@
 
 namespace skein {
 
-// What a library of environments says of itself, checked as ReadSpec (world_spec.h) does. An array is read only where
-// its pointer is not null and its size is within the limits. FailedPrecondition names the field that is out of range or
-// missing, and the numbers.
+// Reads the spec that an environment library declares, with the checks of ReadSpec (world_spec.h). An array is read
+// only where its pointer is not null and its size is within the limits. FailedPrecondition names the field that is out
+// of range or missing, and the numbers.
 absl::StatusOr<EnvSpec> ReadPluginSpec(const SkeinEnvSpec& spec, const std::string& id);
 
 }  // namespace skein

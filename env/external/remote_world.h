@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// Where the server of a RemoteWorld is, and what it is asked for.
+// Address of a RemoteWorld's server, and the environment that is requested from it.
 struct RemoteWorldOptions {
   std::string id;         // Of the environment, for messages.
   std::string address;    // host:port

@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// What a server of environments says of itself before the first request.
+// An environment server's answer to Hello, read and checked.
 struct Welcomed {
   EnvSpec spec;
   std::string server;  // What serves, for people: Shown().

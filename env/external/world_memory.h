@@ -7,7 +7,7 @@
 
 #include "env/env.h"
 
-// How the numbers of E environments lie in memory, the same on both sides of a shared memory.
+// Memory layout of the numbers of E environments, the same on both sides of a shared memory.
 //   a head of kWorldHeadBytes, then the columns in the order below, each at the next multiple of 64 bytes
 // docs/environments.md describes it for servers in other languages; python/skein_env/columns.py and
 // include/skein/env_server.h compute the same.

@@ -7,7 +7,7 @@
 #include "env/env.h"
 #include "skein/env/v1/environment.pb.h"
 
-// What an environment of one's own says of itself, checked.   skein.env.v1.Spec <-> EnvSpec <-> a setting's text
+// Specs of external environments, converted and checked.   skein.env.v1.Spec <-> EnvSpec <-> a setting's text
 // The EnvSpec has the given id. It is relocatable if its state can be saved.
 namespace skein {
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
+// Splits a MuJoCo model's XML text into its tags.
 namespace skein {
 
 // A tag of an XML text: <element name="value" ...>, or </element>. Views into the text.

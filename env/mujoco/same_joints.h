@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// How the sizes of `model` differ from those that the task counts on, in one line; or empty. Only sizes are looked at,
-// so that a model with far too many joints costs nothing.
+// Describes in one line the difference between the sizes of `model` and those that the task needs; empty: none. Reads
+// sizes only, so that a model with far too many joints costs nothing.
 std::string SizeDifference(const MujocoTask& task, const mjModel& model);
 
 // How the joints and actuators of `model` differ from those of `own`, in one line; or empty. They differ where the type

@@ -13,9 +13,10 @@
 #include "env/env.h"
 #include "env/mujoco/arguments.h"
 
-// What distinguishes MuJoCo environments: model, sizes, start, reward, termination and observation. MujocoEnv
-// (mujoco_env.h) does the rest: it compiles the model, steps, saves and loads. BareLoop and OffscreenRenderer read the
-// same task. This header needs no MuJoCo header, so that a build without MuJoCo has every task's sizes.
+// The part of a MuJoCo environment that differs from task to task: model, sizes, start, reward, termination and
+// observation. MujocoEnv (mujoco_env.h) does the rest: it compiles the model, steps, saves and loads. BareLoop and
+// OffscreenRenderer read the same task. This header needs no MuJoCo header, so that a build without MuJoCo has every
+// task's sizes.
 namespace skein {
 
 // The part of the simulation that a task reads, named as in mjData and mjModel. Valid until the next step. qpos and

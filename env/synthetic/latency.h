@@ -10,7 +10,8 @@
 
 namespace skein {
 
-// How long a step of Latency-v0 sleeps. By default it does not sleep. The data do not depend on these settings.
+// Settings of Latency-v0: the time that a step sleeps. By default a step does not sleep. The data do not depend on
+// these settings.
 struct LatencyOptions {
   enum class Distribution { kFixed, kExponential, kPareto };
 

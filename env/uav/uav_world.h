@@ -11,6 +11,7 @@
 #include "env/uav/uav_layout.h"
 #include "env/uav/uav_options.h"
 
+// The UAV environments as arrays on the CPU.
 namespace skein {
 
 // Scratch arrays with one entry for each alive UAV, in the order of their numbers. Overwritten by each call.

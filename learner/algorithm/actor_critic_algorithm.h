@@ -14,6 +14,7 @@
 #include "learner/ranks/collective.h"
 #include "skein/v1/config.pb.h"
 
+// The base class of algorithms with policy and value networks.
 namespace skein {
 
 // Makes the policy and value networks with initial weights from `seed`, on `device`.

@@ -31,7 +31,7 @@ class ActorRecord {
   uint32_t Credits(absl::Duration now) const { return std::min(credits_, standing_.Most(now)); }
   size_t in_hand() const { return in_hand_.size(); }
   bool Idle(absl::Duration now) const { return in_hand_.size() < Runners(now); }
-  // Order of grants: fewest tickets per runner first; ties go to the least recently granted.
+  // Order of grants: fewest tickets per runner first; ties go to the oldest last grant.
   bool GoesBefore(const ActorRecord& other) const;
   // The actor holds the ticket, or held it until the office stopped waiting for it.
   bool Has(uint64_t ticket_id) const { return in_hand_.count(ticket_id) > 0 || left_.count(ticket_id) > 0; }

@@ -10,9 +10,11 @@
 #include "learner/collect/staging_pool.h"
 #include "skein/v1/trajectory.pb.h"
 
+// The interface of ways to collect: it defines the fragments of an iteration, their places, and the times at which
+// tickets are open.
 namespace skein {
 
-// What the tickets of an iteration have in common, beside the policy.
+// Settings that all tickets of an iteration share, besides the policy.
 struct WorkSettings {
   uint32_t env_phase = 0;  // Ticket.phase.
   double noise_std = 0;    // Of directions.

@@ -28,8 +28,8 @@ namespace skein {
 
 // Collects the data of successive updates from the connected actors.
 //   LearnerService -> Receive -> admission -> StagingPool -> WaitForIteration -> Trainer
-// CollectMode (SynchronousCollect or AsynchronousCollect) defines what an iteration consists of; Intake decides the
-// fate of each fragment. This class owns the parts, holds the lock and does the waiting. Thread-safe. Independent of
+// CollectMode (SynchronousCollect, AsynchronousCollect or DirectionCollect) defines an iteration's fragments; Intake
+// decides the fate of each. This class owns the parts, holds the lock and does the waiting. Thread-safe. Independent of
 // gRPC: after Open, Receive or OpenIteration the caller sends the tickets that TakeGrants returns.
 class Collector {
  public:

@@ -8,7 +8,8 @@
 
 namespace skein {
 
-// What an iteration's directions say of its episodes, for reports: each counts as the mean of its direction and sign.
+// Statistics, for reports, of the episodes that an iteration's directions played: each counts as the mean of its
+// direction and sign.
 struct DirectionEpisodes {
   uint64_t env_steps = 0;
   std::vector<double> episode_return;  // Those that are finite, one for each episode.

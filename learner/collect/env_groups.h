@@ -12,6 +12,7 @@
 #include "learner/collect/ticket_state.h"
 #include "skein/v1/trajectory.pb.h"
 
+// The env groups of a learner: their states, and the pieces of work that may be ordered.
 namespace skein {
 
 // Fragment `fragment` of env group `group` in the front iteration (`iteration` 0) or the one behind it (1). For

@@ -11,6 +11,7 @@
 #include "skein/v1/trajectory.pb.h"
 #include "trajectory/schema.h"
 
+// Buffers for the columns of several iterations, and the places of fragments in them.
 namespace skein {
 
 // The columns of one iteration while fragments are placed in them.

@@ -12,9 +12,10 @@
 #include "skein/v1/learner_service.pb.h"
 #include "skein/v1/status.pb.h"
 
+// A list of connections that may not belong to members, so that those of strangers are ended.
 namespace skein {
 
-// Whether `connection` can belong to the member with its id that joined under `generation`: each move to another
+// True if `connection` can belong to the member with its id that joined under `generation`. Each move to another
 // learner adds one to the generation.
 bool IsConnectionOf(const ConnectionId& connection, uint64_t generation);
 

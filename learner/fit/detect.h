@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// What `skein detect` is asked for.
+// Options of `skein detect`.
 struct DetectOptions {
   std::string checkpoint;              // A checkpoint's folder, or one that has checkpoints, or a run's.
   std::string files;                   // As data.files.

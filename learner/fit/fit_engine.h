@@ -14,6 +14,7 @@
 #include "learner/sequence/sequence_batch.h"
 #include "skein/v1/fit.pb.h"
 
+// The interface of engines that compute the gradients of a sequence model.
 namespace skein {
 
 // Parts first .. last-1 of a batch.

@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// How far a training is, and what it needs to go on. All of it is in a checkpoint.
+// Progress of a training, and the numbers that a resumed training continues from. All of it is in a checkpoint.
 struct FitProgress {
   uint64_t epoch = 0;       // Finished ones.
   uint64_t next_batch = 0;  // Of the epoch that is under way.

@@ -11,7 +11,7 @@
 #include "learner/ranks/collective.h"
 #include "learner/ranks/rank_environment.h"
 
-// How the ranks of `skein fit` find each other: by what torchrun, Slurm or `skein fit --learners` tells them.
+// Connects the ranks of `skein fit`, from what torchrun, Slurm or `skein fit --learners` tells them.
 namespace skein {
 
 // Where rank 0 is to be reached.

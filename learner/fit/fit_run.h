@@ -11,7 +11,7 @@
 
 namespace skein {
 
-// What one process of `skein fit` is asked for.
+// Options of one process of `skein fit`.
 struct FitOptions {
   v1::FitConfig config;
   std::string run_directory;  // Where checkpoints, metrics and the data as numbers are.

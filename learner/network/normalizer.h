@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+// Normalisers of observations and returns, with their running statistics.
 namespace skein {
 
 // Running mean and variance of vectors, in double, merged by Chan et al. 1979 (parallel variance).

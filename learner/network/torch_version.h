@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// Of the LibTorch that this program was built with, e.g. "1.13.0".
+// Version of the LibTorch that this program was built with, e.g. "1.13.0".
 std::string TorchVersion();
 
 }  // namespace skein

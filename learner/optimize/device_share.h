@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// From now on this process has at most `share`, 0-1, of the memory of a GPU: beyond that Torch's allocator fails as it
+// Limits this process from now on to `share`, 0-1, of the memory of a GPU: beyond that Torch's allocator fails as it
 // does when the GPU has no more. Kernels that libraries load, and what CUDA itself needs, do not count. Nothing to do
 // on a CPU.
 void LimitDeviceMemory(torch::Device device, double share);

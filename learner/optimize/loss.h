@@ -10,6 +10,7 @@
 
 #include "learner/optimize/minibatch.h"
 
+// The interface of losses: what an algorithm gives to GradientSteps, and its hand-written, faster form.
 namespace skein {
 
 // The values of a loss as numbers, or a sum of such values.

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 
+// Runs work on many rows in pieces that fit into memory.
 namespace skein {
 
 // Whether an exception of Torch or the standard library reports a lack of memory.

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "learner/ranks/collective.h"
 
-// Which samples make up the minibatches of an epoch.
+// Assigns the samples of an epoch to minibatches.
 namespace skein {
 
 // The rows of the run-wide batch that one rank holds: its row (t, c) of [T, M] is row t * total + offset + c run-wide.

@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Whether saved tensors have the names, shapes and types of this run's. InvalidArgument: "<where>: " and the first that
-// differs.
+// Checks that saved tensors have the names, shapes and types of this run's. InvalidArgument: "<where>: " and the first
+// that differs.
 absl::Status CheckSameLayout(const StateTensors& got, const StateTensors& want, const std::string& where);
 
 }  // namespace skein

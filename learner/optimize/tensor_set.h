@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+// Tensors by name, and their order in a checkpoint.
 namespace skein {
 
 // Tensors with stable names in a stable order, as a checkpoint stores them.

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "learner/ranks/watchdog.h"
 
+// Runs an operation of several ranks and turns its errors into a status.
 namespace skein {
 
 // The message of what c10d threw, without a backtrace.

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "learner/ranks/peer_mesh.h"
 
+// Sums a tensor over all ranks on the calling thread, which is faster than Gloo for small tensors.
 namespace skein {
 
 // Tensors of up to so many bytes are exchanged by the calling thread itself. Gloo passes work between threads three

@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// What a trained model judges sequences by.
+// The limits, chosen from held-out data, by which a trained model judges sequences.
 struct DetectionChoice {
   LimitChoice alone;  // For all sequences, by the model alone.
 

@@ -6,7 +6,7 @@
 
 #include "learner/sequence/sequence_store.h"
 
-// In which order an epoch uses the sequences: a pure function of (seed, epoch), not of threads or ranks.
+// The order in which an epoch uses the sequences: a pure function of (seed, epoch), not of threads or ranks.
 //   blocks in random order -> windows of consecutive blocks -> within a window: sequences in random order, sorted by
 //   length, cut into batches of neighbours -> the window's batches in random order
 // So a batch has sequences of about one length, and each sequence is in one batch of the epoch.

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "skein/v1/fit.pb.h"
 
+// Converts the keys of sequences between texts, numbers and a model's classes.
 namespace skein {
 
 // The one way to write a key: `text` itself, or of an integer its digits, which `storage` may hold. InvalidArgument: it

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+// Reads text files line by line, and tells whether a file has changed meanwhile.
 namespace skein {
 
 // What tells a file from another one, or from itself before it was changed.

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every header says what it is for: a comment stands before its first declaration. Run in the root of the tree."""
+"""Every header says what it is for: a comment stands before its first declaration and begins with its subject or verb.
+
+Run in the root of the tree.
+"""
 
 import pathlib
 import re
@@ -8,17 +11,22 @@ import subprocess
 import unittest
 
 APART = ("tests", "build", "third_party", "runs", ".")
+QUESTIONS = "what|whatever|where|when|how|why|whether|who|whom|whose|which"
+CLAUSE = re.compile(rf"// *((in|by|to|for|from|of|on) )?({QUESTIONS})\b", re.IGNORECASE)
 
 
 def BeginsWithAComment(text):
-    """Whether a comment, the licence apart, is the first that a header has besides includes and forward declarations."""
+    """True if a header begins with a comment, apart from its licence, includes and forward declarations.
+
+    A comment that begins with a clause ("What ...", "How ...") does not count: it names neither a thing nor an action.
+    """
     for line in text.split("\n"):
         line = line.strip()
         if not line or line.startswith(("#", "// SPDX", "namespace ", "}  // namespace")):
             continue
         if line == "}" or re.fullmatch(r"(class|struct) \w+;( .*)?", line):
             continue
-        return line.startswith("//") and len(line) > 20
+        return line.startswith("//") and len(line) > 20 and not CLAUSE.match(line)
     return True  # It declares nothing.
 
 
@@ -47,6 +55,10 @@ class CommentTest(unittest.TestCase):
                 "namespace skein {\nstruct B {\n  int a;\n};\n// Counts every step once.\nclass A {\n};\n}\n": False,
                 "namespace skein {\nint F();  // Counts every step once.\n}\n": False,
                 "namespace skein {\n//\nint F();\n}\n": False,
+                "// What counts every step once.\nnamespace skein {\nint F();\n}\n": False,
+                "// In which order steps are counted.\nnamespace skein {\nint F();\n}\n": False,
+                "// Whatever counts every step once.\nnamespace skein {\nint F();\n}\n": False,
+                "// Whole steps, each counted once.\nnamespace skein {\nint F();\n}\n": True,
         }.items():
             with self.subTest(text):
                 self.assertEqual(BeginsWithAComment(self.HEAD + text), counts)

@@ -5,7 +5,7 @@
 
 #include "env/mujoco/task.h"
 
-// What Humanoid-v5 and HumanoidStandup-v5 have in common: a person of 17 motors at 67 decisions a second, its starts,
+// The common part of Humanoid-v5 and HumanoidStandup-v5: a person of 17 motors at 67 decisions a second, its starts,
 // observations and costs.
 // 24 positions: torso x, y, z, orientation (quaternion w, x, y, z); abdomen z, y, x; right hip x, z, y and knee; left
 // hip x, z, y and knee; right shoulder 1, 2 and elbow; left shoulder 1, 2 and elbow. 23 velocities: 6 of the torso, 17

@@ -5,7 +5,7 @@
 
 #include "env/mujoco/task.h"
 
-// What Hopper-v5 and Walker2d-v5 have in common: a planar body walks to the right, at 125 decisions a second, until it
+// The common part of Hopper-v5 and Walker2d-v5: a planar body walks to the right, at 125 decisions a second, until it
 // falls. Positions are trunk x, z, pitch, then one of each leg joint; a motor drives each leg joint.
 // obs: the positions (without x by default), then the velocities within [-10, 10].
 namespace skein {

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "learner/algorithm/directions/direction_search.h"
 
+// Augmented random search, an algorithm.
 namespace skein {
 
 // Positions in `returns` of the `top` directions with the largest max(plus, minus), ascending; of equal ones the first

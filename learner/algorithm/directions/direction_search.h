@@ -17,6 +17,7 @@
 #include "policy/direction.h"
 #include "skein/v1/config.pb.h"
 
+// The base class of searches over directions, and the returns that they read.
 namespace skein {
 
 // The returns of one direction: means over its episodes, with reward_shift taken off each step.

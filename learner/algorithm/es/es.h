@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "learner/algorithm/directions/direction_search.h"
 
+// Evolution strategies, an algorithm.
 namespace skein {
 
 // The ranks of `values`, from -0.5 (the smallest) to 0.5: rank / (n - 1) - 0.5. Equal values share the mean of their

@@ -5,6 +5,7 @@
 
 #include "skein/v1/config.pb.h"
 
+// PPO's loss as a function of tensors, with its terms and coefficients.
 namespace skein {
 
 // Bound of |log ratio| in the loss; regular training stays far below it. A sample beyond it has no gradient, so that a

@@ -12,6 +12,7 @@
 #include "learner/algorithm/actor_critic_rules.h"
 #include "learner/optimize/loss.h"
 
+// REINFORCE with a value function as baseline: its loss, and the algorithm.
 namespace skein {
 
 // Williams 1992, "Simple statistical gradient-following algorithms for connectionist reinforcement learning", with the
