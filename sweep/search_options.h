@@ -9,7 +9,8 @@
 
 namespace skein {
 
-// How a space file's search goes. `base` and `file` must outlive it. `max_trials`: as OpenSuggester() has it.
+// The options of a search, from its space file. `base` and `file` must outlive it. `max_trials`: as OpenSuggester() has
+// it.
 Search::Options SearchOptionsOf(const SweepFile& file, const v1::RunConfig& base, uint32_t max_trials);
 
 }  // namespace skein

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What processes use of this machine.
+// The CPU time and memory that processes use.
 struct ProcessUsage {
   double cpu_seconds = 0;     // User and system.
   uint64_t memory_bytes = 0;  // Resident.

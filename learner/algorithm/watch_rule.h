@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What one statistic of UpdateStats is while training goes well, and what people are told if it is not.
+// A rule for one statistic of UpdateStats: its values while training goes well, and the advice if they are others.
 //   Algorithm::WatchRules -> TrainingWatch -> warning
 // A rule about a statistic that no update has never warns.
 struct WatchRule {

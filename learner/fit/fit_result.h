@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// What `skein fit` left in a run's folder, by its newest checkpoint, as one JSON object:
+// The result of `skein fit` in a run's folder, by its newest checkpoint, as one JSON object:
 //   run_directory, checkpoint, digest, finished (false: it was stopped), epochs, steps, skipped_steps, sequences, keys,
 //   best_epoch, held_out_loss (of that epoch; null: there is none), limit {rule, probability, top_g} (of `skein
 //   detect`; null: none is chosen)

@@ -19,7 +19,7 @@
 
 namespace skein {
 
-// What a checkpoint of a sequence model has beside its newest parameters and the optimizer's state.
+// The contents of a sequence model's checkpoint beside its newest parameters and the optimizer's state.
 struct SavedModel {
   v1::FitConfig config;
   Vocabulary vocabulary;
