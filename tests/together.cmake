@@ -55,7 +55,7 @@ skein_compile_tests_together(learner
   float_reader_test.cc late_tickets_test.cc metrics_test.cc packed_batch_test.cc progress_test.cc step_account_test.cc
   step_ledger_test.cc ticket_office_ahead_test.cc ticket_office_test.cc staged_columns_test.cc ticket_timing_test.cc)
 skein_compile_tests_together(learner
-  run_accounts_test.cc sticky_groups_test.cc training_watch_test.cc unserved_tickets_test.cc event_log_test.cc
+  run_accounts_test.cc sticky_groups_test.cc unserved_tickets_test.cc event_log_test.cc
   iteration_log_test.cc run_callbacks_test.cc policy_publisher_test.cc service_test.cc)
 skein_compile_tests_together(learner
   fragment_shape_test.cc rank_forming_test.cc rank_roll_test.cc)

@@ -96,7 +96,7 @@ TEST(MakeAlgorithm, MakesWhatTheConfigurationSaysAndRefusesWhatItDoesNotKnow) {
   EnvSpec spec;
   spec.obs_size = 3;
   spec.action_size = 2;
-  v1::RunConfig config = Config();
+  v1::RunConfig config = ReinforceConfig();
   const auto reinforce = MakeAlgorithm(config, spec, nullptr, torch::kCPU);
   ASSERT_TRUE(reinforce.ok()) << reinforce.status();
   EXPECT_NE(dynamic_cast<Reinforce*>(reinforce->get()), nullptr);
