@@ -2,7 +2,6 @@
 #include "learner/algorithm/actor_critic_rules.h"
 
 #include <cmath>
-#include <numbers>
 
 #include "absl/strings/str_format.h"
 
@@ -47,7 +46,7 @@ WatchRule EntropyOfChoices(int64_t choices) {
 WatchRule EntropyOfReals(int64_t reals) {
   // A normal distribution has the entropy log(std) + log(2 pi e) / 2 for each dimension.
   const auto size = static_cast<double>(reals);
-  const double of_unit_std = 0.5 * std::log(2 * std::numbers::pi * std::numbers::e);
+  const double of_unit_std = 0.5 * (std::log(2 * M_PI) + 1);
   WatchRule rule{
       .stat = "entropy", .good = WatchRule::Good::kAtLeast, .limit = size * (std::log(kMinActionStd) + of_unit_std)};
   rule.until_progress = kExploring;
