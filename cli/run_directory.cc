@@ -125,13 +125,6 @@ absl::Status WaitForOrphans(const std::string& folder, const std::vector<pid_t>&
   return absl::OkStatus();
 }
 
-// Whether `path` still names the file that was opened as `fd`.
-bool IsFileAt(int fd, const std::string& path) {
-  struct stat opened, named;
-  return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
-         opened.st_ino == named.st_ino;
-}
-
 // Takes the lock of `folder` and returns its descriptor.
 absl::StatusOr<int> Lock(const std::string& folder) {
   const std::string path = folder + "/lock";

@@ -12,11 +12,11 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/command/arguments.h"
 #include "base/config/config.h"
 #include "base/net/credential_flags.h"
-#include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/subprocess.h"
@@ -106,19 +106,13 @@ absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
   child.capture_stdout = true;
   const auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();
-  const absl::Duration end = MonotonicNow() + kLongest;
-  std::string text;
-  while (true) {
-    const auto line = (*started)->ReadLine(end - MonotonicNow());
-    if (absl::IsOutOfRange(line.status())) break;
-    if (!line.ok()) return line.status();
-    absl::StrAppend(&text, *line, "\n");
-  }
+  const auto lines = (*started)->ReadLines(kLongest);
+  if (!lines.ok()) return lines.status();
   if (const auto code = (*started)->Wait(absl::Seconds(1)); code.value_or(1) != 0) {
     return absl::UnavailableError(
         absl::StrCat("skein bench rollout ended with code ", code.value_or(1), "; what it said stands above"));
   }
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = nlohmann::json::parse(absl::StrJoin(*lines, "\n"), nullptr, false);
   try {
     return json.at("summary").at("env_steps_per_second").get<double>();
   } catch (const nlohmann::json::exception& error) {

@@ -14,7 +14,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/process/clock.h"
+#include "base/process/no_links.h"
 #include "base/process/subprocess.h"
 #include "base/process/system_error.h"
 
@@ -25,12 +27,15 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr absl::Duration kAnswer = absl::Seconds(10);
+constexpr int kAttempts = 200;  // To take a place, 1 ms apart.
 
-// Whether the process that lends a place lives.
+// Whether the process that lends a place lives. Removes the file if it does not, while this has the lock: TakePlace()
+// sees that.
 bool IsLent(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   const bool lent = flock(fd, LOCK_SH | LOCK_NB) != 0;
+  if (!lent && IsFileAt(fd, path)) unlink(path.c_str());
   close(fd);
   return lent;
 }
@@ -44,12 +49,23 @@ std::optional<bool> IsRunning(const std::string& job) {
   options.capture_stdout = true;
   auto squeue = Subprocess::Spawn(options);
   if (!squeue.ok()) return std::nullopt;
-  bool running = false;
-  for (auto line = (*squeue)->ReadLine(kAnswer); line.ok(); line = (*squeue)->ReadLine(kAnswer)) {
-    running = running || absl::StripAsciiWhitespace(*line) == job;
+  const auto lines = (*squeue)->ReadLines(kAnswer);
+  if (!lines.ok() || (*squeue)->Wait(kAnswer).value_or(1) != 0) return std::nullopt;
+  return std::any_of(lines->begin(), lines->end(),
+                     [&](const std::string& line) { return absl::StripAsciiWhitespace(line) == job; });
+}
+
+// Makes and locks the file of a place; returns its descriptor. A leader may look at the file between open() and
+// flock(): it then has the lock for a moment, and removes the file.
+absl::StatusOr<int> TakePlace(const std::string& path) {
+  for (int i = 0; i < kAttempts; ++i) {
+    if (i > 0) absl::SleepFor(absl::Milliseconds(1));
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) return SystemError(errno, absl::StrCat("cannot write ", path));
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsFileAt(fd, path)) return fd;
+    close(fd);
   }
-  if ((*squeue)->Wait(kAnswer).value_or(1) != 0) return std::nullopt;
-  return running;
+  return absl::UnavailableError(absl::StrCat(path, " is in use: another skein sweep of this job lends it"));
 }
 
 }  // namespace
@@ -62,13 +78,10 @@ absl::StatusOr<std::unique_ptr<ArrayPlaces>> ArrayPlaces::Lend(const std::string
   std::unique_ptr<ArrayPlaces> places(new ArrayPlaces(folder));
   for (unsigned task = 0; task < tasks; ++task) {
     const std::string path = absl::StrCat(folder, "/", job, "-", task);
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) return SystemError(errno, absl::StrCat("cannot write ", path));
-    places->locks_.push_back(fd);
+    const auto fd = TakePlace(path);
+    if (!fd.ok()) return fd.status();
+    places->locks_.push_back(*fd);
     places->own_.push_back(path);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      return absl::UnavailableError(absl::StrCat(path, " is in use: another skein sweep of job ", job, " lends it"));
-    }
   }
   return places;
 }
@@ -86,11 +99,7 @@ const std::vector<std::string>& ArrayPlaces::List() {
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
     const std::string place = it->path().filename().string();
-    if (!IsLent(it->path().string())) {
-      unlink(it->path().c_str());
-    } else if (ended_.count(JobOf(place)) == 0) {
-      places_.push_back(place);
-    }
+    if (IsLent(it->path().string()) && ended_.count(JobOf(place)) == 0) places_.push_back(place);
   }
   std::sort(places_.begin(), places_.end());
   return places_;

@@ -60,4 +60,10 @@ absl::Status MakeFolder(const std::string& path) {
   return MakeOneFolder(path, parent.empty() ? "." : parent.string());
 }
 
+bool IsFileAt(int fd, const std::string& path) {
+  struct stat opened, named;
+  return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
 }  // namespace skein

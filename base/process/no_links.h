@@ -21,4 +21,8 @@ absl::StatusOr<int> OpenForAppend(const std::string& path);
 // is left as it is. PermissionDenied: `path` is a symbolic link or no folder, or may not be made.
 absl::Status MakeFolder(const std::string& path);
 
+// Whether `path` still names the file that was opened as `fd`, and is no link. A lock on a file that was deleted
+// between open() and flock() protects nothing.
+bool IsFileAt(int fd, const std::string& path);
+
 }  // namespace skein

@@ -189,6 +189,17 @@ absl::StatusOr<std::string> Subprocess::ReadLine(absl::Duration timeout) {
   }
 }
 
+absl::StatusOr<std::vector<std::string>> Subprocess::ReadLines(absl::Duration timeout) {
+  const absl::Duration deadline = MonotonicNow() + timeout;
+  std::vector<std::string> lines;
+  while (true) {
+    auto line = ReadLine(deadline - MonotonicNow());
+    if (absl::IsOutOfRange(line.status())) return lines;
+    if (!line.ok()) return line.status();
+    lines.push_back(*std::move(line));
+  }
+}
+
 std::vector<std::string> ChildEnvironment(const std::vector<std::string>& unset,
                                           const std::vector<std::string>& extra) {
   std::vector<std::string> result;

@@ -38,6 +38,8 @@ class Subprocess {
   void Signal(int signal_number);
   // Next line of captured standard output without its newline. DeadlineExceeded; OutOfRange at the end.
   absl::StatusOr<std::string> ReadLine(absl::Duration timeout);
+  // All that are left, when the output has ended. DeadlineExceeded.
+  absl::StatusOr<std::vector<std::string>> ReadLines(absl::Duration timeout);
 
  private:
   Subprocess() = default;

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
-#include "base/process/clock.h"
 #include "base/process/subprocess.h"
 #include "env/external/external_batch.h"
 #include "env/external/external_id.h"
@@ -171,16 +170,10 @@ absl::StatusOr<std::string> DescribeDtypes(const std::string& id, const External
   child.extra_env = server->extra_env;
   const auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();
-  const absl::Duration end = MonotonicNow() + options.start_timeout;
-  std::string last;  // The environment may print before.
-  while (true) {
-    auto line = (*started)->ReadLine(end - MonotonicNow());
-    if (absl::IsOutOfRange(line.status())) break;
-    if (!line.ok()) return line.status();
-    last = *std::move(line);
-  }
-  if (last.empty()) return absl::UnavailableError("its Python has ended without a word of its types");
-  return last;
+  auto lines = (*started)->ReadLines(options.start_timeout);
+  if (!lines.ok()) return lines.status();
+  if (lines->empty()) return absl::UnavailableError("its Python has ended without a word of its types");
+  return std::move(lines->back());  // The environment may print before.
 }
 
 absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options) {

@@ -25,10 +25,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakeExternalEnvs(const std::st
 // Errors as MakeExternalEnvs.
 absl::StatusOr<EnvSpec> FindExternalSpec(const std::string& id, const ExternalOptions& options);
 
-// What the package skein_env says of the types of a Python environment's numbers, which nobody but Python can see: a
-// JSON object with verdict (ok, fails, not_applicable), found and remedy. FailedPrecondition: it is in no Python of
-// this host. NotFound: no such Python. Unavailable: it has ended without a word. DeadlineExceeded:
-// options.start_timeout.
+// Checks the types of a Python environment's numbers, which only Python can see, by the package skein_env: a JSON
+// object with verdict (ok, fails, not_applicable), found and remedy. FailedPrecondition: it is in no Python of this
+// host. NotFound: no such Python. Unavailable: it has ended without a word. DeadlineExceeded: options.start_timeout.
 absl::StatusOr<std::string> DescribeDtypes(const std::string& id, const ExternalOptions& options);
 
 // `count` environments in a server of this host, or of a library in this process; takes WorldRequest::kBare too.

@@ -109,6 +109,18 @@ TEST(Subprocess, ReadsLinesUntilTheEnd) {
   EXPECT_TRUE(absl::IsOutOfRange(child->ReadLine(kPatience).status()));
 }
 
+TEST(Subprocess, ReadsAllLinesThatAreLeft) {
+  auto child = Subprocess::Spawn(CapturedShell("echo one; echo; printf last"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  const auto lines = (*child)->ReadLines(absl::Seconds(10));
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_EQ(*lines, (std::vector<std::string>{"one", "", "last"}));
+  EXPECT_TRUE((*child)->ReadLines(absl::Seconds(10))->empty());
+  auto slow = Subprocess::Spawn(CapturedShell("echo one; sleep 60"));
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*slow)->ReadLines(absl::Milliseconds(100)).status()));
+}
+
 TEST(Subprocess, WaitingForALineEndsAtTheDeadline) {
   const auto child = Start(CapturedShell("exec sleep 1000"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(child->ReadLine(absl::Milliseconds(1)).status()));

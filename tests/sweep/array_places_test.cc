@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sweep/array_places.h"
 
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/process/no_links.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 
@@ -27,6 +35,29 @@ TEST(ArrayPlaces, AreThoseOfProcessesThatLive) {
   other->reset();
   absl::SleepFor(absl::Milliseconds(1100));  // A look each second.
   EXPECT_THAT((*leader)->List(), ElementsAre("12-0", "12-1"));
+}
+
+// As a leader looks: it locks what nobody lends for a moment, and removes it.
+TEST(ArrayPlaces, AreLentAlthoughALeaderLooks) {
+  const ScratchFolder folder;
+  const std::string places = folder.path() + "/places", path = places + "/12-0";
+  std::atomic<bool> over{false};
+  std::thread leader([&] {  // Far more often than a real one.
+    while (!over) {
+      sched_yield();
+      const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (fd < 0) continue;
+      if (flock(fd, LOCK_SH | LOCK_NB) == 0 && IsFileAt(fd, path)) unlink(path.c_str());
+      close(fd);
+    }
+  });
+  for (int i = 0; i < 3000; ++i) {
+    const auto lent = ArrayPlaces::Lend(places, "12", 1);
+    EXPECT_TRUE(lent.ok()) << lent.status();
+    EXPECT_TRUE(std::filesystem::exists(path)) << i;
+  }
+  over = true;
+  leader.join();
 }
 
 // With a stand-in for squeue.
