@@ -85,13 +85,16 @@ absl::StatusOr<v1::RunConfig> ReadChanges(const v1::RunConfig& config, const std
 
 absl::Status CheckCallbacks(const v1::RunConfig& config) {
   const std::string& python = config.callbacks().python();
-  const std::string path = python.substr(0, python.find('?'));
-  const size_t colon = path.find(':');
-  const bool program = absl::StartsWith(python, "exec:") && python.find_first_not_of(' ', 5) != std::string::npos;
-  if (python.empty() || program ||
-      (!absl::StartsWith(python, "exec:") && colon != std::string::npos && colon > 0 && colon + 1 < path.size())) {
-    return absl::OkStatus();
+  if (python.empty()) return absl::OkStatus();
+  bool good = false;
+  if (absl::StartsWith(python, "exec:")) {
+    good = python.find_first_not_of(' ', 5) != std::string::npos;
+  } else {
+    const std::string path = python.substr(0, python.find('?'));
+    const size_t colon = path.find(':');
+    good = colon != std::string::npos && colon > 0 && colon + 1 < path.size();
   }
+  if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("callbacks.python: got ", Quoted(python), ", want package.module:function or exec:PROGRAM"));
 }
