@@ -23,7 +23,8 @@ struct Places {
 
 // `slots`: a number, or auto = one for each core of this machine; in a Slurm job one for each of its tasks, or as many
 // with `share` as their CPUs are enough for. `launcher`: words before the command of each training, or none, or auto =
-// srun in a Slurm job, which then holds trainings to `share`. InvalidArgument: no number; a share that nobody enforces.
+// srun in a Slurm job, which then holds trainings to `share`. InvalidArgument: no number; a share that cannot be
+// enforced.
 absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& launcher, const ResourceShare& share);
 
 // Whether the trainings of all slots fit into this machine, of which each asks for `asked`; nothing of a kind = no

@@ -38,7 +38,7 @@ class Algorithm {
   // After an error the state is undefined.
   virtual absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) = 0;
 
-  // What Update's statistics are while training goes well; each rule is about one that Update returns. Constant.
+  // Rules by which statistics of Update are watched; each is about one that Update returns. Constant.
   virtual std::vector<WatchRule> WatchRules() const { return {}; }
 
   // The current policy, for actors.
