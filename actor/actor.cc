@@ -258,9 +258,9 @@ absl::Status Actor::Work(CoordinatorClient* coordinator) {
   link_options.outbox = &outbox_;
   link_options.policies = &policies_;
   link_options.metrics = metrics_;
-  link_options.on_policy = [&](uint64_t epoch, const v1::PolicySnapshot& snapshot) {
+  link_options.on_policy = [&](uint64_t stream, const v1::PolicySnapshot& snapshot) {
     auto policy = ReadSnapshot(snapshot, policy_spec);
-    if (policy.ok()) policies_.Put(epoch, *std::move(policy));
+    if (policy.ok()) policies_.Put(stream, *std::move(policy));
     return policy.status();
   };
   LearnerLink link(link_options);

@@ -35,7 +35,7 @@ bool SameMember(const LearnerLink::Target& a, const LearnerLink::Target& b) {
 }  // namespace
 
 void LearnerLink::SetTarget(const Target& target) {
-  uint64_t left_epoch = 0;
+  uint64_t left_stream = 0;
   {
     absl::MutexLock lock(&mu_);
     if (target == target_) return;
@@ -49,9 +49,9 @@ void LearnerLink::SetTarget(const Target& target) {
     if (!std::exchange(leaving_, true)) {
       spdlog::info("leaving the learner at {} for the one at {}", connected_.address, target.address);
     }
-    left_epoch = epoch_;
+    left_stream = stream_;
   }
-  options_.outbox->LeaveEpoch(left_epoch);  // May send, which looks at what this mutex guards.
+  options_.outbox->LeaveStream(left_stream);  // May send, which looks at what this mutex guards.
 }
 
 void LearnerLink::Stop() {
@@ -134,7 +134,7 @@ absl::Status LearnerLink::ServeOneConnection(const Target& target, uint64_t stay
   const auto stub = v1::Learner::NewStub(channel);
   {
     absl::MutexLock lock(&mu_);
-    ++epoch_;
+    ++stream_;
     course_ = {};
   }
   grpc::ClientContext context;
@@ -191,11 +191,11 @@ v1::CollectRequest LearnerLink::MakeHello(const Target& target, uint64_t stay) {
 }
 
 void LearnerLink::Receive(const Target& target, const v1::CollectResponse& response) {
-  uint64_t epoch;
+  uint64_t stream;
   bool welcomed;
   {
     absl::MutexLock lock(&mu_);
-    epoch = epoch_;
+    stream = stream_;
     welcomed = course_.welcomed;
     if (!welcomed && !response.has_welcome()) {
       collect_context_->TryCancel();
@@ -204,8 +204,8 @@ void LearnerLink::Receive(const Target& target, const v1::CollectResponse& respo
     if (response.has_finished()) finished_ = true;
   }
   if (!welcomed) {
-    options_.policies->BeginEpoch(epoch);
-    options_.outbox->BeginEpoch(epoch, response.welcome().last_sequence());
+    options_.policies->BeginStream(stream);
+    options_.outbox->BeginStream(stream, response.welcome().last_sequence());
     absl::MutexLock lock(&mu_);
     course_.welcomed = true;
     connected_ = target;
@@ -218,7 +218,7 @@ void LearnerLink::Receive(const Target& target, const v1::CollectResponse& respo
       spdlog::debug("fragment {}: {}", response.receipt().sequence(), response.receipt().message());
     }
   }
-  if (response.has_ticket()) options_.outbox->AddTicket(epoch, response.ticket());
+  if (response.has_ticket()) options_.outbox->AddTicket(stream, response.ticket());
 }
 
 bool LearnerLink::AwaitWelcome() {
@@ -228,14 +228,14 @@ bool LearnerLink::AwaitWelcome() {
 }
 
 void LearnerLink::CollectIsOver() {
-  uint64_t epoch;
+  uint64_t stream;
   {
     absl::MutexLock lock(&mu_);
-    epoch = epoch_;
+    stream = stream_;
     course_.over = true;
     if (subscribe_context_ != nullptr) subscribe_context_->TryCancel();
   }
-  options_.outbox->EndEpoch(epoch);
+  options_.outbox->EndStream(stream);
 }
 
 void LearnerLink::NoteTaken(absl::Duration took) {
@@ -245,13 +245,13 @@ void LearnerLink::NoteTaken(absl::Duration took) {
 }
 
 std::optional<CollectCall::Request> LearnerLink::NextRequest() {
-  uint64_t epoch;
+  uint64_t stream;
   {
     absl::MutexLock lock(&mu_);
     if (!course_.may_send || !too_large_.ok()) return std::nullopt;
-    epoch = epoch_;
+    stream = stream_;
   }
-  const Outbox::ToSend next = options_.outbox->TryNextToSend(epoch);
+  const Outbox::ToSend next = options_.outbox->TryNextToSend(stream);
   if (next.fragment != nullptr) {
     const v1::FragmentHeader& header = next.fragment->header;
     grpc::ByteBuffer bytes = FrameBytes(*next.fragment);
@@ -303,10 +303,10 @@ void LearnerLink::NoteReceipt(const v1::Receipt& receipt) {
 
 void LearnerLink::Subscribe(const Target& target, v1::Learner::Stub* stub, const std::function<void()>& subscribed) {
   Backoff backoff(kFirstBackoff, kLongestBackoff);
-  uint64_t epoch;
+  uint64_t stream;
   {
     absl::MutexLock lock(&mu_);
-    epoch = epoch_;
+    stream = stream_;
   }
   for (bool first = true;; first = false) {
     grpc::ClientContext context;
@@ -324,9 +324,9 @@ void LearnerLink::Subscribe(const Target& target, v1::Learner::Stub* stub, const
       RecordHistory("policy", {{"actor", target.actor_id},
                                {"generation", target.generation},
                                {"learner", target.address},
-                               {"connection", epoch},
+                               {"connection", stream},
                                {"version", uint64_t{snapshot.version()}}});
-      if (absl::Status s = options_.on_policy(epoch, snapshot); !s.ok()) {
+      if (absl::Status s = options_.on_policy(stream, snapshot); !s.ok()) {
         spdlog::error("policy {} refused: {}", snapshot.version(), s.ToString());
         context.TryCancel();
         return;

@@ -45,7 +45,7 @@ class LearnerLink {
     ActorMetrics* metrics = nullptr;
     // Called on a gRPC thread. Not ok: the snapshot is unusable; the error is logged and the snapshot is requested
     // again.
-    std::function<absl::Status(uint64_t epoch, const v1::PolicySnapshot&)> on_policy;
+    std::function<absl::Status(uint64_t stream, const v1::PolicySnapshot&)> on_policy;
   };
   explicit LearnerLink(Options options) : options_(std::move(options)) {}
 
@@ -109,7 +109,7 @@ class LearnerLink {
   mutable absl::Mutex mu_;
   Target target_ ABSL_GUARDED_BY(mu_);
   absl::Status too_large_ ABSL_GUARDED_BY(mu_);
-  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;  // Counts Collect calls.
+  uint64_t stream_ ABSL_GUARDED_BY(mu_) = 0;  // Counts Collect calls.
   grpc::ClientContext* collect_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   grpc::ClientContext* subscribe_context_ ABSL_GUARDED_BY(mu_) = nullptr;
   Course course_ ABSL_GUARDED_BY(mu_);                     // Of the current or last Collect call.

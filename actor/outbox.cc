@@ -43,9 +43,9 @@ void Outbox::Sign(v1::FragmentHeader* header) {
   header->set_env_steps_collected(connection_.env_steps_collected);
 }
 
-void Outbox::BeginEpoch(uint64_t epoch, uint64_t last_sequence) {
+void Outbox::BeginStream(uint64_t stream, uint64_t last_sequence) {
   absl::MutexLock lock(&mu_);
-  epoch_ = epoch;
+  stream_ = stream;
   connected_ = true;
   leaving_ = false;
   tickets_.clear();
@@ -57,18 +57,18 @@ void Outbox::BeginEpoch(uint64_t epoch, uint64_t last_sequence) {
   sent_sequence_ = last_sequence;
 }
 
-void Outbox::EndEpoch(uint64_t epoch) {
+void Outbox::EndStream(uint64_t stream) {
   absl::MutexLock lock(&mu_);
-  if (epoch != epoch_) return;
+  if (stream != stream_) return;
   connected_ = false;
   tickets_.clear();
   granted_anew_.clear();
 }
 
-void Outbox::LeaveEpoch(uint64_t epoch) {
+void Outbox::LeaveStream(uint64_t stream) {
   {
     absl::MutexLock lock(&mu_);
-    if (epoch != epoch_) return;
+    if (stream != stream_) return;
     leaving_ = true;
     tickets_.clear();
     granted_anew_.clear();
@@ -86,13 +86,13 @@ void Outbox::TellWatcher() {
   if (changed_) changed_();
 }
 
-void Outbox::AddTicket(uint64_t epoch, const v1::Ticket& ticket) {
+void Outbox::AddTicket(uint64_t stream, const v1::Ticket& ticket) {
   absl::MutexLock lock(&mu_);
-  if (stopped_ || leaving_ || epoch != epoch_) return;
+  if (stopped_ || leaving_ || stream != stream_) return;
   if (in_hand_.count(ticket.id()) > 0) {
-    granted_anew_[ticket.id()] = {ticket, epoch};
+    granted_anew_[ticket.id()] = {ticket, stream};
   } else {
-    tickets_.push_back({ticket, epoch});
+    tickets_.push_back({ticket, stream});
   }
 }
 
@@ -158,24 +158,24 @@ bool Outbox::PutFragmentQuietly(Fragment fragment) {
   return full;
 }
 
-Outbox::ToSend Outbox::TryNextToSend(uint64_t epoch) {
+Outbox::ToSend Outbox::TryNextToSend(uint64_t stream) {
   absl::MutexLock lock(&mu_);
-  if (SendingIsOver(epoch)) return {.over = true};
+  if (SendingIsOver(stream)) return {.over = true};
   const auto unsent = FindUnsent();
   if (unsent == pending_.end()) return {};
   sent_sequence_ = unsent->sequence;
   return {.fragment = unsent->fragment};
 }
 
-std::shared_ptr<const Fragment> Outbox::NextToSend(uint64_t epoch) {
+std::shared_ptr<const Fragment> Outbox::NextToSend(uint64_t stream) {
   {
     absl::MutexLock lock(&mu_);
     const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return SendingIsOver(epoch) || FindUnsent() != pending_.end();
+      return SendingIsOver(stream) || FindUnsent() != pending_.end();
     };
     mu_.Await(absl::Condition(&decided));
   }
-  return TryNextToSend(epoch).fragment;
+  return TryNextToSend(stream).fragment;
 }
 
 std::deque<Outbox::Pending>::const_iterator Outbox::FindUnsent() const {
@@ -184,8 +184,8 @@ std::deque<Outbox::Pending>::const_iterator Outbox::FindUnsent() const {
                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return pending.sequence > sent_sequence_; });
 }
 
-bool Outbox::SendingIsOver(uint64_t epoch) const {
-  if (!connected_ || epoch != epoch_) return true;
+bool Outbox::SendingIsOver(uint64_t stream) const {
+  if (!connected_ || stream != stream_) return true;
   if (FindUnsent() != pending_.end()) return false;
   return stop_sending_ || (leaving_ && in_hand_.empty() && pending_.empty());
 }

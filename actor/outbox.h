@@ -19,10 +19,10 @@
 // A queue of tickets and one of finished fragments, between an actor's runners and its stream to the learner.
 namespace skein {
 
-// A ticket and the epoch in which it came. An epoch is one Collect stream to a learner.
+// A ticket and the Collect stream in which it came. An actor numbers its streams to learners, in `stream`.
 struct HeldTicket {
   v1::Ticket ticket;
-  uint64_t epoch = 0;
+  uint64_t stream = 0;
 };
 
 // An actor's open tickets and finished fragments, between its runners and its connection to the learner.
@@ -51,16 +51,16 @@ class Outbox {
 
   // A new stream is open and the learner has receipted everything up to `last_sequence`. Tickets of earlier streams
   // that no runner has begun are void.
-  void BeginEpoch(uint64_t epoch, uint64_t last_sequence);
-  // The stream broke: nothing more can be sent in this epoch.
-  void EndEpoch(uint64_t epoch);
+  void BeginStream(uint64_t stream, uint64_t last_sequence);
+  // The stream broke: nothing more can be sent in this stream.
+  void EndStream(uint64_t stream);
   // The stream is to end in order: no runner begins another of its tickets, and sending is over once all begun
   // fragments are finished and receipted.
-  void LeaveEpoch(uint64_t epoch);
+  void LeaveStream(uint64_t stream);
 
   // A ticket that a runner is working on, or whose fragment has no receipt, is not worked on twice. It is handed out
   // again only if DropTicket gives up the work on it, or its fragment is not accepted.
-  void AddTicket(uint64_t epoch, const v1::Ticket& ticket);
+  void AddTicket(uint64_t stream, const v1::Ticket& ticket);
   // Blocks for the next ticket. nullopt: Stop() was called, or there is no ticket and `or_else()` holds. A thread that
   // makes `or_else()` true must call Nudge().
   std::optional<HeldTicket> TakeTicket(const std::function<bool()>& or_else = [] { return false; });
@@ -74,19 +74,19 @@ class Outbox {
   // Adds a finished fragment. Fills in actor, generation, sequence and env_steps_collected. True: the oldest fragment
   // was dropped to make room; its steps were collected and are lost.
   bool PutFragment(Fragment fragment);
-  // The next fragment to send in `epoch`, if there is one. over: there will be none, because the epoch has ended, or
-  // all is sent after StopSending(), or all is receipted after LeaveEpoch().
+  // The next fragment to send in `stream`, if there is one. over: there will be none, because the stream has ended, or
+  // all is sent after StopSending(), or all is receipted after LeaveStream().
   struct ToSend {
     std::shared_ptr<const Fragment> fragment;
     bool over = false;
   };
-  ToSend TryNextToSend(uint64_t epoch);
+  ToSend TryNextToSend(uint64_t stream);
   // As TryNextToSend, but blocks until there is a fragment; nullptr: sending is over. REQUIRES: one caller at a time.
-  std::shared_ptr<const Fragment> NextToSend(uint64_t epoch);
-  // From now on calls `changed`, unless null, whenever there may be more to send within an epoch or sending may be over
-  // (except by BeginConnection, BeginEpoch and EndEpoch), on the thread that made the change; calls may be concurrent.
-  // `changed` must not block, and must not call Watch or a method that notifies it. When Watch returns, the previous
-  // callback is no longer called.
+  std::shared_ptr<const Fragment> NextToSend(uint64_t stream);
+  // From now on calls `changed`, unless null, whenever there may be more to send within a stream or sending may be over
+  // (except by BeginConnection, BeginStream and EndStream), on the thread that made the change; calls may be
+  // concurrent. `changed` must not block, and must not call Watch or a method that notifies it. When Watch returns, the
+  // previous callback is no longer called.
   void Watch(std::function<void()> changed);
   void Acknowledge(const v1::Receipt& receipt);
 
@@ -116,9 +116,9 @@ class Outbox {
   void Release(uint64_t ticket_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Assigns a fragment to the current connection, as its next one.
   void Sign(v1::FragmentHeader* header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The first fragment that was not sent in this epoch, or end().
+  // The first fragment that was not sent in this stream, or end().
   std::deque<Pending>::const_iterator FindUnsent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool SendingIsOver(uint64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool SendingIsOver(uint64_t stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RenumberPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellWatcher() ABSL_LOCKS_EXCLUDED(mu_);
   bool PutFragmentQuietly(Fragment fragment);
@@ -128,7 +128,7 @@ class Outbox {
   absl::Mutex watch_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   std::function<void()> changed_ ABSL_GUARDED_BY(watch_mu_);
   mutable absl::Mutex mu_;
-  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t stream_ ABSL_GUARDED_BY(mu_) = 0;
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
@@ -136,10 +136,10 @@ class Outbox {
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<HeldTicket> tickets_ ABSL_GUARDED_BY(mu_);
   std::set<uint64_t> in_hand_ ABSL_GUARDED_BY(mu_);  // Tickets that runners work on or whose fragment is pending.
-  std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Granted in this epoch while in hand.
+  std::map<uint64_t, HeldTicket> granted_anew_ ABSL_GUARDED_BY(mu_);  // Granted in this stream while in hand.
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);                  // Unreceipted, in order of sequence.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one assigned.
-  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one sent in this epoch.
+  uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;                   // The last one sent in this stream.
   Connection connection_ ABSL_GUARDED_BY(mu_);
   Connection before_ ABSL_GUARDED_BY(mu_);
   uint64_t earlier_env_steps_ ABSL_GUARDED_BY(mu_) = 0;  // Collected by previous connections.

@@ -14,27 +14,27 @@ constexpr size_t kKept = 3;
 
 }  // namespace
 
-void PolicyStore::BeginEpoch(uint64_t epoch) {
+void PolicyStore::BeginStream(uint64_t stream) {
   absl::MutexLock lock(&mu_);
-  epoch_ = epoch;
+  stream_ = stream;
   policies_.clear();
 }
 
-void PolicyStore::Put(uint64_t epoch, std::shared_ptr<const Policy> policy) {
+void PolicyStore::Put(uint64_t stream, std::shared_ptr<const Policy> policy) {
   absl::MutexLock lock(&mu_);
-  if (epoch != epoch_) return;
+  if (stream != stream_) return;
   if (!policies_.empty() && policy->version() <= policies_.back()->version()) return;
   policies_.push_back(std::move(policy));
   if (policies_.size() > kKept) policies_.pop_front();
 }
 
-absl::StatusOr<std::shared_ptr<const Policy>> PolicyStore::WaitFor(uint64_t epoch, uint64_t version) {
+absl::StatusOr<std::shared_ptr<const Policy>> PolicyStore::WaitFor(uint64_t stream, uint64_t version) {
   absl::MutexLock lock(&mu_);
   const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopped_ || epoch_ != epoch || (!policies_.empty() && policies_.back()->version() >= version);
+    return stopped_ || stream_ != stream || (!policies_.empty() && policies_.back()->version() >= version);
   };
   mu_.Await(absl::Condition(&ready));
-  if (stopped_ || epoch_ != epoch) return absl::CancelledError("the connection that the ticket came over is gone");
+  if (stopped_ || stream_ != stream) return absl::CancelledError("the connection that the ticket came over is gone");
   if (version == 0) return policies_.back();
   for (const auto& policy : policies_) {
     if (policy->version() == version) return policy;

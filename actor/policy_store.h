@@ -14,23 +14,23 @@ namespace skein {
 class Policy;
 
 // Holds the policies of an actor, newest last.   PolicyCall -> Put -> WaitFor -> runner
-// Keeps as many versions as open tickets can ask for. `epoch` counts Collect streams to learners; policies of an older
-// epoch are dropped. Thread-safe.
+// Keeps as many versions as open tickets can ask for. `stream` is the number of a Collect stream; policies of an older
+// stream are dropped. Thread-safe.
 class PolicyStore {
  public:
-  // Begins an epoch: drops all policies and wakes threads that wait for an older epoch.
-  void BeginEpoch(uint64_t epoch);
-  // Ignored unless `epoch` is the current one and the version is newer than all before.
-  void Put(uint64_t epoch, std::shared_ptr<const Policy> policy);
-  // Blocks until policy `version` (0 = any: then the newest) of `epoch` has arrived.
-  // Cancelled: the epoch has passed or Stop() was called. NotFound: the version was dropped, newer ones are held.
-  absl::StatusOr<std::shared_ptr<const Policy>> WaitFor(uint64_t epoch, uint64_t version);
+  // Begins a stream: drops all policies and wakes threads that wait for an older stream.
+  void BeginStream(uint64_t stream);
+  // Ignored unless `stream` is the current one and the version is newer than all before.
+  void Put(uint64_t stream, std::shared_ptr<const Policy> policy);
+  // Blocks until policy `version` (0 = any: then the newest) of `stream` has arrived.
+  // Cancelled: the stream has passed or Stop() was called. NotFound: the version was dropped, newer ones are held.
+  absl::StatusOr<std::shared_ptr<const Policy>> WaitFor(uint64_t stream, uint64_t version);
   uint64_t newest_version() const;
   void Stop();
 
  private:
   mutable absl::Mutex mu_;
-  uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t stream_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<std::shared_ptr<const Policy>> policies_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -149,7 +149,7 @@ absl::StatusOr<bool> Runner::PlaceEnvs(const HeldTicket& held) {
   const v1::Ticket& ticket = held.ticket;
   uint64_t first_episode = ticket.first_episode();
   if (ticket.episodes_since() != 0 && ticket.episodes_since() != ticket.id()) {
-    if (auto envs = held_envs_->Take(held.epoch, ticket.first_env(), ticket.episodes_since()); envs != nullptr) {
+    if (auto envs = held_envs_->Take(held.stream, ticket.first_env(), ticket.episodes_since()); envs != nullptr) {
       Use(std::move(envs), ticket.phase());
       return true;
     }
@@ -190,7 +190,7 @@ void Runner::ForgetEndedEpisodes(const VectorEnv::StepResult& result, int64_t wi
 absl::StatusOr<bool> Runner::ServeDirections(const HeldTicket& held) {
   absl::Duration wait, play;
   StopWatch watch;
-  const auto policy = policies_->WaitFor(held.epoch, held.ticket.policy_version());
+  const auto policy = policies_->WaitFor(held.stream, held.ticket.policy_version());
   watch.Lap(&wait);
   std::optional<Fragment> fragment;
   if (absl::Status s = UsePhase(held.ticket.phase()); !s.ok()) return s;
@@ -226,7 +226,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   if (absl::Status s = CheckTicket(ticket, group_envs_, env_state_size_); !s.ok()) return s;
   absl::Duration wait, build, inference, env_step;
   StopWatch watch;
-  auto policy = policies_->WaitFor(held.epoch, ticket.policy_version());
+  auto policy = policies_->WaitFor(held.stream, ticket.policy_version());
   watch.Lap(&wait);
   if (!policy.ok()) {
     outbox_->DropTicket(ticket.id());
@@ -293,7 +293,7 @@ absl::StatusOr<bool> Runner::Serve(const HeldTicket& held) {
   watch.Lap(&build);
   fragment.header.mutable_stage_seconds()->set_build(absl::ToDoubleSeconds(build));
   if (ticket.episodes_since() != 0) {  // First: with the fragment sent, the group's next ticket may come.
-    held_envs_->Put(held.epoch, ticket.first_env(), ticket.episodes_since(), std::move(env_));
+    held_envs_->Put(held.stream, ticket.first_env(), ticket.episodes_since(), std::move(env_));
   }
   if (outbox_->PutFragment(std::move(fragment))) metrics_->CountDroppedFragment();
   metrics_->AddStage(ActorMetrics::Stage::kWait, wait);

@@ -20,7 +20,7 @@
 namespace skein {
 namespace {
 
-constexpr uint64_t kEpoch = 1;
+constexpr uint64_t kStream = 1;
 
 }  // namespace
 
@@ -42,10 +42,10 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
       config.rollout().env_rebuilds(), [&config](uint32_t) { return MakeRunnerEnv(config); }, &metrics);
   auto runner = Runner::Make(config, &rebuilds, &held_envs, &outbox, &policies, &sharing, &metrics, &stop);
   if (!runner.ok()) return runner.status();
-  policies.BeginEpoch(kEpoch);
-  policies.Put(kEpoch, *policy);
+  policies.BeginStream(kStream);
+  policies.Put(kStream, *policy);
   outbox.BeginConnection("bench", 1);
-  outbox.BeginEpoch(kEpoch, 0);
+  outbox.BeginStream(kStream, 0);
   for (uint32_t group = 0; group < groups; ++group) {
     v1::Ticket ticket;
     ticket.set_id(group + 1);
@@ -53,16 +53,16 @@ absl::StatusOr<std::vector<Fragment>> CollectFragments(const v1::RunConfig& conf
     ticket.set_first_env(static_cast<uint32_t>(group * shape.group_envs));
     ticket.set_group_envs(static_cast<uint32_t>(shape.group_envs));
     ticket.set_steps(static_cast<uint32_t>(shape.steps));
-    outbox.AddTicket(kEpoch, ticket);
+    outbox.AddTicket(kStream, ticket);
   }
   absl::Status ran;
   std::thread thread([&] {
     ran = (*runner)->Run();
-    outbox.EndEpoch(kEpoch);  // If it failed, nothing more comes.
+    outbox.EndStream(kStream);  // If it failed, nothing more comes.
   });
   std::vector<Fragment> fragments;
   while (fragments.size() < groups) {
-    const auto fragment = outbox.NextToSend(kEpoch);
+    const auto fragment = outbox.NextToSend(kStream);
     if (fragment == nullptr) break;
     fragments.push_back(*fragment);
   }

@@ -63,7 +63,7 @@ class TrainingUnderTest {
   uint64_t Steps(absl::Duration duration, double expected) const;
   absl::Status Train(uint64_t steps, uint64_t checkpoint_interval, const std::string& name,
                      const ShutdownSignal& shutdown);
-  Json Describe(const TrainingFigures& figures) const;
+  Json Describe(const SteadyState& figures) const;
 
   const TrainBenchOptions& options_;
   const LaunchPlan& plan_;
@@ -138,7 +138,7 @@ absl::StatusOr<Json> TrainingUnderTest::Measure(absl::Duration duration, double 
   return Describe(*figures);
 }
 
-Json TrainingUnderTest::Describe(const TrainingFigures& figures) const {
+Json TrainingUnderTest::Describe(const SteadyState& figures) const {
   const v1::RunConfig& config = plan_.config;
   const double runners = Runners(plan_);
   const double steps = static_cast<double>(figures.env_steps);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kFirst = 1;  // The line at whose end the clock starts.
 
-absl::StatusOr<TrainingFigures> Read(const std::vector<Json>& lines) {
+absl::StatusOr<SteadyState> Read(const std::vector<Json>& lines) {
   if (lines.size() < static_cast<size_t>(kMinIterations)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the run had ", lines.size(), " iterations, want at least ", kMinIterations));
@@ -20,7 +20,7 @@ absl::StatusOr<TrainingFigures> Read(const std::vector<Json>& lines) {
   const Json& begin = lines[kFirst];
   const size_t last = lines.size() - 2;
   const Json& end = lines[last];
-  TrainingFigures figures;
+  SteadyState figures;
   figures.iterations = last - kFirst;
   figures.env_steps = end.at("env_steps").get<uint64_t>() - begin.at("env_steps").get<uint64_t>();
   figures.seconds = end.at("seconds").get<double>() - begin.at("seconds").get<double>();
@@ -39,12 +39,12 @@ absl::StatusOr<TrainingFigures> Read(const std::vector<Json>& lines) {
 
 }  // namespace
 
-double TrainingFigures::update_seconds_per_env_step() const {
+double SteadyState::update_seconds_per_env_step() const {
   const double seconds = learner_seconds.value("update_cpu", learner_seconds.value("update", 0.0));
   return seconds / static_cast<double>(env_steps);
 }
 
-absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text) {
+absl::StatusOr<SteadyState> ReadTrainingLog(const std::string& text) {
   try {
     std::vector<Json> lines;
     for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
@@ -56,7 +56,7 @@ absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text) {
   }
 }
 
-double OverheadShare(const TrainingFigures& figures, double runners, v1::SyncMode mode) {
+double OverheadShare(const SteadyState& figures, double runners, v1::SyncMode mode) {
   const Json& actors = figures.actor_seconds;
   const double waiting = actors.value("wait", 0.0);
   double collecting = actors.value("env_step", 0.0) + actors.value("inference", 0.0) + actors.value("build", 0.0);

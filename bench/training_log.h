@@ -12,7 +12,7 @@ namespace skein {
 
 // A run's steady state from its metrics.jsonl: from the end of the second iteration, when everything has been started,
 // connected and allocated, to the end of the last but one, since the last iteration has nothing to overlap with.
-struct TrainingFigures {
+struct SteadyState {
   uint64_t iterations = 0;
   uint64_t env_steps = 0;
   uint64_t samples = 0;  // Env steps of agents whose alive flag is set.
@@ -27,7 +27,7 @@ struct TrainingFigures {
 // Reads the text of a metrics.jsonl. DataLoss: a line is not JSON or lacks a number. InvalidArgument: it has fewer than
 // kMinIterations lines.
 inline constexpr int kMinIterations = 4;
-absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text);
+absl::StatusOr<SteadyState> ReadTrainingLog(const std::string& text);
 
 // The share of an iteration in which neither the runners produced data nor the learner trained: wire, serialisation,
 // waiting for both. Not below 0. `runners`: runners that can work at once.
@@ -36,6 +36,6 @@ absl::StatusOr<TrainingFigures> ReadTrainingLog(const std::string& text);
 // Modes overlapped and async: the share of their time that runners waited, by their own record, or wall time minus
 // updating if that is less. What runners collect between two lines of the log is not what is trained on between them,
 // so collecting cannot be subtracted.
-double OverheadShare(const TrainingFigures& figures, double runners, v1::SyncMode mode);
+double OverheadShare(const SteadyState& figures, double runners, v1::SyncMode mode);
 
 }  // namespace skein

@@ -33,7 +33,7 @@ std::string PeerName(int socket) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
   char host[NI_MAXHOST] = "";
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "somebody who has left";
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "a client that has disconnected";
   getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
   return host;
 }

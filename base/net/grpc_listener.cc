@@ -187,7 +187,7 @@ void GrpcListener::Start() {
 void GrpcListener::AcceptAll() {
   ConnectionGuard guard({.message_bytes = message_bytes_});
   HeldConnections held;
-  FirstBytes newcomers({.port = port_, .tls = tls_}, [this, &guard](int listener, int connection) {
+  FirstBytes new_connections({.port = port_, .tls = tls_}, [this, &guard](int listener, int connection) {
     guard.Add(connection, MonotonicNow());
     handover_->Add({listener, connection});
   });
@@ -195,26 +195,26 @@ void GrpcListener::AcceptAll() {
   while (true) {
     polled.assign(1, {stop_, POLLIN, 0});
     for (const int fd : sockets_) polled.push_back({fd, POLLIN, 0});
-    newcomers.AppendTo(&polled);
+    new_connections.AppendTo(&polled);
     const absl::Duration begin = MonotonicNow();
     const int timeout =
-        Sooner(guard.TimeoutMillis(begin), Sooner(newcomers.TimeoutMillis(begin), held.TimeoutMillis(begin)));
+        Sooner(guard.TimeoutMillis(begin), Sooner(new_connections.TimeoutMillis(begin), held.TimeoutMillis(begin)));
     if (poll(polled.data(), polled.size(), timeout) < 0) continue;  // Interrupted.
     if (polled[0].revents != 0) return;
-    newcomers.Serve(polled.data() + 1 + sockets_.size(), MonotonicNow());
+    new_connections.Serve(polled.data() + 1 + sockets_.size(), MonotonicNow());
     for (const std::string& address : guard.Look(MonotonicNow())) held.Penalize(address, MonotonicNow());
     for (const HeldConnections::Connection& one : held.TakeDue(MonotonicNow())) {
-      newcomers.Add(one.listener, one.socket, MonotonicNow());
+      new_connections.Add(one.listener, one.socket, MonotonicNow());
     }
     bool any = true;
     for (size_t i = 0; i < sockets_.size(); ++i) {
-      if (polled[1 + i].revents != 0) any = AcceptOne(sockets_[i], &newcomers, &held) && any;
+      if (polled[1 + i].revents != 0) any = AcceptOne(sockets_[i], &new_connections, &held) && any;
     }
     if (!any) poll(polled.data(), 1, kOutOfFilesMillis);
   }
 }
 
-bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers, HeldConnections* held) {
+bool GrpcListener::AcceptOne(int listener, FirstBytes* new_connections, HeldConnections* held) {
   const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   if (fd >= most_files_) {
@@ -225,7 +225,7 @@ bool GrpcListener::AcceptOne(int listener, FirstBytes* newcomers, HeldConnection
   const auto name = NameOfConnection(fd);
   const absl::Duration now = MonotonicNow();
   if (name.has_value() && held->Hold({listener, fd}, name->peer_address, now)) return true;
-  newcomers->Add(listener, fd, now);
+  new_connections->Add(listener, fd, now);
   return true;
 }
 

@@ -43,7 +43,7 @@ class GrpcListener {
   GrpcListener() = default;
   void AcceptAll();
   // False: no more can be accepted now.
-  bool AcceptOne(int listener, FirstBytes* newcomers, HeldConnections* held);
+  bool AcceptOne(int listener, FirstBytes* new_connections, HeldConnections* held);
   // False: the server is shutting down and has not taken the connection.
   bool GiveToServer(const Handover::Connection& connection);
 

@@ -106,7 +106,7 @@ class LocalWorld final : public World {
 
 absl::Status System(const std::string& what) { return absl::InternalError(absl::StrCat(what, ": ", strerror(errno))); }
 
-absl::Status GivenUp() { return absl::CancelledError("nobody waits for its server any longer"); }
+absl::Status GivenUp() { return absl::CancelledError("no caller waits for its server any longer"); }
 
 absl::Status LocalWorld::Ended() {
   // The socket ends a moment before the process does.

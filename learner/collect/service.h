@@ -37,9 +37,9 @@ class LearnerService : public v1::Learner::WithRawCallbackMethod_Collect<
              absl::Duration lease = absl::ZeroDuration());
 
   // This learner needs no actors: all calls stay UNAVAILABLE, but it is reported as serving.
-  void ServeNobody() { on_serving_(true); }
+  void ServeNoActors() { on_serving_(true); }
 
-  // Called with true once Serve() or ServeNobody() has been called, and with false by Finish(). Set it before.
+  // Called with true once Serve() or ServeNoActors() has been called, and with false by Finish(). Set it before.
   void OnServing(std::function<void(bool)> on_serving) { on_serving_ = std::move(on_serving); }
 
   // Raw: a fragment is read in place, from the received bytes.

@@ -76,7 +76,7 @@ RankFormation DecideFormation(const std::vector<v1::RankOffer>& offers, uint32_t
 absl::StatusOr<RankFormation> MeetToForm(const FormingOptions& options, v1::RankOffer mine,
                                          CoordinatorClient* coordinator) {
   const absl::Duration begin = MonotonicNow();
-  absl::Status why = absl::UnknownError("nobody was met");
+  absl::Status why = absl::UnknownError("no other rank has answered yet");
   while (true) {
     const absl::Duration waited = MonotonicNow() - begin;
     if (options.stopping()) return absl::AbortedError("asked to stop while ranks are missing");

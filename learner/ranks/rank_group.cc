@@ -195,7 +195,7 @@ absl::StatusOr<std::vector<v1::RankIteration>> RankGroup::Gather(const v1::RankI
 
 RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall) {
   RankDecision decision;
-  bool all_ready = true, some_ready = false, newcomer = false;
+  bool all_ready = true, some_ready = false, rank_wants_to_join = false;
   absl::Duration quiet = absl::InfiniteDuration();  // Time without data, least over the ranks that are not ready.
   for (const v1::RankRound& round : rounds) {
     if (round.stop()) {
@@ -204,11 +204,11 @@ RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Du
     }
     all_ready = all_ready && round.ready();
     some_ready = some_ready || round.ready();
-    newcomer = newcomer || round.newcomer();
+    rank_wants_to_join = rank_wants_to_join || round.rank_wants_to_join();
     if (!round.ready()) quiet = std::min(quiet, absl::Seconds(round.idle_seconds()));
   }
   if (!all_ready) {
-    if (newcomer && quiet >= kAdmitAfter) {
+    if (rank_wants_to_join && quiet >= kAdmitAfter) {
       decision.kind = RankDecision::Kind::kAdmit;
     } else if (some_ready && quiet >= shortfall) {
       decision.kind = RankDecision::Kind::kGoOnShort;
@@ -216,7 +216,7 @@ RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Du
     return decision;
   }
   decision.kind = RankDecision::Kind::kTrain;
-  decision.admits = newcomer;
+  decision.admits = rank_wants_to_join;
   for (size_t r = 0; r < rounds.size(); ++r) {
     if (static_cast<int>(r) < rank) decision.column_offset += rounds[r].columns();
     decision.total_columns += rounds[r].columns();

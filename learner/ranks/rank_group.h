@@ -77,7 +77,7 @@ struct RankDecision {
   bool admits = false;           // kTrain: the group is formed again after this iteration, with all ranks then there.
 };
 // kStop: a rank was asked to stop. kTrain: all are ready. kGoOnShort: at least one is ready, and the others have
-// received no data for `shortfall`: these train on what they have. kAdmit: there is a newcomer, and the ranks that are
+// received no data for `shortfall`: these train on what they have. kAdmit: a rank wants to join, and the ranks that are
 // not ready have received no data for kAdmitAfter: the group is formed again now. kWait otherwise.
 inline constexpr absl::Duration kAdmitAfter = absl::Seconds(1);
 RankDecision Decide(const std::vector<v1::RankRound>& rounds, int rank, absl::Duration shortfall);

@@ -15,7 +15,7 @@ namespace {
 
 // How long the first rank to start waits for the last; and how long ranks that have trained wait for others to return.
 constexpr absl::Duration kStart = absl::Minutes(2), kReturn = absl::Minutes(10);
-// How often the leader of a group that is not complete looks for newcomers, and how long that may take.
+// How often the leader of a group that is not complete looks for ranks that want to join, and how long that may take.
 constexpr absl::Duration kRollPeriod = absl::Seconds(1), kRollDeadline = absl::Milliseconds(300);
 
 }  // namespace
@@ -35,7 +35,7 @@ absl::StatusOr<RankFormation> ElasticRanks::Meet(uint64_t iteration, const std::
   forming.ranks = options.ranks;
   forming.min_ranks = LeastRanks(context_.config.learner().min_ranks(), options.ranks);
   forming.tired_after = absl::Seconds(context_.config.coordinator().barrier_timeout_seconds());
-  forming.limit = newcomer() ? kStart : kReturn;
+  forming.limit = is_new() ? kStart : kReturn;
   forming.stopping = [this] { return context_.stopping(); };
   forming.on_look = [this](const RankFormation& formation) {
     // Ranks that have just started know nothing of the run yet.
@@ -86,16 +86,16 @@ absl::Status ElasticRanks::Form(const RankFormation& formation) {
   return absl::OkStatus();
 }
 
-bool ElasticRanks::NewcomerIsThere() {
+bool ElasticRanks::RankWantsToJoin() {
   if (!leads_ || there_.size() == context_.options.ranks) return false;
   const absl::Duration now = MonotonicNow();
-  if (now < next_roll_) return newcomer_is_there_;
+  if (now < next_roll_) return rank_wants_to_join_;
   next_roll_ = now + kRollPeriod;
   const auto live = roll_.Call(kRollDeadline);
-  newcomer_is_there_ = live.ok() && absl::c_any_of(live->processes, [this](const auto& process) {
-                         return there_.count(process.first) == 0;
-                       });
-  return newcomer_is_there_;
+  rank_wants_to_join_ = live.ok() && absl::c_any_of(live->processes, [this](const auto& process) {
+                          return there_.count(process.first) == 0;
+                        });
+  return rank_wants_to_join_;
 }
 
 absl::Status ElasticRanks::CheckOthers() {
@@ -112,7 +112,7 @@ absl::StatusOr<RankDecision> ElasticRanks::Agree(std::optional<int64_t> columns,
   mine.set_columns(columns.value_or(0));
   mine.set_idle_seconds(absl::ToDoubleSeconds(idle));
   mine.set_stop(context_.shutdown->signalled());
-  mine.set_newcomer(NewcomerIsThere());
+  mine.set_rank_wants_to_join(RankWantsToJoin());
   const auto rounds = group_->Meet(mine);
   if (!rounds.ok()) return rounds.status();
   return Decide(*rounds, group_->rank(), absl::Seconds(context_.config.learner().shortfall_seconds()));

@@ -34,7 +34,7 @@ class ElasticRanks {
   absl::StatusOr<RankFormation> Meet(uint64_t iteration, const std::vector<uint32_t>& incarnations);
   // Connects the group. Errors as RankGroup::Form.
   absl::Status Form(const RankFormation& formation);
-  // The group has a common state: this rank is no longer a newcomer.
+  // The group has a common state: this rank no longer counts as new.
   void Enter(const RankFormation& formation) { group_number_ = formation.number; }
   // Destroys the group; the other ranks see its connections close.
   void Dissolve() { group_.reset(); }
@@ -51,14 +51,15 @@ class ElasticRanks {
   RankGroup* group() const { return group_.get(); }  // Null: a single rank, or dissolved.
   int place() const { return group_ == nullptr ? 0 : group_->rank(); }
   int size() const { return group_ == nullptr ? 1 : group_->size(); }
-  bool newcomer() const { return group_number_ == 0; }   // This rank has entered no group yet.
+  bool is_new() const { return group_number_ == 0; }     // This rank has entered no group yet.
   uint32_t incarnation() const { return incarnation_; }  // A random number that identifies this process.
   bool leads() const { return leads_; }                  // First of its group: writes checkpoints, reports progress.
   // Whether this rank reports the run's progress. Callable from any thread at any time.
   bool reports() const { return reports_; }
 
  private:
-  bool NewcomerIsThere();
+  // True if a rank is live that is not in the group.
+  bool RankWantsToJoin();
   // Unavailable: a rank of the group has left the run.
   absl::Status CheckOthers();
 
@@ -73,7 +74,7 @@ class ElasticRanks {
   RankRoll roll_;
   std::optional<RankRoll::Answer> formed_with_;  // The answer when the group was formed; nullopt: unknown.
   absl::Duration next_roll_;
-  bool newcomer_is_there_ = false;  // As of the last roll call.
+  bool rank_wants_to_join_ = false;  // As of the last roll call.
 };
 
 }  // namespace skein

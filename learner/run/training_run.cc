@@ -111,7 +111,7 @@ absl::Status TrainingRun::Run(LearnerService* service) {
   if (absl::Status s = source_->Publish(record_.iteration, *trainer_); !s.ok()) return s;
   absl::Status trained;
   if (collected_ == nullptr) {
-    service->ServeNobody();
+    service->ServeNoActors();
     trained = Train();
   } else {
     collected_->Serve();

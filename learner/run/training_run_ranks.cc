@@ -9,8 +9,8 @@
 namespace skein {
 namespace {
 
-// How many attempts to form a group may fail. A newcomer gives up first: it may be the cause.
-constexpr int kAttempts = 5, kAttemptsOfNewcomer = 2;
+// How many attempts to form a group may fail. A new rank gives up first: it may be the cause.
+constexpr int kAttempts = 5, kAttemptsOfNewRank = 2;
 
 std::vector<uint32_t> Incarnations(const RankFormation& formation) {
   std::vector<uint32_t> incarnations;
@@ -22,7 +22,7 @@ std::vector<uint32_t> Incarnations(const RankFormation& formation) {
 
 absl::Status TrainingRun::JoinGroup() {
   absl::Status joined;
-  for (int attempt = 0; attempt < (ranks_.newcomer() ? kAttemptsOfNewcomer : kAttempts); ++attempt) {
+  for (int attempt = 0; attempt < (ranks_.is_new() ? kAttemptsOfNewRank : kAttempts); ++attempt) {
     trainer_.reset();
     ranks_.Dissolve();
     if (ranks_.single()) return Enter(nullptr);

@@ -329,14 +329,14 @@ TEST_F(LearnerLinkTest, ConnectsAgainToALearnerThatDoesNotWelcomeIt) {
 }
 
 TEST_F(LearnerLinkTest, HandsPoliciesOnWithTheirConnection) {
-  std::atomic<uint64_t> newest{0}, first_epoch{0};
+  std::atomic<uint64_t> newest{0}, first_stream{0};
   std::atomic<bool> again{false};  // The newest one came over the second connection, too.
   std::atomic<int> refusals{0};
-  options_.on_policy = [&](uint64_t epoch, const v1::PolicySnapshot& snapshot) {
-    if (first_epoch == 0) first_epoch = epoch;
+  options_.on_policy = [&](uint64_t stream, const v1::PolicySnapshot& snapshot) {
+    if (first_stream == 0) first_stream = stream;
     if (snapshot.version() == 3 && refusals++ == 0) return absl::InvalidArgumentError("broken");
     newest = snapshot.version();
-    if (epoch > first_epoch && snapshot.version() == 3) again = true;
+    if (stream > first_stream && snapshot.version() == 3) again = true;
     return absl::OkStatus();
   };
   FakeLearner learner([&](int connection, Stream* stream) {

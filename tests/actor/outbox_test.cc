@@ -37,7 +37,7 @@ class OutboxTest : public testing::Test {
  protected:
   OutboxTest() {
     outbox_.BeginConnection("ada", 1);
-    outbox_.BeginEpoch(1, 0);
+    outbox_.BeginStream(1, 0);
   }
   // Takes ticket `id`, which must be next, and puts its fragment.
   void Work(uint64_t id) {
@@ -46,19 +46,19 @@ class OutboxTest : public testing::Test {
     ASSERT_EQ(held->ticket.id(), id);
     outbox_.PutFragment(MakeFragment(id));
   }
-  uint64_t NextSequence(uint64_t epoch) {
-    const auto fragment = outbox_.NextToSend(epoch);
+  uint64_t NextSequence(uint64_t stream) {
+    const auto fragment = outbox_.NextToSend(stream);
     return fragment == nullptr ? 0 : fragment->header.sequence();
   }
   // Whether a runner would be given no ticket now.
   bool HasNoTicket() {
-    outbox_.AddTicket(epoch_, MakeTicket(999));
+    outbox_.AddTicket(stream_, MakeTicket(999));
     const uint64_t id = outbox_.TakeTicket()->ticket.id();
     outbox_.DropTicket(id);
     return id == 999;
   }
   Outbox outbox_;
-  uint64_t epoch_ = 1;
+  uint64_t stream_ = 1;
 };
 
 TEST_F(OutboxTest, NumbersBatchesAndFillsInWhoMadeThem) {
@@ -81,7 +81,7 @@ TEST_F(OutboxTest, NumbersBatchesAndFillsInWhoMadeThem) {
 
 TEST_F(OutboxTest, ATicketKnowsItsConnection) {
   outbox_.AddTicket(1, MakeTicket(5));
-  EXPECT_EQ(outbox_.TakeTicket()->epoch, 1u);
+  EXPECT_EQ(outbox_.TakeTicket()->stream, 1u);
 }
 
 TEST_F(OutboxTest, AReceiptForgetsTheBatch) {
@@ -103,42 +103,42 @@ TEST_F(OutboxTest, SendsAgainWhatWasNotReceiptedAfterAReconnection) {
   for (uint64_t id : {5, 6, 7}) Work(id);
   for (uint64_t sequence : {1, 2, 3}) EXPECT_EQ(NextSequence(1), sequence);
   outbox_.Acknowledge(MakeReceipt(1));
-  outbox_.EndEpoch(1);
+  outbox_.EndStream(1);
   EXPECT_EQ(outbox_.NextToSend(1), nullptr);
   // The learner had receipted the second too; that receipt did not arrive.
-  outbox_.BeginEpoch(2, 2);
+  outbox_.BeginStream(2, 2);
   EXPECT_EQ(outbox_.unreceipted(), 1u);
   EXPECT_EQ(outbox_.NextToSend(1), nullptr);
   EXPECT_EQ(NextSequence(2), 3u);
 }
 
 TEST_F(OutboxTest, ALateEndOfAnOlderConnectionDoesNotEndTheNewOne) {
-  outbox_.BeginEpoch(2, 0);
+  outbox_.BeginStream(2, 0);
   outbox_.AddTicket(2, MakeTicket(5));
-  outbox_.EndEpoch(1);
+  outbox_.EndStream(1);
   Work(5);
   EXPECT_EQ(NextSequence(2), 1u);
 }
 
 TEST_F(OutboxTest, TicketsNotBegunAreVoidAfterAReconnection) {
   outbox_.AddTicket(1, MakeTicket(5));
-  outbox_.BeginEpoch(2, 0);
-  epoch_ = 2;
+  outbox_.BeginStream(2, 0);
+  stream_ = 2;
   outbox_.AddTicket(1, MakeTicket(6));  // Came over the old connection.
   EXPECT_TRUE(HasNoTicket());
 }
 
 TEST_F(OutboxTest, TicketsNotBegunAreVoidWhenTheConnectionEnds) {
   outbox_.AddTicket(1, MakeTicket(5));
-  outbox_.EndEpoch(1);
+  outbox_.EndStream(1);
   EXPECT_TRUE(HasNoTicket());
 }
 
 TEST_F(OutboxTest, ATicketAtWorkIsNotWorkedOnTwice) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.BeginEpoch(2, 0);
-  epoch_ = 2;
+  outbox_.BeginStream(2, 0);
+  stream_ = 2;
   outbox_.AddTicket(2, MakeTicket(5));
   EXPECT_TRUE(HasNoTicket());
   outbox_.PutFragment(MakeFragment(5));
@@ -172,27 +172,27 @@ TEST_F(OutboxTest, ADroppedTicketCanBeGrantedAgain) {
 TEST_F(OutboxTest, ATicketDroppedAfterItWasGrantedAnewIsNotForgotten) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.BeginEpoch(2, 0);
+  outbox_.BeginStream(2, 0);
   outbox_.AddTicket(2, MakeTicket(5));  // The learner believes from here on that it is worked on.
   outbox_.DropTicket(5);                // The runner noticed late that the first connection is gone.
   const auto held = outbox_.TakeTicket();
   ASSERT_TRUE(held);
   EXPECT_EQ(held->ticket.id(), 5u);
-  EXPECT_EQ(held->epoch, 2u);
+  EXPECT_EQ(held->stream, 2u);
   outbox_.DropTicket(5);
-  epoch_ = 2;
+  stream_ = 2;
   EXPECT_TRUE(HasNoTicket());
 }
 
 TEST_F(OutboxTest, ATicketGrantedAnewByAConnectionThatBrokeIsVoid) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.BeginEpoch(2, 0);
+  outbox_.BeginStream(2, 0);
   outbox_.AddTicket(2, MakeTicket(5));
-  outbox_.EndEpoch(2);
+  outbox_.EndStream(2);
   outbox_.DropTicket(5);
-  outbox_.BeginEpoch(3, 0);
-  epoch_ = 3;
+  outbox_.BeginStream(3, 0);
+  stream_ = 3;
   EXPECT_TRUE(HasNoTicket());
 }
 
@@ -208,7 +208,7 @@ TEST_F(OutboxTest, ANewLifeNumbersAnewAndGivesUpWhatWasNotDelivered) {
   EXPECT_EQ(outbox_.unreceipted(), 0u);
   EXPECT_EQ(outbox_.connection().env_steps_collected, 0u);
   EXPECT_EQ(outbox_.env_steps_collected(), 10u);
-  outbox_.BeginEpoch(2, 0);
+  outbox_.BeginStream(2, 0);
   outbox_.AddTicket(2, MakeTicket(5));  // The fragment was given up, so the ticket can come again.
   Work(5);
   EXPECT_EQ(NextSequence(2), 1u);
@@ -223,7 +223,7 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
   outbox_.BeginConnection("ada", 2);
-  outbox_.BeginEpoch(2, 0);
+  outbox_.BeginStream(2, 0);
   outbox_.PutFragment(MakeFragment(5));
   const auto fragment = outbox_.NextToSend(2);
   ASSERT_TRUE(fragment);
@@ -236,16 +236,16 @@ TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
   Outbox outbox(2);
   outbox.BeginConnection("ada", 1);
   std::vector<bool> dropped;
-  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
-    outbox.BeginEpoch(epoch, 0);
-    outbox.AddTicket(epoch, MakeTicket(epoch));
+  for (uint64_t stream = 1; stream <= 3; ++stream) {
+    outbox.BeginStream(stream, 0);
+    outbox.AddTicket(stream, MakeTicket(stream));
     ASSERT_TRUE(outbox.TakeTicket());
-    dropped.push_back(outbox.PutFragment(MakeFragment(epoch)));
-    outbox.EndEpoch(epoch);
+    dropped.push_back(outbox.PutFragment(MakeFragment(stream)));
+    outbox.EndStream(stream);
   }
   EXPECT_EQ(dropped, (std::vector<bool>{false, false, true}));
   EXPECT_EQ(outbox.unreceipted(), 2u);
-  outbox.BeginEpoch(4, 0);
+  outbox.BeginStream(4, 0);
   EXPECT_EQ(outbox.NextToSend(4)->header.sequence(), 2u);
   const auto last = outbox.NextToSend(4);
   EXPECT_EQ(last->header.sequence(), 3u);
@@ -258,7 +258,7 @@ TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
 TEST(FaultRow15, ATicketOfADroppedBatchThatWasGrantedAnewIsDoneAgain) {
   Outbox outbox(1);
   outbox.BeginConnection("ada", 1);
-  outbox.BeginEpoch(1, 0);
+  outbox.BeginStream(1, 0);
   for (uint64_t id : {1, 2}) outbox.AddTicket(1, MakeTicket(id));
   ASSERT_TRUE(outbox.TakeTicket());
   EXPECT_FALSE(outbox.PutFragment(MakeFragment(1)));
@@ -285,12 +285,12 @@ TEST_F(OutboxTest, ALifeWithAnotherLearnerTakesWhatWasNotDeliveredAlong) {
   for (uint64_t id : {5, 6, 7}) Work(id);
   for (uint64_t sequence : {1, 2, 3}) EXPECT_EQ(NextSequence(1), sequence);
   outbox_.Acknowledge(MakeReceipt(1));
-  outbox_.EndEpoch(1);
+  outbox_.EndStream(1);
   const Outbox::Connection before = outbox_.BeginConnection("ada", 2, Outbox::Undelivered::kSentAgain);
   EXPECT_EQ(before.env_steps_collected, 10u);  // Of 30 the learner before has 10.
   EXPECT_EQ(outbox_.connection().env_steps_collected, 20u);
   EXPECT_EQ(outbox_.env_steps_collected(), 30u);
-  outbox_.BeginEpoch(2, 0);
+  outbox_.BeginStream(2, 0);
   for (uint64_t sequence : {1, 2}) {
     const auto fragment = outbox_.NextToSend(2);
     ASSERT_TRUE(fragment);
@@ -310,8 +310,8 @@ TEST_F(OutboxTest, LeavingFinishesWhatWasBegunAndNothingElse) {
   for (uint64_t id : {5, 6, 7}) outbox_.AddTicket(1, MakeTicket(id));
   ASSERT_TRUE(outbox_.TakeTicket());
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.LeaveEpoch(77);  // Another one: nothing changes.
-  outbox_.LeaveEpoch(1);
+  outbox_.LeaveStream(77);  // Another one: nothing changes.
+  outbox_.LeaveStream(1);
   outbox_.AddTicket(1, MakeTicket(8));
   outbox_.PutFragment(MakeFragment(5));
   EXPECT_EQ(NextSequence(1), 1u);
@@ -322,9 +322,9 @@ TEST_F(OutboxTest, LeavingFinishesWhatWasBegunAndNothingElse) {
   outbox_.Acknowledge(MakeReceipt(1));
   outbox_.DropTicket(6);
   sender.join();
-  outbox_.EndEpoch(1);
-  outbox_.BeginEpoch(2, 0);
-  epoch_ = 2;
+  outbox_.EndStream(1);
+  outbox_.BeginStream(2, 0);
+  stream_ = 2;
   EXPECT_TRUE(HasNoTicket());
 }
 
@@ -357,7 +357,7 @@ TEST_F(OutboxTest, TellsWhoWatchesWheneverThereMayBeSomethingToSend) {
   EXPECT_EQ(told, 1);
   EXPECT_EQ(sequence, 1u);
   ASSERT_TRUE(outbox_.TakeTicket());
-  outbox_.LeaveEpoch(1);
+  outbox_.LeaveStream(1);
   outbox_.Acknowledge(MakeReceipt(1));
   EXPECT_FALSE(over);
   outbox_.DropTicket(6);
@@ -373,7 +373,7 @@ TEST_F(OutboxTest, TriesWithoutWaiting) {
   Outbox::ToSend next = outbox_.TryNextToSend(1);
   EXPECT_EQ(next.fragment, nullptr);
   EXPECT_FALSE(next.over);
-  EXPECT_TRUE(outbox_.TryNextToSend(2).over);  // Another epoch.
+  EXPECT_TRUE(outbox_.TryNextToSend(2).over);  // Another stream.
   Work(5);
   outbox_.StopSending();
   next = outbox_.TryNextToSend(1);
@@ -393,7 +393,7 @@ TEST_F(OutboxTest, WhoWaitsIsWoken) {
   outbox_.PutFragment(MakeFragment(5));
   sender.join();
   std::thread broken([&] { EXPECT_EQ(outbox_.NextToSend(1), nullptr); });
-  outbox_.EndEpoch(1);
+  outbox_.EndStream(1);
   broken.join();
   std::thread receipts([&] { EXPECT_TRUE(outbox_.WaitUntilReceipted(absl::Seconds(20))); });
   outbox_.Acknowledge(MakeReceipt(1));

@@ -19,10 +19,10 @@ std::shared_ptr<const Policy> SomePolicy(uint64_t version) {
 
 class PolicyStoreTest : public testing::Test {
  protected:
-  PolicyStoreTest() { store_.BeginEpoch(1); }
+  PolicyStoreTest() { store_.BeginStream(1); }
   // Version that a ticket for `version` gets; 0 if none.
-  uint64_t Get(uint64_t epoch, uint64_t version) {
-    auto policy = store_.WaitFor(epoch, version);
+  uint64_t Get(uint64_t stream, uint64_t version) {
+    auto policy = store_.WaitFor(stream, version);
     return policy.ok() ? (*policy)->version() : 0;
   }
   PolicyStore store_;
@@ -54,7 +54,7 @@ TEST_F(PolicyStoreTest, IgnoresOlderVersionsAndOtherConnections) {
 
 TEST_F(PolicyStoreTest, ANewConnectionForgetsAllPolicies) {
   store_.Put(1, SomePolicy(3));
-  store_.BeginEpoch(2);
+  store_.BeginStream(2);
   EXPECT_EQ(store_.newest_version(), 0u);
   EXPECT_TRUE(absl::IsCancelled(store_.WaitFor(1, 3).status()));
   store_.Put(1, SomePolicy(4));  // Late, over the old connection.
@@ -70,7 +70,7 @@ TEST_F(PolicyStoreTest, WhoWaitsIsWokenByThePolicyTheNextConnectionOrTheEnd) {
   any.join();
   exact.join();
   std::thread older([&] { EXPECT_TRUE(absl::IsCancelled(store_.WaitFor(1, 3).status())); });
-  store_.BeginEpoch(2);
+  store_.BeginStream(2);
   older.join();
   std::thread stopped([&] { EXPECT_TRUE(absl::IsCancelled(store_.WaitFor(2, 1).status())); });
   store_.Stop();

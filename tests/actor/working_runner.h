@@ -76,8 +76,8 @@ class WorkingRunner {
     spec_ = MakeEnv(env_id).value()->spec();
     policy_spec_ = MakePolicySpec(config_.model(), spec_);
     outbox_.BeginConnection("ada", 1);
-    outbox_.BeginEpoch(1, 0);
-    policies_.BeginEpoch(1);
+    outbox_.BeginStream(1, 0);
+    policies_.BeginStream(1);
     for (int i = 0; i < runners; ++i) {
       runners_.push_back(
           Runner::Make(config_, &rebuilds_, &held_envs_, &outbox_, &policies_, &sharing_, &metrics_, &stop_).value());

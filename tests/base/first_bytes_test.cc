@@ -21,7 +21,7 @@ const char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 class FirstBytesTest : public testing::Test {
  protected:
   explicit FirstBytesTest(bool tls = false)
-      : newcomers_({.port = 7070, .tls = tls}, [this](int listener, int connection) {
+      : new_connections_({.port = 7070, .tls = tls}, [this](int listener, int connection) {
           EXPECT_EQ(listener, 5);
           taken_.push_back(connection);
         }) {}
@@ -36,7 +36,7 @@ class FirstBytesTest : public testing::Test {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     if (ours_ >= 0) close(ours_);
     ours_ = ends[0];
-    newcomers_.Add(5, ends[1], now_);
+    new_connections_.Add(5, ends[1], now_);
     return ends[1];
   }
   void Say(const std::string& bytes) {
@@ -45,11 +45,11 @@ class FirstBytesTest : public testing::Test {
   // Serves what is there; returns how many connections wait on.
   size_t Serve() {
     std::vector<pollfd> polled;
-    newcomers_.AppendTo(&polled);
+    new_connections_.AppendTo(&polled);
     poll(polled.data(), polled.size(), 0);
-    newcomers_.Serve(polled.data(), now_);
+    new_connections_.Serve(polled.data(), now_);
     polled.clear();
-    newcomers_.AppendTo(&polled);
+    new_connections_.AppendTo(&polled);
     return polled.size();
   }
   bool Closed() {
@@ -60,7 +60,7 @@ class FirstBytesTest : public testing::Test {
   absl::Duration now_ = absl::Seconds(1000);
   std::vector<int> taken_;
   int ours_ = -1;
-  FirstBytes newcomers_;
+  FirstBytes new_connections_;
 };
 
 class FirstBytesOfTls : public FirstBytesTest {
@@ -113,15 +113,15 @@ TEST_F(FirstBytesTest, WhoLeavesIsForgotten) {
 }
 
 TEST_F(FirstBytesTest, WhoSaysTooLittleForTenSecondsIsClosed) {
-  EXPECT_EQ(newcomers_.TimeoutMillis(now_), -1);
+  EXPECT_EQ(new_connections_.TimeoutMillis(now_), -1);
   Connect();
   Say("PRI");
   EXPECT_EQ(Serve(), 1u);
   now_ += absl::Seconds(4);
-  EXPECT_EQ(newcomers_.TimeoutMillis(now_), 6001);
+  EXPECT_EQ(new_connections_.TimeoutMillis(now_), 6001);
   EXPECT_EQ(Serve(), 1u);
   now_ += absl::Seconds(6);
-  EXPECT_EQ(newcomers_.TimeoutMillis(now_), 1);
+  EXPECT_EQ(new_connections_.TimeoutMillis(now_), 1);
   EXPECT_EQ(Serve(), 0u);
   EXPECT_TRUE(Closed());
 }

@@ -44,8 +44,8 @@ TEST(TrainingLog, RefusesWhatItCannotUse) {
 }
 
 // Ten seconds of two runners.
-TrainingFigures TenSeconds(double update) {
-  TrainingFigures figures;
+SteadyState TenSeconds(double update) {
+  SteadyState figures;
   figures.seconds = 10;
   figures.actor_seconds = {{"env_step", 8}, {"inference", 2}, {"build", 2}, {"wait", 1}};
   figures.learner_seconds = {{"update", update}};
@@ -66,7 +66,7 @@ TEST(OverheadShare, OverlappedIsWhatRunnersWaitedUnlessTheUpdateIsLonger) {
     EXPECT_NEAR(OverheadShare(TenSeconds(3.5), 2, mode), 1.0 / 13, 1e-12);  // Of 12 + 1 s.
     EXPECT_NEAR(OverheadShare(TenSeconds(9.5), 2, mode), 0.05, 1e-12);      // 1 - 9.5 / 10
   }
-  TrainingFigures nothing;
+  SteadyState nothing;
   nothing.seconds = 1;
   EXPECT_EQ(OverheadShare(nothing, 2, v1::SYNC_MODE_OVERLAPPED), 0);
 }

@@ -263,7 +263,7 @@ TEST(AssignmentProperty, ActorsOfOneSizeAreMovedNoMoreThanNeeded) {
     for (uint32_t rank = 0; rank < before; ++rank) ranks.insert(rank);
     assignment.Update(ranks, ActorsOfOne(count));
     ranks.insert(before);
-    // The newcomer gets the smaller of two equal shares, and nobody else anything.
+    // The new actor gets the smaller of two equal shares, and no other actor anything.
     EXPECT_THAT(assignment.Update(ranks, ActorsOfOne(count)), SizeIs(count / (before + 1)));
   }
 }

@@ -219,7 +219,7 @@ TEST_F(BarrierTest, CancellingTheLastWaiterForgetsTheDeadline) {
   EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteDuration());
 }
 
-TEST_F(BarrierTest, ANewcomerIsNotWaitedForButMayTakePart) {
+TEST_F(BarrierTest, ANewMemberIsNotWaitedForButMayTakePart) {
   Arrive(1, "a", 1);
   live_.insert("d");
   live_.insert("e");

@@ -106,8 +106,8 @@ TEST_F(FaultRow24, ThousandsOfIdleConnectionsDelayNobody) {
          (static_cast<double>(now) - static_cast<double>(memory)) / (1 << 20));
   EXPECT_LT(now, memory + (size_t{64} << 20));
   // There is room for those who have something to say.
-  const auto newcomer = Connect(address);
-  EXPECT_TRUE(GetStatus(newcomer.get()).ok());
+  const auto client = Connect(address);
+  EXPECT_TRUE(GetStatus(client.get()).ok());
   const auto actor = cluster_.StartActor();
   EXPECT_TRUE(cluster_.WaitForStatus([](const v1::StatusResponse& status) { return status.members_size() == 4; }));
 }
@@ -123,8 +123,8 @@ TEST_F(FaultRow24, WhoHasRunOutOfFilesAcceptsAgainWhenThereAreSome) {
     EXPECT_TRUE(GetStatus(member.get()).ok());  // Who was here before is served.
     EXPECT_NE(coordinator.WaitForOutput("(more than 192 connections)"), "");
   }
-  const auto newcomer = Connect(address);
-  EXPECT_TRUE(WaitUntil([&] { return GetStatus(newcomer.get()).ok(); }));
+  const auto client = Connect(address);
+  EXPECT_TRUE(WaitUntil([&] { return GetStatus(client.get()).ok(); }));
 }
 
 TEST_F(FaultRow24, AFloodOfCallsFromOneClientIsCutToItsQuota) {

@@ -60,23 +60,23 @@ TEST(RankDecision, StopsWhenAnyRankIsToStopEvenIfAllAreReady) {
   EXPECT_EQ(Decide({Ready(3), stop}, 0, absl::Seconds(10)).kind, Kind::kStop);
 }
 
-v1::RankRound WithNewcomer(v1::RankRound round) {
-  round.set_newcomer(true);
+v1::RankRound WithJoiningRank(v1::RankRound round) {
+  round.set_rank_wants_to_join(true);
   return round;
 }
 
-TEST(RankDecision, ANewcomerIsAdmittedAfterTheIterationThatAllHaveDataFor) {
+TEST(RankDecision, AJoiningRankIsAdmittedAfterTheIterationThatAllHaveDataFor) {
   EXPECT_FALSE(Decide({Ready(3), Ready(2)}, 0, absl::Seconds(10)).admits);
-  const RankDecision decision = Decide({WithNewcomer(Ready(3)), Ready(2)}, 1, absl::Seconds(10));
+  const RankDecision decision = Decide({WithJoiningRank(Ready(3)), Ready(2)}, 1, absl::Seconds(10));
   EXPECT_EQ(decision.kind, Kind::kTrain);
   EXPECT_TRUE(decision.admits);
   EXPECT_THAT(decision.columns, ElementsAre(3, 2));
 }
 
-TEST(RankDecision, ANewcomerIsAdmittedAtOnceWhereNoDataCome) {
-  EXPECT_EQ(Decide({WithNewcomer(Waiting(0.5)), Waiting(20)}, 0, absl::Seconds(10)).kind, Kind::kWait);
-  EXPECT_EQ(Decide({WithNewcomer(Waiting(1)), Waiting(20)}, 0, absl::Seconds(10)).kind, Kind::kAdmit);
-  EXPECT_EQ(Decide({WithNewcomer(Ready(3)), Waiting(1)}, 0, absl::Seconds(10)).kind, Kind::kAdmit);
+TEST(RankDecision, AJoiningRankIsAdmittedAtOnceWhereNoDataCome) {
+  EXPECT_EQ(Decide({WithJoiningRank(Waiting(0.5)), Waiting(20)}, 0, absl::Seconds(10)).kind, Kind::kWait);
+  EXPECT_EQ(Decide({WithJoiningRank(Waiting(1)), Waiting(20)}, 0, absl::Seconds(10)).kind, Kind::kAdmit);
+  EXPECT_EQ(Decide({WithJoiningRank(Ready(3)), Waiting(1)}, 0, absl::Seconds(10)).kind, Kind::kAdmit);
 }
 
 // Barriers among threads: each opens when all have come, or fails when `patience` is over.

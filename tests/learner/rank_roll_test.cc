@@ -51,7 +51,7 @@ TEST(FindLeaver, IsARankThatLeftOrWasReplacedAndNotOneThatFellSilent) {
   RankRoll::Answer now = then;
   now.uptime = absl::Seconds(11);
   EXPECT_EQ(FindLeaver(then, now, {0, 1}), std::nullopt);
-  now.processes[2] = "c 3";  // A newcomer.
+  now.processes[2] = "c 3";  // A new process.
   EXPECT_EQ(FindLeaver(then, now, {0, 1}), std::nullopt);
   now.processes.erase(1);
   EXPECT_EQ(FindLeaver(then, now, {0, 1}), 1u);
