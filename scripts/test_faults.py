@@ -6,7 +6,8 @@
     scripts/test_faults.py build/release --quick                # those that take a few seconds
     scripts/test_faults.py build/release --rows 1,15 --verbose  # some rows, with what the tests say
     scripts/test_faults.py build/release --seed 7               # other random choices
-    scripts/test_faults.py build/release --jobs 2 --attempts 2  # two rows at a time; what fails again, alone
+    scripts/test_faults.py build/release --jobs 3 --json FILE   # three rows at a time
+    scripts/test_faults.py build/release --rerun-failed FILE    # those that did not pass then
 
 A row NN passes if there are tests named FaultRowNN.*, in whichever binary under BUILD/tests, and all of them pass; it is
 `missing` if there are none, and `skipped` if one of them cannot run here: which one is said below it. Exit code 1 unless
@@ -147,8 +148,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="leave out rows that take long")
     parser.add_argument("--rows", help="only these, e.g. 1,2,12-14")
     parser.add_argument("--seed", type=int, default=1, help="of what tests do at random (SKEIN_FAULT_SEED)")
-    parser.add_argument("--attempts", type=int, default=1, help="times that a row may be tried; more than 1 on busy machines")
-    parser.add_argument("--jobs", type=int, default=1, help="rows that are tried at the same time, at the first attempt")
+    parser.add_argument("--rerun-failed", type=pathlib.Path, metavar="FILE", help="only rows that failed, or had no test, in a run with --json FILE")
+    parser.add_argument("--jobs", type=int, default=1, help="rows that are tried at the same time")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for the tests of one row in one binary")
     parser.add_argument("--allow-skipped", action="store_true", help="exit code 0 also where this machine cannot run a test")
     parser.add_argument("--json", type=pathlib.Path, help="write the verdicts there too")
@@ -165,6 +166,10 @@ def main():
             wanted |= set(range(int(first), int(last or first) + 1))
         if not wanted <= rows_there_are:
             parser.error(f"--rows: {DOCUMENT} has the rows {', '.join(map(str, sorted(what)))}")
+
+    if options.rerun_failed:
+        before = json.loads(options.rerun_failed.read_text())["rows"]
+        wanted = {r["row"] for r in before if r["verdict"] in ("fail", "missing")}
 
     found = find(options.build)
     if options.list:
@@ -185,24 +190,11 @@ def main():
         rows.append({"row": row, "verdict": verdict, "seconds": round(seconds, 2), "choices": choices,
                      "tests": [{"name": t, "verdict": v, "seconds": s} for t, v, s in results]})
 
-    # Most of a row is waiting: leases that end, processes that start. A row that fails is tried again when it is alone.
-    again = []
+    # Most of a row is waiting: leases that end, processes that start.
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        firsts = {row: pool.submit(try_row, found.get(row, {}), options) for row in sorted(wanted)}
-        for row, first in firsts.items():
-            if options.attempts > 1 and verdict_of(first.result()[0]) == "fail":
-                again.append(row)
-            else:
-                report(row, *first.result())
-    for row in again:
-        seconds = firsts[row].result()[2]
-        for _ in range(1, options.attempts):
-            results, choices, more = try_row(found[row], options)
-            seconds += more
-            if verdict_of(results) != "fail":
-                break
-        report(row, results, choices, seconds)
-    rows.sort(key=lambda r: r["row"])
+        tries = {row: pool.submit(try_row, found.get(row, {}), options) for row in sorted(wanted)}
+        for row, tried in tries.items():
+            report(row, *tried.result())
     passed = sum(r["verdict"] == "pass" for r in rows)
     print(f"{passed} of {len(rows)} rows pass, seed {options.seed}, {time.monotonic() - begin:.0f} s", flush=True)
     if options.json:

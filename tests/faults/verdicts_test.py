@@ -52,6 +52,8 @@ class VerdictsTest(unittest.TestCase):
     def run_script(self, *arguments):
         """(exit code, {row: verdict})"""
         verdicts = self.build / "verdicts.json"
+        if "--json" in arguments:
+            verdicts = arguments[arguments.index("--json") + 1]
         result = subprocess.run([ROOT / "scripts/test_faults.py", self.build, "--seed", "7", "--json", verdicts,
                                  *arguments], cwd=ROOT, capture_output=True, text=True)
         self.output = result.stdout
@@ -70,9 +72,14 @@ class VerdictsTest(unittest.TestCase):
         self.add("one_test", "FaultRow01.\n  A\n  B\nFaultRow02.\n  C", {"FaultRow01.B": {"failures": [{}]}})
         code, verdicts = self.run_script("--rows", "1-2")
         self.assertEqual((code, verdicts), (1, {1: "fail", 2: "pass"}))
-        code, verdicts = self.run_script("--rows", "1-2", "--jobs", "2", "--attempts", "2")
-        self.assertEqual((code, list(verdicts.items())), (1, [(1, "fail"), (2, "pass")]))
-        self.assertLess(self.output.index("\n   2  pass"), self.output.index("\n   1  fail"))  # Tried again at the end.
+
+    def test_a_rerun_does_only_what_failed(self):
+        self.add("one_test", "FaultRow01.\n  A\nFaultRow02.\n  B", {"FaultRow01.A": {"failures": [{}]}})
+        before = self.build / "before.json"
+        self.assertEqual(self.run_script("--rows", "1-2", "--jobs", "2", "--json", before)[0], 1)
+        self.assertEqual(self.run_script("--rerun-failed", before), (1, {1: "fail"}))
+        self.add("one_test", "FaultRow01.\n  A\nFaultRow02.\n  B", {})
+        self.assertEqual(self.run_script("--rerun-failed", before), (0, {1: "pass"}))
 
     def test_a_binary_that_crashes_fails(self):
         self.add("one_test", "FaultRow01.\n  A", None)
