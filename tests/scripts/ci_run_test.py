@@ -18,6 +18,8 @@ case " $* " in
   *) target=$1 ;;
 esac
 echo "begin $target"
+# Rows fail in the first run only.
+[ "$target $FAILS" != "test-faults rows once" ] || case "$*" in *--rerun-failed*) ;; *) exit 1 ;; esac
 [ "$target" != "$FAILS" ] && [ "$FAILS" != both -o "${target#test-}" = "$target" ] && echo "end $target"
 """
 
@@ -54,9 +56,14 @@ class CiRun(unittest.TestCase):
             self.assertNotEqual(code, 0, target)
             self.assertEqual(lines[-1], f"begin {target}")
 
+    def test_rows_of_faults_that_fail_once_are_tried_again_at_the_end(self):
+        code, lines = self.run_with("rows once")
+        self.assertEqual((code, lines[-2:]), (0, ["begin test-faults", "end test-faults"]))
+        self.assertLess(lines.index("end test-cluster"), len(lines) - 2)
+
     def test_each_of_the_last_three_fails_it_and_all_are_shown(self):
         for fails, word in (("test-faults", "test-faults"), ("test-cluster", "test-cluster"), ("tsa", "tsa"),
-                            ("both", "test-faults test-cluster")):
+                            ("both", "test-cluster test-faults")):
             code, lines = self.run_with(fails)
             self.assertEqual(code, 1, fails)
             self.assertEqual(lines[-1], f".ci/run: failed: {word}")
@@ -65,6 +72,7 @@ class CiRun(unittest.TestCase):
             self.assertIn("begin tsa", lines)
             self.assertLess(lines.index("begin test-faults"), lines.index("begin tsa"))
             self.assertLess(lines.index("begin tsa"), lines.index("begin test-cluster"))
+            self.assertEqual(lines.count("begin test-faults"), 2 if fails in ("test-faults", "both") else 1)
             for target in {"test-faults", "test-cluster", "tsa"} - set(word.split()):
                 self.assertIn(f"end {target}", lines)
 
