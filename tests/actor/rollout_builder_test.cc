@@ -34,7 +34,13 @@ FragmentShape ShapeOf(const VectorEnv& env) {
   shape.group_envs = kE;
   shape.env_state_size = env.state_size();
   shape.spec = MakeEnvSpecInfo(env.spec());
+  shape.algorithm_fields = AlgorithmFieldNames();
   return shape;
+}
+
+// Of a policy without a memory.
+RolloutBuilder MakeBuilder(const VectorEnv& env) {
+  return RolloutBuilder(env.spec(), /*policy_state_size=*/0, AlgorithmFieldNames());
 }
 
 // Runs the environment for one fragment with actions and log-probs that count up.
@@ -69,7 +75,7 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
       // Episodes of 2 steps end in a terminal state.
       const auto env =
           MakeCountingEnvs({.num_agents = agents, .action_size = 3, .discrete = discrete, .end = 2}, kE, 6);
-      RolloutBuilder builder(env->spec());
+      RolloutBuilder builder = MakeBuilder(*env);
       const Fragment batch = Build(&builder, env.get());
       EXPECT_EQ(batch.header.ticket_id(), 42u);
       EXPECT_EQ(batch.header.policy_version(), 9u);
@@ -110,7 +116,7 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
 TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   // A time limit of 3: step 2 truncates both; the last observation is 3, the next row shows the reset one.
   const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6, 3);
-  RolloutBuilder builder(env->spec());
+  RolloutBuilder builder = MakeBuilder(*env);
   const Fragment batch = Build(&builder, env.get());
   const BatchValues checked(batch, ShapeOf(*env));
   EXPECT_THAT(checked.floats("final_obs"), ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
@@ -121,7 +127,7 @@ TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
 TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
   // Five steps. The first team loses agent 0 in every first step and ends with every second, the second lasts.
   const auto env = MakeDepartingTeams({{1, 2}, {9, 9}}, 4);
-  RolloutBuilder builder(env->spec());
+  RolloutBuilder builder = MakeBuilder(*env);
   const Fragment batch = Build(&builder, env.get());
   const BatchValues checked(batch, ShapeOf(*env));
   EXPECT_THAT(checked.flags("active"), ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1));
@@ -136,12 +142,12 @@ TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
 
 TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {
   const auto env = MakeCountingEnvs({.end = 2}, kE, 6);
-  RolloutBuilder builder(env->spec());
+  RolloutBuilder builder = MakeBuilder(*env);
   Build(&builder, env.get());
   env->ResetAll(6);
   const Fragment again = Build(&builder, env.get());
   env->ResetAll(6);
-  RolloutBuilder fresh(env->spec());
+  RolloutBuilder fresh = MakeBuilder(*env);
   const Fragment first = Build(&fresh, env.get());
   EXPECT_EQ(first.header.SerializeAsString(), again.header.SerializeAsString());
   EXPECT_EQ(*first.block, *again.block);

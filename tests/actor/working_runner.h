@@ -10,6 +10,7 @@
 
 #include "actor/runner.h"
 #include "actor/runner_env.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "env/registry.h"
 #include "gtest/gtest.h"
@@ -134,6 +135,7 @@ class WorkingRunner {
     shape.spec.set_action_size(spec_.action_size);
     shape.spec.set_discrete(spec_.discrete);
     shape.spec.set_num_agents(spec_.num_agents);
+    shape.algorithm_fields = AlgorithmFields(config_);
     return shape;
   }
 

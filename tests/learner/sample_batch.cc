@@ -69,6 +69,7 @@ FragmentShape MakeSampleShape(const SampleSizes& sizes) {
   shape.spec.set_num_agents(sizes.A);
   shape.spec.set_relocatable(true);
   shape.spec.set_global_state_size(sizes.G);
+  shape.algorithm_fields = AlgorithmFieldNames();
   for (int64_t i = 0; i < sizes.P; ++i) shape.spec.add_episode_metrics("metric_" + std::to_string(i));
   return shape;
 }

@@ -13,7 +13,8 @@
 
 namespace skein {
 
-// T steps of E environments with A agents each; observations of O floats, actions of D reals or out of D choices.
+// T steps of E environments with A agents each; observations of O floats, actions of D reals or out of D choices. The
+// algorithm reads all of AlgorithmFieldNames.
 struct SampleSizes {
   int64_t T = 2, E = 2, A = 1, O = 3, D = 2;
   bool discrete = false;
