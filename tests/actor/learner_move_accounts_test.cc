@@ -13,7 +13,7 @@
 #include "learner/collect/policy_publisher.h"
 #include "learner/collect/service.h"
 #include "prometheus/registry.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
@@ -93,7 +93,7 @@ TEST(LearnerMoveBooks, EveryStepIsCountedOnceAndNoneIsWasted) {
   for (int i = 0; i < 2; ++i) {
     runners.emplace_back([&] {
       while (auto held = outbox.TakeTicket()) {
-        Fragment fragment = MakeSampleBatch(MakeSampleShape({})).ToFragment();
+        Fragment fragment = MakeSampleFragment(MakeSampleShape({})).ToFragment();
         fragment.header.set_ticket_id(held->ticket.id());
         fragment.header.set_first_env(held->ticket.first_env());
         fragment.header.set_policy_version(held->ticket.policy_version());

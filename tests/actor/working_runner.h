@@ -103,7 +103,7 @@ class WorkingRunner {
     ticket.set_steps(steps);
     return ticket;
   }
-  // Hands out a ticket and waits for its batch.
+  // Hands out a ticket and waits for its fragment.
   Fragment Serve(const v1::Ticket& ticket) {
     outbox_.AddTicket(1, ticket);
     const auto fragment = outbox_.NextToSend(1);

@@ -98,7 +98,7 @@ void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) co
   EXPECT_EQ(account.trained(), manifest.at("env_steps").get<uint64_t>());
 }
 
-void ElasticRun::ExpectWholeBatches() const {
+void ElasticRun::ExpectWholeIterations() const {
   std::ifstream metrics(cluster.run_folder() + "/metrics.jsonl");
   uint64_t iterations = 0;
   for (std::string line; std::getline(metrics, line);) {

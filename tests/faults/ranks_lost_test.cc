@@ -74,7 +74,7 @@ void KillAndReplace(int lost, uint32_t choice) {
   EXPECT_EQ(ElasticRun::Metric(survivor, "skein_learner_ranks"), 2);
   EXPECT_EQ(ElasticRun::Metric(survivor, "skein_learner_env_steps_imbalance"), 0);
   run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow08, AfterRankOneIsKilledRankZeroGoesOnAndTakesItsSuccessorIn) { KillAndReplace(1, 8); }
@@ -185,7 +185,7 @@ TEST(FaultRow09, WithFewerThanTheLeastNumberTheRunIsBlockedUntilTheMissingOneRet
   EXPECT_EQ(run.Progress().last_error(), "");
   run.ExpectEqualParameters(digest);
   run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.ExpectWholeIterations();
 }
 
 // Nobody has a state in memory then.
@@ -222,7 +222,7 @@ TEST(FaultRow09, AfterBothAreKilledTheRunIsBlockedUntilBothAreBackWithTheSameChe
       [&](const v1::StatusResponse& status) { return status.progress().env_steps() >= target; }));
   run.ExpectEqualParameters(digest);
   run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow09, ABlockedRunThatIsStoppedSavesWhereItIs) {

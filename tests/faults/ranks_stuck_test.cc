@@ -43,7 +43,7 @@ TEST(FaultRow10, TheBarrierOfTheOthersTimesOutNamingTheStoppedRankAndTheyGoOn) {
   run.actors.push_back(run.cluster.StartActor());
   ASSERT_TRUE(run.WaitForIterations(5));
   run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow10, ARankThatIsStoppedInsideACollectiveIsNamedAndTheOtherDoesNotStayThere) {
@@ -74,7 +74,7 @@ TEST(FaultRow10, ARankThatIsStoppedInsideACollectiveIsNamedAndTheOtherDoesNotSta
   run.ExpectEqualParameters();
   ASSERT_TRUE(run.WaitForIterations(5));
   run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow11, ACollectiveThatNeverCompletesEndsItsProcessNamingItAndTheOthersGoOn) {
@@ -97,7 +97,7 @@ TEST(FaultRow11, ACollectiveThatNeverCompletesEndsItsProcessNamingItAndTheOthers
   run.rank_0->WaitForOutput("goes on at \\d+ env steps with (1) of 2 ranks");
   ASSERT_TRUE(run.WaitForIterations(5));
   run.StopAndExpectClosedBooks({run.rank_0.get()});
-  run.ExpectWholeBatches();
+  run.ExpectWholeIterations();
 }
 
 }  // namespace

@@ -26,10 +26,10 @@ class AsyncCollectorTest : public CollectorTest {
     EXPECT_THAT(grants, SizeIs(1));
     return grants.empty() ? v1::Ticket() : grants[0].second;
   }
-  SampleBatch ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
-    SampleBatch batch = Serve(kAda, ticket, offset);
-    batch.header.set_policy_version(policy_version);
-    return batch;
+  SampleFragment ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
+    SampleFragment fragment = Serve(kAda, ticket, offset);
+    fragment.header.set_policy_version(policy_version);
+    return fragment;
   }
 };
 
@@ -107,7 +107,7 @@ TEST_F(AsyncCollectorTest, AnUnusableFragmentsPlaceIsTakenByTheNext) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  SampleBatch bad = ServeWith(grants[0].second, 1, 100);
+  SampleFragment bad = ServeWith(grants[0].second, 1, 100);
   SetElement(bad.Find("obs"), 4, std::numeric_limits<float>::infinity());
   EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
@@ -149,7 +149,7 @@ TEST_F(AsyncCollectorTest, TicketsWaitForRoom) {
   collector_.OpenIteration(2);
   serve(2);
   EXPECT_EQ(accepted, 8);
-  EXPECT_EQ(collector_.queued_batches(), 6u);
+  EXPECT_EQ(collector_.queued_fragments(), 6u);
   EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
 }
 
@@ -163,7 +163,7 @@ TEST_F(AsyncCollectorTest, TakesTheFragmentsThatAreThere) {
   EXPECT_EQ(partial->batch->columns(), 2);
   EXPECT_EQ(partial->batch->values<float>("obs")[0], 100);
   collector_.Trained(kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   // The other ticket is open still, and its fragment the next iteration's first.
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
   collector_.OpenIteration(2);
@@ -191,7 +191,7 @@ TEST_F(AsyncCollectorTest, TakesNothingWhereNothingCame) {
 TEST_F(AsyncCollectorTest, APlaceThatWasGivenUpIsNotTaken) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
-  SampleBatch bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
+  SampleFragment bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
   SetElement(bad.Find("obs"), 4, std::numeric_limits<float>::infinity());
   EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
   const auto nothing = collector_.TakeWhatIsThere();

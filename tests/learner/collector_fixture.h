@@ -10,7 +10,7 @@
 #include "learner/collect/collector.h"
 #include "prometheus/registry.h"
 #include "tests/learner/connections.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/learner/sample_metrics.h"
 
 namespace skein {
@@ -46,22 +46,22 @@ class CollectorTest : public testing::Test {
     ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok());
   }
 
-  // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
-  SampleBatch Serve(const ConnectionId& actor, const v1::Ticket& ticket, float offset = 0,
-                    const std::vector<SampleEnd>& ends = {}) {
-    SampleBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
+  // The fragment that serves `ticket` as the actor's next one; its numbers begin at `offset`.
+  SampleFragment Serve(const ConnectionId& actor, const v1::Ticket& ticket, float offset = 0,
+                       const std::vector<SampleEnd>& ends = {}) {
+    SampleFragment fragment = MakeSampleFragment(MakeOptions().shape, offset, ends);
     Work& work = works_[actor];
     work.collected += kBlockSteps;
-    batch.header.set_sequence(++work.sequence);
-    batch.header.set_env_steps_collected(work.collected);
-    batch.header.set_ticket_id(ticket.id());
-    batch.header.set_first_env(ticket.first_env());
-    batch.header.set_policy_version(ticket.policy_version());
-    return batch;
+    fragment.header.set_sequence(++work.sequence);
+    fragment.header.set_env_steps_collected(work.collected);
+    fragment.header.set_ticket_id(ticket.id());
+    fragment.header.set_first_env(ticket.first_env());
+    fragment.header.set_policy_version(ticket.policy_version());
+    return fragment;
   }
-  v1::ReceiptResult Deliver(const ConnectionId& actor, const SampleBatch& batch) {
-    const v1::Receipt receipt = collector_.Receive(actor, ReceivedBatch(batch).frame(), 1);
-    EXPECT_EQ(receipt.sequence(), batch.header.sequence());
+  v1::ReceiptResult Deliver(const ConnectionId& actor, const SampleFragment& fragment) {
+    const v1::Receipt receipt = collector_.Receive(actor, ReceivedFragment(fragment).frame(), 1);
+    EXPECT_EQ(receipt.sequence(), fragment.header.sequence());
     EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
     ExpectBalance();
     return receipt.result();

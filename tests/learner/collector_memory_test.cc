@@ -28,23 +28,23 @@ class CollectorMemory : public CollectorTest {
       : CollectorTest(options), shape_(options.shape) {}
 
   // What the actor remembers after a ticket; as distinct as tickets are.
-  SampleBatch Play(const v1::Ticket& ticket, const std::vector<SampleEnd>& ends = {}) {
-    SampleBatch batch = Serve(kAda, ticket);
-    const v1::FragmentHeader header = batch.header;
-    batch = MakeSampleBatch(shape_, 0, ends);
-    const uint32_t truncations = batch.header.truncations(), episodes = batch.header.episodes();
-    batch.header = header;
-    batch.header.set_truncations(truncations);
-    batch.header.set_episodes(episodes);
-    std::string& state = batch.Find("policy_state")->data;
+  SampleFragment Play(const v1::Ticket& ticket, const std::vector<SampleEnd>& ends = {}) {
+    SampleFragment fragment = Serve(kAda, ticket);
+    const v1::FragmentHeader header = fragment.header;
+    fragment = MakeSampleFragment(shape_, 0, ends);
+    const uint32_t truncations = fragment.header.truncations(), episodes = fragment.header.episodes();
+    fragment.header = header;
+    fragment.header.set_truncations(truncations);
+    fragment.header.set_episodes(episodes);
+    std::string& state = fragment.Find("policy_state")->data;
     for (size_t i = 0; i < state.size() / sizeof(float); ++i) {
       const float value = static_cast<float>(ticket.id() % 1000) + 0.1f * static_cast<float>(i);
       std::memcpy(state.data() + i * sizeof(float), &value, sizeof(float));
     }
-    return batch;
+    return fragment;
   }
-  v1::ReceiptResult Deliver(const SampleBatch& batch) {
-    return collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1).result();
+  v1::ReceiptResult Deliver(const SampleFragment& fragment) {
+    return collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1).result();
   }
   // Takes all tickets until none is left; returns those that were served, in order.
   std::vector<v1::Ticket> PlayAll() {
@@ -107,7 +107,7 @@ TEST_F(CollectorMemory, AnAbandonedFragmentLeavesNoStateBehind) {
   // Refused: its values are not finite. Its ticket is granted again, with the state from before.
   const auto grants = collector_.TakeGrants();
   ASSERT_EQ(grants.size(), 2u);
-  SampleBatch bad = Play(grants[0].second);
+  SampleFragment bad = Play(grants[0].second);
   const float infinite = std::numeric_limits<float>::infinity();
   std::memcpy(bad.Find("reward")->data.data(), &infinite, sizeof infinite);
   EXPECT_EQ(Deliver(bad), v1::RECEIPT_RESULT_REJECTED);
@@ -152,9 +152,9 @@ TEST_F(AsyncCollectorMemory, EachFragmentBeginsWithWhatItsTicketCarried) {
   const auto grants = collector_.TakeGrants();
   ASSERT_EQ(grants.size(), 2u);
   const auto play = [&](const v1::Ticket& ticket) {
-    SampleBatch batch = Play(ticket);
-    batch.header.set_policy_version(1);
-    return Deliver(batch);
+    SampleFragment fragment = Play(ticket);
+    fragment.header.set_policy_version(1);
+    return Deliver(fragment);
   };
   // Block 1 twice, before block 0.
   ASSERT_EQ(play(grants[1].second), v1::RECEIPT_RESULT_ACCEPTED);

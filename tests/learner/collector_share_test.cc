@@ -48,7 +48,7 @@ TEST_F(TakeShareTest, WhatWasNotTrainedOnIsLostAndOldTicketsAreVoid) {
   collector_.TakeShare(LastFour());
   EXPECT_EQ(collector_.account().lost(), kBlockSteps);
   EXPECT_EQ(collector_.account().pending(), 0u);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   collector_.OpenIteration(1);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[1].second)), v1::RECEIPT_RESULT_STALE);
   ServeIteration();

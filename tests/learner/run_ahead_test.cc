@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// What the state of block `block` begins with: a batch's state [2, 4] begins with its offset.
+// What the state of block `block` begins with: a fragment's state [2, 4] begins with its offset.
 double StateOf(const v1::Tensor& env_state, uint32_t block) {
   return reinterpret_cast<const double*>(env_state.data().data())[8 * block];
 }
@@ -30,16 +30,16 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   collector_.OpenIteration(2);
   const v1::Ticket first = TakeTicket(0);
   EXPECT_EQ(first.policy_version(), 1u);
-  SampleBatch batch = Serve(kAda, first, 100);
-  batch.header.mutable_stage_seconds()->set_env_step(0.5);
-  ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  SampleFragment fragment = Serve(kAda, first, 100);
+  fragment.header.mutable_stage_seconds()->set_env_step(0.5);
+  ASSERT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_ACCEPTED);
   const v1::Ticket behind = TakeTicket(0);
   EXPECT_EQ(behind.policy_version(), 2u);
   EXPECT_EQ(StateOf(behind.env_state(), 0), 100);
   EXPECT_EQ(TakeTicket(1).policy_version(), 1u);
-  batch = Serve(kAda, behind, 200);
-  batch.header.mutable_stage_seconds()->set_env_step(8);
-  ASSERT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  fragment = Serve(kAda, behind, 200);
+  fragment.header.mutable_stage_seconds()->set_env_step(8);
+  ASSERT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
   ServeBlock(1, 300);
 
@@ -51,7 +51,7 @@ TEST_F(RunAheadTest, ABlockThatIsDoneGoesOnInTheIterationBehind) {
   EXPECT_EQ(StateOf(*front->state->env_state, 0), 100);  // Where the front ended, not where block 0 is.
   EXPECT_EQ(StateOf(*front->state->env_state, 1), 300);
   EXPECT_EQ(front->stage_seconds.env_step(), 0.5);
-  EXPECT_EQ(collector_.queued_batches(), 3u);
+  EXPECT_EQ(collector_.queued_fragments(), 3u);
   EXPECT_FALSE(Take());
   ServeBlock(1, 400);
   const auto next = Take();
@@ -77,9 +77,9 @@ TEST_F(RunAheadTest, ATicketIsServedWithItsOwnIterationsPolicy) {
   collector_.OpenIteration(2);
   ServeBlock(0, 100);
   for (const uint32_t block : {0u, 1u}) {
-    SampleBatch batch = Serve(kAda, TakeTicket(block));
-    batch.header.set_policy_version(block == 0 ? 1 : 2);  // The other's.
-    EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_STALE);
+    SampleFragment fragment = Serve(kAda, TakeTicket(block));
+    fragment.header.set_policy_version(block == 0 ? 1 : 2);  // The other's.
+    EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_STALE);
   }
   ServeBlock(0, 200);
   ServeBlock(1, 300);
@@ -135,7 +135,7 @@ TEST_F(RunAheadInFragmentsTest, AnIterationEndsShortWithAnotherBehindIt) {
   EXPECT_EQ(StateOf(*partial->state->env_state, 0), 200);
   EXPECT_EQ(StateOf(*partial->state->env_state, 1), 20);
   EXPECT_EQ(collector_.account().stale(), kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 2u + 1u + 4u);  // Of the front, behind it, and of the first, not booked yet.
+  EXPECT_EQ(collector_.queued_fragments(), 2u + 1u + 4u);  // Of the front, behind it, and of the first, not booked yet.
 
   for (const auto& [actor, ticket] : held) {
     const bool ahead = ticket.first_env() == 0;
@@ -192,8 +192,8 @@ TEST_F(RunAheadTest, StopVoidsTheTicketsOfBoth) {
   EXPECT_EQ(collector_.CloseAccounts().lost(), kBlockSteps);
 }
 
-// Every second time block 0 is one iteration ahead: its batch is copied while the front is ended.
-TEST_F(RunAheadTest, TheFrontEndsWhileBatchesOfTheOneBehindArrive) {
+// Every second time block 0 is one iteration ahead: its fragment is copied while the front is ended.
+TEST_F(RunAheadTest, TheFrontEndsWhileFragmentsOfTheOneBehindArrive) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
   collector_.OpenIteration(2);
@@ -201,14 +201,15 @@ TEST_F(RunAheadTest, TheFrontEndsWhileBatchesOfTheOneBehindArrive) {
   ServeBlock(1, 1);
   for (int iteration = 1; iteration <= 50; ++iteration) {
     Open(kAda, 2);
-    std::vector<SampleBatch> batches;
+    std::vector<SampleFragment> fragments;
     for (const auto& [actor, ticket] : collector_.TakeGrants()) {
-      batches.push_back(Serve(kAda, ticket, static_cast<float>(iteration + 1)));
+      fragments.push_back(Serve(kAda, ticket, static_cast<float>(iteration + 1)));
     }
-    ASSERT_THAT(batches, SizeIs(2));
+    ASSERT_THAT(fragments, SizeIs(2));
     std::thread deliverer([&] {
-      for (const auto& batch : batches) {
-        EXPECT_EQ(collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
+      for (const auto& fragment : fragments) {
+        EXPECT_EQ(collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1).result(),
+                  v1::RECEIPT_RESULT_ACCEPTED);
       }
     });
     const auto taken = iteration % 2 == 0 ? collector_.TakeWhatIsThere() : Take();
@@ -230,7 +231,7 @@ class AnyOrderTest : public CollectorTest, public testing::WithParamInterface<in
   static uint32_t Fragments() { return 1 + GetParam() % 3; }
 };
 
-// Serves, spoils, repeats and loses batches in random order, opens one iteration or two, and ends them whenever it
+// Serves, spoils, repeats and loses fragments in random order, opens one iteration or two, and ends them whenever it
 // likes. Each fragment counts on by one from the state that its ticket has, so a block's data must count on from what
 // was last trained on.
 TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
@@ -282,10 +283,10 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
       const auto [actor, ticket] = held[pick];
       if (!chance(10)) held.erase(held.begin() + pick);  // Else it will be served once more.
       const double from = ticket.has_env_state() ? StateOf(ticket.env_state(), 0) : 0;
-      SampleBatch batch = Serve(actor, ticket, static_cast<float>(from + 1));
-      if (chance(3)) SetElement(batch.Find("reward"), 1, std::numeric_limits<float>::quiet_NaN());
+      SampleFragment fragment = Serve(actor, ticket, static_cast<float>(from + 1));
+      if (chance(3)) SetElement(fragment.Find("reward"), 1, std::numeric_limits<float>::quiet_NaN());
       collected += kBlockSteps;
-      switch (Deliver(actor, batch)) {
+      switch (Deliver(actor, fragment)) {
         case v1::RECEIPT_RESULT_ACCEPTED:
           admitted.at(ticket.policy_version()) += kBlockSteps;
           break;
@@ -296,7 +297,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
           rejected += kBlockSteps;
       }
       if (chance(5)) {
-        EXPECT_EQ(Deliver(actor, batch), v1::RECEIPT_RESULT_DUPLICATE);
+        EXPECT_EQ(Deliver(actor, fragment), v1::RECEIPT_RESULT_DUPLICATE);
       }
     }
     if (HasFatalFailure()) return;
@@ -308,7 +309,7 @@ TEST_P(AnyOrderTest, EveryStepHasOneFateAndBlocksGoOnFromWhatWasTrainedOn) {
     ASSERT_EQ(account.stale(), stale);
     ASSERT_EQ(account.rejected(), rejected);
     ASSERT_EQ(account.pending(), pending);
-    ASSERT_EQ(collector_.queued_batches(), pending / kBlockSteps);
+    ASSERT_EQ(collector_.queued_fragments(), pending / kBlockSteps);
     ExpectBalance();
   }
   EXPECT_GT(trained, 0u);

@@ -45,7 +45,7 @@ TEST_F(LearnerServiceTest, IsReadyWhileItServes) {
 TEST_F(LearnerServiceTest, WantsHelloFirstAndOnce) {
   Serve();
   ScriptedActor rude(port_, "ada");
-  rude.SendBatch(v1::Ticket());
+  rude.SendFragment(v1::Ticket());
   EXPECT_EQ(rude.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   ScriptedActor empty(port_, "bob");
   empty.Join();
@@ -113,9 +113,9 @@ TEST_F(LearnerServiceTest, ServesAnIterationWithReceiptsInOrder) {
   const v1::Ticket first = ada.ReadTicket(), second = ada.ReadTicket();
   EXPECT_EQ(first.first_env(), 0u);
   EXPECT_EQ(second.first_env(), 2u);
-  ada.SendBatch(second);
-  ada.SendBatch(second);
-  ada.SendBatch(first);
+  ada.SendFragment(second);
+  ada.SendFragment(second);
+  ada.SendFragment(first);
   v1::Receipt receipt = ada.ReadReceipt();
   EXPECT_EQ(receipt.sequence(), 1u);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_ACCEPTED);
@@ -142,7 +142,7 @@ TEST_F(LearnerServiceTest, AFreedCreditBringsTheNextTicket) {
   ScriptedActor ada(port_, "ada");
   ada.Join();
   const v1::Ticket first = ada.ReadTicket();
-  ada.SendBatch(first);
+  ada.SendFragment(first);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(ada.ReadTicket().first_env(), 2u);
 }
@@ -161,10 +161,10 @@ TEST_F(LearnerServiceTest, TicketsOfABrokenConnectionGoToTheOthers) {
   // Ada comes back: bob works on everything that is left.
   ada.Connect();
   EXPECT_EQ(ada.Join(), 0u);
-  ada.SendBatch(adas);
+  ada.SendFragment(adas);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
-  bob.SendBatch(adas);
-  bob.SendBatch(bobs);
+  bob.SendFragment(adas);
+  bob.SendFragment(bobs);
   EXPECT_EQ(bob.ReadReceipt().result(), v1::RECEIPT_RESULT_STALE);
   EXPECT_EQ(bob.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_TRUE(collector_->WaitForIteration(absl::Seconds(20)));
@@ -177,7 +177,7 @@ TEST_F(LearnerServiceTest, ANewerStreamOfTheSameActorTakesOver) {
   before.Join();
   const v1::Ticket ticket = before.ReadTicket();
   before.ReadTicket();
-  before.SendBatch(ticket);
+  before.SendFragment(ticket);
   EXPECT_EQ(before.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   ScriptedActor after(port_, "ada", 2);
   EXPECT_EQ(after.Join(), 1u);
@@ -227,7 +227,7 @@ TEST_F(LearnerServiceTest, WaitUntilIdleGivesUpAfterItsTimeout) {
   EXPECT_EQ(collector_->actors(), 1);
 }
 
-TEST_F(LearnerServiceTest, ThreeRejectedBatchesInARowEndTheStream) {
+TEST_F(LearnerServiceTest, ThreeRejectedFragmentsInARowEndTheStream) {
   Serve();
   OpenIteration(1);
   ScriptedActor ada(port_, "ada");
@@ -235,11 +235,11 @@ TEST_F(LearnerServiceTest, ThreeRejectedBatchesInARowEndTheStream) {
   v1::Ticket ticket = ada.ReadTicket();
   // Two rejected, one accepted, three rejected.
   for (const bool finite : {false, false, true, false, false}) {
-    ada.SendBatch(ticket, finite);
+    ada.SendFragment(ticket, finite);
     EXPECT_EQ(ada.ReadReceipt().result(), finite ? v1::RECEIPT_RESULT_ACCEPTED : v1::RECEIPT_RESULT_REJECTED);
     ticket = ada.ReadTicket();
   }
-  ada.SendBatch(ticket, false);
+  ada.SendFragment(ticket, false);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_REJECTED);
   const grpc::Status status = ada.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -274,7 +274,7 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
           const v1::CollectResponse response = actor.Read();
           if (response.has_finished()) return;
           if (!response.has_ticket()) break;
-          actor.SendBatch(response.ticket());
+          actor.SendFragment(response.ticket());
           if (actor.Read().has_finished()) return;
         }
       }

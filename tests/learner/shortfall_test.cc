@@ -36,10 +36,10 @@ TEST_F(ShortfallTest, TakesWholeBlocksAndCountsTheRestAsStale) {
   EXPECT_FALSE(iteration->state);  // Block 0 has not been trained on yet.
   EXPECT_EQ(collector_.account().stale(), kBlockSteps);
   EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 2u);
+  EXPECT_EQ(collector_.queued_fragments(), 2u);
   collector_.Trained(2 * kBlockSteps);
   EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   ExpectBalance();
 }
 
@@ -74,7 +74,7 @@ TEST_F(ShortfallTest, MissingBlocksContinueFromWhatWasTrainedOn) {
   ServeBlock(1, 400);
   const auto partial = collector_.TakeWhatIsThere();
   ASSERT_TRUE(partial);
-  // A batch's state [2, 4] begins with its offset.
+  // A fragment's state [2, 4] begins with its offset.
   const auto* state = reinterpret_cast<const double*>(partial->state->env_state->data().data());
   EXPECT_EQ(state[0], 200);
   EXPECT_EQ(state[8], 400);
@@ -163,18 +163,18 @@ TEST_F(ShortfallTest, WaitsForDataThatAreOwed) {
   EXPECT_GT(collector_.waiting(), absl::ZeroDuration());
 }
 
-// Batches arrive from two threads while iterations end; every accepted one is whole in a batch, or stale.
-TEST_F(ShortfallTest, IterationsEndWhileBatchesArrive) {
+// Fragments arrive from two threads while iterations end; every accepted one is whole in a batch, or stale.
+TEST_F(ShortfallTest, IterationsEndWhileFragmentsArrive) {
   uint64_t trained = 0;
   for (int iteration = 1; iteration <= 50; ++iteration) {
     Open(kAda, 2);
     collector_.OpenIteration(iteration);
     const auto grants = collector_.TakeGrants();
     ASSERT_THAT(grants, SizeIs(2));
-    std::vector<SampleBatch> batches;
-    for (const auto& [actor, ticket] : grants) batches.push_back(Serve(kAda, ticket, 100));
+    std::vector<SampleFragment> fragments;
+    for (const auto& [actor, ticket] : grants) fragments.push_back(Serve(kAda, ticket, 100));
     std::thread deliverer([&] {
-      for (const auto& batch : batches) collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1);
+      for (const auto& fragment : fragments) collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1);
     });
     const auto taken = collector_.TakeWhatIsThere();
     deliverer.join();
@@ -210,7 +210,7 @@ TEST_F(ShareTest, TicketsHaveRunWideEnvironments) {
   ASSERT_THAT(grants, SizeIs(1));
   EXPECT_EQ(grants[0].second.first_env(), 4u);
   EXPECT_EQ(grants[0].second.id(), 101u);  // The first from 100 on that is 1 modulo 2.
-  SampleBatch elsewhere = Serve(kAda, grants[0].second);
+  SampleFragment elsewhere = Serve(kAda, grants[0].second);
   elsewhere.header.set_first_env(0);
   EXPECT_EQ(Deliver(kAda, elsewhere), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_ACCEPTED);

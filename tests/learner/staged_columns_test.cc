@@ -7,7 +7,7 @@
 #include "base/number/tensor_packing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -19,15 +19,15 @@ using testing::IsEmpty;
 struct Block {
   Block(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends)
       : schema(MakeSchema(shape)),
-        batch(MakeSampleBatch(shape, offset, ends)),
-        received(batch, 50),
-        values(batch, shape) {
+        fragment(MakeSampleFragment(shape, offset, ends)),
+        received(fragment, 50),
+        values(fragment, shape) {
     EXPECT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
   }
   const Schema schema;
-  const SampleBatch batch;
-  const ReceivedBatch received;
-  const BatchValues values;
+  const SampleFragment fragment;
+  const ReceivedFragment received;
+  const FragmentValues values;
   CheckedFragment checked;
 };
 using Blocks = std::vector<std::unique_ptr<Block>>;
@@ -85,7 +85,7 @@ void ExpectFinalObservations(const StagedColumns& staged, const SampleSizes& z, 
   std::vector<int64_t> want_index;
   std::vector<float> want_obs;
   for (size_t b = 0; b < blocks.size(); ++b) {
-    const BatchValues& values = blocks[b]->values;
+    const FragmentValues& values = blocks[b]->values;
     int64_t k = 0;
     for (int64_t t = 0; t < z.T; ++t) {
       for (int64_t e = 0; e < z.E; ++e) {
@@ -159,7 +159,7 @@ TEST(StagedColumns, SegmentsFollowEachOther) {
   staged.Seal();
   const int64_t T = shape.steps, M = staged.columns(), O = shape.spec.obs_size();
   for (int64_t s : {0, 1}) {
-    const BatchValues& from = segments[s]->values;
+    const FragmentValues& from = segments[s]->values;
     for (int64_t i = 0; i < T * M; ++i) ASSERT_EQ(Floats(staged, "reward")[s * T * M + i], from.floats("reward")[i]);
     for (int64_t i = 0; i < T * M * O; ++i) ASSERT_EQ(Floats(staged, "obs")[s * T * M * O + i], from.floats("obs")[i]);
   }
@@ -211,10 +211,10 @@ TEST(StagedColumns, KeepsWhoTookPartAndWhatTheyShare) {
   // second leaves in this step, which is also the last one of the time limit.
   const SampleSizes sizes = {.T = 1, .E = 2, .A = 2, .O = 1, .D = 1, .G = 2, .P = 1};
   const FragmentShape shape = MakeSampleShape(sizes);
-  SampleBatch batch = MakeSampleBatch(shape, 10, {{0, 1, true}});
-  SetElement<uint8_t>(batch.Find("active"), 1, 0);
-  SetElement<uint8_t>(batch.Find("agent_terminated"), 2, 1);
-  const ReceivedBatch received(batch);
+  SampleFragment fragment = MakeSampleFragment(shape, 10, {{0, 1, true}});
+  SetElement<uint8_t>(fragment.Find("active"), 1, 0);
+  SetElement<uint8_t>(fragment.Find("agent_terminated"), 2, 1);
+  const ReceivedFragment received(fragment);
   const Schema schema = MakeSchema(shape);
   CheckedFragment checked;
   ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());

@@ -172,7 +172,7 @@ TEST(TicketOffice, TicketsOfAnActorThatWentAwayAreGrantedAgain) {
   EXPECT_THAT(CountByActor(again), ElementsAre(Pair("bob", 2)));
   EXPECT_EQ(again[0].second.id(), 1u);
   EXPECT_EQ(again[1].second.id(), 2u);
-  // Ada comes back with one of them first: bob's batch for it is then void.
+  // Ada comes back with one of them first: bob's fragment for it is then void.
   EXPECT_TRUE(office.Accept(kAda, 1, kNow));
   EXPECT_FALSE(office.Accept(kBob, 1, kNow));
   EXPECT_THAT(office.Holders(), ElementsAre(Pair(kBob, 1u)));

@@ -9,7 +9,7 @@
 #include "base/config/config.h"
 #include "learner/run/trainer.h"
 #include "tests/learner/rank_threads.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {

@@ -152,7 +152,7 @@ TEST_F(LearnerServiceTest, OnlyALifeThatIsNoMembersAnyMoreIsClosedByAnother) {
   service_.Confirm(StatusOf({{"ada", 1}, {"mallory", 1}}), MonotonicNow());
   EXPECT_EQ(collector_->account().lost(), 0u);
   EXPECT_EQ(collector_->actors(), 2);
-  ada.SendBatch(ticket);
+  ada.SendFragment(ticket);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   // Ada's lease has ended, and it has joined again as cora.
   cora.Join();
