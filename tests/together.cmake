@@ -47,7 +47,7 @@ skein_compile_tests_together(learner
 skein_compile_tests_together(learner
   flat_adam_test.cc fused_memory_test.cc gradient_reducer_test.cc watchdog_test.cc)
 skein_compile_tests_together(learner
-  checkpoint_test.cc listener_test.cc peer_mesh_test.cc)
+  checkpoint_damage_test.cc checkpoint_test.cc listener_test.cc peer_mesh_test.cc)
 skein_compile_tests_together(learner
   admission_test.cc async_collector_test.cc checked_copy_test.cc collector_memory_test.cc collector_share_test.cc
   collector_test.cc direction_collect_test.cc dishonest_actor_test.cc env_share_test.cc failure_streak_test.cc)
