@@ -60,6 +60,9 @@ skein_compile_tests_together(learner
 skein_compile_tests_together(learner
   fragment_shape_test.cc rank_forming_test.cc rank_roll_test.cc)
 
+skein_compile_tests_together(member
+  coordinator_client_barrier_test.cc coordinator_client_test.cc)
+
 skein_compile_tests_together(testing
   fault_proxy_test.cc history_check_test.cc)
 
