@@ -138,7 +138,7 @@ skein_compile_tests_together(bench
 skein_compile_tests_together(cli
   answer_clock_test.cc final_evaluation_test.cc member_text_test.cc progress_display_test.cc curve_plot_test.cc
   progress_text_test.cc replace_process_test.cc run_listing_test.cc run_directory_test.cc run_supervisor_test.cc
-  man_page_test.cc scratch_folder.cc)
+  run_supervisor_learners_test.cc man_page_test.cc scratch_folder.cc)
 skein_compile_tests_together(cli
   silent_learners_test.cc training_session_test.cc usage_test.cc json_test.cc certificate_authority_test.cc
   https_test.cc secure_transport_test.cc)
