@@ -20,7 +20,7 @@ inline Collector::Options WithFragments(Collector::Options options, uint32_t fra
   return options;
 }
 
-// Four environments in two blocks of two, two steps each: eight steps an iteration.
+// Four environments in two groups of two, two steps each: eight steps an iteration.
 class CollectorTest : public testing::Test {
  protected:
   explicit CollectorTest(const Collector::Options& options = MakeOptions()) : collector_(options, &metrics_) {}
@@ -51,7 +51,7 @@ class CollectorTest : public testing::Test {
                        const std::vector<SampleEnd>& ends = {}) {
     SampleFragment fragment = MakeSampleFragment(MakeOptions().shape, offset, ends);
     Work& work = works_[actor];
-    work.collected += kBlockSteps;
+    work.collected += kFragmentSteps;
     fragment.header.set_sequence(++work.sequence);
     fragment.header.set_env_steps_collected(work.collected);
     fragment.header.set_ticket_id(ticket.id());
@@ -74,17 +74,17 @@ class CollectorTest : public testing::Test {
       }
     }
   }
-  // The ticket of block `block` among those that can be granted now; the others are dropped by ada's connecting anew.
-  v1::Ticket TakeTicket(uint32_t block) {
+  // The ticket of group `group` among those that can be granted now; the others are dropped by ada's connecting anew.
+  v1::Ticket TakeTicket(uint32_t group) {
     Open(kAda, 2);
     for (const auto& [actor, ticket] : collector_.TakeGrants()) {
-      if (ticket.first_env() == 2 * block) return ticket;
+      if (ticket.first_env() == 2 * group) return ticket;
     }
-    ADD_FAILURE() << "no ticket of block " << block;
+    ADD_FAILURE() << "no ticket of group " << group;
     return {};
   }
-  void ServeBlock(uint32_t block, float offset) {
-    ASSERT_EQ(Deliver(kAda, Serve(kAda, TakeTicket(block), offset)), v1::RECEIPT_RESULT_ACCEPTED);
+  void ServeGroup(uint32_t group, float offset) {
+    ASSERT_EQ(Deliver(kAda, Serve(kAda, TakeTicket(group), offset)), v1::RECEIPT_RESULT_ACCEPTED);
   }
   std::optional<Collector::Iteration> Take() { return collector_.WaitForIteration(absl::ZeroDuration()); }
   void ExpectBalance() {

@@ -43,7 +43,7 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   ASSERT_THAT(grants, SizeIs(2));
   EXPECT_EQ(collector_.DescribeHolders(), "ada (1), bob (1)");
   EXPECT_FALSE(Take());
-  // The second block arrives first.
+  // The second group arrives first.
   SampleFragment second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
   second.header.mutable_stage_seconds()->set_env_step(0.5);
   SampleFragment first = Serve(grants[0].first, grants[0].second, 100, {{0, 1, false}});
@@ -59,7 +59,7 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->policy_version, 1u);
   EXPECT_EQ(iteration->batch->columns(), 4);
-  // obs [3, 4, 3]: the first row of block 0 is its fragment's first row, that of block 1 begins two columns later.
+  // obs [3, 4, 3]: the first row of group 0 is its fragment's first row, that of group 1 begins two columns later.
   EXPECT_EQ(iteration->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 500);
   EXPECT_THAT(iteration->batch->values<int64_t>("final_index"), ElementsAre(1 * 4 + 2));
@@ -72,9 +72,9 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_EQ(iteration->stage_seconds.wait(), 2);
   EXPECT_FALSE(Take());  // Once only.
 
-  EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
-  collector_.Trained(2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().pending(), 2 * kFragmentSteps);
+  collector_.Trained(2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().trained(), 2 * kFragmentSteps);
   EXPECT_EQ(collector_.account().pending(), 0u);
   EXPECT_EQ(collector_.queued_fragments(), 0u);
   ExpectBalance();
@@ -115,8 +115,8 @@ TEST_F(CollectorTest, ATicketServedTwiceIsStaleTheSecondTime) {
   Open(kAda, 2);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(Deliver(kBob, Serve(kBob, ticket)), v1::RECEIPT_RESULT_STALE);
-  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
-  EXPECT_EQ(collector_.account().collected(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().stale(), kFragmentSteps);
+  EXPECT_EQ(collector_.account().collected(), 2 * kFragmentSteps);
 }
 
 TEST_F(CollectorTest, AnotherPolicyVersionIsStaleAndTheTicketIsGrantedAgain) {
@@ -150,14 +150,14 @@ TEST_F(CollectorTest, ARejectedFragmentIsCountedAndItsTicketGrantedAgain) {
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(receipt.message(), "fields.reward: element 1 is not finite");
   EXPECT_EQ(MetricValue(registry_, "skein_learner_quarantined_total", {{"what", "batch"}}), 1);
-  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  EXPECT_EQ(collector_.account().rejected(), kFragmentSteps);
   const auto again = collector_.TakeGrants();
   ASSERT_THAT(again, SizeIs(1));
   EXPECT_EQ(Deliver(kAda, Serve(kAda, again[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
   ServeIteration();
   ASSERT_TRUE(Take());
-  collector_.Trained(2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().collected(), 3 * kBlockSteps);
+  collector_.Trained(2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().collected(), 3 * kFragmentSteps);
   ExpectBalance();
 }
 
@@ -269,9 +269,9 @@ TEST_F(CollectorTest, WhatArrivesAfterStopIsStaleAndClosedBooksStayClosed) {
   collector_.Stop();
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
   const v1::StepAccount closed = collector_.CloseAccounts();
-  EXPECT_EQ(closed.collected(), 2 * kBlockSteps);
-  EXPECT_EQ(closed.stale(), kBlockSteps);
-  EXPECT_EQ(closed.lost(), kBlockSteps);  // Admitted, and never trained on.
+  EXPECT_EQ(closed.collected(), 2 * kFragmentSteps);
+  EXPECT_EQ(closed.stale(), kFragmentSteps);
+  EXPECT_EQ(closed.lost(), kFragmentSteps);  // Admitted, and never trained on.
   EXPECT_EQ(closed.pending(), 0u);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
   EXPECT_EQ(collector_.account().ShortDebugString(), closed.ShortDebugString());
@@ -309,9 +309,9 @@ TEST_F(CollectorTest, GoodbyeClosesTheBooksAndFreesTheTickets) {
   ASSERT_THAT(grants, SizeIs(2));
   Deliver(kAda, Serve(kAda, grants[0].second));
   v1::Goodbye goodbye;
-  goodbye.set_env_steps_collected(2 * kBlockSteps);  // One fragment did not make it.
+  goodbye.set_env_steps_collected(2 * kFragmentSteps);  // One fragment did not make it.
   collector_.Depart(kAda, goodbye);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.actors(), 0);
   EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
   Open(kBob, 2);
@@ -327,20 +327,20 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsEarlierConnection) {
   const SampleFragment late = Serve(kAda, ticket);
   const v1::Hello hello = MakeHello({"cora", 5});
   ASSERT_TRUE(collector_.Open(hello).ok());
-  collector_.Close(kAda, kBlockSteps);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  collector_.Close(kAda, kFragmentSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.actors(), 1);
   // Cora gets the ticket although the old stream has not noticed yet, and what that one still brings is not counted.
   EXPECT_EQ(collector_.TakeGrants().at(0).second.id(), ticket.id());
   EXPECT_EQ(Deliver(kAda, late), v1::RECEIPT_RESULT_STALE);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.account().stale(), 0u);
   EXPECT_EQ(collector_.account().pending(), 0u);
   collector_.Disconnect(kAda);
   EXPECT_EQ(collector_.actors(), 1);
   ASSERT_TRUE(collector_.Open(hello).ok());  // Hello may come twice, on two connections.
-  collector_.Close(kAda, kBlockSteps);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  collector_.Close(kAda, kFragmentSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
 }
 
 TEST_F(CollectorTest, ASilentConnectionIsClosed) {
@@ -355,7 +355,7 @@ TEST_F(CollectorTest, ASilentConnectionIsClosed) {
   }
   SampleFragment fragment = Serve(kAda, collector_.TakeGrants().at(0).second);
   fragment.header.set_sequence(10);
-  fragment.header.set_env_steps_collected(10 * kBlockSteps);
+  fragment.header.set_env_steps_collected(10 * kFragmentSteps);
   Deliver(kAda, fragment);
   collector_.CloseSilent(absl::ZeroDuration());
   EXPECT_EQ(collector_.account().lost(), 0u);  // It is connected.
@@ -363,7 +363,7 @@ TEST_F(CollectorTest, ASilentConnectionIsClosed) {
   collector_.CloseSilent(absl::Hours(1));
   EXPECT_EQ(collector_.account().lost(), 0u);
   collector_.CloseSilent(absl::ZeroDuration());
-  EXPECT_EQ(collector_.account().lost(), 8 * kBlockSteps);  // 10 - 2.
+  EXPECT_EQ(collector_.account().lost(), 8 * kFragmentSteps);  // 10 - 2.
   EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
   ExpectBalance();
 }
@@ -371,7 +371,7 @@ TEST_F(CollectorTest, ASilentConnectionIsClosed) {
 TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
   constexpr int kActors = 4, kIterations = 20;
   Collector::Options options = MakeOptions();
-  options.share_envs = 16;  // 8 blocks
+  options.share_envs = 16;  // 8 groups
   prometheus::Registry registry;
   LearnerMetrics metrics(&registry);
   Collector collector(options, &metrics);
@@ -394,11 +394,11 @@ TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
     const auto collected = collector.WaitForIteration(absl::Seconds(20));
     for (std::thread& thread : threads) thread.join();
     ASSERT_TRUE(collected);
-    // obs [3, 16, 3]; block b's first environment is column 2 b, and its numbers begin at 2 b.
+    // obs [3, 16, 3]; group b's first environment is column 2 b, and its numbers begin at 2 b.
     for (int b = 0; b < 8; ++b) ASSERT_EQ(collected->batch->values<float>("obs")[2 * b * 3], 2 * b);
-    collector.Trained(8 * kBlockSteps);
+    collector.Trained(8 * kFragmentSteps);
   }
-  EXPECT_EQ(collector.account().trained(), kIterations * 8 * kBlockSteps);
+  EXPECT_EQ(collector.account().trained(), kIterations * 8 * kFragmentSteps);
   EXPECT_EQ(collector.account().collected(), collector.account().trained());
 }
 

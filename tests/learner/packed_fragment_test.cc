@@ -201,12 +201,12 @@ TEST_F(PackedCollectorTest, RejectsWhatCannotBeDecompressedAndTakesItsReplacemen
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_THAT(receipt.message(), HasSubstr("fields.obs: its zstd frame is damaged"));
   ExpectBalance();
-  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  EXPECT_EQ(collector_.account().rejected(), kFragmentSteps);
 
   const v1::Ticket again = TakeTicket(0);
   fragment.header.set_ticket_id(again.id());
   fragment.header.set_sequence(2);
-  fragment.header.set_env_steps_collected(2 * kBlockSteps);
+  fragment.header.set_env_steps_collected(2 * kFragmentSteps);
   EXPECT_EQ(collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 500).result(), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(MetricValue(registry_, "skein_learner_received_bytes_total"), 1000);
   // 72 bytes of zeros, 3 x 2 x 3 floats, in a frame.

@@ -121,7 +121,7 @@ class ScriptedActor {
     fragment.header.set_first_env(ticket.first_env());
     fragment.header.set_policy_version(ticket.policy_version());
     fragment.header.set_sequence(++sequence_);
-    collected_ += kBlockSteps;
+    collected_ += kFragmentSteps;
     fragment.header.set_env_steps_collected(collected_);
     if (!finite) SetElement(fragment.Find("obs"), 0, std::numeric_limits<float>::infinity());
     SendBytes(fragment.Bytes());
@@ -152,7 +152,7 @@ class ScriptedActor {
   uint64_t sequence_ = 0, collected_ = 0;
 };
 
-// The service on a loopback socket, with four environments in two blocks.
+// The service on a loopback socket, with four environments in two groups.
 class LearnerServiceTest : public testing::Test {
  protected:
   LearnerServiceTest() {

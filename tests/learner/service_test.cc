@@ -126,14 +126,14 @@ TEST_F(LearnerServiceTest, ServesAnIterationWithReceiptsInOrder) {
   EXPECT_EQ(receipt.sequence(), 3u);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_ACCEPTED);
   ASSERT_TRUE(collector_->WaitForIteration(absl::Seconds(20)));
-  collector_->Trained(2 * kBlockSteps);
+  collector_->Trained(2 * kFragmentSteps);
   OpenIteration(2);
   EXPECT_EQ(ada.ReadTicket().policy_version(), 2u);
   EXPECT_EQ(ada.ReadTicket().id(), 4u);
   const v1::StepAccount account = collector_->account();
-  EXPECT_EQ(account.collected(), 3 * kBlockSteps);
-  EXPECT_EQ(account.trained(), 2 * kBlockSteps);
-  EXPECT_EQ(account.stale(), kBlockSteps);
+  EXPECT_EQ(account.collected(), 3 * kFragmentSteps);
+  EXPECT_EQ(account.trained(), 2 * kFragmentSteps);
+  EXPECT_EQ(account.stale(), kFragmentSteps);
 }
 
 TEST_F(LearnerServiceTest, AFreedCreditBringsTheNextTicket) {
@@ -245,7 +245,7 @@ TEST_F(LearnerServiceTest, ThreeRejectedFragmentsInARowEndTheStream) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("fields.obs: element 0 is not finite"));
   WaitUntil([&] { return collector_->actors() == 0; });
-  EXPECT_EQ(collector_->account().rejected(), 5 * kBlockSteps);
+  EXPECT_EQ(collector_->account().rejected(), 5 * kFragmentSteps);
 }
 
 TEST_F(LearnerServiceTest, ServerShutsDownUnderOpenStreams) {
@@ -267,10 +267,10 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
-      for (int life = 0; !done; ++life) {
-        ScriptedActor actor(port_, "actor-" + std::to_string(i) + "-" + std::to_string(life));
+      for (int generation = 0; !done; ++generation) {
+        ScriptedActor actor(port_, "actor-" + std::to_string(i) + "-" + std::to_string(generation));
         actor.Join();
-        for (int fragment = 0; fragment < 1 + i + life % 3; ++fragment) {
+        for (int fragment = 0; fragment < 1 + i + generation % 3; ++fragment) {
           const v1::CollectResponse response = actor.Read();
           if (response.has_finished()) return;
           if (!response.has_ticket()) break;
@@ -286,14 +286,14 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
       ADD_FAILURE() << "iteration " << iteration << " waits for " << collector_->DescribeHolders();
       break;
     }
-    collector_->Trained(2 * kBlockSteps);
+    collector_->Trained(2 * kFragmentSteps);
   }
   done = true;
   service_.Finish();
   for (std::thread& thread : threads) thread.join();
   service_.WaitUntilIdle(absl::Seconds(20));
   const v1::StepAccount account = collector_->CloseAccounts();
-  EXPECT_EQ(account.trained(), kIterations * 2 * kBlockSteps);
+  EXPECT_EQ(account.trained(), kIterations * 2 * kFragmentSteps);
   EXPECT_EQ(account.collected(), account.trained() + account.stale() + account.rejected() + account.lost());
   EXPECT_EQ(account.pending(), 0u);
 }
