@@ -124,7 +124,7 @@ TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   EXPECT_EQ(checked.floats("obs")[3 * kE * 2 * 2], 0);
 }
 
-TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
+TEST(RolloutBuilder, TellsWhoWasAliveAndWhatATeamShares) {
   // Five steps. The first team loses agent 0 in every first step and ends with every second, the second lasts.
   const auto env = MakeDepartingTeams({{1, 2}, {9, 9}}, 4);
   RolloutBuilder builder = MakeBuilder(*env);

@@ -56,14 +56,14 @@ void ExpectNoGaps(const std::vector<HistoryEvent>& history) {
   for (const HistoryEvent& fragment : Select(history, "batch")) {
     sequences[{fragment.Text("actor"), fragment.Number("generation")}].insert(fragment.Number("sequence"));
   }
-  for (const auto& [life, numbers] : sequences) {
-    EXPECT_EQ(*numbers.rbegin(), numbers.size()) << life.first << " generation " << life.second;
+  for (const auto& [connection, numbers] : sequences) {
+    EXPECT_EQ(*numbers.rbegin(), numbers.size()) << connection.first << " generation " << connection.second;
   }
 }
 
 // A rollout of 64 steps of 10 ms, which need no processor, takes 0.64 s.
 TEST(FaultRow01, OneOfFourActorsIsKilledInMidRollout) {
-  // Four blocks: each of the four actors has one ticket of every iteration.
+  // Four env groups: each of the four actors has one ticket of every iteration.
   Cluster cluster({kEndless, "env.id=Latency-v0", "env.latency.step_ms=2.5", "rollout.num_envs=16", "ppo.epochs=1"});
   cluster.StartCoordinator();
   cluster.StartLearner();
@@ -191,7 +191,7 @@ TEST(FaultRow03, AFrozenActorIsExpelledIsRefusedUnderItsOldLeaseAndJoinsAgain) {
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->expirations(), 1u);
 
-  // Its next life: the current policy comes before its first fragment that counts.
+  // Its next generation: the current policy comes before its first fragment that counts.
   const std::vector<HistoryEvent> joins = Select(cluster.History(), "join");
   const HistoryEvent joined = joins.back();
   EXPECT_EQ(joined.Number("member_pid"), static_cast<uint64_t>(freezes->pid()));

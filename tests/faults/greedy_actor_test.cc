@@ -55,9 +55,9 @@ TEST_P(FaultRow26Greed, AnActorThatTakesAllTicketsDoesNotStopTheRun) {
   const auto actor = cluster.StartActor("", {}, 2);
   const auto other = cluster.StartActor("", {}, 2);
   ASSERT_TRUE(cluster.WaitForStatus([](const v1::StatusResponse& status) {
-    return status.progress().account().trained() >= 20 * 1024;  // Iterations: every block was served.
+    return status.progress().account().trained() >= 20 * 1024;  // Iterations: every env group was served.
   }));
-  // What it says after all comes too late, and the books are whole with it.
+  // What it says after all comes too late, and the account is whole with it.
   greedy.SendBytes(Serve(tickets[0]));
   std::optional<v1::Receipt> receipt;
   while (!receipt) {

@@ -253,7 +253,7 @@ TEST_F(FaultRow22, MutatedFragmentsNeitherStopTheLearnerNorFillItsMemory) {
   }
   WaitForTraining();
   EXPECT_FALSE(cluster_.learner().ended());
-  // Books of closed lives stay; what was declared would be gigabytes.
+  // Accounts of closed connections stay; what was declared would be gigabytes.
   EXPECT_LT(ResidentBytes(cluster_.learner().pid()), memory_before + (64 << 20));
 }
 

@@ -203,7 +203,7 @@ TEST_F(FaultRow15LargeFragments, AnActorWhoseLinkBreaksAgainAndAgainDropsTheOlde
   EXPECT_GE(actor.Metric(R"(skein_actor_receipts_total{result="stale"})"), kCap - kTickets);
   EXPECT_EQ(actor.FragmentsWith(history, "rejected"), 0);
   EXPECT_EQ(actor.FragmentsWith(history, "duplicate"), 0);
-  // What never arrived, and nothing else, is lost in the run's books. (One that was dropped on its way may arrive.)
+  // What never arrived, and nothing else, is lost in the run's account. (One that was dropped on its way may arrive.)
   const auto most_lost = static_cast<uint64_t>(dropped()) * kFragment;
   actor.process().Signal(SIGTERM);
   EXPECT_EQ(actor.process().WaitForEnd(), 0);
@@ -293,9 +293,9 @@ TEST_F(FaultRow17, HeartbeatsPassAndDataDoNotSoTheMemberIsDegraded) {
                         absl::Seconds(20), absl::Milliseconds(50)));
 }
 
-// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. 56 blocks in fragments of 16 steps,
-// 64 ms: eight actors do seven of each iteration one after the other, seven do eight. Policies of some 270 kB come
-// with every iteration: more than 1 Mbit/s has room for.
+// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. 56 env groups in fragments of 16
+// steps, 64 ms: eight actors do seven of each iteration one after the other, seven do eight. Policies of some 270 kB
+// come with every iteration: more than 1 Mbit/s has room for.
 class SlowLink : public NetworkFaults {
  protected:
   explicit SlowLink(const std::string& mode)

@@ -88,7 +88,7 @@ void ElasticRun::ExpectEqualParameters(double before) const {
   SignalActors(SIGCONT);
 }
 
-void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const {
+void ElasticRun::StopAndExpectClosedAccounts(const std::vector<Running*>& ranks) const {
   for (Running* rank : ranks) rank->Signal(SIGTERM);
   for (Running* rank : ranks) EXPECT_EQ(rank->WaitForEnd(absl::Seconds(30)), 0);
   const v1::StepAccount account = Account(cluster.run_folder());

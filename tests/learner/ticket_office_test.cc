@@ -213,7 +213,7 @@ TEST(TicketOffice, ATicketIsAcceptedFromThoseWhoGotIt) {
     EXPECT_FALSE(office.Accept(other, 1, kNow));
   }
   EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 1u)));
-  // Whoever goes away may come back with it, also to a new stay, when another one has it.
+  // An actor that goes away may come back with it, also by a new connection, when another one has it.
   office.RemoveActor(kAda);
   ASSERT_EQ(office.Grant(kNow).size(), 1u);
   EXPECT_TRUE(office.GrantedTo(kBob, 1));
