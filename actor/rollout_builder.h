@@ -20,8 +20,7 @@ namespace skein {
 class RolloutBuilder {
  public:
   // `policy_state_size` and `algorithm_fields` as in FragmentShape.
-  explicit RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size = 0,
-                          std::vector<std::string> algorithm_fields = FragmentShape().algorithm_fields);
+  RolloutBuilder(const EnvSpec& spec, int64_t policy_state_size, std::vector<std::string> algorithm_fields);
 
   // Starts a fragment. Pointers returned by the methods below are valid until Finish.
   void Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size);

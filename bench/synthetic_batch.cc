@@ -88,6 +88,7 @@ absl::StatusOr<std::unique_ptr<Columns>> MakeSyntheticBatch(const v1::RunConfig&
   shape.steps = config.rollout().steps_per_iteration() / shape.group_envs;
   shape.spec = MakeEnvSpecInfo(spec);
   shape.policy_state_size = (*policy)->spec().state_size();
+  shape.algorithm_fields = AlgorithmFieldNames();  // Act and the bare loop use them, whatever the algorithm.
   auto batch = std::make_unique<Columns>(MakeSchema(shape), /*slots=*/1, /*segments=*/1);
   try {
     const torch::NoGradGuard no_grad;

@@ -61,7 +61,7 @@ absl::Status CheckDeviceIsHere(const LaunchPlan& plan) {
 // With session.waits_for_resources the latter is awaited; Cancelled: until `stop`.
 absl::StatusOr<std::unique_ptr<NodeBooking>> Book(const LaunchOptions& options, const LaunchPlan& plan,
                                                   const absl::Notification& stop) {
-  if (std::getenv(kShareHeldVariable) != nullptr) return nullptr;  // Whoever holds this process has booked its share.
+  if (std::getenv(kShareHeldVariable) != nullptr) return nullptr;  // The holder of this process has booked its share.
   const auto request = RequestOf(plan.config, plan.learners, static_cast<uint32_t>(plan.actor_runners.size()));
   for (bool said = false;; said = true) {
     auto booking = NodeBooking::Take(BookingFolder(), request, WhatIsHere(CountVisibleGpus()));

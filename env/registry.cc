@@ -19,6 +19,7 @@
 #include "env/mujoco/mujoco_env.h"
 #include "env/synthetic/repeat_previous.h"
 #include "env/synthetic/sticky_cartpole.h"
+#include "env/uav/uav_baselines.h"
 #include "env/uav/uav_env.h"
 
 namespace skein {
@@ -30,6 +31,8 @@ struct Entry {
   std::function<absl::StatusOr<EnvSpec>(const EnvOptions& options)> spec;
   std::function<absl::StatusOr<std::unique_ptr<Env>>(const EnvOptions& options)> make;
   bool tensor_form = false;
+  EnvExtras extras = {};
+  std::function<ScriptedPolicy(const EnvOptions& options)> greedy = {};
 };
 
 template <auto spec>
@@ -62,6 +65,10 @@ absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
   return MakeUavEnv(task, options.uav);
 }
 
+ScriptedPolicy GreedyFlight(const EnvOptions& options) {
+  return [uav = options.uav](int agents, const float* obs, float* action) { FlyToTargets(uav, agents, obs, action); };
+}
+
 absl::StatusOr<EnvSpec> MujocoSpec(const std::string& id, const EnvOptions& options) {
   const auto task = FindMujocoTask(id, options.mujoco);
   if (!task.ok()) return task.status();
@@ -87,15 +94,28 @@ std::vector<Entry> MakeEntries() {
        RepeatPreviousSpec, MakeRepeatPreviousEnv},
       {"StickyCartPole-v0", "CartPole-v1 whose state cannot be saved, for studies of environments that cannot move.",
        Spec<StickyCartPoleSpec>, Make<MakeStickyCartPole>},
-      {"UavCover-v0", "Visit the free cells of an arena with a team of UAVs.", UavSpec<UavTask::kCover>,
-       MakeUav<UavTask::kCover>, /*tensor_form=*/true},
-      {"UavNavigate-v0", "Fly a team of UAVs to their targets between obstacles.", UavSpec<UavTask::kNavigate>,
-       MakeUav<UavTask::kNavigate>, /*tensor_form=*/true},
+      {"UavCover-v0",
+       "Visit the free cells of an arena with a team of UAVs.",
+       UavSpec<UavTask::kCover>,
+       MakeUav<UavTask::kCover>,
+       /*tensor_form=*/true,
+       {.drawing = EnvDrawing::kMap}},
+      {"UavNavigate-v0",
+       "Fly a team of UAVs to their targets between obstacles.",
+       UavSpec<UavTask::kNavigate>,
+       MakeUav<UavTask::kNavigate>,
+       /*tensor_form=*/true,
+       {.drawing = EnvDrawing::kMap},
+       GreedyFlight},
   };
   for (const std::string& id : MujocoTaskIds()) {
     const std::string summary = (*MakeMujocoTask(id))->facts().summary;
-    entries.push_back({id, summary, [id](const EnvOptions& options) { return MujocoSpec(id, options); },
-                       [id](const EnvOptions& options) { return MakeMujoco(id, options); }});
+    entries.push_back({id,
+                       summary,
+                       [id](const EnvOptions& options) { return MujocoSpec(id, options); },
+                       [id](const EnvOptions& options) { return MakeMujoco(id, options); },
+                       /*tensor_form=*/false,
+                       {.drawing = EnvDrawing::kScene, .motors_clip = true}});
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
   return entries;
@@ -105,6 +125,15 @@ std::vector<Entry> MakeEntries() {
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>(MakeEntries());
   return *entries;
+}
+
+template <typename Predicate>
+std::vector<std::string> IdsWhere(const Predicate& holds) {
+  std::vector<std::string> ids;
+  for (const Entry& entry : Entries()) {
+    if (holds(entry)) ids.push_back(entry.id);
+  }
+  return ids;
 }
 
 // What other environments say to arguments of the MuJoCo environments.
@@ -184,14 +213,27 @@ absl::StatusOr<std::vector<Transform>> FindTransforms(const std::string& id, con
   return ResolveTransforms(*spec, options.transforms);
 }
 
+EnvExtras FindEnvExtras(const std::string& id) {
+  const Entry* const entry = FindEntry(id);
+  return entry == nullptr ? EnvExtras() : entry->extras;
+}
+
+absl::StatusOr<ScriptedPolicy> MakeGreedyPolicy(const std::string& id, const EnvOptions& options) {
+  const Entry* const entry = FindEntry(id);
+  if (entry == nullptr || !entry->greedy) {
+    const auto those = IdsWhere([](const Entry& other) { return static_cast<bool>(other.greedy); });
+    return absl::InvalidArgumentError(
+        absl::StrCat(id, " has no greedy policy; of all environments only ", absl::StrJoin(those, ", "), " has one"));
+  }
+  if (const auto spec = entry->spec(options); !spec.ok()) return spec.status();
+  return entry->greedy(options);
+}
+
 absl::Status CheckTensorForm(const std::string& id) {
   const Entry* const entry = FindEntry(id);
   if (entry == nullptr && !IsExternalId(id)) return UnknownEnv(id);
   if (entry != nullptr && entry->tensor_form) return absl::OkStatus();
-  std::vector<std::string> those;
-  for (const Entry& other : Entries()) {
-    if (other.tensor_form) those.push_back(other.id);
-  }
+  std::vector<std::string> those = IdsWhere([](const Entry& other) { return other.tensor_form; });
   const std::string last = those.back();
   those.pop_back();
   return absl::InvalidArgumentError(

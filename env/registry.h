@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,18 @@ struct EnvInfo {
   bool tensor_form = false;  // Has a tensor form (env/tensor/tensor_env.h), which sync.mode on_device needs.
 };
 
+// What a camera sees of bodies (env/mujoco/offscreen_renderer.h), or a map of a team seen from above.
+enum class EnvDrawing { kNone, kScene, kMap };
+
+// What can be done with an environment besides playing it.
+struct EnvExtras {
+  EnvDrawing drawing = EnvDrawing::kNone;  // Of an episode, from its saved states.
+  bool motors_clip = false;  // EnvOptions::mujoco.clip_actions decides only which actions the reward is of.
+};
+
+// Actions for observations: obs [agents, O]; action [agents, D], or [agents, 1] if discrete, written.
+using ScriptedPolicy = std::function<void(int agents, const float* obs, float* action)>;
+
 // All registered environments, ordered by id.
 std::vector<EnvInfo> ListEnvs();
 
@@ -34,6 +47,13 @@ absl::StatusOr<std::vector<Transform>> FindTransforms(const std::string& id, con
 // OK if the environment has a tensor form. InvalidArgument: it has none (the message names those that have), or unknown
 // id, as MakeEnv.
 absl::Status CheckTensorForm(const std::string& id);
+
+// Nothing, if no environment of this id is registered.
+EnvExtras FindEnvExtras(const std::string& id);
+
+// The environment's greedy policy, written by hand for comparisons; it reads observations without transforms.
+// InvalidArgument: it has none (the message names those that have), or its options are refused.
+absl::StatusOr<ScriptedPolicy> MakeGreedyPolicy(const std::string& id, const EnvOptions& options);
 
 // A new environment with its transforms. InvalidArgument: unknown id (names the nearest one and `skein envs`), options
 // that the environment refuses, or transforms that do not fit it. Internal: MuJoCo refuses the environment's model.

@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/number/philox.h"
 #include "base/process/message_text.h"
-#include "env/uav/uav_baselines.h"
-#include "env/uav/uav_layout.h"
+#include "env/registry.h"
 
 namespace skein {
 namespace {
@@ -42,16 +41,17 @@ class RandomActions : public EpisodePolicy {
   std::vector<RandomStream> streams_;
 };
 
-class GreedyFlight : public EpisodePolicy {
+class ScriptedActions : public EpisodePolicy {
  public:
-  explicit GreedyFlight(const UavOptions& options) : options_(options) {}
+  ScriptedActions(ScriptedPolicy policy, int num_agents) : policy_(std::move(policy)), num_agents_(num_agents) {}
 
-  void Begin(uint32_t, uint32_t count) override { agents_ = static_cast<int>(count) * options_.uavs; }
-  void Act(const float* obs, float* action) override { FlyToTargets(options_, agents_, obs, action); }
+  void Begin(uint32_t, uint32_t count) override { agents_ = static_cast<int>(count) * num_agents_; }
+  void Act(const float* obs, float* action) override { policy_(agents_, obs, action); }
 
  private:
-  const UavOptions options_;
-  int agents_ = 0;
+  const ScriptedPolicy policy_;
+  const int num_agents_;  // Of an environment.
+  int agents_ = 0;        // Of all that run.
 };
 
 }  // namespace
@@ -62,15 +62,16 @@ absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& n
   if (name != "greedy") {
     return absl::InvalidArgumentError(absl::StrCat("--baseline: got ", Quoted(name), ", want random or greedy"));
   }
-  if (FindUavTask(spec.id) != UavTask::kNavigate) {
-    return absl::InvalidArgumentError(absl::StrCat("--baseline greedy needs UAVs that have targets; ", spec.id,
-                                                   " has none. Without a checkpoint try --baseline random"));
+  auto greedy = MakeGreedyPolicy(spec.id, options);
+  if (!greedy.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--baseline greedy: ", greedy.status().message(), ". Without a checkpoint try --baseline random"));
   }
   if (!options.transforms.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--baseline greedy reads observations as they are, and ",
                                                    options.transforms.front().setting, " is set"));
   }
-  return std::make_unique<GreedyFlight>(options.uav);
+  return std::make_unique<ScriptedActions>(*std::move(greedy), spec.num_agents);
 }
 
 }  // namespace skein

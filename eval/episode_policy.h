@@ -22,8 +22,8 @@ class EpisodePolicy {
 };
 
 // Makes a baseline. "random": uniform choices, or uniform reals within the bounds, for any environment; episode i
-// depends only on (seed, i). "greedy": FlyToTargets, for UavNavigate-v0. InvalidArgument: another name, or greedy for
-// another environment.
+// depends only on (seed, i). "greedy": MakeGreedyPolicy. InvalidArgument: another name, or greedy for an environment
+// that has no such policy or has transforms.
 absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& name, const EnvSpec& spec,
                                                             const EnvOptions& options, uint64_t seed);
 

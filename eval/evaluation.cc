@@ -10,7 +10,6 @@
 #include "base/config/config.h"
 #include "base/config/transform_rules.h"
 #include "env/env_config.h"
-#include "env/mujoco/task.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
 #include "eval/checkpoint_policy.h"
@@ -148,7 +147,7 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
   result.env_id = match->env.env_id;
   result.seed = options.seed;
   result.mujoco_version = MujocoVersion();
-  if (options.unclipped_return && !MakeMujocoTask(result.env_id).ok()) {
+  if (options.unclipped_return && !FindEnvExtras(result.env_id).motors_clip) {
     return absl::InvalidArgumentError(
         absl::StrCat("--unclipped-return: only MuJoCo environments have it, ", result.env_id, " does not"));
   }

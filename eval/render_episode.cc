@@ -15,8 +15,7 @@
 #include "base/process/file.h"
 #include "base/process/system_error.h"
 #include "env/mujoco/offscreen_renderer.h"
-#include "env/mujoco/task.h"
-#include "env/uav/uav_layout.h"
+#include "env/registry.h"
 #include "eval/render_uav.h"
 #include "eval/render_video.h"
 #include "eval/svg_canvas.h"
@@ -24,15 +23,12 @@
 namespace skein {
 namespace {
 
-constexpr int kUavFramesPerSecond = 12;
-constexpr int kUavLastFrames = 18;  // How long the end is shown.
-constexpr int kMujocoWidth = 640, kMujocoHeight = 480;
+constexpr int kMapFramesPerSecond = 12;
+constexpr int kMapLastFrames = 18;  // How long the end is shown.
+constexpr int kSceneWidth = 640, kSceneHeight = 480;
 constexpr int kColumns = 3, kRows = 2;  // Of moments in a picture.
 
-bool IsUav(const std::string& env_id) { return FindUavTask(env_id).has_value(); }
-bool IsMujoco(const std::string& env_id) { return MakeMujocoTask(env_id).ok(); }
-
-std::string DrawUavPicture(const RecordedEpisode& episode, size_t step) {
+std::string DrawMap(const RecordedEpisode& episode, size_t step) {
   const UavPictureSize size = SizeOfUavPicture(episode);
   SvgCanvas canvas(size.width, size.height,
                    absl::StrCat(episode.spec.id, ", ", episode.policy, ", seed ", episode.seed, ", episode ",
@@ -66,23 +62,23 @@ class PictureFolder {
 };
 
 // Films the episode from state `first` on. ffmpeg draws the pictures itself.
-absl::Status FilmUavs(const std::string& path, const RecordedEpisode& episode, size_t first) {
+absl::Status FilmMap(const std::string& path, const RecordedEpisode& episode, size_t first) {
   const PictureFolder folder;
   if (absl::Status status = folder.status(); !status.ok()) return status;
-  for (size_t frame = 0; first + frame < episode.states.size() + kUavLastFrames; ++frame) {
-    const std::string picture = DrawUavPicture(episode, std::min(first + frame, episode.states.size() - 1));
+  for (size_t frame = 0; first + frame < episode.states.size() + kMapLastFrames; ++frame) {
+    const std::string picture = DrawMap(episode, std::min(first + frame, episode.states.size() - 1));
     if (absl::Status status = WriteFileAtomically(folder.File(frame), picture); !status.ok()) return status;
   }
-  auto video = VideoWriter::StartFromFiles(path, folder.Pattern(), kUavFramesPerSecond);
+  auto video = VideoWriter::StartFromFiles(path, folder.Pattern(), kMapFramesPerSecond);
   return video.ok() ? (*video)->Finish() : video.status();
 }
 
-absl::Status FilmMujoco(const std::string& path, const RecordedEpisode& episode) {
-  auto renderer = OffscreenRenderer::Make(episode.spec.id, kMujocoWidth, kMujocoHeight, episode.options.mujoco);
+absl::Status FilmScene(const std::string& path, const RecordedEpisode& episode) {
+  auto renderer = OffscreenRenderer::Make(episode.spec.id, kSceneWidth, kSceneHeight, episode.options.mujoco);
   if (!renderer.ok()) return renderer.status();
-  auto video = VideoWriter::Start(path, kMujocoWidth, kMujocoHeight, (*renderer)->frames_per_second());
+  auto video = VideoWriter::Start(path, kSceneWidth, kSceneHeight, (*renderer)->frames_per_second());
   if (!video.ok()) return video.status();
-  std::vector<uint8_t> rgb(size_t{kMujocoWidth} * kMujocoHeight * 3);
+  std::vector<uint8_t> rgb(size_t{kSceneWidth} * kSceneHeight * 3);
   for (const std::vector<double>& state : episode.states) {
     (*renderer)->Render(state.data(), rgb.data());
     if (absl::Status status = (*video)->Write(rgb.data()); !status.ok()) return status;
@@ -91,20 +87,20 @@ absl::Status FilmMujoco(const std::string& path, const RecordedEpisode& episode)
 }
 
 absl::Status DrawMoments(const std::string& path, const RecordedEpisode& episode) {
-  auto renderer = OffscreenRenderer::Make(episode.spec.id, kMujocoWidth, kMujocoHeight, episode.options.mujoco);
+  auto renderer = OffscreenRenderer::Make(episode.spec.id, kSceneWidth, kSceneHeight, episode.options.mujoco);
   if (!renderer.ok()) return renderer.status();
   constexpr int kMoments = kColumns * kRows;
-  constexpr size_t kLine = size_t{kMujocoWidth} * 3;  // Bytes.
-  std::vector<uint8_t> rgb(kLine * kMujocoHeight), picture(rgb.size() * kMoments);
+  constexpr size_t kLine = size_t{kSceneWidth} * 3;  // Bytes.
+  std::vector<uint8_t> rgb(kLine * kSceneHeight), picture(rgb.size() * kMoments);
   for (int moment = 0; moment < kMoments; ++moment) {
     (*renderer)->Render(episode.states[(episode.states.size() - 1) * moment / (kMoments - 1)].data(), rgb.data());
     const size_t row = moment / kColumns, column = moment % kColumns;
-    for (size_t y = 0; y < kMujocoHeight; ++y) {
+    for (size_t y = 0; y < kSceneHeight; ++y) {
       std::copy_n(rgb.data() + y * kLine, kLine,
-                  picture.data() + ((row * kMujocoHeight + y) * kColumns + column) * kLine);
+                  picture.data() + ((row * kSceneHeight + y) * kColumns + column) * kLine);
     }
   }
-  auto video = VideoWriter::Start(path, kColumns * kMujocoWidth, kRows * kMujocoHeight, 1);
+  auto video = VideoWriter::Start(path, kColumns * kSceneWidth, kRows * kSceneHeight, 1);
   if (!video.ok()) return video.status();
   if (absl::Status status = (*video)->Write(picture.data()); !status.ok()) return status;
   return (*video)->Finish();
@@ -118,7 +114,8 @@ absl::Status CheckRender(const std::string& path, const std::string& env_id) {
     return absl::InvalidArgumentError(
         absl::StrCat("--render: got ", path, ", want a name that ends in .mp4, .png or .svg"));
   }
-  if (!IsUav(env_id) && (svg || !IsMujoco(env_id))) {
+  const EnvDrawing drawing = FindEnvExtras(env_id).drawing;
+  if (drawing == EnvDrawing::kNone || (svg && drawing != EnvDrawing::kMap)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--render ", path, ": there is no such picture of ", env_id,
                      "; .svg is for the UAV environments, .mp4 and .png for those of MuJoCo too"));
@@ -130,17 +127,18 @@ absl::Status CheckRender(const std::string& path, const std::string& env_id) {
   if (!svg) {
     if (const auto ffmpeg = FindFfmpeg(); !ffmpeg.ok()) return ffmpeg.status();
   }
-  if (IsMujoco(env_id)) return OffscreenRenderer::Make(env_id, kMujocoWidth, kMujocoHeight).status();
+  if (drawing == EnvDrawing::kScene) return OffscreenRenderer::Make(env_id, kSceneWidth, kSceneHeight).status();
   return absl::OkStatus();
 }
 
 absl::Status RenderEpisode(const std::string& path, const RecordedEpisode& episode) {
   if (absl::EndsWith(path, ".svg")) {
-    return WriteFileAtomically(path, DrawUavPicture(episode, episode.states.size() - 1));
+    return WriteFileAtomically(path, DrawMap(episode, episode.states.size() - 1));
   }
   const bool film = absl::EndsWith(path, ".mp4");
-  if (IsUav(episode.spec.id)) return FilmUavs(path, episode, film ? 0 : episode.states.size() - 1);
-  return film ? FilmMujoco(path, episode) : DrawMoments(path, episode);
+  if (FindEnvExtras(episode.spec.id).drawing == EnvDrawing::kMap)
+    return FilmMap(path, episode, film ? 0 : episode.states.size() - 1);
+  return film ? FilmScene(path, episode) : DrawMoments(path, episode);
 }
 
 }  // namespace skein

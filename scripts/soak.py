@@ -199,7 +199,7 @@ class Soak:
             cluster.actors[target].kill()
             cluster.start_actor(target, faults=f"env:hang@at={rng.randrange(1000, 20000)}")
             process = cluster.actors[target]
-            def is_over():  # Whoever looks after the actors has started another one, and that one delivers.
+            def is_over():  # The supervisor of the actors has started another one, and that one delivers.
                 other = cluster.actors[target]
                 accepted = 'skein_actor_receipts_total{result="accepted"}'
                 return other is not process and other.metrics().get(accepted, 0.0) > 0

@@ -43,22 +43,25 @@ skein_compile_tests_together(learner
 skein_compile_tests_together(learner
   trainer_init_test.cc trainer_samples_test.cc trainer_ranks_test.cc device_memory_test.cc ../cli/scratch_folder.cc)
 skein_compile_tests_together(learner
-  ppo_memory_test.cc ppo_recurrent_test.cc reinforce_test.cc step_graph_test.cc rank_threads.cc sample_batch.cc)
+  ppo_memory_test.cc ppo_recurrent_test.cc reinforce_test.cc step_graph_test.cc rank_threads.cc sample_fragment.cc)
 skein_compile_tests_together(learner
   flat_adam_test.cc fused_memory_test.cc gradient_reducer_test.cc watchdog_test.cc)
 skein_compile_tests_together(learner
-  checkpoint_test.cc listener_test.cc peer_mesh_test.cc)
+  checkpoint_damage_test.cc checkpoint_test.cc listener_test.cc peer_mesh_test.cc)
 skein_compile_tests_together(learner
   admission_test.cc async_collector_test.cc checked_copy_test.cc collector_memory_test.cc collector_share_test.cc
   collector_test.cc direction_collect_test.cc dishonest_actor_test.cc env_share_test.cc failure_streak_test.cc)
 skein_compile_tests_together(learner
-  float_reader_test.cc late_tickets_test.cc metrics_test.cc packed_batch_test.cc progress_test.cc step_account_test.cc
+  float_reader_test.cc late_tickets_test.cc metrics_test.cc packed_fragment_test.cc progress_test.cc step_account_test.cc
   step_ledger_test.cc ticket_office_ahead_test.cc ticket_office_test.cc staged_columns_test.cc ticket_timing_test.cc)
 skein_compile_tests_together(learner
   run_accounts_test.cc sticky_groups_test.cc unserved_tickets_test.cc event_log_test.cc
   iteration_log_test.cc run_callbacks_test.cc policy_publisher_test.cc service_test.cc)
 skein_compile_tests_together(learner
   fragment_shape_test.cc rank_forming_test.cc rank_roll_test.cc)
+
+skein_compile_tests_together(member
+  coordinator_client_barrier_test.cc coordinator_client_test.cc)
 
 skein_compile_tests_together(testing
   fault_proxy_test.cc history_check_test.cc)
@@ -135,7 +138,7 @@ skein_compile_tests_together(bench
 skein_compile_tests_together(cli
   answer_clock_test.cc final_evaluation_test.cc member_text_test.cc progress_display_test.cc curve_plot_test.cc
   progress_text_test.cc replace_process_test.cc run_listing_test.cc run_directory_test.cc run_supervisor_test.cc
-  man_page_test.cc scratch_folder.cc)
+  run_supervisor_learners_test.cc man_page_test.cc scratch_folder.cc)
 skein_compile_tests_together(cli
   silent_learners_test.cc training_session_test.cc usage_test.cc json_test.cc certificate_authority_test.cc
   https_test.cc secure_transport_test.cc)
@@ -154,7 +157,7 @@ skein_compile_tests_together(integration
   elastic_test.cc ranks_test.cc train_test.cc user_model_test.cc probes_test.cc metrics_test.cc monitoring_test.cc)
 
 skein_compile_tests_together(faults
-  configuration_test.cc flood_test.cc hostile_batch_test.cc protocol_test.cc lost_receipt_test.cc
+  configuration_test.cc flood_test.cc hostile_fragment_test.cc protocol_test.cc lost_receipt_test.cc
   checkpoint_kill_test.cc damaged_checkpoint_test.cc full_disk_test.cc stopped_coordinator_test.cc run_logs_test.cc)
 skein_compile_tests_together(faults
   stranger.cc environment_test.cc soak_test.cc ranks_lost_test.cc security_test.cc ports_test.cc)

@@ -59,9 +59,8 @@ struct FragmentShape {
   int64_t max_episode_steps = 0;  // 0 = no limit.
   v1::EnvSpecInfo spec;
   v1::DataType obs_dtype = v1::DATA_TYPE_FLOAT32;  // Type in which observed fields are sent; or bfloat16.
-  // Those of the fields below that the run's algorithm reads (AlgorithmFacts in config.proto); the run has no others of
-  // them. log_prob: of the behaviour policy, for importance ratios.
-  std::vector<std::string> algorithm_fields = {"log_prob"};
+  // Those of AlgorithmFieldNames that the run's algorithm reads (AlgorithmFacts in config.proto).
+  std::vector<std::string> algorithm_fields;
   // Where the work is directions: episodes for each direction and sign, each of at most max_episode_steps; 0 = it is
   // steps. E is then the directions of an order and T is 1.
   int64_t direction_episodes = 0;
@@ -100,6 +99,7 @@ struct Schema {
 };
 
 // The fields that a fragment has only if they are in FragmentShape::algorithm_fields.
+// log_prob: of the behaviour policy, for importance ratios.
 const std::vector<std::string>& AlgorithmFieldNames();
 
 // All fields of a fragment of that shape.

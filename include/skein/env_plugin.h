@@ -53,7 +53,7 @@ typedef struct SkeinEnvPlugin {
   int (*step)(void* env, const float* action, float* obs, float* reward, uint8_t* terminated, uint8_t* truncated);
 
   /* Each may be NULL. */
-  void (*active)(void* env, uint8_t* active);    /* [A]: 1 = takes part in the next step. NULL: all do. */
+  void (*active)(void* env, uint8_t* active);    /* [A]: 1 = alive in the next step. NULL: all are. */
   void (*global_state)(void* env, float* state); /* [G] */
   void (*metrics)(void* env, float* metrics);    /* [P] of the episode so far. */
   void (*save)(void* env, double* state);        /* [S]: after load the same actions give the same bits. */

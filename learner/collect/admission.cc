@@ -51,11 +51,11 @@ bool IsCheckedOnTheWay(const Field& field) { return field.of_steps() && field.bo
 class Locator {
  public:
   Locator(const Frame& frame, const Schema& schema, CheckedFragment* checked)
-      : batch_(frame.header.fragment()), frame_(frame), schema_(schema), checked_(checked) {}
+      : header_(frame.header.fragment()), frame_(frame), schema_(schema), checked_(checked) {}
 
   // Checks that each field is present with the right size. Reads only the header.
   absl::Status CheckSizes() {
-    const auto& heads = batch_.fields();
+    const auto& heads = header_.fields();
     int64_t offset = 0;
     for (size_t i = 0; i < schema_.fields.size(); ++i) {
       const Field& field = schema_.fields[i];
@@ -76,7 +76,7 @@ class Locator {
     checked_->fields.resize(schema_.fields.size());
     PieceReader at = frame_.block;
     for (size_t i = 0; i < schema_.fields.size(); ++i) {
-      const v1::FieldHead& head = batch_.fields(static_cast<int>(i));
+      const v1::FieldHead& head = header_.fields(static_cast<int>(i));
       if (absl::Status s = LocateField(schema_.fields[i], head, at, &checked_->fields[i]); !s.ok()) return s;
       at.Skip(static_cast<size_t>(AlignField(static_cast<int64_t>(head.bytes()))));
     }
@@ -155,7 +155,7 @@ class Locator {
     return s.ok() ? s : FieldError(field, std::string(s.message()));
   }
 
-  const v1::FragmentHeader& batch_;
+  const v1::FragmentHeader& header_;
   const Frame& frame_;
   const Schema& schema_;
   CheckedFragment* const checked_;
@@ -314,26 +314,26 @@ absl::Status CheckDirectionSteps(const CheckedFragment& checked, uint64_t env_st
 }
 
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
-  const v1::FragmentHeader& batch = frame.header.fragment();
+  const v1::FragmentHeader& header = frame.header.fragment();
   const int64_t T = schema.shape.steps, E = schema.shape.group_envs;
-  if (batch.steps() != T || batch.group_envs() != E) {
+  if (header.steps() != T || header.group_envs() != E) {
     return absl::InvalidArgumentError(
-        absl::StrCat("steps x group_envs is ", batch.steps(), " x ", batch.group_envs(), ", want ", T, " x ", E));
+        absl::StrCat("steps x group_envs is ", header.steps(), " x ", header.group_envs(), ", want ", T, " x ", E));
   }
-  if (batch.episodes() > T * E || batch.truncations() > batch.episodes()) {
-    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", batch.truncations(), ", ",
-                                                   batch.episodes(), ", want at most ", T * E,
+  if (header.episodes() > T * E || header.truncations() > header.episodes()) {
+    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", header.truncations(), ", ",
+                                                   header.episodes(), ", want at most ", T * E,
                                                    " episodes and no more truncations"));
   }
   checked->schema = &schema;
-  checked->counts = {.truncations = batch.truncations(), .episodes = batch.episodes()};
+  checked->counts = {.truncations = header.truncations(), .episodes = header.episodes()};
   Locator locator(frame, schema, checked);
   absl::Status s = locator.CheckSizes();
   if (s.ok()) s = locator.Locate();
   if (s.ok()) s = CheckEnds(*checked);
   if (s.ok()) s = CheckAgentFlags(*checked);
   if (s.ok()) s = CheckEnvState(*checked);
-  if (s.ok()) s = CheckDirectionSteps(*checked, batch.env_steps());
+  if (s.ok()) s = CheckDirectionSteps(*checked, header.env_steps());
   if (!s.ok()) return s;
   checked->state = {.env_state = TensorOf(*checked, "env_state"), .policy_state = TensorOf(*checked, "policy_state")};
   return absl::OkStatus();

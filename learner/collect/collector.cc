@@ -275,7 +275,7 @@ int Collector::actors() const {
   return office_.num_actors();
 }
 
-uint64_t Collector::queued_batches() const {
+uint64_t Collector::queued_fragments() const {
   absl::MutexLock lock(&mu_);
   return pool_.admitted();
 }

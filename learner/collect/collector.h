@@ -119,7 +119,7 @@ class Collector {
 
   v1::StepAccount account() const;
   int actors() const;                   // With an open stream.
-  uint64_t queued_batches() const;      // Admitted into iterations that are not trained on yet.
+  uint64_t queued_fragments() const;    // Admitted into iterations that are not trained on yet.
   std::string DescribeHolders() const;  // Actors that hold open tickets: "actor-1 (2), actor-4 (1)".
   // How long the learner has waited for the front's data: counted from its opening or the end of the iteration before
   // until it is complete, and further across iterations that ended incomplete. 0 = no data are awaited.

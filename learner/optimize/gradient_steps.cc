@@ -90,7 +90,7 @@ absl::Status GradientSteps::TrainEpoch(const Minibatch& samples, const Minibatch
   const torch::Tensor rows = order.rows.to(samples["obs"].device());
   if (graph_ != nullptr && order.minibatches() > 0) graph_->Load(samples, order.size[0], lr, loss_.scheduled());
   for (size_t i = 0; i < order.minibatches(); ++i) {
-    if (order.size[i] == 0) continue;  // No agent took part.
+    if (order.size[i] == 0) continue;  // No agent was alive.
     const torch::Tensor index = Rows(rows, order, i);
     if (graph_ != nullptr) {
       const auto done = graph_->Run(index);

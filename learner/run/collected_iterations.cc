@@ -180,7 +180,7 @@ absl::StatusOr<IterationSource::Answer> CollectedIterations::NextWithRanks() {
   const absl::Duration begin = MonotonicNow();
   absl::Duration told = begin, met = begin;
   if (!starves_) arrived_ = begin;
-  uint64_t batches = collector_->queued_batches();
+  uint64_t queued = collector_->queued_fragments();
   while (true) {
     const absl::Duration wait_from = MonotonicNow();
     if (!iteration) iteration = collector_->WaitForIteration(kLateTickets);
@@ -189,11 +189,11 @@ absl::StatusOr<IterationSource::Answer> CollectedIterations::NextWithRanks() {
     if (context_.expelled()) return Answer();
     if (!iteration) {
       KeepWaiting(&told);
-      if (collector_->queued_batches() != batches) {
+      if (collector_->queued_fragments() != queued) {
         arrived_ = MonotonicNow();
         starves_ = false;
       }
-      batches = collector_->queued_batches();
+      queued = collector_->queued_fragments();
       // A rank that starves meets at once, so that the others do not wait for it.
       if (!context_.stopping() && !starves_ && MonotonicNow() - met < RankGroup::kRound) continue;
     }

@@ -153,7 +153,7 @@ v1::RunProgress RunReport::Progress() const {
   if (begun_) {
     progress = progress_->Snapshot(MonotonicNow());
     *progress.mutable_account() = accounts_.total();
-    if (accounts_.collector() != nullptr) progress.set_queued_batches(accounts_.collector()->queued_batches());
+    if (accounts_.collector() != nullptr) progress.set_queued_batches(accounts_.collector()->queued_fragments());
     for (const auto& [stage, seconds] : context_.metrics->StageSeconds()) {
       (*progress.mutable_stage_seconds())[stage] = seconds;
     }

@@ -71,7 +71,7 @@ class Single(abc.ABC):
         """
 
     def active(self, active: NDArray[np.uint8]) -> None:
-        """Writes which agents take part in the next step, [A]; all, unless overridden."""
+        """Writes which agents are alive in the next step, [A]; all, unless overridden."""
 
     def global_state(self, state: NDArray[np.float32]) -> None:
         """Writes the global state [G]."""

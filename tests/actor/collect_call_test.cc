@@ -73,12 +73,12 @@ class CollectCallTest : public testing::Test {
   std::unique_ptr<grpc::ClientContext> context_;
   std::atomic<uint64_t> available_{0};
   std::atomic<bool> asking_{false}, done_{false};
-  uint64_t given_ = 0;  // Of whoever is asking.
+  uint64_t given_ = 0;  // Of the thread that asks.
   std::atomic<int> responses_{0}, sent_{0};
   std::unique_ptr<CollectCall> call_;
 };
 
-TEST_F(CollectCallTest, SendsAllInOrderWhoeverPumpsAndEndsAfterTheLast) {
+TEST_F(CollectCallTest, SendsAllInOrderFromAnyThreadAndEndsAfterTheLast) {
   constexpr uint64_t kEach = 200;
   std::atomic<uint64_t> received{0};
   FakeLearner learner([&](int, Stream* stream) {

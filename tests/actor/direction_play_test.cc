@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/actor/working_runner.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -111,7 +111,7 @@ TEST(DirectionPlay, EqualsTheLiteralOracle) {
   for (const std::string env_id : {"CartPole-v1", "Pendulum-v1"}) {
     Playing playing(env_id);
     const Fragment fragment = playing.Play(MakeTicket(10, 4));
-    const BatchValues values(fragment, playing.Shape(4));
+    const FragmentValues values(fragment, playing.Shape(4));
     ExactMoments all(playing.spec().obs_size), got(playing.spec().obs_size);
     int64_t steps = 0;
     for (uint32_t d = 0; d < 4; ++d) {
@@ -135,11 +135,11 @@ TEST(DirectionPlay, EqualsTheLiteralOracle) {
 // The same bytes of each direction, whatever order it is part of and whatever was played before.
 TEST(DirectionPlay, ADirectionDoesNotDependOnItsOrder) {
   Playing playing("Pendulum-v1"), other("Pendulum-v1");
-  const BatchValues whole(playing.Play(MakeTicket(0, 6)), playing.Shape(6));
+  const FragmentValues whole(playing.Play(MakeTicket(0, 6)), playing.Shape(6));
   ExactMoments sum(3), want(3);
   want.AddWords(whole.ints("obs_sum"), whole.ints("obs_square_sum"));
   for (const uint32_t first : {4u, 0u, 2u}) {
-    const BatchValues part(other.Play(MakeTicket(first, 2)), other.Shape(2));
+    const FragmentValues part(other.Play(MakeTicket(first, 2)), other.Shape(2));
     for (uint32_t d = 0; d < 2; ++d) {
       for (const std::string field : {"return_plus", "return_minus"}) {
         EXPECT_EQ(part.values<double>(field)[d], whole.values<double>(field)[first + d]);

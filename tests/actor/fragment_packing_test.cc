@@ -5,7 +5,7 @@
 
 #include "base/number/bfloat16.h"
 #include "gtest/gtest.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -28,13 +28,13 @@ v1::TransportConfig Transport(v1::Precision precision, v1::Compression compressi
 }
 
 Fragment Packed(const v1::TransportConfig& transport) {
-  Fragment fragment = MakeSampleBatch(Shape(), kOffset, kEnds).ToFragment();
+  Fragment fragment = MakeSampleFragment(Shape(), kOffset, kEnds).ToFragment();
   PackFragment(MakeSchema(Shape()), transport, &fragment);
   return fragment;
 }
 
 TEST(PackFragment, DoesNothingUnlessItIsAskedTo) {
-  Fragment fragment = MakeSampleBatch(Shape(), kOffset, kEnds).ToFragment();
+  Fragment fragment = MakeSampleFragment(Shape(), kOffset, kEnds).ToFragment();
   const std::string header = fragment.header.SerializeAsString();
   const auto block = fragment.block;
   PackFragment(MakeSchema(Shape()), {}, &fragment);
@@ -46,7 +46,7 @@ TEST(PackFragment, DoesNothingUnlessItIsAskedTo) {
 
 TEST(PackFragment, RoundsWhatIsObservedAndNothingElse) {
   const Fragment plain = Packed({}), fragment = Packed(Transport(v1::PRECISION_BF16, v1::COMPRESSION_NONE));
-  const BatchValues want(plain, Shape()), got(fragment, Shape(v1::DATA_TYPE_BFLOAT16));
+  const FragmentValues want(plain, Shape()), got(fragment, Shape(v1::DATA_TYPE_BFLOAT16));
   int observed = 0;
   for (const Field& field : MakeSchema(Shape()).fields) {
     const v1::Tensor before = FindField(plain, field.name), after = FindField(fragment, field.name);
@@ -79,7 +79,7 @@ TEST(PackFragment, CompressionChangesNoValue) {
     EXPECT_LT(fragment.block->size(), plain.block->size());
     const bool narrow = precision == v1::PRECISION_BF16;
     const FragmentShape shape = Shape(narrow ? v1::DATA_TYPE_BFLOAT16 : v1::DATA_TYPE_FLOAT32);
-    const BatchValues want(plain, shape), got(fragment, shape);
+    const FragmentValues want(plain, shape), got(fragment, shape);
     for (const auto& [name, values] : want.all()) EXPECT_EQ(got.all().at(name), values) << name;
     // Actor and learner count the same.
     EXPECT_EQ(got.saved_bytes(), fragment.saved_bytes);

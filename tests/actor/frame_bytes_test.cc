@@ -6,7 +6,7 @@
 
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -19,44 +19,44 @@ std::string Joined(const grpc::ByteBuffer& bytes) {
   return joined;
 }
 
-SampleBatch MakeBatch(int64_t steps) {
-  SampleBatch batch = MakeSampleBatch(MakeSampleShape({.T = steps}), 3, {{0, 1, true}, {1, 0, false}});
-  batch.header.set_actor_id("ada");
-  batch.header.set_generation(7);
-  batch.header.set_first_env(12);
-  batch.header.set_restarted_episodes(3);
-  batch.header.set_env_steps(6);
-  batch.header.mutable_stage_seconds()->set_env_step(0.25);
-  return batch;
+SampleFragment FilledFragment(int64_t steps) {
+  SampleFragment fragment = MakeSampleFragment(MakeSampleShape({.T = steps}), 3, {{0, 1, true}, {1, 0, false}});
+  fragment.header.set_actor_id("ada");
+  fragment.header.set_generation(7);
+  fragment.header.set_first_env(12);
+  fragment.header.set_restarted_episodes(3);
+  fragment.header.set_env_steps(6);
+  fragment.header.mutable_stage_seconds()->set_env_step(0.25);
+  return fragment;
 }
 
 TEST(FrameBytes, AreTheFrame) {
   for (const int64_t steps : {2, 200}) {
-    const SampleBatch batch = MakeBatch(steps);
-    EXPECT_TRUE(Joined(FrameBytes(batch.ToFragment())) == batch.Bytes());
+    const SampleFragment fragment = FilledFragment(steps);
+    EXPECT_TRUE(Joined(FrameBytes(fragment.ToFragment())) == fragment.Bytes());
   }
 }
 
-// A field that is added to the header must be set by MakeBatch, or it could be forgotten unnoticed.
+// A field that is added to the header must be set by FilledFragment, or it could be forgotten unnoticed.
 TEST(FrameBytes, KeepEveryFieldOfTheHeader) {
-  const Fragment fragment = MakeBatch(2).ToFragment();
+  const Fragment fragment = FilledFragment(2).ToFragment();
   std::vector<const google::protobuf::FieldDescriptor*> set;
   fragment.header.GetReflection()->ListFields(fragment.header, &set);
   EXPECT_EQ(static_cast<int>(set.size()), fragment.header.GetDescriptor()->field_count());
-  const ReceivedBatch received(Joined(FrameBytes(fragment)), 100);
+  const ReceivedFragment received(Joined(FrameBytes(fragment)), 100);
   EXPECT_EQ(received.frame().header.fragment().SerializeAsString(), fragment.header.SerializeAsString());
   EXPECT_EQ(received.frame().block_bytes, fragment.block->size());
 }
 
-TEST(FrameBytes, OfNoFieldsAreABatch) {
+TEST(FrameBytes, OfNoFieldsAreAFragment) {
   Fragment fragment;
   fragment.block = std::make_shared<const std::string>();
-  const ReceivedBatch received(Joined(FrameBytes(fragment)), 0);
+  const ReceivedFragment received(Joined(FrameBytes(fragment)), 0);
   EXPECT_TRUE(received.frame().header.has_fragment());
 }
 
 TEST(FrameBytes, ShareTheBlocksMemoryAndKeepIt) {
-  Fragment fragment = MakeBatch(200).ToFragment();
+  Fragment fragment = FilledFragment(200).ToFragment();
   const std::string want = FrameHead(fragment.header) + *fragment.block;
   const char* const block = fragment.block->data();
   const std::weak_ptr<const std::string> alive = fragment.block;

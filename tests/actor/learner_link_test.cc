@@ -125,7 +125,7 @@ TEST_F(FaultRow23, ConnectsAgainToALearnerThatHasTooMuchToDo) {
   EXPECT_EQ(learner.connections(), 2);
 }
 
-TEST_F(FaultRow23, SaysWhatToSetWhenABatchIsLargerThanMessagesMayBe) {
+TEST_F(FaultRow23, SaysWhatToSetWhenAFragmentIsLargerThanMessagesMayBe) {
   FakeLearner learner([](int, Stream* stream) {
     Welcome(stream);
     SendTicket(stream, 5);
@@ -184,7 +184,7 @@ TEST_F(LearnerLinkTest, ReturnsARefusalInTheMiddleEvenWhileItIsSending) {
   }
 }
 
-TEST_F(LearnerLinkTest, SaysGoodbyeWithItsTotalAfterTheLastBatch) {
+TEST_F(LearnerLinkTest, SaysGoodbyeWithItsTotalAfterTheLastFragment) {
   std::atomic<uint64_t> total{0};
   FakeLearner learner([&](int, Stream* stream) {
     Welcome(stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An actor that is sent to and fro between two real ranks: every step is in one rank's books, once.
+// An actor that is sent to and fro between two real ranks: every step is in one rank's account, once.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -13,13 +13,13 @@
 #include "learner/collect/policy_publisher.h"
 #include "learner/collect/service.h"
 #include "prometheus/registry.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
 
-// One rank with four environments in two blocks, which trains on each iteration in no time.
+// One rank with four environments in two env groups, which trains on each iteration in no time.
 class Rank {
  public:
   explicit Rank(uint32_t rank) {
@@ -41,7 +41,7 @@ class Rank {
     server_->Shutdown(std::chrono::system_clock::now());
   }
 
-  // Ends training; the account before the books are closed.
+  // Ends training; the account before the accounts are closed.
   v1::StepAccount Stop() {
     collector_->Stop();
     trainer_.join();
@@ -56,7 +56,7 @@ class Rank {
       collector_->OpenIteration(version);
       service_.SendGrants();
       if (!collector_->WaitForIteration(absl::InfiniteDuration())) return;
-      collector_->Trained(8);  // Two blocks of two environments, two steps each.
+      collector_->Trained(8);  // Two groups of two environments, two steps each.
     }
   }
 
@@ -70,7 +70,7 @@ class Rank {
   std::thread trainer_;
 };
 
-TEST(LearnerMoveBooks, EveryStepIsCountedOnceAndNoneIsWasted) {
+TEST(LearnerMoveAccounts, EveryStepIsCountedOnceAndNoneIsWasted) {
   Rank first(0), second(1);
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 2);
@@ -93,7 +93,7 @@ TEST(LearnerMoveBooks, EveryStepIsCountedOnceAndNoneIsWasted) {
   for (int i = 0; i < 2; ++i) {
     runners.emplace_back([&] {
       while (auto held = outbox.TakeTicket()) {
-        Fragment fragment = MakeSampleBatch(MakeSampleShape({})).ToFragment();
+        Fragment fragment = MakeSampleFragment(MakeSampleShape({})).ToFragment();
         fragment.header.set_ticket_id(held->ticket.id());
         fragment.header.set_first_env(held->ticket.first_env());
         fragment.header.set_policy_version(held->ticket.policy_version());

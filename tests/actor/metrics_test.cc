@@ -20,7 +20,7 @@ TEST(ActorMetrics, AddsUpStagesAndKeepsThePolicyVersion) {
   EXPECT_EQ(metrics.policy_version(), 7u);
 }
 
-TEST(ActorMetrics, CountsWhatBecomesOfEachBatch) {
+TEST(ActorMetrics, CountsWhatBecomesOfEachFragment) {
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 2);
   for (auto result : {v1::RECEIPT_RESULT_ACCEPTED, v1::RECEIPT_RESULT_DUPLICATE, v1::RECEIPT_RESULT_STALE,

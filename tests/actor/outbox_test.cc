@@ -61,7 +61,7 @@ class OutboxTest : public testing::Test {
   uint64_t stream_ = 1;
 };
 
-TEST_F(OutboxTest, NumbersBatchesAndFillsInWhoMadeThem) {
+TEST_F(OutboxTest, NumbersFragmentsAndFillsInWhoMadeThem) {
   outbox_.AddTicket(1, MakeTicket(5));
   outbox_.AddTicket(1, MakeTicket(6));
   Work(5);
@@ -84,7 +84,7 @@ TEST_F(OutboxTest, ATicketKnowsItsConnection) {
   EXPECT_EQ(outbox_.TakeTicket()->stream, 1u);
 }
 
-TEST_F(OutboxTest, AReceiptForgetsTheBatch) {
+TEST_F(OutboxTest, AReceiptForgetsTheFragment) {
   for (uint64_t id : {5, 6}) outbox_.AddTicket(1, MakeTicket(id));
   Work(5);
   Work(6);
@@ -150,7 +150,7 @@ TEST_F(OutboxTest, ATicketAtWorkIsNotWorkedOnTwice) {
   EXPECT_EQ(outbox_.TakeTicket()->ticket.id(), 5u);
 }
 
-TEST_F(OutboxTest, ATicketGrantedAnewBeforeItsBatchWasRefusedIsDoneAgain) {
+TEST_F(OutboxTest, ATicketGrantedAnewBeforeItsFragmentWasRefusedIsDoneAgain) {
   outbox_.AddTicket(1, MakeTicket(5));
   ASSERT_TRUE(outbox_.TakeTicket());
   outbox_.PutFragment(MakeFragment(5));
@@ -232,7 +232,7 @@ TEST_F(OutboxTest, AFragmentBegunInTheLifeBeforeBelongsToTheNewOne) {
 }
 
 // A connection that brings tickets and breaks before anything is receipted, again and again.
-TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
+TEST(FaultRow15, TheOldestFragmentIsDroppedWhenTooManyWait) {
   Outbox outbox(2);
   outbox.BeginConnection("ada", 1);
   std::vector<bool> dropped;
@@ -255,7 +255,7 @@ TEST(FaultRow15, TheOldestBatchIsDroppedWhenTooManyWait) {
   EXPECT_EQ(outbox.TakeTicket()->ticket.id(), 1u);
 }
 
-TEST(FaultRow15, ATicketOfADroppedBatchThatWasGrantedAnewIsDoneAgain) {
+TEST(FaultRow15, ATicketOfADroppedFragmentThatWasGrantedAnewIsDoneAgain) {
   Outbox outbox(1);
   outbox.BeginConnection("ada", 1);
   outbox.BeginStream(1, 0);
@@ -268,7 +268,7 @@ TEST(FaultRow15, ATicketOfADroppedBatchThatWasGrantedAnewIsDoneAgain) {
   EXPECT_EQ(outbox.TakeTicket()->ticket.id(), 1u);
 }
 
-TEST_F(OutboxTest, TellsHowLongTheOldestBatchHasWaited) {
+TEST_F(OutboxTest, TellsHowLongTheOldestFragmentHasWaited) {
   EXPECT_EQ(outbox_.waiting(), absl::ZeroDuration());
   outbox_.AddTicket(1, MakeTicket(7));
   const absl::Duration begin = MonotonicNow();

@@ -8,7 +8,7 @@
 #include "learner/collect/admission.h"
 #include "tests/actor/counting_env.h"
 #include "tests/env/departing_team.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "trajectory/env_spec_info.h"
 
 namespace skein {
@@ -34,7 +34,13 @@ FragmentShape ShapeOf(const VectorEnv& env) {
   shape.group_envs = kE;
   shape.env_state_size = env.state_size();
   shape.spec = MakeEnvSpecInfo(env.spec());
+  shape.algorithm_fields = AlgorithmFieldNames();
   return shape;
+}
+
+// Of a policy without a memory.
+RolloutBuilder MakeBuilder(const VectorEnv& env) {
+  return RolloutBuilder(env.spec(), /*policy_state_size=*/0, AlgorithmFieldNames());
 }
 
 // Runs the environment for one fragment with actions and log-probs that count up.
@@ -69,13 +75,13 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
       // Episodes of 2 steps end in a terminal state.
       const auto env =
           MakeCountingEnvs({.num_agents = agents, .action_size = 3, .discrete = discrete, .end = 2}, kE, 6);
-      RolloutBuilder builder(env->spec());
-      const Fragment batch = Build(&builder, env.get());
-      EXPECT_EQ(batch.header.ticket_id(), 42u);
-      EXPECT_EQ(batch.header.policy_version(), 9u);
-      EXPECT_EQ(batch.header.first_env(), 6u);
-      EXPECT_EQ(batch.header.stage_seconds().env_step(), 0.5);
-      const BatchValues checked(batch, ShapeOf(*env));
+      RolloutBuilder builder = MakeBuilder(*env);
+      const Fragment fragment = Build(&builder, env.get());
+      EXPECT_EQ(fragment.header.ticket_id(), 42u);
+      EXPECT_EQ(fragment.header.policy_version(), 9u);
+      EXPECT_EQ(fragment.header.first_env(), 6u);
+      EXPECT_EQ(fragment.header.stage_seconds().env_step(), 0.5);
+      const FragmentValues checked(fragment, ShapeOf(*env));
       for (int t = 0; t < kT; ++t) {
         for (int e = 0; e < kE; ++e) {
           EXPECT_EQ(checked.flags("terminated")[t * kE + e], t % 2);
@@ -110,20 +116,20 @@ TEST(RolloutBuilder, WhatItBuildsIsAdmittedAndHoldsWhatHappened) {
 TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   // A time limit of 3: step 2 truncates both; the last observation is 3, the next row shows the reset one.
   const auto env = MakeCountingEnvs({.num_agents = 2}, kE, 6, 3);
-  RolloutBuilder builder(env->spec());
-  const Fragment batch = Build(&builder, env.get());
-  const BatchValues checked(batch, ShapeOf(*env));
+  RolloutBuilder builder = MakeBuilder(*env);
+  const Fragment fragment = Build(&builder, env.get());
+  const FragmentValues checked(fragment, ShapeOf(*env));
   EXPECT_THAT(checked.floats("final_obs"), ElementsAre(3, 0, 3, 1, 3, 0, 3, 1));
   EXPECT_EQ(checked.flags("truncated")[2 * kE], 1);
   EXPECT_EQ(checked.floats("obs")[3 * kE * 2 * 2], 0);
 }
 
-TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
+TEST(RolloutBuilder, TellsWhoWasAliveAndWhatATeamShares) {
   // Five steps. The first team loses agent 0 in every first step and ends with every second, the second lasts.
   const auto env = MakeDepartingTeams({{1, 2}, {9, 9}}, 4);
-  RolloutBuilder builder(env->spec());
-  const Fragment batch = Build(&builder, env.get());
-  const BatchValues checked(batch, ShapeOf(*env));
+  RolloutBuilder builder = MakeBuilder(*env);
+  const Fragment fragment = Build(&builder, env.get());
+  const FragmentValues checked(fragment, ShapeOf(*env));
   EXPECT_THAT(checked.flags("active"), ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(checked.flags("agent_terminated"),
               ElementsAre(1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0));
@@ -136,12 +142,12 @@ TEST(RolloutBuilder, TellsWhoTookPartAndWhatATeamShares) {
 
 TEST(RolloutBuilder, BuildsOneFragmentAfterAnother) {
   const auto env = MakeCountingEnvs({.end = 2}, kE, 6);
-  RolloutBuilder builder(env->spec());
+  RolloutBuilder builder = MakeBuilder(*env);
   Build(&builder, env.get());
   env->ResetAll(6);
   const Fragment again = Build(&builder, env.get());
   env->ResetAll(6);
-  RolloutBuilder fresh(env->spec());
+  RolloutBuilder fresh = MakeBuilder(*env);
   const Fragment first = Build(&fresh, env.get());
   EXPECT_EQ(first.header.SerializeAsString(), again.header.SerializeAsString());
   EXPECT_EQ(*first.block, *again.block);
@@ -160,7 +166,7 @@ TEST(RolloutBuilder, CarriesWhatThePolicyRemembersAndNotWhatTheAlgorithmDoesNotR
   FragmentShape shape = ShapeOf(*env);
   shape.policy_state_size = 3;
   shape.algorithm_fields = {};
-  const BatchValues values(builder.Finish({}), shape);
+  const FragmentValues values(builder.Finish({}), shape);
   EXPECT_EQ(values.floats("policy_state").at(11), 11);  // 2 x 2 x 3 floats.
 }
 

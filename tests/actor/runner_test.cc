@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/actor/working_runner.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/testing/wait_until.h"
 
 namespace skein {
@@ -58,13 +58,13 @@ TEST(Runner, WhatItMakesIsAdmitted) {
   for (const char* env_id : {"CartPole-v1", "Pendulum-v1"}) {
     WorkingRunner runner(env_id, 7);  // Truncated often.
     runner.PutPolicy();
-    const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
-    const BatchValues checked(batch, runner.Shape(20));
+    const Fragment fragment = runner.Serve(runner.MakeTicket(3, 20));
+    const FragmentValues checked(fragment, runner.Shape(20));
     const auto truncated = checked.flags("truncated");
     EXPECT_EQ(std::count(truncated.begin(), truncated.end(), 1), 2 * kE);  // 20 steps of episodes of 7.
-    EXPECT_EQ(batch.header.policy_version(), 4u);
-    EXPECT_EQ(batch.header.first_env(), 3u);
-    EXPECT_EQ(batch.header.env_steps_collected(), 20 * kE);
+    EXPECT_EQ(fragment.header.policy_version(), 4u);
+    EXPECT_EQ(fragment.header.first_env(), 3u);
+    EXPECT_EQ(fragment.header.env_steps_collected(), 20 * kE);
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
 }
@@ -110,22 +110,22 @@ TEST(Runner, LogProbsAreThoseOfThePolicyAtWhatItSaw) {
   WorkingRunner discrete("CartPole-v1"), continuous("Pendulum-v1");
   for (WorkingRunner* runner : {&discrete, &continuous}) {
     runner->PutPolicy();
-    const Fragment batch = runner->Serve(runner->MakeTicket(0, 10));
+    const Fragment fragment = runner->Serve(runner->MakeTicket(0, 10));
     const auto policy = runner->Snapshot(4);
-    std::vector<float> obs = Values<float>(batch, "obs");
+    std::vector<float> obs = Values<float>(fragment, "obs");
     obs.resize(obs.size() / 11 * 10);  // Without the row after the last step.
     std::vector<double> want;
     if (runner == &discrete) {
       const std::vector<float> logits = Head(*policy, obs);
-      const std::vector<int64_t> choice = Values<int64_t>(batch, "action");
+      const std::vector<int64_t> choice = Values<int64_t>(fragment, "action");
       for (size_t i = 0; i < choice.size(); ++i) {
         const float* const row = logits.data() + 2 * i;
         want.push_back(row[choice[i]] - std::log(std::exp(double{row[0]}) + std::exp(double{row[1]})));
       }
     } else {
-      want = GaussianLogProbs(*policy, obs, Values<float>(batch, "action"));
+      want = GaussianLogProbs(*policy, obs, Values<float>(fragment, "action"));
     }
-    EXPECT_LT(Distance(Values<float>(batch, "log_prob"), want), 1e-4);
+    EXPECT_LT(Distance(Values<float>(fragment, "log_prob"), want), 1e-4);
   }
 }
 
@@ -138,7 +138,7 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
   constexpr int64_t T = 200;
   WorkingRunner runner("Pendulum-v1", 0, transport), exact("Pendulum-v1");
   // How far the logarithm of the ratio is from 0 at most.
-  const auto distance = [](WorkingRunner* made_by, const std::vector<float>& obs, const BatchValues& values) {
+  const auto distance = [](WorkingRunner* made_by, const std::vector<float>& obs, const FragmentValues& values) {
     return Distance(GaussianLogProbs(*made_by->Snapshot(4), obs, Vector(values.floats("action"))),
                     Vector(values.floats("log_prob")));
   };
@@ -149,13 +149,13 @@ TEST(Runner, RoundedObservationsAreWhatThePolicyActedOn) {
   runner.PutPolicy();
   FragmentShape shape = runner.Shape(T);
   shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
-  const BatchValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
+  const FragmentValues values(runner.Serve(runner.MakeTicket(0, T)), shape);
   EXPECT_GT(values.saved_bytes(), 0u);
   const std::vector<float> obs = of_steps(Vector(values.floats("obs")));
   EXPECT_LT(distance(&runner, obs, values), 1e-4);
 
   exact.PutPolicy();
-  const BatchValues plain(exact.Serve(exact.MakeTicket(0, T)), exact.Shape(T));
+  const FragmentValues plain(exact.Serve(exact.MakeTicket(0, T)), exact.Shape(T));
   const std::vector<float> raw = of_steps(Vector(plain.floats("obs")));
   std::vector<float> rounded = raw;
   RoundToBfloat16(rounded.data(), rounded.size());
@@ -175,10 +175,10 @@ TEST(Runner, APackedFragmentIsTheSameEachTimeAndInPieces) {
   const Fragment all = whole.Serve(whole.MakeTicket(3, 80));
   EXPECT_EQ(AllFields(whole.Serve(whole.MakeTicket(3, 80))), AllFields(all));
 
-  const auto values = [](WorkingRunner& runner, const Fragment& batch) {
-    FragmentShape shape = runner.Shape(batch.header.steps());
+  const auto values = [](WorkingRunner& runner, const Fragment& fragment) {
+    FragmentShape shape = runner.Shape(fragment.header.steps());
     shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
-    return std::make_unique<BatchValues>(batch, shape);
+    return std::make_unique<FragmentValues>(fragment, shape);
   };
   const auto begun = values(first, first.Serve(first.MakeTicket(3, 30)));
   v1::Ticket rest = second.MakeTicket(3, 50);
@@ -271,16 +271,16 @@ TEST(Runner, WithoutATicketItHelpsThoseThatHaveOne) {
   two.outbox().AddTicket(1, brief);
   two.outbox().AddTicket(1, lengthy);
   EXPECT_EQ(two.outbox().NextToSend(1)->header.ticket_id(), brief.id());
-  const Fragment batch = *two.outbox().NextToSend(1);
-  ASSERT_EQ(batch.header.ticket_id(), lengthy.id());
-  EXPECT_EQ(AllFields(batch), AllFields(alone.Serve(lengthy)));
+  const Fragment fragment = *two.outbox().NextToSend(1);
+  ASSERT_EQ(fragment.header.ticket_id(), lengthy.id());
+  EXPECT_EQ(AllFields(fragment), AllFields(alone.Serve(lengthy)));
 
   // A fragment begins by a call into each environment, and a step is another.
   const auto entries = [&two](int i) { return two.runner(i).activity().Read().entries; };
   EXPECT_EQ(entries(0) + entries(1), kE * (2 + 1 + 20));
   EXPECT_GT(std::min(entries(0), entries(1)), kE * 2) << "nobody helped";
   // What was done by two threads is work of both.
-  EXPECT_GE(batch.header.stage_seconds().env_step(), 20 * kE * 0.010);
+  EXPECT_GE(fragment.header.stage_seconds().env_step(), 20 * kE * 0.010);
 }
 
 TEST(Runner, SaysHowLongItWaitedForItsTicketAndItsPolicy) {
@@ -327,10 +327,10 @@ TEST(Runner, AFailureOfAnEnvironmentLeavesNoTrace) {
     const Faults faults(spec);
     WorkingRunner runner("Pendulum-v1", 7);
     runner.PutPolicy();
-    const Fragment batch = runner.Serve(runner.MakeTicket(3, 20));
-    EXPECT_EQ(AllFields(batch), undisturbed) << spec;
-    EXPECT_EQ(batch.header.env_steps_collected(), 60u) << spec;
-    EXPECT_EQ(batch.header.restarted_episodes(), 0u) << spec;
+    const Fragment fragment = runner.Serve(runner.MakeTicket(3, 20));
+    EXPECT_EQ(AllFields(fragment), undisturbed) << spec;
+    EXPECT_EQ(fragment.header.env_steps_collected(), 60u) << spec;
+    EXPECT_EQ(fragment.header.restarted_episodes(), 0u) << spec;
     EXPECT_EQ(runner.End(), absl::OkStatus());
   }
 }

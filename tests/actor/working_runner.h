@@ -10,6 +10,7 @@
 
 #include "actor/runner.h"
 #include "actor/runner_env.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "env/registry.h"
 #include "gtest/gtest.h"
@@ -102,7 +103,7 @@ class WorkingRunner {
     ticket.set_steps(steps);
     return ticket;
   }
-  // Hands out a ticket and waits for its batch.
+  // Hands out a ticket and waits for its fragment.
   Fragment Serve(const v1::Ticket& ticket) {
     outbox_.AddTicket(1, ticket);
     const auto fragment = outbox_.NextToSend(1);
@@ -134,6 +135,7 @@ class WorkingRunner {
     shape.spec.set_action_size(spec_.action_size);
     shape.spec.set_discrete(spec_.discrete);
     shape.spec.set_num_agents(spec_.num_agents);
+    shape.algorithm_fields = AlgorithmFields(config_);
     return shape;
   }
 

@@ -106,7 +106,7 @@ TEST(IncludeRules, TheTableForbidsWhatTheArchitectureForbids) {
       {"launch/launch_plan.cc", "cli/verbs.h"},
       {"launch/launch_plan.cc", "torch/torch.h"},
       {"eval/evaluation.cc", "learner/run/trainer.h"},
-      {"learner/run/learner.cc", "tests/learner/sample_batch.h"},
+      {"learner/run/learner.cc", "tests/learner/sample_fragment.h"},
   };
   for (const auto& [path, header] : forbidden) {
     EXPECT_THAT(CheckIncludes(rules, path, Quoted(header)), ElementsAre(HasSubstr("may not include")))

@@ -95,7 +95,7 @@ TEST(Subprocess, DestructorKillsAndReapsTheWholeGroup) {
   const std::string grandchild = child->ReadLine(kPatience).value();
   child.reset();
   EXPECT_EQ(kill(shell, 0), -1);
-  // Killed, though perhaps not reaped yet by whoever has inherited it.
+  // Killed, though perhaps not reaped yet by the process that inherited it.
   const absl::StatusOr<std::string> state = ReadFile(absl::StrCat("/proc/", grandchild, "/stat"));
   EXPECT_THAT(state.value_or("gone"), testing::Not(HasSubstr(") S ")));
 }

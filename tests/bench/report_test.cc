@@ -298,7 +298,7 @@ TEST(EnvLimit, IsPhysicsWhereThereIsPhysics) {
   }
 }
 
-TEST(EnvLimit, AgentsCountWhileTheyTakePart) {
+TEST(EnvLimit, AgentsCountWhileTheyAreAlive) {
   BenchOptions options;
   options.env_id = "UavNavigate-v0";
   const auto config = ReadBenchConfig(options);
@@ -309,7 +309,7 @@ TEST(EnvLimit, AgentsCountWhileTheyTakePart) {
   ASSERT_TRUE(ours.ok()) << ours.status();
   for (const StepRates& rates :
        {(*limit)->MeasureRates(absl::Milliseconds(2)), (*ours)->MeasureRates(absl::Milliseconds(2))}) {
-    // All ten take part in the first steps, at least one in each.
+    // All ten are alive in the first steps, at least one in each.
     EXPECT_GT(rates.agent_steps_per_second, rates.env_steps_per_second);
     EXPECT_LE(rates.agent_steps_per_second, 10 * rates.env_steps_per_second);
   }

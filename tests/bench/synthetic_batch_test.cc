@@ -83,7 +83,7 @@ TEST(SyntheticBatch, EndsEachEnvironmentsEpisodesAtStepsOfItsOwn) {
   EXPECT_EQ(batch.values<float>("final_obs").size(), 8u * 3);
 }
 
-TEST(SyntheticBatch, OfTeamsHasStatesAndAllTakePart) {
+TEST(SyntheticBatch, OfTeamsHasStatesAndAllAreAlive) {
   const Sample sample(/*discrete=*/true, /*agents=*/2, /*state_size=*/5);
   ASSERT_TRUE(sample.batch.ok()) << sample.batch.status();
   const Columns& batch = **sample.batch;

@@ -251,17 +251,17 @@ TEST(SkeinCommand, EndsWith64AndLeavesNothingBehindForAMistake) {
 }
 
 TEST(SkeinCommand, JudgesAHistory) {
-  const std::string batch =
+  const std::string fragment =
       R"("event":"batch","actor":"actor-1","generation":7,"sequence":1,"env_steps":8,"result":"accepted"})";
   const ScratchFolder history;
   EXPECT_EQ(Skein({"check-history", history.path()}).code, 65);
   EXPECT_EQ(Skein({"check-history", history.path() + "/none"}).code, 65);
-  history.Write("1.jsonl", R"({"t":1.5,"pid":1,)" + batch + "\n");
+  history.Write("1.jsonl", R"({"t":1.5,"pid":1,)" + fragment + "\n");
   const Ran well = Skein({"check-history", history.path()});
   EXPECT_EQ(well.code, 0);
   EXPECT_THAT(well.text, AllOf(HasSubstr("batches: accepted 1\n"), HasSubstr("everything that must hold holds")));
   // Another learner accepts it again.
-  history.Write("2.jsonl", R"({"t":2.5,"pid":2,)" + batch + "\n");
+  history.Write("2.jsonl", R"({"t":2.5,"pid":2,)" + fragment + "\n");
   const Ran broken = Skein({"check-history", history.path()});
   EXPECT_EQ(broken.code, 65);
   EXPECT_THAT(broken.text, AllOf(HasSubstr("BREACH: batch 1 of actor-1 generation 7 was accepted twice"),

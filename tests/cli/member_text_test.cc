@@ -141,7 +141,7 @@ TEST(FormatTop, SharesAreThoseSinceTheStatusBefore) {
   v1::StatusResponse status = TwoMembers();
   (*status.mutable_members(0)->mutable_report()->mutable_stage_seconds())["wait"] = 5;
   EXPECT_THAT(FormatTop(status, &before, 200, 100), testing::Contains(HasSubstr("wait 100%")));
-  status.mutable_members(0)->set_generation(2);  // Another life: since it started.
+  status.mutable_members(0)->set_generation(2);  // Another generation: since it started.
   EXPECT_THAT(FormatTop(status, &before, 200, 100), testing::Contains(HasSubstr("env_step 54%  wait 45%")));
 }
 

@@ -43,7 +43,7 @@ class Echo : public v1::Coordinator::Service {
   }
 };
 
-// Answers whoever is let in.
+// Answers every caller that is let in.
 class Scaler : public externalscaler::ExternalScaler::Service {
   grpc::Status GetMetrics(grpc::ServerContext*, const externalscaler::GetMetricsRequest*,
                           externalscaler::GetMetricsResponse*) override {

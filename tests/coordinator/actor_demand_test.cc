@@ -26,7 +26,7 @@ class ModelRun {
     v1::RunConfig config;
     config.mutable_sync()->set_mode(mode);
     config.mutable_rollout()->set_num_envs(1600);
-    config.mutable_rollout()->set_envs_per_runner(16);  // 100 blocks.
+    config.mutable_rollout()->set_envs_per_runner(16);  // 100 env groups.
     return config;
   }
 
@@ -34,7 +34,7 @@ class ModelRun {
     ranks_ = ranks;
     SetActors(actors_);
   }
-  // Whoever was there has gone.
+  // The actors that were there have gone.
   void SetActors(int actors, uint32_t runners = 1) {
     actors_ = actors;
     ++generation_;
@@ -207,7 +207,7 @@ TEST(ActorDemand, WantsNoMoreThanCanWorkAtOnceAndOneForEachRank) {
   ModelRun starved(v1::SYNC_MODE_OVERLAPPED, 10000, 1);
   starved.SetActors(8, /*runners=*/10);
   starved.Train(5000);
-  EXPECT_EQ(starved.Wanted(), 10u);  // 100 blocks for ten runners each.
+  EXPECT_EQ(starved.Wanted(), 10u);  // 100 env groups for ten runners each.
   ModelRun saturated(v1::SYNC_MODE_OVERLAPPED, 0.01, 1);
   saturated.SetRanks(4);
   saturated.SetActors(6);

@@ -230,7 +230,7 @@ TEST_F(BarrierTest, ANewMemberIsNotWaitedForButMayTakePart) {
   EXPECT_THAT(replies[0].members, ElementsAre("a", "b", "c", "d"));
 }
 
-TEST_F(BarrierTest, OpensOnceSoManyHaveArrivedWhoeverIsLive) {
+TEST_F(BarrierTest, OpensOnceSoManyHaveArrivedWhateverMembersAreLive) {
   live_ = {"a"};
   EXPECT_THAT(ArriveOf(2, 1, "a"), IsEmpty());  // Though nobody else is live yet.
   live_ = {"a", "b", "c"};
@@ -350,7 +350,7 @@ TEST_F(BarrierTest, ForgettingARoleLetsItsSuccessorsCountFromOne) {
   EXPECT_EQ(CodesOf(Arrive(4, "a", 1)), (Codes{{4, kOk}}));
 }
 
-TEST_F(BarrierTest, WhoeverDoesNotKnowTheGenerationTakesTheNext) {
+TEST_F(BarrierTest, AMemberThatDoesNotKnowTheGenerationTakesTheNext) {
   live_ = {"a", "b"};
   EXPECT_THAT(Arrive(1, "a", 0), IsEmpty());  // 1, the first.
   std::vector<BarrierReply> replies = Arrive(2, "b", 0);

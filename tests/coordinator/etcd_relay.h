@@ -9,7 +9,7 @@
 namespace skein {
 
 // Passes calls on to a real etcd, until it has passed on as many transactions as a test lets it: later ones never reach
-// etcd and are UNAVAILABLE. So whoever writes through it is cut off between two of them. At a free port of 127.0.0.1
+// etcd and are UNAVAILABLE. So a writer through it is cut off between two of them. At a free port of 127.0.0.1
 // until it is destroyed. Thread-safe.
 class EtcdRelay {
  public:

@@ -101,7 +101,7 @@ TEST(History, AddsUpStagesOfMembersThatComeAndGo) {
   EXPECT_THAT(history.newest().learner_stages, ElementsAre(Pair("update", 0)));
   history.Add(v1::StatusResponse(), absl::Seconds(2));  // Both are gone.
   EXPECT_THAT(history.newest().actor_stages, ElementsAre(Pair("wait", 3)));
-  status = WithStage(50);  // Another life.
+  status = WithStage(50);  // Another generation.
   status.mutable_members(0)->set_generation(2);
   history.Add(status, absl::Seconds(3));
   (*status.mutable_members(0)->mutable_report()->mutable_stage_seconds())["wait"] = 52;

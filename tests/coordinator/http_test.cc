@@ -40,7 +40,7 @@ PageSources SampleSources() {
           .log = [] { return "[]\n"; }};
 }
 
-TEST(ScrapeTargets, ListsTheCoordinatorAndWhoeverServesMetrics) {
+TEST(ScrapeTargets, ListsTheCoordinatorAndAllMembersThatServeMetrics) {
   const nlohmann::json expected = {
       {{"targets", {"head:8080"}},
        {"labels", {{"role", "coordinator"}, {"member", "coordinator"}, {"run", "cheetah"}}}},

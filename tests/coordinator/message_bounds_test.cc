@@ -225,7 +225,7 @@ class StateWithTheMostTest : public testing::Test {
 };
 
 TEST_F(StateWithTheMostTest, AStatusOfAsManyMembersAsThereCanBeIsAMessageThatCanBeSent) {
-  static constexpr size_t kOwn = 16 << 10;  // Names and folder of the run, as whoever started it gave them.
+  static constexpr size_t kOwn = 16 << 10;  // Names and folder of the run, as the user who started it gave them.
   const std::string longest_id = "actor-18446744073709551615";
   Beat(Join(v1::ROLE_LEARNER), 1);
   Beat(Join(v1::ROLE_ACTOR), 1);

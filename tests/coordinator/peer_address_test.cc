@@ -36,7 +36,7 @@ TEST(PeerAddress, AMemberElsewhereHasItsMetricsWhereItSpeaksFrom) {
   EXPECT_EQ(AddressOfPeer("internal.example.org:9100", "10.0.0.7"), "10.0.0.7:9100");
   EXPECT_EQ(AddressOfPeer("127.0.0.1:9100", "fd00::7"), "[fd00::7]:9100");
   EXPECT_EQ(AddressOfPeer("", "10.0.0.7"), "");
-  // Whoever runs on the coordinator's node calls from the loopback.
+  // A process on the coordinator's node calls from the loopback.
   EXPECT_EQ(AddressOfPeer("node1:9100", "127.0.0.1"), "node1:9100");
 }
 

@@ -10,7 +10,7 @@
 namespace skein {
 
 // A team of two. Agent a leaves after `leaves[a]` steps; the episode terminates when both have left. obs of an agent is
-// the count of steps, the global state {count, -count}, the metric the count; reward 1 for each agent that took part.
+// the count of steps, the global state {count, -count}, the metric the count; reward 1 for each agent that was alive.
 class DepartingTeam final : public Env {
  public:
   explicit DepartingTeam(std::vector<int> leaves) : leaves_(std::move(leaves)) {

@@ -69,6 +69,32 @@ TEST(Registry, FindsASpecWithoutMakingAnEnvironment) {
   EXPECT_EQ(FindEnvSpec("HalfCheeta-v5").status(), MakeEnv("HalfCheeta-v5").status());
 }
 
+TEST(Registry, SaysWhatElseCanBeDoneWithAnEnvironment) {
+  EXPECT_EQ(FindEnvExtras("HalfCheetah-v5").drawing, EnvDrawing::kScene);
+  EXPECT_TRUE(FindEnvExtras("HalfCheetah-v5").motors_clip);
+  EXPECT_EQ(FindEnvExtras("UavCover-v0").drawing, EnvDrawing::kMap);
+  for (const char* id : {"CartPole-v1", "python:a:b", "HalfCheeta-v5"}) {
+    EXPECT_EQ(FindEnvExtras(id).drawing, EnvDrawing::kNone) << id;
+    EXPECT_FALSE(FindEnvExtras(id).motors_clip) << id;
+  }
+}
+
+TEST(Registry, MakesAGreedyPolicyWhereThereIsOne) {
+  EnvOptions options;
+  options.uav.uavs = 2;
+  const auto greedy = MakeGreedyPolicy("UavNavigate-v0", options);
+  ASSERT_TRUE(greedy.ok()) << greedy.status();
+  const std::vector<float> obs(size_t{2} * FindEnvSpec("UavNavigate-v0", options)->obs_size);
+  std::vector<float> action(2, -1);
+  (*greedy)(2, obs.data(), action.data());
+  EXPECT_THAT(action, testing::Each(testing::Ge(0)));
+  options.uav.uavs = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeGreedyPolicy("UavNavigate-v0", options).status()));
+  EXPECT_EQ(
+      MakeGreedyPolicy("CartPole-v1", {}).status(),
+      absl::InvalidArgumentError("CartPole-v1 has no greedy policy; of all environments only UavNavigate-v0 has one"));
+}
+
 TEST(Registry, KnowsTheLinkedMujocoVersion) {
   EXPECT_THAT(MujocoVersion(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+.*"));
 }

@@ -207,7 +207,7 @@ TEST(UavRules, WhatTouchesAtTheStartCrashesWhereverItFlies) {
   EXPECT_THAT(uavs.Status(), ElementsAre(kCrashed, kCrashed, kCrashed));
 }
 
-TEST(UavRules, WhoeverTouchesOnTheWayDoesNotArrive) {
+TEST(UavRules, AUavThatTouchesOnTheWayDoesNotArrive) {
   // Ends at (6.1, 7.2), within half a metre of (6.5, 7.5).
   Arena past = PastACorner(0.1, 0.2, 6, 7);
   EXPECT_TRUE(past.Step({kNorthEast}));
@@ -227,7 +227,7 @@ TEST(UavRules, ATargetIsReachedAtTheEndOfAStep) {
   EXPECT_THAT(arena.Status(), ElementsAre(kAlive));
 }
 
-TEST(UavRules, WhoeverHasArrivedIsInNobodysWay) {
+TEST(UavRules, AUavThatHasArrivedIsInNobodysWay) {
   Arena arena(kNavigate, {{8.6, 5.5, 9, 5}, {10.6, 5.5, 2, 5}});
   arena.Step({kEast, kWest});
   EXPECT_THAT(arena.Status(), ElementsAre(kArrived, kAlive));
@@ -249,7 +249,7 @@ TEST(UavRules, NearerThanHalfAMetreIsThere) {
   EXPECT_EQ(arena.Metrics()[0], 1);
 }
 
-TEST(UavRules, WhoeverCrashesDoesNotArrive) {
+TEST(UavRules, AUavThatCrashesDoesNotArrive) {
   Arena arena(kNavigate, {{8.5, 5.5, 9, 5}, {9.8, 5.5, 9, 5}});
   EXPECT_TRUE(arena.Step({kEast, kWest}));  // 0.3 apart, both near the target.
   EXPECT_THAT(arena.Status(), ElementsAre(kCrashed, kCrashed));

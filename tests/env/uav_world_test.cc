@@ -126,7 +126,7 @@ TEST(UavWorld, NobodyComesBackAndEverybodyIsSomewhere) {
         terminated = world.Step(0, Actions(spec, actions).data(), reward.data());
         const std::vector<double> state = State(world, 0);
         int count[3] = {};
-        // What the P that took part were given is (1 - w) N m + P w m.
+        // What the P that were alive were given is (1 - w) N m + P w m.
         float given = 0, part = 0;
         for (int n = 0; n < 10; ++n) {
           part += before[n];
@@ -251,7 +251,7 @@ TEST(UavWorld, AStateThatNobodySavedIsHarmless) {
           world.Step(0, std::vector<float>(10, choice).data(), reward.data());
           Observation(world, 0);
         }
-        // The second time all take part.
+        // The second time all are alive.
         for (int n = 0; n < 10; ++n) state[layout.saved_uavs + n * kUavSavedDoubles + 4] = 0;
       }
     }

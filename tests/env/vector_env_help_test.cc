@@ -194,7 +194,7 @@ TEST(VectorEnvHelp, WhoHelpsStepsNothingBetweenSteps) {
   }
 }
 
-TEST(VectorEnvHelp, AnEnvironmentThatFailsInAnybodysHandsFailsTheBlock) {
+TEST(VectorEnvHelp, AnEnvironmentThatFailsInAnybodysHandsFailsTheGroup) {
   for (int round = 0; round < 20; ++round) {
     const auto env = Walks(/*throws_at=*/3);
     Helpers helpers(env.get(), 3);

@@ -177,7 +177,7 @@ TEST(VectorEnv, DiscreteActionsOutOfRangeBecomeTheNearestChoice) {
   EXPECT_EQ(Observe(*odd), Observe(*even));
 }
 
-// The observations of environment 5 in `steps` steps, in whatever block it is.
+// The observations of environment 5 in `steps` steps, in whatever group it is.
 std::vector<float> HistoryOfFive(const std::string& id, int first_env, int envs, int steps) {
   const std::unique_ptr<VectorEnv> env = Make(id, envs, 20);
   env->ResetAll(first_env);
@@ -201,7 +201,7 @@ std::vector<float> HistoryOfFive(const std::string& id, int first_env, int envs,
   return history;
 }
 
-TEST(VectorEnv, AnEnvironmentDoesNotDependOnTheBlockItIsSteppedIn) {
+TEST(VectorEnv, AnEnvironmentDoesNotDependOnTheGroupItIsSteppedIn) {
   for (const EnvInfo& info : ListEnvs()) {
     const std::vector<float> of_eight = HistoryOfFive(info.id, 0, 8, 50);
     EXPECT_EQ(of_eight, HistoryOfFive(info.id, 4, 2, 50)) << info.id;

@@ -347,7 +347,7 @@ TEST(Evaluate, RefusesOptionsThatContradictEachOther) {
           "has 22 observations and 8 actions; the policy was trained with 29 and 8");
   refused({.baseline = "random"}, "want --env");
   refused({.baseline = "lazy", .env_id = "CartPole-v1"}, "random or greedy");
-  refused({.baseline = "greedy", .env_id = "CartPole-v1"}, "greedy needs UAVs that have targets");
+  refused({.baseline = "greedy", .env_id = "CartPole-v1"}, "CartPole-v1 has no greedy policy");
   refused({.baseline = "random", .env_id = "CartPole-v2"}, "did you mean");
   refused({.baseline = "random", .env_id = "CartPole-v1", .overrides = {"ppo.lr=1e-3"}}, "ppo.lr");
   refused({.baseline = "random", .env_id = "CartPole-v1", .overrides = {"env.id=Pendulum-v1"}}, "env.id");

@@ -43,7 +43,7 @@ double TimeOf(const std::vector<HistoryEvent>& history, const std::string& event
 }
 
 // How many fragments of `actor` (empty: of all) arrived after `from`, `to` included.
-int BatchesOf(const std::vector<HistoryEvent>& history, const std::string& actor, double from, double to) {
+int FragmentsOf(const std::vector<HistoryEvent>& history, const std::string& actor, double from, double to) {
   return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const HistoryEvent& event) {
     return event.event == "batch" && (actor.empty() || event.Text("actor") == actor) && event.seconds > from &&
            event.seconds <= to;
@@ -53,17 +53,17 @@ int BatchesOf(const std::vector<HistoryEvent>& history, const std::string& actor
 // Whatever each actor sent has arrived: sequences without a gap.
 void ExpectNoGaps(const std::vector<HistoryEvent>& history) {
   std::map<std::pair<std::string, uint64_t>, std::set<uint64_t>> sequences;
-  for (const HistoryEvent& batch : Select(history, "batch")) {
-    sequences[{batch.Text("actor"), batch.Number("generation")}].insert(batch.Number("sequence"));
+  for (const HistoryEvent& fragment : Select(history, "batch")) {
+    sequences[{fragment.Text("actor"), fragment.Number("generation")}].insert(fragment.Number("sequence"));
   }
-  for (const auto& [life, numbers] : sequences) {
-    EXPECT_EQ(*numbers.rbegin(), numbers.size()) << life.first << " generation " << life.second;
+  for (const auto& [connection, numbers] : sequences) {
+    EXPECT_EQ(*numbers.rbegin(), numbers.size()) << connection.first << " generation " << connection.second;
   }
 }
 
 // A rollout of 64 steps of 10 ms, which need no processor, takes 0.64 s.
 TEST(FaultRow01, OneOfFourActorsIsKilledInMidRollout) {
-  // Four blocks: each of the four actors has one ticket of every iteration.
+  // Four env groups: each of the four actors has one ticket of every iteration.
   Cluster cluster({kEndless, "env.id=Latency-v0", "env.latency.step_ms=2.5", "rollout.num_envs=16", "ppo.epochs=1"});
   cluster.StartCoordinator();
   cluster.StartLearner();
@@ -85,7 +85,7 @@ TEST(FaultRow01, OneOfFourActorsIsKilledInMidRollout) {
         const std::vector<HistoryEvent> iterations = Select(history, "trained");
         if (iterations.size() < 3 || iterations.back().seconds < Now() - 0.1) return false;
         begun = iterations.back().seconds;
-        return BatchesOf(history, victim, iterations[iterations.size() - 2].seconds, begun) == 1;
+        return FragmentsOf(history, victim, iterations[iterations.size() - 2].seconds, begun) == 1;
       },
       absl::Minutes(1), absl::Milliseconds(10)));
   ASSERT_TRUE(WaitUntil([&] { return Now() >= begun + delay; }, absl::Seconds(1)));
@@ -105,13 +105,13 @@ TEST(FaultRow01, OneOfFourActorsIsKilledInMidRollout) {
     if (trained.seconds <= begun) continue;
     pause = std::max(pause, trained.seconds - last);
     if (last == begun) {
-      EXPECT_GE(BatchesOf(history, "", begun, trained.seconds), 4);  // The others did its part.
+      EXPECT_GE(FragmentsOf(history, "", begun, trained.seconds), 4);  // The others did its part.
     }
     last = trained.seconds;
   }
   EXPECT_GT(last, expelled);
-  EXPECT_LE(pause, kLease);                                // Nobody waits for the lease: its stream broke.
-  EXPECT_EQ(BatchesOf(history, victim, begun, Now()), 0);  // What it had begun never arrived.
+  EXPECT_LE(pause, kLease);                                  // Nobody waits for the lease: its stream broke.
+  EXPECT_EQ(FragmentsOf(history, victim, begun, Now()), 0);  // What it had begun never arrived.
   ExpectNoGaps(history);
   const auto status = cluster.Status();
   ASSERT_TRUE(status.ok()) << status.status();
@@ -139,11 +139,11 @@ TEST(FaultRow02, AnActorThatIsAskedToLeavesInOrderAndDeliversWhatItHasOnce) {
   EXPECT_EQ(LiveMembers(*after, "actor"), 1);
   // All that it finished has arrived, each fragment once.
   uint64_t delivered = 0;
-  for (const HistoryEvent& batch : Select(cluster.History(), "batch")) {
-    if (batch.Text("actor") != member) continue;
-    EXPECT_NE(batch.Text("result"), "duplicate");
-    EXPECT_NE(batch.Text("result"), "rejected");
-    delivered += batch.Number("env_steps");
+  for (const HistoryEvent& fragment : Select(cluster.History(), "batch")) {
+    if (fragment.Text("actor") != member) continue;
+    EXPECT_NE(fragment.Text("result"), "duplicate");
+    EXPECT_NE(fragment.Text("result"), "rejected");
+    delivered += fragment.Number("env_steps");
   }
   EXPECT_EQ(delivered, StepsAtTheEnd(*leaves));
   ExpectNoGaps(cluster.History());
@@ -191,11 +191,11 @@ TEST(FaultRow03, AFrozenActorIsExpelledIsRefusedUnderItsOldLeaseAndJoinsAgain) {
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->expirations(), 1u);
 
-  // Its next life: the current policy comes before its first fragment that counts.
+  // Its next generation: the current policy comes before its first fragment that counts.
   const std::vector<HistoryEvent> joins = Select(cluster.History(), "join");
   const HistoryEvent joined = joins.back();
   EXPECT_EQ(joined.Number("member_pid"), static_cast<uint64_t>(freezes->pid()));
-  const auto first_batch = [&](const std::vector<HistoryEvent>& history) {
+  const auto first_fragment = [&](const std::vector<HistoryEvent>& history) {
     return std::find_if(history.begin(), history.end(), [&](const HistoryEvent& event) {
       return event.event == "batch" && event.Text("actor") == joined.Text("member") &&
              event.Text("result") == "accepted";
@@ -205,7 +205,7 @@ TEST(FaultRow03, AFrozenActorIsExpelledIsRefusedUnderItsOldLeaseAndJoinsAgain) {
   ASSERT_TRUE(WaitUntil(
       [&] {
         history = cluster.History();
-        return first_batch(history) != history.end();
+        return first_fragment(history) != history.end();
       },
       absl::Minutes(1), absl::Milliseconds(100)));
   uint64_t current = 0;  // The newest that anybody's fragment was made with when it joined.
@@ -215,13 +215,13 @@ TEST(FaultRow03, AFrozenActorIsExpelledIsRefusedUnderItsOldLeaseAndJoinsAgain) {
       current = std::max(current, event.Number("policy_version"));
     }
     if (event.event == "policy" && event.Text("actor") == joined.Text("member") &&
-        event.seconds < first_batch(history)->seconds) {
+        event.seconds < first_fragment(history)->seconds) {
       its_own = std::max(its_own, event.Number("version"));
     }
   }
   EXPECT_GT(current, 0u);
   EXPECT_GE(its_own, current);
-  EXPECT_GE(first_batch(history)->Number("policy_version"), current);
+  EXPECT_GE(first_fragment(history)->Number("policy_version"), current);
 }
 
 TEST(FaultRow04, FourActorsJoinFourWhileTheyTrain) {
@@ -247,7 +247,7 @@ TEST(FaultRow04, FourActorsJoinFourWhileTheyTrain) {
   EXPECT_TRUE(WaitUntil(
       [&] {
         std::set<std::string> served;
-        for (const HistoryEvent& batch : Select(cluster.History(), "batch")) served.insert(batch.Text("actor"));
+        for (const HistoryEvent& fragment : Select(cluster.History(), "batch")) served.insert(fragment.Text("actor"));
         return served.size() == 8;
       },
       absl::Minutes(1), absl::Milliseconds(200)));

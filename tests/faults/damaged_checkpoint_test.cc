@@ -99,7 +99,7 @@ TEST_F(FaultRow29, AMissingFile) {
 }
 
 TEST_F(FaultRow29, ALinkToAFileOutside) {
-  // A pipe that nobody writes into: whoever opens it hangs.
+  // A pipe that nobody writes into: a process that opens it hangs.
   const ScratchFolder outside;
   const std::string pipe = outside.path() + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

@@ -59,7 +59,7 @@ class ServedTraining {
 struct Fault {
   const char* order;
   int lost_episodes, restarts;
-  const char* line;  // In the log, for whoever looks for the mistake in a server.
+  const char* line;  // In the log, for a user who looks for the mistake in a server.
 };
 // A server takes the four episodes of its group with it, a bad number costs the one that it is in.
 constexpr Fault kFaults[] = {

@@ -228,7 +228,7 @@ TEST_F(FaultRow24, TheControlPlaneTakesNoLargeMessages) {
     grpc::ClientContext context;
     v1::JoinResponse response;
     context.set_wait_for_ready(true);
-    // Whoever goes on is cut off, too.
+    // A caller that goes on is cut off, too.
     EXPECT_THAT(stub->Join(&context, request, &response).error_code(),
                 testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::UNAVAILABLE));
   }

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/faults/live_members.h"
 #include "tests/faults/stranger.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -24,15 +24,15 @@ std::string Serve(const v1::Ticket& ticket) {
   FragmentShape shape =
       MakeSampleShape({.T = ticket.steps(), .E = ticket.group_envs(), .O = 4, .D = 2, .discrete = true});
   shape.env_state_size = VectorEnv::Make({.env_id = "CartPole-v1"}).value()->state_size();
-  SampleBatch batch = MakeSampleBatch(shape);
-  SampleField* state = batch.Find("env_state");
+  SampleFragment fragment = MakeSampleFragment(shape);
+  SampleField* state = fragment.Find("env_state");
   state->data.assign(state->data.size(), '\0');
-  batch.header.set_ticket_id(ticket.id());
-  batch.header.set_first_env(ticket.first_env());
-  batch.header.set_policy_version(1);
-  batch.header.set_sequence(1);
-  batch.header.set_env_steps_collected(ticket.steps() * ticket.group_envs());
-  return batch.Bytes();
+  fragment.header.set_ticket_id(ticket.id());
+  fragment.header.set_first_env(ticket.first_env());
+  fragment.header.set_policy_version(1);
+  fragment.header.set_sequence(1);
+  fragment.header.set_env_steps_collected(ticket.steps() * ticket.group_envs());
+  return fragment.Bytes();
 }
 
 TEST_P(FaultRow26Greed, AnActorThatTakesAllTicketsDoesNotStopTheRun) {
@@ -55,9 +55,9 @@ TEST_P(FaultRow26Greed, AnActorThatTakesAllTicketsDoesNotStopTheRun) {
   const auto actor = cluster.StartActor("", {}, 2);
   const auto other = cluster.StartActor("", {}, 2);
   ASSERT_TRUE(cluster.WaitForStatus([](const v1::StatusResponse& status) {
-    return status.progress().account().trained() >= 20 * 1024;  // Iterations: every block was served.
+    return status.progress().account().trained() >= 20 * 1024;  // Iterations: every env group was served.
   }));
-  // What it says after all comes too late, and the books are whole with it.
+  // What it says after all comes too late, and the account is whole with it.
   greedy.SendBytes(Serve(tickets[0]));
   std::optional<v1::Receipt> receipt;
   while (!receipt) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row 19: the learner has accepted a batch, and its receipt does not arrive.
+// Row 19: the learner has accepted a fragment, and its receipt does not arrive.
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +32,7 @@ TEST(FaultRow19, ReceiptsAreLostAndTheRunIsTheSame) {
 }
 
 TEST(FaultRow19, TheRetryOfTheSameSequenceIsAcknowledgedAndTrainedOnce) {
-  // Each fifth batch or so is accepted, and sent again because the learner does not say so at the next hello. The
+  // Each fifth fragment or so is accepted, and sent again because the learner does not say so at the next hello. The
   // history that Cluster checks at the end has no (actor, sequence) that was accepted twice.
   Cluster cluster({"total_steps=1000000000"});
   cluster.StartCoordinator();

@@ -24,7 +24,7 @@ constexpr double kKeepalive = 10 + 5;  // s until a silent connection is given u
 constexpr double kLoaded = 2;          // s that a loaded machine may be late.
 constexpr double kMegabytes = 1 << 20;
 constexpr int kRunners = 1;
-constexpr int kCap = 4 * (kRunners + 1);  // Finished batches that an actor keeps at most.
+constexpr int kCap = 4 * (kRunners + 1);  // Finished fragments that an actor keeps at most.
 
 double Now() { return absl::ToDoubleSeconds(MonotonicNow()); }
 
@@ -50,8 +50,8 @@ class ActorBehindAProxy {
   Running& process() { return *process_; }
   const std::string& id() const { return id_; }
   double Metric(const std::string& series) const { return Scrape(metrics_port_, series); }
-  // How many of its batches had `result` after `seconds`.
-  int Batches(const std::vector<HistoryEvent>& history, const std::string& result, double seconds = 0) const {
+  // How many of its fragments had `result` after `seconds`.
+  int FragmentsWith(const std::vector<HistoryEvent>& history, const std::string& result, double seconds = 0) const {
     return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const HistoryEvent& event) {
       return event.event == "batch" && event.Text("actor") == id_ && event.Text("result") == result &&
              event.seconds > seconds;
@@ -61,7 +61,7 @@ class ActorBehindAProxy {
   double Memory(const Cluster& cluster) const { return MemoryOf(cluster, id_); }
   // Until the learner has accepted something from it after `seconds`.
   bool WaitUntilItIsTrainedOn(const Cluster& cluster, double seconds) const {
-    return WaitUntil([&] { return Batches(cluster.History(), "accepted", seconds) > 0; }, absl::Minutes(1),
+    return WaitUntil([&] { return FragmentsWith(cluster.History(), "accepted", seconds) > 0; }, absl::Minutes(1),
                      absl::Milliseconds(200));
   }
 
@@ -138,10 +138,10 @@ TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerForFifteenSecondsAndComesBack) {
   ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, healed));
   // What it had begun was granted to the other one long ago: stale, as both sides count it.
   const std::vector<HistoryEvent> history = cluster_.History();
-  EXPECT_GE(actor.Batches(history, "stale", healed), 1);
+  EXPECT_GE(actor.FragmentsWith(history, "stale", healed), 1);
   EXPECT_GE(actor.Metric(R"(skein_actor_receipts_total{result="stale"})"), 1);
-  EXPECT_EQ(actor.Batches(history, "rejected"), 0);
-  EXPECT_EQ(actor.Batches(history, "duplicate"), 0);
+  EXPECT_EQ(actor.FragmentsWith(history, "rejected"), 0);
+  EXPECT_EQ(actor.FragmentsWith(history, "duplicate"), 0);
   // It had two tickets: no more than its buffer takes.
   EXPECT_EQ(actor.Metric("skein_actor_dropped_batches_total"), 0);
   const auto status = cluster_.Status();
@@ -173,7 +173,7 @@ TEST_F(FaultRow15LargeFragments, AnActorWhoseLinkBreaksAgainAndAgainDropsTheOlde
   const auto dropped = [&] { return actor.Metric("skein_actor_dropped_batches_total"); };
   double most_queued = 0, most_memory = 0;
   while (dropped() < kDropped) {
-    ASSERT_LT(Now(), begin + 90) << most_queued << " batches were queued at most";
+    ASSERT_LT(Now(), begin + 90) << most_queued << " fragments were queued at most";
     // Away until the other one has done what it held.
     actor.proxy().Refuse();
     actor.proxy().Cut();
@@ -199,11 +199,11 @@ TEST_F(FaultRow15LargeFragments, AnActorWhoseLinkBreaksAgainAndAgainDropsTheOlde
   ASSERT_TRUE(actor.WaitUntilItIsTrainedOn(cluster_, healed));
   // All that was kept arrives, and all but what the last connection brought was granted to the other one long ago.
   const std::vector<HistoryEvent> history = cluster_.History();
-  EXPECT_GE(actor.Batches(history, "stale", healed), kCap - kTickets);
+  EXPECT_GE(actor.FragmentsWith(history, "stale", healed), kCap - kTickets);
   EXPECT_GE(actor.Metric(R"(skein_actor_receipts_total{result="stale"})"), kCap - kTickets);
-  EXPECT_EQ(actor.Batches(history, "rejected"), 0);
-  EXPECT_EQ(actor.Batches(history, "duplicate"), 0);
-  // What never arrived, and nothing else, is lost in the run's books. (One that was dropped on its way may arrive.)
+  EXPECT_EQ(actor.FragmentsWith(history, "rejected"), 0);
+  EXPECT_EQ(actor.FragmentsWith(history, "duplicate"), 0);
+  // What never arrived, and nothing else, is lost in the run's account. (One that was dropped on its way may arrive.)
   const auto most_lost = static_cast<uint64_t>(dropped()) * kFragment;
   actor.process().Signal(SIGTERM);
   EXPECT_EQ(actor.process().WaitForEnd(), 0);
@@ -293,9 +293,9 @@ TEST_F(FaultRow17, HeartbeatsPassAndDataDoNotSoTheMemberIsDegraded) {
                         absl::Seconds(20), absl::Milliseconds(50)));
 }
 
-// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. 56 blocks in fragments of 16 steps,
-// 64 ms: eight actors do seven of each iteration one after the other, seven do eight. Policies of some 270 kB come
-// with every iteration: more than 1 Mbit/s has room for.
+// Steps of 1 ms that need no processor: an actor steps 1,000 env steps a second. 56 env groups in fragments of 16
+// steps, 64 ms: eight actors do seven of each iteration one after the other, seven do eight. Policies of some 270 kB
+// come with every iteration: more than 1 Mbit/s has room for.
 class SlowLink : public NetworkFaults {
  protected:
   explicit SlowLink(const std::string& mode)

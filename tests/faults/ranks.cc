@@ -88,7 +88,7 @@ void ElasticRun::ExpectEqualParameters(double before) const {
   SignalActors(SIGCONT);
 }
 
-void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const {
+void ElasticRun::StopAndExpectClosedAccounts(const std::vector<Running*>& ranks) const {
   for (Running* rank : ranks) rank->Signal(SIGTERM);
   for (Running* rank : ranks) EXPECT_EQ(rank->WaitForEnd(absl::Seconds(30)), 0);
   const v1::StepAccount account = Account(cluster.run_folder());
@@ -98,7 +98,7 @@ void ElasticRun::StopAndExpectClosedBooks(const std::vector<Running*>& ranks) co
   EXPECT_EQ(account.trained(), manifest.at("env_steps").get<uint64_t>());
 }
 
-void ElasticRun::ExpectWholeBatches() const {
+void ElasticRun::ExpectWholeIterations() const {
   std::ifstream metrics(cluster.run_folder() + "/metrics.jsonl");
   uint64_t iterations = 0;
   for (std::string line; std::getline(metrics, line);) {

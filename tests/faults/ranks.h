@@ -38,10 +38,10 @@ class ElasticRun {
   // SIGSTOP, SIGCONT. Without data ranks meet once a second and update nothing.
   void SignalActors(int signal_number) const;
 
-  // Asks the ranks to stop and expects a checkpoint whose books are closed and have every step that was trained on.
-  void StopAndExpectClosedBooks(const std::vector<Running*>& ranks) const;
+  // Asks the ranks to stop and expects a checkpoint whose account is closed and has every step that was trained on.
+  void StopAndExpectClosedAccounts(const std::vector<Running*>& ranks) const;
   // Every iteration was logged once and, whatever the number of ranks, is of the configured size.
-  void ExpectWholeBatches() const;
+  void ExpectWholeIterations() const;
 
   Cluster cluster;
   std::unique_ptr<Running> rank_0, rank_1;

@@ -42,7 +42,7 @@ constexpr absl::Duration kTold = absl::Milliseconds(1500);  // Where `skein trai
 constexpr absl::Duration kLoaded = absl::Seconds(2);        // That a loaded machine may be late.
 
 // The other one has an error in time, and goes on from what it has; a successor is taken in, and both have the same
-// parameters and whole books.
+// parameters and a whole account.
 void KillAndReplace(int lost, uint32_t choice) {
   ElasticRun run(1, kBarrier, kCollective);
   run.Start();
@@ -73,8 +73,8 @@ void KillAndReplace(int lost, uint32_t choice) {
   EXPECT_EQ(ElasticRun::Metric(*victim, "skein_learner_ranks"), 2);
   EXPECT_EQ(ElasticRun::Metric(survivor, "skein_learner_ranks"), 2);
   EXPECT_EQ(ElasticRun::Metric(survivor, "skein_learner_env_steps_imbalance"), 0);
-  run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.StopAndExpectClosedAccounts({run.rank_0.get(), run.rank_1.get()});
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow08, AfterRankOneIsKilledRankZeroGoesOnAndTakesItsSuccessorIn) { KillAndReplace(1, 8); }
@@ -184,8 +184,8 @@ TEST(FaultRow09, WithFewerThanTheLeastNumberTheRunIsBlockedUntilTheMissingOneRet
   ASSERT_TRUE(run.WaitForIterations(5));
   EXPECT_EQ(run.Progress().last_error(), "");
   run.ExpectEqualParameters(digest);
-  run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.StopAndExpectClosedAccounts({run.rank_0.get(), run.rank_1.get()});
+  run.ExpectWholeIterations();
 }
 
 // Nobody has a state in memory then.
@@ -221,8 +221,8 @@ TEST(FaultRow09, AfterBothAreKilledTheRunIsBlockedUntilBothAreBackWithTheSameChe
   ASSERT_TRUE(run.cluster.WaitForStatus(
       [&](const v1::StatusResponse& status) { return status.progress().env_steps() >= target; }));
   run.ExpectEqualParameters(digest);
-  run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.StopAndExpectClosedAccounts({run.rank_0.get(), run.rank_1.get()});
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow09, ABlockedRunThatIsStoppedSavesWhereItIs) {
@@ -232,7 +232,7 @@ TEST(FaultRow09, ABlockedRunThatIsStoppedSavesWhereItIs) {
   run.rank_1->Kill();
   ASSERT_TRUE(run.WaitForState(v1::RUN_STATE_BLOCKED));
   const uint64_t env_steps = run.Progress().env_steps();
-  run.StopAndExpectClosedBooks({run.rank_0.get()});
+  run.StopAndExpectClosedAccounts({run.rank_0.get()});
   // Or one iteration further: progress is told after the ranks have added it up, and rank 1 may have died in there.
   EXPECT_THAT(
       NewestCheckpoint(run.cluster.run_folder()),

@@ -42,8 +42,8 @@ TEST(FaultRow10, TheBarrierOfTheOthersTimesOutNamingTheStoppedRankAndTheyGoOn) {
   run.rank_1->WaitForOutput("goes on at \\d+ env steps with (2) of 2 ranks");
   run.actors.push_back(run.cluster.StartActor());
   ASSERT_TRUE(run.WaitForIterations(5));
-  run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.StopAndExpectClosedAccounts({run.rank_0.get(), run.rank_1.get()});
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow10, ARankThatIsStoppedInsideACollectiveIsNamedAndTheOtherDoesNotStayThere) {
@@ -73,8 +73,8 @@ TEST(FaultRow10, ARankThatIsStoppedInsideACollectiveIsNamedAndTheOtherDoesNotSta
   run.rank_1->WaitForOutput("goes on at \\d+ env steps with (2) of 2 ranks");
   run.ExpectEqualParameters();
   ASSERT_TRUE(run.WaitForIterations(5));
-  run.StopAndExpectClosedBooks({run.rank_0.get(), run.rank_1.get()});
-  run.ExpectWholeBatches();
+  run.StopAndExpectClosedAccounts({run.rank_0.get(), run.rank_1.get()});
+  run.ExpectWholeIterations();
 }
 
 TEST(FaultRow11, ACollectiveThatNeverCompletesEndsItsProcessNamingItAndTheOthersGoOn) {
@@ -96,8 +96,8 @@ TEST(FaultRow11, ACollectiveThatNeverCompletesEndsItsProcessNamingItAndTheOthers
   EXPECT_FALSE(named.empty());
   run.rank_0->WaitForOutput("goes on at \\d+ env steps with (1) of 2 ranks");
   ASSERT_TRUE(run.WaitForIterations(5));
-  run.StopAndExpectClosedBooks({run.rank_0.get()});
-  run.ExpectWholeBatches();
+  run.StopAndExpectClosedAccounts({run.rank_0.get()});
+  run.ExpectWholeIterations();
 }
 
 }  // namespace

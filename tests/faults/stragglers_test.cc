@@ -16,7 +16,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// 16 environments in blocks of one, steps of 10 ms that need no processor.
+// 16 environments in groups of one, steps of 10 ms that need no processor.
 std::vector<std::string> SixteenEnvironments(const std::string& mode, int slow) {
   return {kEndless,
           "env.id=Latency-v0",

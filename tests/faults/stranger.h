@@ -30,12 +30,12 @@ size_t ResidentBytes(int pid);
 // ends after a minute.
 class Stranger {
  public:
-  // With a coordinator it joins there as an actor, and is a member while it lives; without one the learner sends it
+  // With a coordinator it joins there as an actor, and is a member while it exists; without one the learner sends it
   // away once it has asked.
   explicit Stranger(const std::string& learner_address, const std::string& coordinator_address = "");
   ~Stranger();
 
-  // The hello that a learner of `Cluster` welcomes, for its life of that number, from 1. It asks for no tickets.
+  // The hello that a learner of `Cluster` welcomes, for its generation of that number, from 1. It asks for no tickets.
   v1::CollectRequest Hello(uint64_t generation) const;
   // Begins a stream; one that is open already breaks. What Send and SendBytes could not send, the stream's end tells
   // why.

@@ -53,8 +53,8 @@ TEST_F(FaultRow22, EveryDecoderAcceptsWhatWeMakeAndRefusesWhatWasFound) {
 }
 
 // A decoder that allocated what a message declares, without having that much of it, would be seen.
-TEST_F(FaultRow22, NoMutationOfABatchAllocatesMoreThanItsMessage) {
-  // What is not the batch itself: small headers, read into protobuf's own form, and texts of errors.
+TEST_F(FaultRow22, NoMutationOfAFragmentAllocatesMoreThanItsMessage) {
+  // What is not the fragment itself: small headers, read into protobuf's own form, and texts of errors.
   constexpr size_t kHeaders = 64 << 10;
   std::mt19937 random = FaultRandom(22);
   int refused = 0, runs = 0;

@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein::fuzz {
 
-// Runs whose batches are decoded: one agent; choices; a team with global state and metrics; bfloat16 observations;
+// Runs whose fragments are decoded: one agent; choices; a team with global state and metrics; bfloat16 observations;
 // fields that are large enough to be compressed; a policy with a memory, and an algorithm that reads no field of its
 // own.
 inline const std::vector<FragmentShape>& Shapes() {

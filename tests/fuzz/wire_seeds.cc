@@ -12,13 +12,13 @@ namespace {
 
 const std::vector<SampleEnd> kEnds = {{0, 1, true}, {1, 0, false}};
 
-// A batch of that run, named and timed as an actor does it.
-SampleBatch Batch(size_t run) {
-  SampleBatch batch = MakeSampleBatch(Shapes()[run], 1, run == 4 ? std::vector<SampleEnd>() : kEnds);
-  batch.header.set_actor_id("actor-1");
-  batch.header.set_generation(1);
-  batch.header.mutable_stage_seconds()->set_env_step(0.5);
-  return batch;
+// A fragment of that run, named and timed as an actor does it.
+SampleFragment FragmentOf(size_t run) {
+  SampleFragment fragment = MakeSampleFragment(Shapes()[run], 1, run == 4 ? std::vector<SampleEnd>() : kEnds);
+  fragment.header.set_actor_id("actor-1");
+  fragment.header.set_generation(1);
+  fragment.header.mutable_stage_seconds()->set_env_step(0.5);
+  return fragment;
 }
 
 class TrajectorySeeds {
@@ -26,13 +26,13 @@ class TrajectorySeeds {
   void Add(const std::string& name, size_t run, int piece_bytes, const std::string& bytes) {
     seeds_.push_back({"trajectory", name, absl::StrCat(Head(run), Head(piece_bytes), bytes)});
   }
-  void Add(const std::string& name, size_t run, const SampleBatch& batch) { Add(name, run, 0, batch.Bytes()); }
-  // Run 0's batch after `change(its field of that name)`.
+  void Add(const std::string& name, size_t run, const SampleFragment& fragment) { Add(name, run, 0, fragment.Bytes()); }
+  // Run 0's fragment after `change(its field of that name)`.
   template <typename Change>
   void AddChanged(const std::string& name, const std::string& field, Change change) {
-    SampleBatch batch = Batch(0);
-    change(batch.Find(field));
-    Add(name, 0, batch);
+    SampleFragment fragment = FragmentOf(0);
+    change(fragment.Find(field));
+    Add(name, 0, fragment);
   }
   std::vector<Seed> Take() { return std::move(seeds_); }
 
@@ -43,16 +43,16 @@ class TrajectorySeeds {
 
 std::vector<Seed> Trajectories() {
   TrajectorySeeds seeds;
-  for (size_t run = 0; run < 3; ++run) seeds.Add(absl::StrCat("good_run_", run), run, Batch(run));
-  SampleBatch narrow = Batch(3);
+  for (size_t run = 0; run < 3; ++run) seeds.Add(absl::StrCat("good_run_", run), run, FragmentOf(run));
+  SampleFragment narrow = FragmentOf(3);
   Narrow(narrow.Find("obs"));
   Narrow(narrow.Find("final_obs"));
   seeds.Add("good_bfloat16", 3, narrow);
-  SampleBatch packed = Batch(4);
+  SampleFragment packed = FragmentOf(4);
   Compress(packed.Find("obs"));
   seeds.Add("good_zstd", 4, packed);
-  seeds.Add("good_memory", 5, Batch(5));
-  const std::string whole = Batch(0).Bytes();
+  seeds.Add("good_memory", 5, FragmentOf(5));
+  const std::string whole = FragmentOf(0).Bytes();
   seeds.Add("good_in_pieces", 0, 7, whole);
   v1::CollectRequest small;
   v1::Hello& hello = *small.mutable_hello();
@@ -77,7 +77,7 @@ std::vector<Seed> Trajectories() {
   seeds.Add("bad_group", 0, 0, std::string("SKF\x02\x01\x00\x00\x00\x1b", 9));
   seeds.Add("bad_length_of_a_header", 0, 0, std::string("SKF\x02\xff\xff\xff\xff", 8));
   seeds.Add("bad_other_version", 0, 0, std::string("SKF\x03\x00\x00\x00\x00", 8));
-  seeds.Add("bad_other_run", 1, Batch(0));
+  seeds.Add("bad_other_run", 1, FragmentOf(0));
   seeds.AddChanged("bad_bytes_missing", "obs", [](SampleField* field) { field->data.pop_back(); });
   seeds.AddChanged("bad_size_huge", "obs", [](SampleField* field) { field->claimed_bytes = uint64_t{1} << 40; });
   seeds.AddChanged("bad_size_overflows", "reward", [](SampleField* field) { field->claimed_bytes = ~uint64_t{0} - 3; });
@@ -88,14 +88,14 @@ std::vector<Seed> Trajectories() {
   seeds.AddChanged("bad_counts", "truncated", [](SampleField* field) { SetElement<uint8_t>(field, 0, 1); });
   seeds.AddChanged("bad_frame", "obs", [](SampleField* field) { field->compression = v1::COMPRESSION_ZSTD; });
   seeds.AddChanged("bad_name", "obs", [](SampleField* field) { field->name = "OBS"; });
-  SampleBatch none = Batch(0);
+  SampleFragment none = FragmentOf(0);
   none.header.set_group_envs(0);
   seeds.Add("bad_zero_envs", 0, none);
-  SampleBatch many = Batch(0);
+  SampleFragment many = FragmentOf(0);
   many.header.set_episodes(1u << 31);
   many.header.set_truncations(1u << 31);
   seeds.Add("bad_many_episodes", 0, many);
-  SampleBatch bomb = Batch(4);
+  SampleFragment bomb = FragmentOf(4);
   Compress(bomb.Find("obs"));
   bomb.Find("obs")->data.resize(60);
   seeds.Add("bad_zstd_cut_off", 4, bomb);
@@ -112,11 +112,11 @@ std::string OfHeader(const v1::FragmentHeader& header, const std::string& block)
 
 std::vector<Seed> WireSeeds() {
   std::vector<Seed> seeds = Trajectories();
-  v1::FragmentHeader header = Batch(2).header;
+  v1::FragmentHeader header = FragmentOf(2).header;
   header.add_fields()->set_name("obs");
-  seeds.push_back({"frame", "good_batch", OfHeader(header, "0123456789")});
+  seeds.push_back({"frame", "good_fragment", OfHeader(header, "0123456789")});
   seeds.push_back({"frame", "good_large", OfHeader(header, std::string(5000, 'x'))});
-  seeds.push_back({"frame", "good_empty_batch", OfHeader({}, "")});
+  seeds.push_back({"frame", "good_empty_fragment", OfHeader({}, "")});
   seeds.push_back({"frame", "bad_header", std::string("\x02\x0a\x7f", 3)});
 
   v1::Tensor tensor;

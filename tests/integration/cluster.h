@@ -15,7 +15,7 @@
 namespace skein {
 
 // A run of configs/cartpole_ppo.yaml, or another file, whose processes the test starts, kills and asks one by one.
-// Members are expelled after two seconds of silence. 8 environments in blocks of 4: two runners can work at once. All
+// Members are expelled after two seconds of silence. 8 environments in groups of 4: two runners can work at once. All
 // processes record their history, and the destructor fails the test where that breaks an invariant.
 class Cluster {
  public:

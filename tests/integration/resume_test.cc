@@ -136,7 +136,7 @@ TEST_F(Resume, AKilledActorIsReplacedAndChangesNothing) {
   EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
 }
 
-TEST_F(Resume, AsyncModeGoesOnWhereEveryBlockWas) {
+TEST_F(Resume, AsyncModeGoesOnWhereEveryGroupWas) {
   const std::vector<std::string> async = {"--set", "sync.mode=async", "--set", "rollout.fragment_steps=16"};
   const auto skein = StartAndWaitForCheckpoint(async);
   skein->Signal(SIGTERM);

@@ -66,9 +66,9 @@ TEST(Train, CartPoleReachesItsThreshold) {
   EXPECT_THAT(trained.skein.out, HasSubstr("step account: collected "));
 }
 
-TEST(Train, AnotherAlgorithmReachesTheThresholdToo) {
+TEST(Train, AnotherAlgorithmReachesTheHighestReturn) {
   const Trained trained = Train("configs/cartpole_reinforce.yaml", {});
-  EXPECT_GE(trained.evaluation.at("return_mean").get<double>(), 475);
+  EXPECT_EQ(trained.evaluation.at("return_mean").get<double>(), 500);  // The most that there is.
   EXPECT_TRUE(Balances(trained.account)) << trained.account.ShortDebugString();
   for (const nlohmann::json& line : trained.iterations) {
     EXPECT_TRUE(line.at("update").contains("policy_loss"));

@@ -54,7 +54,7 @@ TEST(LaunchPlanOnDevice, IgnoresRunnersAndSaysSo) {
   EXPECT_THAT(plan->notes, ElementsAre(HasSubstr("no actors: 64"), HasSubstr("--runners and --actors mean nothing")));
 }
 
-TEST(LaunchPlanOnDevice, EachLearnerHasABlockOfEnvironments) {
+TEST(LaunchPlanOnDevice, EachLearnerHasAGroupOfEnvironments) {
   LaunchOptions options = OnDevice("UavNavigate-v0");
   options.num_envs = 32;  // 2 env groups of 16.
   options.learners = 3;

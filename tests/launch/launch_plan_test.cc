@@ -40,7 +40,7 @@ TEST(LaunchPlan, AutomaticRunnersAreOneACoreAndDecideTheEnvironments) {
   EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 runners x 16 environments each.
 }
 
-TEST(LaunchPlan, AutomaticRunnersAreAtMostTheBlocksOfGivenEnvironments) {
+TEST(LaunchPlan, AutomaticRunnersAreAtMostTheGroupsOfGivenEnvironments) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.num_envs = 32;  // 2 env groups of 16.
@@ -88,7 +88,7 @@ TEST(LaunchPlan, GivenRunnersWhoseEnvironmentsDoNotDivideAnIterationAreRefusedWi
             "rollout.steps_per_iteration=96");  // 6 x 16.
 }
 
-TEST(LaunchPlan, GivenRunnersBeyondTheBlocksAreLeftOutWithANote) {
+TEST(LaunchPlan, GivenRunnersBeyondTheGroupsAreLeftOutWithANote) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.num_envs = 32;
@@ -148,7 +148,7 @@ TEST(LaunchPlan, AutomaticRunnersAreNoFewerThanLearners) {
   EXPECT_EQ(plan->config.rollout().num_envs(), 64u);  // 4 x 16.
 }
 
-TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
+TEST(LaunchPlan, LearnersWithoutAnActorOrAGroupAreRefusedWithWhatWouldFit) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.learners = 4;
@@ -183,7 +183,7 @@ TEST(LaunchPlan, LearnersWithoutAnActorOrABlockAreRefusedWithWhatWouldFit) {
               HasSubstr("are 1 group, and each learner needs one; try --learners 1"));
 }
 
-TEST(LaunchPlan, HeadHasABlockForEachLearner) {
+TEST(LaunchPlan, HeadHasAGroupForEachLearner) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
   options.actors = 0;

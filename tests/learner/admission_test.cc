@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/collect/staged_columns.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -28,24 +28,24 @@ FragmentShape Shape(bool discrete = false) {
   return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .discrete = discrete});
 }
 
-void ExpectRefused(const SampleBatch& batch, const std::string& message, bool discrete = false) {
-  const absl::Status status = Admit(batch, Shape(discrete));
+void ExpectRefused(const SampleFragment& fragment, const std::string& message, bool discrete = false) {
+  const absl::Status status = Admit(fragment, Shape(discrete));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
-TEST(Admission, FindsEveryFieldOfAGoodBatch) {
-  const SampleBatch batch = MakeSampleBatch(Shape(), 100, kEnds);
+TEST(Admission, FindsEveryFieldOfAGoodFragment) {
+  const SampleFragment fragment = MakeSampleFragment(Shape(), 100, kEnds);
   const Schema schema = MakeSchema(Shape());
   for (size_t piece_bytes : {0, 1, 3, 64}) {
-    const ReceivedBatch received(batch, piece_bytes);
+    const ReceivedFragment received(fragment, piece_bytes);
     CheckedFragment checked;
     ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
     EXPECT_EQ(checked.counts.truncations, 1);
     EXPECT_EQ(checked.counts.episodes, 2);
-    ASSERT_EQ(checked.fields.size(), batch.fields.size());
+    ASSERT_EQ(checked.fields.size(), fragment.fields.size());
     for (size_t i = 0; i < schema.fields.size(); ++i) {
-      const std::string& want = batch.fields[i].data;
+      const std::string& want = fragment.fields[i].data;
       std::string got(want.size(), '\0');
       PieceReader(checked.fields[i].data).Read(got.data(), got.size());
       EXPECT_EQ(got, want) << schema.fields[i].name;
@@ -66,52 +66,53 @@ TEST(Admission, FindsEveryFieldOfAGoodBatch) {
 TEST(Admission, GivesBackWhatThePolicyRemembers) {
   FragmentShape shape = Shape();
   shape.policy_state_size = 5;
-  SampleBatch batch = MakeSampleBatch(shape, 100, kEnds);
-  const ReceivedBatch received(batch, 7);
+  SampleFragment fragment = MakeSampleFragment(shape, 100, kEnds);
+  const ReceivedFragment received(fragment, 7);
   const Schema schema = MakeSchema(shape);
   CheckedFragment checked;
   ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
   EXPECT_THAT(checked.state.policy_state->shape(), ElementsAre(2, 2, 5));
-  EXPECT_EQ(checked.state.policy_state->data(), batch.Find("policy_state")->data);
-  SetElement(batch.Find("policy_state"), 3, std::numeric_limits<float>::quiet_NaN());
-  EXPECT_THAT(std::string(Admit(batch, shape).message()), HasSubstr("fields.policy_state: element 3 is not finite"));
+  EXPECT_EQ(checked.state.policy_state->data(), fragment.Find("policy_state")->data);
+  SetElement(fragment.Find("policy_state"), 3, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_THAT(std::string(Admit(fragment, shape).message()), HasSubstr("fields.policy_state: element 3 is not finite"));
 }
 
 TEST(Admission, WantsExactlyTheFieldsThatTheAlgorithmReads) {
   FragmentShape without = Shape();
   without.algorithm_fields = {};
-  const SampleBatch batch = MakeSampleBatch(without, 100, kEnds), with = MakeSampleBatch(Shape(), 100, kEnds);
-  EXPECT_TRUE(Admit(batch, without).ok());
-  EXPECT_THAT(std::string(Admit(batch, Shape()).message()), HasSubstr("fields.log_prob: missing; in its place is"));
+  const SampleFragment fragment = MakeSampleFragment(without, 100, kEnds),
+                       with = MakeSampleFragment(Shape(), 100, kEnds);
+  EXPECT_TRUE(Admit(fragment, without).ok());
+  EXPECT_THAT(std::string(Admit(fragment, Shape()).message()), HasSubstr("fields.log_prob: missing; in its place is"));
   EXPECT_THAT(std::string(Admit(with, without).message()), HasSubstr("fields.reward: missing; in its place is"));
 }
 
 TEST(Admission, RefusesOtherStepsOrEnvironments) {
-  SampleBatch batch = MakeSampleBatch(Shape());
-  batch.header.set_steps(3);
-  ExpectRefused(batch, "steps x group_envs is 3 x 2, want 2 x 2");
-  batch.header.set_steps(2);
-  batch.header.set_group_envs(4294967295u);
-  ExpectRefused(batch, "is 2 x 4294967295, want 2 x 2");
+  SampleFragment fragment = MakeSampleFragment(Shape());
+  fragment.header.set_steps(3);
+  ExpectRefused(fragment, "steps x group_envs is 3 x 2, want 2 x 2");
+  fragment.header.set_steps(2);
+  fragment.header.set_group_envs(4294967295u);
+  ExpectRefused(fragment, "is 2 x 4294967295, want 2 x 2");
 }
 
 TEST(Admission, RefusesAnEpisodeOrStepThatNoEnvironmentCanBeAt) {
   FragmentShape shape = Shape();
   shape.max_episode_steps = 10;
   for (const auto& [column, value] : {std::pair{0, 0.5}, {0, -1.0}, {0, 1e12}, {1, 2.5}, {1, 10.0}, {1, -3.0}}) {
-    SampleBatch batch = MakeSampleBatch(shape);
-    SampleField* field = batch.Find("env_state");
+    SampleFragment fragment = MakeSampleFragment(shape);
+    SampleField* field = fragment.Find("env_state");
     std::vector<double> state(field->data.size() / sizeof(double), 0);
     const auto put = [&] { field->data.assign(reinterpret_cast<char*>(state.data()), field->data.size()); };
     put();
-    EXPECT_TRUE(Admit(batch, shape).ok());
+    EXPECT_TRUE(Admit(fragment, shape).ok());
     state[column] = value;
     put();
-    EXPECT_EQ(Admit(batch, shape).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
+    EXPECT_EQ(Admit(fragment, shape).code(), absl::StatusCode::kInvalidArgument) << column << " " << value;
   }
 }
 
-// Every field of a batch, by name.
+// Every field of a fragment, by name.
 std::vector<std::string> FieldNames(const FragmentShape& shape) {
   std::vector<std::string> names;
   for (const Field& field : MakeSchema(shape).fields) names.push_back(field.name);
@@ -121,19 +122,19 @@ std::vector<std::string> FieldNames(const FragmentShape& shape) {
 // Of a team with state and metrics, so that all there is is tried.
 FragmentShape TeamShape() { return MakeSampleShape({.T = 2, .E = 2, .A = 2, .O = 3, .D = 2, .G = 3, .P = 1}); }
 
-void ExpectTeamRefused(const SampleBatch& batch, const std::string& message) {
-  const absl::Status status = Admit(batch, TeamShape());
+void ExpectTeamRefused(const SampleFragment& fragment, const std::string& message) {
+  const absl::Status status = Admit(fragment, TeamShape());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
 class AdmissionField : public testing::TestWithParam<std::string> {
  protected:
-  void Expect(const std::string& what) { ExpectTeamRefused(batch_, "fields." + GetParam() + ": " + what); }
+  void Expect(const std::string& what) { ExpectTeamRefused(fragment_, "fields." + GetParam() + ": " + what); }
   const Schema schema_ = MakeSchema(TeamShape());
   const Field described_ = schema_.fields.at(schema_.Find(GetParam()));
-  SampleBatch batch_ = MakeSampleBatch(TeamShape(), 0, kEnds);
-  SampleField* field_ = batch_.Find(GetParam());
+  SampleFragment fragment_ = MakeSampleFragment(TeamShape(), 0, kEnds);
+  SampleField* field_ = fragment_.Find(GetParam());
 };
 
 TEST_P(AdmissionField, MissingIsRefused) {
@@ -143,14 +144,15 @@ TEST_P(AdmissionField, MissingIsRefused) {
 
 TEST_P(AdmissionField, LeftOutIsRefused) {
   const auto at = static_cast<size_t>(schema_.Find(GetParam()));
-  batch_.fields.erase(batch_.fields.begin() + schema_.Find(GetParam()));
+  fragment_.fields.erase(fragment_.fields.begin() + schema_.Find(GetParam()));
   Expect(at + 1 == schema_.fields.size() ? "missing" : "missing; in its place is \"" + schema_.fields[at + 1].name);
 }
 
 TEST_P(AdmissionField, GivenTwiceIsRefused) {
   const SampleField again = *field_;
-  batch_.fields.push_back(again);
-  ExpectTeamRefused(batch_, absl::StrCat("fields: got ", schema_.fields.size() + 1, ", want ", schema_.fields.size()));
+  fragment_.fields.push_back(again);
+  ExpectTeamRefused(fragment_,
+                    absl::StrCat("fields: got ", schema_.fields.size() + 1, ", want ", schema_.fields.size()));
 }
 
 TEST_P(AdmissionField, OtherTypeIsRefused) {
@@ -207,7 +209,7 @@ TEST_P(AdmissionField, BeyondItsBoundIsRefused) {
   for (const float at_most : {bound, -bound, kNumberBound}) {
     *field_ = good;
     SetElement(field_, last, at_most);
-    const absl::Status status = Admit(batch_, TeamShape());
+    const absl::Status status = Admit(fragment_, TeamShape());
     EXPECT_TRUE(status.ok()) << status;
   }
   for (const float beyond : {std::nextafter(bound, 2 * bound), -1.5f * bound, 1e25f}) {
@@ -236,10 +238,10 @@ INSTANTIATE_TEST_SUITE_P(Each, AdmissionField, testing::ValuesIn(FieldNames(Team
 
 TEST(Admission, RefusesABlockOfAnotherSize) {
   const FragmentShape shape = Shape();
-  const std::string good = MakeSampleBatch(shape, 0, kEnds).Bytes();
+  const std::string good = MakeSampleFragment(shape, 0, kEnds).Bytes();
   const Schema schema = MakeSchema(shape);
   for (const std::string& bytes : {good + "x", good.substr(0, good.size() - 1), good.substr(0, good.size() / 2)}) {
-    const ReceivedBatch received(bytes, 50);
+    const ReceivedFragment received(bytes, 50);
     CheckedFragment checked;
     const absl::Status status = CheckFragment(received.frame(), schema, &checked);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -250,7 +252,7 @@ TEST(Admission, RefusesABlockOfAnotherSize) {
 // Whatever bytes are changed, what is read lies within what was received (sanitizers watch).
 TEST(Admission, StaysWithinWhatItWasGiven) {
   const Schema schema = MakeSchema(TeamShape());
-  const std::string good = MakeSampleBatch(TeamShape(), 5, kEnds).Bytes();
+  const std::string good = MakeSampleFragment(TeamShape(), 5, kEnds).Bytes();
   std::mt19937 random(7);
   int read = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -273,67 +275,68 @@ TEST(Admission, StaysWithinWhatItWasGiven) {
 }
 
 TEST(Admission, RefusesAStepThatBothTerminatedAndWasCut) {
-  SampleBatch batch = MakeSampleBatch(Shape(), 0, kEnds);
-  SetElement<uint8_t>(batch.Find("terminated"), 1, 1);  // Element 1 is truncated already.
-  ExpectRefused(batch, "fields.terminated: element 1 is 1 and truncated is 1");
+  SampleFragment fragment = MakeSampleFragment(Shape(), 0, kEnds);
+  SetElement<uint8_t>(fragment.Find("terminated"), 1, 1);  // Element 1 is truncated already.
+  ExpectRefused(fragment, "fields.terminated: element 1 is 1 and truncated is 1");
 }
 
 TEST(Admission, RefusesChoicesOutOfRange) {
-  SampleBatch batch = MakeSampleBatch(Shape(true));
-  SetElement<int64_t>(batch.Find("action"), 2, 2);
-  ExpectRefused(batch, "fields.action: element 2 is no choice of this environment", true);
-  SetElement<int64_t>(batch.Find("action"), 2, -1);
-  ExpectRefused(batch, "fields.action: element 2 is no choice of this environment", true);
+  SampleFragment fragment = MakeSampleFragment(Shape(true));
+  SetElement<int64_t>(fragment.Find("action"), 2, 2);
+  ExpectRefused(fragment, "fields.action: element 2 is no choice of this environment", true);
+  SetElement<int64_t>(fragment.Find("action"), 2, -1);
+  ExpectRefused(fragment, "fields.action: element 2 is no choice of this environment", true);
 }
 
 TEST(Admission, RefusesLengthsThatNoEpisodeHas) {
   FragmentShape shape = Shape();
   shape.max_episode_steps = 20;
   for (const int64_t length : {1, 20}) {
-    SampleBatch batch = MakeSampleBatch(shape, 0, kEnds);
-    SetElement(batch.Find("episode_length"), 1, length);
-    EXPECT_TRUE(Admit(batch, shape).ok()) << length;
+    SampleFragment fragment = MakeSampleFragment(shape, 0, kEnds);
+    SetElement(fragment.Find("episode_length"), 1, length);
+    EXPECT_TRUE(Admit(fragment, shape).ok()) << length;
   }
   for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{21}, std::numeric_limits<int64_t>::max()}) {
-    SampleBatch batch = MakeSampleBatch(shape, 0, kEnds);
-    SetElement(batch.Find("episode_length"), 1, length);
-    EXPECT_THAT(std::string(Admit(batch, shape).message()),
+    SampleFragment fragment = MakeSampleFragment(shape, 0, kEnds);
+    SetElement(fragment.Find("episode_length"), 1, length);
+    EXPECT_THAT(std::string(Admit(fragment, shape).message()),
                 HasSubstr(absl::StrCat("fields.episode_length: element 1 is ", length, ", want 1 to 20")));
   }
 }
 
 TEST(Admission, RefusesRealActionsOfADiscreteEnvironmentAndChoicesOfAContinuousOne) {
-  ExpectRefused(MakeSampleBatch(Shape(false)), "fields.action: dtype is DATA_TYPE_FLOAT32", true);
-  ExpectRefused(MakeSampleBatch(Shape(true)), "fields.action: dtype is DATA_TYPE_INT64", false);
+  ExpectRefused(MakeSampleFragment(Shape(false)), "fields.action: dtype is DATA_TYPE_FLOAT32", true);
+  ExpectRefused(MakeSampleFragment(Shape(true)), "fields.action: dtype is DATA_TYPE_INT64", false);
 }
 
 TEST(Admission, WantsOneFinalObservationForEachTruncationAndOneReturnForEachEpisode) {
-  SampleBatch batch = MakeSampleBatch(Shape());
-  SetElement<uint8_t>(batch.Find("truncated"), 2, 1);
-  ExpectRefused(batch, "truncations, episodes: got 0, 0, the flags say 1, 1");
-  batch.header.set_truncations(1);
-  batch.header.set_episodes(1);
-  ExpectRefused(batch, "fields.final_obs: has 0 bytes, want 24");  // 2 agents x 3 floats.
-  batch = MakeSampleBatch(Shape());
-  SetElement<uint8_t>(batch.Find("terminated"), 2, 1);
-  ExpectRefused(batch, "truncations, episodes: got 0, 0, the flags say 0, 1");
-  batch.header.set_episodes(1);
-  ExpectRefused(batch, "fields.episode_return: has 0 bytes, want 4");
+  SampleFragment fragment = MakeSampleFragment(Shape());
+  SetElement<uint8_t>(fragment.Find("truncated"), 2, 1);
+  ExpectRefused(fragment, "truncations, episodes: got 0, 0, the flags say 1, 1");
+  fragment.header.set_truncations(1);
+  fragment.header.set_episodes(1);
+  ExpectRefused(fragment, "fields.final_obs: has 0 bytes, want 24");  // 2 agents x 3 floats.
+  fragment = MakeSampleFragment(Shape());
+  SetElement<uint8_t>(fragment.Find("terminated"), 2, 1);
+  ExpectRefused(fragment, "truncations, episodes: got 0, 0, the flags say 0, 1");
+  fragment.header.set_episodes(1);
+  ExpectRefused(fragment, "fields.episode_return: has 0 bytes, want 4");
 }
 
 TEST(Admission, RefusesCountsThatNoFragmentHas) {
   for (const auto& [truncations, episodes] : {std::pair{0u, 5u}, {3u, 2u}, {4294967295u, 4294967295u}}) {
-    SampleBatch batch = MakeSampleBatch(Shape());  // 2 x 2 steps.
-    batch.header.set_truncations(truncations);
-    batch.header.set_episodes(episodes);
-    ExpectRefused(batch, absl::StrCat("truncations, episodes: got ", truncations, ", ", episodes, ", want at most 4"));
+    SampleFragment fragment = MakeSampleFragment(Shape());  // 2 x 2 steps.
+    fragment.header.set_truncations(truncations);
+    fragment.header.set_episodes(episodes);
+    ExpectRefused(fragment,
+                  absl::StrCat("truncations, episodes: got ", truncations, ", ", episodes, ", want at most 4"));
   }
 }
 
 TEST(Admission, ShowsNoMoreOfAHostileNameThanAnExcerpt) {
-  SampleBatch batch = MakeSampleBatch(Shape());
-  batch.Find("obs")->name = std::string(5000, 'x');
-  const absl::Status status = Admit(batch, Shape());
+  SampleFragment fragment = MakeSampleFragment(Shape());
+  fragment.Find("obs")->name = std::string(5000, 'x');
+  const absl::Status status = Admit(fragment, Shape());
   EXPECT_THAT(std::string(status.message()), HasSubstr("fields.obs: missing; in its place is \"xxx"));
   EXPECT_LT(status.message().size(), 300u);
 }
@@ -370,14 +373,14 @@ TEST(Admission, NamesTheSpecFieldThatDiffers) {
 }
 
 TEST(Admission, RefusesAgentFlagsThatContradictEachOther) {
-  const SampleBatch good = MakeSampleBatch(TeamShape(), 100, kEnds);
-  SampleBatch batch = good;
-  SetElement<uint8_t>(batch.Find("active"), 0, 0);
-  SetElement<uint8_t>(batch.Find("agent_terminated"), 0, 1);
-  ExpectTeamRefused(batch, "fields.agent_terminated: element 0 is 1 and active is 0");
-  batch = good;
-  SetElement<uint8_t>(batch.Find("agent_terminated"), 5, 0);
-  ExpectTeamRefused(batch, "element 5 is 0 of an active agent whose episode terminated");
+  const SampleFragment good = MakeSampleFragment(TeamShape(), 100, kEnds);
+  SampleFragment fragment = good;
+  SetElement<uint8_t>(fragment.Find("active"), 0, 0);
+  SetElement<uint8_t>(fragment.Find("agent_terminated"), 0, 1);
+  ExpectTeamRefused(fragment, "fields.agent_terminated: element 0 is 1 and active is 0");
+  fragment = good;
+  SetElement<uint8_t>(fragment.Find("agent_terminated"), 5, 0);
+  ExpectTeamRefused(fragment, "element 5 is 0 of an active agent whose episode terminated");
 }
 
 TEST(Admission, NamesTheMetricsThatDiffer) {

@@ -15,7 +15,7 @@ Collector::Options AsyncOptions(Collector::Options options) {
   return options;
 }
 
-// As CollectorTest: four environments in two blocks.
+// As CollectorTest: four environments in two groups.
 class AsyncCollectorTest : public CollectorTest {
  protected:
   AsyncCollectorTest() : CollectorTest(AsyncOptions(MakeOptions())) {}
@@ -26,10 +26,10 @@ class AsyncCollectorTest : public CollectorTest {
     EXPECT_THAT(grants, SizeIs(1));
     return grants.empty() ? v1::Ticket() : grants[0].second;
   }
-  SampleBatch ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
-    SampleBatch batch = Serve(kAda, ticket, offset);
-    batch.header.set_policy_version(policy_version);
-    return batch;
+  SampleFragment ServeWith(const v1::Ticket& ticket, uint64_t policy_version, float offset = 0) {
+    SampleFragment fragment = Serve(kAda, ticket, offset);
+    fragment.header.set_policy_version(policy_version);
+    return fragment;
   }
 };
 
@@ -39,7 +39,7 @@ TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
   EXPECT_EQ(grants[0].second.policy_version(), 0u);
-  // Block 1 is served twice before block 0: the iteration is made of its two fragments.
+  // Group 1 is served twice before group 0: the iteration is made of its two fragments.
   ASSERT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 100)), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
   const v1::Ticket again = TakeTicket();
@@ -54,7 +54,7 @@ TEST_F(AsyncCollectorTest, AnIterationIsWhateverComesFirst) {
   EXPECT_EQ(iteration->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 200);
   EXPECT_EQ(iteration->policy_version, 1u);
-  EXPECT_FALSE(iteration->state);  // Block 0 has not been served.
+  EXPECT_FALSE(iteration->state);  // Group 0 has not been served.
 }
 
 TEST_F(AsyncCollectorTest, ReportsTheOldestPolicy) {
@@ -70,13 +70,13 @@ TEST_F(AsyncCollectorTest, ReportsTheOldestPolicy) {
   EXPECT_EQ(iteration->state->env_state->shape(0), 4);
 }
 
-TEST_F(AsyncCollectorTest, WhatWouldBeTooOldIsStaleAndItsBlockGoesOn) {
+TEST_F(AsyncCollectorTest, WhatWouldBeTooOldIsStaleAndItsGroupGoesOn) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   collector_.OpenIteration(4);  // Three versions later; two are allowed.
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1)), v1::RECEIPT_RESULT_STALE);
-  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
+  EXPECT_EQ(collector_.account().stale(), kFragmentSteps);
   EXPECT_EQ(TakeTicket().first_env(), 0u);
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 2)), v1::RECEIPT_RESULT_ACCEPTED);
 }
@@ -107,10 +107,10 @@ TEST_F(AsyncCollectorTest, AnUnusableFragmentsPlaceIsTakenByTheNext) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  SampleBatch bad = ServeWith(grants[0].second, 1, 100);
+  SampleFragment bad = ServeWith(grants[0].second, 1, 100);
   SetElement(bad.Find("obs"), 4, std::numeric_limits<float>::infinity());
   EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
-  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  EXPECT_EQ(collector_.account().rejected(), kFragmentSteps);
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[1].second, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
   const auto again = collector_.TakeGrants();
@@ -144,13 +144,13 @@ TEST_F(AsyncCollectorTest, TicketsWaitForRoom) {
   serve(1);
   EXPECT_EQ(accepted, 6);
   ASSERT_TRUE(Take());
-  collector_.Trained(2 * kBlockSteps);
+  collector_.Trained(2 * kFragmentSteps);
   EXPECT_THAT(collector_.TakeGrants(), IsEmpty());
   collector_.OpenIteration(2);
   serve(2);
   EXPECT_EQ(accepted, 8);
-  EXPECT_EQ(collector_.queued_batches(), 6u);
-  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.queued_fragments(), 6u);
+  EXPECT_EQ(collector_.account().trained(), 2 * kFragmentSteps);
 }
 
 TEST_F(AsyncCollectorTest, TakesTheFragmentsThatAreThere) {
@@ -162,8 +162,8 @@ TEST_F(AsyncCollectorTest, TakesTheFragmentsThatAreThere) {
   ASSERT_TRUE(partial);
   EXPECT_EQ(partial->batch->columns(), 2);
   EXPECT_EQ(partial->batch->values<float>("obs")[0], 100);
-  collector_.Trained(kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  collector_.Trained(kFragmentSteps);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   // The other ticket is open still, and its fragment the next iteration's first.
   EXPECT_EQ(Deliver(kAda, ServeWith(grants[0].second, 1, 200)), v1::RECEIPT_RESULT_ACCEPTED);
   collector_.OpenIteration(2);
@@ -191,7 +191,7 @@ TEST_F(AsyncCollectorTest, TakesNothingWhereNothingCame) {
 TEST_F(AsyncCollectorTest, APlaceThatWasGivenUpIsNotTaken) {
   Open(kAda, 2);
   collector_.OpenIteration(1);
-  SampleBatch bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
+  SampleFragment bad = ServeWith(collector_.TakeGrants().at(0).second, 1, 100);
   SetElement(bad.Find("obs"), 4, std::numeric_limits<float>::infinity());
   EXPECT_EQ(Deliver(kAda, bad), v1::RECEIPT_RESULT_REJECTED);
   const auto nothing = collector_.TakeWhatIsThere();

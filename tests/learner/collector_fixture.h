@@ -10,7 +10,7 @@
 #include "learner/collect/collector.h"
 #include "prometheus/registry.h"
 #include "tests/learner/connections.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/learner/sample_metrics.h"
 
 namespace skein {
@@ -20,7 +20,7 @@ inline Collector::Options WithFragments(Collector::Options options, uint32_t fra
   return options;
 }
 
-// Four environments in two blocks of two, two steps each: eight steps an iteration.
+// Four environments in two groups of two, two steps each: eight steps an iteration.
 class CollectorTest : public testing::Test {
  protected:
   explicit CollectorTest(const Collector::Options& options = MakeOptions()) : collector_(options, &metrics_) {}
@@ -46,22 +46,22 @@ class CollectorTest : public testing::Test {
     ASSERT_TRUE(collector_.Open(MakeHello(actor, runners)).ok());
   }
 
-  // The batch that serves `ticket` as the actor's next one; its numbers begin at `offset`.
-  SampleBatch Serve(const ConnectionId& actor, const v1::Ticket& ticket, float offset = 0,
-                    const std::vector<SampleEnd>& ends = {}) {
-    SampleBatch batch = MakeSampleBatch(MakeOptions().shape, offset, ends);
+  // The fragment that serves `ticket` as the actor's next one; its numbers begin at `offset`.
+  SampleFragment Serve(const ConnectionId& actor, const v1::Ticket& ticket, float offset = 0,
+                       const std::vector<SampleEnd>& ends = {}) {
+    SampleFragment fragment = MakeSampleFragment(MakeOptions().shape, offset, ends);
     Work& work = works_[actor];
-    work.collected += kBlockSteps;
-    batch.header.set_sequence(++work.sequence);
-    batch.header.set_env_steps_collected(work.collected);
-    batch.header.set_ticket_id(ticket.id());
-    batch.header.set_first_env(ticket.first_env());
-    batch.header.set_policy_version(ticket.policy_version());
-    return batch;
+    work.collected += kFragmentSteps;
+    fragment.header.set_sequence(++work.sequence);
+    fragment.header.set_env_steps_collected(work.collected);
+    fragment.header.set_ticket_id(ticket.id());
+    fragment.header.set_first_env(ticket.first_env());
+    fragment.header.set_policy_version(ticket.policy_version());
+    return fragment;
   }
-  v1::ReceiptResult Deliver(const ConnectionId& actor, const SampleBatch& batch) {
-    const v1::Receipt receipt = collector_.Receive(actor, ReceivedBatch(batch).frame(), 1);
-    EXPECT_EQ(receipt.sequence(), batch.header.sequence());
+  v1::ReceiptResult Deliver(const ConnectionId& actor, const SampleFragment& fragment) {
+    const v1::Receipt receipt = collector_.Receive(actor, ReceivedFragment(fragment).frame(), 1);
+    EXPECT_EQ(receipt.sequence(), fragment.header.sequence());
     EXPECT_EQ(receipt.message().empty(), receipt.result() == v1::RECEIPT_RESULT_ACCEPTED);
     ExpectBalance();
     return receipt.result();
@@ -74,17 +74,17 @@ class CollectorTest : public testing::Test {
       }
     }
   }
-  // The ticket of block `block` among those that can be granted now; the others are dropped by ada's connecting anew.
-  v1::Ticket TakeTicket(uint32_t block) {
+  // The ticket of group `group` among those that can be granted now; the others are dropped by ada's connecting anew.
+  v1::Ticket TakeTicket(uint32_t group) {
     Open(kAda, 2);
     for (const auto& [actor, ticket] : collector_.TakeGrants()) {
-      if (ticket.first_env() == 2 * block) return ticket;
+      if (ticket.first_env() == 2 * group) return ticket;
     }
-    ADD_FAILURE() << "no ticket of block " << block;
+    ADD_FAILURE() << "no ticket of group " << group;
     return {};
   }
-  void ServeBlock(uint32_t block, float offset) {
-    ASSERT_EQ(Deliver(kAda, Serve(kAda, TakeTicket(block), offset)), v1::RECEIPT_RESULT_ACCEPTED);
+  void ServeGroup(uint32_t group, float offset) {
+    ASSERT_EQ(Deliver(kAda, Serve(kAda, TakeTicket(group), offset)), v1::RECEIPT_RESULT_ACCEPTED);
   }
   std::optional<Collector::Iteration> Take() { return collector_.WaitForIteration(absl::ZeroDuration()); }
   void ExpectBalance() {

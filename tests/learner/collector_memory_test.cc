@@ -21,30 +21,30 @@ Collector::Options Async(Collector::Options options) {
   return Remembering(options);
 }
 
-// Four environments in two blocks, two fragments of each in an iteration.
+// Four environments in two groups, two fragments of each in an iteration.
 class CollectorMemory : public CollectorTest {
  protected:
   explicit CollectorMemory(const Collector::Options& options = Remembering(WithFragments(MakeOptions(), 2)))
       : CollectorTest(options), shape_(options.shape) {}
 
   // What the actor remembers after a ticket; as distinct as tickets are.
-  SampleBatch Play(const v1::Ticket& ticket, const std::vector<SampleEnd>& ends = {}) {
-    SampleBatch batch = Serve(kAda, ticket);
-    const v1::FragmentHeader header = batch.header;
-    batch = MakeSampleBatch(shape_, 0, ends);
-    const uint32_t truncations = batch.header.truncations(), episodes = batch.header.episodes();
-    batch.header = header;
-    batch.header.set_truncations(truncations);
-    batch.header.set_episodes(episodes);
-    std::string& state = batch.Find("policy_state")->data;
+  SampleFragment Play(const v1::Ticket& ticket, const std::vector<SampleEnd>& ends = {}) {
+    SampleFragment fragment = Serve(kAda, ticket);
+    const v1::FragmentHeader header = fragment.header;
+    fragment = MakeSampleFragment(shape_, 0, ends);
+    const uint32_t truncations = fragment.header.truncations(), episodes = fragment.header.episodes();
+    fragment.header = header;
+    fragment.header.set_truncations(truncations);
+    fragment.header.set_episodes(episodes);
+    std::string& state = fragment.Find("policy_state")->data;
     for (size_t i = 0; i < state.size() / sizeof(float); ++i) {
       const float value = static_cast<float>(ticket.id() % 1000) + 0.1f * static_cast<float>(i);
       std::memcpy(state.data() + i * sizeof(float), &value, sizeof(float));
     }
-    return batch;
+    return fragment;
   }
-  v1::ReceiptResult Deliver(const SampleBatch& batch) {
-    return collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1).result();
+  v1::ReceiptResult Deliver(const SampleFragment& fragment) {
+    return collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1).result();
   }
   // Takes all tickets until none is left; returns those that were served, in order.
   std::vector<v1::Ticket> PlayAll() {
@@ -61,8 +61,8 @@ class CollectorMemory : public CollectorTest {
     const auto values = iteration.batch->values<char>("first_policy_state");
     return {values.data(), values.size()};
   }
-  std::string Zeros(int64_t blocks) const {
-    return std::string(static_cast<size_t>(blocks * shape_.group_envs * shape_.policy_state_size) * sizeof(float),
+  std::string Zeros(int64_t groups) const {
+    return std::string(static_cast<size_t>(groups * shape_.group_envs * shape_.policy_state_size) * sizeof(float),
                        '\0');
   }
 
@@ -84,11 +84,11 @@ TEST_F(CollectorMemory, AColumnBeginsWithWhatItsFirstTicketCarried) {
   const std::vector<v1::Ticket> served = PlayAll();
   iteration = Take();
   ASSERT_TRUE(iteration);
-  // The first ticket of each block, not the second, whose state came from within the iteration.
+  // The first ticket of each group, not the second, whose state came from within the iteration.
   std::string carried;
-  for (const uint32_t block : {0, 1}) {
+  for (const uint32_t group : {0, 1}) {
     for (const v1::Ticket& ticket : served) {
-      if (ticket.first_env() != 2 * block) continue;
+      if (ticket.first_env() != 2 * group) continue;
       carried += ticket.policy_state().data();
       break;
     }
@@ -107,7 +107,7 @@ TEST_F(CollectorMemory, AnAbandonedFragmentLeavesNoStateBehind) {
   // Refused: its values are not finite. Its ticket is granted again, with the state from before.
   const auto grants = collector_.TakeGrants();
   ASSERT_EQ(grants.size(), 2u);
-  SampleBatch bad = Play(grants[0].second);
+  SampleFragment bad = Play(grants[0].second);
   const float infinite = std::numeric_limits<float>::infinity();
   std::memcpy(bad.Find("reward")->data.data(), &infinite, sizeof infinite);
   EXPECT_EQ(Deliver(bad), v1::RECEIPT_RESULT_REJECTED);
@@ -115,9 +115,9 @@ TEST_F(CollectorMemory, AnAbandonedFragmentLeavesNoStateBehind) {
   Open(kAda, 2);
   works_[kAda] = {};
   for (const auto& [actor, ticket] : collector_.TakeGrants()) {
-    const uint32_t block = ticket.first_env() / 2;
+    const uint32_t group = ticket.first_env() / 2;
     const std::string& all = before->state->policy_state->data();
-    EXPECT_EQ(ticket.policy_state().data(), all.substr(block * all.size() / 2, all.size() / 2));
+    EXPECT_EQ(ticket.policy_state().data(), all.substr(group * all.size() / 2, all.size() / 2));
   }
 }
 
@@ -127,7 +127,7 @@ TEST_F(CollectorMemory, StepsSayWhereEpisodesEnded) {
   bool first = true;
   for (auto grants = collector_.TakeGrants(); !grants.empty(); grants = collector_.TakeGrants()) {
     for (const auto& [actor, ticket] : grants) {
-      // In the first fragment of block 0 environment 1 terminates in step 0 and environment 0 is cut off in step 1.
+      // In the first fragment of group 0 environment 1 terminates in step 0 and environment 0 is cut off in step 1.
       const bool ends = first && ticket.first_env() == 0;
       if (ends) first = false;
       ASSERT_EQ(
@@ -152,11 +152,11 @@ TEST_F(AsyncCollectorMemory, EachFragmentBeginsWithWhatItsTicketCarried) {
   const auto grants = collector_.TakeGrants();
   ASSERT_EQ(grants.size(), 2u);
   const auto play = [&](const v1::Ticket& ticket) {
-    SampleBatch batch = Play(ticket);
-    batch.header.set_policy_version(1);
-    return Deliver(batch);
+    SampleFragment fragment = Play(ticket);
+    fragment.header.set_policy_version(1);
+    return Deliver(fragment);
   };
-  // Block 1 twice, before block 0.
+  // Group 1 twice, before group 0.
   ASSERT_EQ(play(grants[1].second), v1::RECEIPT_RESULT_ACCEPTED);
   const auto again = collector_.TakeGrants();
   ASSERT_EQ(again.size(), 1u);

@@ -9,7 +9,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// As CollectorTest: environments 0 to 3 in two blocks of two, of a run of eight.
+// As CollectorTest: environments 0 to 3 in two groups of two, of a run of eight.
 class TakeShareTest : public CollectorTest {
  protected:
   static Collector::Share LastFour() {
@@ -46,15 +46,15 @@ TEST_F(TakeShareTest, WhatWasNotTrainedOnIsLostAndOldTicketsAreVoid) {
   ASSERT_THAT(grants, SizeIs(2));
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
   collector_.TakeShare(LastFour());
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.account().pending(), 0u);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   collector_.OpenIteration(1);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[1].second)), v1::RECEIPT_RESULT_STALE);
   ServeIteration();
   EXPECT_TRUE(Take());
-  collector_.Trained(2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
+  collector_.Trained(2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().trained(), 2 * kFragmentSteps);
   ExpectBalance();
 }
 
@@ -65,9 +65,9 @@ TEST_F(TakeShareTest, AlsoWhatTheTrainerHadIsLostUnlessItSaysOtherwise) {
     ServeIteration();
     ASSERT_TRUE(Take());
     const v1::StepAccount before = collector_.account();
-    if (trained) collector_.Trained(2 * kBlockSteps);
+    if (trained) collector_.Trained(2 * kFragmentSteps);
     collector_.TakeShare(LastFour());
-    EXPECT_EQ(collector_.account().lost() - before.lost(), trained ? 0u : 2 * kBlockSteps);
+    EXPECT_EQ(collector_.account().lost() - before.lost(), trained ? 0u : 2 * kFragmentSteps);
     ExpectBalance();
   }
 }

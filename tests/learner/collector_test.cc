@@ -43,23 +43,23 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   ASSERT_THAT(grants, SizeIs(2));
   EXPECT_EQ(collector_.DescribeHolders(), "ada (1), bob (1)");
   EXPECT_FALSE(Take());
-  // The second block arrives first.
-  SampleBatch second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
+  // The second group arrives first.
+  SampleFragment second = Serve(grants[1].first, grants[1].second, 500, {{1, 0, true}});
   second.header.mutable_stage_seconds()->set_env_step(0.5);
-  SampleBatch first = Serve(grants[0].first, grants[0].second, 100, {{0, 1, false}});
+  SampleFragment first = Serve(grants[0].first, grants[0].second, 100, {{0, 1, false}});
   first.header.mutable_stage_seconds()->set_env_step(0.25);
   first.header.mutable_stage_seconds()->set_wait(2);
   EXPECT_EQ(Deliver(grants[1].first, second), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_FALSE(Take());
   EXPECT_EQ(Deliver(grants[0].first, first), v1::RECEIPT_RESULT_ACCEPTED);
-  EXPECT_EQ(collector_.queued_batches(), 2u);
+  EXPECT_EQ(collector_.queued_fragments(), 2u);
   EXPECT_EQ(collector_.DescribeHolders(), "");
 
   const auto iteration = Take();
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->policy_version, 1u);
   EXPECT_EQ(iteration->batch->columns(), 4);
-  // obs [3, 4, 3]: the first row of block 0 is its batch's first row, that of block 1 begins two columns later.
+  // obs [3, 4, 3]: the first row of group 0 is its fragment's first row, that of group 1 begins two columns later.
   EXPECT_EQ(iteration->batch->values<float>("obs")[0], 100);
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 3], 500);
   EXPECT_THAT(iteration->batch->values<int64_t>("final_index"), ElementsAre(1 * 4 + 2));
@@ -72,22 +72,22 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   EXPECT_EQ(iteration->stage_seconds.wait(), 2);
   EXPECT_FALSE(Take());  // Once only.
 
-  EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
-  collector_.Trained(2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().pending(), 2 * kFragmentSteps);
+  collector_.Trained(2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().trained(), 2 * kFragmentSteps);
   EXPECT_EQ(collector_.account().pending(), 0u);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   ExpectBalance();
 }
 
 TEST_F(CollectorTest, ASequenceCountsOnce) {
   Open(kAda);
   collector_.OpenIteration(1);
-  const SampleBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
+  const SampleFragment fragment = Serve(kAda, collector_.TakeGrants().at(0).second);
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_ACCEPTED);
   const std::string account = collector_.account().ShortDebugString();
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_DUPLICATE);
-  SampleBatch zero = batch;
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_DUPLICATE);
+  SampleFragment zero = fragment;
   zero.header.set_sequence(0);
   EXPECT_EQ(Deliver(kAda, zero), v1::RECEIPT_RESULT_DUPLICATE);
   EXPECT_EQ(collector_.account().ShortDebugString(), account);
@@ -115,17 +115,17 @@ TEST_F(CollectorTest, ATicketServedTwiceIsStaleTheSecondTime) {
   Open(kAda, 2);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(Deliver(kBob, Serve(kBob, ticket)), v1::RECEIPT_RESULT_STALE);
-  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
-  EXPECT_EQ(collector_.account().collected(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().stale(), kFragmentSteps);
+  EXPECT_EQ(collector_.account().collected(), 2 * kFragmentSteps);
 }
 
 TEST_F(CollectorTest, AnotherPolicyVersionIsStaleAndTheTicketIsGrantedAgain) {
   Open(kAda);
   collector_.OpenIteration(3);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
-  SampleBatch batch = Serve(kAda, ticket);
-  batch.header.set_policy_version(2);
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_STALE);
+  SampleFragment fragment = Serve(kAda, ticket);
+  fragment.header.set_policy_version(2);
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_STALE);
   ServeIteration();
   EXPECT_TRUE(Take());
 }
@@ -140,34 +140,34 @@ TEST_F(CollectorTest, ATicketOfTheLastIterationIsVoid) {
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_STALE);
 }
 
-TEST_F(CollectorTest, ARejectedBatchIsCountedAndItsTicketGrantedAgain) {
+TEST_F(CollectorTest, ARejectedFragmentIsCountedAndItsTicketGrantedAgain) {
   Open(kAda);
   collector_.OpenIteration(1);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
-  SampleBatch batch = Serve(kAda, ticket);
-  SetElement(batch.Find("reward"), 1, std::numeric_limits<float>::quiet_NaN());
-  const v1::Receipt receipt = collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1);
+  SampleFragment fragment = Serve(kAda, ticket);
+  SetElement(fragment.Find("reward"), 1, std::numeric_limits<float>::quiet_NaN());
+  const v1::Receipt receipt = collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(receipt.message(), "fields.reward: element 1 is not finite");
   EXPECT_EQ(MetricValue(registry_, "skein_learner_quarantined_total", {{"what", "batch"}}), 1);
-  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  EXPECT_EQ(collector_.account().rejected(), kFragmentSteps);
   const auto again = collector_.TakeGrants();
   ASSERT_THAT(again, SizeIs(1));
   EXPECT_EQ(Deliver(kAda, Serve(kAda, again[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
   ServeIteration();
   ASSERT_TRUE(Take());
-  collector_.Trained(2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().collected(), 3 * kBlockSteps);
+  collector_.Trained(2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().collected(), 3 * kFragmentSteps);
   ExpectBalance();
 }
 
 TEST_F(CollectorTest, AMalformedSizeDoesNotEnterTheBooks) {
   Open(kAda);
   collector_.OpenIteration(1);
-  SampleBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
-  batch.header.set_steps(4000000000u);
-  batch.header.set_env_steps_collected(0);
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
+  SampleFragment fragment = Serve(kAda, collector_.TakeGrants().at(0).second);
+  fragment.header.set_steps(4000000000u);
+  fragment.header.set_env_steps_collected(0);
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(collector_.account().rejected(), 0u);
   EXPECT_EQ(collector_.account().collected(), 0u);
 }
@@ -186,7 +186,7 @@ TEST_F(CollectorTest, TheFilledBatchStaysWhileTheNextIsFilled) {
   EXPECT_NE(second->batch, first->batch);
   EXPECT_EQ(second->batch->values<float>("obs")[0], 700);
   EXPECT_EQ(first->batch->values<float>("obs")[0], 100);
-  EXPECT_EQ(collector_.queued_batches(), 4u);
+  EXPECT_EQ(collector_.queued_fragments(), 4u);
   collector_.OpenIteration(2);  // The first one's buffer is filled again.
   ServeIteration(900);
   EXPECT_EQ(Take()->batch, first->batch);
@@ -269,9 +269,9 @@ TEST_F(CollectorTest, WhatArrivesAfterStopIsStaleAndClosedBooksStayClosed) {
   collector_.Stop();
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
   const v1::StepAccount closed = collector_.CloseAccounts();
-  EXPECT_EQ(closed.collected(), 2 * kBlockSteps);
-  EXPECT_EQ(closed.stale(), kBlockSteps);
-  EXPECT_EQ(closed.lost(), kBlockSteps);  // Admitted, and never trained on.
+  EXPECT_EQ(closed.collected(), 2 * kFragmentSteps);
+  EXPECT_EQ(closed.stale(), kFragmentSteps);
+  EXPECT_EQ(closed.lost(), kFragmentSteps);  // Admitted, and never trained on.
   EXPECT_EQ(closed.pending(), 0u);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, second)), v1::RECEIPT_RESULT_STALE);
   EXPECT_EQ(collector_.account().ShortDebugString(), closed.ShortDebugString());
@@ -294,10 +294,10 @@ TEST_F(StickyCollectorTest, CountsTheEpisodesThatAFailureAtAnActorRestarted) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  SampleBatch batch = Serve(kAda, grants[0].second);
-  batch.header.set_restarted_episodes(2);
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_ACCEPTED);
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_DUPLICATE);  // And is counted once.
+  SampleFragment fragment = Serve(kAda, grants[0].second);
+  fragment.header.set_restarted_episodes(2);
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_ACCEPTED);
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_DUPLICATE);  // And is counted once.
   collector_.TakeGrants();
   EXPECT_EQ(MetricValue(registry_, "skein_learner_restarted_episodes_total"), 2);
 }
@@ -309,9 +309,9 @@ TEST_F(CollectorTest, GoodbyeClosesTheBooksAndFreesTheTickets) {
   ASSERT_THAT(grants, SizeIs(2));
   Deliver(kAda, Serve(kAda, grants[0].second));
   v1::Goodbye goodbye;
-  goodbye.set_env_steps_collected(2 * kBlockSteps);  // One fragment did not make it.
+  goodbye.set_env_steps_collected(2 * kFragmentSteps);  // One fragment did not make it.
   collector_.Depart(kAda, goodbye);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.actors(), 0);
   EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
   Open(kBob, 2);
@@ -324,23 +324,23 @@ TEST_F(CollectorTest, AnActorThatJoinedAgainClosesItsEarlierConnection) {
   collector_.OpenIteration(1);
   const v1::Ticket ticket = collector_.TakeGrants().at(0).second;
   // It finished the fragment, lost the connection and its lease, and joins again as cora.
-  const SampleBatch late = Serve(kAda, ticket);
+  const SampleFragment late = Serve(kAda, ticket);
   const v1::Hello hello = MakeHello({"cora", 5});
   ASSERT_TRUE(collector_.Open(hello).ok());
-  collector_.Close(kAda, kBlockSteps);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  collector_.Close(kAda, kFragmentSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.actors(), 1);
   // Cora gets the ticket although the old stream has not noticed yet, and what that one still brings is not counted.
   EXPECT_EQ(collector_.TakeGrants().at(0).second.id(), ticket.id());
   EXPECT_EQ(Deliver(kAda, late), v1::RECEIPT_RESULT_STALE);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   EXPECT_EQ(collector_.account().stale(), 0u);
   EXPECT_EQ(collector_.account().pending(), 0u);
   collector_.Disconnect(kAda);
   EXPECT_EQ(collector_.actors(), 1);
   ASSERT_TRUE(collector_.Open(hello).ok());  // Hello may come twice, on two connections.
-  collector_.Close(kAda, kBlockSteps);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  collector_.Close(kAda, kFragmentSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
 }
 
 TEST_F(CollectorTest, ASilentConnectionIsClosed) {
@@ -353,17 +353,17 @@ TEST_F(CollectorTest, ASilentConnectionIsClosed) {
     collector_.Disconnect(kAda);
     Open(kAda);
   }
-  SampleBatch batch = Serve(kAda, collector_.TakeGrants().at(0).second);
-  batch.header.set_sequence(10);
-  batch.header.set_env_steps_collected(10 * kBlockSteps);
-  Deliver(kAda, batch);
+  SampleFragment fragment = Serve(kAda, collector_.TakeGrants().at(0).second);
+  fragment.header.set_sequence(10);
+  fragment.header.set_env_steps_collected(10 * kFragmentSteps);
+  Deliver(kAda, fragment);
   collector_.CloseSilent(absl::ZeroDuration());
   EXPECT_EQ(collector_.account().lost(), 0u);  // It is connected.
   collector_.Disconnect(kAda);
   collector_.CloseSilent(absl::Hours(1));
   EXPECT_EQ(collector_.account().lost(), 0u);
   collector_.CloseSilent(absl::ZeroDuration());
-  EXPECT_EQ(collector_.account().lost(), 8 * kBlockSteps);  // 10 - 2.
+  EXPECT_EQ(collector_.account().lost(), 8 * kFragmentSteps);  // 10 - 2.
   EXPECT_TRUE(absl::IsAborted(collector_.Open(MakeHello(kAda)).status()));
   ExpectBalance();
 }
@@ -371,33 +371,34 @@ TEST_F(CollectorTest, ASilentConnectionIsClosed) {
 TEST_F(CollectorTest, ActorsDeliverAtTheSameTime) {
   constexpr int kActors = 4, kIterations = 20;
   Collector::Options options = MakeOptions();
-  options.share_envs = 16;  // 8 blocks
+  options.share_envs = 16;  // 8 groups
   prometheus::Registry registry;
   LearnerMetrics metrics(&registry);
   Collector collector(options, &metrics);
   for (int i = 0; i < kActors; ++i) ASSERT_TRUE(collector.Open(MakeHello({"a", 1 + uint64_t(i)}, 2)).ok());
   for (int iteration = 1; iteration <= kIterations; ++iteration) {
     collector.OpenIteration(iteration);
-    std::map<ConnectionId, std::vector<SampleBatch>> batches;
+    std::map<ConnectionId, std::vector<SampleFragment>> fragments;
     for (const auto& [actor, ticket] : collector.TakeGrants()) {
-      batches[actor].push_back(Serve(actor, ticket, static_cast<float>(ticket.first_env())));
+      fragments[actor].push_back(Serve(actor, ticket, static_cast<float>(ticket.first_env())));
     }
     std::vector<std::thread> threads;
-    for (const auto& [actor, of_actor] : batches) {
+    for (const auto& [actor, of_actor] : fragments) {
       threads.emplace_back([&collector, actor = actor, &of_actor = of_actor] {
-        for (const auto& batch : of_actor) {
-          EXPECT_EQ(collector.Receive(actor, ReceivedBatch(batch).frame(), 1).result(), v1::RECEIPT_RESULT_ACCEPTED);
+        for (const auto& fragment : of_actor) {
+          EXPECT_EQ(collector.Receive(actor, ReceivedFragment(fragment).frame(), 1).result(),
+                    v1::RECEIPT_RESULT_ACCEPTED);
         }
       });
     }
     const auto collected = collector.WaitForIteration(absl::Seconds(20));
     for (std::thread& thread : threads) thread.join();
     ASSERT_TRUE(collected);
-    // obs [3, 16, 3]; block b's first environment is column 2 b, and its numbers begin at 2 b.
+    // obs [3, 16, 3]; group b's first environment is column 2 b, and its numbers begin at 2 b.
     for (int b = 0; b < 8; ++b) ASSERT_EQ(collected->batch->values<float>("obs")[2 * b * 3], 2 * b);
-    collector.Trained(8 * kBlockSteps);
+    collector.Trained(8 * kFragmentSteps);
   }
-  EXPECT_EQ(collector.account().trained(), kIterations * 8 * kBlockSteps);
+  EXPECT_EQ(collector.account().trained(), kIterations * 8 * kFragmentSteps);
   EXPECT_EQ(collector.account().collected(), collector.account().trained());
 }
 

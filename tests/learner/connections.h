@@ -9,6 +9,6 @@
 namespace skein {
 
 inline const ConnectionId kAda{"ada", 1}, kBob{"bob", 1};
-inline constexpr uint64_t kBlockSteps = 4;  // T=2 x E=2.
+inline constexpr uint64_t kFragmentSteps = 4;  // T=2 x E=2.
 
 }  // namespace skein

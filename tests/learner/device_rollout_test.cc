@@ -252,10 +252,10 @@ class OnDevice : public testing::Test {
       ASSERT_TRUE(collected.ok()) << collected.status();
       EXPECT_EQ(collected->steps * collected->share_envs, 240);
       EXPECT_EQ(collected->columns % 12, 0);
-      const auto figures = trainer->UpdateOnDevice(0.1 * static_cast<double>(iteration), iteration, 0, 0);
-      ASSERT_TRUE(figures.ok()) << figures.status();
-      for (const auto& [name, value] : *figures) EXPECT_TRUE(std::isfinite(value)) << name;
-      EXPECT_EQ(figures->at("skipped_steps"), 0);
+      const auto stats = trainer->UpdateOnDevice(0.1 * static_cast<double>(iteration), iteration, 0, 0);
+      ASSERT_TRUE(stats.ok()) << stats.status();
+      for (const auto& [name, value] : *stats) EXPECT_TRUE(std::isfinite(value)) << name;
+      EXPECT_EQ(stats->at("skipped_steps"), 0);
     }
   }
 

@@ -55,9 +55,9 @@ class Directions : public CollectorTest {
     ASSERT_TRUE(collector_.Open(hello).ok());
   }
   // Direction d has the returns d and -d and, in `steps` in all, its share.
-  SampleBatch Answer(const ConnectionId& actor, const v1::Ticket& ticket, const std::vector<int64_t>& steps) {
-    SampleBatch batch;
-    v1::FragmentHeader& header = batch.header;
+  SampleFragment Answer(const ConnectionId& actor, const v1::Ticket& ticket, const std::vector<int64_t>& steps) {
+    SampleFragment fragment;
+    v1::FragmentHeader& header = fragment.header;
     auto& [sequence, collected] = works_[actor];
     const auto sum = static_cast<uint64_t>(std::accumulate(steps.begin(), steps.end(), int64_t{0}));
     collected += sum;
@@ -71,13 +71,13 @@ class Directions : public CollectorTest {
     header.set_env_steps(sum);
     const double d = ticket.first_env();
     constexpr v1::DataType kDouble = v1::DATA_TYPE_FLOAT64, kInt = v1::DATA_TYPE_INT64;
-    batch.fields = {MakeField<double>("return_plus", kDouble, {d, d + 1}),
-                    MakeField<double>("return_minus", kDouble, {-d, NAN}),
-                    MakeField<int64_t>("steps_plus", kInt, {steps[0], steps[1]}),
-                    MakeField<int64_t>("steps_minus", kInt, {steps[2], steps[3]}),
-                    MakeField<int64_t>("obs_sum", kInt, {1, 0, 2, 0, 3, 0}),
-                    MakeField<int64_t>("obs_square_sum", kInt, {4, 0, 5, 0, 6, 0})};
-    return batch;
+    fragment.fields = {MakeField<double>("return_plus", kDouble, {d, d + 1}),
+                       MakeField<double>("return_minus", kDouble, {-d, NAN}),
+                       MakeField<int64_t>("steps_plus", kInt, {steps[0], steps[1]}),
+                       MakeField<int64_t>("steps_minus", kInt, {steps[2], steps[3]}),
+                       MakeField<int64_t>("obs_sum", kInt, {1, 0, 2, 0, 3, 0}),
+                       MakeField<int64_t>("obs_square_sum", kInt, {4, 0, 5, 0, 6, 0})};
+    return fragment;
   }
 };
 
@@ -124,7 +124,7 @@ TEST_F(Directions, AnswersAreInTheOrderOfDirectionsAndEveryStepCounts) {
     ExpectBalance();
     EXPECT_EQ(collector_.account().trained(), steps);
     EXPECT_EQ(collector_.account().pending(), 0u);
-    EXPECT_EQ(collector_.queued_batches(), 0u);
+    EXPECT_EQ(collector_.queued_fragments(), 0u);
   }
 }
 
@@ -163,9 +163,9 @@ TEST_F(Directions, RefusesStepsThatNoEpisodeHas) {
   collector_.OpenIteration(1);
   const auto refused = [&](const std::vector<int64_t>& steps, uint64_t claimed) {
     const auto grants = collector_.TakeGrants();
-    SampleBatch batch = Answer(kAda, grants.at(0).second, steps);
-    batch.header.set_env_steps(claimed);
-    const v1::Receipt receipt = collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1);
+    SampleFragment fragment = Answer(kAda, grants.at(0).second, steps);
+    fragment.header.set_env_steps(claimed);
+    const v1::Receipt receipt = collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1);
     EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
     ExpectBalance();
     return receipt.message();

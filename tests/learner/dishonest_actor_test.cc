@@ -43,7 +43,7 @@ TEST_F(CollectorTest, SecondsThatCannotBeAreNotAdded) {
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
-  SampleBatch lie = Serve(kAda, grants[0].second), truth = Serve(kAda, grants[1].second);
+  SampleFragment lie = Serve(kAda, grants[0].second), truth = Serve(kAda, grants[1].second);
   lie.header.mutable_stage_seconds()->set_env_step(std::numeric_limits<double>::quiet_NaN());
   lie.header.mutable_stage_seconds()->set_inference(std::numeric_limits<double>::infinity());
   lie.header.mutable_stage_seconds()->set_build(-5);
@@ -62,13 +62,13 @@ TEST_F(CollectorTest, SecondsThatCannotBeAreNotAdded) {
   EXPECT_EQ(iteration->stage_seconds.wait(), 4 + 3600);  // An hour is the most.
 }
 
-TEST_F(CollectorTest, ABatchForAnotherBlockThanItsTicketsIsRejected) {
+TEST_F(CollectorTest, AFragmentForAnotherGroupThanItsTicketsIsRejected) {
   Open(kAda);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  SampleBatch batch = Serve(kAda, grants[0].second);
-  batch.header.set_first_env(batch.header.first_env() + 1);
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
+  SampleFragment fragment = Serve(kAda, grants[0].second);
+  fragment.header.set_first_env(fragment.header.first_env() + 1);
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_REJECTED);
 }
 
 TEST_F(CollectorTest, AnothersTicketIsRejectedAndStaysTheOthers) {
@@ -79,10 +79,10 @@ TEST_F(CollectorTest, AnothersTicketIsRejectedAndStaysTheOthers) {
   ASSERT_THAT(grants, SizeIs(2));
   const auto& [holder, ticket] = grants[0];
   const v1::Receipt receipt =
-      collector_.Receive(grants[1].first, ReceivedBatch(Serve(grants[1].first, ticket)).frame(), 1);
+      collector_.Receive(grants[1].first, ReceivedFragment(Serve(grants[1].first, ticket)).frame(), 1);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(receipt.message(), "ticket_id: 1 was not granted to " + grants[1].first.actor_id);
-  EXPECT_EQ(collector_.account().rejected(), kBlockSteps);
+  EXPECT_EQ(collector_.account().rejected(), kFragmentSteps);
   EXPECT_EQ(MetricValue(registry_, "skein_learner_batches_total", {{"result", "rejected"}}), 1);
   EXPECT_EQ(Deliver(holder, Serve(holder, ticket)), v1::RECEIPT_RESULT_ACCEPTED);
 }
@@ -91,10 +91,10 @@ TEST_F(CollectorTest, AnImpossibleClaimOfStepsIsRejectedAndNotBooked) {
   Open(kAda);
   collector_.OpenIteration(1);
   const auto grants = collector_.TakeGrants();
-  SampleBatch batch = Serve(kAda, grants[0].second);
-  batch.header.set_env_steps_collected(~uint64_t{0});
-  EXPECT_EQ(Deliver(kAda, batch), v1::RECEIPT_RESULT_REJECTED);
-  EXPECT_EQ(collector_.account().collected(), kBlockSteps);  // Its own steps, counted as rejected.
+  SampleFragment fragment = Serve(kAda, grants[0].second);
+  fragment.header.set_env_steps_collected(~uint64_t{0});
+  EXPECT_EQ(Deliver(kAda, fragment), v1::RECEIPT_RESULT_REJECTED);
+  EXPECT_EQ(collector_.account().collected(), kFragmentSteps);  // Its own steps, counted as rejected.
 }
 
 TEST_F(CollectorTest, WhatAnActorHadNoTicketsForItHasNotCollected) {
@@ -109,10 +109,10 @@ TEST_F(CollectorTest, WhatAnActorHadNoTicketsForItHasNotCollected) {
   v1::Goodbye goodbye;
   goodbye.set_env_steps_collected(~uint64_t{0});
   collector_.Depart(kAda, goodbye);
-  EXPECT_EQ(collector_.account().collected(), kBlockSteps);
-  EXPECT_EQ(collector_.account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_.account().collected(), kFragmentSteps);
+  EXPECT_EQ(collector_.account().lost(), kFragmentSteps);
   collector_.Close(kBob, ~uint64_t{0});
-  EXPECT_EQ(collector_.account().collected(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().collected(), 2 * kFragmentSteps);
   ExpectBalance();
   spdlog::set_default_logger(logger);
   EXPECT_THAT(said.str(), HasSubstr("ada (generation 1) says that it has collected 18446744073709551611 env steps"));

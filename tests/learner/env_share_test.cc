@@ -19,7 +19,7 @@ TEST(ShareOfRank, OneRankHasEverything) {
   EXPECT_EQ(share->share_envs, 64u);
 }
 
-TEST(ShareOfRank, TheFirstRanksHaveTheBlocksLeftOver) {
+TEST(ShareOfRank, TheFirstRanksHaveTheGroupsLeftOver) {
   // 7 groups of 4 over 3 ranks: 3 + 2 + 2.
   const uint32_t first[] = {0, 12, 20}, count[] = {12, 8, 8};
   for (uint32_t rank : {0, 1, 2}) {
@@ -30,7 +30,7 @@ TEST(ShareOfRank, TheFirstRanksHaveTheBlocksLeftOver) {
   }
 }
 
-TEST(ShareOfRank, SharesFollowEachOtherAndDifferByOneBlock) {
+TEST(ShareOfRank, SharesFollowEachOtherAndDifferByOneGroup) {
   for (uint32_t groups = 1; groups <= 12; ++groups) {
     for (uint32_t ranks = 1; ranks <= groups; ++ranks) {
       uint32_t next = 0;
@@ -47,7 +47,7 @@ TEST(ShareOfRank, SharesFollowEachOtherAndDifferByOneBlock) {
   }
 }
 
-TEST(ShareOfRank, SaysWhatWouldFitWhereBlocksAreTooFew) {
+TEST(ShareOfRank, SaysWhatWouldFitWhereGroupsAreTooFew) {
   EXPECT_EQ(
       Message(ShareOfRank(8, 4, 0, 3)),
       "rollout.num_envs 8 in env groups of rollout.envs_per_runner 4: got 2 groups for 3 learners, want one for each; "

@@ -47,7 +47,7 @@ TEST_F(LearnerMetricsTest, CountersFollowTheAccountAndNeverFall) {
   EXPECT_EQ(Value("skein_learner_env_steps_imbalance"), 3);
 }
 
-TEST_F(LearnerMetricsTest, CountsBatchesByResult) {
+TEST_F(LearnerMetricsTest, CountsFragmentsByResult) {
   metrics_.CountFragment(v1::RECEIPT_RESULT_ACCEPTED, 10, 7);
   metrics_.CountFragment(v1::RECEIPT_RESULT_STALE, 5, 0);
   metrics_.CountFragment(v1::RECEIPT_RESULT_STALE, 5, 0);

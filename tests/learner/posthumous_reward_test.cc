@@ -32,7 +32,7 @@ TEST(PosthumousReward, EqualsTheDoubleSum) {
   }
 }
 
-TEST(PosthumousReward, NothingChangesWhileAllTakePart) {
+TEST(PosthumousReward, NothingChangesWhileAllAreAlive) {
   torch::manual_seed(2);
   const torch::Tensor reward = torch::randn({9, 4});
   EXPECT_TRUE(torch::equal(CreditPosthumously(reward, torch::ones({9, 4}, torch::kBool), 0.99), reward));

@@ -36,9 +36,9 @@ TEST(PpoAgents, WhoTakesNoPartIsNotTrainedOn) {
       changed["obs"].narrow(0, 0, 12).masked_fill_(absent.unsqueeze(2), 7.5);
       changed["action"] = batch["action"].masked_fill(absent.unsqueeze(2), -3.0);
       changed["log_prob"] = batch["log_prob"].masked_fill(absent, -9.0);
-      const UpdateStats figures = Train(ppo, batch, 0, iteration);
-      const UpdateStats changed_figures = Train(other, changed, 0, iteration);
-      EXPECT_EQ(figures, changed_figures);
+      const UpdateStats stats = Train(ppo, batch, 0, iteration);
+      const UpdateStats changed_stats = Train(other, changed, 0, iteration);
+      EXPECT_EQ(stats, changed_stats);
       ExpectEqualStates(ppo, other);
     }
   }
@@ -80,7 +80,7 @@ TEST(PpoAgents, TheTeamsLaterRewardsBelongToTheLastAction) {
   }
 }
 
-TEST(PpoAgents, StatisticsAreOfThoseThatTakePart) {
+TEST(PpoAgents, StatisticsAreOfThoseThatAreAlive) {
   Ppo ppo(Config(), CentralNetwork(), kSeed);
   torch::manual_seed(8);
   const Batch batch = CollectTeams(ppo, 12, 3, 2);
@@ -105,10 +105,10 @@ TEST(PpoAgents, AMinibatchOfNobodyIsNoStep) {
   batch["active"].zero_();
   batch["active"][0][0] = true;
   batch["active"][2][3] = true;
-  const UpdateStats figures = Train(ppo, batch, 0, 0);
-  EXPECT_GE(figures.at("gradient_steps"), 1);
-  EXPECT_LE(figures.at("gradient_steps"), 2);
-  EXPECT_EQ(figures.at("skipped_steps"), 0);
+  const UpdateStats stats = Train(ppo, batch, 0, 0);
+  EXPECT_GE(stats.at("gradient_steps"), 1);
+  EXPECT_LE(stats.at("gradient_steps"), 2);
+  EXPECT_EQ(stats.at("skipped_steps"), 0);
 }
 
 TEST(PpoAgents, OnlyACentralCriticReadsTheState) {

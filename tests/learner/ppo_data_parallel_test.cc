@@ -25,7 +25,7 @@ constexpr uint64_t kSeed = 3;
 // What a single rank makes of some iterations, collected with its own policy.
 struct Reference {
   std::vector<Batch> batches;
-  std::vector<UpdateStats> figures;
+  std::vector<UpdateStats> stats;
   NamedTensors model, optimizer;
 };
 
@@ -48,7 +48,7 @@ Reference TrainAlone(const v1::RunConfig& config, const ActorCriticOptions& netw
     }
     if (config.sync().mode() == v1::SYNC_MODE_ASYNC) batch["log_prob"] += 0.3 * torch::randn_like(batch["log_prob"]);
     reference.batches.push_back(batch);
-    reference.figures.push_back(Train(ppo, batch, i / 100.0, i));
+    reference.stats.push_back(Train(ppo, batch, i / 100.0, i));
   }
   reference.model = ppo.ModelState();
   reference.optimizer = ppo.OptimizerState();
@@ -68,10 +68,10 @@ void ExpectRanksEqualOneRank(const v1::RunConfig& config, const ActorCriticOptio
     Ppo ppo(config, network, kSeed, collective);
     ASSERT_TRUE(ppo.Synchronize().ok());
     for (int i = 0; i < updates; ++i) {
-      const auto figures = ppo.Update(Columns(want.batches[i], offset, shares[rank]), i / 100.0, i);
-      ASSERT_TRUE(figures.ok()) << figures.status();
-      for (const auto& [name, figure] : want.figures[i]) {
-        EXPECT_NEAR(figures->at(name), figure, 1e-3 * std::max(1.0, std::abs(figure))) << name << " of update " << i;
+      const auto stats = ppo.Update(Columns(want.batches[i], offset, shares[rank]), i / 100.0, i);
+      ASSERT_TRUE(stats.ok()) << stats.status();
+      for (const auto& [name, value] : want.stats[i]) {
+        EXPECT_NEAR(stats->at(name), value, 1e-3 * std::max(1.0, std::abs(value))) << name << " of update " << i;
       }
       digests[rank].push_back(ppo.ParametersDigest());
     }
@@ -151,7 +151,7 @@ TEST(PpoDataParallel, RanksStopEarlyTogether) {
   config.mutable_ppo()->set_lr_schedule(v1::LEARNING_RATE_SCHEDULE_CONSTANT);
   config.mutable_ppo()->set_kl_stop(0.003);
   const Reference alone = TrainAlone(config, SampleNetwork(), 8, 3);
-  ASSERT_LT(alone.figures[0].at("epochs"), 10);
+  ASSERT_LT(alone.stats[0].at("epochs"), 10);
   ExpectRanksEqualOneRank(config, SampleNetwork(), {3, 5}, 3, 1e-4);
 }
 
@@ -168,10 +168,10 @@ TEST(PpoDataParallel, ASampleThatIsNotFiniteSkipsItsMinibatchOnEveryRank) {
     EXPECT_GT(want.at("skipped_steps"), 0);
     RunRanks(2, [&](Collective* collective) {
       Ppo ppo(config, network, kSeed, collective);
-      const auto figures = ppo.Update(Columns(batch, 4 * collective->rank(), 4), 0, 0);
-      ASSERT_TRUE(figures.ok()) << figures.status();
-      EXPECT_EQ(figures->at("skipped_steps"), want.at("skipped_steps"));
-      EXPECT_EQ(figures->at("gradient_steps"), want.at("gradient_steps"));
+      const auto stats = ppo.Update(Columns(batch, 4 * collective->rank(), 4), 0, 0);
+      ASSERT_TRUE(stats.ok()) << stats.status();
+      EXPECT_EQ(stats->at("skipped_steps"), want.at("skipped_steps"));
+      EXPECT_EQ(stats->at("gradient_steps"), want.at("gradient_steps"));
       // Observations and returns with such numbers stay out of the statistics on every rank.
       EXPECT_EQ(ppo.acting().obs_scale.mean.abs().max().item<float>(), 0);
       EXPECT_EQ(Find(ppo.ModelState(), "return_normalizer.count").item<double>(), 0);
@@ -202,9 +202,9 @@ TEST(PpoDataParallel, RefusesBatchesThatDoNotFitTogether) {
   const auto refused = [&](std::function<Batch(int rank)> share, uint64_t ahead, const std::string& words) {
     RunRanks(2, [&](Collective* collective) {
       Ppo ppo(RanksConfig(), SampleNetwork(), kSeed, collective);
-      const auto figures = ppo.Update(share(collective->rank()), 0, ahead * collective->rank());
-      EXPECT_EQ(figures.status().code(), absl::StatusCode::kFailedPrecondition);
-      EXPECT_THAT(std::string(figures.status().message()), HasSubstr(words));
+      const auto stats = ppo.Update(share(collective->rank()), 0, ahead * collective->rank());
+      EXPECT_EQ(stats.status().code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_THAT(std::string(stats.status().message()), HasSubstr(words));
     });
   };
   refused([&](int) { return Columns(batch, 0, 4); }, 0, "rank 1 has columns from 0 on, want from 4 on");

@@ -47,7 +47,7 @@ TEST(PpoOnADevice, EnqueuedStepsEqualThoseThatAreWaitedFor) {
       if (i == 1)
         batch["log_prob"][3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
       const UpdateStats want = Train(waits, batch, 0, i), got = Train(enqueues, batch, 0, i);
-      for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-4 + 1e-4 * std::abs(figure)) << name;
+      for (const auto& [name, value] : want) EXPECT_NEAR(got.at(name), value, 1e-4 + 1e-4 * std::abs(value)) << name;
       EXPECT_EQ(got.at("skipped_steps"), want.at("skipped_steps"));
     }
     EXPECT_LT(LargestDifference(waits.ModelState(), enqueues.ModelState()), 1e-5) << prefetch_depth;
@@ -71,8 +71,8 @@ TEST(PpoOnADevice, AGpuComputesWhatTheCpuDoes) {
       for (int i = 0; i < 3; ++i) {
         const Batch batch = CollectEpisodes(cpu, 16, 8);
         const UpdateStats want = Train(cpu, batch, 0, i), got = Train(gpu, batch, 0, i);
-        for (const auto& [name, figure] : want) {
-          EXPECT_NEAR(got.at(name), figure, 1e-3 + 1e-3 * std::abs(figure)) << name;
+        for (const auto& [name, value] : want) {
+          EXPECT_NEAR(got.at(name), value, 1e-3 + 1e-3 * std::abs(value)) << name;
         }
       }
       EXPECT_LT(LargestDifference(cpu.ModelState(), gpu.ModelState()), 1e-4);

@@ -55,7 +55,7 @@ TEST(PpoMemory, MicroBatchesAddUpToTheMinibatch) {
     for (int i = 0; i < 2; ++i) {
       const Batch batch = CollectEpisodes(whole, 16, 8);
       const UpdateStats want = Train(whole, batch, 0, i), got = Train(pieces, batch, 0, i);
-      for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-5 + 1e-5 * std::abs(figure)) << name;
+      for (const auto& [name, value] : want) EXPECT_NEAR(got.at(name), value, 1e-5 + 1e-5 * std::abs(value)) << name;
     }
     ExpectNearlyEqualModels(whole, pieces);
     // 50 = 4 * 11 + 6 and 78 = 7 * 11 + 1, twice in each of two updates.
@@ -84,8 +84,8 @@ TEST(PpoMemory, OutOfMemoryWithASingleSampleIsAnError) {
     torch::manual_seed(43);
     Ppo ppo(PiecewiseConfig(), network, 1);
     ppo.steps().SetMemoryProbe(MemoryFor(0));
-    const auto figures = ppo.Update(CollectEpisodes(ppo, 16, 8), 0, 0);
-    EXPECT_EQ(figures.status().code(), absl::StatusCode::kResourceExhausted);
+    const auto stats = ppo.Update(CollectEpisodes(ppo, 16, 8), 0, 0);
+    EXPECT_EQ(stats.status().code(), absl::StatusCode::kResourceExhausted);
   }
 }
 
@@ -117,9 +117,9 @@ TEST(PpoMemory, OutOfMemoryOnOneRankDisturbsNobody) {
       double out_of_memory = 0;
       for (int i = 0; i < 2; ++i) {
         const Batch mine = collective->rank() == 0 ? Columns(batches[i], 0, 3) : Columns(batches[i], 3, 5);
-        const auto figures = ppo.Update(mine, 0, i);
-        ASSERT_TRUE(figures.ok()) << figures.status();
-        out_of_memory += figures->at("out_of_memory");
+        const auto stats = ppo.Update(mine, 0, i);
+        ASSERT_TRUE(stats.ok()) << stats.status();
+        out_of_memory += stats->at("out_of_memory");
       }
       EXPECT_GE(out_of_memory, 3);  // Rank 1's, on both.
       const auto got = ppo.ModelState(), want = whole.ModelState();
@@ -150,9 +150,9 @@ TEST(PpoMemory, OutOfMemoryInTheMiddleOfTheLastBackwardPassDisturbsNobody) {
       }
       return gradient;
     });
-    const auto figures = ppo.Update(Columns(batch, 4 * collective->rank(), 4), 0, 0);
-    ASSERT_TRUE(figures.ok()) << figures.status();
-    EXPECT_EQ(figures->at("out_of_memory"), 2);
+    const auto stats = ppo.Update(Columns(batch, 4 * collective->rank(), 4), 0, 0);
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    EXPECT_EQ(stats->at("out_of_memory"), 2);
     ExpectNearlyEqualModels(ppo, whole);
   });
 }

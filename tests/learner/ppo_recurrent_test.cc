@@ -314,11 +314,11 @@ TEST(PpoRecurrent, RanksTogetherComputeWhatOneComputes) {
         Ppo alone(config, network, 5);
         constexpr int kUpdates = 4;
         std::vector<Batch> batches;
-        std::vector<UpdateStats> figures;
+        std::vector<UpdateStats> wanted;
         std::vector<std::vector<std::pair<std::string, torch::Tensor>>> states;
         for (int i = 0; i < kUpdates; ++i) {
           batches.push_back(CollectRemembering(alone, 13, 6, agents));
-          figures.push_back(Train(alone, batches.back(), 0, i));
+          wanted.push_back(Train(alone, batches.back(), 0, i));
           states.push_back(alone.ModelState());
           for (auto& [name, tensor] : states.back()) tensor = tensor.detach().clone();
         }
@@ -332,8 +332,8 @@ TEST(PpoRecurrent, RanksTogetherComputeWhatOneComputes) {
             digests[collective->rank()].push_back(ppo.ParametersDigest());
             // One rank's but for rounding, which Adam makes larger where a gradient is nearly 0.
             EXPECT_LT(LargestDifference(ppo.ModelState(), states[i]), 1e-4) << "update " << i;
-            for (const auto& [name, figure] : figures[i]) {
-              EXPECT_NEAR(stats->at(name), figure, 1e-3 * std::max(1.0, std::abs(figure))) << name << ", update " << i;
+            for (const auto& [name, value] : wanted[i]) {
+              EXPECT_NEAR(stats->at(name), value, 1e-3 * std::max(1.0, std::abs(value))) << name << ", update " << i;
             }
           }
         });

@@ -140,9 +140,9 @@ Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
 }
 
 UpdateStats Train(Algorithm& algorithm, const Batch& batch, double progress, uint64_t iteration) {
-  auto figures = algorithm.Update(batch, progress, iteration);
-  EXPECT_TRUE(figures.ok()) << figures.status();
-  return figures.ok() ? *figures : UpdateStats();
+  auto stats = algorithm.Update(batch, progress, iteration);
+  EXPECT_TRUE(stats.ok()) << stats.status();
+  return stats.ok() ? *stats : UpdateStats();
 }
 
 torch::Tensor Find(const std::vector<std::pair<std::string, torch::Tensor>>& state, const std::string& name) {

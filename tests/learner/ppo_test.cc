@@ -347,11 +347,11 @@ TEST(Ppo, SkipsMinibatchesThatAreNotFinite) {
   Ppo ppo(SampleConfig(), SampleNetwork(), 1), untouched(SampleConfig(), SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch["reward"].fill_(std::numeric_limits<float>::quiet_NaN());
-  const UpdateStats figures = Train(ppo, batch, 0, 0);
+  const UpdateStats stats = Train(ppo, batch, 0, 0);
   // 32 samples in minibatches of 8, 2 epochs.
-  EXPECT_EQ(figures.at("skipped_steps"), 8);
-  EXPECT_EQ(figures.at("gradient_steps"), 0);
-  for (const auto& [name, figure] : figures) EXPECT_TRUE(std::isfinite(figure)) << name;
+  EXPECT_EQ(stats.at("skipped_steps"), 8);
+  EXPECT_EQ(stats.at("gradient_steps"), 0);
+  for (const auto& [name, value] : stats) EXPECT_TRUE(std::isfinite(value)) << name;
   const auto got = ppo.ModelState(), want = untouched.ModelState();
   for (size_t i = 0; i < got.size(); ++i) {
     if (got[i].first.find("obs_normalizer") == 0) continue;  // The observations were finite.
@@ -366,9 +366,9 @@ TEST(Ppo, SkipsOnlyTheMinibatchThatHoldsTheBadSample) {
   Ppo ppo(config, SampleNetwork(), 1);
   Batch batch = CollectFrom(ppo, 8, 4);
   batch["log_prob"][3][2] = std::numeric_limits<float>::quiet_NaN();
-  const UpdateStats figures = Train(ppo, batch, 0, 0);
-  EXPECT_EQ(figures.at("skipped_steps"), 1);
-  EXPECT_EQ(figures.at("gradient_steps"), 3);
+  const UpdateStats stats = Train(ppo, batch, 0, 0);
+  EXPECT_EQ(stats.at("skipped_steps"), 1);
+  EXPECT_EQ(stats.at("gradient_steps"), 3);
 }
 
 TEST(Ppo, SchedulesTheLearningRate) {
@@ -404,24 +404,24 @@ TEST(Ppo, KlStopEndsTheEpochs) {
   config.mutable_ppo()->set_lr(0.05);
   config.mutable_ppo()->set_kl_stop(0.001);
   Ppo ppo(config, SampleNetwork(), 1);
-  const UpdateStats figures = Train(ppo, CollectFrom(ppo, 16, 4), 0, 0);
-  EXPECT_GE(figures.at("epochs"), 1);
-  EXPECT_LT(figures.at("epochs"), 10);
-  EXPECT_EQ(figures.at("gradient_steps"), 8 * figures.at("epochs"));  // 64 / 8 each
+  const UpdateStats stats = Train(ppo, CollectFrom(ppo, 16, 4), 0, 0);
+  EXPECT_GE(stats.at("epochs"), 1);
+  EXPECT_LT(stats.at("epochs"), 10);
+  EXPECT_EQ(stats.at("gradient_steps"), 8 * stats.at("epochs"));  // 64 / 8 each
 }
 
 TEST(Ppo, ReportsPlausibleFigures) {
   torch::manual_seed(25);
   Ppo ppo(SampleConfig(), SampleNetwork(), 1);
-  const UpdateStats figures = Train(ppo, CollectEpisodes(ppo, 8, 6), 0, 0);
-  EXPECT_GE(figures.at("kl"), 0);
-  EXPECT_GE(figures.at("clip_fraction"), 0);
-  EXPECT_LE(figures.at("clip_fraction"), 1);
-  EXPECT_GT(figures.at("grad_norm"), 0);
-  EXPECT_GT(figures.at("value_loss"), 0);
-  EXPECT_LE(figures.at("explained_variance"), 1);
+  const UpdateStats stats = Train(ppo, CollectEpisodes(ppo, 8, 6), 0, 0);
+  EXPECT_GE(stats.at("kl"), 0);
+  EXPECT_GE(stats.at("clip_fraction"), 0);
+  EXPECT_LE(stats.at("clip_fraction"), 1);
+  EXPECT_GT(stats.at("grad_norm"), 0);
+  EXPECT_GT(stats.at("value_loss"), 0);
+  EXPECT_LE(stats.at("explained_variance"), 1);
   // Two dimensions at the initial deviation exp(-0.5): 2 * (-0.5 + 1.4189) = 1.84, and little has changed yet.
-  EXPECT_NEAR(figures.at("entropy"), 1.84, 0.1);
+  EXPECT_NEAR(stats.at("entropy"), 1.84, 0.1);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST(RankFormation, FewerThanTheLeastNumberAreBlocked) {
   EXPECT_EQ(formation.missing_text, "learner rank 1 is missing: 1 of 2 is here, learner.min_ranks is 2");
 }
 
-TEST(RankFormation, WhoeverHasTheNewestStateComesFirst) {
+TEST(RankFormation, TheRankWithTheNewestStateComesFirst) {
   // Rank 2 finished the update that ranks 0 and 1 broke off.
   const std::vector<uint32_t> all = {0, 1, 2};
   EXPECT_THAT(RanksOf(DecideFormation({Of(1, all, 0, 7), Of(1, all, 1, 7), Of(1, all, 2, 8)}, 0, 3, 1)),

@@ -103,9 +103,9 @@ TEST_F(RunAccountsTest, FollowTheCollector) {
   accounts.Follow(&collector_);
   ExpectAccount(accounts.own(), 0, 0, 0, 0);
   collector_.OpenIteration(1);
-  ServeBlock(0, 0);
-  ExpectAccount(accounts.own(), kBlockSteps, 0, 0, kBlockSteps);
-  ExpectAccount(accounts.total(), kBlockSteps, 0, 0, kBlockSteps);
+  ServeGroup(0, 0);
+  ExpectAccount(accounts.own(), kFragmentSteps, 0, 0, kFragmentSteps);
+  ExpectAccount(accounts.total(), kFragmentSteps, 0, 0, kFragmentSteps);
 }
 
 }  // namespace

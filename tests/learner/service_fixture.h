@@ -15,7 +15,7 @@
 #include "learner/collect/service.h"
 #include "prometheus/registry.h"
 #include "tests/learner/connections.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/testing/collect_stream.h"
 
 namespace skein {
@@ -115,16 +115,16 @@ class ScriptedActor {
     EXPECT_TRUE(response.has_welcome()) << response.ShortDebugString();
     return response.welcome().last_sequence();
   }
-  void SendBatch(const v1::Ticket& ticket, bool finite = true) {
-    SampleBatch batch = MakeSampleBatch(MakeSampleShape({}));
-    batch.header.set_ticket_id(ticket.id());
-    batch.header.set_first_env(ticket.first_env());
-    batch.header.set_policy_version(ticket.policy_version());
-    batch.header.set_sequence(++sequence_);
-    collected_ += kBlockSteps;
-    batch.header.set_env_steps_collected(collected_);
-    if (!finite) SetElement(batch.Find("obs"), 0, std::numeric_limits<float>::infinity());
-    SendBytes(batch.Bytes());
+  void SendFragment(const v1::Ticket& ticket, bool finite = true) {
+    SampleFragment fragment = MakeSampleFragment(MakeSampleShape({}));
+    fragment.header.set_ticket_id(ticket.id());
+    fragment.header.set_first_env(ticket.first_env());
+    fragment.header.set_policy_version(ticket.policy_version());
+    fragment.header.set_sequence(++sequence_);
+    collected_ += kFragmentSteps;
+    fragment.header.set_env_steps_collected(collected_);
+    if (!finite) SetElement(fragment.Find("obs"), 0, std::numeric_limits<float>::infinity());
+    SendBytes(fragment.Bytes());
   }
   void SendGoodbye() {
     v1::CollectRequest request;
@@ -152,7 +152,7 @@ class ScriptedActor {
   uint64_t sequence_ = 0, collected_ = 0;
 };
 
-// The service on a loopback socket, with four environments in two blocks.
+// The service on a loopback socket, with four environments in two groups.
 class LearnerServiceTest : public testing::Test {
  protected:
   LearnerServiceTest() {

@@ -45,7 +45,7 @@ TEST_F(LearnerServiceTest, IsReadyWhileItServes) {
 TEST_F(LearnerServiceTest, WantsHelloFirstAndOnce) {
   Serve();
   ScriptedActor rude(port_, "ada");
-  rude.SendBatch(v1::Ticket());
+  rude.SendFragment(v1::Ticket());
   EXPECT_EQ(rude.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   ScriptedActor empty(port_, "bob");
   empty.Join();
@@ -113,9 +113,9 @@ TEST_F(LearnerServiceTest, ServesAnIterationWithReceiptsInOrder) {
   const v1::Ticket first = ada.ReadTicket(), second = ada.ReadTicket();
   EXPECT_EQ(first.first_env(), 0u);
   EXPECT_EQ(second.first_env(), 2u);
-  ada.SendBatch(second);
-  ada.SendBatch(second);
-  ada.SendBatch(first);
+  ada.SendFragment(second);
+  ada.SendFragment(second);
+  ada.SendFragment(first);
   v1::Receipt receipt = ada.ReadReceipt();
   EXPECT_EQ(receipt.sequence(), 1u);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_ACCEPTED);
@@ -126,14 +126,14 @@ TEST_F(LearnerServiceTest, ServesAnIterationWithReceiptsInOrder) {
   EXPECT_EQ(receipt.sequence(), 3u);
   EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_ACCEPTED);
   ASSERT_TRUE(collector_->WaitForIteration(absl::Seconds(20)));
-  collector_->Trained(2 * kBlockSteps);
+  collector_->Trained(2 * kFragmentSteps);
   OpenIteration(2);
   EXPECT_EQ(ada.ReadTicket().policy_version(), 2u);
   EXPECT_EQ(ada.ReadTicket().id(), 4u);
   const v1::StepAccount account = collector_->account();
-  EXPECT_EQ(account.collected(), 3 * kBlockSteps);
-  EXPECT_EQ(account.trained(), 2 * kBlockSteps);
-  EXPECT_EQ(account.stale(), kBlockSteps);
+  EXPECT_EQ(account.collected(), 3 * kFragmentSteps);
+  EXPECT_EQ(account.trained(), 2 * kFragmentSteps);
+  EXPECT_EQ(account.stale(), kFragmentSteps);
 }
 
 TEST_F(LearnerServiceTest, AFreedCreditBringsTheNextTicket) {
@@ -142,7 +142,7 @@ TEST_F(LearnerServiceTest, AFreedCreditBringsTheNextTicket) {
   ScriptedActor ada(port_, "ada");
   ada.Join();
   const v1::Ticket first = ada.ReadTicket();
-  ada.SendBatch(first);
+  ada.SendFragment(first);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_EQ(ada.ReadTicket().first_env(), 2u);
 }
@@ -161,10 +161,10 @@ TEST_F(LearnerServiceTest, TicketsOfABrokenConnectionGoToTheOthers) {
   // Ada comes back: bob works on everything that is left.
   ada.Connect();
   EXPECT_EQ(ada.Join(), 0u);
-  ada.SendBatch(adas);
+  ada.SendFragment(adas);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
-  bob.SendBatch(adas);
-  bob.SendBatch(bobs);
+  bob.SendFragment(adas);
+  bob.SendFragment(bobs);
   EXPECT_EQ(bob.ReadReceipt().result(), v1::RECEIPT_RESULT_STALE);
   EXPECT_EQ(bob.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   EXPECT_TRUE(collector_->WaitForIteration(absl::Seconds(20)));
@@ -177,7 +177,7 @@ TEST_F(LearnerServiceTest, ANewerStreamOfTheSameActorTakesOver) {
   before.Join();
   const v1::Ticket ticket = before.ReadTicket();
   before.ReadTicket();
-  before.SendBatch(ticket);
+  before.SendFragment(ticket);
   EXPECT_EQ(before.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   ScriptedActor after(port_, "ada", 2);
   EXPECT_EQ(after.Join(), 1u);
@@ -227,7 +227,7 @@ TEST_F(LearnerServiceTest, WaitUntilIdleGivesUpAfterItsTimeout) {
   EXPECT_EQ(collector_->actors(), 1);
 }
 
-TEST_F(LearnerServiceTest, ThreeRejectedBatchesInARowEndTheStream) {
+TEST_F(LearnerServiceTest, ThreeRejectedFragmentsInARowEndTheStream) {
   Serve();
   OpenIteration(1);
   ScriptedActor ada(port_, "ada");
@@ -235,17 +235,17 @@ TEST_F(LearnerServiceTest, ThreeRejectedBatchesInARowEndTheStream) {
   v1::Ticket ticket = ada.ReadTicket();
   // Two rejected, one accepted, three rejected.
   for (const bool finite : {false, false, true, false, false}) {
-    ada.SendBatch(ticket, finite);
+    ada.SendFragment(ticket, finite);
     EXPECT_EQ(ada.ReadReceipt().result(), finite ? v1::RECEIPT_RESULT_ACCEPTED : v1::RECEIPT_RESULT_REJECTED);
     ticket = ada.ReadTicket();
   }
-  ada.SendBatch(ticket, false);
+  ada.SendFragment(ticket, false);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_REJECTED);
   const grpc::Status status = ada.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("fields.obs: element 0 is not finite"));
   WaitUntil([&] { return collector_->actors() == 0; });
-  EXPECT_EQ(collector_->account().rejected(), 5 * kBlockSteps);
+  EXPECT_EQ(collector_->account().rejected(), 5 * kFragmentSteps);
 }
 
 TEST_F(LearnerServiceTest, ServerShutsDownUnderOpenStreams) {
@@ -267,14 +267,14 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
-      for (int life = 0; !done; ++life) {
-        ScriptedActor actor(port_, "actor-" + std::to_string(i) + "-" + std::to_string(life));
+      for (int generation = 0; !done; ++generation) {
+        ScriptedActor actor(port_, "actor-" + std::to_string(i) + "-" + std::to_string(generation));
         actor.Join();
-        for (int fragment = 0; fragment < 1 + i + life % 3; ++fragment) {
+        for (int fragment = 0; fragment < 1 + i + generation % 3; ++fragment) {
           const v1::CollectResponse response = actor.Read();
           if (response.has_finished()) return;
           if (!response.has_ticket()) break;
-          actor.SendBatch(response.ticket());
+          actor.SendFragment(response.ticket());
           if (actor.Read().has_finished()) return;
         }
       }
@@ -286,14 +286,14 @@ TEST_F(LearnerServiceTest, AddsUpWhileConnectionsComeAndGo) {
       ADD_FAILURE() << "iteration " << iteration << " waits for " << collector_->DescribeHolders();
       break;
     }
-    collector_->Trained(2 * kBlockSteps);
+    collector_->Trained(2 * kFragmentSteps);
   }
   done = true;
   service_.Finish();
   for (std::thread& thread : threads) thread.join();
   service_.WaitUntilIdle(absl::Seconds(20));
   const v1::StepAccount account = collector_->CloseAccounts();
-  EXPECT_EQ(account.trained(), kIterations * 2 * kBlockSteps);
+  EXPECT_EQ(account.trained(), kIterations * 2 * kFragmentSteps);
   EXPECT_EQ(account.collected(), account.trained() + account.stale() + account.rejected() + account.lost());
   EXPECT_EQ(account.pending(), 0u);
 }

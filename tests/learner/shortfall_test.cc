@@ -12,17 +12,17 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// As CollectorTest: two blocks of two environments, here with two fragments of two steps in an iteration.
+// As CollectorTest: two groups of two environments, here with two fragments of two steps in an iteration.
 class ShortfallTest : public CollectorTest {
  protected:
   ShortfallTest() : CollectorTest(WithFragments(MakeOptions(), 2)) {}
 };
 
-TEST_F(ShortfallTest, TakesWholeBlocksAndCountsTheRestAsStale) {
+TEST_F(ShortfallTest, TakesWholeGroupsAndCountsTheRestAsStale) {
   collector_.OpenIteration(1);
-  ServeBlock(0, 100);
-  ServeBlock(1, 500);
-  ServeBlock(1, 600);
+  ServeGroup(0, 100);
+  ServeGroup(1, 500);
+  ServeGroup(1, 600);
   const auto iteration = collector_.TakeWhatIsThere();
   ASSERT_TRUE(iteration);
   EXPECT_THAT(iteration->batch->slots(), ElementsAre(1));
@@ -33,13 +33,13 @@ TEST_F(ShortfallTest, TakesWholeBlocksAndCountsTheRestAsStale) {
   ASSERT_THAT(iteration->batch->values<float>("obs"), SizeIs(5 * 2 * 3));
   EXPECT_EQ(iteration->batch->values<float>("obs")[0], 500);
   EXPECT_EQ(iteration->batch->values<float>("obs")[2 * 2 * 3], 600);
-  EXPECT_FALSE(iteration->state);  // Block 0 has not been trained on yet.
-  EXPECT_EQ(collector_.account().stale(), kBlockSteps);
-  EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 2u);
-  collector_.Trained(2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().trained(), 2 * kBlockSteps);
-  EXPECT_EQ(collector_.queued_batches(), 0u);
+  EXPECT_FALSE(iteration->state);  // Group 0 has not been trained on yet.
+  EXPECT_EQ(collector_.account().stale(), kFragmentSteps);
+  EXPECT_EQ(collector_.account().pending(), 2 * kFragmentSteps);
+  EXPECT_EQ(collector_.queued_fragments(), 2u);
+  collector_.Trained(2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().trained(), 2 * kFragmentSteps);
+  EXPECT_EQ(collector_.queued_fragments(), 0u);
   ExpectBalance();
 }
 
@@ -53,28 +53,28 @@ TEST_F(ShortfallTest, WhatComesForAnEndedIterationIsStale) {
   EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_STALE);
   collector_.OpenIteration(1);  // Nothing was trained on: the version may be the same.
   EXPECT_EQ(Deliver(kAda, Serve(kAda, ticket)), v1::RECEIPT_RESULT_STALE);
-  EXPECT_EQ(collector_.account().stale(), 2 * kBlockSteps);
-  for (uint32_t block : {0, 1}) {
-    for (int fragment : {0, 1}) ServeBlock(block, static_cast<float>(100 * fragment));
+  EXPECT_EQ(collector_.account().stale(), 2 * kFragmentSteps);
+  for (uint32_t group : {0, 1}) {
+    for (int fragment : {0, 1}) ServeGroup(group, static_cast<float>(100 * fragment));
   }
   EXPECT_TRUE(Take());
 }
 
-TEST_F(ShortfallTest, MissingBlocksContinueFromWhatWasTrainedOn) {
+TEST_F(ShortfallTest, MissingGroupsContinueFromWhatWasTrainedOn) {
   collector_.OpenIteration(1);
-  for (uint32_t block : {0, 1}) {
-    ServeBlock(block, 100);
-    ServeBlock(block, 200);
+  for (uint32_t group : {0, 1}) {
+    ServeGroup(group, 100);
+    ServeGroup(group, 200);
   }
   const auto whole = Take();
   ASSERT_TRUE(whole);
   collector_.OpenIteration(2);
-  ServeBlock(0, 300);
-  ServeBlock(1, 300);
-  ServeBlock(1, 400);
+  ServeGroup(0, 300);
+  ServeGroup(1, 300);
+  ServeGroup(1, 400);
   const auto partial = collector_.TakeWhatIsThere();
   ASSERT_TRUE(partial);
-  // A batch's state [2, 4] begins with its offset.
+  // A fragment's state [2, 4] begins with its offset.
   const auto* state = reinterpret_cast<const double*>(partial->state->env_state->data().data());
   EXPECT_EQ(state[0], 200);
   EXPECT_EQ(state[8], 400);
@@ -84,9 +84,9 @@ TEST_F(ShortfallTest, MissingBlocksContinueFromWhatWasTrainedOn) {
   EXPECT_EQ(*reinterpret_cast<const double*>(on.env_state().data().data()), 400);
 }
 
-TEST_F(ShortfallTest, ABlockThatNeverFinishedBeginsEpisodeZeroAgain) {
+TEST_F(ShortfallTest, AGroupThatNeverFinishedBeginsEpisodeZeroAgain) {
   collector_.OpenIteration(1);
-  ServeBlock(0, 100);
+  ServeGroup(0, 100);
   ASSERT_TRUE(collector_.TakeWhatIsThere());
   collector_.OpenIteration(2);
   EXPECT_FALSE(TakeTicket(0).has_env_state());
@@ -94,9 +94,9 @@ TEST_F(ShortfallTest, ABlockThatNeverFinishedBeginsEpisodeZeroAgain) {
 
 TEST_F(ShortfallTest, ACompleteIterationIsTakenWhole) {
   collector_.OpenIteration(1);
-  for (uint32_t block : {0, 1}) {
-    ServeBlock(block, 100);
-    ServeBlock(block, 200);
+  for (uint32_t group : {0, 1}) {
+    ServeGroup(group, 100);
+    ServeGroup(group, 200);
   }
   const auto iteration = collector_.TakeWhatIsThere();
   ASSERT_TRUE(iteration);
@@ -107,25 +107,25 @@ TEST_F(ShortfallTest, ACompleteIterationIsTakenWhole) {
 
 TEST_F(ShortfallTest, TheBatchThatIsTrainedOnStaysWhileTheNextEndsShort) {
   collector_.OpenIteration(1);
-  for (uint32_t block : {0, 1}) {
-    ServeBlock(block, 100);
-    ServeBlock(block, 200);
+  for (uint32_t group : {0, 1}) {
+    ServeGroup(group, 100);
+    ServeGroup(group, 200);
   }
   const auto first = Take();
   ASSERT_TRUE(first);
   collector_.OpenIteration(1);  // Overlapped: before the first is trained on.
-  ServeBlock(0, 700);
-  ServeBlock(0, 800);
-  collector_.Trained(4 * kBlockSteps);
+  ServeGroup(0, 700);
+  ServeGroup(0, 800);
+  collector_.Trained(4 * kFragmentSteps);
   const auto second = collector_.TakeWhatIsThere();
   ASSERT_TRUE(second);
   EXPECT_NE(second->batch, first->batch);
   EXPECT_EQ(second->batch->values<float>("obs")[0], 700);
   EXPECT_EQ(first->batch->values<float>("obs")[0], 100);
   collector_.OpenIteration(2);
-  for (uint32_t block : {0, 1}) {
-    ServeBlock(block, 900);
-    ServeBlock(block, 950);
+  for (uint32_t group : {0, 1}) {
+    ServeGroup(group, 900);
+    ServeGroup(group, 950);
   }
   const auto third = Take();
   ASSERT_TRUE(third);
@@ -136,7 +136,7 @@ TEST_F(ShortfallTest, TheBatchThatIsTrainedOnStaysWhileTheNextEndsShort) {
 
 TEST_F(ShortfallTest, AfterStopThereIsNothingToTake) {
   collector_.OpenIteration(1);
-  ServeBlock(0, 100);
+  ServeGroup(0, 100);
   collector_.Stop();
   EXPECT_FALSE(collector_.TakeWhatIsThere());
   EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());
@@ -145,16 +145,16 @@ TEST_F(ShortfallTest, AfterStopThereIsNothingToTake) {
 TEST_F(ShortfallTest, WaitsForDataThatAreOwed) {
   EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());
   collector_.OpenIteration(1);
-  ServeBlock(0, 100);
+  ServeGroup(0, 100);
   const absl::Duration before = collector_.waiting();
   EXPECT_GT(before, absl::ZeroDuration());
   ASSERT_TRUE(collector_.TakeWhatIsThere());
   EXPECT_GT(collector_.waiting(), before);  // They are owed still.
   collector_.OpenIteration(2);
   EXPECT_GT(collector_.waiting(), before);
-  for (uint32_t block : {0, 1}) {
-    ServeBlock(block, 100);
-    ServeBlock(block, 200);
+  for (uint32_t group : {0, 1}) {
+    ServeGroup(group, 100);
+    ServeGroup(group, 200);
   }
   EXPECT_EQ(collector_.waiting(), absl::ZeroDuration());
   ASSERT_TRUE(Take());
@@ -163,33 +163,33 @@ TEST_F(ShortfallTest, WaitsForDataThatAreOwed) {
   EXPECT_GT(collector_.waiting(), absl::ZeroDuration());
 }
 
-// Batches arrive from two threads while iterations end; every accepted one is whole in a batch, or stale.
-TEST_F(ShortfallTest, IterationsEndWhileBatchesArrive) {
+// Fragments arrive from two threads while iterations end; every accepted one is whole in a batch, or stale.
+TEST_F(ShortfallTest, IterationsEndWhileFragmentsArrive) {
   uint64_t trained = 0;
   for (int iteration = 1; iteration <= 50; ++iteration) {
     Open(kAda, 2);
     collector_.OpenIteration(iteration);
     const auto grants = collector_.TakeGrants();
     ASSERT_THAT(grants, SizeIs(2));
-    std::vector<SampleBatch> batches;
-    for (const auto& [actor, ticket] : grants) batches.push_back(Serve(kAda, ticket, 100));
+    std::vector<SampleFragment> fragments;
+    for (const auto& [actor, ticket] : grants) fragments.push_back(Serve(kAda, ticket, 100));
     std::thread deliverer([&] {
-      for (const auto& batch : batches) collector_.Receive(kAda, ReceivedBatch(batch).frame(), 1);
+      for (const auto& fragment : fragments) collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1);
     });
     const auto taken = collector_.TakeWhatIsThere();
     deliverer.join();
     ASSERT_TRUE(taken);
-    EXPECT_EQ(taken->batch->columns(), 0);  // Each block has one of its two fragments at most.
+    EXPECT_EQ(taken->batch->columns(), 0);  // Each group has one of its two fragments at most.
     trained += taken->batch->steps() * taken->batch->share_envs();
     collector_.Trained(taken->batch->steps() * taken->batch->share_envs());
     ExpectBalance();
   }
-  EXPECT_EQ(collector_.account().collected(), 100 * kBlockSteps);
-  EXPECT_EQ(collector_.account().stale(), 100 * kBlockSteps);
+  EXPECT_EQ(collector_.account().collected(), 100 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().stale(), 100 * kFragmentSteps);
   EXPECT_EQ(trained, 0u);
 }
 
-// The second of two ranks with three blocks: environments 4 and 5 of six.
+// The second of two ranks with three groups: environments 4 and 5 of six.
 Collector::Options SecondShare(Collector::Options options) {
   options.first_env = 4;
   options.share_envs = 2;
@@ -210,7 +210,7 @@ TEST_F(ShareTest, TicketsHaveRunWideEnvironments) {
   ASSERT_THAT(grants, SizeIs(1));
   EXPECT_EQ(grants[0].second.first_env(), 4u);
   EXPECT_EQ(grants[0].second.id(), 101u);  // The first from 100 on that is 1 modulo 2.
-  SampleBatch elsewhere = Serve(kAda, grants[0].second);
+  SampleFragment elsewhere = Serve(kAda, grants[0].second);
   elsewhere.header.set_first_env(0);
   EXPECT_EQ(Deliver(kAda, elsewhere), v1::RECEIPT_RESULT_REJECTED);
   EXPECT_EQ(Deliver(kAda, Serve(kAda, grants[0].second)), v1::RECEIPT_RESULT_ACCEPTED);
@@ -238,12 +238,12 @@ TEST_F(ShareTest, AnActorThatWasAwayAndComesBackCountsWhatItBringsHere) {
   ASSERT_TRUE(Take());
   collector_.Disconnect(kAda);
   works_[kAda].sequence += 10;
-  works_[kAda].collected += 10 * kBlockSteps;
+  works_[kAda].collected += 10 * kFragmentSteps;
   Open(kAda);
   collector_.OpenIteration(2);
   ASSERT_EQ(Deliver(kAda, Serve(kAda, collector_.TakeGrants().at(0).second)), v1::RECEIPT_RESULT_ACCEPTED);
-  EXPECT_EQ(collector_.account().collected(), 2 * kBlockSteps);
-  EXPECT_EQ(collector_.account().pending(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_.account().collected(), 2 * kFragmentSteps);
+  EXPECT_EQ(collector_.account().pending(), 2 * kFragmentSteps);
 }
 
 }  // namespace

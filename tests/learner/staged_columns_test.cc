@@ -7,7 +7,7 @@
 #include "base/number/tensor_packing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -16,36 +16,36 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::IsEmpty;
 
-struct Block {
-  Block(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends)
+struct AdmittedFragment {
+  AdmittedFragment(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends)
       : schema(MakeSchema(shape)),
-        batch(MakeSampleBatch(shape, offset, ends)),
-        received(batch, 50),
-        values(batch, shape) {
+        fragment(MakeSampleFragment(shape, offset, ends)),
+        received(fragment, 50),
+        values(fragment, shape) {
     EXPECT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
   }
   const Schema schema;
-  const SampleBatch batch;
-  const ReceivedBatch received;
-  const BatchValues values;
+  const SampleFragment fragment;
+  const ReceivedFragment received;
+  const FragmentValues values;
   CheckedFragment checked;
 };
-using Blocks = std::vector<std::unique_ptr<Block>>;
+using AdmittedFragments = std::vector<std::unique_ptr<AdmittedFragment>>;
 
-Blocks MakeBlocks(const FragmentShape& shape, const std::vector<std::vector<SampleEnd>>& ends) {
-  Blocks blocks;
+AdmittedFragments MakeFragments(const FragmentShape& shape, const std::vector<std::vector<SampleEnd>>& ends) {
+  AdmittedFragments fragments;
   for (size_t b = 0; b < ends.size(); ++b) {
-    blocks.push_back(std::make_unique<Block>(shape, 1000.0f * static_cast<float>(b + 1), ends[b]));
+    fragments.push_back(std::make_unique<AdmittedFragment>(shape, 1000.0f * static_cast<float>(b + 1), ends[b]));
   }
-  return blocks;
+  return fragments;
 }
 
-// Element by element: environment n of N is environment n % E of block n / E, agents are neighbouring columns. Of a
+// Element by element: environment n of N is environment n % E of fragment n / E, agents are neighbouring columns. Of a
 // field with rows for steps.
 void ExpectColumn(const StagedColumns& staged, const Columns::Column& column, const SampleSizes& z,
-                  const Blocks& blocks) {
+                  const AdmittedFragments& fragments) {
   const Field& field = column.field;
-  const int64_t N = z.E * static_cast<int64_t>(blocks.size()), A = field.per_agent ? z.A : 1;
+  const int64_t N = z.E * static_cast<int64_t>(fragments.size()), A = field.per_agent ? z.A : 1;
   // Flags of an episode are those of each agent that was alive, which all are.
   const bool of_episode = field.name == "terminated" || field.name == "truncated";
   const int64_t agents = of_episode ? 1 : A, bytes = field.elements() * ElementSize(field.dtype);
@@ -55,7 +55,7 @@ void ExpectColumn(const StagedColumns& staged, const Columns::Column& column, co
   ASSERT_EQ(staged.Dimensions(column).at(1), N * A);
   for (int64_t t = 0; t < rows; ++t) {
     for (int64_t n = 0; n < N; ++n) {
-      const std::vector<char>& from = blocks[n / z.E]->values.all().at(field.name);
+      const std::vector<char>& from = fragments[n / z.E]->values.all().at(field.name);
       for (int64_t a = 0; a < A; ++a) {
         const int64_t source = (t * z.E + n % z.E) * agents + (of_episode ? 0 : a), to = (t * N + n) * A + a;
         for (int64_t i = 0; i < bytes; ++i) {
@@ -66,26 +66,26 @@ void ExpectColumn(const StagedColumns& staged, const Columns::Column& column, co
   }
 }
 
-void ExpectPlaced(const StagedColumns& staged, const SampleSizes& z, const Blocks& blocks) {
-  ASSERT_EQ(staged.columns(), z.E * z.A * static_cast<int64_t>(blocks.size()));
+void ExpectPlaced(const StagedColumns& staged, const SampleSizes& z, const AdmittedFragments& fragments) {
+  ASSERT_EQ(staged.columns(), z.E * z.A * static_cast<int64_t>(fragments.size()));
   int fields = 0;
   for (const Columns::Column& column : staged.all()) {
     if (!column.field.of_steps()) continue;
-    ExpectColumn(staged, column, z, blocks);
+    ExpectColumn(staged, column, z, fragments);
     ++fields;
   }
-  const Schema& schema = blocks.front()->schema;
+  const Schema& schema = fragments.front()->schema;
   const auto of_steps = [](const Field& field) { return field.of_steps() && field.name != "agent_terminated"; };
   EXPECT_EQ(fields, std::count_if(schema.fields.begin(), schema.fields.end(), of_steps));
 }
 
 // Every truncated column has its own row of the final observations and nothing else has.
-void ExpectFinalObservations(const StagedColumns& staged, const SampleSizes& z, const Blocks& blocks) {
+void ExpectFinalObservations(const StagedColumns& staged, const SampleSizes& z, const AdmittedFragments& fragments) {
   const int64_t M = staged.columns();
   std::vector<int64_t> want_index;
   std::vector<float> want_obs;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const BatchValues& values = blocks[b]->values;
+  for (size_t b = 0; b < fragments.size(); ++b) {
+    const FragmentValues& values = fragments[b]->values;
     int64_t k = 0;
     for (int64_t t = 0; t < z.T; ++t) {
       for (int64_t e = 0; e < z.E; ++e) {
@@ -114,15 +114,15 @@ TEST(StagedColumns, PlacesWhatALiteralLoopPlaces) {
     for (const int64_t agents : {1, 3}) {
       const SampleSizes sizes = {.T = 4, .E = 2, .A = agents, .O = 3, .D = 2, .discrete = discrete};
       const FragmentShape shape = MakeSampleShape(sizes);
-      const Blocks blocks = MakeBlocks(shape, ends);
+      const AdmittedFragments fragments = MakeFragments(shape, ends);
       StagedColumns staged(shape, 3);
       EXPECT_EQ(staged.steps(), 4);
       EXPECT_EQ(staged.share_envs(), 6);
-      for (const int64_t b : {2, 0, 1}) ASSERT_TRUE(staged.Place(b, 0, blocks[b]->checked).ok());
+      for (const int64_t b : {2, 0, 1}) ASSERT_TRUE(staged.Place(b, 0, fragments[b]->checked).ok());
       staged.Seal();
-      ExpectPlaced(staged, sizes, blocks);
-      ExpectFinalObservations(staged, sizes, blocks);
-      // Offset 1000 (b + 1) plus the episode's place in its block.
+      ExpectPlaced(staged, sizes, fragments);
+      ExpectFinalObservations(staged, sizes, fragments);
+      // Offset 1000 (b + 1) plus the episode's place in its fragment.
       EXPECT_THAT(Floats(staged, "episode_return"), ElementsAre(1000, 1001, 1002, 3000, 3001));
       EXPECT_THAT(Ints(staged, "episode_length"), ElementsAre(10, 11, 12, 10, 11));
     }
@@ -133,11 +133,11 @@ TEST(StagedColumns, ReusedBuffersForgetTheIterationBefore) {
   const SampleSizes sizes = {.T = 2, .E = 1};
   const FragmentShape shape = MakeSampleShape(sizes);
   StagedColumns staged(shape, 2);
-  const Blocks before = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
+  const AdmittedFragments before = MakeFragments(shape, {{{0, 0, true}}, {{1, 0, true}}});
   for (int64_t b : {0, 1}) ASSERT_TRUE(staged.Place(b, 0, before[b]->checked).ok());
   staged.Seal();
   EXPECT_THAT(Ints(staged, "final_index"), ElementsAre(0, 3));  // t * M + column with M = 2.
-  const Blocks after = MakeBlocks(shape, {{}, {}});
+  const AdmittedFragments after = MakeFragments(shape, {{}, {}});
   for (int64_t b : {1, 0}) ASSERT_TRUE(staged.Place(b, 0, after[b]->checked).ok());
   staged.Seal();
   ExpectPlaced(staged, sizes, after);
@@ -151,7 +151,7 @@ TEST(StagedColumns, ReusedBuffersForgetTheIterationBefore) {
 TEST(StagedColumns, SegmentsFollowEachOther) {
   const FragmentShape shape = MakeSampleShape({});
   // The first fragment's second step truncates environment 1; the second fragment's first terminates environment 0.
-  const Blocks segments = MakeBlocks(shape, {{{1, 1, true}}, {{0, 0, false}}});
+  const AdmittedFragments segments = MakeFragments(shape, {{{1, 1, true}}, {{0, 0, false}}});
   StagedColumns staged(shape, 1, 2);
   EXPECT_EQ(staged.steps(), 2 * shape.steps);
   EXPECT_EQ(staged.fragments(), 2);
@@ -159,7 +159,7 @@ TEST(StagedColumns, SegmentsFollowEachOther) {
   staged.Seal();
   const int64_t T = shape.steps, M = staged.columns(), O = shape.spec.obs_size();
   for (int64_t s : {0, 1}) {
-    const BatchValues& from = segments[s]->values;
+    const FragmentValues& from = segments[s]->values;
     for (int64_t i = 0; i < T * M; ++i) ASSERT_EQ(Floats(staged, "reward")[s * T * M + i], from.floats("reward")[i]);
     for (int64_t i = 0; i < T * M * O; ++i) ASSERT_EQ(Floats(staged, "obs")[s * T * M * O + i], from.floats("obs")[i]);
   }
@@ -180,9 +180,9 @@ TEST(StagedColumns, KeepsSomeSlots) {
   for (const bool discrete : {false, true}) {
     const SampleSizes sizes = {.T = 2, .E = 2, .A = 3, .O = 3, .D = 2, .discrete = discrete, .G = 5, .P = 2};
     const FragmentShape shape = MakeSampleShape(sizes);
-    const Blocks of_first = MakeBlocks(shape, {{{0, 1, true}}, {{1, 0, true}}});
-    const Blocks of_second = MakeBlocks(shape, {{{0, 0, true}}, {{1, 1, true}}});
-    const Blocks of_third = MakeBlocks(shape, {{{1, 1, false}}, {{0, 0, true}, {1, 1, true}}});
+    const AdmittedFragments of_first = MakeFragments(shape, {{{0, 1, true}}, {{1, 0, true}}});
+    const AdmittedFragments of_second = MakeFragments(shape, {{{0, 0, true}}, {{1, 1, true}}});
+    const AdmittedFragments of_third = MakeFragments(shape, {{{1, 1, false}}, {{0, 0, true}, {1, 1, true}}});
     StagedColumns staged(shape, 3, 2), want(shape, 2, 2);
     for (int64_t segment : {0, 1}) {
       ASSERT_TRUE(staged.Place(0, segment, of_first[segment]->checked).ok());
@@ -202,19 +202,19 @@ TEST(StagedColumns, KeepsSomeSlots) {
       EXPECT_EQ(staged.all()[i].bytes, want.all()[i].bytes) << staged.all()[i].field.name;
       EXPECT_EQ(staged.Dimensions(staged.all()[i]), want.Dimensions(want.all()[i]));
     }
-    EXPECT_EQ(staged.samples(), 48);  // 4 steps of 12 columns, all of whom took part.
+    EXPECT_EQ(staged.samples(), 48);  // 4 steps of 12 columns, all of them alive.
   }
 }
 
-TEST(StagedColumns, KeepsWhoTookPartAndWhatTheyShare) {
+TEST(StagedColumns, KeepsAliveMasksAndWhatTeamsShare) {
   // One step of two teams of two, each with a state of two floats: agent 1 of the first has left before; agent 0 of the
   // second leaves in this step, which is also the last one of the time limit.
   const SampleSizes sizes = {.T = 1, .E = 2, .A = 2, .O = 1, .D = 1, .G = 2, .P = 1};
   const FragmentShape shape = MakeSampleShape(sizes);
-  SampleBatch batch = MakeSampleBatch(shape, 10, {{0, 1, true}});
-  SetElement<uint8_t>(batch.Find("active"), 1, 0);
-  SetElement<uint8_t>(batch.Find("agent_terminated"), 2, 1);
-  const ReceivedBatch received(batch);
+  SampleFragment fragment = MakeSampleFragment(shape, 10, {{0, 1, true}});
+  SetElement<uint8_t>(fragment.Find("active"), 1, 0);
+  SetElement<uint8_t>(fragment.Find("agent_terminated"), 2, 1);
+  const ReceivedFragment received(fragment);
   const Schema schema = MakeSchema(shape);
   CheckedFragment checked;
   ASSERT_TRUE(CheckFragment(received.frame(), schema, &checked).ok());
@@ -234,9 +234,9 @@ TEST(StagedColumns, KeepsWhoTookPartAndWhatTheyShare) {
 TEST(StagedColumns, KeepsNothingAndHasRoomForAllAgain) {
   const SampleSizes sizes = {.T = 2, .E = 1};
   const FragmentShape shape = MakeSampleShape(sizes);
-  const Blocks blocks = MakeBlocks(shape, {{{0, 0, true}}, {{1, 0, true}}});
+  const AdmittedFragments fragments = MakeFragments(shape, {{{0, 0, true}}, {{1, 0, true}}});
   StagedColumns staged(shape, 2);
-  ASSERT_TRUE(staged.Place(1, 0, blocks[1]->checked).ok());
+  ASSERT_TRUE(staged.Place(1, 0, fragments[1]->checked).ok());
   staged.Keep({});
   staged.Seal();
   EXPECT_EQ(staged.columns(), 0);
@@ -245,10 +245,10 @@ TEST(StagedColumns, KeepsNothingAndHasRoomForAllAgain) {
   EXPECT_THAT(Ints(staged, "final_index"), IsEmpty());
   EXPECT_THAT(Floats(staged, "episode_return"), IsEmpty());
   staged.Reset();
-  for (int64_t b : {0, 1}) ASSERT_TRUE(staged.Place(b, 0, blocks[b]->checked).ok());
+  for (int64_t b : {0, 1}) ASSERT_TRUE(staged.Place(b, 0, fragments[b]->checked).ok());
   staged.Seal();
-  ExpectPlaced(staged, sizes, blocks);
-  ExpectFinalObservations(staged, sizes, blocks);
+  ExpectPlaced(staged, sizes, fragments);
+  ExpectFinalObservations(staged, sizes, fragments);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ void ExpectEqualTraining(Ppo& plain, Ppo& graph, const std::vector<int64_t>& col
       batch["log_prob"][3][2] = -std::numeric_limits<float>::infinity();  // One step is skipped in each epoch.
     const double progress = 0.3 * static_cast<double>(i);
     const UpdateStats want = Train(plain, batch, progress, i), got = Train(graph, batch, progress, i);
-    for (const auto& [name, figure] : want) EXPECT_NEAR(got.at(name), figure, 1e-5 + 1e-5 * std::abs(figure)) << name;
+    for (const auto& [name, value] : want) EXPECT_NEAR(got.at(name), value, 1e-5 + 1e-5 * std::abs(value)) << name;
     EXPECT_EQ(got.at("gradient_steps"), want.at("gradient_steps"));
     EXPECT_EQ(got.at("skipped_steps"), want.at("skipped_steps"));
     EXPECT_EQ(got.at("out_of_memory"), 0);
@@ -260,8 +260,8 @@ TEST(StepGraph, AGpuReplaysWhatItComputesWithout) {
       for (const int64_t columns : {8, 8, 8, 6, 6}) {
         const Batch batch = CollectEpisodes(Ppo(config, Wide(discrete), 1), 16, columns);
         const UpdateStats want = Train(plain, batch, 0.3, 0), got = Train(graph, batch, 0.3, 0);
-        for (const auto& [name, figure] : want) {
-          EXPECT_NEAR(got.at(name), figure, 1e-4 + 1e-4 * std::abs(figure)) << name;
+        for (const auto& [name, value] : want) {
+          EXPECT_NEAR(got.at(name), value, 1e-4 + 1e-4 * std::abs(value)) << name;
         }
       }
       EXPECT_LT(LargestDifference(plain.ModelState(), graph.ModelState()), 1e-5);

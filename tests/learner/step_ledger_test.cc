@@ -209,8 +209,8 @@ TEST(StepLedger, PendingOfAnEarlierProcessIsLost) {
   ExpectAccount(ledger, Account(100, 60, 10, 5, 25, 0));
 }
 
-TEST(StepLedger, AConnectionThatBeganUnderAnEarlierProcessIsCountedFromItsFirstBatchHere) {
-  // The actor had finished 70 steps when it made batch 8 of 10 steps; 60 of them are in the earlier account.
+TEST(StepLedger, AConnectionThatBeganUnderAnEarlierProcessIsCountedFromItsFirstFragmentHere) {
+  // The actor had finished 70 steps when it made fragment 8 of 10 steps; 60 of them are in the earlier account.
   StepLedger ledger(Account(60, 60, 0, 0, 0, 0));
   ledger.Open(kAda);
   ledger.Grant(kAda, 30);

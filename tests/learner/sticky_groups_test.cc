@@ -106,7 +106,7 @@ TEST(StickyGroups, AnActorTakesNoMoreGroupsThanItHasRunnersWhileAnotherMayStillC
   office.AddActor(kBob, 4, 2);
   EXPECT_THAT(CountByActor(office.Grant(absl::Seconds(2))), ElementsAre(Pair("bob", 2)));
   EXPECT_THAT(office.Grant(kUnowned - absl::Milliseconds(1)), IsEmpty());
-  // Nobody else came: whoever is free takes the rest.
+  // Nobody else came: any actor that is free takes the rest.
   EXPECT_THAT(CountByActor(office.Grant(kUnowned)), ElementsAre(Pair("ada", 2)));
   EXPECT_EQ(office.groups().Owned().at(kAda), 4u);
   EXPECT_EQ(office.groups().Owned().at(kBob), 2u);

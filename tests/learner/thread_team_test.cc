@@ -37,7 +37,7 @@ TEST(ThreadTeam, NobodyIsNeededForOnePiece) {
   EXPECT_EQ(done, 1);
 }
 
-// Whoever throws, all are done first, and the next work is as ever.
+// Whichever thread throws, all are done first, and the next work is as ever.
 TEST(ThreadTeam, AnExceptionReachesTheCaller) {
   ThreadTeam team(2);
   for (int thrower = 0; thrower < 3; ++thrower) {

@@ -172,7 +172,7 @@ TEST(TicketOffice, TicketsOfAnActorThatWentAwayAreGrantedAgain) {
   EXPECT_THAT(CountByActor(again), ElementsAre(Pair("bob", 2)));
   EXPECT_EQ(again[0].second.id(), 1u);
   EXPECT_EQ(again[1].second.id(), 2u);
-  // Ada comes back with one of them first: bob's batch for it is then void.
+  // Ada comes back with one of them first: bob's fragment for it is then void.
   EXPECT_TRUE(office.Accept(kAda, 1, kNow));
   EXPECT_FALSE(office.Accept(kBob, 1, kNow));
   EXPECT_THAT(office.Holders(), ElementsAre(Pair(kBob, 1u)));
@@ -213,7 +213,7 @@ TEST(TicketOffice, ATicketIsAcceptedFromThoseWhoGotIt) {
     EXPECT_FALSE(office.Accept(other, 1, kNow));
   }
   EXPECT_THAT(office.Holders(), ElementsAre(Pair(kAda, 1u)));
-  // Whoever goes away may come back with it, also to a new stay, when another one has it.
+  // An actor that goes away may come back with it, also by a new connection, when another one has it.
   office.RemoveActor(kAda);
   ASSERT_EQ(office.Grant(kNow).size(), 1u);
   EXPECT_TRUE(office.GrantedTo(kBob, 1));

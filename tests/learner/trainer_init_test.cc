@@ -8,7 +8,7 @@
 #include "learner/run/checkpoint.h"
 #include "learner/run/trainer.h"
 #include "tests/cli/scratch_folder.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/config/config.h"
 #include "learner/run/trainer.h"
 #include "tests/learner/rank_threads.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {
@@ -37,7 +37,7 @@ v1::RunConfig TrainerConfig() {
   return config;
 }
 
-// Environments [first, first + envs) of an iteration's data, which are the same whoever has them.
+// Environments [first, first + envs) of an iteration's data, which are the same on any rank.
 std::unique_ptr<Columns> MakeStaged(int iteration, int64_t first, int64_t envs) {
   SampleSizes sizes;
   sizes.T = 8;
@@ -114,8 +114,8 @@ void Train(Collective* collective, const std::string& folder, int from, int to, 
   const int64_t share = 4 / ranks;
   for (int i = from; i < to; ++i) {
     const auto batch = MakeStaged(i, rank * share, share);
-    const auto figures = (*trainer)->Update(batch.get(), 0, i, rank * share, 4);
-    ASSERT_TRUE(figures.ok()) << figures.status();
+    const auto stats = (*trainer)->Update(batch.get(), 0, i, rank * share, 4);
+    ASSERT_TRUE(stats.ok()) << stats.status();
   }
   if (rank != 0) return;
   EXPECT_EQ((*trainer)->reduction().all_reduces > 0, ranks > 1);

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/run/trainer.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 namespace skein {
 namespace {

@@ -146,19 +146,19 @@ TEST_F(LearnerServiceTest, OnlyALifeThatIsNoMembersAnyMoreIsClosedByAnother) {
   for (ScriptedActor* other : {&mallory, &cora}) {
     other->hello()->set_previous_actor_id("ada");
     other->hello()->set_previous_generation(1);
-    other->hello()->set_previous_env_steps_collected(2 * kBlockSteps);
+    other->hello()->set_previous_env_steps_collected(2 * kFragmentSteps);
   }
   mallory.Join();
   service_.Confirm(StatusOf({{"ada", 1}, {"mallory", 1}}), MonotonicNow());
   EXPECT_EQ(collector_->account().lost(), 0u);
   EXPECT_EQ(collector_->actors(), 2);
-  ada.SendBatch(ticket);
+  ada.SendFragment(ticket);
   EXPECT_EQ(ada.ReadReceipt().result(), v1::RECEIPT_RESULT_ACCEPTED);
   // Ada's lease has ended, and it has joined again as cora.
   cora.Join();
   EXPECT_EQ(collector_->account().lost(), 0u);
   service_.Confirm(StatusOf({{"cora", 1}, {"mallory", 1}}), MonotonicNow());
-  EXPECT_EQ(collector_->account().lost(), kBlockSteps);  // Of the two that it had tickets for.
+  EXPECT_EQ(collector_->account().lost(), kFragmentSteps);  // Of the two that it had tickets for.
 }
 
 TEST_F(LearnerServiceTest, WhatAMemberSaysOfItsLifeBeforeCountsAlsoIfBothAreNew) {
@@ -170,10 +170,10 @@ TEST_F(LearnerServiceTest, WhatAMemberSaysOfItsLifeBeforeCountsAlsoIfBothAreNew)
   ada.ReadTicket();
   cora.hello()->set_previous_actor_id("ada");
   cora.hello()->set_previous_generation(1);
-  cora.hello()->set_previous_env_steps_collected(2 * kBlockSteps);
+  cora.hello()->set_previous_env_steps_collected(2 * kFragmentSteps);
   cora.Join();
   service_.Confirm(StatusOf({{"cora", 1}}), MonotonicNow());
-  EXPECT_EQ(collector_->account().lost(), 2 * kBlockSteps);
+  EXPECT_EQ(collector_->account().lost(), 2 * kFragmentSteps);
 }
 
 TEST_F(LearnerServiceTest, ANewStayOfAMemberClosesItsLastOneAtOnce) {
@@ -185,9 +185,9 @@ TEST_F(LearnerServiceTest, ANewStayOfAMemberClosesItsLastOneAtOnce) {
   now.hello()->set_generation(2);
   now.hello()->set_previous_actor_id("ada");
   now.hello()->set_previous_generation(1);
-  now.hello()->set_previous_env_steps_collected(kBlockSteps);
+  now.hello()->set_previous_env_steps_collected(kFragmentSteps);
   now.Join();
-  EXPECT_EQ(collector_->account().lost(), kBlockSteps);
+  EXPECT_EQ(collector_->account().lost(), kFragmentSteps);
 }
 
 TEST_F(LearnerServiceTest, NobodyIsSentAwayOnTheWordOfACoordinatorThatHasJustStarted) {

@@ -7,16 +7,16 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch, python_of
+
 BIN = Path(os.environ.get("SKEIN_BIN", ROOT / "build/release"))
-FOLDER = ROOT / ".deps/dashboard/bin"
+FOLDER = python_of("dashboard").parent
 SPACE = """
 sampler: {kind: random}
 max_trials: 4
@@ -88,9 +88,5 @@ class DashboardTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts/fetch_python.sh", "dashboard"], capture_output=True, text=True)
-    if fetched.returncode == 75:
-        print(fetched.stderr)
-        sys.exit(77)
-    fetched.check_returncode()
+    fetch("dashboard")
     unittest.main()

@@ -6,12 +6,12 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch, python_of
+
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
-PYTHON = ROOT / ".deps" / "environments" / "bin" / "python"
+PYTHON = python_of("environments")
 HERE = pathlib.Path(__file__).resolve().parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT / 'python'}"}
 
@@ -67,9 +67,5 @@ class EnvCheck(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([str(ROOT / "scripts" / "fetch_python.sh"), "environments"])
-    if fetched.returncode == 75:
-        print("skipped: the packages cannot be fetched")
-        sys.exit(77)
-    fetched.check_returncode()
+    fetch("environments")
     unittest.main()

@@ -11,12 +11,12 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 import venv
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch
+
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
 OWN_ENV = '''
 import numpy as np
@@ -97,7 +97,5 @@ class EnvPackage(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if subprocess.run([str(ROOT / "scripts" / "fetch_python.sh"), "environments"]).returncode == 75:
-        print("skipped: the packages cannot be fetched")
-        sys.exit(77)
+    fetch("environments")
     unittest.main()

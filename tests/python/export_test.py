@@ -15,7 +15,8 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, run_inside
+
 BUILD = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
 SKEIN = BUILD / "skein"
 STEPS = 10000
@@ -155,13 +156,7 @@ class Export(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    wanted = ROOT / ".deps" / "onnx" / "bin" / "python"
-    if os.environ.get("SKEIN_EXPORT_TEST") != "1":
-        fetched = subprocess.run([ROOT / "scripts" / "fetch_python.sh", "onnx"], capture_output=True, text=True)
-        if fetched.returncode != 0:
-            print(f"skipped: {fetched.stderr.strip()}")
-            sys.exit(77)
-        os.execve(wanted, [str(wanted), __file__, *sys.argv[1:]], {**os.environ, "SKEIN_EXPORT_TEST": "1"})
+    run_inside("onnx")
     import numpy as np
     import onnxruntime
 

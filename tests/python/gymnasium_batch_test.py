@@ -2,22 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments of Gymnasium whose arrays are written together, beside the same ones written one by one."""
 
-import os
-import pathlib
-import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PYTHON = ROOT / ".deps" / "environments" / "bin" / "python"
+from fetched_python import ROOT, run_inside
 
-if __name__ == "__main__" and "--inside" not in sys.argv:  # In the Python that has the libraries.
-    fetched = subprocess.run([str(ROOT / "scripts" / "fetch_python.sh"), "environments"])
-    if fetched.returncode == 75:
-        print("skipped: the packages cannot be fetched")
-        sys.exit(77)
-    fetched.check_returncode()
-    os.execv(PYTHON, [str(PYTHON), __file__, "--inside"])
+if __name__ == "__main__":
+    run_inside("environments")
 
 import numpy as np
 
@@ -81,4 +72,4 @@ class GymnasiumBatch(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main()

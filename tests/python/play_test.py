@@ -15,12 +15,13 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch, python_of
+
 sys.path.insert(0, str(ROOT / "tests/testing"))
 from code_blocks import fenced  # noqa: E402
 
 SKEIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release")) / "skein"
-PYTHON = ROOT / ".deps" / "gymnasium" / "bin" / "python"
+PYTHON = python_of("gymnasium")
 EPISODES = 20
 
 
@@ -106,8 +107,5 @@ class Play(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts" / "fetch_python.sh", "gymnasium"], capture_output=True, text=True)
-    if fetched.returncode != 0:
-        print(f"skipped: {fetched.stderr.strip()}")
-        sys.exit(77)
+    fetch("gymnasium")
     unittest.main(verbosity=2)

@@ -9,11 +9,11 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch, python_of
+
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build/release"))
 MAKE_SBOM = ROOT / "scripts/make_sbom.py"
 CHECK = """
@@ -30,7 +30,7 @@ def make(*arguments):
 
 
 def validate(text):
-    return subprocess.run([ROOT / ".deps/cyclonedx/bin/python", "-c", CHECK], input=text, capture_output=True, text=True)
+    return subprocess.run([python_of("cyclonedx"), "-c", CHECK], input=text, capture_output=True, text=True)
 
 
 class Bill(unittest.TestCase):
@@ -107,7 +107,5 @@ class Bill(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts/fetch_python.sh", "cyclonedx"])
-    if fetched.returncode != 0:
-        sys.exit(77)
+    fetch("cyclonedx")
     unittest.main()

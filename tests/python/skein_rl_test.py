@@ -17,16 +17,12 @@ import tempfile
 import textwrap
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, python_of, run_inside
+
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
-TOOLS = ROOT / ".deps" / "wheel" / "bin"
+TOOLS = python_of("wheel").parent
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts" / "fetch_python.sh", "wheel"], capture_output=True, text=True)
-    if fetched.returncode != 0:
-        print(f"skipped: {fetched.stderr.strip()}")
-        sys.exit(77)
-    if pathlib.Path(sys.prefix).resolve() != (ROOT / ".deps" / "wheel").resolve():  # The Python that has NumPy.
-        os.execv(TOOLS / "python", [str(TOOLS / "python"), __file__, *sys.argv[1:]])
+    run_inside("wheel")  # NumPy, mypy.
     os.environ["SKEIN_BIN"] = str(BIN)
     sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "testing")]
 

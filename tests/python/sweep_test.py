@@ -7,15 +7,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch, python_of
+
 BIN = Path(os.environ.get("SKEIN_BIN", ROOT / "build/release"))
-PYTHON = ROOT / ".deps/optuna/bin/python"
+PYTHON = python_of("optuna")
 SPACE = """
 sampler: {kind: tpe, options: {n_startup_trials: 2}}
 seed: 7
@@ -237,9 +237,5 @@ class SweepTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts/fetch_python.sh", "optuna"], capture_output=True, text=True)
-    if fetched.returncode == 75:
-        print(fetched.stderr)
-        sys.exit(77)
-    fetched.check_returncode()
+    fetch("optuna")
     unittest.main()

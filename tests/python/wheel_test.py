@@ -19,7 +19,8 @@ import unittest
 import venv
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fetched_python import ROOT, fetch
+
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
 PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval", "skein-fit", "skein-learner",
             "skein-policy")
@@ -228,10 +229,7 @@ class Mistakes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    fetched = subprocess.run([ROOT / "scripts/fetch_python.sh", "wheel"], capture_output=True, text=True)
-    if fetched.returncode != 0:
-        print(f"skipped: {fetched.stderr.strip()}")
-        sys.exit(77)
+    fetch("wheel")
     built = subprocess.run(["cmake", "--build", BIN, "--target", "skein-bench", "man", "completion"])
     if built.returncode != 0:
         sys.exit(1)

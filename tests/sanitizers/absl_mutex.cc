@@ -27,8 +27,8 @@ Function* Hidden(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// Within, the lock is given up and taken again, and conditions of this and of other threads are evaluated by whoever
-// holds it. These reads are ordered by what is inside Abseil.
+// Within, the lock is given up and taken again, and conditions of this and of other threads are evaluated by the thread
+// that holds it. These reads are ordered by what is inside Abseil.
 class GivenUp {
  public:
   explicit GivenUp(void* mutex) : mutex_(mutex) {
@@ -124,7 +124,7 @@ extern "C" void SkeinCondVarWait(void* variable, void* mutex) {
 SKEIN_CONDVAR_WAITS_UNTIL(SkeinCondVarWaitFor, SKEIN_ABSL("7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE"))
 SKEIN_CONDVAR_WAITS_UNTIL(SkeinCondVarWaitUntil, SKEIN_ABSL("7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE"))
 
-// absl::Notification: whoever has waited knows what was before Notify().
+// absl::Notification: a thread that has waited knows what was before Notify().
 SKEIN_RELEASES(SkeinNotify, SKEIN_ABSL("12Notification6NotifyEv"))
 SKEIN_TAKES(SkeinWaitForNotification, SKEIN_ABSL_CONST("12Notification19WaitForNotificationEv"))
 extern "C" bool SkeinWaitForNotificationFor(void* notification, Duration time) __asm__(

@@ -23,7 +23,7 @@ std::vector<HistoryEvent> HistoryOf(const std::vector<std::string>& lines) {
   return history;
 }
 
-std::string Batch(int sequence, const std::string& result, int pid = 1) {
+std::string FragmentEvent(int sequence, const std::string& result, int pid = 1) {
   return R"({"event":"batch","actor":"actor-1","generation":7,"env_steps":10,"sequence":)" + std::to_string(sequence) +
          R"(,"result":")" + result + R"(","pid":)" + std::to_string(pid) + "}";
 }
@@ -43,9 +43,11 @@ std::string Policy(int version, const std::string& learner = "a:1", int connecti
          std::to_string(connection) + R"(,"version":)" + std::to_string(version) + "}";
 }
 
-TEST(HistoryViolations, ABatchIsAcceptedOnceByWhicheverLearner) {
-  EXPECT_THAT(Violations(HistoryOf({Batch(1, "accepted"), Batch(1, "duplicate"), Batch(2, "accepted")})), IsEmpty());
-  EXPECT_THAT(Violations(HistoryOf({Batch(1, "accepted"), Batch(1, "accepted", 2)})),
+TEST(HistoryViolations, AFragmentIsAcceptedOnceByWhicheverLearner) {
+  EXPECT_THAT(Violations(HistoryOf(
+                  {FragmentEvent(1, "accepted"), FragmentEvent(1, "duplicate"), FragmentEvent(2, "accepted")})),
+              IsEmpty());
+  EXPECT_THAT(Violations(HistoryOf({FragmentEvent(1, "accepted"), FragmentEvent(1, "accepted", 2)})),
               ElementsAre("batch 1 of actor-1 generation 7 was accepted twice"));
 }
 
@@ -89,8 +91,8 @@ TEST(HistoryViolations, PolicyVersionsRiseUnlessALearnerStarted) {
 TEST(HistoryViolations, AccountsBalanceAndNoMoreIsTrainedOnThanWasAccepted) {
   const std::string balanced = R"({"event":"account","collected":30,"trained":10,"stale":10,"lost":10})";
   const std::string trained = R"({"event":"trained","env_steps":10})";
-  EXPECT_THAT(Violations(HistoryOf({Batch(1, "accepted"), trained, balanced})), IsEmpty());
-  EXPECT_THAT(Violations(HistoryOf({Batch(1, "stale"), trained, balanced})),
+  EXPECT_THAT(Violations(HistoryOf({FragmentEvent(1, "accepted"), trained, balanced})), IsEmpty());
+  EXPECT_THAT(Violations(HistoryOf({FragmentEvent(1, "stale"), trained, balanced})),
               ElementsAre("trained on 10 steps and accepted 0"));
   EXPECT_THAT(Violations(HistoryOf({R"({"event":"account","collected":30,"trained":20})"})),
               ElementsAre("an account has 30 steps collected, and fates of 20"));

@@ -102,7 +102,7 @@ TEST(Frame, RefusesAHeaderLargerThanAnyNeedsToBe) {
   }
 }
 
-TEST(Frame, RefusesABlockWithoutABatch) {
+TEST(Frame, RefusesABlockWithoutAFragment) {
   v1::CollectRequest request;
   request.mutable_goodbye()->set_env_steps_collected(1);
   ExpectRefused(FrameHead(request) + "x", "has a block of fields and no fragment");

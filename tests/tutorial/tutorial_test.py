@@ -59,7 +59,7 @@ class Tutorial(unittest.TestCase):
             printed = self.run_blocks(self.before, folder)
             for run in ("parallel", "cluster", "shares"):
                 evaluation = json.loads((folder / "runs" / run / "eval.json").read_text())
-                # Whoever acts at random gets about 22.
+                # A random policy gets about 22.
                 self.assertGreater(evaluation["return_mean"], 100, run)
             self.assertIn("share of each actor: CPU by", printed)
             self.assertIn("asked for", printed)
@@ -83,7 +83,7 @@ class Tutorial(unittest.TestCase):
                           f"rollout.steps_per_iteration {best['rollout.steps_per_iteration']}\n", printed)
             self.assertRegex(printed, r"\nbest configuration: episode_return_mean \S+ \+- \S+ on 2 fresh seeds\n")
             self.assertRegex(printed, r"\nbase configuration: episode_return_mean \S+ \+- \S+ on 2 fresh seeds\n")
-            # Whoever acts at random gets about 22.
+            # A random policy gets about 22.
             self.assertGreater(float(best["value"]), 60)
             self.assertTrue((folder / "runs/grid/sweep.html").read_text())
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 
 #include <algorithm>
 #include <memory>
@@ -69,19 +69,20 @@ FragmentShape MakeSampleShape(const SampleSizes& sizes) {
   shape.spec.set_num_agents(sizes.A);
   shape.spec.set_relocatable(true);
   shape.spec.set_global_state_size(sizes.G);
+  shape.algorithm_fields = AlgorithmFieldNames();
   for (int64_t i = 0; i < sizes.P; ++i) shape.spec.add_episode_metrics("metric_" + std::to_string(i));
   return shape;
 }
 
-SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends) {
+SampleFragment MakeSampleFragment(const FragmentShape& shape, float offset, const std::vector<SampleEnd>& ends) {
   FragmentShape plain = shape;
   plain.obs_dtype = v1::DATA_TYPE_FLOAT32;
   const Schema schema = MakeSchema(plain);
   const FragmentCounts counts{
       .truncations = std::count_if(ends.begin(), ends.end(), [](const SampleEnd& end) { return end.truncated; }),
       .episodes = static_cast<int64_t>(ends.size())};
-  SampleBatch batch;
-  v1::FragmentHeader& header = batch.header;
+  SampleFragment fragment;
+  v1::FragmentHeader& header = fragment.header;
   header.set_sequence(1);
   header.set_ticket_id(1);
   header.set_policy_version(1);
@@ -91,7 +92,7 @@ SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std:
   header.set_truncations(static_cast<uint32_t>(counts.truncations));
   header.set_episodes(static_cast<uint32_t>(counts.episodes));
   for (const Field& field : schema.fields) {
-    SampleField& made = batch.fields.emplace_back();
+    SampleField& made = fragment.fields.emplace_back();
     made.name = field.name;
     made.dtype = field.dtype;
     const int64_t count = schema.WireBytes(field, counts) / ElementSize(field.dtype);
@@ -110,10 +111,10 @@ SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset, const std:
         break;
     }
   }
-  return batch;
+  return fragment;
 }
 
-SampleField* SampleBatch::Find(const std::string& name) {
+SampleField* SampleFragment::Find(const std::string& name) {
   for (SampleField& field : fields) {
     if (field.name == name) return &field;
   }
@@ -121,7 +122,7 @@ SampleField* SampleBatch::Find(const std::string& name) {
   return &fields.emplace_back();
 }
 
-Fragment SampleBatch::ToFragment() const {
+Fragment SampleFragment::ToFragment() const {
   Fragment fragment;
   fragment.header = header;
   std::string block;
@@ -138,12 +139,12 @@ Fragment SampleBatch::ToFragment() const {
   return fragment;
 }
 
-std::string SampleBatch::Bytes() const {
+std::string SampleFragment::Bytes() const {
   const Fragment fragment = ToFragment();
   return FrameHead(fragment.header) + *fragment.block;
 }
 
-ReceivedBatch::ReceivedBatch(std::string bytes, size_t piece_bytes) : bytes_(std::move(bytes)) {
+ReceivedFragment::ReceivedFragment(std::string bytes, size_t piece_bytes) : bytes_(std::move(bytes)) {
   if (piece_bytes == 0) piece_bytes = bytes_.size();
   for (size_t at = 0; at < bytes_.size(); at += piece_bytes) {
     pieces_.emplace_back(bytes_.data() + at, std::min(piece_bytes, bytes_.size() - at));
@@ -153,8 +154,8 @@ ReceivedBatch::ReceivedBatch(std::string bytes, size_t piece_bytes) : bytes_(std
   if (frame.ok()) frame_ = *std::move(frame);
 }
 
-absl::Status Admit(const SampleBatch& batch, const FragmentShape& shape) {
-  const ReceivedBatch received(batch, 7);
+absl::Status Admit(const SampleFragment& fragment, const FragmentShape& shape) {
+  const ReceivedFragment received(fragment, 7);
   const Schema schema = MakeSchema(shape);
   CheckedFragment checked;
   if (absl::Status s = CheckFragment(received.frame(), schema, &checked); !s.ok()) return s;
@@ -162,8 +163,8 @@ absl::Status Admit(const SampleBatch& batch, const FragmentShape& shape) {
   return staged.Place(0, 0, checked);
 }
 
-BatchValues::BatchValues(const std::string& bytes, const FragmentShape& shape) {
-  const ReceivedBatch received(bytes, 1000);
+FragmentValues::FragmentValues(const std::string& bytes, const FragmentShape& shape) {
+  const ReceivedFragment received(bytes, 1000);
   const Schema schema = MakeSchema(shape);
   CheckedFragment checked;
   const absl::Status status = CheckFragment(received.frame(), schema, &checked);

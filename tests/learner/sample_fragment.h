@@ -13,7 +13,8 @@
 
 namespace skein {
 
-// T steps of E environments with A agents each; observations of O floats, actions of D reals or out of D choices.
+// T steps of E environments with A agents each; observations of O floats, actions of D reals or out of D choices. The
+// algorithm reads all of AlgorithmFieldNames.
 struct SampleSizes {
   int64_t T = 2, E = 2, A = 1, O = 3, D = 2;
   bool discrete = false;
@@ -23,13 +24,13 @@ struct SampleSizes {
 };
 FragmentShape MakeSampleShape(const SampleSizes& sizes);
 
-// Environment e of the batch ended in step t.
+// Environment e of the fragment ended in step t.
 struct SampleEnd {
   int64_t t = 0, e = 0;
   bool truncated = false;
 };
 
-// One field of a batch, which a test may change into what is refused.
+// One field of a fragment, which a test may change into what is refused.
 struct SampleField {
   std::string name;
   v1::DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
@@ -38,8 +39,8 @@ struct SampleField {
   std::optional<uint64_t> claimed_bytes;  // What the header says, if not the size of `data`.
 };
 
-// A batch that can be changed field by field. header.fields is made when it is sent.
-struct SampleBatch {
+// A fragment that can be changed field by field. header.fields is made when it is sent.
+struct SampleFragment {
   v1::FragmentHeader header;
   std::vector<SampleField> fields;
 
@@ -48,19 +49,20 @@ struct SampleBatch {
   std::string Bytes() const;  // Its frame.
 };
 
-// A batch that admission accepts, of ticket 1, policy 1 and sequence 1. Element i of each real field is offset + i,
+// A fragment that admission accepts, of ticket 1, policy 1 and sequence 1. Element i of each real field is offset + i,
 // except log_prob (offset - i) and reward (-offset - i); choices are i % D; `ends` is ordered by (t, e). Of several
 // agents all are alive.
-SampleBatch MakeSampleBatch(const FragmentShape& shape, float offset = 0, const std::vector<SampleEnd>& ends = {});
+SampleFragment MakeSampleFragment(const FragmentShape& shape, float offset = 0,
+                                  const std::vector<SampleEnd>& ends = {});
 
-// A batch as the learner receives it: written to bytes, cut into pieces and read from them. Not movable.
-class ReceivedBatch {
+// A fragment as the learner receives it: written to bytes, cut into pieces and read from them. Not movable.
+class ReceivedFragment {
  public:
   // Pieces of `piece_bytes` each; 0 = one piece.
-  explicit ReceivedBatch(const SampleBatch& batch, size_t piece_bytes = 0)
-      : ReceivedBatch(batch.Bytes(), piece_bytes) {}
-  ReceivedBatch(std::string bytes, size_t piece_bytes);
-  ReceivedBatch(const ReceivedBatch&) = delete;
+  explicit ReceivedFragment(const SampleFragment& fragment, size_t piece_bytes = 0)
+      : ReceivedFragment(fragment.Bytes(), piece_bytes) {}
+  ReceivedFragment(std::string bytes, size_t piece_bytes);
+  ReceivedFragment(const ReceivedFragment&) = delete;
   const Frame& frame() const { return frame_; }
 
  private:
@@ -69,16 +71,17 @@ class ReceivedBatch {
   Frame frame_;
 };
 
-// What admission and then staging say of a batch that arrives in pieces of 7 bytes.
-absl::Status Admit(const SampleBatch& batch, const FragmentShape& shape);
+// What admission and then staging say of a fragment that arrives in pieces of 7 bytes.
+absl::Status Admit(const SampleFragment& fragment, const FragmentShape& shape);
 
-// All elements of a batch after admission, widened to their fields' types. Fails the test if admission refuses it.
-class BatchValues {
+// All elements of a fragment after admission, widened to their fields' types. Fails the test if admission refuses it.
+class FragmentValues {
  public:
-  BatchValues(const std::string& bytes, const FragmentShape& shape);
-  BatchValues(const SampleBatch& batch, const FragmentShape& shape) : BatchValues(batch.Bytes(), shape) {}
-  BatchValues(const Fragment& fragment, const FragmentShape& shape)
-      : BatchValues(FrameHead(fragment.header) + *fragment.block, shape) {}
+  FragmentValues(const std::string& bytes, const FragmentShape& shape);
+  FragmentValues(const SampleFragment& fragment, const FragmentShape& shape)
+      : FragmentValues(fragment.Bytes(), shape) {}
+  FragmentValues(const Fragment& fragment, const FragmentShape& shape)
+      : FragmentValues(FrameHead(fragment.header) + *fragment.block, shape) {}
 
   template <typename Value>
   absl::Span<const Value> values(const std::string& field) const {

@@ -10,7 +10,7 @@
 #include "tests/faults/live_members.h"
 #include "tests/faults/stranger.h"
 #include "tests/fuzz/mutation.h"
-#include "tests/learner/sample_batch.h"
+#include "tests/learner/sample_fragment.h"
 #include "tests/testing/fault_choice.h"
 #include "tests/testing/wait_until.h"
 
@@ -30,15 +30,15 @@ FragmentShape CartPoleShape() {
   return shape;
 }
 
-SampleBatch MakeBatch(uint64_t sequence) {
-  SampleBatch batch = MakeSampleBatch(CartPoleShape());
-  SampleField* state = batch.Find("env_state");
+SampleFragment StrangersFragment(uint64_t sequence) {
+  SampleFragment fragment = MakeSampleFragment(CartPoleShape());
+  SampleField* state = fragment.Find("env_state");
   state->data.assign(state->data.size(), '\0');  // Every environment at its beginning.
-  batch.header.set_actor_id("stranger");
-  batch.header.set_ticket_id(0);  // Nobody's.
-  batch.header.set_sequence(sequence);
-  batch.header.set_env_steps_collected(sequence * 128 * 4);
-  return batch;
+  fragment.header.set_actor_id("stranger");
+  fragment.header.set_ticket_id(0);  // Nobody's.
+  fragment.header.set_sequence(sequence);
+  fragment.header.set_env_steps_collected(sequence * 128 * 4);
+  return fragment;
 }
 
 // A learner with one honest actor, in a run without end.
@@ -75,13 +75,13 @@ std::optional<v1::Receipt> ReadReceipt(Stranger* stranger) {
 
 struct Damage {
   const char* what;
-  std::function<void(SampleBatch*)> change;
+  std::function<void(SampleFragment*)> change;
   const char* message;  // The receipt's begins with it.
 };
 
 std::vector<Damage> AllDamages() {
   const auto field = [](const char* name, std::function<void(SampleField*)> change) {
-    return [name, change](SampleBatch* batch) { change(batch->Find(name)); };
+    return [name, change](SampleFragment* fragment) { change(fragment->Find(name)); };
   };
   return {
       {"bytes missing", field("obs", [](SampleField* f) { f->data.pop_back(); }),
@@ -91,8 +91,8 @@ std::vector<Damage> AllDamages() {
       {"a huge size", field("reward", [](SampleField* f) { f->claimed_bytes = uint64_t{1} << 40; }),
        "fields.reward: has 1099511627776 bytes, want 2048"},
       {"a sum of sizes that overflows",
-       [](SampleBatch* batch) {
-         for (SampleField& f : batch->fields) f.claimed_bytes = uint64_t{1} << 63;
+       [](SampleFragment* fragment) {
+         for (SampleField& f : fragment->fields) f.claimed_bytes = uint64_t{1} << 63;
        },
        "fields.obs: has 9223372036854775808 bytes"},
       {"a block that is cut off",
@@ -102,34 +102,35 @@ std::vector<Damage> AllDamages() {
                f->claimed_bytes = 0;
              }),
        "fields: their block has "},
-      {"counts that no fragment has", [](SampleBatch* batch) { batch->header.set_truncations(1u << 31); },
+      {"counts that no fragment has", [](SampleFragment* fragment) { fragment->header.set_truncations(1u << 31); },
        "truncations, episodes: got 2147483648, 0"},
       {"counts that the flags do not have", field("truncated", [](SampleField* f) { f->data[7] = 1; }),
        "truncations, episodes: got 0, 0, the flags say 1, 1"},
-      {"no environments", [](SampleBatch* batch) { batch->header.set_group_envs(0); }, "steps x group_envs is 128 x 0"},
+      {"no environments", [](SampleFragment* fragment) { fragment->header.set_group_envs(0); },
+       "steps x group_envs is 128 x 0"},
       {"a frame that is none", field("obs", [](SampleField* f) { f->compression = v1::COMPRESSION_ZSTD; }),
        "fields.obs: is no zstd frame"},
       {"a field missing", field("reward", [](SampleField* f) { f->name = "rewards"; }), "fields.reward: missing"},
   };
 }
 
-TEST_F(FaultRow22, AMalformedBatchIsRefusedByNameAndCounted) {
+TEST_F(FaultRow22, AMalformedFragmentIsRefusedByNameAndCounted) {
   Stranger stranger(LearnerAddress(&cluster_), CoordinatorAddress(&cluster_));
   const double rejected_before = Metric(kRejected);
   uint64_t generation = 0;
   int refused = 0;
   for (const Damage& damage : AllDamages()) {
     ASSERT_TRUE(stranger.Enter(++generation));
-    SampleBatch batch = MakeBatch(1);
-    damage.change(&batch);
-    stranger.SendBytes(batch.Bytes());
+    SampleFragment fragment = StrangersFragment(1);
+    damage.change(&fragment);
+    stranger.SendBytes(fragment.Bytes());
     const auto receipt = ReadReceipt(&stranger);
     ASSERT_TRUE(receipt) << damage.what;
     EXPECT_EQ(receipt->result(), v1::RECEIPT_RESULT_REJECTED) << damage.what;
     EXPECT_THAT(receipt->message(), StartsWith(damage.message)) << damage.what;
     ++refused;
-    // The intact batch is read, and only not wanted.
-    stranger.SendBytes(MakeBatch(2).Bytes());
+    // The intact fragment is read, and only not wanted.
+    stranger.SendBytes(StrangersFragment(2).Bytes());
     const auto second = ReadReceipt(&stranger);
     ASSERT_TRUE(second);
     EXPECT_EQ(second->result(), v1::RECEIPT_RESULT_STALE) << second->message();
@@ -139,9 +140,9 @@ TEST_F(FaultRow22, AMalformedBatchIsRefusedByNameAndCounted) {
   // Three in a row, and the stream ends with the last one's reason.
   ASSERT_TRUE(stranger.Enter(++generation));
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    SampleBatch batch = MakeBatch(sequence);
-    batch.Find("obs")->data.clear();
-    stranger.SendBytes(batch.Bytes());
+    SampleFragment fragment = StrangersFragment(sequence);
+    fragment.Find("obs")->data.clear();
+    stranger.SendBytes(fragment.Bytes());
   }
   const grpc::Status end = stranger.End();
   EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -164,20 +165,20 @@ void ServeLies(Stranger* stranger, uint64_t generation) {
   while (const auto response = stranger->Read()) {
     if (response->has_ticket()) {
       const v1::Ticket& ticket = response->ticket();
-      SampleBatch batch = MakeBatch(++sequence);
-      batch.header.set_ticket_id(ticket.id());
-      batch.header.set_first_env(ticket.first_env());
-      batch.header.set_policy_version(ticket.policy_version());
+      SampleFragment fragment = StrangersFragment(++sequence);
+      fragment.header.set_ticket_id(ticket.id());
+      fragment.header.set_first_env(ticket.first_env());
+      fragment.header.set_policy_version(ticket.policy_version());
       for (const char* name : {"log_prob", "reward", "obs"}) {
-        std::string& data = batch.Find(name)->data;
+        std::string& data = fragment.Find(name)->data;
         data.assign(data.size(), '\0');
       }
       if (of_rewards) {
-        SetElement(batch.Find("reward"), 7, kReward);
+        SetElement(fragment.Find("reward"), 7, kReward);
       } else {
-        SetElement(batch.Find("obs"), 7, kObservation);
+        SetElement(fragment.Find("obs"), 7, kObservation);
       }
-      stranger->SendBytes(batch.Bytes());
+      stranger->SendBytes(fragment.Bytes());
     } else if (response->has_receipt()) {
       EXPECT_EQ(response->receipt().result(), v1::RECEIPT_RESULT_REJECTED) << response->receipt().message();
       EXPECT_EQ(response->receipt().message(), reason);
@@ -208,11 +209,11 @@ TEST_F(FaultRow22, AnActorWhoseNumbersAreAbsurdIsRefusedAndTrainingReachesItsRet
 
 TEST_F(FaultRow22, AMessageThatCannotBeReadEndsItsStreamAndIsCounted) {
   Stranger stranger(LearnerAddress(&cluster_), CoordinatorAddress(&cluster_));
-  const std::string whole = MakeBatch(1).Bytes();
+  const std::string whole = StrangersFragment(1).Bytes();
   v1::CollectRequest goodbye;
   goodbye.mutable_goodbye();
   const std::vector<std::string> messages = {whole.substr(0, 20),                        // Cut off within its header.
-                                             FrameHead(goodbye) + "block",               // Values of no batch.
+                                             FrameHead(goodbye) + "block",               // Values of no fragment.
                                              std::string("SKF\x02\xff\xff\xff\x7f", 8),  // Says that 2 GiB follow.
                                              goodbye.SerializeAsString(),                // Without a frame.
                                              "GET / HTTP/1.1\r\n\r\n",
@@ -230,12 +231,12 @@ TEST_F(FaultRow22, AMessageThatCannotBeReadEndsItsStreamAndIsCounted) {
   WaitForTraining();
 }
 
-TEST_F(FaultRow22, MutatedBatchesNeitherStopTheLearnerNorFillItsMemory) {
-  const std::string whole = MakeBatch(1).Bytes();
+TEST_F(FaultRow22, MutatedFragmentsNeitherStopTheLearnerNorFillItsMemory) {
+  const std::string whole = StrangersFragment(1).Bytes();
   const size_t memory_before = ResidentBytes(cluster_.learner().pid());
   Stranger stranger(LearnerAddress(&cluster_), CoordinatorAddress(&cluster_));
   std::mt19937 random = FaultRandom(22);
-  SayChoice("630 mutations of a batch");
+  SayChoice("630 mutations of a fragment");
   uint64_t generation = 1000;
   // Fewer streams than a connection may have reset at once (base/net/connection_guard.h).
   for (int i = 0; i < 90; ++i) {
@@ -252,7 +253,7 @@ TEST_F(FaultRow22, MutatedBatchesNeitherStopTheLearnerNorFillItsMemory) {
   }
   WaitForTraining();
   EXPECT_FALSE(cluster_.learner().ended());
-  // Books of closed lives stay; what was declared would be gigabytes.
+  // Accounts of closed connections stay; what was declared would be gigabytes.
   EXPECT_LT(ResidentBytes(cluster_.learner().pid()), memory_before + (64 << 20));
 }
 
@@ -303,10 +304,10 @@ TEST(FaultRow23, AnIterationThatNoMessageCanCarryIsSplitIntoFragmentsThatFit) {
       absl::Minutes(2)));
   EXPECT_EQ(trained % kIteration, 0u);
   uint64_t delivered = 0;
-  for (const HistoryEvent& batch : cluster.History()) {
-    if (batch.event != "batch" || batch.Text("result") != "accepted") continue;
-    EXPECT_LE(batch.Number("env_steps"), kFragment / 2);
-    delivered += batch.Number("env_steps");
+  for (const HistoryEvent& fragment : cluster.History()) {
+    if (fragment.event != "batch" || fragment.Text("result") != "accepted") continue;
+    EXPECT_LE(fragment.Number("env_steps"), kFragment / 2);
+    delivered += fragment.Number("env_steps");
   }
   EXPECT_GE(delivered, trained);
   EXPECT_EQ(actor->Output().find("broke"), std::string::npos);

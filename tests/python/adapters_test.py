@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Environments of other libraries as the package skein_env adapts and serves them, in the Python that has the libraries."""
+
+import os
+import queue
+import re
+import subprocess
+import sys
+import unittest
+
+from fetched_python import ROOT, run_inside
+
+if __name__ == "__main__":
+    run_inside("environments")
+
+import grpc
+import gymnasium
+import numpy as np
+
+sys.path.insert(0, str(ROOT / "python"))
+import skein_env
+import team_envs
+from skein_env import wire
+from skein_env.adapters import adapt, make_batch
+from skein_env.columns import memory_bytes, new_columns
+from skein_env.spaces import actions_of, flatten
+
+os.environ["PYTHONPATH"] = f"{ROOT / 'tests' / 'python'}:{ROOT / 'python'}"  # Of servers.
+
+
+class Adapters(unittest.TestCase):
+    def batch(self, make, size=3, **arguments):
+        batch = make_batch(make, size, arguments)
+        columns = new_columns(batch.spec, size)
+        columns.mask[:] = 1
+        columns.seed[:] = np.arange(size) + 5
+        batch.reset(columns)
+        columns.seed[:] = 9
+        return batch, columns
+
+    def test_spaces_are_flat_in_the_documented_order(self):
+        env = team_envs.mixed()
+        flat = flatten(env.observation_space)
+        row = np.full(flat.size, -1, np.float32)
+        flat.write(env.reset()[0], row)
+        self.assertEqual(row.tolist(), [0, 1, 2, 3, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1])
+        # Gymnasium's own order and numbers.
+        expected = gymnasium.spaces.flatten(env.observation_space, env.reset()[0])
+        self.assertEqual(row.tolist(), expected.astype(np.float32).tolist())
+
+    def test_choices_are_numbered_with_the_last_fastest(self):
+        actions = actions_of(team_envs.mixed().action_space)
+        self.assertEqual((actions.discrete, actions.size), (True, 6))
+        self.assertEqual([actions.read(np.array([i], np.float32)).tolist() for i in range(6)],
+                         [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
+        binary = actions_of(team_envs.mixed("binary").action_space)
+        self.assertEqual(binary.read(np.array([5], np.float32)).tolist(), [1, 0, 1])
+        for i in range(6):
+            self.assertTrue(team_envs.mixed().action_space.contains(actions.read(np.array([i], np.float32))))
+
+    def test_reals_of_a_dict(self):
+        space = team_envs.mixed("reals").action_space
+        actions = actions_of(space)
+        self.assertEqual((actions.discrete, actions.low, actions.high), (False, [-1e6, -2, -2], [3, 2, 2]))
+        taken = actions.read(np.array([1, -0.5, 0.5], np.float32))
+        self.assertTrue(space.contains(taken), taken)
+
+    def test_gymnasium_steps_as_gymnasium_does(self):
+        batch, columns = self.batch(team_envs.cartpole)
+        bare = [gymnasium.make("CartPole-v1") for _ in range(3)]
+        first = [env.reset(seed=5 + e)[0] for e, env in enumerate(bare)]
+        self.assertTrue(np.array_equal(columns.observation[:, 0], first))
+        generator = np.random.default_rng(1)
+        ends = 0
+        for _ in range(200):
+            columns.action[:] = generator.integers(0, 2, columns.action.shape)
+            batch.step(columns)
+            for e, env in enumerate(bare):
+                obs, reward, terminated, truncated, _ = env.step(int(columns.action[e, 0, 0]))
+                self.assertEqual((columns.reward[e, 0], columns.terminated[e], columns.truncated[e]),
+                                 (reward, terminated, truncated))
+                if terminated or truncated:
+                    ends += 1
+                    self.assertTrue(np.array_equal(columns.final_observation[e, 0], obs))
+                    obs, _ = env.reset(seed=9)
+                self.assertTrue(np.array_equal(columns.observation[e, 0], obs))
+        self.assertGreater(ends, 5)
+
+    def test_vector_environments_step_as_single_ones(self):
+        one, left = self.batch(team_envs.cartpole)
+        other, right = self.batch(team_envs.cartpoles)
+        generator = np.random.default_rng(2)
+        for _ in range(200):
+            left.action[:] = right.action[:] = generator.integers(0, 2, left.action.shape)
+            one.step(left)
+            other.step(right)
+            self.assertTrue(np.array_equal(left.observation, right.observation))
+            self.assertTrue(np.array_equal(left.terminated, right.terminated))
+            ended = left.terminated.astype(bool)
+            self.assertTrue(np.array_equal(left.final_observation[ended], right.final_observation[ended]))
+        same, columns = self.batch(team_envs.cartpoles_in_the_same_step)
+        ends = 0
+        for _ in range(200):
+            columns.action[:] = generator.integers(0, 2, columns.action.shape)
+            same.step(columns)
+            ended = columns.terminated.astype(bool)
+            ends += int(ended.sum())
+            self.assertTrue(np.all(np.abs(columns.observation[ended]) <= 0.05))
+            self.assertTrue(np.all(np.abs(columns.final_observation[ended]).max(axis=-1) > 0.2))
+        self.assertGreater(ends, 5)
+
+    def test_an_actor_begins_environments_one_by_one(self):
+        for make in (team_envs.cartpoles, team_envs.cartpoles_in_the_same_step):
+            batch = make_batch(make, 4, {})
+            columns = new_columns(batch.spec, 4)
+            for e in range(4):
+                columns.mask[:] = 0
+                columns.mask[e] = 1
+                columns.seed[e] = 50 + 7 * e
+                batch.reset(columns)
+            first = gymnasium.make("CartPole-v1").reset(seed=0)[0]
+            self.assertEqual(len({row.tobytes() for row in [*columns.observation[:, 0], first]}), 5)
+
+    def open(self, address, **options):
+        """A stream for one environment: what sends, and what comes."""
+        sent = queue.SimpleQueue()
+        channel = grpc.insecure_channel(address, options=[(f"grpc.{name}", value) for name, value in options.items()])
+        self.addCleanup(channel.close)
+        self.addCleanup(sent.put, None)
+        answers = channel.stream_stream("/skein.env.v1.Environment/Serve")(iter(sent.get, None), timeout=100)
+        sent.put(wire.put_bytes(1, wire.put_int(1, wire.VERSION) + wire.put_int(4, 1)))
+        return sent, answers
+
+    def serve(self, *arguments):
+        server = subprocess.Popen([sys.executable, "-m", "skein_env", *arguments], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.terminate)
+        return re.search(r"grpc://(\S+)", server.stdout.readline()).group(1)
+
+    def test_one_group_too_many_is_told_so_at_once(self):
+        address = self.serve("team_envs:cartpole", "--max-streams", "2")
+        streams = [self.open(address) for _ in range(2)]
+        for _, answers in streams:
+            self.assertTrue(next(answers))
+        with self.assertRaises(grpc.RpcError) as refused:
+            next(self.open(address)[1])
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn("it serves 2 env groups already (--max-streams)", refused.exception.details())
+        sent, answers = streams.pop()
+        sent.put(None)
+        self.assertEqual(list(answers), [])
+        self.assertTrue(next(self.open(address)[1]))  # Its place is free.
+
+    def test_an_actor_that_waits_long_is_not_thrown_out(self):
+        # It pings as base/net/grpc_transport.cc says.
+        sent, answers = self.open(self.serve("team_envs:slow"), keepalive_time_ms=10000, keepalive_timeout_ms=5000,
+                                  keepalive_permit_without_calls=1, **{"http2.max_pings_without_data": 0})
+        next(answers)
+        reset = wire.put_int(1, 1) + wire.put_bytes(2, b"\1") + wire.put_bytes(3, bytes(4))
+        sent.put(wire.put_bytes(3, reset))
+        next(answers)
+        for sequence in (2, 3, 4):
+            step = wire.put_int(1, sequence) + wire.put_bytes(2, bytes(4)) + wire.put_bytes(3, bytes(4))
+            sent.put(wire.put_bytes(2, step))
+            self.assertTrue(next(answers))
+
+    def test_teams_shrink(self):
+        batch, columns = self.batch(team_envs.shrinking, 2)
+        self.assertEqual((batch.spec.num_agents, batch.spec.obs_size), (2, 2))
+        active, rewards = [], []
+        for step in range(6):
+            batch.step(columns)
+            self.assertFalse(columns.failed.any(), batch.failures())
+            active.append(columns.active[0].tolist())
+            rewards.append(columns.reward[0].tolist())
+            self.assertEqual(columns.terminated[0], step == 5)
+        self.assertEqual(active[:5], [[1, 1], [1, 1], [1, 0], [1, 0], [1, 0]])
+        self.assertEqual(rewards, [[1, 1]] * 3 + [[1, 0]] * 3)
+        self.assertEqual(columns.final_observation[0].tolist(), [[6, 6], [0, 0]])
+        self.assertEqual(columns.observation[0].tolist(), [[0, 0], [0, 0]])
+        self.assertEqual(columns.episode_metrics[0].tolist(), [1])
+
+    def test_mpe_has_a_state_and_a_limit_of_its_own(self):
+        batch, columns = self.batch(team_envs.spread, 2)
+        self.assertEqual((batch.spec.num_agents, batch.spec.obs_size, batch.spec.global_state_size), (3, 18, 54))
+        for step in range(25):
+            batch.step(columns)
+            self.assertEqual(columns.truncated.tolist(), [step == 24] * 2)
+        self.assertFalse(columns.terminated.any())
+        self.assertTrue(np.array_equal(columns.final_global_state[0], columns.final_observation[0].reshape(-1)))
+
+    def test_dm_env(self):
+        batch, columns = self.batch(team_envs.catch, 1)
+        columns.action[:] = [[[0.25, 0.5]]]
+        for step in range(5):
+            batch.step(columns)
+            self.assertEqual(columns.reward[0, 0], 0.75)
+        self.assertEqual(columns.terminated[0], 1)
+        self.assertEqual(columns.final_observation[0, 0].tolist(), [5, 5, 5, 7])
+
+    def test_one_that_fails_is_made_anew(self):
+        batch, columns = self.batch(team_envs.faulty, 2)
+        team_envs.Faulty.steps = 498
+        os.environ["TEAM_FAULT"] = "raise"
+        columns.action[:] = 0
+        batch.step(columns)
+        del os.environ["TEAM_FAULT"]
+        self.assertEqual(columns.failed.tolist(), [0, 1])
+        ((env, why),) = batch.failures()
+        self.assertEqual(env, 1)
+        self.assertRegex(why, r"^ZeroDivisionError: division by zero \(.*team_envs.py:\d+ in step\)$")
+        columns.mask[:] = [0, 1]
+        before = columns.observation[0].copy()
+        batch.reset(columns)
+        self.assertEqual(columns.failed.tolist(), [0, 0])
+        self.assertTrue(np.array_equal(columns.observation[0], before))
+        batch.step(columns)
+        self.assertEqual(columns.failed.tolist(), [0, 0])
+
+    def test_bytes_that_are_no_message(self):
+        generator = np.random.default_rng(3)
+        for _ in range(20000):
+            data = generator.integers(0, 256, generator.integers(0, 40)).astype(np.uint8).tobytes()
+            try:
+                wire.read_hello(data)
+            except wire.WireError:
+                pass
+
+    def test_the_memory_has_the_documented_size(self):
+        # 320 + action 24 + seed 8 + mask 2 + observation 48 + reward 16 + three flags of 2 + active 4 + final 48 +
+        # two states of 8 + metrics 8, each up to a multiple of 64.
+        spec = skein_env.Spec(2, 3, False, 2, [-1, -1], [1, 1], global_state_size=1, episode_metrics=["m"])
+        self.assertEqual(memory_bytes(spec, 2), 320 + 13 * 64)
+
+    def test_strangers_are_refused(self):
+        with self.assertRaisesRegex(skein_env.EnvError, "want a gymnasium.Env"):
+            adapt(object())
+
+
+if __name__ == "__main__":
+    unittest.main()
