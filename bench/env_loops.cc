@@ -10,7 +10,6 @@
 #include "base/process/clock.h"
 #include "env/external/external_envs.h"
 #include "env/external/external_id.h"
-#include "env/mujoco/task.h"
 #include "env/registry.h"
 
 namespace skein {
@@ -125,7 +124,7 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
     if (absl::Status s = limit->AddServers(options, threads); !s.ok()) return s;
     return limit;
   }
-  const bool physics = MakeMujocoTask(options.env_id).ok();
+  const bool physics = FindEnvExtras(options.env_id).physics;
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
   limit->what_ = physics ? "mj_step" : "Env::Step";
   const int64_t width = ActionWidth(spec), rows = physics ? kRecordedSteps : ActionRows(width);
@@ -219,7 +218,7 @@ StepRates EnvLimit::MeasureRates(absl::Duration duration) { return MeasureSteps(
 absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
   std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
   const VectorEnv::Options options = RunnerEnvOptions(config);
-  const bool physics = MakeMujocoTask(options.env_id).ok();
+  const bool physics = FindEnvExtras(options.env_id).physics;
   for (uint32_t i = 0; i < threads; ++i) {
     auto made = VectorEnv::Make(options);
     if (!made.ok()) return made.status();

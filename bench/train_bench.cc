@@ -18,6 +18,7 @@
 #include "bench/training_log.h"
 #include "bench/verb.h"
 #include "bench/verbs.h"
+#include "env/registry.h"
 #include "launch/child.h"
 #include "launch/visible_gpus.h"
 
@@ -195,7 +196,7 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   const auto limit = EnvLimit::Make(config, runners);
   if (!limit.ok()) return limit.status();
-  if (options.limit == "policy" && (*limit)->what() != "mj_step") {
+  if (options.limit == "policy" && !FindEnvExtras(config.env().id()).physics) {
     return absl::InvalidArgumentError(
         absl::StrCat("--limit policy: only environments of MuJoCo have it, ", config.env().id(), " does not"));
   }

@@ -115,7 +115,7 @@ std::vector<Entry> MakeEntries() {
                        [id](const EnvOptions& options) { return MujocoSpec(id, options); },
                        [id](const EnvOptions& options) { return MakeMujoco(id, options); },
                        /*tensor_form=*/false,
-                       {.drawing = EnvDrawing::kScene, .motors_clip = true}});
+                       {.drawing = EnvDrawing::kScene, .physics = true, .motors_clip = true}});
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
   return entries;

@@ -25,6 +25,8 @@ namespace skein {
 //   final_state  float32 [K / A, G]
 //   final_value  float32 [T, M], in place of final_obs: V of the last observation where truncated, in the value net's
 //                units
+//   ended, first_policy_state   with a memory, as in trajectory/columns.h
+// The batch of a search over directions has its fields instead (trajectory/schema.cc).
 struct Batch : TensorSet {
   int64_t column_offset = 0;  // Run-wide index of this rank's first column.
   int64_t total_columns = 0;  // Columns of all ranks; 0 = this batch has all of them.

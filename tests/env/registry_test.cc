@@ -71,10 +71,12 @@ TEST(Registry, FindsASpecWithoutMakingAnEnvironment) {
 
 TEST(Registry, SaysWhatElseCanBeDoneWithAnEnvironment) {
   EXPECT_EQ(FindEnvExtras("HalfCheetah-v5").drawing, EnvDrawing::kScene);
+  EXPECT_TRUE(FindEnvExtras("HalfCheetah-v5").physics);
   EXPECT_TRUE(FindEnvExtras("HalfCheetah-v5").motors_clip);
   EXPECT_EQ(FindEnvExtras("UavCover-v0").drawing, EnvDrawing::kMap);
   for (const char* id : {"CartPole-v1", "python:a:b", "HalfCheeta-v5"}) {
     EXPECT_EQ(FindEnvExtras(id).drawing, EnvDrawing::kNone) << id;
+    EXPECT_FALSE(FindEnvExtras(id).physics) << id;
     EXPECT_FALSE(FindEnvExtras(id).motors_clip) << id;
   }
 }
