@@ -59,7 +59,7 @@ uint64_t CheckpointSteps(const std::string& run_folder) {
 bool IsInUse(const std::string& run_folder) {
   const int fd = open((run_folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
-  const bool in_use = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  const bool in_use = flock(fd, LOCK_SH | LOCK_NB) != 0;  // NFS refuses LOCK_EX on what was opened for reading.
   close(fd);
   return in_use;
 }
