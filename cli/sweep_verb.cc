@@ -55,7 +55,8 @@ void AddSweep(CLI::App* app, Action* action) {
       ->check(CLI::IsMember({"auto", "must", "never"}))
       ->capture_default_str();
   verb->add_option("--slots", options->slots,
-                   "Trainings at a time, or auto = one a core; in a Slurm job one for each of its tasks")
+                   "Trainings at a time here, or auto = one a core; in a Slurm job one for each of its tasks; 0 = "
+                   "workers' alone")
       ->capture_default_str();
   verb->add_option("--launcher", options->launcher,
                    "Words before the command of each training, or none; auto = srun in a Slurm job, else none")

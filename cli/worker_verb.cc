@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// skein worker: one actor process on this node.
+// skein worker: one actor process on this node, or slots of it for a sweep.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -17,6 +17,7 @@
 #include "cli/replace_process.h"
 #include "cli/verbs.h"
 #include "launch/launch_plan.h"
+#include "sweep/slot_worker.h"
 
 namespace skein {
 namespace {
@@ -26,9 +27,27 @@ struct WorkerOptions {
   std::string runners = "auto";
   std::string timeout = "30s";
   std::string metrics = "127.0.0.1:0";
+  std::string sweep;  // Its folder; empty = this worker collects.
+  std::string slots = "auto";
 };
 
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
+  absl::Duration timeout;
+  if (absl::ParseDuration(text, &timeout) && timeout > absl::ZeroDuration()) return timeout;
+  return absl::InvalidArgumentError(absl::StrCat("--timeout: got ", Quoted(text), ", want e.g. 30s or 2m"));
+}
+
+absl::Status LendSlots(const WorkerOptions& options) {
+  const auto timeout = ParseTimeout(options.timeout);
+  if (!timeout.ok()) return timeout.status();
+  return RunSlotWorker({options.sweep, options.slots, *timeout, ProgramFolder()});
+}
+
 absl::Status RunWorker(const WorkerOptions& options) {
+  if (!options.sweep.empty()) return LendSlots(options);
+  if (options.address.empty()) {
+    return absl::InvalidArgumentError("--address is required, or --sweep DIR to train for a sweep");
+  }
   const auto address = ParseAddresses(options.address);
   if (!address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
@@ -39,11 +58,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
   if (const absl::Status exposed = CheckExposure(options.metrics); !exposed.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--metrics: ", exposed.message()));
   }
-  absl::Duration timeout;
-  if (!absl::ParseDuration(options.timeout, &timeout) || timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--timeout: got ", Quoted(options.timeout), ", want e.g. 30s or 2m"));
-  }
+  if (const auto timeout = ParseTimeout(options.timeout); !timeout.ok()) return timeout.status();
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   const auto runners = ParseRunners(options.runners, cores);
   if (!runners.ok()) return runners.status();
@@ -58,17 +73,28 @@ absl::Status RunWorker(const WorkerOptions& options) {
 }  // namespace
 
 void AddWorker(CLI::App* app, Action* action) {
-  CLI::App* verb = app->add_subcommand("worker", "Collect for a run: join its head, leave at will");
+  CLI::App* verb = app->add_subcommand("worker", "Help a run or a sweep: join its head, leave at will");
   auto options = std::make_shared<WorkerOptions>();
-  verb->add_option("--address", options->address, "The head's HOST:PORT, as it prints it")->required();
-  verb->add_option("--runners", options->runners, "Runner threads, or auto = one a core")->capture_default_str();
-  verb->add_option("--timeout", options->timeout, "How long to wait for the head at first")->capture_default_str();
-  verb->add_option("--metrics", options->metrics,
-                   "Where to serve /metrics; by default for this node only, 0.0.0.0:0 for all")
+  CLI::Option* const address =
+      verb->add_option("--address", options->address, "Collect for this run: its head's HOST:PORT, as it prints it");
+  CLI::Option* const runners =
+      verb->add_option("--runners", options->runners, "Runner threads, or auto = one a core")->capture_default_str();
+  CLI::Option* const sweep =
+      verb->add_option("--sweep", options->sweep, "Train for this sweep: its folder, which all machines see")
+          ->type_name("DIR");
+  verb->add_option("--slots", options->slots, "Trainings of the sweep at a time, or auto = as many as fit here")
+      ->needs(sweep)
       ->capture_default_str();
+  verb->add_option("--timeout", options->timeout, "How long to wait for the head or the sweep at first")
+      ->capture_default_str();
+  CLI::Option* const metrics =
+      verb->add_option("--metrics", options->metrics,
+                       "Where to serve /metrics; by default for this node only, 0.0.0.0:0 for all")
+          ->capture_default_str();
+  sweep->excludes(address)->excludes(runners)->excludes(metrics);
   verb->footer(
       "Example:\n  skein worker --address 10.0.0.1:7070 --runners 8 --metrics 0.0.0.0:0 --token-file "
-      "credentials/token");
+      "credentials/token\n  skein worker --sweep /shared/runs/mine --slots 4");
   verb->callback(
       [options, action] { *action = [options] { return ReportAndExitCode("skein worker", RunWorker(*options)); }; });
 }

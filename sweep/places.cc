@@ -33,6 +33,15 @@ uint32_t WholeCpus(const ResourceShare& share) {
   return std::max(1u, static_cast<uint32_t>(std::ceil(*share.cpus - kRounding)));
 }
 
+// A number from `least` to 4096, or what auto is.
+absl::StatusOr<uint32_t> ParseSlots(const std::string& text, uint32_t least, uint32_t automatic) {
+  if (text == "auto") return automatic;
+  uint32_t slots = 0;
+  if (absl::SimpleAtoi(text, &slots) && slots >= least && slots <= kMostSlots) return slots;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--slots: got ", Quoted(text), ", want auto or a number from ", least, " to 4096"));
+}
+
 // So many shares fit into an amount.
 uint32_t Fitting(double share, double amount) {
   return static_cast<uint32_t>(std::clamp(std::floor(amount / share + kRounding), 0.0, kMostSlots));
@@ -52,13 +61,11 @@ absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& l
   const uint32_t task_cores = NumberIn("SLURM_CPUS_PER_TASK").value_or(1), tasks = NumberIn("SLURM_NTASKS").value_or(1);
   uint32_t automatic = cores;
   if (slurm) automatic = share.cpus ? std::max(1u, tasks * task_cores / WholeCpus(share)) : tasks;
-  if (slots == "auto") {
-    places.slots = automatic;
-  } else if (!absl::SimpleAtoi(slots, &places.slots) || places.slots < 1 || places.slots > kMostSlots) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--slots: got ", Quoted(slots), ", want auto or a number from 1 to 4096"));
-  }
-  places.cores = slurm ? task_cores : std::max(1u, cores / places.slots);
+  const auto parsed = ParseSlots(slots, 0, automatic);
+  if (!parsed.ok()) return parsed.status();
+  places.slots = *parsed;
+  // Without a slot here those of workers are as with auto.
+  places.cores = slurm ? task_cores : places.slots == 0 ? 1 : std::max(1u, cores / places.slots);
   if (share.cpus) places.cores = WholeCpus(share);
   if (slurm && std::getenv("SLURM_ARRAY_JOB_ID") != nullptr) places.array_job = std::getenv("SLURM_JOB_ID");
   if (slurm) {
@@ -78,6 +85,16 @@ absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& l
     const char* const ending[] = {"setpriv", "--pdeathsig", "TERM"};
     places.launcher.insert(places.launcher.begin(), std::begin(ending), std::end(ending));
   }
+  return places;
+}
+
+absl::StatusOr<Places> PlacesOfWorker(const std::string& slots, uint32_t cores_per_slot) {
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const auto parsed = ParseSlots(slots, 1, std::max(1u, cores / cores_per_slot));
+  if (!parsed.ok()) return parsed.status();
+  Places places;
+  places.slots = *parsed;
+  places.cores = cores_per_slot;
   return places;
 }
 

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Places at which the trainings of a sweep run: slots of this machine or of a Slurm job.
+// Places at which the trainings of a sweep run: slots of this machine or of a Slurm job. Workers may lend more.
 struct Places {
   uint32_t slots = 1;
   uint32_t cores = 1;                 // Of each: its runner threads.
@@ -21,11 +21,14 @@ struct Places {
   std::vector<std::string> gpus;      // CUDA_VISIBLE_DEVICES of each slot; empty = as this process has it.
 };
 
-// `slots`: a number, or auto = one for each core of this machine; in a Slurm job one for each of its tasks, or as many
-// with `share` as their CPUs are enough for. `launcher`: words before the command of each training, or none, or auto =
-// srun in a Slurm job, which then holds trainings to `share`. InvalidArgument: no number; a share that cannot be
-// enforced.
+// `slots`: a number (0 = none but those of workers), or auto = one for each core of this machine; in a Slurm job one
+// for each of its tasks, or as many with `share` as their CPUs are enough for. `launcher`: words before the command of
+// each training, or none, or auto = srun in a Slurm job, which then holds trainings to `share`. InvalidArgument: no
+// number; a share that cannot be enforced.
 absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& launcher, const ResourceShare& share);
+
+// Of a machine that lends them to a sweep; auto = as many as its cores are enough for. InvalidArgument: no number.
+absl::StatusOr<Places> PlacesOfWorker(const std::string& slots, uint32_t cores_per_slot);
 
 // Whether the trainings of all slots fit into this machine, of which each asks for `asked`; nothing of a kind = no
 // limit. `automatic`: takes fewer slots where that is enough. InvalidArgument: they do not fit.

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "base/config/config.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
@@ -59,7 +60,7 @@ uint64_t CheckpointSteps(const std::string& run_folder) {
 bool IsInUse(const std::string& run_folder) {
   const int fd = open((run_folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
-  const bool in_use = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  const bool in_use = flock(fd, LOCK_SH | LOCK_NB) != 0;  // NFS refuses LOCK_EX on what was opened for reading.
   close(fd);
   return in_use;
 }
@@ -124,75 +125,103 @@ absl::Status RunLauncher::Start(const Job& job) {
     if (ExitCodeOf(plan.status()) != kExitUsage) return plan.status();
     return absl::InvalidArgumentError(absl::StrCat("its configuration is refused: ", plan.status().message()));
   }
-  const auto program = FindProgram(options_.program_folder, "skein");
-  if (!program.ok()) return absl::NotFoundError(program.status().message());
-  std::vector<std::string> words = options_.launcher;
-  std::string place;
-  if (options_.places != nullptr) {
-    place = FreePlace();
-    if (place.empty()) return absl::UnavailableError("the job of the array that had a place has just ended");
-    words.push_back("--jobid=" + ArrayPlaces::JobOf(place));
-  }
-  words.push_back(*program);
-  const std::vector<std::string> arguments = Arguments(job.point, job.seed, options_.folder, name);
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::optional<Spot> spot = FreeSpot();
+  if (!spot) return absl::UnavailableError("the worker or the job of the array that had a slot has just ended");
+  const bool direct = options_.launcher.empty() || !spot->lent.empty();
+  std::vector<std::string> words = Arguments(job.point, job.seed, options_.folder, name);
   // Another training may still be ending, or a slot's share be taken for now.
   words.push_back("--wait-for-resources");
-  if (options_.launcher.empty()) words.push_back("--exit-with-parent");
+  if (direct) words.push_back("--exit-with-parent");
   if (job.until < options_.total_steps) {
     words.insert(words.end(), {"--stop-at-step", absl::StrCat(job.until)});
   }
   if (job.until < options_.total_steps || !absl::StartsWith(options_.metric, kEval)) words.push_back("--no-eval");
-  const bool direct = options_.launcher.empty();
   const double gpus = options_.share.gpus.value_or(0);
   // What the kernel cannot hold it to: Torch's allocator does.
   if (direct && gpus > 0 && gpus < 1 && !plan->config.resources().learner().has_gpus()) {
     words.insert(words.end(), {"--set", absl::StrCat("resources.learner.gpus=", gpus)});
   }
-  const uint32_t slot = FreeSlot();
+  Active active;
+  active.spot = *spot;
+  active.until = job.until;
+  active.began = MonotonicNow();
+  if (absl::Status s = Begin(name, std::move(words), &active); !s.ok()) return s;
+  active_[job.run] = std::move(active);
+  return absl::OkStatus();
+}
+
+absl::Status RunLauncher::Begin(const std::string& name, std::vector<std::string> words, Active* active) {
+  const std::string log_path = absl::StrCat(options_.folder, "/log/", name, ".log");
+  const Spot& spot = active->spot;
+  if (!spot.lent.empty()) {
+    std::error_code error;
+    auto lent = LentTraining::Begin(spot.lent, {.id = absl::StrCat(name, "@", absl::GetCurrentTimeNanos()),
+                                                .name = name,
+                                                .cwd = fs::current_path(error).string(),
+                                                .folder = options_.folder,
+                                                .arguments = std::move(words),
+                                                .log_path = log_path});
+    if (!lent.ok()) return lent.status();
+    active->lent = *std::move(lent);
+    return absl::OkStatus();
+  }
+  const auto program = FindProgram(options_.program_folder, "skein");
+  if (!program.ok()) return absl::NotFoundError(program.status().message());
+  std::vector<std::string> command = options_.launcher;
+  if (!spot.array.empty()) command.push_back("--jobid=" + ArrayPlaces::JobOf(spot.array));
+  command.push_back(*program);
+  command.insert(command.end(), words.begin(), words.end());
+  const bool direct = options_.launcher.empty();
   std::vector<std::string> environment;
-  if (!options_.gpus.empty()) environment.push_back("CUDA_VISIBLE_DEVICES=" + options_.gpus[slot]);
+  if (!options_.gpus.empty()) environment.push_back("CUDA_VISIBLE_DEVICES=" + options_.gpus[spot.slot]);
   auto child = Child::Start({.name = name,
-                             .program = direct ? words[0] : "/usr/bin/env",
-                             .arguments = {words.begin() + (direct ? 1 : 0), words.end()},
-                             .log_path = absl::StrCat(options_.folder, "/log/", name, ".log"),
+                             .program = direct ? command[0] : "/usr/bin/env",
+                             .arguments = {command.begin() + (direct ? 1 : 0), command.end()},
+                             .log_path = log_path,
                              .extra_env = environment,
                              .share = options_.share,
                              .enforcer = direct ? &enforcer_ : nullptr});
   if (!child.ok()) return child.status();
-  Active& active = active_[job.run];
-  active.child = *std::move(child);
-  active.slot = slot;
-  active.place = place;
-  active.until = job.until;
-  active.began = MonotonicNow();
+  active->child = *std::move(child);
   return absl::OkStatus();
 }
 
 uint32_t RunLauncher::slots() const {
-  return options_.places == nullptr ? options_.slots : static_cast<uint32_t>(options_.places->List().size());
+  const size_t own = options_.places == nullptr ? options_.slots : options_.places->List().size();
+  return static_cast<uint32_t>(own + lent_slots().size());
 }
 
 uint32_t RunLauncher::free_slots() const { return std::max(slots(), busy()) - busy(); }
 
-std::string RunLauncher::FreePlace() const {
-  for (const std::string& place : options_.places->List()) {
-    const bool taken =
-        std::any_of(active_.begin(), active_.end(), [&](const auto& one) { return one.second.place == place; });
-    if (!taken) return place;
+std::optional<RunLauncher::Spot> RunLauncher::FreeSpot() const {
+  const auto taken = [&](const Spot& spot) {
+    return std::any_of(active_.begin(), active_.end(), [&](const auto& one) { return one.second.spot == spot; });
+  };
+  for (uint32_t slot = 0; options_.places == nullptr && slot < options_.slots; ++slot) {
+    if (const Spot spot{.slot = slot}; !taken(spot)) return spot;
   }
-  return "";
+  if (options_.places != nullptr) {
+    for (const std::string& place : options_.places->List()) {
+      if (const Spot spot{.array = place}; !taken(spot)) return spot;
+    }
+  }
+  for (const std::string& lent : lent_slots()) {
+    if (const Spot spot{.lent = lent}; !taken(spot)) return spot;
+  }
+  return std::nullopt;
 }
 
-uint32_t RunLauncher::FreeSlot() const {
-  std::vector<bool> taken(active_.size() + options_.slots + 1, false);
-  for (const auto& one : active_) taken[one.second.slot] = true;
-  return static_cast<uint32_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+std::string RunLauncher::held_by() const {
+  const auto here =
+      std::find_if(active_.begin(), active_.end(), [](const auto& one) { return one.second.child != nullptr; });
+  return here == active_.end() ? "" : here->second.child->held_by();
 }
 
 ProcessUsage RunLauncher::Usage() const {
   std::vector<pid_t> pids;
-  for (const auto& one : active_) pids.push_back(one.second.child->process().pid());
+  for (const auto& [run, active] : active_) {
+    if (active.child != nullptr) pids.push_back(active.child->process().pid());
+  }
   ProcessUsage usage = UsageOfTrees(pids);
   usage.cpu_seconds += CpuSecondsOfEndedChildren();
   return usage;
@@ -201,18 +230,23 @@ ProcessUsage RunLauncher::Usage() const {
 void RunLauncher::Stop(const RunKey& run) {
   const auto found = active_.find(run);
   if (found == active_.end() || std::exchange(found->second.asked, true)) return;
-  found->second.child->process().Signal(SIGTERM);
+  if (found->second.lent != nullptr) {
+    found->second.lent->Stop();
+  } else {
+    found->second.child->process().Signal(SIGTERM);
+  }
 }
 
 std::vector<JobEnd> RunLauncher::Poll() {
   std::vector<JobEnd> ends;
   for (auto it = active_.begin(); it != active_.end();) {
-    const auto code = it->second.child->process().Poll();
+    const Active& active = it->second;
+    const auto code = active.lent != nullptr ? active.lent->Poll() : active.child->process().Poll();
     if (!code) {
       ++it;
       continue;
     }
-    ends.push_back(Describe(it->first, it->second, *code));
+    ends.push_back(Describe(it->first, active, *code));
     it = active_.erase(it);
   }
   return ends;
@@ -227,8 +261,11 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
   const bool evaluates = absl::StartsWith(options_.metric, kEval) && active.until >= options_.total_steps;
   const bool evaluated = !evaluates || fs::exists(RunFolder(run) + "/eval.json", error);
   if (code == kExitOk && end.steps >= active.until && evaluated) return end;
-  // A job whose time is up takes its trainings along. That is no failure of theirs: they go on elsewhere.
-  if (active.asked || (!active.place.empty() && !options_.places->StillRuns(active.place))) {
+  // A job whose time is up, or a worker that ends, takes its trainings along. That is no failure of theirs: they go on
+  // elsewhere.
+  const std::string& place = active.spot.array;
+  if (active.asked || (active.lent != nullptr && active.lent->lost()) ||
+      (!place.empty() && !options_.places->StillRuns(place))) {
     end.how = JobEnd::How::kInterrupted;
     return end;
   }
@@ -237,7 +274,7 @@ JobEnd RunLauncher::Describe(const RunKey& run, const Active& active, int code) 
   if (code == kExitIo && fs::space(options_.folder, error).available < kRoom && !error) {
     end.how = JobEnd::How::kDiskFull;
   }
-  end.why = code != kExitOk            ? OneLine(active.child->DescribeExit(code))
+  end.why = code != kExitOk ? active.lent != nullptr ? active.lent->why() : OneLine(active.child->DescribeExit(code))
             : end.steps < active.until ? absl::StrCat("it ended at ", end.steps, " of ", active.until, " env steps")
                                        : "it ended without eval.json";
   return end;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,15 @@
 #include "launch/launch_plan.h"
 #include "sweep/array_places.h"
 #include "sweep/launcher.h"
+#include "sweep/lent_slots.h"
+#include "sweep/lent_training.h"
 #include "sweep/run_log.h"
 #include "sweep/space.h"
 
 namespace skein {
 
-// Carries out jobs as child processes: each a `skein train` whose run folder is in the sweep's.
+// Carries out jobs as child processes, or as those of workers that lend slots: each a `skein train` whose run folder is
+// in the sweep's.
 //   <folder>/{base.yaml, trial-00003-s0/, log/trial-00003-s0.log}
 // A child ends, with a checkpoint, when this process does. Not thread-safe.
 class RunLauncher : public Launcher {
@@ -28,7 +32,7 @@ class RunLauncher : public Launcher {
     std::string program_folder;  // Has skein.
     std::string metric;
     uint64_t total_steps = 0;
-    uint32_t slots = 1;
+    uint32_t slots = 1;  // Here.
     uint32_t cores_per_slot = 1;
     std::string device;                 // --device of each training; empty = none.
     std::vector<std::string> launcher;  // Words before the command, such as srun and its flags; empty = none.
@@ -37,7 +41,8 @@ class RunLauncher : public Launcher {
     ResourceShare share;                // Of each training, to which it is held unless there is a launcher.
   };
   // `space` must outlive this.
-  RunLauncher(Options options, const Space* space) : options_(std::move(options)), space_(space) {}
+  RunLauncher(Options options, const Space* space)
+      : options_(std::move(options)), space_(space), lent_(options_.folder) {}
 
   uint32_t free_slots() const override;
   double cores_per_slot() const override { return options_.share.cpus.value_or(options_.cores_per_slot); }
@@ -51,12 +56,14 @@ class RunLauncher : public Launcher {
   uint64_t Steps(const RunKey& run) override;
   absl::Status Copy(const RunKey& from, const Job& to) override;
 
-  // Those of a job array come and go: there may be fewer than are busy.
+  // Those of a job array and of workers come and go: there may be fewer than are busy.
   uint32_t slots() const;
+  // Those of workers.
+  const std::vector<std::string>& lent_slots() const { return lent_.List(); }
   uint32_t busy() const { return static_cast<uint32_t>(active_.size()); }
-  // By what trainings are held to their share, for people; empty: they have none, or none is under way.
-  std::string held_by() const { return active_.empty() ? "" : active_.begin()->second.child->held_by(); }
-  // Of all trainings so far.
+  // By what trainings are held to their share here, for people; empty: they have none, or none is under way.
+  std::string held_by() const;
+  // Of all trainings so far that ran here.
   ProcessUsage Usage() const;
   std::string RunFolder(const RunKey& run) const { return options_.folder + "/" + RunName(run); }
   static std::string RunName(const RunKey& run);
@@ -64,10 +71,17 @@ class RunLauncher : public Launcher {
   std::string Command(const Point& point, uint64_t seed, const std::string& name) const;
 
  private:
-  struct Active {
-    std::unique_ptr<Child> child;
+  // Where a training runs: in a slot of this machine, unless one of the others is not empty.
+  struct Spot {
     uint32_t slot = 0;
-    std::string place;  // Of options_.places.
+    std::string array = {};  // Of options_.places.
+    std::string lent = {};   // By a worker.
+    friend bool operator==(const Spot&, const Spot&) = default;
+  };
+  struct Active {
+    Spot spot;
+    std::unique_ptr<Child> child;        // Null: it is a worker's.
+    std::unique_ptr<LentTraining> lent;  // Null: it is this process's own.
     uint64_t until = 0;
     absl::Duration began;
     bool asked = false;  // To stop.
@@ -75,13 +89,15 @@ class RunLauncher : public Launcher {
   LaunchOptions OptionsOf(const Job& job) const;
   std::vector<std::string> Arguments(const Point& point, uint64_t seed, const std::string& runs_dir,
                                      const std::string& name) const;
-  uint32_t FreeSlot() const;
-  std::string FreePlace() const;  // Empty: there is none.
+  std::optional<Spot> FreeSpot() const;
+  // Starts `skein WORDS`.
+  absl::Status Begin(const std::string& name, std::vector<std::string> words, Active* active);
   RunLog& LogOf(const RunKey& run);
   JobEnd Describe(const RunKey& run, const Active& active, int code) const;
 
   const Options options_;
   const Space* const space_;
+  const LentSlots lent_;
   ShareEnforcer enforcer_;
   std::map<RunKey, Active> active_;
   std::map<RunKey, RunLog> logs_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -37,16 +36,16 @@
 #include "sweep/search.h"
 #include "sweep/search_options.h"
 #include "sweep/settings.h"
+#include "sweep/slot_messages.h"
 #include "sweep/status_server.h"
 #include "sweep/sweep_display.h"
+#include "sweep/sweep_folder.h"
 #include "sweep/sweep_page.h"
 #include "sweep/sweep_report.h"
 #include "sweep/sweep_summary.h"
 
 namespace skein {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kShow = absl::Seconds(1);
@@ -80,7 +79,7 @@ class Session {
   const absl::Notification* const stop_;
   SweepDisplay display_;
   Places places_;
-  ResourceShare share_;                   // Of each training.
+  SlotTerms terms_;
   std::unique_ptr<NodeBooking> booking_;  // Null: of no share.
   v1::RunConfig base_;
   SweepFile file_;
@@ -95,7 +94,7 @@ class Session {
   // What has been said.
   struct {
     bool share = false;
-    std::vector<std::string> places;
+    std::vector<std::string> places, lent;
   } told_;
   std::optional<std::pair<absl::Duration, double>> began_;  // When, and the steps that were done then.
   SweepOutcome outcome_;
@@ -124,15 +123,17 @@ absl::Status Session::ReadFiles() {
 }
 
 absl::Status Session::TakePlaces(const LaunchPlan& plan) {
-  share_ = ShareOf(file_.config.resources(), "resources");
-  auto places = FindPlaces(options_.slots, options_.launcher, share_);
+  terms_.share = ShareOf(file_.config.resources(), "resources");
+  auto places = FindPlaces(options_.slots, options_.launcher, terms_.share);
   if (!places.ok()) return places.status();
   places_ = *std::move(places);
-  if (!places_.launcher.empty()) return absl::OkStatus();
-  const NodeResources asked = AskedFor(base_, plan.learners, static_cast<uint32_t>(plan.actor_runners.size()));
+  terms_.asked = AskedFor(base_, plan.learners, static_cast<uint32_t>(plan.actor_runners.size()));
+  terms_.cores = places_.cores;
+  terms_.device = base_.learner().device();
+  if (!places_.launcher.empty() || places_.slots == 0) return absl::OkStatus();
   auto booking =
-      DivideMachine(file_.config.name(), share_, asked, base_.learner().device(), options_.slots == "auto", &places_);
-  if (!booking.ok()) return share_.empty() ? booking.status() : InFile(options_.space_path, booking.status());
+      DivideMachine(file_.config.name(), terms_.share, terms_.asked, terms_.device, options_.slots == "auto", &places_);
+  if (!booking.ok()) return terms_.share.empty() ? booking.status() : InFile(options_.space_path, booking.status());
   booking_ = *std::move(booking);
   return absl::OkStatus();
 }
@@ -147,26 +148,14 @@ absl::Status Session::OpenFolder() {
     if (!lent.ok()) return lent.status();
     array_ = *std::move(lent);
   }
-  const std::string journal = folder_ + "/journal.log";
-  std::error_code error;
-  if (options_.resume == "must" && !fs::exists(journal, error)) {
-    return absl::NotFoundError(absl::StrCat(journal, ": no sweep to go on with"));
-  }
-  if (options_.resume == "never" && fs::exists(folder_, error)) {
-    // Nobody may be using it.
-    if (auto old = Journal::Open(journal); !old.ok() && absl::IsUnavailable(old.status())) return old.status();
-    std::string aside;
-    for (int n = 1; aside.empty() || fs::exists(aside, error); ++n) aside = absl::StrCat(folder_, ".old-", n);
-    fs::rename(folder_, aside, error);
-    if (error) return absl::PermissionDeniedError(absl::StrCat("cannot move aside ", folder_, ": ", error.message()));
-    display_.Say(absl::StrCat("moved the old sweep to ", aside));
-  }
-  fs::create_directories(folder_ + "/log", error);
-  if (error) return absl::PermissionDeniedError(absl::StrCat("cannot make ", folder_, "/log: ", error.message()));
-  if (absl::Status s = OpenRecord(journal); !s.ok()) return s;
+  const auto aside = PrepareSweepFolder(folder_, options_.resume);
+  if (!aside.ok()) return aside.status();
+  if (!aside->empty()) display_.Say(absl::StrCat("moved the old sweep to ", *aside));
+  if (absl::Status s = OpenRecord(folder_ + "/journal.log"); !s.ok()) return s;
   v1::RunConfig base = base_;
   base.clear_name();  // Each training has its own.
-  return WriteFileAtomically(folder_ + "/base.yaml", ToYaml(base));
+  if (absl::Status s = WriteFileAtomically(folder_ + "/base.yaml", ToYaml(base)); !s.ok()) return s;
+  return WriteTerms(folder_, terms_);
 }
 
 absl::Status Session::OpenRecord(const std::string& journal) {
@@ -189,7 +178,7 @@ absl::Status Session::Run() {
     const std::string host = AnnounceHost(address.substr(0, address.rfind(':')));
     display_.Say(absl::StrCat("page and metrics: http://", host, ":", server_->port(), "/"));
   }
-  if (server_ != nullptr) server_->SetShare(share_);
+  if (server_ != nullptr) server_->SetShare(terms_.share);
   scheduler_ = MakeScheduler(file_.config, base_.total_steps());
   if (absl::Status s = OpenFolder(); !s.ok()) return absl::IsCancelled(s) ? absl::OkStatus() : s;
   max_trials_ = file_.config.max_trials() > 0 ? file_.config.max_trials() : scheduler_->default_trials();
@@ -207,11 +196,14 @@ absl::Status Session::Run() {
                                                                  .launcher = places_.launcher,
                                                                  .gpus = places_.gpus,
                                                                  .places = array_.get(),
-                                                                 .share = share_},
+                                                                 .share = terms_.share},
                                             &file_.space);
   display_.Say(absl::StrCat("sweep: ", folder_, ", up to ", max_trials_, " trials x ", file_.config.seeds_per_trial(),
                             file_.config.seeds_per_trial() == 1 ? " seed, " : " seeds, ",
-                            DescribeSlots(places_, share_)));
+                            DescribeSlots(places_, terms_.share)));
+  if (places_.slots == 0 && launcher_->slots() == 0) {
+    display_.Say(absl::StrCat("waiting for workers: skein worker --sweep ", folder_));
+  }
   if (const size_t before = record_->search().trials().size(); before > 0) {
     display_.Say(absl::StrCat("going on with ", before, " trials of the journal"));
   }
@@ -221,6 +213,8 @@ absl::Status Session::Run() {
   if (status.ok() && !outcome_.stopped && !outcome_.out_of_budget) status = TestBest();
   if (absl::Status written = WriteFiles(false); status.ok()) status = written;
   display_.Finish();
+  terms_.over = !outcome_.stopped;
+  if (status.ok()) status = WriteTerms(folder_, terms_);
   if (!status.ok()) return status;
   const auto best = BestTrial(record_->search());
   const std::string failure =
@@ -255,6 +249,11 @@ absl::Status Session::Carry(Search* search) {
     if (array_ != nullptr && array_->List() != told_.places) {
       told_.places = array_->List();
       display_.Say(absl::StrCat("places in the jobs of the array: ", absl::StrJoin(told_.places, " ")));
+    }
+    if (launcher_->lent_slots() != told_.lent) {
+      told_.lent = launcher_->lent_slots();
+      display_.Say(told_.lent.empty() ? "workers lend no slots any more"
+                                      : absl::StrCat("slots of workers: ", absl::StrJoin(told_.lent, " ")));
     }
     if (now >= next_show || news) {
       Show(search, now);

@@ -6,7 +6,8 @@ import pathlib
 import re
 import unittest
 
-FOLDERS = ("actor", "base", "bench", "cli", "coordinator", "env", "eval", "launch", "learner", "member", "policy")
+FOLDERS = ("actor", "base", "bench", "cli", "coordinator", "env", "eval", "launch", "learner", "member", "policy",
+           "sweep")
 PAGE = pathlib.Path("docs/troubleshooting.md")
 
 

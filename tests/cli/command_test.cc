@@ -348,6 +348,9 @@ TEST(SkeinCommand, MakesCertificatesOnce) {
 
 TEST(SkeinCommand, WorkerChecksItsFlagsFirst) {
   EXPECT_EQ(Skein({"worker", "--address", "nonsense"}).code, 64);
+  EXPECT_THAT(Skein({"worker"}).text, HasSubstr("--address is required, or --sweep DIR"));
+  EXPECT_EQ(Skein({"worker", "--sweep", "x", "--address", "127.0.0.1:1"}).code, 64);
+  EXPECT_EQ(Skein({"worker", "--sweep", "/nowhere", "--timeout", "10ms"}).code, 69);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--timeout", "soon"}).code, 64);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--runners", "-3"}).code, 64);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--metrics", "x"}).code, 64);

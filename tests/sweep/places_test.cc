@@ -15,6 +15,23 @@ using testing::IsSupersetOf;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr NodeResources kHere = {2, 1, 4 * kGiB};
 
+TEST(FindPlaces, ASweepMayHaveNoSlotOfItsOwn) {
+  const auto none = FindPlaces("0", "none", {});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->slots, 0u);
+  EXPECT_EQ(none->cores, 1u);
+  EXPECT_TRUE(absl::IsInvalidArgument(FindPlaces("-1", "none", {}).status()));
+}
+
+TEST(PlacesOfWorker, HaveTheCoresThatTheSweepGivesEach) {
+  const auto two = PlacesOfWorker("2", 3);
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_EQ(two->slots, 2u);
+  EXPECT_EQ(two->cores, 3u);
+  EXPECT_EQ(PlacesOfWorker("auto", 100000)->slots, 1u);  // At least.
+  EXPECT_TRUE(absl::IsInvalidArgument(PlacesOfWorker("0", 1).status()));
+}
+
 TEST(FitSlots, TakesWhatTheMachineHas) {
   Places places;
   places.slots = 4;
