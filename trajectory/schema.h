@@ -12,7 +12,7 @@
 // The only definition of the fields of a trajectory fragment.
 //   MakeSchema -> RolloutBuilder, frame, admission, staging, batch: each iterates over the fields
 // A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them.
-// CONTRIBUTING.md names the other places that some fields need, such as AlgorithmFieldNames, minibatches and on_device.
+// CONTRIBUTING.md names the other places that some fields need, such as AlgorithmFieldNames and mode on_device.
 namespace skein {
 
 // How many rows a field has.
@@ -98,7 +98,8 @@ struct Schema {
   int64_t WireBytes(const Field& field, const FragmentCounts& counts) const;
 };
 
-// The fields that a fragment has only if they are in FragmentShape::algorithm_fields.
+// The fields that a fragment has only if they are in FragmentShape::algorithm_fields. Each has a row for each step and
+// elements for each agent: the samples of the algorithm's minibatches have it, too.
 // log_prob: of the behaviour policy, for importance ratios.
 const std::vector<std::string>& AlgorithmFieldNames();
 

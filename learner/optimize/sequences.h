@@ -35,8 +35,8 @@ class Sequences {
   // read: TrainingData::policy, critic and final_critic. `states`: also where sequences begin.
   void Unroll(bool states);
   // Samples of S sequences, for the loss. By name, with b = burn_in, where it is not 0 and there are steps before:
-  //   obs [S, L, O], action, log_prob; critic_input [S, L, C]: of the critic's own memory; or global_state [S, L, G]:
-  //   what a central critic reads beside the policy's memory
+  //   obs [S, L, O], action and the algorithm's fields; critic_input [S, L, C]: of the critic's own memory; or
+  //   global_state [S, L, G]: what a central critic reads beside the policy's memory
   //   begins bool [S, L]: an episode begins with this step;  valid bool [S, L]: is a sample; undefined: all are
   //   memory_state [S, P], before the first step, or before burn-in; critic_memory_state: of the critic's own memory
   //   burn_obs [S, b, O], burn_critic_input [S, b, C], burn_begins, burn_skips bool [S, b]: steps before the rows
