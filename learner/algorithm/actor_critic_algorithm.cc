@@ -74,7 +74,7 @@ absl::StatusOr<UpdateStats> ActorCriticAlgorithm::Finish(const GradientSteps::To
   stats.Add("grad_norm", totals.grad_norm / taken);
   stats.Add(UpdateStats::kGradientSteps, static_cast<double>(totals.gradient_steps));
   stats.Add(UpdateStats::kSkippedSteps, static_cast<double>(totals.skipped_steps));
-  stats.Add("out_of_memory", static_cast<double>(totals.out_of_memory));
+  stats.Add(UpdateStats::kOutOfMemory, static_cast<double>(totals.out_of_memory));
   return stats;
 }
 
