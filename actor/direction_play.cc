@@ -2,13 +2,10 @@
 #include "actor/direction_play.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
-#include <memory>
-#include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/process/clock.h"
 #include "trajectory/env_spec_info.h"
 #include "trajectory/schema.h"
@@ -95,52 +92,30 @@ Fragment DirectionPlay::Pack(const v1::Ticket& ticket, const EnvSpec& spec) {
   shape.spec = MakeEnvSpecInfo(spec);
   shape.direction_episodes = ticket.directions().episodes();
   shape.counts_observations = counts_observations_;
-  const Schema schema = MakeSchema(shape);
+  fragment_.Begin(MakeSchema(shape), ticket, ticket.policy_version());
 
-  Fragment fragment;
-  v1::FragmentHeader& header = fragment.header;
-  header.set_ticket_id(ticket.id());
-  header.set_policy_version(ticket.policy_version());
-  header.set_first_env(ticket.first_env());
-  header.set_group_envs(ticket.group_envs());
-  header.set_steps(1);
-  std::string block;
-  for (const Field& field : schema.fields) {
-    const auto bytes = static_cast<size_t>(schema.WireBytes(field, {}));
-    v1::FieldHead& head = *header.add_fields();
-    head.set_name(field.name);
-    head.set_dtype(field.dtype);
-    head.set_bytes(bytes);
-    block.resize(block.size() + bytes);  // All elements have the 8 bytes of the alignment.
-  }
-  char* to = block.data();
-  const auto write = [&to](const auto& value) {
-    std::memcpy(to, &value, sizeof(value));
-    to += sizeof(value);
-  };
   uint64_t steps = 0;
-  for (const Sums& sums : plus_) write(sums.episode_return);
-  for (const Sums& sums : minus_) write(sums.episode_return);
-  for (const std::vector<Sums>* signs : {&plus_, &minus_}) {
-    for (const Sums& sums : *signs) {
-      write(sums.steps);
-      steps += static_cast<uint64_t>(sums.steps);
+  const auto write = [&](absl::string_view return_field, absl::string_view steps_field, const std::vector<Sums>& sums) {
+    double* const returns_of = fragment_.values<double>(return_field);
+    int64_t* const steps_of = fragment_.values<int64_t>(steps_field);
+    for (size_t d = 0; d < sums.size(); ++d) {
+      returns_of[d] = sums[d].episode_return;
+      steps_of[d] = sums[d].steps;
+      steps += static_cast<uint64_t>(sums[d].steps);
     }
-  }
+  };
+  write("return_plus", "steps_plus", plus_);
+  write("return_minus", "steps_minus", minus_);
   if (counts_observations_) {
-    std::vector<int64_t> sum(2 * moments_->size()), square_sum(sum.size());
-    moments_->WriteWords(sum.data(), square_sum.data());
-    for (const std::vector<int64_t>* words : {&sum, &square_sum}) {
-      for (const int64_t word : *words) write(word);
-    }
+    moments_->WriteWords(fragment_.values<int64_t>("obs_sum"), fragment_.values<int64_t>("obs_square_sum"));
   }
+  v1::FragmentHeader& header = fragment_.header();
   header.set_env_steps(steps);
   if (timed_.steps > 0) {
     const double steps_per_timed = static_cast<double>(steps) / static_cast<double>(timed_.steps);
     header.mutable_stage_seconds()->set_inference(steps_per_timed * absl::ToDoubleSeconds(timed_.inference));
   }
-  fragment.block = std::make_shared<const std::string>(std::move(block));
-  return fragment;
+  return fragment_.Finish();
 }
 
 }  // namespace skein

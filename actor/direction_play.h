@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "actor/fragment_builder.h"
 #include "base/number/exact_moments.h"
 #include "env/vector_env.h"
 #include "policy/policy.h"
@@ -56,6 +57,7 @@ class DirectionPlay {
   std::optional<ExactMoments> moments_;
   uint64_t steps_ = 0;  // Ever played.
   Timed timed_;         // Of this ticket.
+  FragmentBuilder fragment_;
 };
 
 }  // namespace skein

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "actor/fragment_builder.h"
 #include "env/env.h"
 #include "env/vector_env.h"
 #include "skein/v1/trajectory.pb.h"
@@ -24,12 +25,10 @@ class RolloutBuilder {
 
   // Starts a fragment. Pointers returned by the methods below are valid until Finish.
   void Begin(const v1::Ticket& ticket, uint64_t policy_version, int env_state_size);
-  // The first element of a field of fixed extent, which the caller writes; null: the run has no such field.
-  // REQUIRES: Value is the field's type.
+  // As FragmentBuilder::values.
   template <typename Value>
   Value* values(absl::string_view field) {
-    const int i = schema_.Find(field);
-    return i < 0 ? nullptr : reinterpret_cast<Value*>(block_.data() + offsets_[static_cast<size_t>(i)]);
+    return fragment_.values<Value>(field);
   }
   // Rows of such fields, all written by the caller.
   float* obs(int64_t t) { return Row(obs_, t); }                   // [E, A, O] of row t, 0 <= t <= T.
@@ -44,7 +43,7 @@ class RolloutBuilder {
   Fragment Finish(const v1::StageSeconds& stage_seconds);
 
   // The schema of the fragment that was begun last.
-  const Schema& schema() const { return schema_; }
+  const Schema& schema() const { return fragment_.schema(); }
 
  private:
   // Rows of one field.
@@ -61,16 +60,9 @@ class RolloutBuilder {
   Rows<Value> Find(absl::string_view field);
   template <typename Value>
   static void AddRow(const Value* from, int64_t t, const Rows<Value>& rows);
-  // Adds a row to a field of varying extent, if the run has it; `row`: that of environment 0.
-  template <typename Value>
-  void AddVarying(absl::string_view field, const Value* rows, int64_t env);
 
   FragmentShape shape_;
-  Schema schema_;
-  v1::FragmentHeader header_;
-  std::string block_;                 // Fields of fixed extent.
-  std::vector<size_t> offsets_;       // Of those fields in the block.
-  std::vector<std::string> varying_;  // Of each field, its rows; empty for those of fixed extent.
+  FragmentBuilder fragment_;
   Rows<float> obs_, action_, log_prob_, reward_, state_;
   Rows<int64_t> choice_;
   Rows<uint8_t> terminated_, truncated_, active_, agent_terminated_;

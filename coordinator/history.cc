@@ -23,13 +23,13 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr struct {
   const char* name;
   double Point::*value;
-} kNumbers[] = {
+} kScalars[] = {
     {"seconds", &Point::seconds},       {"env_steps", &Point::env_steps},   {"rate_10s", &Point::rate_10s},
     {"rate_60s", &Point::rate_60s},     {"return", &Point::episode_return}, {"episode_length", &Point::episode_length},
     {"policy_lag", &Point::policy_lag}, {"actors", &Point::actors},         {"efficiency", &Point::efficiency}};
 constexpr struct {
   const char* name;
-  History::Figures Point::*figures;
+  History::Numbers Point::*numbers;
   double absent;  // Of a point that lacks a name that others have.
 } kGroups[] = {{"actor_stages", &Point::actor_stages, 0},
                {"learner_stages", &Point::learner_stages, 0},
@@ -51,17 +51,17 @@ double Efficiency(const v1::StatusResponse& status) {
 
 using Points = std::vector<const Point*>;
 
-double Get(const History::Figures& figures, const std::string& name, double absent) {
-  const auto found = figures.find(name);
-  return found == figures.end() ? absent : found->second;
+double Get(const History::Numbers& numbers, const std::string& name, double absent) {
+  const auto found = numbers.find(name);
+  return found == numbers.end() ? absent : found->second;
 }
 
 // Of all points together. Of the newest points first if there are too many, as only a faulty learner has.
-std::set<std::string> NamesOf(const Points& points, History::Figures Point::*figures) {
+std::set<std::string> NamesOf(const Points& points, History::Numbers Point::*numbers) {
   std::set<std::string> names;
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
-    for (const auto& [name, value] : (*point)->*figures) {
-      if (names.size() < kMostFigures) names.insert(name);
+    for (const auto& [name, value] : (*point)->*numbers) {
+      if (names.size() < kMostNumbers) names.insert(name);
     }
   }
   return names;
@@ -76,23 +76,23 @@ double Rounded(double value) {
 }
 
 void AddColumn(const std::string& group, const std::string& name, const Points& points, double absent,
-               store::HistoryRecord* record, History::Figures Point::*figures) {
+               store::HistoryRecord* record, History::Numbers Point::*numbers) {
   store::HistoryColumn& column = *record->add_columns();
   column.set_group(group);
   column.set_name(name);
-  for (const Point* point : points) column.add_values(Get(point->*figures, name, absent));
+  for (const Point* point : points) column.add_values(Get(point->*numbers, name, absent));
 }
 
 store::HistoryRecord RecordOf(const Points& points) {
   store::HistoryRecord record;
-  for (const auto& [name, value] : kNumbers) {
+  for (const auto& [name, value] : kScalars) {
     store::HistoryColumn& column = *record.add_columns();
     column.set_name(name);
     for (const Point* point : points) column.add_values(point->*value);
   }
-  for (const auto& [group, figures, absent] : kGroups) {
-    for (const std::string& name : NamesOf(points, figures)) {
-      AddColumn(group, name, points, absent, &record, figures);
+  for (const auto& [group, numbers, absent] : kGroups) {
+    for (const std::string& name : NamesOf(points, numbers)) {
+      AddColumn(group, name, points, absent, &record, numbers);
     }
   }
   return record;
@@ -106,11 +106,11 @@ std::vector<Point> PointsOf(const store::HistoryRecord& record) {
     if (static_cast<size_t>(column.values_size()) != points.size()) return {};
     for (size_t i = 0; i < points.size(); ++i) {
       const double value = column.values(static_cast<int>(i));
-      for (const auto& [name, member] : kNumbers) {
+      for (const auto& [name, member] : kScalars) {
         if (column.group().empty() && column.name() == name) points[i].*member = value;
       }
-      for (const auto& [group, figures, absent] : kGroups) {
-        if (column.group() == group && !std::isnan(value)) (points[i].*figures)[column.name()] = value;
+      for (const auto& [group, numbers, absent] : kGroups) {
+        if (column.group() == group && !std::isnan(value)) (points[i].*numbers)[column.name()] = value;
       }
     }
   }
@@ -134,9 +134,9 @@ void History::Add(const v1::StatusResponse& status, MonotonicTime now) {
       static_cast<double>(std::count_if(status.members().begin(), status.members().end(),
                                         [](const v1::MemberStatus& member) { return member.role() == "actor"; }));
   newest_.efficiency = Efficiency(status);
-  newest_.update_stats = Figures(progress.losses().begin(), progress.losses().end());
-  newest_.episode_metrics = Figures(progress.episode_metrics().begin(), progress.episode_metrics().end());
-  newest_.callback_metrics = Figures(progress.callback_metrics().begin(), progress.callback_metrics().end());
+  newest_.update_stats = Numbers(progress.losses().begin(), progress.losses().end());
+  newest_.episode_metrics = Numbers(progress.episode_metrics().begin(), progress.episode_metrics().end());
+  newest_.callback_metrics = Numbers(progress.callback_metrics().begin(), progress.callback_metrics().end());
   if (added_++ % stride_ != 0) return;
   points_.push_back(newest_);
   if (points_.size() <= kMostPoints) return;
@@ -151,8 +151,8 @@ void History::AddStages(const v1::StatusResponse& status) {
   for (const v1::MemberStatus& member : status.members()) {
     const auto key = std::make_pair(member.member_id(), member.generation());
     live.insert(key);
-    Figures& total = member.role() == "actor" ? newest_.actor_stages : newest_.learner_stages;
-    Figures& reported = reported_[key];
+    Numbers& total = member.role() == "actor" ? newest_.actor_stages : newest_.learner_stages;
+    Numbers& reported = reported_[key];
     for (const auto& [stage, seconds] : member.report().stage_seconds()) {
       // Time before its first report to this coordinator does not count.
       const auto [before, first] = reported.try_emplace(stage, seconds);
@@ -214,15 +214,15 @@ std::string HistoryJson(const History& history, size_t count) {
   nlohmann::json json;
   json["stride"] = history.stride();
   json["points"] = kept.size();
-  for (const auto& [name, value] : kNumbers) {
+  for (const auto& [name, value] : kScalars) {
     nlohmann::json& column = json[name] = nlohmann::json::array();
     for (const Point* point : points) column.push_back(Rounded(point->*value));
   }
-  for (const auto& [group, figures, absent] : kGroups) {
+  for (const auto& [group, numbers, absent] : kGroups) {
     nlohmann::json& columns = json[group] = nlohmann::json::object();
-    for (const std::string& name : NamesOf(points, figures)) {
+    for (const std::string& name : NamesOf(points, numbers)) {
       nlohmann::json& column = columns[name] = nlohmann::json::array();
-      for (const Point* point : points) column.push_back(Rounded(Get(point->*figures, name, absent)));
+      for (const Point* point : points) column.push_back(Rounded(Get(point->*numbers, name, absent)));
     }
   }
   // Names may come from anywhere: what is not UTF-8 is replaced, not thrown.

@@ -25,7 +25,7 @@ class History {
   static constexpr size_t kMostPoints = 1000;
   static constexpr size_t kPointsPerRecord = 50;
 
-  using Figures = std::map<std::string, double>;  // By name.
+  using Numbers = std::map<std::string, double>;  // By name.
   struct Point {
     double seconds = 0;  // Since the first coordinator of the run started, without the pauses between sessions.
     double env_steps = 0;
@@ -36,10 +36,10 @@ class History {
     double actors = 0;
     double efficiency = 0;  // Actors' env steps/s over the limit they measured; NaN: none measured.
     // Wall seconds by stage since the run started. Members that have left stay in the sum, so it never decreases.
-    Figures actor_stages, learner_stages;
-    Figures update_stats;      // Of the last update, under the algorithm's names.
-    Figures episode_metrics;   // Means over the same episodes as episode_return.
-    Figures callback_metrics;  // What the run's callback logged last.
+    Numbers actor_stages, learner_stages;
+    Numbers update_stats;      // Of the last update, under the algorithm's names.
+    Numbers episode_metrics;   // Means over the same episodes as episode_return.
+    Numbers callback_metrics;  // What the run's callback logged last.
   };
 
   // Call once each kPeriod. `now`: since this coordinator started.
@@ -67,7 +67,7 @@ class History {
   uint64_t stride_ = 1;
   std::vector<Point> points_;
   Point newest_;
-  std::map<std::pair<std::string, uint64_t>, Figures> reported_;  // By live member and generation.
+  std::map<std::pair<std::string, uint64_t>, Numbers> reported_;  // By live member and generation.
   double start_seconds_ = 0;                                      // Point::seconds at `now` = 0.
 
   size_t kept_points_ = 0;  // In records, with

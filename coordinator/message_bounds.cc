@@ -15,7 +15,7 @@
 namespace skein {
 namespace {
 
-using Figures = google::protobuf::Map<std::string, double>;
+using Numbers = google::protobuf::Map<std::string, double>;
 
 struct Text {
   const char* field;
@@ -47,27 +47,27 @@ void Cut(size_t most, std::string* text) {
   text->append(kMore);
 }
 
-double SaneOr(double otherwise, double figure) { return IsSaneFigure(figure) ? figure : otherwise; }
+double SaneOr(double otherwise, double number) { return IsSaneNumber(number) ? number : otherwise; }
 
 template <typename Names>
-Figures Stages(const Names& names, const Figures& reported) {
-  Figures stages;
+Numbers Stages(const Names& names, const Numbers& reported) {
+  Numbers stages;
   for (const char* name : names) {
     const auto found = reported.find(name);
-    if (found != reported.end() && IsSaneFigure(found->second)) stages[name] = found->second;
+    if (found != reported.end() && IsSaneNumber(found->second)) stages[name] = found->second;
   }
   return stages;
 }
 
 // In order of name, so that always the same entries are left out.
-Figures Bounded(const Figures& reported) {
+Numbers Bounded(const Numbers& reported) {
   std::map<std::string, double> sane;
-  for (const auto& [name, figure] : reported) {
-    if (!std::isfinite(figure) || name.size() > kMostFigureNameBytes || Printable(name) != name) continue;
-    sane.emplace(name, figure);
-    if (sane.size() > kMostFigures) sane.erase(std::prev(sane.end()));
+  for (const auto& [name, number] : reported) {
+    if (!std::isfinite(number) || name.size() > kMostNumberNameBytes || Printable(name) != name) continue;
+    sane.emplace(name, number);
+    if (sane.size() > kMostNumbers) sane.erase(std::prev(sane.end()));
   }
-  return Figures(sane.begin(), sane.end());
+  return Numbers(sane.begin(), sane.end());
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ absl::Status CheckBounds(const v1::DrainRequest& request) {
 
 absl::Status CheckBounds(const v1::GetStatusRequest&) { return absl::OkStatus(); }
 
-bool IsSaneFigure(double figure) { return figure >= 0 && figure <= kMostReported; }
+bool IsSaneNumber(double number) { return number >= 0 && number <= kMostReported; }
 
 v1::MemberReport Bounded(const v1::MemberReport& report, v1::Role role) {
   v1::MemberReport kept = report;

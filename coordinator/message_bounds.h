@@ -22,8 +22,8 @@ inline constexpr size_t kMostAddressBytes = 300;    // Such a host and a port.
 inline constexpr size_t kMostErrorBytes = 1'024;    // A longer one is cut.
 inline constexpr int kMostWarnings = 16;            // Further ones are left out.
 inline constexpr size_t kMostPathBytes = 4'096;     // A longer one is cut.
-inline constexpr size_t kMostFigures = 64;          // Update stats, episode or callback metrics; more are left out,
-inline constexpr size_t kMostFigureNameBytes = 64;  // as are those with longer names.
+inline constexpr size_t kMostNumbers = 64;          // Update stats, episode or callback metrics; more are left out,
+inline constexpr size_t kMostNumberNameBytes = 64;  // as are those with longer names.
 inline constexpr double kMostReported = 1e15;       // Seconds, or steps per second; above any real value.
 
 // InvalidArgument: a text or a number above its bound; names the field, what it is and the bound.
@@ -35,7 +35,7 @@ absl::Status CheckBounds(const v1::DrainRequest& request);
 absl::Status CheckBounds(const v1::GetStatusRequest& request);
 
 // Whether seconds, a rate or a ratio is a possible measurement: 0 to kMostReported, not NaN.
-bool IsSaneFigure(double figure);
+bool IsSaneNumber(double number);
 
 // The part of a report that is kept; a report is never refused. Numbers that are not sane become 0, or NaN or -1 where
 // these stand for "unknown". Stages that the role does not have and unknown fields are left out. Texts are cut.

@@ -12,7 +12,7 @@
 namespace skein {
 
 // Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`. Ignores
-// size of `options`. Records the states of episode `recording->episode` in `recording`, unless it is null.
+// `options.size`. Records the states of episode `recording->episode` in `recording`, unless that is null.
 // InvalidArgument, Internal: as VectorEnv::Make. Internal: an environment failed.
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
                          RecordedEpisode* recording, EvaluationResult* result);

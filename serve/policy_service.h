@@ -11,9 +11,9 @@
 // Serves a policy's actions over gRPC.
 namespace skein {
 
-// Limits of a server of actions on `address`: each step may be a call, so that who may call makes up to 100,000 calls a
-// second over one connection. Without that question (a public address with --insecure) it is any server's
-// quota.
+// The limits of a server of actions on `address`. A client may call once for each step, so a connection may make
+// 100,000 calls a second. On a public address with --insecure, where clients need no credentials, it may make as many
+// as with any other server.
 ServerLimits ActionServerLimits(const std::string& address, const Credentials& credentials = ProcessCredentials());
 
 // The gRPC side of an ActionServer, with gRPC's callbacks. Thread-safe. Must outlive the server it is registered with.

@@ -30,7 +30,8 @@ skein_compile_tests_together(trajectory
   frame_test.cc schema_test.cc)
 
 skein_compile_tests_together(learner
-  advantage_test.cc direction_search_test.cc posthumous_reward_test.cc ppo_sample.cc thread_team_test.cc)
+  advantage_test.cc direction_search_test.cc normalized_advantages_test.cc posthumous_reward_test.cc ppo_sample.cc
+  thread_team_test.cc)
 skein_compile_tests_together(learner
   fused_gradient_test.cc vtrace_test.cc winsorize_test.cc actor_critic_test.cc distribution_test.cc
   exact_product_test.cc)

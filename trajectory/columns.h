@@ -23,7 +23,7 @@ namespace skein {
 //   final_index int64 [K * A]             added: t * M + column of each row of final_obs
 //   where the policy has a memory, also:
 //   ended uint8 [T, N]                    the environment's episode ended with this step
-//   first_policy_state float32 [M, P]     what the policy remembered before the first step
+//   first_policy_state float32 [M, S]     what the policy remembered before the first step
 // Fields of extent kFragment are left out: they belong to the next ticket.
 class Columns {
  public:

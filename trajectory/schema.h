@@ -12,7 +12,7 @@
 // The only definition of the fields of a trajectory fragment.
 //   MakeSchema -> RolloutBuilder, frame, admission, staging, batch: each iterates over the fields
 // A new field is one line in MakeSchema, plus the code that produces its values and the code that consumes them.
-// CONTRIBUTING.md names the other places that some fields need, such as AlgorithmFieldNames, minibatches and on_device.
+// CONTRIBUTING.md names the other places that some fields need, such as AlgorithmFieldNames and mode on_device.
 namespace skein {
 
 // How many rows a field has.
@@ -21,7 +21,7 @@ enum class Extent {
   kStepAndLast,  // T + 1: one before each step and one after the last.
   kFragment,     // E: one for each environment of the group, after the last step.
   kTruncation,   // K: one for each episode that its time limit ended, ordered by (step, environment).
-  kEpisode,      // M: one for each episode that ended, ordered by (step, environment).
+  kEpisode,      // J: one for each episode that ended, ordered by (step, environment).
   kDirection,    // E: one for each direction of a work order.
   kOnce,         // 1.
 };
@@ -76,7 +76,7 @@ struct FragmentShape {
 // Rows of the fields whose extent varies.
 struct FragmentCounts {
   int64_t truncations = 0;  // K
-  int64_t episodes = 0;     // M >= K
+  int64_t episodes = 0;     // J >= K
 };
 
 // The fields of a fragment, in the order in which they are sent: those of varying extent come last. A value type.
@@ -98,7 +98,8 @@ struct Schema {
   int64_t WireBytes(const Field& field, const FragmentCounts& counts) const;
 };
 
-// The fields that a fragment has only if they are in FragmentShape::algorithm_fields.
+// The fields that a fragment has only if they are in FragmentShape::algorithm_fields. Each has a row for each step and
+// elements for each agent: the samples of the algorithm's minibatches have it, too.
 // log_prob: of the behaviour policy, for importance ratios.
 const std::vector<std::string>& AlgorithmFieldNames();
 

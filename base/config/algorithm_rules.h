@@ -9,7 +9,8 @@
 #include "skein/v1/config.pb.h"
 
 // Rules that the run's algorithm sets for the other settings, read from the AlgorithmFacts beside its own settings in
-// config.proto. Names no algorithm. REQUIRES: defaults are applied.
+// config.proto. Names no algorithm. Knows some settings by name, which mean the same in each algorithm that has them:
+// minibatch_size, top_dirs, lr with lr_schedule, and kl_target in a message. REQUIRES: defaults are applied.
 namespace skein {
 
 // InvalidArgument: names the settings that contradict each other.

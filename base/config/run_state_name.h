@@ -7,7 +7,8 @@
 
 namespace skein {
 
-// RUN_STATE_WAITING_FOR_DATA -> "waiting_for_data"; a value of another version -> its number.
+// Returns the name of a state as people read it: RUN_STATE_WAITING_FOR_DATA is "waiting_for_data". A value that this
+// version does not know is its number.
 std::string RunStateName(v1::RunState state);
 
 }  // namespace skein

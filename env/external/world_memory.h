@@ -13,8 +13,8 @@
 // include/skein/env_server.h compute the same.
 namespace skein {
 
-// Counts of requests and answers, and who sleeps. Each word is written by one side, except for the sleeping flags,
-// which the one who wakes takes back. Words are 32 bits, at these offsets.
+// Counts of requests and answers, and which side sleeps. Words are 32 bits, at these offsets. Each is written by one
+// side only, except for the sleeping flags: the side that sleeps sets its flag, either side clears it.
 struct WorldHead {
   static constexpr uint32_t kMagic = 0x574e4b53;  // "SKNW"
   static constexpr uint32_t kVersion = 1;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/config/algorithm_rules.h"
 #include "learner/network/policy_snapshot.h"
 #include "learner/optimize/across_ranks.h"
 #include "learner/optimize/state_layout.h"
@@ -50,7 +51,7 @@ ActorCriticAlgorithm::ActorCriticAlgorithm(const v1::RunConfig& config, std::sha
       lr_(lr) {}
 
 absl::StatusOr<TrainingData> ActorCriticAlgorithm::Prepare(const Batch& batch, uint64_t iteration) {
-  TrainingData data = PrepareData(batch, network_->options(), normalizers_, steps_.device(),
+  TrainingData data = PrepareData(batch, AlgorithmFields(config_), network_->options(), normalizers_, steps_.device(),
                                   steps_.prefetches() ? nullptr : &steps_.copier());
   const RowShare& share = data.share;
   if (share.total_size() == 0) return absl::FailedPreconditionError("the batch has no sample on any rank");
@@ -73,7 +74,7 @@ absl::StatusOr<UpdateStats> ActorCriticAlgorithm::Finish(const GradientSteps::To
   stats.Add("grad_norm", totals.grad_norm / taken);
   stats.Add(UpdateStats::kGradientSteps, static_cast<double>(totals.gradient_steps));
   stats.Add(UpdateStats::kSkippedSteps, static_cast<double>(totals.skipped_steps));
-  stats.Add("out_of_memory", static_cast<double>(totals.out_of_memory));
+  stats.Add(UpdateStats::kOutOfMemory, static_cast<double>(totals.out_of_memory));
   return stats;
 }
 

@@ -14,10 +14,11 @@ namespace skein {
 // show all of them under these names.   Algorithm::Update -> UpdateStats -> report
 class UpdateStats {
  public:
-  // Names that code outside algorithms reads.
+  // Names that code outside algorithms reads or adds.
   static constexpr char kEpochs[] = "epochs";                 // How often each sample was trained on; absent: once.
   static constexpr char kGradientSteps[] = "gradient_steps";  // Optimiser steps that were taken.
   static constexpr char kSkippedSteps[] = "skipped_steps";    // Steps not taken because they were not finite.
+  static constexpr char kOutOfMemory[] = "out_of_memory";     // How often passes were made smaller for lack of memory.
 
   UpdateStats() = default;
   UpdateStats(std::initializer_list<std::pair<std::string, double>> stats) : stats_(stats) {}

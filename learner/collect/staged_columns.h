@@ -24,7 +24,7 @@ class StagedColumns : public Columns {
   // the observation at their border, with equal values. InvalidArgument: a value is beyond its field's bound; the place
   // then holds garbage until another Place overwrites it. REQUIRES: it was checked against the schema given here.
   absl::Status Place(int64_t slot, int64_t segment, const CheckedFragment& fragment);
-  // The policy state before the first step of the slot's first segment, float32 [E, A, P], as the ticket carried it;
+  // The policy state before the first step of the slot's first segment, float32 [E, A, S], as the ticket carried it;
   // null: zeros. Nothing happens where the policy has no memory. REQUIRES: it is the slot's Place's thread, or no Place
   // of the slot runs.
   void PlaceFirstState(int64_t slot, const v1::Tensor* state);

@@ -16,7 +16,7 @@ namespace skein {
 struct TicketState {
   std::optional<v1::Tensor> env_state;  // float64 [envs, S]; absent: the environments begin episode 0.
   std::optional<v1::Tensor>
-      policy_state;  // float32 [envs, A, P]; absent: the policy has no memory, or starts from zeros.
+      policy_state;  // float32 [envs, A, S]; absent: the policy has no memory, or starts from zeros.
 
   bool empty() const { return !env_state && !policy_state; }
 };

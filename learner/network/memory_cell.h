@@ -20,7 +20,7 @@ struct MemoryCell {
 
   bool exists() const { return kind != MemoryKind::kNone; }
   int64_t size() const { return weight_hh.size(1); }  // H
-  // P: h, then c of an LSTM.
+  // Numbers in a state: h, then c of an LSTM.
   int64_t state_size() const { return kind == MemoryKind::kLstm ? 2 * size() : size(); }
 };
 
@@ -29,17 +29,17 @@ struct MemoryRun {
   torch::Tensor output;             // [L, S, H], h after each step.
   std::vector<torch::Tensor> cell;  // L times [S, H], c after each step; empty unless it is an LSTM.
 
-  torch::Tensor States() const;  // [L, S, P], after each step, also of episodes that ended with it.
+  torch::Tensor States() const;  // [L, S, state_size], after each step, also of episodes that ended with it.
 };
 
-// Runs `cell` over L steps. input [L, S, I]; state [S, P] before the first step. begins, bool [L, S]: an episode begins
-// with this step, so that the state before it is zeros; undefined: none does. skips, bool [L, S]: the state stays as it
-// is in this step; undefined: nowhere. The products with the input are one for all steps. Pure; follows gradients.
-// A sequence's result does not depend on how many steps follow, to the bit.
+// Runs `cell` over L steps. input [L, S, I]; state [S, state_size] before the first step. begins, bool [L, S]: an
+// episode begins with this step, so that the state before it is zeros; undefined: none does. skips, bool [L, S]: the
+// state stays as it is in this step; undefined: nowhere. The products with the input are one for all steps. Pure;
+// follows gradients. A sequence's result does not depend on how many steps follow, to the bit.
 MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
                     const torch::Tensor& state, const torch::Tensor& skips = {});
 
-// One step: input [S, I], state [S, P] -> next state [S, P].
+// One step: input [S, I], state [S, state_size] -> next state of the same shape.
 torch::Tensor StepMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& state);
 
 }  // namespace skein

@@ -13,8 +13,6 @@
 namespace skein {
 namespace {
 
-constexpr double kEpsilon = 1e-8;
-
 torch::Tensor Permutation(int64_t size, uint64_t seed, uint64_t iteration, uint32_t epoch) {
   RandomStream random(seed, RandomPurpose::kPermutation, iteration, epoch);
   torch::Tensor order = torch::empty({size}, torch::kInt64);
@@ -73,35 +71,6 @@ absl::Status KeepActive(const torch::Tensor& active, Collective* collective, Min
   if (absl::Status s = SumOverRanks(collective, &size); !s.ok()) return s;
   for (size_t i = 0; i < size.size(); ++i) order->size[i] = std::llround(size[i]);
   return absl::OkStatus();
-}
-
-absl::StatusOr<torch::Tensor> NormalizedAdvantages(const torch::Tensor& advantage, const MinibatchOrder& order,
-                                                   Collective* collective) {
-  torch::Tensor normalized = torch::empty_like(advantage);
-  const float* in = advantage.data_ptr<float>();
-  const int64_t* index = order.rows.data_ptr<int64_t>();
-  float* out = normalized.data_ptr<float>();
-  const size_t count = order.minibatches();
-  std::vector<double> mean(count, 0), squares(count, 0);
-  for (size_t i = 0; i < count; ++i) {
-    for (int64_t k = order.begin[i]; k < order.begin[i + 1]; ++k) mean[i] += in[index[k]];
-  }
-  if (absl::Status s = SumOverRanks(collective, &mean); !s.ok()) return s;
-  for (size_t i = 0; i < count; ++i) {
-    if (order.size[i] == 0) continue;
-    mean[i] /= static_cast<double>(order.size[i]);
-    for (int64_t k = order.begin[i]; k < order.begin[i + 1]; ++k) {
-      squares[i] += (in[index[k]] - mean[i]) * (in[index[k]] - mean[i]);
-    }
-  }
-  if (absl::Status s = SumOverRanks(collective, &squares); !s.ok()) return s;
-  for (size_t i = 0; i < count; ++i) {
-    const double scale = 1 / (std::sqrt(squares[i] / static_cast<double>(order.size[i])) + kEpsilon);
-    for (int64_t k = order.begin[i]; k < order.begin[i + 1]; ++k) {
-      out[index[k]] = static_cast<float>((in[index[k]] - mean[i]) * scale);
-    }
-  }
-  return normalized;
 }
 
 }  // namespace skein

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "learner/ranks/collective.h"
 
 // Assigns the samples of an epoch to minibatches.
@@ -38,10 +38,5 @@ MinibatchOrder ShuffleMinibatches(const RowShare& share, int64_t minibatch_size,
 // Removes the rows whose `active`, bool [T * M], is false. Minibatches become smaller and may become empty. Errors as
 // Collective's; null: a single rank.
 absl::Status KeepActive(const torch::Tensor& active, Collective* collective, MinibatchOrder* order);
-
-// Advantages float32 [T * M], scaled to zero mean and unit variance in each minibatch over all ranks. Errors as
-// Collective's; null: a single rank.
-absl::StatusOr<torch::Tensor> NormalizedAdvantages(const torch::Tensor& advantage, const MinibatchOrder& order,
-                                                   Collective* collective);
 
 }  // namespace skein

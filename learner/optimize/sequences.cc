@@ -53,9 +53,9 @@ Sequences::Sequences(const Options& options, const ActorCritic& network, Trainin
   }
   rows_ = rows_.to(device);
   if (valid_.defined()) samples_["valid"] = valid_.to(device);
-  samples_["obs"] = Cut(data->samples["obs"]);
-  samples_["action"] = Cut(data->samples["action"]);
-  if (data->samples.has("log_prob")) samples_["log_prob"] = Cut(data->samples["log_prob"]);
+  for (const auto& [name, rows] : data->samples.tensors()) {
+    if (name != "critic_input" && rows.defined()) samples_[name] = Cut(rows);  // critic_input: below, if at all.
+  }
   samples_["begins"] = Cut(begins_.view({-1}));
   const bool central = critic_.size(2) > obs_.size(2);
   if (network.critic_memory().exists()) {

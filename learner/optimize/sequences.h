@@ -35,10 +35,11 @@ class Sequences {
   // read: TrainingData::policy, critic and final_critic. `states`: also where sequences begin.
   void Unroll(bool states);
   // Samples of S sequences, for the loss. By name, with b = burn_in, where it is not 0 and there are steps before:
-  //   obs [S, L, O], action, log_prob; critic_input [S, L, C]: of the critic's own memory; or global_state [S, L, G]:
-  //   what a central critic reads beside the policy's memory
+  //   obs [S, L, O], action and the algorithm's fields; critic_input [S, L, C]: of the critic's own memory; or
+  //   global_state [S, L, G]: what a central critic reads beside the policy's memory
   //   begins bool [S, L]: an episode begins with this step;  valid bool [S, L]: is a sample; undefined: all are
-  //   memory_state [S, P], before the first step, or before burn-in; critic_memory_state: of the critic's own memory
+  //   memory_state [S, state_size], before the first step, or before burn-in
+  //   critic_memory_state [S, state_size], of the critic's own memory
   //   burn_obs [S, b, O], burn_critic_input [S, b, C], burn_begins, burn_skips bool [S, b]: steps before the rows
   Minibatch& samples() { return samples_; }
   // Rows [R, ...] -> [S, L, ...]
@@ -52,7 +53,8 @@ class Sequences {
   MinibatchOrder RowsOf(const MinibatchOrder& sequences) const;
 
  private:
-  // States [S, P] in which sequences begin: of a run over all T + 1 steps that began with `first` [M, P].
+  // States [S, state_size] in which sequences begin: of a run over all T + 1 steps that began with `first`
+  // [M, state_size].
   torch::Tensor StatesAtBegins(const MemoryRun& run, const torch::Tensor& first) const;
 
   const ActorCritic& network_;
@@ -60,7 +62,7 @@ class Sequences {
   TrainingData& data_;
   const int64_t T_, M_, L_, pieces_, burn_in_;
   const torch::Tensor obs_, critic_, final_obs_, final_critic_;  // Inputs of the memories; [T+1, M, ...], [K, ...].
-  const torch::Tensor first_;                                    // [M, P]
+  const torch::Tensor first_;                                    // [M, state_size]
   torch::Tensor begins_;                                         // bool [T+1, M]
   torch::Tensor rows_;                                           // int64 [S * L], row of each step.
   torch::Tensor valid_;                                          // bool [S, L] on the CPU; undefined: all.

@@ -4,12 +4,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <string>
 #include <vector>
 
 namespace skein {
 
-TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, const Normalizers& normalizers,
-                         torch::Device device, DeviceCopier* copier) {
+TrainingData PrepareData(const Batch& batch, const std::vector<std::string>& fields, const ActorCriticOptions& network,
+                         const Normalizers& normalizers, torch::Device device, DeviceCopier* copier) {
   const torch::NoGradGuard no_grad;
   const torch::Tensor& reward = batch["reward"];
   const int64_t columns = reward.size(1), size = reward.numel();
@@ -25,10 +26,7 @@ TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, 
   std::vector<torch::Tensor> tensors = {
       batch["obs"].reshape({-1, network.obs_size}),
       batch.has("final_obs") ? batch["final_obs"] : torch::empty({0, network.obs_size}),
-      network.discrete ? action.view({size}) : action.view({size, network.action_size}),
-      batch.has("log_prob") ? batch["log_prob"].contiguous().view({size}) : torch::empty({0}),
-      scale.mean,
-      scale.inv_std};
+      network.discrete ? action.view({size}) : action.view({size, network.action_size}), scale.mean, scale.inv_std};
   const bool central = normalizers.has_state();
   int64_t G = 0;
   if (central) {
@@ -38,26 +36,28 @@ TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, 
                                    batch.has("final_state") ? batch["final_state"] : torch::empty({0, G}),
                                    of_state.mean, of_state.inv_std});
   }
+  const size_t first_field = tensors.size();
+  for (const std::string& field : fields) tensors.push_back(batch[field].contiguous().flatten(0, 1));
   if (!batch["obs"].is_cpu()) {
     for (torch::Tensor& tensor : tensors) tensor = tensor.to(device);
   } else if (!device.is_cpu() && copier != nullptr) {
     tensors = copier->Finish(copier->Start(tensors));
   }
-  const ObsScale there{tensors[4], tensors[5]};
+  const ObsScale there{tensors[3], tensors[4]};
   data.critic = there.Apply(tensors[0]);
   data.final_critic = there.Apply(tensors[1]);
   data.policy = data.samples["obs"] = data.critic.narrow(0, 0, size);
   data.samples["action"] = tensors[2];
-  if (batch.has("log_prob")) data.samples["log_prob"] = tensors[3];
+  for (size_t i = 0; i < fields.size(); ++i) data.samples[fields[i]] = tensors[first_field + i];
   if (central) {
-    const ObsScale of_state{tensors[8], tensors[9]};
+    const ObsScale of_state{tensors[7], tensors[8]};
     // Each environment's state beside each of its agents' observations.
     const auto beside = [&of_state, G](const torch::Tensor& obs, const torch::Tensor& state) {
       const int64_t agents = state.size(0) > 0 ? obs.size(0) / state.size(0) : 1;
       return torch::cat({obs, of_state.Apply(state).unsqueeze(1).expand({-1, agents, G}).reshape({-1, G})}, 1);
     };
-    data.critic = beside(data.critic, tensors[6]);
-    data.final_critic = beside(data.final_critic, tensors[7]);
+    data.critic = beside(data.critic, tensors[5]);
+    data.final_critic = beside(data.final_critic, tensors[6]);
     data.samples["critic_input"] = data.critic.narrow(0, 0, size);
   }
   return data;

@@ -4,6 +4,8 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "learner/network/actor_critic.h"
@@ -24,7 +26,7 @@ struct TrainingData {
   torch::Tensor policy;        // Input of the policy, [R, O].
   torch::Tensor critic;        // Input of the value function, [R + M, C].
   torch::Tensor final_critic;  // [K, C]
-  Minibatch samples;           // [R]: obs, action; log_prob, if the batch has it; critic_input, for a central critic.
+  Minibatch samples;           // [R]: obs, action; the algorithm's fields; critic_input, for a central critic.
   torch::Tensor active;        // bool [R]; undefined = all.
 
   // One epoch's minibatches of the active samples. Errors as Collective's; null: a single rank.
@@ -32,8 +34,9 @@ struct TrainingData {
                                          Collective* collective) const;
 };
 
-// `batch` must outlive the result. `copier` copies host tensors to `device`; null: they stay in host memory.
-TrainingData PrepareData(const Batch& batch, const ActorCriticOptions& network, const Normalizers& normalizers,
-                         torch::Device device, DeviceCopier* copier);
+// `batch` must outlive the result. `fields`: those of the batch, [T, M] or [T, M, width], that become samples because
+// the algorithm reads them. `copier` copies host tensors to `device`; null: they stay in host memory.
+TrainingData PrepareData(const Batch& batch, const std::vector<std::string>& fields, const ActorCriticOptions& network,
+                         const Normalizers& normalizers, torch::Device device, DeviceCopier* copier);
 
 }  // namespace skein

@@ -29,7 +29,7 @@ struct Checkpoint {
   std::vector<v1::Tensor> model;      // Algorithm::ModelState
   std::vector<v1::Tensor> optimizer;  // Algorithm::OptimizerState
   std::vector<v1::Tensor> state;      // "env_state" [N, S], from which the environments continue; "policy_state"
-                                      // [N, A, P] if the policy has a memory.
+                                      // [N, A, S] if the policy has a memory.
   // Not part of the digest:
   EpisodeWindow last_episodes;
   std::string changes_json;  // Settings that a callback has changed, {"ppo.lr": 1e-4}; empty = none.

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/config/algorithm_rules.h"
 #include "base/process/clock.h"
@@ -24,6 +26,8 @@ namespace {
 // Blocks of four random words drawn at once, at most (but one step's).
 constexpr int64_t kNoiseBlocks = int64_t{1} << 22;
 constexpr double kTwoPi = 6.283185307179586;
+// The fields of AlgorithmFieldNames that Sample writes, float32 [T, M] each.
+constexpr absl::string_view kSampledFields[] = {"log_prob"};
 
 // Words of noise that one agent's action takes: one for a choice, one for each real, in pairs.
 int64_t NoiseWords(const EnvSpec& spec) { return spec.discrete ? 1 : (spec.action_size + 1) / 2 * 2; }
@@ -41,7 +45,7 @@ std::vector<Value> ToVector(const torch::Tensor& tensor) {
 absl::StatusOr<std::unique_ptr<DeviceRollout>> DeviceRollout::Make(const v1::RunConfig& config, uint32_t first_env,
                                                                    uint32_t share_envs, torch::Device device) {
   for (const std::string& field : AlgorithmFields(config)) {
-    if (field != "log_prob") {
+    if (std::count(std::begin(kSampledFields), std::end(kSampledFields), field) == 0) {
       return absl::UnimplementedError(
           absl::StrCat("sync.mode on_device makes no field ", field, ", which this algorithm reads"));
     }

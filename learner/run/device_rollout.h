@@ -52,11 +52,11 @@ class DeviceRollout {
 
   // Begins episode 0 in all environments.
   void Begin();
-  // Continues from `state`, float64 [N, S], and `policy_state`, float32 [N, A, P]; undefined: zeros. Errors as
+  // Continues from `state`, float64 [N, S], and `policy_state`, float32 [N, A, S]; undefined: zeros. Errors as
   // TensorEnv::LoadState. InvalidArgument: policy_state has another shape.
   absl::Status Begin(const torch::Tensor& state, const torch::Tensor& policy_state = {});
   torch::Tensor SaveState() const { return env_->SaveState(); }
-  // float32 [N, A, P]; undefined: the policy has no memory.
+  // float32 [N, A, S]; undefined: the policy has no memory.
   torch::Tensor SavePolicyState() const;
 
   // Makes the next steps_per_iteration / num_envs steps. `iteration` < 2^32 selects the noise.
@@ -71,7 +71,7 @@ class DeviceRollout {
     torch::Tensor ended, episode_return, episode_length, metrics;
     std::vector<torch::Tensor> notes;  // StepResult::notes of each step; allocated at the first step.
   };
-  // What the networks remember, [M, P]; undefined: they have no memory of that kind.
+  // What the networks remember, [M, S]; undefined: they have no memory of that kind.
   struct Memories {
     torch::Tensor policy, critic;
   };
@@ -107,8 +107,8 @@ class DeviceRollout {
   const std::unique_ptr<TensorEnv> env_;
   const TensorPhilox philox_;
   torch::Tensor env_index_;   // int64 [E]
-  const int64_t state_size_;  // P; 0: the policy has no memory.
-  // [M, P], before the first step of the next iteration, and of what the last Roll led to.
+  const int64_t state_size_;  // S; 0: the policy has no memory.
+  // [M, S], before the first step of the next iteration, and of what the last Roll led to.
   torch::Tensor policy_state_, rolled_state_;
   Batch batch_;
   Episodes episodes_;

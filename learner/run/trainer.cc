@@ -176,7 +176,7 @@ absl::StatusOr<UpdateStats> Trainer::UpdateOnDevice(double progress, uint64_t it
     auto stats = impl_->algorithm->Update(impl_->collected, progress, iteration);
     if (stats.ok() && impl_->directions != nullptr) {
       const int64_t before = std::exchange(impl_->out_of_memory, impl_->directions->out_of_memory());
-      stats->Add("out_of_memory", static_cast<double>(impl_->out_of_memory - before));
+      stats->Add(UpdateStats::kOutOfMemory, static_cast<double>(impl_->out_of_memory - before));
     }
     return stats;
   } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every header says what it is for: a comment stands before its first declaration and begins with its subject or verb.
+"""Every header and proto says what it is for: a comment before its first declaration begins with its subject or verb.
 
 Run in the root of the tree.
 """
@@ -16,7 +16,7 @@ CLAUSE = re.compile(rf"// *((in|by|to|for|from|of|on) )?({QUESTIONS})\b", re.IGN
 
 
 def BeginsWithAComment(text):
-    """True if a header begins with a comment, apart from its licence, includes and forward declarations.
+    """True if a header or proto begins with a comment, apart from its licence, includes and forward declarations.
 
     A comment that begins with a clause ("What ...", "How ...") does not count: it names neither a thing nor an action.
     """
@@ -30,18 +30,19 @@ def BeginsWithAComment(text):
     return True  # It declares nothing.
 
 
-def Tracked():
-    """The headers in Git that must have been looked at; none outside of a checkout."""
-    listed = subprocess.run(["git", "ls-files", "*.h"], capture_output=True, text=True)
+def Tracked(pattern):
+    """The files in Git that must have been looked at; none outside of a checkout."""
+    listed = subprocess.run(["git", "ls-files", pattern], capture_output=True, text=True)
     return {name for name in listed.stdout.split() if not name.startswith(APART) and pathlib.Path(name).exists()}
 
 
 class TreeTest(unittest.TestCase):
-    def test_headers_begin_with_a_comment(self):
-        headers = [path for path in pathlib.Path(".").rglob("*.h") if not path.parts[0].startswith(APART)]
-        self.assertGreater(len(headers), 450)
-        self.assertGreaterEqual({str(path) for path in headers}, Tracked())
-        self.assertEqual([str(path) for path in headers if not BeginsWithAComment(path.read_text())], [])
+    def test_headers_and_protos_begin_with_a_comment(self):
+        for pattern, at_least in (("*.h", 450), ("*.proto", 15)):
+            paths = [path for path in pathlib.Path(".").rglob(pattern) if not path.parts[0].startswith(APART)]
+            self.assertGreater(len(paths), at_least)
+            self.assertGreaterEqual({str(path) for path in paths}, Tracked(pattern))
+            self.assertEqual([str(path) for path in paths if not BeginsWithAComment(path.read_text())], [])
 
 
 class CommentTest(unittest.TestCase):
@@ -59,6 +60,8 @@ class CommentTest(unittest.TestCase):
                 "// In which order steps are counted.\nnamespace skein {\nint F();\n}\n": False,
                 "// Whatever counts every step once.\nnamespace skein {\nint F();\n}\n": False,
                 "// Whole steps, each counted once.\nnamespace skein {\nint F();\n}\n": True,
+                '// Steps, each counted once.\nsyntax = "proto3";\n': True,
+                'syntax = "proto3";\n// Steps, each counted once.\nmessage Step {}\n': False,
         }.items():
             with self.subTest(text):
                 self.assertEqual(BeginsWithAComment(self.HEAD + text), counts)

@@ -29,7 +29,7 @@ v1::StatusResponse WithStage(double wait) {
   return status;
 }
 
-TEST(History, TakesTheRunsFigures) {
+TEST(History, TakesTheRunsNumbers) {
   v1::StatusResponse status;
   v1::RunProgress& progress = *status.mutable_progress();
   progress.set_env_steps(100);
@@ -163,7 +163,7 @@ TEST(HistoryJson, HasOnlySoManyNamesHoweverOftenALearnerChangesThem) {
     history.Add(status, absl::Seconds(second));
   }
   const nlohmann::json stats = nlohmann::json::parse(HistoryJson(history, History::kMostPoints))["update_stats"];
-  EXPECT_EQ(stats.size(), kMostFigures);
+  EXPECT_EQ(stats.size(), kMostNumbers);
   EXPECT_TRUE(stats.contains("name99_9"));
 }
 

@@ -58,12 +58,12 @@ TEST(MessageBounds, RunnersAndRanksHaveThemToo) {
   EXPECT_EQ(CheckBounds(request).message(), "runners is 4294967295, and may be 4096 at most");
 }
 
-TEST(MessageBounds, SaneFiguresAreWhatCanBeMeasured) {
-  for (const double sane : {0.0, 0.5, 1e15}) EXPECT_TRUE(IsSaneFigure(sane)) << sane;
-  for (const double other : {kNan, kInfinity, -kInfinity, -1e-9, 1.1e15}) EXPECT_FALSE(IsSaneFigure(other)) << other;
+TEST(MessageBounds, SaneNumbersAreWhatCanBeMeasured) {
+  for (const double sane : {0.0, 0.5, 1e15}) EXPECT_TRUE(IsSaneNumber(sane)) << sane;
+  for (const double other : {kNan, kInfinity, -kInfinity, -1e-9, 1.1e15}) EXPECT_FALSE(IsSaneNumber(other)) << other;
 }
 
-TEST(MessageBounds, AReportKeepsKnownStagesWithSaneFiguresOnly) {
+TEST(MessageBounds, AReportKeepsKnownStagesWithSaneNumbersOnly) {
   v1::MemberReport report;
   auto& stages = *report.mutable_stage_seconds();
   for (const char* stage : kActorStages) stages[stage] = 1;
@@ -77,7 +77,7 @@ TEST(MessageBounds, AReportKeepsKnownStagesWithSaneFiguresOnly) {
   EXPECT_THAT(Bounded(report, v1::ROLE_LEARNER).stage_seconds(), UnorderedElementsAre(Pair("update", 1)));
 }
 
-TEST(MessageBounds, FiguresOfAReportThatAreNotSaneBecomeZero) {
+TEST(MessageBounds, NumbersOfAReportThatAreNotSaneBecomeZero) {
   for (const double bad : {kNan, kInfinity, -1.0, 1e300}) {
     v1::MemberReport report;
     report.set_env_steps(7);
@@ -114,7 +114,7 @@ TEST(MessageBounds, WhatThisVersionDoesNotKnowIsNotKept) {
   EXPECT_EQ(Bounded(report, v1::ROLE_ACTOR).ByteSizeLong(), 0u);
 }
 
-TEST(MessageBounds, OfProgressOnlySaneFiguresAreKept) {
+TEST(MessageBounds, OfProgressOnlySaneNumbersAreKept) {
   v1::RunProgress progress;
   progress.set_state(static_cast<v1::RunState>(77));
   progress.set_env_steps_per_second_10s(kNan);
@@ -191,31 +191,31 @@ class StateWithTheMostTest : public testing::Test {
     EXPECT_TRUE(joined.ok()) << joined.status();
     return joined.value_or(v1::JoinResponse());
   }
-  void Beat(const v1::JoinResponse& member, double figure) {
+  void Beat(const v1::JoinResponse& member, double number) {
     v1::HeartbeatRequest beat;
     beat.set_member_id(member.member_id());
     beat.set_generation(member.generation());
     v1::MemberReport& report = *beat.mutable_report();
     report.set_env_steps(~uint64_t{0});
-    report.set_env_steps_per_second(figure);
+    report.set_env_steps_per_second(number);
     report.set_policy_version(~uint64_t{0});
-    report.set_cpu_ratio(figure);
+    report.set_cpu_ratio(number);
     report.set_resident_bytes(~uint64_t{0});
-    for (const char* stage : kActorStages) (*report.mutable_stage_seconds())[stage] = figure;
-    for (const char* stage : kLearnerStages) (*report.mutable_stage_seconds())[stage] = figure;
-    for (int i = 0; i < 1000; ++i) (*report.mutable_stage_seconds())["x" + std::to_string(i)] = figure;
+    for (const char* stage : kActorStages) (*report.mutable_stage_seconds())[stage] = number;
+    for (const char* stage : kLearnerStages) (*report.mutable_stage_seconds())[stage] = number;
+    for (int i = 0; i < 1000; ++i) (*report.mutable_stage_seconds())["x" + std::to_string(i)] = number;
     report.set_last_error(std::string(100'000, 'e'));
-    report.set_starving_seconds(figure);
-    report.set_limit_env_steps_per_second(figure);
-    report.set_undelivered_seconds(figure);
+    report.set_starving_seconds(number);
+    report.set_limit_env_steps_per_second(number);
+    report.set_undelivered_seconds(number);
     v1::RunProgress& progress = *beat.mutable_progress();
     progress.set_last_error(std::string(100'000, 'e'));
     progress.set_checkpoint(std::string(100'000, 'c'));
     progress.set_checkpoint_digest(std::string(100'000, 'd'));
     for (int i = 1000; i < 2000; ++i) {
       const std::string name = std::to_string(i) + std::string(60, 'x');
-      (*progress.mutable_losses())[name] = figure;
-      (*progress.mutable_episode_metrics())[name] = figure;
+      (*progress.mutable_losses())[name] = number;
+      (*progress.mutable_episode_metrics())[name] = number;
     }
     EXPECT_TRUE(state_.Heartbeat(beat, absl::ZeroDuration(), &effects_).ok());
   }

@@ -132,8 +132,9 @@ struct ByHand {
     }
   }
 
-  // Outputs [S, L, H], the gradient by the first state [S, P] (zeros where an episode begins with the first step), and
-  // those of the weights, where the steps are run `chunk` at a time and the gradient flows through all of them.
+  // Outputs [S, L, H], the gradient by the first state [S, state_size] (zeros where an episode begins with the first
+  // step), and those of the weights, where the steps are run `chunk` at a time and the gradient flows through all of
+  // them.
   std::vector<torch::Tensor> InChunks(int64_t chunk) {
     const int64_t S = obs.size(0), L = obs.size(1), H = cell.size();
     const bool lstm = cell.kind == MemoryKind::kLstm;

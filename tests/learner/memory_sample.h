@@ -11,11 +11,11 @@
 // Recurrent networks by the book, for tests: PyTorch's own cells, step by step.
 namespace skein {
 
-// One step of torch::gru_cell or torch::lstm_cell: input [S, I], state [S, P] -> next state [S, P].
+// One step of torch::gru_cell or torch::lstm_cell: input [S, I], state [S, state_size] -> next state of the same shape.
 torch::Tensor LiteralStep(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& state);
 
-// The states [S, P] after each step of input [T, S, I]. ended bool [T, S]: an episode ended with this step, so that the
-// next one begins with zeros. Before step t > 0, `change` (if any) may replace the state.
+// The states [S, state_size] after each step of input [T, S, I]. ended bool [T, S]: an episode ended with this step, so
+// that the next one begins with zeros. Before step t > 0, `change` (if any) may replace the state.
 std::vector<torch::Tensor> LiteralStates(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& ended,
                                          torch::Tensor state,
                                          const std::function<torch::Tensor(int64_t t, const torch::Tensor&)>& change);

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
-#include <torch/utils.h>
 
 #include <algorithm>
 
@@ -44,18 +43,6 @@ TEST(MinibatchOrder, ARankWithoutColumnsHasEveryMinibatchEmpty) {
   EXPECT_EQ(order.size, (std::vector<int64_t>{10, 10, 15}));
   EXPECT_EQ(order.begin, (std::vector<int64_t>{0, 0, 0, 0}));
   EXPECT_EQ(order.rows.numel(), 0);
-}
-
-TEST(MinibatchOrder, NormalizedAdvantagesHaveMeanZeroAndVarianceOneInEach) {
-  torch::manual_seed(1);
-  const MinibatchOrder order = ShuffleMinibatches({8, 5, 0, 5}, 15, 1, 0, 0);
-  const auto normalized = NormalizedAdvantages(3 + 2 * torch::randn({40}), order, nullptr);
-  ASSERT_TRUE(normalized.ok());
-  for (size_t i = 0; i < order.minibatches(); ++i) {
-    const torch::Tensor rows = normalized->index_select(0, order.rows.narrow(0, order.begin[i], order.size[i]));
-    EXPECT_NEAR(rows.mean().item<double>(), 0, 1e-6);
-    EXPECT_NEAR(rows.var(/*unbiased=*/false).item<double>(), 1, 1e-5);
-  }
 }
 
 }  // namespace

@@ -103,5 +103,18 @@ TEST(Schema, HasOfTheAlgorithmsFieldsThoseThatItReads) {
                                                     "env_state", "final_obs", "episode_return", "episode_length"));
 }
 
+// A minibatch has one row for each step and agent.
+TEST(Schema, HasTheAlgorithmsFieldsOfEachStepAndAgent) {
+  FragmentShape shape = Shape();
+  shape.algorithm_fields = AlgorithmFieldNames();
+  const Schema schema = MakeSchema(shape);
+  for (const std::string& name : AlgorithmFieldNames()) {
+    ASSERT_GE(schema.Find(name), 0) << name;
+    const Field& field = schema.fields[static_cast<size_t>(schema.Find(name))];
+    EXPECT_EQ(field.extent, Extent::kStep) << name;
+    EXPECT_TRUE(field.per_agent) << name;
+  }
+}
+
 }  // namespace
 }  // namespace skein

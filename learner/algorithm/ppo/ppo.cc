@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "learner/algorithm/ppo/ppo_rules.h"
+#include "learner/algorithm/returns/normalized_advantages.h"
 #include "learner/optimize/autocast.h"
 #include "learner/optimize/sequences.h"
 

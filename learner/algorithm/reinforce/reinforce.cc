@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/config/algorithm_rules.h"
+#include "learner/algorithm/returns/normalized_advantages.h"
 #include "learner/algorithm/returns/value_estimates.h"
 #include "learner/optimize/action_terms.h"
 #include "learner/optimize/autocast.h"

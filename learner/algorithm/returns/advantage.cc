@@ -27,7 +27,7 @@ torch::Tensor GeneralizedAdvantage(const AdvantageInput& input, double gamma, do
   const auto shape = input.reward.sizes();
   TORCH_CHECK(shape.size() == 2 && input.value.sizes() == shape && input.next_value.sizes() == shape &&
                   input.terminated.sizes() == shape && input.done.sizes() == shape,
-              "advantage inputs must all be [T, N] like reward");
+              "advantage inputs must all be [T, M] like reward");
   if (!input.reward.is_cpu()) return OnDevice(input, gamma, lambda);
   const int64_t steps = shape[0], columns = shape[1];
   const torch::Tensor reward = input.reward.contiguous(), value = input.value.contiguous(),

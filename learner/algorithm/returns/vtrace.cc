@@ -12,7 +12,7 @@ VtraceTargets Vtrace(const AdvantageInput& input, const torch::Tensor& log_ratio
   const auto shape = input.reward.sizes();
   TORCH_CHECK(shape.size() == 2 && input.value.sizes() == shape && input.next_value.sizes() == shape &&
                   input.terminated.sizes() == shape && input.done.sizes() == shape && log_ratio.sizes() == shape,
-              "V-trace inputs must all be [T, N] like reward");
+              "V-trace inputs must all be [T, M] like reward");
   const int64_t steps = shape[0], columns = shape[1];
   const torch::Tensor reward = input.reward.contiguous(), value = input.value.contiguous(),
                       next_value = input.next_value.contiguous(), terminated = input.terminated.contiguous(),

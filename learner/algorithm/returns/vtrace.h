@@ -4,7 +4,7 @@
 #include "learner/algorithm/returns/advantage.h"
 
 // Values and advantages from steps that older policies made: V-trace, Espeholt et al. 2018, "IMPALA".
-// Pure functions of tensors [T, N]: T steps of N columns.
+// Pure functions of tensors [T, M]: T steps of M columns.
 namespace skein {
 
 struct VtraceOptions {
@@ -13,8 +13,8 @@ struct VtraceOptions {
 };
 
 struct VtraceTargets {
-  torch::Tensor target;     // [T, N], vs_t: estimated value of s_t under the current policy
-  torch::Tensor advantage;  // [T, N]
+  torch::Tensor target;     // [T, M], vs_t: estimated value of s_t under the current policy
+  torch::Tensor advantage;  // [T, M]
   double mean_rho;          // Mean of rho_t: 1 when on-policy
 };
 
@@ -25,7 +25,7 @@ struct VtraceTargets {
 //   A_t     = r_t + gamma (1 - terminated_t) V(s'_t) - V(s_t) + gamma lambda (1 - done_t) (vs_{t+1} - V(s_{t+1}))
 // The advantage is q_t - V(s_t) with the q_t of the paper at lambda = 1, and GeneralizedAdvantage when every w is 1. It
 // is not weighted by rho_t: the policy's loss must weight the action's own step, as PpoLoss does by its ratio.
-// log_ratio [T, N] is log w.
+// log_ratio [T, M] is log w.
 VtraceTargets Vtrace(const AdvantageInput& input, const torch::Tensor& log_ratio, const VtraceOptions& options);
 
 }  // namespace skein
