@@ -98,11 +98,10 @@ void FusedGradient::AddPaddedGradients() {
   for (Stack* stack : {&trunk_, &policy_, &value_}) {
     for (Layer& layer : *stack) {
       const int64_t outputs = layer.packed.outputs(), inputs = layer.packed.inputs();
-      for (int64_t i = 0; i < outputs; ++i) layer.grad_bias[i] += layer.padded_grad_bias[i];
+      AddTo(outputs, layer.padded_grad_bias.data(), layer.grad_bias);
       if (layer.padded_grad_weight.empty()) continue;
       for (int64_t i = 0; i < outputs; ++i) {
-        const float* const row = layer.padded_grad_weight.data() + i * Padded(inputs);
-        for (int64_t j = 0; j < inputs; ++j) layer.grad_weight[i * inputs + j] += row[j];
+        AddTo(inputs, layer.padded_grad_weight.data() + i * Padded(inputs), layer.grad_weight + i * inputs);
       }
     }
   }
@@ -216,7 +215,7 @@ void FusedGradient::AddGradient(const FusedGradient& other) {
     float* const sum = gradients_[i].data_ptr<float>();
     const float* const more = other.gradients_[i].data_ptr<float>();
     const int64_t size = gradients_[i].numel();
-    for (int64_t j = 0; j < size; ++j) sum[j] += more[j];
+    AddTo(size, more, sum);
   }
 }
 
@@ -268,7 +267,7 @@ void FusedGradient::GiveBack(const Given& given, int64_t first, int64_t rows) co
     for (int64_t i = 0; i < rows; ++i) {
       const float* const delta = from.delta.data() + i * from.stride;
       float* const to = memory->delta() + given.row[first + i] * memory->stride();
-      for (int64_t j = 0; j < obs_.width; ++j) to[j] += delta[j];
+      AddTo(obs_.width, delta, to);
     }
   };
   add(obs_, given.policy);
