@@ -73,6 +73,30 @@ void FusedMemory::Forward(const float* input, const bool* begins, const float* s
   }
 }
 
+void FusedMemory::RunColumns(const Run& run, int64_t first, int64_t count) {
+  const int64_t width = weights_.width(), size = weights_.size(), state_size = lstm() ? 2 * size : size;
+  MakeRoom(count, count);
+  for (int64_t t = 0; t < run.steps; ++t) {
+    const int64_t at = t * run.columns + first;
+    for (int64_t s = 0; s < count; ++s) {
+      PutInput(s, run.input + (at + s) * weights_.inputs());
+      if (run.begins[at + s]) {
+        PutState(s, nullptr, nullptr, 0);
+      } else if (t == 0) {
+        const float* const h = run.state + (first + s) * state_size;
+        PutState(s, h, h + size, size);
+      } else {
+        PutState(s, output_.data() + s * width, lstm() ? cell_.data() + s * width : nullptr, width);
+      }
+    }
+    Step(0);
+    for (int64_t s = 0; s < count; ++s) {
+      std::copy_n(output_.data() + s * width, size, run.output + (at + s) * size);
+      if (lstm()) std::copy_n(cell_.data() + s * width, size, run.cell + (at + s) * size);
+    }
+  }
+}
+
 void FusedMemory::Step(int64_t first) {
   const int64_t width = weights_.width();
   const float* const in = in_.data() + first * weights_.row();

@@ -44,6 +44,18 @@ class FusedMemory {
   const float* state_delta() const { return carry_.data(); }
   int64_t stride() const { return weights_.width(); }
 
+  // Without gradients: all `steps` steps of columns [first, first + count) of input [L, M, I], begins [L, M] and state
+  // [M, P], as RunMemory has them. Writes h, and an LSTM's c, after each step: output [L, M, H], cell [L, M, H]. With
+  // the bits of Forward. Forward must come again before Backward.
+  struct Run {
+    const float* input;
+    const bool* begins;
+    const float* state;
+    int64_t steps, columns;
+    float *output, *cell;
+  };
+  void RunColumns(const Run& run, int64_t first, int64_t count);
+
  private:
   bool lstm() const { return weights_.kind() == MemoryKind::kLstm; }
   // Room for `rows` rows of steps of `count` sequences.
