@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "policy/simd.h"
+#include "policy/vector_exp.h"
 
 namespace skein {
 namespace {
@@ -57,35 +58,6 @@ struct MultiplyBody {
   }
 };
 
-template <typename V>
-SKEIN_INLINE void Exp(V& x) {
-  using Bits = decltype(x < x);            // Integers of the same size.
-  constexpr float kLow = -87, kHigh = 88;  // Beyond, the result is as good as 0 or infinite.
-  x = x < kLow ? V{} + kLow : x;
-  x = x > kHigh ? V{} + kHigh : x;
-  // x = n ln 2 + r. Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits.
-  constexpr float kRound = 12582912.0f;
-  constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  const V shifted = x * kLog2E + kRound;
-  const V n = shifted - kRound;
-  const V r = (x - n * kLn2High) - n * kLn2Low;
-  // Taylor's series to r^7: |r| <= ln 2 / 2 leaves 5e-9.
-  V p = r * (1.0f / 5040) + (1.0f / 720);
-  p = p * r + (1.0f / 120);
-  p = p * r + (1.0f / 24);
-  p = p * r + (1.0f / 6);
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  // Times 2^n, made of its exponent; the shift drops what kRound has above.
-  Bits bits;
-  std::memcpy(&bits, &shifted, sizeof(bits));
-  bits = (bits + 127) << 23;
-  V power;
-  std::memcpy(&power, &bits, sizeof(power));
-  x = p * power;
-}
-
 template <ActivationKind kind>
 struct ActivateBody {
   template <typename V>
@@ -95,11 +67,9 @@ struct ActivateBody {
       Load(x + i, in);
       V out = in;
       if constexpr (kind == ActivationKind::kTanh) {
-        out += in;
-        Exp(out);
-        out = 1.0f - 2.0f / (out + 1.0f);
+        VectorTanh(out);
       } else if constexpr (kind == ActivationKind::kElu) {
-        Exp(out);
+        VectorExp(out);
         out = in > 0.0f ? in : out - 1.0f;
       } else {
         out = in < 0.0f ? V{} : in;
@@ -115,9 +85,7 @@ struct SigmoidBody {
     for (int64_t i = 0; i < size; i += kWidth<V>) {
       V value;
       Load(x + i, value);
-      value = -value;
-      Exp(value);
-      value = 1.0f / (1.0f + value);
+      VectorSigmoid(value);
       Store(value, x + i);
     }
   }
@@ -140,6 +108,21 @@ struct ActivateBackwardBody {
       }
       Store(d, delta + i);
     }
+  }
+};
+
+struct AddToBody {
+  template <typename V>
+  static SKEIN_INLINE void Run(int64_t size, const float* from, float* to) {
+    int64_t i = 0;
+    for (; i + kWidth<V> <= size; i += kWidth<V>) {
+      V sum, more;
+      Load(to + i, sum);
+      Load(from + i, more);
+      sum += more;
+      Store(sum, to + i);
+    }
+    for (; i < size; ++i) to[i] += from[i];
   }
 };
 
@@ -196,6 +179,8 @@ void Activate(ActivationKind kind, float* x, int64_t size) {
 }
 
 void Sigmoid(float* x, int64_t size) { RunWidest<SigmoidBody>(x, size); }
+
+void AddTo(int64_t size, const float* from, float* to) { RunWidest<AddToBody>(size, from, to); }
 
 void ActivateBackward(ActivationKind kind, const float* y, float* delta, int64_t size) {
   switch (kind) {

@@ -35,6 +35,9 @@ void ScaleAndClip(const float* in, int64_t rows, int64_t columns, const float* m
 // out[j][i] = in[i][j]: in [rows, columns] without gaps, rows of out out_row floats apart.
 void Transpose(const float* in, int64_t rows, int64_t columns, float* out, int64_t out_row);
 
+// to[i] += from[i].
+void AddTo(int64_t size, const float* from, float* to);
+
 // x[i] = f(x[i]), up to an absolute error of about 1e-7; NaN stays NaN. REQUIRES: size is a multiple of kPadding.
 void Activate(ActivationKind kind, float* x, int64_t size);
 // x[i] = 1 / (1 + exp(-x[i])), with the accuracy of Activate. REQUIRES: size is a multiple of kPadding.

@@ -23,12 +23,12 @@ void PackedLayer::Pack() {
   std::copy(bias_, bias_ + outputs_, packed_bias_.begin());
 }
 
-void PackedLayer::Forward(const float* x, int64_t x_row, int64_t rows, float* y) const {
+void PackedLayer::Forward(const float* x, int64_t x_row, int64_t rows, float* y, int64_t y_row) const {
   const int64_t columns = Padded(outputs_);
   for (int64_t first = 0; first < columns; first += kPanel) {
     const int64_t width = PanelWidth(first);
     Multiply({rows, inputs_, width, x, x_row, 1, packed_weight_.data() + first * inputs_, width,
-              packed_bias_.data() + first, 0, y + first, columns});
+              packed_bias_.data() + first, 0, y + first, y_row});
   }
 }
 

@@ -19,8 +19,12 @@ class PackedLayer {
 
   // Copies the parameters' current values into the packed form.
   void Pack();
-  // x: rows of `inputs` floats, x_row apart -> y: rows of Padded(outputs) floats, those beyond `outputs` zero.
-  void Forward(const float* x, int64_t x_row, int64_t rows, float* y) const;
+  // x: rows of `inputs` floats, x_row apart -> y: rows of Padded(outputs) floats, those beyond `outputs` zero, y_row
+  // apart or without gaps.
+  void Forward(const float* x, int64_t x_row, int64_t rows, float* y, int64_t y_row) const;
+  void Forward(const float* x, int64_t x_row, int64_t rows, float* y) const {
+    Forward(x, x_row, rows, y, Padded(outputs_));
+  }
 
   int64_t inputs() const { return inputs_; }
   int64_t outputs() const { return outputs_; }

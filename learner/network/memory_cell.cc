@@ -4,6 +4,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <vector>
+
 namespace skein {
 namespace {
 
@@ -27,7 +29,16 @@ torch::Tensor StepLstm(const torch::Tensor& x, const torch::Tensor& h, torch::Te
 
 }  // namespace
 
-torch::Tensor MemoryRun::States() const { return cell.empty() ? output : torch::cat({output, torch::stack(cell)}, 2); }
+torch::Tensor MemoryRun::States() const { return cell.defined() ? torch::cat({output, cell}, 2) : output; }
+
+torch::Tensor MemoryRun::StatesAfter(int64_t step) const {
+  return cell.defined() ? torch::cat({output[step], cell[step]}, 1) : output[step];
+}
+
+torch::Tensor MemoryRun::StatesOf(const torch::Tensor& rows) const {
+  const auto of = [&](const torch::Tensor& all) { return all.flatten(0, 1).index_select(0, rows); };
+  return cell.defined() ? torch::cat({of(output), of(cell)}, 1) : of(output);
+}
 
 MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
                     const torch::Tensor& state, const torch::Tensor& skips) {
@@ -39,8 +50,7 @@ MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const to
   // On a device it would cost a wait to know in which steps none begins.
   const bool knows = begins.defined() && begins.is_cpu();
   torch::Tensor h = state.narrow(1, 0, size), c = lstm ? state.narrow(1, size, size) : torch::Tensor();
-  MemoryRun run;
-  std::vector<torch::Tensor> outputs;
+  std::vector<torch::Tensor> outputs, cells;
   outputs.reserve(steps);
   for (int64_t t = 0; t < steps; ++t) {
     if (begins.defined()) {
@@ -60,10 +70,9 @@ MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const to
       if (lstm) c = torch::where(skipped, c_before, c);
     }
     outputs.push_back(h);
-    if (lstm) run.cell.push_back(c);
+    if (lstm) cells.push_back(c);
   }
-  run.output = torch::stack(outputs);
-  return run;
+  return {torch::stack(outputs), lstm ? torch::stack(cells) : torch::Tensor()};
 }
 
 torch::Tensor StepMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& state) {

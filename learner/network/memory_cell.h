@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "policy/policy_spec.h"
 
@@ -26,10 +25,12 @@ struct MemoryCell {
 
 // What a memory gave in L steps of S sequences.
 struct MemoryRun {
-  torch::Tensor output;             // [L, S, H], h after each step.
-  std::vector<torch::Tensor> cell;  // L times [S, H], c after each step; empty unless it is an LSTM.
+  torch::Tensor output;  // [L, S, H], h after each step.
+  torch::Tensor cell;    // The same of c; undefined unless it is an LSTM.
 
-  torch::Tensor States() const;  // [L, S, state_size], after each step, also of episodes that ended with it.
+  torch::Tensor States() const;                   // [L, S, state_size], after each step, also of episodes that ended with it.
+  torch::Tensor StatesAfter(int64_t step) const;  // [S, state_size]
+  torch::Tensor StatesOf(const torch::Tensor& rows) const;  // [K, state_size] of rows t S + s.
 };
 
 // Runs `cell` over L steps. input [L, S, I]; state [S, state_size] before the first step. begins, bool [L, S]: an

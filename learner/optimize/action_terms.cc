@@ -18,9 +18,9 @@ torch::Tensor Remember(const MemoryCell& cell, const Minibatch& samples, const c
   torch::Tensor state = samples[first];
   if (samples.has("burn_skips")) {
     const torch::NoGradGuard no_grad;
-    const MemoryRun burned = RunMemory(cell, samples[burn_input].transpose(0, 1), samples["burn_begins"].t(), state,
-                                       samples["burn_skips"].t());
-    state = burned.cell.empty() ? burned.output[-1] : torch::cat({burned.output[-1], burned.cell.back()}, 1);
+    state = RunMemory(cell, samples[burn_input].transpose(0, 1), samples["burn_begins"].t(), state,
+                      samples["burn_skips"].t())
+                .StatesAfter(-1);
   }
   return RunMemory(cell, samples[input].transpose(0, 1), samples["begins"].t(), state).output.transpose(0, 1);
 }

@@ -58,4 +58,12 @@ absl::StatusOr<torch::Tensor> BatchForward::PolicyHead(const torch::Tensor& obs)
   return head->cpu();
 }
 
+MemoryRun BatchForward::Remember(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                                 const torch::Tensor& state) {
+  if (accelerated_ != nullptr) return accelerated_->Remember(cell, input, begins, state);
+  const torch::NoGradGuard no_grad;
+  const ScopedAutocast autocast(device_, precision_);
+  return RunMemory(cell, input, begins, state);
+}
+
 }  // namespace skein

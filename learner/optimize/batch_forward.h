@@ -27,6 +27,10 @@ class BatchForward {
   // obs [B, O] -> mean [B, D] (continuous) or logits [B, C] (discrete), on the CPU.
   absl::StatusOr<torch::Tensor> PolicyHead(const torch::Tensor& obs);
 
+  // What a memory of the network gives, as RunMemory.
+  MemoryRun Remember(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                     const torch::Tensor& state);
+
   int64_t out_of_memory() const { return memory_.out_of_memory(); }
 
  private:

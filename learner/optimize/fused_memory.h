@@ -5,28 +5,27 @@
 #include <vector>
 
 #include "learner/network/memory_cell.h"
+#include "learner/optimize/packed_memory.h"
 #include "policy/aligned_floats.h"
-#include "policy/packed_layer.h"
 
 namespace skein {
 
 // A hand-written memory over sequences, with its gradient by back-propagation through time, for one thread on the CPU.
 //   Forward -> output, whose reader writes delta -> Backward -> gradients of the weights
-// The products with the inputs are one for all steps, in both directions; what each step needs is one product with the
-// state. Equal to RunMemory and autograd up to rounding; a sequence's output does not depend on the others or on later
-// steps, to the bit. Not thread-safe.
+// A step is one product with the input and the state and one pass over the gates (memory_kernels.h); backwards one
+// product with the gates' derivatives. The gradient of the weights is one product for about a hundred rows. Equal to
+// RunMemory and autograd up to rounding; a sequence's output does not depend on the others or on later steps, to the
+// bit. Not thread-safe.
 class FusedMemory {
  public:
   // The gradient is added to what `gradients` point to: those of weight_ih, weight_hh, bias_ih and bias_hh, in the
   // cell's layout. Both must keep their addresses and outlive this.
   FusedMemory(const MemoryCell& cell, const std::vector<float*>& gradients);
-  FusedMemory(const FusedMemory&) = delete;
-  FusedMemory& operator=(const FusedMemory&) = delete;
 
   // Reads the cell's current weights.
-  void Pack();
-  // Sequences of `steps` steps: numbers index[0..count) of input [*, L, I], begins [*, L] and state [*, state_size],
-  // as RunMemory has them but with the sequence first.
+  void Pack() { weights_.Pack(); }
+  // Sequences of `steps` steps: numbers index[0..count) of input [*, L, I], begins [*, L] and state [*, state_size], as RunMemory
+  // has them but with the sequence first.
   void Forward(const float* input, const bool* begins, const float* state, const int64_t* index, int64_t count,
                int64_t steps);
   // Adds the gradient of a loss whose derivatives by the outputs are in delta(), and by an LSTM's last c in
@@ -40,42 +39,46 @@ class FusedMemory {
   // What chunks of longer sequences hand on; row s is of sequence s. cell: an LSTM's c after the last step. cell_delta:
   // d(loss)/d(cell), which Forward sets to zero; after Backward of c before the first step. state_delta, after
   // Backward: d(loss)/d(h before the first step). The last two mean nothing where an episode begins with that step.
-  const float* cell() const { return cell_state_.data(); }
+  const float* cell() const { return cell_.data(); }
   float* cell_delta() { return cell_carry_.data(); }
   const float* state_delta() const { return carry_.data(); }
-  int64_t stride() const { return width_; }
+  int64_t stride() const { return weights_.width(); }
+
+  // Without gradients: all `steps` steps of columns [first, first + count) of input [L, M, I], begins [L, M] and state
+  // [M, P], as RunMemory has them. Writes h, and an LSTM's c, after each step: output [L, M, H], cell [L, M, H]. With
+  // the bits of Forward. Forward must come again before Backward.
+  struct Run {
+    const float* input;
+    const bool* begins;
+    const float* state;
+    int64_t steps, columns;
+    float *output, *cell;
+  };
+  void RunColumns(const Run& run, int64_t first, int64_t count);
 
  private:
-  void StepGru(int64_t t);
-  void StepLstm(int64_t t);
-  void StepBackGru(int64_t t);
-  void StepBackLstm(int64_t t);
-  // Adds gate rows^T x inputs to the gradient of gates [first, first + count) of a weight matrix with `inputs` columns.
-  void AddWeightGradient(const float* gates, int64_t gate_row, int64_t first, int64_t count, const float* in,
-                         int64_t in_row, int64_t inputs, float* weight, float* bias);
+  bool lstm() const { return weights_.kind() == MemoryKind::kLstm; }
+  // Room for `rows` rows of steps of `count` sequences.
+  void MakeRoom(int64_t rows, int64_t count);
+  // The input of one row, and the state before it, `size` units that are not zeros.
+  void PutInput(int64_t row, const float* input);
+  void PutState(int64_t row, const float* h, const float* c, int64_t size);
+  // One step: rows [first, first + count_).
+  void Step(int64_t first);
+  void StepBack(int64_t first);
 
-  const MemoryCell cell_;
+  PackedMemory weights_;
   const std::vector<float*> gradients_;
-  const int64_t inputs_, size_, width_;  // I, H, Padded(H)
-  const int64_t gates_;                  // G
-  // Each gate takes width_ rows, so that none begins in the middle of a vector.
-  std::vector<float> weight_ih_, bias_ih_, bias_hh_;
-  AlignedFloats weight_hh_;  // [G width, width]: the second factor of a product, too.
-  std::vector<float> from_state_weight_;
-  PackedLayer from_input_, from_state_;
-
   int64_t steps_ = 0, count_ = 0;
-  std::vector<uint8_t> begins_;  // [L, S]
-  AlignedFloats input_;          // [L S, Padded(I)]
-  AlignedFloats gate_;           // [L S, G width]: the gates, then their derivatives before the activation.
-  AlignedFloats sums_;           // [S, G width]: products with the state.
-  AlignedFloats extra_;          // [L S, width]: GRU: W_hn h + b_hn, then its derivative. LSTM: tanh(c).
-  AlignedFloats before_;         // [L S, width]: h before each step.
-  AlignedFloats cell_before_;    // The same of c.
-  AlignedFloats cell_state_;     // [S, width]: c after the step in hand.
-  AlignedFloats output_, delta_;
-  AlignedFloats carry_, cell_carry_;  // [S, width]: d(loss)/d(state before the step in hand).
-  AlignedFloats grad_block_;          // Gradient of one gate.
+  std::vector<uint8_t> begins_;       // [L, S]
+  AlignedFloats in_;                  // [L S, row]: h before each step, and its input.
+  AlignedFloats gate_;                // [L S, gate_row]: the gates, then the derivatives by their sums.
+  AlignedFloats cell_before_;         // [L S, width]: LSTM: c before each step.
+  AlignedFloats tanh_cell_;           // The same of tanh(c) after it.
+  AlignedFloats cell_;                // [S, width]: c after the step in hand.
+  AlignedFloats output_, delta_;      // [L S, width]
+  AlignedFloats carry_, cell_carry_;  // [S, width]: d(loss)/d(state after the step in hand), from later ones.
+  AlignedFloats sum_;                 // [gate_row, row]: gradient of the weights.
 };
 
 }  // namespace skein

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "learner/network/memory_cell.h"
 #include "learner/optimize/minibatch.h"
 
 // The interface of losses: what an algorithm gives to GradientSteps, and its hand-written, faster form.
@@ -38,6 +39,9 @@ class AcceleratedLoss {
   // Without gradients: value function input [B, C] -> [B]; obs [B, O] -> mean [B, D] or logits [B, C].
   virtual torch::Tensor Values(const torch::Tensor& input) = 0;
   virtual torch::Tensor PolicyHead(const torch::Tensor& obs) = 0;
+  // What the policy's or the critic's memory gives, as RunMemory. REQUIRES: the network has this memory.
+  virtual MemoryRun Remember(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                             const torch::Tensor& state) = 0;
 };
 
 // The function that gradient steps minimise.   Minibatch -> Compute -> backward, by MinibatchGradient

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "learner/optimize/across_ranks.h"
-#include "learner/optimize/autocast.h"
 
 namespace skein {
 namespace {
@@ -27,7 +26,6 @@ int64_t Length(int64_t wanted, int64_t steps) { return wanted > 0 ? std::min(wan
 
 Sequences::Sequences(const Options& options, const ActorCritic& network, TrainingData* data)
     : network_(network),
-      precision_(options.precision),
       data_(*data),
       T_(data->share.steps),
       M_(data->share.columns),
@@ -88,32 +86,30 @@ torch::Tensor Sequences::Cut(const torch::Tensor& rows) const {
 
 torch::Tensor Sequences::StatesAtBegins(const MemoryRun& run, const torch::Tensor& first) const {
   std::vector<torch::Tensor> states = {first};
-  const torch::Tensor all = pieces_ > 1 ? run.States() : torch::Tensor();
   for (int64_t piece = 1; piece < pieces_; ++piece) {
     const int64_t step = std::max<int64_t>(0, piece * L_ - burn_in_);
-    states.push_back(step == 0 ? first : all[step - 1].masked_fill(begins_[step].unsqueeze(1), 0));
+    states.push_back(step == 0 ? first : run.StatesAfter(step - 1).masked_fill(begins_[step].unsqueeze(1), 0));
   }
   return torch::cat(states);
 }
 
-void Sequences::Unroll(bool states) {
+void Sequences::Unroll(bool states, BatchForward* forward) {
   const torch::NoGradGuard no_grad;
-  const ScopedAutocast autocast(obs_.device(), precision_);
   const int64_t rows = (T_ + 1) * M_, ends = final_obs_.size(0), H = network_.memory().size();
   const torch::Tensor at =
       ends > 0 ? data_.batch["final_index"].to(obs_.device()) : torch::empty({0}, torch::kInt64).to(obs_.device());
   // What the memory gives for the last observations of episodes that were cut off: [K, H].
   const auto last = [&](const MemoryCell& cell, const MemoryRun& run, const torch::Tensor& input) {
     if (ends == 0) return torch::empty({0, H}, obs_.options());
-    const torch::Tensor before = run.States().view({rows, network_.memory().state_size()}).index_select(0, at);
-    return StepMemory(cell, input, before).narrow(1, 0, H);
+    const torch::Tensor from = run.StatesOf(at), fresh = torch::zeros({1, ends}, begins_.options());
+    return forward->Remember(cell, input.unsqueeze(0), fresh, from).output[0];
   };
-  const MemoryRun run = RunMemory(network_.memory(), obs_, begins_, first_);
+  const MemoryRun run = forward->Remember(network_.memory(), obs_, begins_, first_);
   const torch::Tensor h = run.output.view({rows, H});
   data_.policy = h.narrow(0, 0, T_ * M_);
   if (states) samples_["memory_state"] = StatesAtBegins(run, first_);
   if (network_.critic_memory().exists()) {
-    const MemoryRun critic = RunMemory(network_.critic_memory(), critic_, begins_, first_);
+    const MemoryRun critic = forward->Remember(network_.critic_memory(), critic_, begins_, first_);
     data_.critic = critic.output.view({rows, H});
     data_.final_critic = last(network_.critic_memory(), critic, final_critic_);
     if (states) samples_["critic_memory_state"] = StatesAtBegins(critic, first_);

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "learner/network/actor_critic.h"
+#include "learner/optimize/batch_forward.h"
 #include "learner/optimize/minibatch.h"
 #include "learner/optimize/minibatch_order.h"
 #include "learner/optimize/training_data.h"
@@ -26,14 +27,13 @@ class Sequences {
   struct Options {
     int64_t length = 0;   // L; 0 or more than T: T.
     int64_t burn_in = 0;  // Steps, at most those before the sequence.
-    torch::ScalarType precision = torch::kFloat32;
   };
   // REQUIRES: the network has a memory; `data`, which must outlive this, is on its device.
   Sequences(const Options& options, const ActorCritic& network, TrainingData* data);
 
   // Runs the memory through all steps with the current weights, without gradients. Sets what policy and value function
   // read: TrainingData::policy, critic and final_critic. `states`: also where sequences begin.
-  void Unroll(bool states);
+  void Unroll(bool states, BatchForward* forward);
   // Samples of S sequences, for the loss. By name, with b = burn_in, where it is not 0 and there are steps before:
   //   obs [S, L, O], action and the algorithm's fields; critic_input [S, L, C]: of the critic's own memory; or
   //   global_state [S, L, G]: what a central critic reads beside the policy's memory
@@ -58,7 +58,6 @@ class Sequences {
   torch::Tensor StatesAtBegins(const MemoryRun& run, const torch::Tensor& first) const;
 
   const ActorCritic& network_;
-  const torch::ScalarType precision_;
   TrainingData& data_;
   const int64_t T_, M_, L_, pieces_, burn_in_;
   const torch::Tensor obs_, critic_, final_obs_, final_critic_;  // Inputs of the memories; [T+1, M, ...], [K, ...].

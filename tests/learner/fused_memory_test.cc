@@ -254,6 +254,44 @@ TEST(FusedMemory, AnEpisodesBeginInsideEqualsTwoFragments) {
   }
 }
 
+// A run without gradients is a run of RunMemory, and no bit of it depends on the number of threads.
+TEST(FusedMemory, RemembersAsRunMemoryOnAnyNumberOfThreads) {
+  const torch::NoGradGuard no_grad;
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    torch::manual_seed(5);
+    const ActorCritic network(MemoryNetwork(kind, false, false, /*critic_memory=*/true, /*central=*/true), 3);
+    ClearGradients(network);
+    for (const MemoryCell& cell : {network.memory(), network.critic_memory()}) {
+      cell.bias_ih.uniform_(-0.3, 0.3);
+      cell.bias_hh.uniform_(-0.3, 0.3);
+      const torch::Tensor input = torch::randn({kSteps, 13, cell.weight_ih.size(1)});
+      const torch::Tensor begins = torch::rand({kSteps, 13}) < 0.2, state = torch::randn({13, cell.state_size()});
+      const MemoryRun want = RunMemory(cell, input, begins, state);
+      const MemoryRun got = FusedGradient(network).Remember(cell, input, begins, state);
+      EXPECT_TRUE(got.States().allclose(want.States(), 1e-5, 1e-6));
+      for (const int threads : {2, 3}) {
+        EXPECT_TRUE(FusedGradient(network, threads).Remember(cell, input, begins, state).States().equal(got.States()));
+      }
+    }
+  }
+}
+
+// It is the pass that gradients follow, to the bit.
+TEST(FusedMemory, ColumnsHaveTheBitsOfSequences) {
+  for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {
+    torch::manual_seed(5);
+    const ActorCritic network = LongMemory(kind);
+    ClearGradients(network);
+    const Minibatch samples = RandomSequences(network, 4, false, kLong);
+    const torch::Tensor want = ByHand(network, samples, torch::zeros({4, kLong, 21})).InChunks(kLong)[0];
+    const torch::Tensor got =
+        FusedGradient(network)
+            .Remember(network.memory(), samples["obs"].transpose(0, 1), samples["begins"].t(), samples["memory_state"])
+            .output;
+    EXPECT_TRUE(got.transpose(0, 1).equal(want));
+  }
+}
+
 // Steps after a sequence's end, however many, change no bit of its outputs, and of the gradient only the order of sums.
 TEST(FusedMemory, LongerPaddingChangesNothing) {
   for (const MemoryKind kind : {MemoryKind::kGru, MemoryKind::kLstm}) {

@@ -211,6 +211,8 @@ TEST(Memory, RunsAsPyTorchsCellsStepByStep) {
     const Sample sample(kind);
     const MemoryCell& w = sample.cell;
     const MemoryRun run = RunMemory(w, sample.input, sample.begins, sample.state);
+    const torch::Tensor rows = torch::tensor({7, 0, 159}, torch::kInt64);  // Of 40 steps of 4 sequences.
+    ASSERT_TRUE(run.StatesOf(rows).equal(run.States().flatten(0, 1).index_select(0, rows)));
     torch::Tensor state = sample.state;
     for (int64_t t = 0; t < 40; ++t) {
       state = state * sample.begins[t].logical_not().unsqueeze(1);
@@ -223,6 +225,7 @@ TEST(Memory, RunsAsPyTorchsCellsStepByStep) {
       }
       ASSERT_TRUE(run.output[t].allclose(state.narrow(1, 0, 21), 1e-12, 1e-12));
       ASSERT_TRUE(run.States()[t].allclose(state, 1e-12, 1e-12));
+      ASSERT_TRUE(run.StatesAfter(t).equal(run.States()[t]));
     }
   }
 }

@@ -107,6 +107,18 @@ TEST(Transpose, SwapsRowsAndColumns) {
   }
 }
 
+TEST(AddTo, AddsAsManyAsAskedFor) {
+  for (const SimdLevel level : SimdLevels()) {
+    const ScopedSimdLevel scoped(level);
+    for (const int64_t size : {0, 1, 16, 37}) {
+      const std::vector<float> from = RandomFloats(40, 1), before = RandomFloats(40, 2);
+      std::vector<float> to = before;
+      AddTo(size, from.data(), to.data());
+      for (int64_t i = 0; i < 40; ++i) ASSERT_EQ(to[i], i < size ? before[i] + from[i] : before[i]) << size;
+    }
+  }
+}
+
 TEST(Activate, EqualsTheFunction) {
   for (const SimdLevel level : SimdLevels()) {
     const ScopedSimdLevel scoped(level);

@@ -20,6 +20,8 @@ constexpr int64_t kTiles = 24;  // The least multiple of the heights.
 constexpr float kOne = 1;
 // That go through a memory together.
 constexpr int64_t kSequences = 24;
+// Of a thread that runs a memory without gradients, at least.
+constexpr int64_t kColumns = 4;
 
 int64_t RoundUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
@@ -98,11 +100,10 @@ void FusedGradient::AddPaddedGradients() {
   for (Stack* stack : {&trunk_, &policy_, &value_}) {
     for (Layer& layer : *stack) {
       const int64_t outputs = layer.packed.outputs(), inputs = layer.packed.inputs();
-      for (int64_t i = 0; i < outputs; ++i) layer.grad_bias[i] += layer.padded_grad_bias[i];
+      AddTo(outputs, layer.padded_grad_bias.data(), layer.grad_bias);
       if (layer.padded_grad_weight.empty()) continue;
       for (int64_t i = 0; i < outputs; ++i) {
-        const float* const row = layer.padded_grad_weight.data() + i * Padded(inputs);
-        for (int64_t j = 0; j < inputs; ++j) layer.grad_weight[i * inputs + j] += row[j];
+        AddTo(inputs, layer.padded_grad_weight.data() + i * Padded(inputs), layer.grad_weight + i * inputs);
       }
     }
   }
@@ -216,7 +217,7 @@ void FusedGradient::AddGradient(const FusedGradient& other) {
     float* const sum = gradients_[i].data_ptr<float>();
     const float* const more = other.gradients_[i].data_ptr<float>();
     const int64_t size = gradients_[i].numel();
-    for (int64_t j = 0; j < size; ++j) sum[j] += more[j];
+    AddTo(size, more, sum);
   }
 }
 
@@ -268,7 +269,7 @@ void FusedGradient::GiveBack(const Given& given, int64_t first, int64_t rows) co
     for (int64_t i = 0; i < rows; ++i) {
       const float* const delta = from.delta.data() + i * from.stride;
       float* const to = memory->delta() + given.row[first + i] * memory->stride();
-      for (int64_t j = 0; j < obs_.width; ++j) to[j] += delta[j];
+      AddTo(obs_.width, delta, to);
     }
   };
   add(obs_, given.policy);
@@ -336,6 +337,28 @@ torch::Tensor FusedGradient::Output(const torch::Tensor& input, Head which) {
     worker.OutputPart(from, first, count, which, to + first * outputs);
   });
   return out;
+}
+
+MemoryRun FusedGradient::Remember(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                                  const torch::Tensor& state) {
+  const bool critics = network_.critic_memory().exists() && cell.weight_ih.is_same(network_.critic_memory().weight_ih);
+  const torch::Tensor in = input.contiguous(), fresh = begins.contiguous(), first_state = state.contiguous();
+  const int64_t steps = in.size(0), columns = in.size(1);
+  MemoryRun result{torch::empty({steps, columns, cell.size()}), {}};
+  if (cell.kind == MemoryKind::kLstm) result.cell = torch::empty_like(result.output);
+  const FusedMemory::Run run{in.data_ptr<float>(),
+                             fresh.data_ptr<bool>(),
+                             first_state.data_ptr<float>(),
+                             steps,
+                             columns,
+                             result.output.data_ptr<float>(),
+                             result.cell.defined() ? result.cell.data_ptr<float>() : nullptr};
+  ForParts(columns, kColumns, 1, [&](FusedGradient& worker, int, int64_t first, int64_t count) {
+    FusedMemory& memory = critics ? *worker.critic_memory_ : *worker.memory_;
+    memory.Pack();
+    memory.RunColumns(run, first, count);
+  });
+  return result;
 }
 
 void FusedGradient::OutputPart(const float* input, int64_t first, int64_t count, Head which, float* out) {

@@ -46,6 +46,10 @@ class FusedGradient {
   torch::Tensor Values(const torch::Tensor& input);
   // obs [B, O] -> mean [B, D] or logits [B, C], without gradients.
   torch::Tensor PolicyHead(const torch::Tensor& obs);
+  // What the network's memory() or critic_memory() gives, as RunMemory, without gradients; no bit depends on the
+  // number of threads.
+  MemoryRun Remember(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                     const torch::Tensor& state);
 
  private:
   enum class Gradients { kOfNetwork, kOwn };

@@ -91,9 +91,7 @@ absl::StatusOr<UpdateStats> Ppo::Update(const Batch& batch, double progress, uin
   if (!data.ok()) return data.status();
   std::optional<Sequences> sequences;
   if (network().memory().exists()) {
-    sequences.emplace(
-        Sequences::Options{ppo().sequence_length(), ppo().burn_in(), TrainingPrecision(config().learner())}, network(),
-        &*data);
+    sequences.emplace(Sequences::Options{ppo().sequence_length(), ppo().burn_in()}, network(), &*data);
   }
   Minibatch& samples = sequences ? sequences->samples() : data->samples;
   const auto cut = [&](const torch::Tensor& rows) { return sequences ? sequences->Cut(rows) : rows; };
@@ -111,7 +109,7 @@ absl::StatusOr<UpdateStats> Ppo::Update(const Batch& batch, double progress, uin
   for (uint32_t epoch = 0; epoch < ppo().epochs(); ++epoch) {
     const bool retargets = epoch == 0 || ppo().recompute_advantages();
     const bool rebuilds = epoch == 0 || ppo().sequence_state() != v1::SEQUENCE_STATE_STORED;
-    if (sequences && (retargets || rebuilds)) sequences->Unroll(rebuilds);
+    if (sequences && (retargets || rebuilds)) sequences->Unroll(rebuilds, &steps().forward());
     if (retargets) {
       auto computed = ComputePpoTargets(config(), *data, network(), collective(), &steps().forward(), &normalizers());
       if (!computed.ok()) return computed.status();

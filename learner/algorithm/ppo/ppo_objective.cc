@@ -27,6 +27,10 @@ class FusedPpoLoss final : public AcceleratedLoss {
   }
   torch::Tensor Values(const torch::Tensor& input) override { return gradient_.Values(input); }
   torch::Tensor PolicyHead(const torch::Tensor& obs) override { return gradient_.PolicyHead(obs); }
+  MemoryRun Remember(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
+                     const torch::Tensor& state) override {
+    return gradient_.Remember(cell, input, begins, state);
+  }
 
  private:
   FusedGradient gradient_;
