@@ -29,7 +29,7 @@ enum class EnvDrawing { kNone, kScene, kMap };
 // What can be done with an environment besides playing it.
 struct EnvExtras {
   EnvDrawing drawing = EnvDrawing::kNone;  // Of an episode, from its saved states.
-  bool physics = false;      // MuJoCo's: what steps it is mj_step, of which there is a bare loop.
+  bool physics = false;                    // MuJoCo's: what steps it is mj_step, of which there is a bare loop.
   bool motors_clip = false;  // EnvOptions::mujoco.clip_actions decides only which actions the reward is of.
 };
 

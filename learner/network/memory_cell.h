@@ -28,8 +28,8 @@ struct MemoryRun {
   torch::Tensor output;  // [L, S, H], h after each step.
   torch::Tensor cell;    // The same of c; undefined unless it is an LSTM.
 
-  torch::Tensor States() const;                   // [L, S, state_size], after each step, also of episodes that ended with it.
-  torch::Tensor StatesAfter(int64_t step) const;  // [S, state_size]
+  torch::Tensor States() const;  // [L, S, state_size], after each step, also of episodes that ended with it.
+  torch::Tensor StatesAfter(int64_t step) const;            // [S, state_size]
   torch::Tensor StatesOf(const torch::Tensor& rows) const;  // [K, state_size] of rows t S + s.
 };
 

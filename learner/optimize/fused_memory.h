@@ -24,8 +24,8 @@ class FusedMemory {
 
   // Reads the cell's current weights.
   void Pack() { weights_.Pack(); }
-  // Sequences of `steps` steps: numbers index[0..count) of input [*, L, I], begins [*, L] and state [*, state_size], as RunMemory
-  // has them but with the sequence first.
+  // Sequences of `steps` steps: numbers index[0..count) of input [*, L, I], begins [*, L] and state [*, state_size], as
+  // RunMemory has them but with the sequence first.
   void Forward(const float* input, const bool* begins, const float* state, const int64_t* index, int64_t count,
                int64_t steps);
   // Adds the gradient of a loss whose derivatives by the outputs are in delta(), and by an LSTM's last c in
