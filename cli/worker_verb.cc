@@ -45,9 +45,6 @@ absl::Status LendSlots(const WorkerOptions& options) {
 
 absl::Status RunWorker(const WorkerOptions& options) {
   if (!options.sweep.empty()) return LendSlots(options);
-  if (options.address.empty()) {
-    return absl::InvalidArgumentError("--address is required, or --sweep DIR to train for a sweep");
-  }
   const auto address = ParseAddresses(options.address);
   if (!address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", address.status().message()));
@@ -95,8 +92,10 @@ void AddWorker(CLI::App* app, Action* action) {
   verb->footer(
       "Example:\n  skein worker --address 10.0.0.1:7070 --runners 8 --metrics 0.0.0.0:0 --token-file "
       "credentials/token\n  skein worker --sweep /shared/runs/mine --slots 4");
-  verb->callback(
-      [options, action] { *action = [options] { return ReportAndExitCode("skein worker", RunWorker(*options)); }; });
+  verb->callback([options, action] {
+    if (options->address.empty() && options->sweep.empty()) throw CLI::RequiredError("--address, or --sweep DIR,");
+    *action = [options] { return ReportAndExitCode("skein worker", RunWorker(*options)); };
+  });
 }
 
 }  // namespace skein
