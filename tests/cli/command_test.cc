@@ -348,7 +348,7 @@ TEST(SkeinCommand, MakesCertificatesOnce) {
 
 TEST(SkeinCommand, WorkerChecksItsFlagsFirst) {
   EXPECT_EQ(Skein({"worker", "--address", "nonsense"}).code, 64);
-  EXPECT_THAT(Skein({"worker"}).text, HasSubstr("--address is required, or --sweep DIR"));
+  EXPECT_THAT(Skein({"worker"}).text, HasSubstr("--address, or --sweep DIR, is required"));
   EXPECT_EQ(Skein({"worker", "--sweep", "x", "--address", "127.0.0.1:1"}).code, 64);
   EXPECT_EQ(Skein({"worker", "--sweep", "/nowhere", "--timeout", "10ms"}).code, 69);
   EXPECT_EQ(Skein({"worker", "--address", "127.0.0.1:1", "--timeout", "soon"}).code, 64);
