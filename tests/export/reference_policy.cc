@@ -14,6 +14,7 @@
 #include "env/vector_env.h"
 #include "eval/checkpoint_policy.h"
 #include "learner/run/checkpoint.h"
+#include "tests/testing/make_tensor.h"
 
 namespace skein {
 namespace {
@@ -44,17 +45,6 @@ Value Must(absl::StatusOr<Value> value) {
     std::abort();
   }
   return *std::move(value);
-}
-
-template <typename Value>
-v1::Tensor MakeTensor(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& shape,
-                      const std::vector<Value>& values) {
-  v1::Tensor tensor;
-  tensor.set_name(name);
-  tensor.set_dtype(dtype);
-  for (const int64_t size : shape) tensor.add_shape(size);
-  tensor.set_data(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
-  return tensor;
 }
 
 // As large as those that training makes: outputs of a hidden layer are about as large as its inputs, actions smaller.

@@ -31,10 +31,10 @@ void AddSafetensors(std::vector<Seed>* seeds) {
     seeds->push_back({"safetensors", name, bytes});
   };
   const std::vector<v1::Tensor> tensors = {
-      SampleTensor<float>("weight", v1::DATA_TYPE_FLOAT32, {2, 3}, {0, 1, 2, 3, 4, 5}),
-      SampleTensor<int64_t>("count", v1::DATA_TYPE_INT64, {2}, {0, 1}),
-      SampleTensor<double>("scalar", v1::DATA_TYPE_FLOAT64, {}, {1}),
-      SampleTensor<uint8_t>("none", v1::DATA_TYPE_UINT8, {0, 3}, {})};
+      MakeTensor<float>("weight", v1::DATA_TYPE_FLOAT32, {2, 3}, {0, 1, 2, 3, 4, 5}),
+      MakeTensor<int64_t>("count", v1::DATA_TYPE_INT64, {2}, {0, 1}),
+      MakeTensor<double>("scalar", v1::DATA_TYPE_FLOAT64, {}, {1}),
+      MakeTensor<uint8_t>("none", v1::DATA_TYPE_UINT8, {0, 3}, {})};
   const std::string good = EncodeSafetensors(tensors, {{"format", "pt"}});
   add("good_tensors", good);
   add("good_empty", EncodeSafetensors({}));

@@ -3,6 +3,7 @@
 
 #include "learner/run/checkpoint.h"
 #include "policy/policy_spec.h"
+#include "tests/testing/make_tensor.h"
 
 namespace skein::fuzz {
 
@@ -15,17 +16,6 @@ inline PolicySpec SamplePolicy() {
   return spec;
 }
 
-template <typename Value>
-v1::Tensor SampleTensor(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& shape,
-                        const std::vector<Value>& values) {
-  v1::Tensor tensor;
-  tensor.set_name(name);
-  tensor.set_dtype(dtype);
-  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
-  tensor.set_data(values.data(), values.size() * sizeof(Value));
-  return tensor;
-}
-
 // A checkpoint that does not change, so that the checksums in a manifest of it are right for ever.
 inline Checkpoint SampleCheckpoint() {
   Checkpoint checkpoint;
@@ -34,9 +24,9 @@ inline Checkpoint SampleCheckpoint() {
   checkpoint.episodes = 7;
   checkpoint.env_id = "CartPole-v1";
   checkpoint.config_yaml = "seed: 1\n";
-  checkpoint.model = {SampleTensor<float>("policy.weight", v1::DATA_TYPE_FLOAT32, {2, 3}, {0, 1, 2, 3, 4, 5})};
-  checkpoint.optimizer = {SampleTensor<int64_t>("step", v1::DATA_TYPE_INT64, {2}, {1, 2})};
-  checkpoint.state = {SampleTensor<double>("env_state", v1::DATA_TYPE_FLOAT64, {1, 4}, {0, 1, 2, 3})};
+  checkpoint.model = {MakeTensor<float>("policy.weight", v1::DATA_TYPE_FLOAT32, {2, 3}, {0, 1, 2, 3, 4, 5})};
+  checkpoint.optimizer = {MakeTensor<int64_t>("step", v1::DATA_TYPE_INT64, {2}, {1, 2})};
+  checkpoint.state = {MakeTensor<double>("env_state", v1::DATA_TYPE_FLOAT64, {1, 4}, {0, 1, 2, 3})};
   checkpoint.counters = {{"collected", 4096}, {"trained", 4096}};
   return checkpoint;
 }

@@ -15,22 +15,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learner/run/checkpoint.h"
+#include "tests/testing/make_tensor.h"
 
 namespace skein {
 
 inline constexpr const char* kCheckpointFiles[] = {"DONE", "manifest.json", "model.safetensors",
                                                    "optimizer.safetensors", "state.safetensors"};
-
-template <typename Value>
-v1::Tensor MakeTensor(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& shape,
-                      const std::vector<Value>& values) {
-  v1::Tensor tensor;
-  tensor.set_name(name);
-  tensor.set_dtype(dtype);
-  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
-  tensor.set_data(values.data(), values.size() * sizeof(Value));
-  return tensor;
-}
 
 // With every kind of value that a checkpoint has.
 inline Checkpoint SampleCheckpoint(uint64_t env_steps = 12345) {

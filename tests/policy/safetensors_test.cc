@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/make_tensor.h"
+
 namespace skein {
 namespace {
 
@@ -32,28 +34,18 @@ void ExpectCorrupt(const std::string& file, const std::string& part) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(part));
 }
 
-template <typename Value>
-v1::Tensor Make(const std::string& name, v1::DataType dtype, const std::vector<int64_t>& shape,
-                const std::vector<Value>& values) {
-  v1::Tensor tensor;
-  tensor.set_name(name);
-  tensor.set_dtype(dtype);
-  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
-  tensor.set_data(values.data(), values.size() * sizeof(Value));
-  return tensor;
-}
-
 std::vector<v1::Tensor> SomeTensors() {
-  return {Make<float>("z.weight", v1::DATA_TYPE_FLOAT32, {3, 2}, {0, 3, 1, 4, 2, 5}),
-          Make<double>("empty", v1::DATA_TYPE_FLOAT64, {0, 4}, {}),
-          Make<uint8_t>("a", v1::DATA_TYPE_UINT8, {3}, {1, 2, 3}),
-          Make<int64_t>("scalar", v1::DATA_TYPE_INT64, {}, {int64_t{1} << 40}),
-          Make<int32_t>("int \"quoted\" \xC3\xA4", v1::DATA_TYPE_INT32, {2}, {-1, 7}),
-          Make<double>("parameter", v1::DATA_TYPE_FLOAT64, {2}, {0.1, 0.2})};
+  return {MakeTensor<float>("z.weight", v1::DATA_TYPE_FLOAT32, {3, 2}, {0, 3, 1, 4, 2, 5}),
+          MakeTensor<double>("empty", v1::DATA_TYPE_FLOAT64, {0, 4}, {}),
+          MakeTensor<uint8_t>("a", v1::DATA_TYPE_UINT8, {3}, {1, 2, 3}),
+          MakeTensor<int64_t>("scalar", v1::DATA_TYPE_INT64, {}, {int64_t{1} << 40}),
+          MakeTensor<int32_t>("int \"quoted\" \xC3\xA4", v1::DATA_TYPE_INT32, {2}, {-1, 7}),
+          MakeTensor<double>("parameter", v1::DATA_TYPE_FLOAT64, {2}, {0.1, 0.2})};
 }
 
 TEST(Safetensors, HasTheBytesOfTheFormat) {
-  const std::string file = EncodeSafetensors({Make<uint8_t>("x", v1::DATA_TYPE_UINT8, {2}, {1, 2})}, {{"k", "v"}});
+  const std::string file =
+      EncodeSafetensors({MakeTensor<uint8_t>("x", v1::DATA_TYPE_UINT8, {2}, {1, 2})}, {{"k", "v"}});
   const std::string header = R"({"__metadata__":{"k":"v"},"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
   const std::string padding((8 - header.size() % 8) % 8, ' ');
   EXPECT_EQ(file, File(header + padding, "\1\2"));
@@ -80,7 +72,7 @@ TEST(Safetensors, EqualInputGivesEqualBytes) {
 TEST(Safetensors, DataBeginAtAMultipleOfEight) {
   for (size_t length = 1; length <= 9; ++length) {
     const std::string file =
-        EncodeSafetensors({Make<float>(std::string(length, 'n'), v1::DATA_TYPE_FLOAT32, {2}, {0, 0})});
+        EncodeSafetensors({MakeTensor<float>(std::string(length, 'n'), v1::DATA_TYPE_FLOAT32, {2}, {0, 0})});
     EXPECT_EQ((file.size() - 8) % 8, 0u);
     EXPECT_TRUE(DecodeSafetensors(file).ok());
   }
@@ -95,7 +87,7 @@ TEST(Safetensors, NothingIsAFileToo) {
 }
 
 TEST(Safetensors, DecodedTensorsOutliveTheInput) {
-  const v1::Tensor tensor = Make<int32_t>("x", v1::DATA_TYPE_INT32, {2}, {5, 6});
+  const v1::Tensor tensor = MakeTensor<int32_t>("x", v1::DATA_TYPE_INT32, {2}, {5, 6});
   std::string file = EncodeSafetensors({tensor});
   const auto got = DecodeSafetensors(file);
   ASSERT_TRUE(got.ok()) << got.status();
