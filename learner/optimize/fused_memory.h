@@ -45,8 +45,8 @@ class FusedMemory {
   int64_t stride() const { return weights_.width(); }
 
   // Without gradients: all `steps` steps of columns [first, first + count) of input [L, M, I], begins [L, M] and state
-  // [M, P], as RunMemory has them. Writes h, and an LSTM's c, after each step: output [L, M, H], cell [L, M, H]. With
-  // the bits of Forward. Forward must come again before Backward.
+  // [M, state_size], as RunMemory has them. Writes h, and an LSTM's c, after each step: output [L, M, H], cell [L, M,
+  // H]. With the bits of Forward. Forward must come again before Backward.
   struct Run {
     const float* input;
     const bool* begins;

@@ -16,7 +16,7 @@
 
 namespace skein {
 
-// Says where it listens (nobody does) and runs until SIGTERM; so do the others that should go on.
+// Prints an address, at which no process listens. kRunUntilTerm goes on until SIGTERM.
 inline constexpr char kCoordinatorLine[] = "echo 'coordinator listening grpc=127.0.0.1:1 http=http://127.0.0.1:2/'\n";
 inline constexpr char kRunUntilTerm[] =
     "trap 'echo $0 stopped >> $(dirname $0)/events; exit 0' TERM\n"
