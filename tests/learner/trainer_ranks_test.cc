@@ -29,6 +29,7 @@ v1::RunConfig TrainerConfig() {
   v1::RunConfig config;
   ApplyDefaults(&config);
   config.mutable_env()->set_id("Sample-v0");
+  config.mutable_learner()->set_device("cpu");  // As the ranks' group.
   config.mutable_rollout()->set_num_envs(4);
   config.mutable_ppo()->set_minibatch_size(10);
   config.mutable_ppo()->set_adam_epsilon(1e-5);
