@@ -13,6 +13,7 @@
 #include "env/env_config.h"
 #include "env/tensor/tensor_env.h"
 #include "learner/ranks/training_device.h"
+#include "learner/run/recorded_env.h"
 
 namespace skein {
 namespace {
@@ -58,7 +59,7 @@ absl::StatusOr<std::unique_ptr<TensorEnvLoop>> TensorEnvLoop::Make(const v1::Run
     auto env = MakeTensorEnv(config.env().id(), options, MakeEnvOptions(config.env()));
     if (!env.ok()) return env.status();
     auto impl = std::make_unique<Impl>();
-    impl->env = *std::move(env);
+    impl->env = RecordOnGpu(*std::move(env), *where);
     impl->device = where->str();
     const EnvSpec& spec = impl->env->spec();
     std::vector<int64_t> shape = {kActionRows, envs, spec.num_agents};

@@ -111,6 +111,8 @@ class TensorCartPole final : public TensorEnv {
     return absl::OkStatus();
   }
 
+  std::vector<torch::Tensor*> Tensors() override { return {&episode_, &step_, &return_, &state_, &ended_}; }
+
   std::vector<int64_t> Steps() const override {
     const torch::Tensor steps = step_.cpu().contiguous();
     return {steps.data_ptr<int64_t>(), steps.data_ptr<int64_t>() + envs_};

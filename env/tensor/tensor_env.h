@@ -79,6 +79,10 @@ class TensorEnv {
   // Steps done in the current episodes, on the CPU. Waits for the device.
   virtual std::vector<int64_t> Steps() const = 0;
 
+  // The addresses of all tensors that one step leaves to the next, always in the same order. The caller may put others
+  // with the same values in their place. What was computed from them is forgotten.
+  virtual std::vector<torch::Tensor*> Tensors() = 0;
+
   // Called before and after the steps of one rollout. An environment that prepares next episodes in advance may have
   // prepared too few. EndRollout then returns false and restores the state at BeginRollout; the same steps taken again
   // give correct results. EndRollout may wait for the device.

@@ -41,6 +41,14 @@ void TensorMoments::Clear() {
   }
 }
 
+std::vector<torch::Tensor*> TensorMoments::Tensors() {
+  std::vector<torch::Tensor*> tensors;
+  for (Sum* sum : {&sum_, &square_sum_}) {
+    for (torch::Tensor& word : *sum) tensors.push_back(&word);
+  }
+  return tensors;
+}
+
 void TensorMoments::Add(const torch::Tensor& rows, const torch::Tensor& counted) {
   const torch::NoGradGuard no_grad;
   for (int64_t first = 0; first < rows.size(0); first += kRowsAtOnce) {

@@ -22,6 +22,8 @@ class TensorMoments {
   // Adds what another one of the same size and device has.
   void Add(const TensorMoments& other);
   void Clear();
+  // The addresses of all tensors that are added to, always in the same order.
+  std::vector<torch::Tensor*> Tensors();
 
   // As ExactMoments::WriteWords: int64 [1, 2 * size] on the CPU. Waits for the device.
   torch::Tensor SumWords() const { return Words(sum_); }

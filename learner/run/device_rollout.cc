@@ -18,6 +18,7 @@
 #include "env/tensor/tensor_env.h"
 #include "learner/network/distribution.h"
 #include "learner/network/memory_cell.h"
+#include "learner/run/recorded_env.h"
 #include "policy/policy_spec.h"
 
 namespace skein {
@@ -59,7 +60,8 @@ absl::StatusOr<std::unique_ptr<DeviceRollout>> DeviceRollout::Make(const v1::Run
   auto env = MakeTensorEnv(config.env().id(), options, MakeEnvOptions(config.env()));
   if (!env.ok()) return env.status();
   const int64_t steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
-  return std::unique_ptr<DeviceRollout>(new DeviceRollout(config, *std::move(env), first_env, steps, device));
+  return std::unique_ptr<DeviceRollout>(
+      new DeviceRollout(config, RecordOnGpu(*std::move(env), device), first_env, steps, device));
 }
 
 DeviceRollout::DeviceRollout(const v1::RunConfig& config, std::unique_ptr<TensorEnv> env, uint32_t first_env,
@@ -158,8 +160,9 @@ void DeviceRollout::Sample(int64_t t, const torch::Tensor& head, const torch::Te
   if (spec.discrete) {
     // Inverse of the cumulative distribution; what rounding leaves over goes to the last choice.
     const torch::Tensor log_prob = head.log_softmax(1);
-    const torch::Tensor below = log_prob.exp().cumsum(1) <= noise.unsqueeze(1);
-    const torch::Tensor choice = below.sum(1).clamp_max_(spec.action_size - 1);
+    // Choices first: GPUs are slow at sums along short rows.
+    const torch::Tensor below = log_prob.exp().t().contiguous().cumsum(0) <= noise;
+    const torch::Tensor choice = below.sum(0).clamp_max_(spec.action_size - 1);
     batch_["action"][t].copy_(choice);
     if (batch_.has("log_prob")) batch_["log_prob"][t].copy_(log_prob.gather(1, choice.unsqueeze(1)).squeeze(1));
     return;

@@ -64,6 +64,7 @@ DirectionRollout::DirectionRollout(const v1::RunConfig& config, const EnvSpec& s
 
 absl::StatusOr<TensorEnv*> DirectionRollout::EnvsOf(int64_t first, int64_t count) {
   if (env_ != nullptr && env_first_ == first && env_count_ == count) return env_.get();
+  step_.reset();
   env_.reset();  // Its memory first.
   TensorEnv::Options options;
   options.worlds = 2 * count * worlds_;
@@ -77,6 +78,8 @@ absl::StatusOr<TensorEnv*> DirectionRollout::EnvsOf(int64_t first, int64_t count
   env_ = *std::move(env);
   env_first_ = first;
   env_count_ = count;
+  step_ = std::make_unique<RecordedStep>(
+      device_.is_cuda() ? MakeCudaRecorder(device_) : nullptr, [this] { Step(); }, [this] { return Tensors(); });
   return env_.get();
 }
 
@@ -113,67 +116,95 @@ std::vector<DirectionRollout::Layer> DirectionRollout::Perturb(const ActorCritic
   return layers;
 }
 
-torch::Tensor DirectionRollout::Act(const std::vector<Layer>& layers, const ObsScale& scale,
-                                    const torch::Tensor& obs) const {
+torch::Tensor DirectionRollout::Act() const {
   const int64_t policies = 2 * env_count_;
-  torch::Tensor x = scale.Apply(obs).view({policies, -1, spec_.obs_size});
-  for (size_t i = 0; i < layers.size(); ++i) {
-    x = MultiplyExactly(MakeExactRows(x), layers[i].weight).add_(layers[i].bias).to(torch::kFloat32);
-    if (i + 1 < layers.size()) ActivateInPlace(activation_, &x);
+  torch::Tensor x = episodes_.scale.Apply(episodes_.obs).view({policies, -1, spec_.obs_size});
+  for (size_t i = 0; i < episodes_.layers.size(); ++i) {
+    const Layer& layer = episodes_.layers[i];
+    x = MultiplyExactly(MakeExactRows(x), layer.weight).add_(layer.bias).to(torch::kFloat32);
+    if (i + 1 < episodes_.layers.size()) ActivateInPlace(activation_, &x);
   }
-  const int64_t envs = obs.size(0), agents = obs.size(1);
+  const int64_t envs = env_->worlds(), agents = spec_.num_agents;
   return spec_.discrete ? x.argmax(-1).view({envs, agents}) : x.view({envs, agents, spec_.action_size});
+}
+
+void DirectionRollout::Step() {
+  const auto lap = [this](absl::Duration* stage) {
+    const absl::Duration now = MonotonicNow();
+    *stage += now - std::exchange(step_seconds_.last, now);
+  };
+  Episodes& episodes = episodes_;
+  step_seconds_.last = MonotonicNow();
+  env_->Observe(episodes.obs);
+  lap(&step_seconds_.env_step);
+  const torch::Tensor action = Act();
+  lap(&step_seconds_.inference);
+  const TensorEnv::StepResult result = env_->Advance(action);
+  lap(&step_seconds_.env_step);
+  const torch::Tensor counted = result.active.logical_and(episodes.going_on.unsqueeze(1));
+  samples_ += counted.sum();
+  if (config_.model().normalize_observations()) {
+    moments_.Add(episodes.obs.view({-1, spec_.obs_size}), counted.view(-1));
+  }
+  episodes.episode_return = torch::where(episodes.going_on, result.episode_return, episodes.episode_return);
+  episodes.length += episodes.going_on;
+  episodes.going_on = episodes.going_on.logical_and(result.ended.logical_not());
+  lap(&step_seconds_.build);
+}
+
+std::vector<torch::Tensor*> DirectionRollout::Tensors() {
+  std::vector<torch::Tensor*> tensors = env_->Tensors();
+  const std::vector<torch::Tensor*> sums = moments_.Tensors();
+  tensors.insert(tensors.end(), sums.begin(), sums.end());
+  Episodes& episodes = episodes_;
+  for (Layer& layer : episodes.layers) {
+    tensors.insert(tensors.end(), {&layer.weight.whole, &layer.weight.unit, &layer.bias});
+  }
+  tensors.insert(tensors.end(), {&samples_, &episodes.scale.mean, &episodes.scale.inv_std, &episodes.obs,
+                                 &episodes.going_on, &episodes.episode_return, &episodes.length});
+  return tensors;
 }
 
 absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& scale, uint64_t iteration,
                                     double noise_std, int64_t first, int64_t count, v1::StageSeconds* seconds) {
-  absl::Duration env_step, inference, build, last = MonotonicNow();
-  const auto lap = [&last](absl::Duration* stage) {
-    const absl::Duration now = MonotonicNow();
-    *stage += now - last;
-    last = now;
-  };
+  const absl::Duration begin = MonotonicNow();
   const auto env = EnvsOf(first, count);
   if (!env.ok()) return env.status();
-  const std::vector<Layer> layers = Perturb(network, iteration, noise_std, first, count);
-  lap(&inference);
-  (*env)->BeginAll(static_cast<int64_t>(iteration));
-  const int64_t envs = (*env)->worlds(), agents = spec_.num_agents;
+  const int64_t envs = (*env)->worlds();
   const auto on = [this](torch::ScalarType type) { return torch::TensorOptions(type).device(device_); };
-  torch::Tensor going_on = torch::ones({envs}, on(torch::kBool));
-  torch::Tensor episode_return = torch::zeros({envs}, on(torch::kFloat64));
-  torch::Tensor length = torch::zeros({envs}, on(torch::kInt64));
-  const torch::Tensor obs = torch::empty({envs, agents, spec_.obs_size}, on(torch::kFloat32));
-  const bool counts_observations = config_.model().normalize_observations();
+  episodes_ = {Perturb(network, iteration, noise_std, first, count),
+               scale,
+               torch::empty({envs, spec_.num_agents, spec_.obs_size}, on(torch::kFloat32)),
+               torch::ones({envs}, on(torch::kBool)),
+               torch::zeros({envs}, on(torch::kFloat64)),
+               torch::zeros({envs}, on(torch::kInt64))};
+  (*env)->BeginAll(static_cast<int64_t>(iteration));
+  step_seconds_ = {};
+  const absl::Duration prepared = MonotonicNow();
   for (int64_t t = 1; t <= most_steps_; ++t) {
-    (*env)->Observe(obs);
-    lap(&env_step);
-    const torch::Tensor action = Act(layers, scale, obs);
-    lap(&inference);
-    const TensorEnv::StepResult result = (*env)->Advance(action);
-    lap(&env_step);
-    const torch::Tensor counted = result.active.logical_and(going_on.unsqueeze(1));
-    samples_ += counted.sum();
-    if (counts_observations) moments_.Add(obs.view({envs * agents, spec_.obs_size}), counted.view(-1));
-    episode_return = torch::where(going_on, result.episode_return, episode_return);
-    length += going_on;
-    going_on = going_on.logical_and(result.ended.logical_not());
+    step_->Run();
     const bool looks = device_.is_cpu() || t % kStepsUnseen == 0;
-    const bool over = looks && !going_on.any().item<bool>();
-    lap(&build);
-    if (over) break;
+    if (looks && !episodes_.going_on.any().item<bool>()) break;
   }
-  const torch::Tensor returns = episode_return.cpu(), lengths = length.cpu();
+  const torch::Tensor returns = episodes_.episode_return.cpu(), lengths = episodes_.length.cpu();
   const int64_t half = count * worlds_, to = first * worlds_;
   for (const int64_t sign : {0, 1}) {
     Sign& own = sign == 0 ? plus_ : minus_;
     std::copy_n(returns.data_ptr<double>() + sign * half, half, own.episode_return.begin() + to);
     std::copy_n(lengths.data_ptr<int64_t>() + sign * half, half, own.episode_length.begin() + to);
   }
-  seconds->set_wait(seconds->wait() + absl::ToDoubleSeconds(MonotonicNow() - last));
-  seconds->set_build(seconds->build() + absl::ToDoubleSeconds(build));
-  seconds->set_inference(seconds->inference() + absl::ToDoubleSeconds(inference));
-  seconds->set_env_step(seconds->env_step() + absl::ToDoubleSeconds(env_step));
+  const StepSeconds& steps = step_seconds_;
+  const auto add = [](double* sum, absl::Duration duration) { *sum += absl::ToDoubleSeconds(duration); };
+  double inference = seconds->inference(), env_step = seconds->env_step(), build = seconds->build(),
+         wait = seconds->wait();
+  add(&inference, prepared - begin + steps.inference);
+  add(&env_step, steps.env_step);
+  add(&build, steps.build);
+  add(&wait, MonotonicNow() - prepared - steps.inference - steps.env_step - steps.build);
+  seconds->set_inference(inference);
+  seconds->set_env_step(env_step);
+  seconds->set_build(build);
+  seconds->set_wait(wait);
   return absl::OkStatus();
 }
 

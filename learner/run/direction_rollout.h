@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "env/env.h"
 #include "env/tensor/tensor_env.h"
 #include "learner/network/actor_critic.h"
@@ -17,6 +18,7 @@
 #include "learner/network/tensor_moments.h"
 #include "learner/optimize/batch.h"
 #include "learner/optimize/memory_limit.h"
+#include "learner/optimize/recorded_step.h"
 #include "policy/activation.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/trajectory.pb.h"
@@ -62,6 +64,19 @@ class DirectionRollout {
     ExactRows weight;
     torch::Tensor bias;
   };
+  // Episodes that are being played, of E environments in all.
+  struct Episodes {
+    std::vector<Layer> layers;
+    ObsScale scale;
+    torch::Tensor obs;             // float32 [E, A, O]
+    torch::Tensor going_on;        // bool [E]
+    torch::Tensor episode_return;  // float64 [E]
+    torch::Tensor length;          // int64 [E]
+  };
+  // On the host, of the steps so far. On a GPU they are recorded, and what they take is known together only.
+  struct StepSeconds {
+    absl::Duration env_step, inference, build, last;
+  };
   // Returns and lengths of the episodes of all directions, [num_dirs * num_envs], for one sign.
   struct Sign {
     std::vector<double> episode_return;
@@ -75,8 +90,12 @@ class DirectionRollout {
   absl::StatusOr<TensorEnv*> EnvsOf(int64_t first, int64_t count);
   std::vector<Layer> Perturb(const ActorCritic& network, uint64_t iteration, double noise_std, int64_t first,
                              int64_t count) const;
-  // obs float32 [E, A, O] -> actions as TensorEnv::Advance takes them.
-  torch::Tensor Act(const std::vector<Layer>& layers, const ObsScale& scale, const torch::Tensor& obs) const;
+  // Actions as TensorEnv::Advance takes them.
+  torch::Tensor Act() const;
+  // One step of all episodes.
+  void Step();
+  // All that one step leaves to the next, and what changes from one iteration to the next.
+  std::vector<torch::Tensor*> Tensors();
   Iteration Finish(v1::StageSeconds seconds) const;
 
   // Constant after construction.
@@ -90,6 +109,9 @@ class DirectionRollout {
   MemoryLimit memory_;
   std::unique_ptr<TensorEnv> env_;
   int64_t env_first_ = 0, env_count_ = 0;  // The directions of env_.
+  std::unique_ptr<RecordedStep> step_;     // Of env_.
+  Episodes episodes_;
+  StepSeconds step_seconds_;
   // Of the iteration so far.
   Sign plus_, minus_;
   TensorMoments moments_;

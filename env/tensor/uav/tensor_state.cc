@@ -39,7 +39,6 @@ void TensorWorld::BeginAll(int64_t episode) {
   const auto integers = on(torch::kInt64), floats = on(torch::kFloat32), bytes = on(torch::kUInt8);
   const int64_t blocks = arena_.block_cells.size(0), seen = options_.task == UavTask::kCover ? envs_ : 0;
   TensorUavState& state = state_;
-  state.first_row = worlds_ * 2;
   // As if the one before had ended.
   state.episode = torch::full({envs_}, episode - 1, integers);
   for (torch::Tensor* tensor : {&state.step, &state.left_to_visit, &state.free}) {
@@ -164,6 +163,13 @@ void TensorWorld::Restore(const Snapshot& snapshot) {
   missed_ = torch::zeros_like(missed_);
   ended_ = torch::zeros_like(ended_);
   squares_ = torch::Tensor();
+}
+
+std::vector<torch::Tensor*> TensorWorld::Tensors() {
+  squares_ = torch::Tensor();
+  std::vector<torch::Tensor*> tensors = {&missed_, &ended_};
+  state_.Each([&](torch::Tensor* tensor) { tensors.push_back(tensor); });
+  return tensors;
 }
 
 void TensorWorld::BeginRollout() {

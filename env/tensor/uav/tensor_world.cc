@@ -51,6 +51,7 @@ TensorWorld::TensorWorld(const Options& options)
       env_index_(worlds_.remainder(envs_ / options.copies) + static_cast<int64_t>(options.first_env)),
       team_(arena_.Scalar(static_cast<double>(uavs_))),
       prepared_per_step_(envs_) {
+  state_.first_row = worlds_ * 2;
   if (options.max_episode_steps > 0) spec_.max_episode_steps = options.max_episode_steps;
   if (options.prepared_per_step > 0) PrepareAtOnce(options.prepared_per_step);
 }

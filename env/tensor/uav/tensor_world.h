@@ -48,6 +48,7 @@ class TensorWorld final : public TensorEnv {
   torch::Tensor SaveState() const override;
   absl::Status LoadState(const torch::Tensor& state) override;
   std::vector<int64_t> Steps() const override;
+  std::vector<torch::Tensor*> Tensors() override;
   void BeginRollout() override;
   bool EndRollout() override;
   // Computes the metric path_ratio on the host, with UavWorld's search. Notes are the episode's number int64 [], status

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/run/recorded_env.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <utility>
+
+namespace skein {
+
+RecordedEnv::RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, std::unique_ptr<Recorder> of_advance,
+                         std::unique_ptr<Recorder> of_begin)
+    : env_(std::move(env)),
+      obs_(torch::empty({env_->worlds(), env_->spec().num_agents, env_->spec().obs_size},
+                        torch::TensorOptions(torch::kFloat32).device(device))),
+      advance_(
+          std::move(of_advance), [this] { result_ = env_->Advance(action_); }, [this] { return env_->Tensors(); }),
+      begin_(
+          std::move(of_begin),
+          [this] {
+            env_->BeginEpisodes();
+            env_->Observe(obs_);
+          },
+          [this] { return env_->Tensors(); }) {}
+
+void RecordedEnv::BeginAll(int64_t episode) {
+  env_->BeginAll(episode);
+  observed_ = false;
+}
+
+absl::Status RecordedEnv::LoadState(const torch::Tensor& state) {
+  observed_ = false;
+  return env_->LoadState(state);
+}
+
+TensorEnv::StepResult RecordedEnv::Advance(const torch::Tensor& action) {
+  const torch::NoGradGuard no_grad;
+  if (!action_.defined()) action_ = torch::empty_like(action, torch::MemoryFormat::Contiguous);
+  action_.copy_(action.view_as(action_));
+  observed_ = false;
+  advance_.Run();
+  return result_;
+}
+
+void RecordedEnv::BeginEpisodes() {
+  begin_.Run();
+  observed_ = true;
+}
+
+bool RecordedEnv::EndRollout() {
+  const bool ended = env_->EndRollout();
+  // A repetition makes all maps in each step, and more of them are made afterwards: other work than was recorded.
+  if (!ended || repeats_) {
+    advance_.Forget();
+    begin_.Forget();
+    observed_ = false;
+  }
+  repeats_ = !ended;
+  return ended;
+}
+
+void RecordedEnv::WriteObs(torch::Tensor obs, const torch::Tensor& envs) const {
+  if (observed_ && !envs.defined()) {
+    obs.copy_(obs_);
+  } else {
+    env_->Observe(std::move(obs), envs);
+  }
+}
+
+void RecordedEnv::WriteState(torch::Tensor state, const torch::Tensor& envs) const {
+  env_->GlobalState(std::move(state), envs);
+}
+
+std::unique_ptr<TensorEnv> RecordOnGpu(std::unique_ptr<TensorEnv> env, torch::Device device) {
+  if (!device.is_cuda()) return env;
+  return std::make_unique<RecordedEnv>(std::move(env), device, MakeCudaRecorder(device), MakeCudaRecorder(device));
+}
+
+}  // namespace skein

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "env/tensor/tensor_env.h"
+#include "learner/optimize/recorded_step.h"
+#include "learner/optimize/step_graph.h"
+
+namespace skein {
+
+// A TensorEnv whose steps are recorded and replayed: on a GPU starting a step's hundreds of small kernels one by one
+// takes longer than running them.   action -> Advance -> BeginEpisodes -> Observe, all from one environment
+// Differs from other TensorEnvs in one thing: Advance writes each result where it wrote the one before. Not
+// thread-safe. Torch's exceptions are not caught.
+class RecordedEnv final : public TensorEnv {
+ public:
+  // Two recordings of each environment. REQUIRES: recorders on the device of `env`.
+  RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, std::unique_ptr<Recorder> of_advance,
+              std::unique_ptr<Recorder> of_begin);
+
+  const EnvSpec& spec() const override { return env_->spec(); }
+  int64_t worlds() const override { return env_->worlds(); }
+  int64_t state_size() const override { return env_->state_size(); }
+  void BeginAll(int64_t episode) override;
+  StepResult Advance(const torch::Tensor& action) override;
+  void BeginEpisodes() override;
+  torch::Tensor SaveState() const override { return env_->SaveState(); }
+  absl::Status LoadState(const torch::Tensor& state) override;
+  std::vector<int64_t> Steps() const override { return env_->Steps(); }
+  void BeginRollout() override { env_->BeginRollout(); }
+  bool EndRollout() override;
+  void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const override {
+    env_->FinishMetrics(env_index, notes, metrics);
+  }
+  std::vector<torch::Tensor*> Tensors() override { return env_->Tensors(); }
+
+ private:
+  void WriteObs(torch::Tensor obs, const torch::Tensor& envs) const override;
+  void WriteState(torch::Tensor state, const torch::Tensor& envs) const override;
+
+  const std::unique_ptr<TensorEnv> env_;
+  torch::Tensor action_, obs_;  // Of all environments: what is read, and what was seen at the begin of the step.
+  bool observed_ = false;       // obs_ is of now.
+  bool repeats_ = false;        // A rollout is being repeated.
+  StepResult result_;
+  RecordedStep advance_, begin_;
+};
+
+// `env` itself, or on a GPU its steps recorded.
+std::unique_ptr<TensorEnv> RecordOnGpu(std::unique_ptr<TensorEnv> env, torch::Device device);
+
+}  // namespace skein

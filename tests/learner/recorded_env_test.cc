@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learner/run/recorded_env.h"
+
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "env/env_options.h"
+#include "learner/optimize/recorded_step.h"
+
+namespace skein {
+namespace {
+
+// Keeps the work, as a device keeps its kernels, and does it when it is replayed.
+class KeepingRecorder final : public Recorder {
+ public:
+  explicit KeepingRecorder(int* replays, bool fails = false) : replays_(*replays), fails_(fails) {}
+
+  void WarmUp(const std::function<void()>& work) override { work(); }
+  void Record(const std::function<void()>& work) override {
+    if (fails_) throw std::runtime_error("the device says no");
+    work_ = work;
+  }
+  void Replay() override {
+    ++replays_;
+    work_();
+  }
+  void Forget() override { work_ = nullptr; }
+
+ private:
+  int& replays_;
+  const bool fails_;
+  std::function<void()> work_;
+};
+
+class Counter {
+ public:
+  explicit Counter(std::unique_ptr<Recorder> recorder)
+      : step_(
+            std::move(recorder), [this] { sum = sum + addend; }, [this] { return Tensors(); }) {}
+
+  std::vector<torch::Tensor*> Tensors() { return {&sum, &addend}; }
+  void Run() { step_.Run(); }
+  bool recorded() const { return step_.recorded(); }
+  double value() const { return sum.item<double>(); }
+
+  torch::Tensor sum = torch::zeros({}, torch::kFloat64), addend = torch::ones({}, torch::kFloat64);
+
+ private:
+  RecordedStep step_;
+};
+
+TEST(RecordedStep, DoesTheWorkEachTime) {
+  int replays = 0;
+  Counter counter(std::make_unique<KeepingRecorder>(&replays));
+  for (int i = 1; i <= 6; ++i) {
+    counter.Run();
+    EXPECT_EQ(counter.value(), i);
+  }
+  EXPECT_EQ(replays, 3);
+}
+
+TEST(RecordedStep, TakesInWhatTheCallerHasPutInPlace) {
+  int replays = 0;
+  Counter counter(std::make_unique<KeepingRecorder>(&replays));
+  for (int i = 0; i < 5; ++i) counter.Run();
+  const torch::Tensor place = counter.sum;
+  counter.sum = torch::full({}, 100, torch::kFloat64);
+  counter.addend = torch::full({}, 10, torch::kFloat64);
+  counter.Run();
+  EXPECT_EQ(counter.value(), 110);
+  EXPECT_TRUE(counter.sum.is_same(place));
+}
+
+TEST(RecordedStep, GoesOnWithoutARecording) {
+  int replays = 0;
+  Counter none(nullptr), fails(std::make_unique<KeepingRecorder>(&replays, /*fails=*/true));
+  for (Counter* counter : {&none, &fails}) {
+    for (int i = 1; i <= 5; ++i) {
+      counter->Run();
+      EXPECT_EQ(counter->value(), i);
+    }
+    EXPECT_FALSE(counter->recorded());
+  }
+  EXPECT_EQ(replays, 0);
+}
+
+std::unique_ptr<TensorEnv> MakeEnv(const std::string& id, torch::Device device) {
+  TensorEnv::Options options;
+  options.worlds = 96;  // Enough for UAV worlds to make some of the next maps in each step only.
+  options.seed = 3;
+  options.max_episode_steps = 12;
+  options.device = device;
+  auto env = MakeTensorEnv(id, options, {});
+  EXPECT_TRUE(env.ok()) << env.status();
+  return *std::move(env);
+}
+
+void ExpectEqual(const torch::Tensor& a, const torch::Tensor& b, const char* what) {
+  EXPECT_TRUE(torch::equal(a, b)) << what;
+}
+
+// Both environments are stepped in turn, as a rollout does it, and from a saved state once more.
+void ExpectSameSteps(TensorEnv* plain, TensorEnv* recorded, torch::Device device) {
+  torch::manual_seed(7);
+  const EnvSpec& spec = plain->spec();
+  const auto floats = torch::TensorOptions(torch::kFloat32).device(device);
+  const auto observe = [&](TensorEnv* env, const torch::Tensor& some) {
+    const int64_t count = some.defined() ? some.numel() : env->worlds();
+    torch::Tensor obs = torch::empty({count, spec.num_agents, spec.obs_size}, floats);
+    env->Observe(obs, some);
+    torch::Tensor state = torch::empty({count, spec.global_state_size}, floats);
+    env->GlobalState(state, some);
+    return torch::cat({obs.view({count, -1}), state}, 1);
+  };
+  plain->ResetAll();
+  recorded->ResetAll();
+  torch::Tensor saved;
+  const torch::Tensor some = torch::tensor({5, 90}, torch::kInt64).to(device);
+  for (int rollout = 0; rollout < 3; ++rollout) {
+    plain->BeginRollout();
+    recorded->BeginRollout();
+    for (int t = 0; t < 16; ++t) {
+      const torch::Tensor action =
+          spec.discrete ? torch::randint(spec.action_size, {96, spec.num_agents}, torch::kInt64).to(device)
+                        : torch::rand({96, spec.num_agents, spec.action_size}).to(device);
+      const TensorEnv::StepResult want = plain->Advance(action), got = recorded->Advance(action);
+      ExpectEqual(got.reward, want.reward, "reward");
+      ExpectEqual(got.ended, want.ended, "ended");
+      ExpectEqual(got.active, want.active, "active");
+      ExpectEqual(got.episode_return, want.episode_return, "episode_return");
+      ExpectEqual(got.episode_length, want.episode_length, "episode_length");
+      ExpectEqual(got.episode_metrics, want.episode_metrics, "episode_metrics");
+      ASSERT_EQ(got.notes.size(), want.notes.size());
+      for (size_t i = 0; i < want.notes.size(); ++i) ExpectEqual(got.notes[i], want.notes[i], "notes");
+      ExpectEqual(observe(recorded, some), observe(plain, some), "final observations");
+      plain->BeginEpisodes();
+      recorded->BeginEpisodes();
+      ExpectEqual(observe(recorded, {}), observe(plain, {}), "observations");
+    }
+    ASSERT_TRUE(plain->EndRollout());
+    ASSERT_TRUE(recorded->EndRollout());
+    ExpectEqual(recorded->SaveState(), plain->SaveState(), "state");
+    if (rollout == 0) saved = plain->SaveState();
+    if (rollout != 1) continue;
+    ASSERT_TRUE(plain->LoadState(saved).ok());
+    ASSERT_TRUE(recorded->LoadState(saved).ok());
+  }
+}
+
+class RecordedEnvTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecordedEnvTest, StepsAsThePlainOne) {
+  int replays = 0;
+  const auto plain = MakeEnv(GetParam(), torch::kCPU);
+  RecordedEnv recorded(MakeEnv(GetParam(), torch::kCPU), torch::kCPU, std::make_unique<KeepingRecorder>(&replays),
+                       std::make_unique<KeepingRecorder>(&replays));
+  ExpectSameSteps(plain.get(), &recorded, torch::kCPU);
+  EXPECT_EQ(replays, 2 * (3 * 16 - 3));
+}
+
+TEST_P(RecordedEnvTest, StepsAsThePlainOneOnAGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "Torch sees no GPU here";
+  const auto plain = MakeEnv(GetParam(), torch::kCUDA);
+  const auto recorded = RecordOnGpu(MakeEnv(GetParam(), torch::kCUDA), torch::kCUDA);
+  ExpectSameSteps(plain.get(), recorded.get(), torch::kCUDA);
+}
+
+INSTANTIATE_TEST_SUITE_P(Envs, RecordedEnvTest, testing::Values("CartPole-v1", "UavNavigate-v0", "UavCover-v0"),
+                         [](const auto& info) {
+                           const std::string id = info.param;
+                           return id.substr(0, id.find('-'));
+                         });
+
+}  // namespace
+}  // namespace skein
