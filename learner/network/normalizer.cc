@@ -4,12 +4,18 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "policy/dense_kernels.h"
 #include "policy/normalization.h"
 
 namespace skein {
+namespace {
+
+constexpr int64_t kRowsAtOnce = int64_t{1} << 18;
+
+}  // namespace
 
 RunningMoments::RunningMoments(int64_t size)
     : mean_(torch::zeros({size}, torch::kFloat64)), variance_(torch::ones({size}, torch::kFloat64)) {}
@@ -33,6 +39,7 @@ void RunningMoments::Update(const torch::Tensor& rows) {
   TORCH_CHECK(rows.dim() == 2 && rows.size(1) == size, "rows: got shape ", rows.sizes(), ", want [B, ", size, "]");
   const int64_t n = rows.size(0);
   if (n == 0) return;
+  if (!rows.is_cpu()) return UpdateOnDevice(rows.detach());
   const torch::Tensor batch = rows.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   const double* const x = batch.data_ptr<double>();
 
@@ -49,6 +56,17 @@ void RunningMoments::Update(const torch::Tensor& rows) {
   }
 
   Merge(static_cast<double>(n), batch_mean.data(), batch_squares.data());
+}
+
+// Two passes over some of the rows at a time, as doubles; only sums go to the CPU.
+void RunningMoments::UpdateOnDevice(const torch::Tensor& rows) {
+  for (int64_t first = 0; first < rows.size(0); first += kRowsAtOnce) {
+    const int64_t n = std::min(kRowsAtOnce, rows.size(0) - first);
+    const torch::Tensor batch = rows.narrow(0, first, n).to(torch::kFloat64);
+    const torch::Tensor batch_mean = batch.mean(0);
+    const torch::Tensor sums = torch::stack({batch_mean, (batch - batch_mean).square_().sum(0)}).cpu();
+    Merge(static_cast<double>(n), sums[0].data_ptr<double>(), sums[1].data_ptr<double>());
+  }
 }
 
 void RunningMoments::Merge(const RunningMoments& other) {

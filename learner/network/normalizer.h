@@ -16,8 +16,8 @@ class RunningMoments {
   RunningMoments(const RunningMoments& other);
   RunningMoments& operator=(const RunningMoments& other);
 
-  // rows [B, size] of any floating type and device. B = 0 changes nothing. Sums run in row order on one thread, so the
-  // result does not depend on the number of Torch threads.
+  // rows [B, size] of any floating type and device. B = 0 changes nothing. On the CPU sums run in row order on one
+  // thread, so the result does not depend on the number of Torch threads; those of rows elsewhere are the device's.
   void Update(const torch::Tensor& rows);
   // Equals Update() with all rows that `other` was updated with, up to rounding. REQUIRES: equal size.
   void Merge(const RunningMoments& other);
@@ -30,6 +30,7 @@ class RunningMoments {
   void Restore(double count, const torch::Tensor& mean, const torch::Tensor& variance);
 
  private:
+  void UpdateOnDevice(const torch::Tensor& rows);
   // Merges `n` rows, given by their means and the sums of squared deviations from the means.
   void Merge(double n, const double* mean, const double* squares);
 

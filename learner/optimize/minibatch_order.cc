@@ -2,6 +2,7 @@
 #include "learner/optimize/minibatch_order.h"
 
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,16 +23,28 @@ torch::Tensor Permutation(int64_t size, uint64_t seed, uint64_t iteration, uint3
   return order;
 }
 
+// Of minibatches of `total` rows; the last one takes the remainder too.
+std::vector<int64_t> Sizes(int64_t total, int64_t minibatch_size) {
+  std::vector<int64_t> sizes(std::max<int64_t>(1, total / minibatch_size), minibatch_size);
+  sizes.back() = total - static_cast<int64_t>(sizes.size() - 1) * minibatch_size;
+  return sizes;
+}
+
+absl::Status SumSizes(const std::vector<double>& mine, Collective* collective, MinibatchOrder* order) {
+  std::vector<double> sizes = mine;
+  if (absl::Status s = SumOverRanks(collective, &sizes); !s.ok()) return s;
+  order->size.clear();
+  for (const double size : sizes) order->size.push_back(std::llround(size));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 MinibatchOrder ShuffleMinibatches(const RowShare& share, int64_t minibatch_size, uint64_t seed, uint64_t iteration,
                                   uint32_t epoch) {
-  const int64_t total = share.total_size();
-  const torch::Tensor all = Permutation(total, seed, iteration, epoch);
-  const int64_t count = std::max<int64_t>(1, total / minibatch_size);
+  const torch::Tensor all = Permutation(share.total_size(), seed, iteration, epoch);
   MinibatchOrder order;
-  for (int64_t i = 0; i + 1 < count; ++i) order.size.push_back(minibatch_size);
-  order.size.push_back(total - (count - 1) * minibatch_size);
+  order.size = Sizes(share.total_size(), minibatch_size);
   order.begin.push_back(0);
   if (share.columns == share.total) {
     order.rows = all;
@@ -68,9 +81,39 @@ absl::Status KeepActive(const torch::Tensor& active, Collective* collective, Min
     size.push_back(static_cast<double>(found - first));
   }
   order->rows = kept.narrow(0, 0, found);
-  if (absl::Status s = SumOverRanks(collective, &size); !s.ok()) return s;
-  for (size_t i = 0; i < size.size(); ++i) order->size[i] = std::llround(size[i]);
-  return absl::OkStatus();
+  return SumSizes(size, collective, order);
+}
+
+absl::StatusOr<MinibatchOrder> ShuffleActive(const RowShare& share, const torch::Tensor& active, int64_t minibatch_size,
+                                             uint64_t seed, uint64_t iteration, uint32_t epoch,
+                                             Collective* collective) {
+  const torch::NoGradGuard no_grad;
+  const int64_t total = share.total_size();
+  const auto options = torch::TensorOptions(torch::kInt64).device(active.device());
+  RandomStream random(seed, RandomPurpose::kPermutation, iteration, epoch);
+  at::Generator generator = at::globalContext().defaultGenerator(active.device()).clone();
+  generator.set_current_seed((uint64_t{random.Below(0x80000000u)} << 31) | random.Below(0x80000000u));
+  const torch::Tensor all = torch::randperm(total, generator, options);
+  const torch::Tensor column = all.remainder(share.total) - share.offset;
+  const torch::Tensor mine = (column >= 0).logical_and_(column < share.columns);
+  const torch::Tensor row = all.floor_divide(share.total) * share.columns + column.clamp(0, share.columns - 1);
+  const torch::Tensor kept = share.columns > 0 ? mine.logical_and(active.index_select(0, row)) : mine;
+
+  std::vector<int64_t> ends;
+  int64_t end = 0;
+  for (const int64_t size : Sizes(total, minibatch_size)) ends.push_back((end += size) - 1);
+  const torch::Tensor last = torch::tensor(ends, torch::kInt64).to(active.device());
+  const torch::Tensor begins = kept.cumsum(0).index_select(0, last).cpu();
+  MinibatchOrder order;
+  order.rows = row.masked_select(kept);
+  order.begin.push_back(0);
+  std::vector<double> sizes;
+  for (int64_t i = 0; i < begins.numel(); ++i) {
+    order.begin.push_back(begins.data_ptr<int64_t>()[i]);
+    sizes.push_back(static_cast<double>(order.begin.back() - order.begin[order.begin.size() - 2]));
+  }
+  if (absl::Status s = SumSizes(sizes, collective, &order); !s.ok()) return s;
+  return order;
 }
 
 }  // namespace skein

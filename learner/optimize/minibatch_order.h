@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "learner/ranks/collective.h"
 
 // Assigns the samples of an epoch to minibatches.
@@ -23,7 +24,7 @@ struct RowShare {
 
 // One rank's part of one epoch's minibatches.
 struct MinibatchOrder {
-  torch::Tensor rows;          // int64 [T * M], the rank's own rows, minibatch after minibatch
+  torch::Tensor rows;          // int64 [T * M], the rank's own rows, minibatch after minibatch; on any device.
   std::vector<int64_t> begin;  // Start of each minibatch in `rows`, then the end of the last one.
   std::vector<int64_t> size;   // Rows of each minibatch on all ranks together.
 
@@ -38,5 +39,10 @@ MinibatchOrder ShuffleMinibatches(const RowShare& share, int64_t minibatch_size,
 // Removes the rows whose `active`, bool [T * M], is false. Minibatches become smaller and may become empty. Errors as
 // Collective's; null: a single rank.
 absl::Status KeepActive(const torch::Tensor& active, Collective* collective, MinibatchOrder* order);
+
+// Both of these on the device of `active`: shuffles rows by that device's random numbers, which are others than the
+// CPU's, and keeps the active ones. The order is there too. Waits for the device. Errors as KeepActive's.
+absl::StatusOr<MinibatchOrder> ShuffleActive(const RowShare& share, const torch::Tensor& active, int64_t minibatch_size,
+                                             uint64_t seed, uint64_t iteration, uint32_t epoch, Collective* collective);
 
 }  // namespace skein

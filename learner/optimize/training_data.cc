@@ -65,6 +65,13 @@ TrainingData PrepareData(const Batch& batch, const std::vector<std::string>& fie
 
 absl::StatusOr<MinibatchOrder> TrainingData::Shuffle(int64_t minibatch_size, uint64_t seed, uint64_t iteration,
                                                      uint32_t epoch, Collective* collective) const {
+  const torch::Device device = samples.tensors().at("obs").device();
+  if (!device.is_cpu()) {
+    const torch::Tensor rows = active.defined()
+                                   ? active.to(device)
+                                   : torch::ones({share.size()}, torch::TensorOptions(torch::kBool).device(device));
+    return ShuffleActive(share, rows, minibatch_size, seed, iteration, epoch, collective);
+  }
   MinibatchOrder order = ShuffleMinibatches(share, minibatch_size, seed, iteration, epoch);
   if (!active.defined()) return order;
   if (absl::Status s = KeepActive(active.cpu(), collective, &order); !s.ok()) return s;

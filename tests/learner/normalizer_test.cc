@@ -2,6 +2,7 @@
 #include "learner/network/normalizer.h"
 
 #include <gtest/gtest.h>
+#include <torch/cuda.h>
 #include <torch/types.h>
 
 #include <cmath>
@@ -168,6 +169,20 @@ TEST(ObsScale, ReadsStridedObservations) {
   const torch::Tensor wide = torch::arange(12, torch::kFloat32).view({2, 6});
   const torch::Tensor got = ObsScale::Identity(3).Apply(wide.slice(1, 0, 6, 2));
   EXPECT_TRUE(got.equal(torch::tensor({0.f, 2.f, 4.f, 6.f, 8.f, 10.f}).view({2, 3})));
+}
+
+TEST(RunningMoments, AGpuComputesWhatTheCpuDoes) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "Torch sees no GPU here";
+  torch::manual_seed(8);
+  const torch::Tensor rows = torch::randn({300'000, 3}) * torch::tensor({1.0f, 1e-3f, 1e3f}) + 5;
+  RunningMoments want(3), got(3);
+  for (int i = 0; i < 2; ++i) {
+    want.Update(rows);
+    got.Update(rows.to(torch::kCUDA));
+  }
+  EXPECT_EQ(got.count(), want.count());
+  EXPECT_TRUE(torch::allclose(got.mean(), want.mean(), 1e-9, 1e-9));
+  EXPECT_TRUE(torch::allclose(got.variance(), want.variance(), 1e-9, 0));
 }
 
 TEST(ObsScale, NotANumberStaysVisible) {

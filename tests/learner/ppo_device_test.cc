@@ -62,6 +62,7 @@ TEST(PpoOnADevice, AGpuComputesWhatTheCpuDoes) {
     for (const uint32_t prefetch_depth : {0u, 2u}) {
       torch::manual_seed(54);
       v1::RunConfig config = Config();
+      config.mutable_ppo()->set_minibatch_size(128);  // All rows: a GPU shuffles others into minibatches.
       config.mutable_ppo()->set_normalize_advantages(true);
       config.mutable_ppo()->set_vtrace_rho_max(1);
       config.mutable_ppo()->set_vtrace_c_max(1);

@@ -73,7 +73,7 @@ absl::Status Ppo::SetTargets(const PpoTargets& targets, const MinibatchOrder& or
                              const std::function<torch::Tensor(const torch::Tensor&)>& cut, Minibatch* samples) {
   torch::Tensor advantage = advantage_ = targets.advantage;
   if (ppo().normalize_advantages()) {
-    auto normalized = NormalizedAdvantages(advantage.cpu(), order, collective());
+    auto normalized = NormalizedAdvantages(advantage, order, collective());
     if (!normalized.ok()) return normalized.status();
     advantage = *std::move(normalized);
   }

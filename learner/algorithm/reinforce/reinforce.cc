@@ -51,7 +51,7 @@ absl::StatusOr<UpdateStats> Reinforce::Update(const Batch& batch, double progres
   const torch::Tensor value = estimates->input.value.flatten(), returns = advantage + value;
   const auto order = data->Shuffle(MinibatchSize(config()), config().seed(), iteration, /*epoch=*/0, collective());
   if (!order.ok()) return order.status();
-  const auto normalized = NormalizedAdvantages(advantage.cpu(), *order, collective());
+  const auto normalized = NormalizedAdvantages(advantage, *order, collective());
   if (!normalized.ok()) return normalized.status();
   const torch::Device device = data->samples["obs"].device();
   data->samples["advantage"] = normalized->to(device);

@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// Advantages float32 [T * M], scaled to zero mean and unit variance in each minibatch over all ranks. Errors as
-// Collective's; null: a single rank.
+// Advantages float32 [T * M], scaled to zero mean and unit variance in each minibatch over all ranks, on the device of
+// order.rows. Errors as Collective's; null: a single rank.
 absl::StatusOr<torch::Tensor> NormalizedAdvantages(const torch::Tensor& advantage, const MinibatchOrder& order,
                                                    Collective* collective);
 
