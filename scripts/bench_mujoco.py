@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the speed of all MuJoCo environments: bare mj_step, VectorEnv, a whole actor, and EnvPool, in turn.
 
-    scripts/bench_mujoco.py --out DIR                         # all of them, about 13 minutes on two cores
+    scripts/bench_mujoco.py --out DIR                         # all of them, about 15 minutes on two cores
     scripts/bench_mujoco.py --out DIR --envs Ant-v5,Hopper-v5 --rounds 1 --seconds 0.2
 
 Each round measures of each environment `skein bench env` and `skein bench rollout` (both beside bare mj_step, in the same

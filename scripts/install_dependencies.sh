@@ -28,8 +28,11 @@ for purpose in "${@:-build}"; do
       # Any pip can fetch MuJoCo; the system's only where there is none.
       if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
       ;;
-    test) packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3 python3-markdown-it groff-base
-      zsh fish" ;;
+    test)
+      # ffmpeg and OpenGL without a screen are for the tests that draw.
+      packages="$packages libgtest-dev libgmock-dev prometheus etcd-server iproute2 curl python3 python3-markdown-it groff-base
+        zsh fish ffmpeg libegl1 libgl1-mesa-dri"
+      ;;
     dev) packages="$packages clang-14 clang-format-14 libclang-rt-14-dev gnuplot-nox libmujoco-dev" ;;
     cluster)
       packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge openssl"

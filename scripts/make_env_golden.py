@@ -11,7 +11,8 @@ Run in the repository root, with Gymnasium and the MuJoCo release whose physics 
     .deps/gymnasium/bin/python scripts/make_env_golden.py --out /tmp/fresh --seed 1000
     SKEIN_GOLDEN=/tmp/fresh build/release/tests/env_tests --gtest_filter='*MujocoGolden*'
 
-It writes classic.json (trajectories of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
+It writes specs.json (limits of steps, reward thresholds, bounds of actions, names of `info`), classic.json (trajectories
+of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
 (the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json. That has trajectories of 1,000 steps: from
 ordinary starts, from poses thrown into the air or onto the ground, with actions beyond their bounds, and with every argument
 changed, all played on after they have terminated; from a reset without noise; and single steps that lead to, and just to
@@ -117,6 +118,35 @@ def classic():
             trajectory(car, single(-1.0, -0.06), weak_left, 40),
         ],
     }
+
+
+def truncated_after(env):
+    """The step of the first episode that says so, played on if the task terminates before."""
+    env.reset(seed=0)
+    for step in range(1, 2000):
+        if env.step(env.action_space.sample() * 0)[3]:
+            return step
+    raise SystemExit(f"{env.spec.id} is never truncated")
+
+
+def info_of(env):
+    env.reset(seed=0)
+    return sorted(env.step(env.action_space.sample())[4])
+
+
+def specs():
+    gymnasium.logger.min_level = gymnasium.logger.ERROR  # CartPole warns of steps after the end.
+    rows = []
+    for env_id in ["CartPole-v1", "Pendulum-v1", "MountainCarContinuous-v0", *(f"{name}-v5" for name in SUITE)]:
+        env = gymnasium.make(env_id)
+        row = {"id": env_id, "max_episode_steps": env.spec.max_episode_steps, "truncated_after": truncated_after(env)}
+        row |= {"reward_threshold": env.spec.reward_threshold, "info": info_of(env)}
+        if isinstance(env.action_space, gymnasium.spaces.Discrete):
+            row["choices"] = int(env.action_space.n)
+        else:
+            row |= {"action_low": float32s(env.action_space.low), "action_high": float32s(env.action_space.high)}
+        rows.append(row)
+    return rows
 
 
 def model_numbers(model):
@@ -360,6 +390,7 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if mujoco.__version__.startswith("2."):
+        write(options.out, "specs.json", "},{", {"specs": specs()})
         write(options.out, "classic.json", "},{", classic())
     most_steps = options.most_steps or (1000 if mujoco.__version__.startswith("2.") else 200)
     suite(options.out, options.seed, most_steps)

@@ -4,7 +4,8 @@
 
     scripts/fetch_python.sh gymnasium && .deps/gymnasium/bin/python scripts/play.py runs/NAME
 
-What it acts with is python/skein_rl/policy.py. Prints the return of each episode and their mean.
+What it acts with is python/skein_rl/policy.py. Prints the return of each episode and their mean. A program that does
+without any code of Skein is the block of NumPy in docs/policy-format.md.
 """
 
 import argparse

@@ -79,7 +79,7 @@ skein_compile_tests_together(env
 skein_compile_tests_together(env
   user_model_test.cc vector_env_failure_test.cc)
 skein_compile_tests_together(env
-  mujoco_golden_test.cc vector_env_test.cc)
+  mujoco_golden_test.cc vector_env_test.cc specs_test.cc)
 skein_compile_tests_together(env
   transform_test.cc uav_world_test.cc)
 

@@ -6,12 +6,17 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
 from fetched_python import ROOT, fetch, python_of
+
+sys.path.insert(0, str(ROOT / "tests/testing"))
+from code_blocks import fenced, indented  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release"))
 PYTHON = python_of("environments")
@@ -20,8 +25,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT / 'python'}"}
 OWN_PYTHON = ("--set", f"env.external.python={PYTHON}")
 
 
-def run(*command, code=0, **more):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240,
+def run(*command, code=0, cwd=None, **more):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240, cwd=cwd,
                           env={**ENVIRONMENT, **more})
     if done.returncode != code:
         raise AssertionError(f"{command} ended with {done.returncode}, want {code}: {done.stdout} {done.stderr}")
@@ -41,6 +46,15 @@ class Training(unittest.TestCase):
                                     "--json", *OWN_PYTHON).stdout)
             self.assertEqual(result["env_id"], "python:team_envs:cartpole")
             self.assertGreaterEqual(result["return_mean"], 475)
+
+    def test_the_file_and_the_command_of_the_documentation_train(self):
+        (block,) = fenced("docs/environments.md", "python")
+        program, *words = shlex.split(indented("docs/environments.md", "skein train --env python:my_env:make"))
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "my_env.py").write_text(block)
+            run(BIN / program, *words, *OWN_PYTHON, "--steps", "4096", "--name", "run", "--no-eval", cwd=folder)
+            manifest = json.loads((pathlib.Path(folder) / "runs/run/checkpoints/latest/manifest.json").read_text())
+            self.assertEqual(manifest["env_id"], "python:my_env:make")
 
     def test_a_team_and_a_grid_train_without_a_recipe(self):
         for env in ("python:team_envs:spread", "python:team_envs:minigrid", "python:team_envs:catch",
