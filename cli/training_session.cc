@@ -102,6 +102,12 @@ v1::StepAccount LastAccount(const RunSupervisor::Outcome& outcome, const std::op
   return outcome.status_is_final ? outcome.last_status->progress().account() : v1::StepAccount();
 }
 
+// Whether `failure`, with which the session ends, has the first error in it.
+bool SaysFirstError(const std::string& failure, const v1::StatusResponse& status) {
+  const std::string& error = status.progress().last_error();  // Without the learner's name.
+  return !error.empty() && absl::EndsWith(FirstError(status), error) && absl::StrContains(failure, error);
+}
+
 // The summary of one session. `checkpoint`: the newest one on the disk.
 void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
             const std::optional<CheckpointInfo>& checkpoint) {
@@ -120,7 +126,7 @@ void Report(const RunSupervisor::Outcome& outcome, uint64_t steps_before,
   if (outcome.actor_restarts > 0) std::cout << "actors restarted: " << outcome.actor_restarts << "\n";
   if (checkpoint) std::cout << DescribeCheckpoint(*checkpoint) << "\n";
   std::cout << std::flush;
-  if (outcome.last_status) {
+  if (outcome.last_status && !SaysFirstError(outcome.failure, *outcome.last_status)) {
     const std::string error = FirstError(*outcome.last_status);
     if (!error.empty()) std::cerr << "first error: " << error << std::endl;
   }

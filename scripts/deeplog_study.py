@@ -24,6 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDS = 5
+COMMAND = "scripts/deeplog_study.py --train hdfs_train --abnormal hdfs_test_abnormal"
 SPEED = "\n## How fast it trains\n"
 NORMAL, ABNORMAL = 553_366, 16_838  # Sessions of the full test set.
 
@@ -207,7 +208,7 @@ def row_of_model(name, seeds):
 def markdown(study):
     seeds = sorted(study["seeds"], key=lambda s: s["seed"])
     lines = ["# Abnormal sessions of the HDFS log", "",
-             "Made by `scripts/deeplog_study.py` with `configs/deeplog_hdfs.yaml`; "
+             f"Made by `{COMMAND}` with `configs/deeplog_hdfs.yaml`; "
              "figures: [deeplog.json](deeplog.json). [What is trained](../fit.md), [how](../algorithms.md#models-of-sequences).", "",
              f"Data: {study['normal']:,} normal sessions ({study['distinct_normal']:,} distinct) and {study['abnormal']:,} "
              f"abnormal ones ({study['distinct_abnormal']:,} distinct). Training sees normal sessions only: of each seed four "
@@ -221,8 +222,7 @@ def markdown(study):
     if seeds:
         lines += bars(seeds) + of_model(study, seeds)
     else:
-        lines += ["The model has not been measured in this way yet: `scripts/deeplog_study.py --seeds 10` does it and writes this "
-                  "page anew.", ""]
+        lines += [f"The model has not been measured in this way yet: `{COMMAND}` does it and writes this page anew.", ""]
     lines += ["## Beside rules that learn nothing", "",
               "A session is anomalous if it has something that no session of the other four fifths has.", "",
               "| rule | recall | false alarms | F1 | recall, distinct | false alarms, distinct |", "|---|---|---|---|---|---|"]

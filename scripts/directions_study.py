@@ -182,8 +182,9 @@ def median_of_reached(rows, field):
 
 
 def task_table(rows):
-    lines = ["| task | seeds | threshold | reached by | episodes to it, median | the paper's | env steps | seconds | "
-             "return at the end | at env steps | asked |", "|---" * 11 + "|"]
+    lines = ["| task | seeds | threshold | reached by | episodes to it, median | the paper's | "
+             "env steps to it, median | seconds to it, median | return at the end | at env steps | asked |",
+             "|---" * 11 + "|"]
     for task in TASKS:
         mine = [row for row in rows if row["name"] == task.config]
         if not mine:

@@ -244,6 +244,19 @@ TEST_F(TrainingSession, SaysTheFirstErrorBesideALogThatIsCut) {
                                HasSubstr("its log breaks off before the reason")));
 }
 
+TEST_F(TrainingSession, SaysAnErrorOnceThatTheLearnerEndsWith) {
+  v1::StatusResponse status = StatusOf(0);
+  status.set_last_error("learner-0: no return is finite");
+  status.mutable_progress()->set_last_error("no return is finite");
+  const StatusServer coordinator(status);
+  AnswerWith(coordinator);
+  folder_.WriteScript("skein-learner", "echo 'skein-learner: no return is finite'; exit 65");
+  const Ran ran = Train();
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_THAT(ran.error, AllOf(HasSubstr("learner ended with code 65: skein-learner: no return is finite (log: "),
+                               Not(HasSubstr("first error: "))));
+}
+
 TEST_F(TrainingSession, WritesNothingForAMistakenCommand) {
   options_.overrides = {"env.id=NoSuchEnv-v0"};
   const Ran ran = Train();

@@ -29,6 +29,10 @@ TEST(Searchable, ActionsWithoutFixedBoundsAreRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("env.id: element 2 of the actions of Hopper-v5 has no fixed"));
   }
+  spec.action_high[2] = 1e6;  // What Python's servers make of an infinite bound.
+  EXPECT_FALSE(CheckSearchable(spec, false).ok());
+  spec.action_high[2] = 1e5;
+  EXPECT_TRUE(CheckSearchable(spec, false).ok());
   spec.action_low.clear();
   EXPECT_THAT(std::string(CheckSearchable(spec, false).message()), HasSubstr("element 0 of the actions"));
 }

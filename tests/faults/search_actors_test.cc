@@ -179,5 +179,24 @@ TEST(FaultRow20, TheOthersPlayTheDirectionsOfASlowActor) {
   EXPECT_GE(BestRate(cluster, absl::Seconds(5), 400, absl::Seconds(60)), 400);
 }
 
+TEST(FaultRow20, TheLearnersWaitNamesTheActorThatPlaysASlowDirection) {
+  std::vector<std::string> settings = SixteenDirections();
+  settings.insert(settings.end(), {"env.latency.slow_envs=1", "env.latency.slow_factor=50"});  // 0.16 s, and 8 s.
+  Cluster cluster(settings, kArs);
+  cluster.StartCoordinator();
+  cluster.StartLearner();
+  const auto one = cluster.StartActor("", {}, 8);
+  const auto two = cluster.StartActor("", {}, 8);
+  // It says so once it has waited for 5 s.
+  EXPECT_FALSE(cluster.learner().WaitForOutput("waiting for trajectories from (actor-\\d) \\(1\\)").empty());
+  EXPECT_TRUE(cluster.WaitForStatus([](const v1::StatusResponse& status) {
+    const v1::MemberStatus* learner = FindMember(status, "learner-0");
+    if (learner == nullptr || status.progress().iteration() < 1) return false;
+    const auto& stages = learner->report().stage_seconds();
+    return learner->report().starving_seconds() > 1 && stages.count("barrier") > 0 &&
+           stages.at("barrier") > stages.at("update");
+  }));
+}
+
 }  // namespace
 }  // namespace skein

@@ -288,6 +288,22 @@ TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
   EXPECT_THAT(longer.err, HasSubstr("/normal.txt:1: more than 3 keys (data.max_length)"));
 }
 
+TEST(FitProgram, DetectsNothingWithAPolicy) {
+  const std::string folder = FreshFolder("policy");
+  WriteNormal(folder);
+  const Ended train = RunToEnd("skein", {"train", "--env", "CartPole-v1", "--recipe", "none", "--runs-dir", folder,
+                                         "--name", "policy", "--no-eval", "--steps", "16384"});
+  ASSERT_EQ(train.code, 0) << train.err;
+  for (const char* const checkpoint : {"/policy", "/policy/checkpoints/latest"}) {
+    const Ended detect =
+        RunToEnd("skein", {"detect", "--checkpoint", folder + checkpoint, "--data", folder + "/normal.txt"});
+    EXPECT_EQ(detect.code, 65);
+    EXPECT_EQ(detect.out, "");
+    EXPECT_THAT(detect.err, MatchesRegex("[^\n]*\n")) << "one line";
+    EXPECT_THAT(detect.err, HasSubstr("is a checkpoint of a policy for CartPole-v1; want one of `skein fit`"));
+  }
+}
+
 TEST(FitProgram, SaysInOneLineWhatIsWrong) {
   const std::string folder = FreshFolder("wrong");
   WriteNormal(folder);

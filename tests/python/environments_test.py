@@ -115,6 +115,15 @@ class Training(unittest.TestCase):
                        "env.external.python=/usr/bin/no-python", code=65)
             self.assertIn("no such program", done.stderr.splitlines()[-1])
 
+    def test_a_search_refuses_actions_without_bounds(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "mine.yaml"
+            config.write_text("env:\n  id: python:team_envs:mixed?action=reals\nars: {top_dirs: 1}\n")
+            done = run(BIN / "skein", "train", "--config", config, "--runs-dir", folder + "/runs", *OWN_PYTHON, code=64)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertRegex(done.stderr, "mine.yaml:2:7: env.id: element 0 of the actions of .* has no fixed bounds")
+            self.assertFalse((pathlib.Path(folder) / "runs").exists())
+
     def test_nothing_is_left_running(self):
         with tempfile.TemporaryDirectory() as folder:
             training = subprocess.Popen([BIN / "skein", "train", "--env", "python:team_envs:cartpole", "--runs-dir", folder,
