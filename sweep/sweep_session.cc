@@ -231,6 +231,7 @@ absl::Status Session::Carry(Search* search) {
       search->Stop();
     }
     status = search->Step(now);
+    outcome_.slots.Observe(MonotonicNow(), launcher_->busy(), launcher_->slots());
     bool news = false;
     for (const std::string& line : search->TakeNews()) {
       display_.Say(line);
@@ -329,8 +330,9 @@ void Session::Show(Search* search, absl::Duration now) {
 }
 
 nlohmann::ordered_json Session::Result(int code) const {
-  nlohmann::ordered_json json = {{"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr},
-                                 {"finished", nullptr},        {"best", nullptr},   {"test", nullptr}};
+  nlohmann::ordered_json json = {
+      {"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr}, {"finished", nullptr},
+      {"slots_busy", nullptr},      {"best", nullptr},   {"test", nullptr}};
   if (record_ == nullptr || launcher_ == nullptr) return json;
   json.update(SummaryJson(file_, *record_, *launcher_, SearchOptions(), outcome_));
   return json;

@@ -154,6 +154,8 @@ TEST_F(Sweep, ThePrintedCommandGivesTheBestTrialsDigest) {
   ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
   const auto result = nlohmann::json::parse(ended.out);
   EXPECT_EQ(result["finished"], true);
+  EXPECT_GT(result["slots_busy"], 0.0);
+  EXPECT_LE(result["slots_busy"], 1.0);
   const std::string command = result["best"]["command"];
   // As a shell reads it: no word has a space or a quote of its own.
   std::vector<std::string> words = absl::StrSplit(absl::StrReplaceAll(command, {{"'", ""}}), ' ');

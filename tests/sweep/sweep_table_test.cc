@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "sweep/slot_use.h"
 #include "sweep/sweep_display.h"
 #include "sweep/sweep_record.h"
+#include "sweep/sweep_summary.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {
@@ -139,6 +141,34 @@ TEST(SweepDisplay, OnATerminalRedrawsTheTableBelowTheNews) {
             "\x1b[2A\x1b[Jnews\n1234567\nb\n"
             "\x1b[2A\x1b[Jc\n"
             "the end\nc\n");
+}
+
+TEST(SlotUse, IsTheTimeOfTrainingsOverTheTimeOfSlots) {
+  SlotUse use;
+  EXPECT_FALSE(use.share());
+  use.Observe(absl::Seconds(100), 2, 2);
+  EXPECT_FALSE(use.share());  // No time has passed.
+  use.Observe(absl::Seconds(110), 1, 2);
+  EXPECT_DOUBLE_EQ(*use.share(), 1);
+  use.Observe(absl::Seconds(120), 3, 1);
+  EXPECT_DOUBLE_EQ(*use.share(), 0.75);  // (2 x 10 + 1 x 10) / (2 x 10 + 2 x 10)
+  // Two workers have left, and the sweep does not know yet how their trainings ended.
+  use.Observe(absl::Seconds(130), 0, 1);
+  EXPECT_DOUBLE_EQ(*use.share(), 60.0 / 70);
+}
+
+TEST_F(SweepTableTest, TheSummaryHasTheShareOfBusySlots) {
+  Add(0.5, {7, 8});
+  const RunLauncher launcher({.folder = folder_.path(), .metric = "episode_return_mean"}, &file_.space);
+  const Search::Options options;
+  SweepOutcome outcome;
+  EXPECT_TRUE(SummaryJson(file_, *record_, launcher, options, outcome)["slots_busy"].is_null());
+  EXPECT_THAT(SummaryText(file_, *record_, launcher, options, "runs/s", outcome), Not(HasSubstr("slots")));
+  outcome.slots.Observe(absl::Seconds(0), 3, 4);
+  outcome.slots.Observe(absl::Seconds(8), 0, 4);
+  EXPECT_EQ(SummaryJson(file_, *record_, launcher, options, outcome)["slots_busy"], 0.75);
+  EXPECT_THAT(SummaryText(file_, *record_, launcher, options, "runs/s", outcome),
+              StartsWith("trials: 1 (runs/s/sweep.csv)\nslots: busy 75.0 % of the time\nbest: trial 0, "));
 }
 
 }  // namespace
