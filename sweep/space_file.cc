@@ -185,6 +185,11 @@ class Reader {
     return inner && inner.IsMap() && inner[key] ? inner[key] : root_;
   }
 
+  std::string PlaceOf(const YAML::Node& node) const {
+    const YAML::Mark mark = node.Mark();
+    return absl::StrCat(source_.name, ":", mark.line + 1, ":", mark.column + 1);
+  }
+
   absl::Status CheckMetric() const {
     const std::string& metric = file_.config.metric();
     const bool known = std::count(metrics_.begin(), metrics_.end(), metric) > 0 || absl::StartsWith(metric, "update.");
@@ -222,8 +227,8 @@ class Reader {
     if (ours && !config.sampler().options().empty()) {
       return Error(At("sampler", "options"), absl::StrCat("sampler.options: ", kind, " is Skein's own and has none"));
     }
-    const YAML::Mark place = At("sampler", "kind").Mark();
-    file_.sampler_place = absl::StrCat(source_.name, ":", place.line + 1, ":", place.column + 1);
+    file_.sampler_place = PlaceOf(At("sampler", "kind"));
+    file_.metric_place = PlaceOf(At("", "metric"));
     if (!ours && config.scheduler().kind() == v1::SWEEP_SCHEDULE_POPULATION) {
       return Error(At("sampler", "kind"),
                    absl::StrCat("sampler.kind: ", kind, " does not know where copies come from; ",

@@ -182,6 +182,7 @@ absl::Status Session::Run() {
   launcher_ = std::make_unique<RunLauncher>(RunLauncher::Options{.folder = folder_,
                                                                  .program_folder = options_.program_folder,
                                                                  .metric = file_.config.metric(),
+                                                                 .metric_place = file_.metric_place,
                                                                  .total_steps = base_.total_steps(),
                                                                  .slots = places_.slots,
                                                                  .cores_per_slot = places_.cores,

@@ -250,6 +250,14 @@ TEST_F(Sweep, SaysWhatIsMissingForOptunasSamplers) {
   EXPECT_THAT(sweep.Output(), HasSubstr("sampler tpe: No module named 'optuna'; install it with: "));
 }
 
+// Only an algorithm knows what its updates tell. A wrong name ends the sweep with the first iteration.
+TEST_F(Sweep, AWrongMetricOfUpdatesEndsItBeforeATrainingIsDone) {
+  Running sweep("skein", Arguments("max_trials: 4\nmetric: update.entrpy\nspace:\n  ppo.lr: [1e-3, 1e-4]\n", "1e9"));
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(2)), 65);
+  EXPECT_THAT(sweep.Output(), testing::ContainsRegex("space.yaml:2:9: metric: .*/metrics.jsonl has no 'update.entrpy'; "
+                                                     "the nearest is 'update.entropy'"));
+}
+
 TEST_F(Sweep, RefusesBadFilesWithTheirPlace) {
   const Ended bad = RunToEnd("skein", Arguments("max_trials: 2\nspace:\n  ppo.learning_rate: [1e-3, 1e-4]\n", "4096"));
   EXPECT_EQ(bad.code, 64);
