@@ -192,6 +192,12 @@ class Reader {
 
   absl::Status CheckMetric() const {
     const std::string& metric = file_.config.metric();
+    if (absl::StartsWith(metric, "callback.")) {
+      const auto varies = [](const Parameter& one) { return one.path == "callbacks.python"; };
+      const std::vector<Parameter>& all = file_.space.parameters;
+      if (!base_.callbacks().python().empty() || std::any_of(all.begin(), all.end(), varies)) return absl::OkStatus();
+      return Error(At("", "metric"), absl::StrCat("metric: ", metric, " needs a callback: callbacks.python is empty"));
+    }
     const bool known = std::count(metrics_.begin(), metrics_.end(), metric) > 0 || absl::StartsWith(metric, "update.");
     if (!known) {
       const NearestName nearest = FindNearestName(metric, metrics_, '.');

@@ -100,6 +100,14 @@ TEST(SpaceFile, RefusesWhatASamplerCannotDo) {
               HasSubstr("s.yaml:1:17: sampler.kind: tpe does not know where copies come from"));
 }
 
+TEST(SpaceFile, TakesAMetricOfACallbackWhereThereIsOne) {
+  const std::string text = "max_trials: 1\nmetric: callback.to_go\nspace: {ppo.lr: [1]}\n";
+  EXPECT_THAT(Error(text), HasSubstr("s.yaml:2:9: metric: callback.to_go needs a callback: callbacks.python is empty"));
+  v1::RunConfig base = Base();
+  ASSERT_TRUE(ApplyOverride("callbacks.python=watch:Watch", &base).ok());
+  EXPECT_EQ(ReadSweepFile(text, "s.yaml", base, Metrics()).status(), absl::OkStatus());
+}
+
 TEST(SpaceFile, RefusesOtherContradictions) {
   EXPECT_THAT(
       Error("max_trials: 1\nmetric: episode_retrun_mean\nspace: {ppo.lr: [1]}\n"),
