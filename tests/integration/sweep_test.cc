@@ -250,6 +250,27 @@ TEST_F(Sweep, SaysWhatIsMissingForOptunasSamplers) {
   EXPECT_THAT(sweep.Output(), HasSubstr("sampler tpe: No module named 'optuna'; install it with: "));
 }
 
+// Trials that go on after a pause know when they were there: the callback reads what the sessions before have written.
+TEST_F(Sweep, TheMetricOfACallbackIsSwept) {
+  const Ended ended =
+      RunToEnd("skein",
+               Arguments("metric: callback.steps_to_return\ngoal: minimize\nsampler: {kind: grid}\n"
+                         "scheduler: {kind: asha, min_steps: 4096, reduction: 2}\n"
+                         "space:\n  ppo.lr: [1e-3, 3e-4, 1e-4, 3e-5]\ntest_seeds: 1\n",
+                         "16384", {"--json", "--set", "callbacks.python=skein_env.steps_to:StepsTo?target=15"}),
+               absl::Minutes(5));
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  // A random policy already makes more than 15 steps of CartPole.
+  const auto result = nlohmann::json::parse(ended.out);
+  EXPECT_GT(result["best"]["value"], 0);
+  EXPECT_LT(result["best"]["value"], 4096);
+  EXPECT_EQ(result["trials"]["failed"], 0);
+  const Ended without =
+      RunToEnd("skein", Arguments("metric: callback.x\nmax_trials: 1\nspace:\n  ppo.lr: [1e-3]\n", "4096"));
+  EXPECT_EQ(without.code, 64);
+  EXPECT_THAT(without.err, HasSubstr("space.yaml:1:9: metric: callback.x needs a callback"));
+}
+
 // Only an algorithm knows what its updates tell. A wrong name ends the sweep with the first iteration.
 TEST_F(Sweep, AWrongMetricOfUpdatesEndsItBeforeATrainingIsDone) {
   Running sweep("skein", Arguments("max_trials: 4\nmetric: update.entrpy\nspace:\n  ppo.lr: [1e-3, 1e-4]\n", "1e9"));

@@ -2,7 +2,9 @@
 #include "sweep/space_file.h"
 
 #include "base/config/config.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
+#include "sweep/known_metrics.h"
 #include "sweep/settings.h"
 
 namespace skein {
@@ -106,6 +108,18 @@ TEST(SpaceFile, TakesAMetricOfACallbackWhereThereIsOne) {
   v1::RunConfig base = Base();
   ASSERT_TRUE(ApplyOverride("callbacks.python=watch:Watch", &base).ok());
   EXPECT_EQ(ReadSweepFile(text, "s.yaml", base, Metrics()).status(), absl::OkStatus());
+}
+
+TEST(SpaceFile, TheShippedOnesFitTheirConfigurations) {
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {"configs/sweeps/cartpole_grid.yaml", "configs/cartpole_ppo.yaml"},
+      {"configs/sweeps/half_cheetah_ppo.yaml", "configs/half_cheetah_ppo.yaml"}};
+  for (const auto& [space, config] : all) {
+    const auto base = LoadRunConfig(config, {"callbacks.python=skein_env.steps_to:StepsTo?target=5000"}, 1);
+    ASSERT_TRUE(base.ok()) << base.status();
+    const auto file = ReadSweepFile(ReadFile(space).value(), space, *base, KnownMetrics(*base));
+    EXPECT_EQ(file.status(), absl::OkStatus());
+  }
 }
 
 TEST(SpaceFile, RefusesOtherContradictions) {
