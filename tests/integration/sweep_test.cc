@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein sweep with real trainings: what is killed goes on, and who pauses learns what one learns who does not.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
 
@@ -56,6 +58,34 @@ class Sweep : public testing::Test {
     return rows;
   }
 
+  // What a sweep of two slots tells Prometheus once a trial of its four is complete.
+  static void ExpectMetrics(const std::string& port) {
+    ASSERT_FALSE(port.empty());
+    std::string metrics;
+    // The value of a series as written; NaN: it is not there.
+    const auto value = [&](const std::string& series) {
+      const size_t at = metrics.find("\n" + series + " ");
+      return at == std::string::npos ? NAN : std::atof(metrics.c_str() + at + series.size() + 2);
+    };
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          metrics = HttpGet(std::stoi(port), "/metrics").body;
+          return value("skein_sweep_trials{state=\"complete\"}") >= 1;
+        },
+        absl::Minutes(2)));
+    double trials = 0;
+    for (const char* state : {"running", "paused", "complete", "stopped", "failed"}) {
+      trials += value(absl::StrCat("skein_sweep_trials{state=\"", state, "\"}"));
+    }
+    EXPECT_GE(trials, 2) << metrics;
+    EXPECT_LE(trials, 4) << metrics;
+    EXPECT_EQ(value("skein_sweep_slots{use=\"busy\"}") + value("skein_sweep_slots{use=\"free\"}"), 2) << metrics;
+    EXPECT_GT(value("skein_sweep_best_value"), 0) << metrics;  // A return of CartPole.
+    EXPECT_GT(value("skein_sweep_core_seconds"), 0) << metrics;
+    EXPECT_GE(value("skein_sweep_env_steps"), 10240) << metrics;  // Of the complete one.
+    EXPECT_GE(value("skein_sweep_failures"), 0) << metrics;       // One, if the sweep saw it before it was killed.
+  }
+
   // Trains again what a trial was, in one go.
   std::string DigestOfOneGo(const std::string& lr, const std::string& steps) const {
     const Ended ended = RunToEnd(
@@ -83,15 +113,19 @@ TEST_F(Sweep, WhatIsKilledGoesOnAndNothingIsLostOrRunTwice) {
     EXPECT_FALSE(first.ended()) << first.Output();
     first.Kill();
   }
-  const Ended ended = RunToEnd("skein", arguments, absl::Minutes(5));
-  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("going on with "));
+  std::vector<std::string> watched = arguments;
+  watched.insert(watched.end(), {"--metrics-listen", "127.0.0.1:0"});
+  Running second("skein", watched);
+  ExpectMetrics(second.WaitForOutput("page and metrics: http://127\\.0\\.0\\.1:(\\d+)/"));
+  EXPECT_EQ(second.WaitForEnd(absl::Minutes(5)), 0);
+  const std::string said = second.Output();
+  EXPECT_THAT(said, HasSubstr("going on with "));
   const auto rows = Rows();
   ASSERT_EQ(rows.size(), 4u);
   for (const auto& row : rows) EXPECT_EQ(row[1], "complete") << row[0];
-  EXPECT_THAT(ended.out, HasSubstr("again with: skein train --config "));
-  EXPECT_THAT(ended.out, HasSubstr("best configuration: episode_return_mean "));
-  EXPECT_THAT(ended.out, HasSubstr("on 2 fresh seeds"));
+  EXPECT_THAT(said, HasSubstr("again with: skein train --config "));
+  EXPECT_THAT(said, HasSubstr("best configuration: episode_return_mean "));
+  EXPECT_THAT(said, HasSubstr("on 2 fresh seeds"));
   // Again: all is there.
   const Ended again = RunToEnd("skein", arguments);
   EXPECT_EQ(again.code, 0) << again.err;
