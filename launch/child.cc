@@ -9,13 +9,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/process/control_group.h"
 #include "base/process/exit_code.h"
+#include "launch/visible_gpus.h"
 
 namespace skein {
 namespace {
@@ -52,6 +55,19 @@ Tail ReadTail(const std::string& path, uint64_t start) {
   return {.lines = std::move(lines), .torn = !text.empty() && text.back() != '\n'};
 }
 
+// Bytes of memory of each GPU that the child will see; empty where it has no share of one.
+std::vector<uint64_t> GpuMemoryOf(const Child::Options& options) {
+  const double gpus = options.share.gpus.value_or(0);
+  if (gpus <= 0 || gpus >= 1) return {};
+  constexpr absl::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  std::optional<std::string> visible;
+  if (const char* inherited = std::getenv("CUDA_VISIBLE_DEVICES"); inherited != nullptr) visible = inherited;
+  for (const std::string& variable : options.extra_env) {
+    if (absl::StartsWith(variable, kVisible)) visible = variable.substr(kVisible.size());
+  }
+  return VisibleGpuMemory(visible);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Child>> Child::Start(const Options& options) {
@@ -68,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(const Options& options) {
   spawn.extra_env.insert(spawn.extra_env.end(), options.extra_env.begin(), options.extra_env.end());
   const bool held = options.enforcer != nullptr && !options.share.empty();
   if (held) {
-    const std::vector<std::string> gpus = GpuEnvironment(options.share);
+    const std::vector<std::string> gpus = GpuEnvironment(options.share, GpuMemoryOf(options));
     spawn.extra_env.insert(spawn.extra_env.end(), gpus.begin(), gpus.end());
     spawn.extra_env.push_back(absl::StrCat(kShareHeldVariable, "=1"));
     if (options.share.cpus || options.share.memory_bytes) spawn.unset_env.emplace_back(kControlGroupVariable);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/visible_gpus.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
@@ -34,6 +35,28 @@ std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible_d
     gpus.emplace_back(entry);
   }
   return gpus;
+}
+
+std::vector<uint64_t> VisibleGpuMemory(const std::optional<std::string>& visible_devices,
+                                       const std::vector<std::optional<uint64_t>>& installed) {
+  if (installed.empty() || !installed[0] ||
+      std::count(installed.begin(), installed.end(), installed[0]) != static_cast<ptrdiff_t>(installed.size())) {
+    return {};
+  }
+  const std::vector<std::string> gpus = VisibleGpus(visible_devices, static_cast<uint32_t>(installed.size()));
+  for (const std::string& gpu : gpus) {
+    if (absl::StartsWith(gpu, "MIG-")) return {};
+  }
+  return std::vector<uint64_t>(gpus.size(), *installed[0]);
+}
+
+std::vector<uint64_t> VisibleGpuMemory(const std::optional<std::string>& visible_devices) {
+  const absl::Duration now = MonotonicNow();
+  const auto monitor = GpuMonitor::Open(now);
+  if (!monitor.ok()) return {};
+  std::vector<std::optional<uint64_t>> installed;
+  for (const GpuSample& gpu : (*monitor)->Sample(now)) installed.push_back(gpu.memory_total_bytes);
+  return VisibleGpuMemory(visible_devices, installed);
 }
 
 std::vector<std::string> VisibleGpus() {

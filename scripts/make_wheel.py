@@ -182,6 +182,8 @@ def write(path, folder, version, tag, bill, man):
     for file in sorted((ROOT / "python/skein_rl").iterdir()):
         if file.suffix == ".py" or file.name == "py.typed":
             wheel.add(f"skein_rl/{file.name}", file.read_bytes())
+    for file in sorted((ROOT / "configs").rglob("*.yaml")):
+        wheel.add(f"skein_rl/{file.relative_to(ROOT).as_posix()}", file.read_bytes())
     # For programs of users; and beside the programs, which start it in whatever Python env.external.python is.
     for folder_of_package in ("", "skein_rl/bin/python/"):
         for file in sorted((ROOT / "python/skein_env").rglob("*")):

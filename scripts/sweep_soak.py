@@ -6,9 +6,9 @@ left alone.
     scripts/sweep_soak.py --kills 20 --seed 1
 
 Both sweeps train small CartPole configurations in mode on_policy, with one slot, so that their decisions have one order.
-A killed sweep must train again within 6 seconds, or be at its end. At the end each trial of one is in the other, with the
-same configuration, state and values to the bit; no trial has failed, no rung has two results, none of the trials has two
-ends. Exit code 1: something of this does not hold.
+A killed sweep must train again within 6 seconds, or be at its end; so must a sweep whose training was killed. At the end
+each trial of one is in the other, with the same configuration, state and values to the bit; no trial has failed, no rung
+has two results, none of the trials has two ends. Exit code 1: something of this does not hold.
 """
 import argparse
 import collections
@@ -82,9 +82,18 @@ class Sweep:
         return [json.loads(line) for line in (self.folder / "journal.log").read_text().splitlines()]
 
 
+def wait_until_it_trains(sweep, but=()):
+    """Returns how long it takes until a training other than `but` is there, or the sweep is at its end."""
+    began = time.monotonic()
+    while sweep.process.poll() is None and not set(children_of(sweep.process.pid)) - set(but):
+        assert time.monotonic() - began < 60, "it does not go on"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
 def kill_often(sweep, options):
-    """Returns how long the sweep took to train again, for each of its kills."""
-    chance, gaps = random.Random(options.seed), []
+    """Returns how long the sweep took to train again after each kill, by what was killed."""
+    chance, gaps = random.Random(options.seed), {"sweep": [], "training": []}
     sweep.start()
     for number in range(options.kills):
         try:
@@ -96,15 +105,12 @@ def kill_often(sweep, options):
         # At most every third kill is a training's: three in a row without progress would be a failed trial.
         if trainings and number % 3 == 0:
             os.kill(chance.choice(trainings), signal.SIGKILL)
+            gaps["training"].append(wait_until_it_trains(sweep, but=trainings))
             continue
         sweep.process.kill()
         sweep.process.wait()
-        began = time.monotonic()
         sweep.start()
-        while sweep.process.poll() is None and not children_of(sweep.process.pid):
-            assert time.monotonic() - began < 60, "it does not go on"
-            time.sleep(0.02)
-        gaps.append(time.monotonic() - began)
+        gaps["sweep"].append(wait_until_it_trains(sweep))
     return gaps
 
 
@@ -126,7 +132,8 @@ def judge(alone, killed, gaps, options):
             ends[record["trial_id"]] += 1
     wrong += [f"trial {trial} has {count} results at {step}" for (trial, step), count in values.items() if count > 1]
     wrong += [f"trial {trial} has {count} ends" for trial, count in ends.items() if count > 1]
-    wrong += [f"went on after {gap:.1f} s, want {options.resume_seconds:g}" for gap in gaps if gap > options.resume_seconds]
+    wrong += [f"went on {gap:.1f} s after a kill of a {what}, want {options.resume_seconds:g}"
+              for what, several in gaps.items() for gap in several if gap > options.resume_seconds]
     return wrong
 
 
@@ -140,9 +147,9 @@ def main():
         gaps = kill_often(killed, options)
         killed.wait(1800)
         wrong = judge(alone, killed, gaps, options)
-        again = max(gaps, default=0)
-        print(f"{len(killed.rows())} trials over {len(gaps)} kills of the sweep, seed {options.seed}: "
-              f"trained again after at most {again:.1f} s")
+        kills = ", ".join(f"{len(several)} of a {what} (trained again after at most {max(several, default=0):.1f} s)"
+                          for what, several in gaps.items())
+        print(f"{len(killed.rows())} trials over kills, seed {options.seed}: {kills}")
         for line in wrong:
             print(f"WRONG: {line}")
         return 1 if wrong else 0

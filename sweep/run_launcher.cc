@@ -291,8 +291,15 @@ RunLog& RunLauncher::LogOf(const RunKey& run) {
 }
 
 absl::StatusOr<std::optional<double>> RunLauncher::Value(const RunKey& run, uint64_t steps, bool at_rest) {
+  const bool evaluates = absl::StartsWith(options_.metric, kEval);
+  if (!evaluates) {  // While it trains, too: a name that no line has is seen at the first of them.
+    if (absl::Status s = LogOf(run).Update(); !s.ok()) {
+      const std::string place = options_.metric_place.empty() ? "" : options_.metric_place + ": ";
+      return absl::Status(s.code(), absl::StrCat(place, s.message()));
+    }
+  }
   if (at_rest && (IsActive(run) || CheckpointSteps(RunFolder(run)) < steps)) return std::nullopt;
-  if (absl::StartsWith(options_.metric, kEval)) {
+  if (evaluates) {
     if (!at_rest) return std::nullopt;
     const auto text = ReadFile(RunFolder(run) + "/eval.json", 1 << 26);
     if (!text.ok()) return std::nullopt;  // It is made when the job is started again.
@@ -303,9 +310,7 @@ absl::StatusOr<std::optional<double>> RunLauncher::Value(const RunKey& run, uint
     }
     return json[name].get<double>();
   }
-  RunLog& log = LogOf(run);
-  if (absl::Status status = log.Update(); !status.ok()) return status;
-  const std::optional<double> value = log.ValueAt(steps);
+  const std::optional<double> value = LogOf(run).ValueAt(steps);
   if (at_rest && !value) return std::numeric_limits<double>::quiet_NaN();
   return value;
 }

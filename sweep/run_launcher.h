@@ -31,6 +31,7 @@ class RunLauncher : public Launcher {
     std::string folder;          // Of the sweep. Has base.yaml.
     std::string program_folder;  // Has skein.
     std::string metric;
+    std::string metric_place;  // "path:line:column" of the metric, for messages; empty = none.
     uint64_t total_steps = 0;
     uint32_t slots = 1;  // Here.
     uint32_t cores_per_slot = 1;

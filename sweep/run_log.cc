@@ -67,12 +67,14 @@ absl::Status RunLog::TakeLine(absl::string_view line) {
   // What was trained again after a crash.
   while (!lines_.empty() && lines_.back().first >= steps) lines_.pop_back();
   const Json* value = &json;
-  const std::vector<std::string> names = absl::StrSplit(metric_, '.');
+  // "callback.a.b" is "a.b" in the section "callback".
+  const std::vector<std::string> names = absl::StrSplit(metric_, absl::MaxSplits('.', 1));
   for (size_t i = 0; i < names.size() && value != nullptr; ++i) {
     value = value->is_object() && value->contains(names[i]) ? &(*value)[names[i]] : nullptr;
   }
-  // Metrics of episodes are there once one has ended.
-  const bool late = steps == 0 || json.value("iteration", 0) == 0 || absl::StartsWith(metric_, "episode_metrics.");
+  // Metrics of episodes are there once one has ended, those of callbacks when these log them.
+  const bool late = steps == 0 || json.value("iteration", 0) == 0 || absl::StartsWith(metric_, "episode_metrics.") ||
+                    absl::StartsWith(metric_, "callback.");
   if (value == nullptr && !late) {
     std::vector<std::string> known;
     CollectNumbers(json, "", &known);

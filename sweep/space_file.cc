@@ -185,8 +185,19 @@ class Reader {
     return inner && inner.IsMap() && inner[key] ? inner[key] : root_;
   }
 
+  std::string PlaceOf(const YAML::Node& node) const {
+    const YAML::Mark mark = node.Mark();
+    return absl::StrCat(source_.name, ":", mark.line + 1, ":", mark.column + 1);
+  }
+
   absl::Status CheckMetric() const {
     const std::string& metric = file_.config.metric();
+    if (absl::StartsWith(metric, "callback.")) {
+      const auto varies = [](const Parameter& one) { return one.path == "callbacks.python"; };
+      const std::vector<Parameter>& all = file_.space.parameters;
+      if (!base_.callbacks().python().empty() || std::any_of(all.begin(), all.end(), varies)) return absl::OkStatus();
+      return Error(At("", "metric"), absl::StrCat("metric: ", metric, " needs a callback: callbacks.python is empty"));
+    }
     const bool known = std::count(metrics_.begin(), metrics_.end(), metric) > 0 || absl::StartsWith(metric, "update.");
     if (!known) {
       const NearestName nearest = FindNearestName(metric, metrics_, '.');
@@ -222,8 +233,8 @@ class Reader {
     if (ours && !config.sampler().options().empty()) {
       return Error(At("sampler", "options"), absl::StrCat("sampler.options: ", kind, " is Skein's own and has none"));
     }
-    const YAML::Mark place = At("sampler", "kind").Mark();
-    file_.sampler_place = absl::StrCat(source_.name, ":", place.line + 1, ":", place.column + 1);
+    file_.sampler_place = PlaceOf(At("sampler", "kind"));
+    file_.metric_place = PlaceOf(At("", "metric"));
     if (!ours && config.scheduler().kind() == v1::SWEEP_SCHEDULE_POPULATION) {
       return Error(At("sampler", "kind"),
                    absl::StrCat("sampler.kind: ", kind, " does not know where copies come from; ",

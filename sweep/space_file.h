@@ -16,7 +16,8 @@ namespace skein {
 struct SweepFile {
   v1::SweepConfig config;  // With defaults, and a name.
   Space space;
-  std::string sampler_place;  // "path:line:column" of the sampler, for what is found out later.
+  // "path:line:column", for what is found out later.
+  std::string sampler_place, metric_place;
 };
 
 // `path`: for messages, and for the name of a sweep that gives none. `base`: the configuration whose settings are

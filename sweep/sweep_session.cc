@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sweep/sweep_session.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -10,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -22,7 +19,6 @@
 #include "base/process/message_text.h"
 #include "base/process/shutdown.h"
 #include "base/process/terminal.h"
-#include "base/telemetry/format_seconds.h"
 #include "launch/launch_plan.h"
 #include "launch/node_bookings.h"
 #include "nlohmann/json.hpp"
@@ -35,7 +31,6 @@
 #include "sweep/run_launcher.h"
 #include "sweep/search.h"
 #include "sweep/search_options.h"
-#include "sweep/settings.h"
 #include "sweep/slot_messages.h"
 #include "sweep/status_server.h"
 #include "sweep/sweep_display.h"
@@ -43,6 +38,7 @@
 #include "sweep/sweep_page.h"
 #include "sweep/sweep_report.h"
 #include "sweep/sweep_summary.h"
+#include "sweep/sweep_table.h"
 
 namespace skein {
 namespace {
@@ -50,7 +46,6 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kShow = absl::Seconds(1);
 constexpr absl::Duration kFiles = absl::Seconds(5);
-constexpr size_t kShownTrials = 12;
 
 // One sweep, from its flags to its report.
 class Session {
@@ -71,8 +66,6 @@ class Session {
   absl::Status TestBest();
   absl::Status WriteFiles(bool running);
   void Show(Search* search, absl::Duration now);
-  std::vector<std::string> Table(Search* search, absl::Duration now);
-  std::string TrialLine(const Trial& trial, bool test) const;
   Search::Options SearchOptions() const { return SearchOptionsOf(file_, base_, max_trials_); }
 
   const SweepOptions& options_;
@@ -96,7 +89,7 @@ class Session {
     bool share = false;
     std::vector<std::string> places, lent;
   } told_;
-  std::optional<std::pair<absl::Duration, double>> began_;  // When, and the steps that were done then.
+  std::optional<SweepTable> table_;  // Of the study that is carried out.
   SweepOutcome outcome_;
 };
 
@@ -189,6 +182,7 @@ absl::Status Session::Run() {
   launcher_ = std::make_unique<RunLauncher>(RunLauncher::Options{.folder = folder_,
                                                                  .program_folder = options_.program_folder,
                                                                  .metric = file_.config.metric(),
+                                                                 .metric_place = file_.metric_place,
                                                                  .total_steps = base_.total_steps(),
                                                                  .slots = places_.slots,
                                                                  .cores_per_slot = places_.cores,
@@ -227,6 +221,7 @@ absl::Status Session::Run() {
 
 absl::Status Session::Carry(Search* search) {
   absl::Status status;
+  table_.emplace(&file_);
   absl::Duration next_show = MonotonicNow(), next_files = next_show;
   bool asked = false;
   while (status.ok() && !search->done()) {
@@ -237,6 +232,7 @@ absl::Status Session::Carry(Search* search) {
       search->Stop();
     }
     status = search->Step(now);
+    outcome_.slots.Observe(MonotonicNow(), launcher_->busy(), launcher_->slots());
     bool news = false;
     for (const std::string& line : search->TakeNews()) {
       display_.Say(line);
@@ -311,7 +307,6 @@ absl::Status Session::TestBest() {
   options.max_trials = trials;
   options.seeds = seeds;
   options.first_seed = file_.config.test_seed();
-  began_.reset();
   Search test(options, &file_.space, test_scheduler_.get(), &suggester, record_.get(), launcher_.get());
   return Carry(&test);
 }
@@ -324,59 +319,21 @@ absl::Status Session::WriteFiles(bool running) {
                              ToCsv(file_.space, record_->search(), *scheduler_, file_.config.seeds_per_trial()));
 }
 
-std::string Session::TrialLine(const Trial& trial, bool test) const {
-  std::string value = "-", steps = "-";
-  if (!trial.results.empty()) {
-    const double result = trial.results.rbegin()->second;
-    if (std::isfinite(result)) value = absl::StrFormat("%.6g", record_->search().Signed(result));
-    steps = absl::StrCat(test ? base_.total_steps() : scheduler_->rungs(trial.group)[trial.results.rbegin()->first]);
-  }
-  return absl::StrFormat("%6d  %-8s %10s %12s  %s", trial.number, StateName(trial), steps, value,
-                         PointText(file_.space, trial.point));
-}
-
-std::vector<std::string> Session::Table(Search* search, absl::Duration now) {
-  size_t ended = 0, running = 0, paused = 0;
-  std::vector<const Trial*> shown;
-  for (const Trial& one : search->study().trials()) {
-    if (one.waits()) {
-      ++paused;
-    } else if (one.state == TrialState::kRunning) {
-      ++running;
-    } else {
-      ++ended;
-    }
-    if (!one.results.empty() && one.state != TrialState::kFailed) shown.push_back(&one);
-  }
-  const double done = search->StepsDone(), expected = search->StepsExpected();
-  if (!began_) began_ = {now, done};
-  const double seconds = absl::ToDoubleSeconds(now - began_->first), rate = (done - began_->second) / seconds;
-  const std::string eta = rate > 0 && expected > done ? FormatSeconds((expected - done) / rate) : "?";
-  std::vector<std::string> table = {
-      absl::StrCat(search->study().id() == 0 ? "" : "test: ", ended, " ended, ", running, " running, ", paused,
-                   " paused; ", launcher_->busy(), " of ", launcher_->slots(), " slots busy; ",
-                   absl::StrFormat("%.3f", search->CoreSeconds() / 3600), " core-hours; ETA ", eta)};
-  std::stable_sort(shown.begin(), shown.end(), [](const Trial* a, const Trial* b) {
-    return *a->results.rbegin() > *b->results.rbegin();  // The rung first, then the value.
-  });
-  if (shown.size() > kShownTrials) shown.resize(kShownTrials);
-  table.push_back(absl::StrFormat("%6s  %-8s %10s %12s  %s", "trial", "state", "env steps", file_.config.metric(), ""));
-  for (const Trial* one : shown) table.push_back(TrialLine(*one, search->study().id() == 1));
-  return table;
-}
-
 void Session::Show(Search* search, absl::Duration now) {
-  display_.Update(Table(search, now), now);
+  const bool test = search->study().id() == 1;
+  const SweepWork work = {search->StepsDone(), search->StepsExpected(), search->CoreSeconds(), launcher_->busy(),
+                          launcher_->slots()};
+  display_.Update(table_->Lines(search->study(), test ? *test_scheduler_ : *scheduler_, work, now), now);
   if (server_ == nullptr) return;
   server_->SetSlots(launcher_->slots(), launcher_->free_slots());
   server_->SetUsage(launcher_->Usage());
-  if (search->study().id() != 0) return;
-  server_->Update(search->study(), search->CoreSeconds(), search->StepsDone());
+  if (!test) server_->Update(search->study(), work.core_seconds, work.steps_done);
 }
 
 nlohmann::ordered_json Session::Result(int code) const {
-  nlohmann::ordered_json json = {{"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr},
-                                 {"finished", nullptr},        {"best", nullptr},   {"test", nullptr}};
+  nlohmann::ordered_json json = {
+      {"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr}, {"finished", nullptr},
+      {"slots_busy", nullptr},      {"best", nullptr},   {"test", nullptr}};
   if (record_ == nullptr || launcher_ == nullptr) return json;
   json.update(SummaryJson(file_, *record_, *launcher_, SearchOptions(), outcome_));
   return json;

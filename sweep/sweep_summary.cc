@@ -2,6 +2,7 @@
 #include "sweep/sweep_summary.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/config/config_reflection.h"
 #include "sweep/sweep_report.h"
 
@@ -21,6 +22,9 @@ std::string SummaryText(const SweepFile& file, const SweepRecord& record, const 
                         const Search::Options& options, const std::string& folder, const SweepOutcome& outcome) {
   const Study& study = record.search();
   std::string text = absl::StrCat("trials: ", study.trials().size(), " (", folder, "/sweep.csv)\n");
+  if (const auto share = outcome.slots.share()) {
+    absl::StrAppend(&text, absl::StrFormat("slots: busy %.1f %% of the time\n", *share * 100));
+  }
   if (const auto best = BestTrial(study)) {
     const Trial& trial = study.trial(*best);
     absl::StrAppend(&text, "best: trial ", trial.number, ", ", file.config.metric(), " ",
@@ -46,7 +50,12 @@ nlohmann::ordered_json SummaryJson(const SweepFile& file, const SweepRecord& rec
   const Study& study = record.search();
   Json counts = {{"complete", 0}, {"stopped", 0}, {"failed", 0}, {"paused", 0}, {"running", 0}};
   for (const Trial& one : study.trials()) counts[StateName(one)] = counts[StateName(one)].get<int>() + 1;
-  Json json = {{"trials", counts}, {"finished", outcome.finished}, {"best", nullptr}, {"test", nullptr}};
+  Json json = {{"trials", counts},
+               {"finished", outcome.finished},
+               {"slots_busy", nullptr},
+               {"best", nullptr},
+               {"test", nullptr}};
+  if (const auto share = outcome.slots.share()) json["slots_busy"] = *share;
   const auto best = BestTrial(study);
   if (!best) return json;
   const Trial& trial = study.trial(*best);

@@ -16,6 +16,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/process/exit_code.h"
 #include "base/process/system_error.h"
 
@@ -156,12 +157,21 @@ absl::StatusOr<std::string> HoldThisProcess(const std::string& name, const Resou
   return held->how();
 }
 
-std::vector<std::string> GpuEnvironment(const ResourceShare& share) {
+std::vector<std::string> GpuEnvironment(const ResourceShare& share, const std::vector<uint64_t>& gpu_memory_bytes) {
   if (!share.gpus) return {};
   if (*share.gpus == 0) return {"CUDA_VISIBLE_DEVICES="};
   if (*share.gpus >= 1) return {};
   const auto percent = std::max(int64_t{1}, static_cast<int64_t>(std::lround(*share.gpus * 100)));
-  return {absl::StrCat("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=", percent)};
+  std::vector<std::string> variables = {absl::StrCat("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=", percent)};
+  std::vector<std::string> limits;
+  for (size_t i = 0; i < gpu_memory_bytes.size(); ++i) {
+    const double mebibytes = *share.gpus * static_cast<double>(gpu_memory_bytes[i] >> 20);
+    limits.push_back(absl::StrCat(i, "=", std::max(int64_t{1}, static_cast<int64_t>(mebibytes)), "M"));
+  }
+  if (!limits.empty()) {
+    variables.push_back(absl::StrCat("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=", absl::StrJoin(limits, ",")));
+  }
+  return variables;
 }
 
 void EndWhenOutOfMemory(const std::string& program, const ResourceShare& share) {

@@ -67,8 +67,9 @@ class ShareEnforcer {
 absl::StatusOr<std::string> HoldThisProcess(const std::string& name, const ResourceShare& share);
 
 // Variables that hold a process to its share of GPUs where the driver can: none of them visible, or under MPS a share
-// of the multiprocessors. "NAME=value".
-std::vector<std::string> GpuEnvironment(const ResourceShare& share);
+// of the multiprocessors and of the memory. `gpu_memory_bytes`: of each GPU that the process will see, in CUDA's order;
+// empty = not known, and memory is not limited. "NAME=value".
+std::vector<std::string> GpuEnvironment(const ResourceShare& share, const std::vector<uint64_t>& gpu_memory_bytes = {});
 
 // From now on, when memory cannot be had, this process ends with one line and code 74, which names the share's setting.
 void EndWhenOutOfMemory(const std::string& program, const ResourceShare& share);

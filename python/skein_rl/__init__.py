@@ -16,6 +16,6 @@ from skein_rl.errors import SkeinError
 from skein_rl.head import Head, connect
 from skein_rl.policy import Policy, load
 from skein_rl.programs import program, version
-from skein_rl.run import Run, train
+from skein_rl.run import CONFIGS, Run, train
 
-__all__ = ["Head", "Policy", "Run", "SkeinError", "connect", "load", "program", "train", "version"]
+__all__ = ["CONFIGS", "Head", "Policy", "Run", "SkeinError", "connect", "load", "program", "train", "version"]

@@ -21,6 +21,8 @@ from skein_rl.errors import SkeinError
 from skein_rl.policy import Policy, load
 from skein_rl.programs import code_of, environment, last_line, program
 
+# The shipped configurations, which the wheel brings; in a source tree there is no such folder.
+CONFIGS = pathlib.Path(__file__).resolve().parent / "configs"
 UNAVAILABLE = 69
 _DIRECTORY = "run directory: "
 _LOOK_AGAIN_SECONDS = 0.2
@@ -31,13 +33,14 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
           quiet: bool = False, **flags: Any) -> Run:
     """Starts `skein train` and returns as soon as it has its folder.
 
-    `config` is a YAML file. Each keyword is a flag of `skein train` with _ for - (seed=1, env="CartPole-v1",
-    steps=1e6, no_eval=True); `settings` are any settings by their names ({"ppo.lr": 1e-3}). What the run prints goes to
-    standard error, unless `quiet`. The run ends with this process.
+    `config` is a YAML file, or the name of one in CONFIGS if there is no such file. Each keyword is a flag of `skein train`
+    with _ for - (seed=1, env="CartPole-v1", steps=1e6, no_eval=True); `settings` are any settings by their names
+    ({"ppo.lr": 1e-3}). What the run prints goes to standard error, unless `quiet`. The run ends with this process.
     An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless env.external.python says
     otherwise. SkeinError: the program refused; nothing was started.
     """
     settings = dict(settings or {})
+    config = None if config is None else _found(config)
     text = "" if config is None else _text_of(config)
     env = str(flags.get("env") or settings.get("env.id") or "")
     in_python = env.startswith("python:") or (not env and re.search(r"\bid:\s*[\"']?python:", text) is not None)
@@ -173,6 +176,14 @@ class Run:
         if self.running:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait()
+
+
+def _found(config: Union[str, os.PathLike[str]]) -> pathlib.Path:
+    """The file as it is named, or the shipped one of that name."""
+    path = pathlib.Path(config)
+    shipped = CONFIGS / path.name
+    is_bare = path.parent == pathlib.Path()
+    return shipped if is_bare and not path.exists() and shipped.is_file() else path
 
 
 def _text_of(config: Union[str, os.PathLike[str]]) -> str:

@@ -102,6 +102,19 @@ TEST(GpuEnvironment, HidesGpusOrSharesThem) {
   EXPECT_THAT(GpuEnvironment({.gpus = 1}), IsEmpty());
 }
 
+TEST(GpuEnvironment, SharesTheirMemoryWhereItIsKnown) {
+  constexpr uint64_t kGpu = uint64_t{81559} << 20;
+  // A quarter of 81,559 MiB, rounded down.
+  EXPECT_THAT(GpuEnvironment({.gpus = 0.25}, {kGpu}),
+              ElementsAre("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20389M"));
+  // Of whichever GPU the process takes.
+  EXPECT_THAT(
+      GpuEnvironment({.gpus = 0.5}, {kGpu, kGpu}),
+      ElementsAre("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=40779M,1=40779M"));
+  EXPECT_THAT(GpuEnvironment({.gpus = 0}, {kGpu}), ElementsAre("CUDA_VISIBLE_DEVICES="));
+  EXPECT_THAT(GpuEnvironment({.gpus = 1}, {kGpu}), IsEmpty());
+}
+
 TEST(EndWhenOutOfMemoryDeathTest, EndsWithOneLine) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   ResourceShare share;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein sweep with real trainings: what is killed goes on, and who pauses learns what one learns who does not.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "tests/integration/run_files.h"
+#include "tests/testing/http_get.h"
 #include "tests/testing/program.h"
 #include "tests/testing/wait_until.h"
 
@@ -56,6 +58,34 @@ class Sweep : public testing::Test {
     return rows;
   }
 
+  // What a sweep of two slots tells Prometheus once a trial of its four is complete.
+  static void ExpectMetrics(const std::string& port) {
+    ASSERT_FALSE(port.empty());
+    std::string metrics;
+    // The value of a series as written; NaN: it is not there.
+    const auto value = [&](const std::string& series) {
+      const size_t at = metrics.find("\n" + series + " ");
+      return at == std::string::npos ? NAN : std::atof(metrics.c_str() + at + series.size() + 2);
+    };
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          metrics = HttpGet(std::stoi(port), "/metrics").body;
+          return value("skein_sweep_trials{state=\"complete\"}") >= 1;
+        },
+        absl::Minutes(2)));
+    double trials = 0;
+    for (const char* state : {"running", "paused", "complete", "stopped", "failed"}) {
+      trials += value(absl::StrCat("skein_sweep_trials{state=\"", state, "\"}"));
+    }
+    EXPECT_GE(trials, 2) << metrics;
+    EXPECT_LE(trials, 4) << metrics;
+    EXPECT_EQ(value("skein_sweep_slots{use=\"busy\"}") + value("skein_sweep_slots{use=\"free\"}"), 2) << metrics;
+    EXPECT_GT(value("skein_sweep_best_value"), 0) << metrics;  // A return of CartPole.
+    EXPECT_GT(value("skein_sweep_core_seconds"), 0) << metrics;
+    EXPECT_GE(value("skein_sweep_env_steps"), 10240) << metrics;  // Of the complete one.
+    EXPECT_GE(value("skein_sweep_failures"), 0) << metrics;       // One, if the sweep saw it before it was killed.
+  }
+
   // Trains again what a trial was, in one go.
   std::string DigestOfOneGo(const std::string& lr, const std::string& steps) const {
     const Ended ended = RunToEnd(
@@ -83,15 +113,19 @@ TEST_F(Sweep, WhatIsKilledGoesOnAndNothingIsLostOrRunTwice) {
     EXPECT_FALSE(first.ended()) << first.Output();
     first.Kill();
   }
-  const Ended ended = RunToEnd("skein", arguments, absl::Minutes(5));
-  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr("going on with "));
+  std::vector<std::string> watched = arguments;
+  watched.insert(watched.end(), {"--metrics-listen", "127.0.0.1:0"});
+  Running second("skein", watched);
+  ExpectMetrics(second.WaitForOutput("page and metrics: http://127\\.0\\.0\\.1:(\\d+)/"));
+  EXPECT_EQ(second.WaitForEnd(absl::Minutes(5)), 0);
+  const std::string said = second.Output();
+  EXPECT_THAT(said, HasSubstr("going on with "));
   const auto rows = Rows();
   ASSERT_EQ(rows.size(), 4u);
   for (const auto& row : rows) EXPECT_EQ(row[1], "complete") << row[0];
-  EXPECT_THAT(ended.out, HasSubstr("again with: skein train --config "));
-  EXPECT_THAT(ended.out, HasSubstr("best configuration: episode_return_mean "));
-  EXPECT_THAT(ended.out, HasSubstr("on 2 fresh seeds"));
+  EXPECT_THAT(said, HasSubstr("again with: skein train --config "));
+  EXPECT_THAT(said, HasSubstr("best configuration: episode_return_mean "));
+  EXPECT_THAT(said, HasSubstr("on 2 fresh seeds"));
   // Again: all is there.
   const Ended again = RunToEnd("skein", arguments);
   EXPECT_EQ(again.code, 0) << again.err;
@@ -154,6 +188,8 @@ TEST_F(Sweep, ThePrintedCommandGivesTheBestTrialsDigest) {
   ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
   const auto result = nlohmann::json::parse(ended.out);
   EXPECT_EQ(result["finished"], true);
+  EXPECT_GT(result["slots_busy"], 0.0);
+  EXPECT_LE(result["slots_busy"], 1.0);
   const std::string command = result["best"]["command"];
   // As a shell reads it: no word has a space or a quote of its own.
   std::vector<std::string> words = absl::StrSplit(absl::StrReplaceAll(command, {{"'", ""}}), ' ');
@@ -246,6 +282,35 @@ TEST_F(Sweep, SaysWhatIsMissingForOptunasSamplers) {
                 {"SKEIN_PYTHON=" + python});
   EXPECT_EQ(sweep.WaitForEnd(), 69);
   EXPECT_THAT(sweep.Output(), HasSubstr("sampler tpe: No module named 'optuna'; install it with: "));
+}
+
+// Trials that go on after a pause know when they were there: the callback reads what the sessions before have written.
+TEST_F(Sweep, TheMetricOfACallbackIsSwept) {
+  const Ended ended =
+      RunToEnd("skein",
+               Arguments("metric: callback.steps_to_return\ngoal: minimize\nsampler: {kind: grid}\n"
+                         "scheduler: {kind: asha, min_steps: 4096, reduction: 2}\n"
+                         "space:\n  ppo.lr: [1e-3, 3e-4, 1e-4, 3e-5]\ntest_seeds: 1\n",
+                         "16384", {"--json", "--set", "callbacks.python=skein_env.steps_to:StepsTo?target=15"}),
+               absl::Minutes(5));
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  // A random policy already makes more than 15 steps of CartPole.
+  const auto result = nlohmann::json::parse(ended.out);
+  EXPECT_GT(result["best"]["value"], 0);
+  EXPECT_LT(result["best"]["value"], 4096);
+  EXPECT_EQ(result["trials"]["failed"], 0);
+  const Ended without =
+      RunToEnd("skein", Arguments("metric: callback.x\nmax_trials: 1\nspace:\n  ppo.lr: [1e-3]\n", "4096"));
+  EXPECT_EQ(without.code, 64);
+  EXPECT_THAT(without.err, HasSubstr("space.yaml:1:9: metric: callback.x needs a callback"));
+}
+
+// Only an algorithm knows what its updates tell. A wrong name ends the sweep with the first iteration.
+TEST_F(Sweep, AWrongMetricOfUpdatesEndsItBeforeATrainingIsDone) {
+  Running sweep("skein", Arguments("max_trials: 4\nmetric: update.entrpy\nspace:\n  ppo.lr: [1e-3, 1e-4]\n", "1e9"));
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(2)), 65);
+  EXPECT_THAT(sweep.Output(), testing::ContainsRegex("space.yaml:2:9: metric: .*/metrics.jsonl has no 'update.entrpy'; "
+                                                     "the nearest is 'update.entropy'"));
 }
 
 TEST_F(Sweep, RefusesBadFilesWithTheirPlace) {

@@ -30,5 +30,17 @@ TEST(VisibleGpus, EndAtTheFirstEntryThatIsNoGpu) {
   EXPECT_THAT(VisibleGpus("1,4,2", 4), ElementsAre("1"));  // There is no number 4.
 }
 
+TEST(VisibleGpuMemory, IsKnownWhereAllGpusAreAlike) {
+  EXPECT_THAT(VisibleGpuMemory(std::nullopt, {80, 80, 80}), ElementsAre(80u, 80u, 80u));
+  EXPECT_THAT(VisibleGpuMemory("GPU-8932f937", {80, 80, 80}), ElementsAre(80u));
+  EXPECT_THAT(VisibleGpuMemory("", {80}), IsEmpty());
+  // CUDA may number them in another order than the driver.
+  EXPECT_THAT(VisibleGpuMemory("1", {80, 40}), IsEmpty());
+  EXPECT_THAT(VisibleGpuMemory("0,1", {80, std::nullopt}), IsEmpty());
+  // An instance has a part of its GPU's memory.
+  EXPECT_THAT(VisibleGpuMemory("MIG-1c5f", {80}), IsEmpty());
+  EXPECT_THAT(VisibleGpuMemory(std::nullopt, std::vector<std::optional<uint64_t>>{}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace skein

@@ -24,9 +24,28 @@ import team_envs
 from skein_env import wire
 from skein_env.adapters import adapt, make_batch
 from skein_env.columns import memory_bytes, new_columns
+from skein_env.remote import answer
 from skein_env.spaces import actions_of, flatten
 
 os.environ["PYTHONPATH"] = f"{ROOT / 'tests' / 'python'}:{ROOT / 'python'}"  # Of servers.
+
+
+def damaged(generator, message):
+    """The message with one to three faults: a bit is turned, bytes are put in, taken out or doubled, or the end is missing."""
+    data = bytearray(message)
+    for _ in range(generator.integers(1, 4)):
+        fault, at, size = (int(generator.integers(0, limit)) for limit in (5, len(data) + 1, 16))
+        if fault == 0 and at < len(data):
+            data[at] ^= 1 << size % 8
+        elif fault == 1:
+            data[at:at] = generator.bytes(size)
+        elif fault == 2:
+            del data[at:at + size]
+        elif fault == 3:
+            data[at:at] = data[at:at + size]
+        elif fault == 4:
+            del data[at:]
+    return bytes(data)
 
 
 class Adapters(unittest.TestCase):
@@ -227,6 +246,35 @@ class Adapters(unittest.TestCase):
                 wire.read_hello(data)
             except wire.WireError:
                 pass
+
+    def test_damaged_messages_are_answered_or_refused(self):
+        batch, columns = self.batch(team_envs.cartpole, 2)
+        columns.action[:] = 1
+        seeds = columns.seed.tobytes()
+        step = wire.put_int(1, 300) + wire.put_bytes(2, columns.action.tobytes()) + wire.put_bytes(3, seeds)
+        reset = wire.put_int(1, 301) + wire.put_bytes(2, b"\1\1") + wire.put_bytes(3, seeds)
+        hello = wire.put_int(1, 1) + wire.put_text(2, "walk") + wire.put_text(3, '{"speed": 2}') + wire.put_int(4, 2)
+        memory = wire.put_int(1, memory_bytes(batch.spec, 2))
+        cases = {"hello": (wire.put_bytes(1, hello), wire.read_hello),
+                 "step": (wire.put_bytes(2, step), lambda data: answer(data, columns, batch)),
+                 "reset": (wire.put_bytes(3, reset), lambda data: answer(data, columns, batch)),
+                 "memory": (wire.put_bytes(4, memory), wire.read_memory)}
+        generator = np.random.default_rng(4)
+        for name, (message, read) in cases.items():
+            with self.subTest(name):
+                self.assertTrue(read(message))
+                outcomes = set()
+                for _ in range(3000):
+                    data = damaged(generator, message)
+                    try:
+                        read(data)
+                        outcomes.add("answered")
+                    except wire.WireError:
+                        outcomes.add("refused")
+                    except Exception as error:  # Whatever else it throws is a fault.
+                        self.fail(f"{data!r}: {error!r}")
+                self.assertEqual(outcomes, {"answered", "refused"})
+                self.assertTrue(read(message))
 
     def test_the_memory_has_the_documented_size(self):
         # 320 + action 24 + seed 8 + mask 2 + observation 48 + reward 16 + three flags of 2 + active 4 + final 48 +

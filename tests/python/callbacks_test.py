@@ -119,6 +119,27 @@ class Callbacks(unittest.TestCase):
             with self.assertRaises(RuntimeError):
                 call()
 
+    def test_steps_to_a_return_over_two_sessions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "metrics.jsonl"
+            lines = [{"iteration": i, "env_steps": 100 * i, "episode_return_mean": mean}
+                     for i, mean in enumerate((None, None, -50, 0, 60, 40))]
+
+            def logged(first, last):
+                process = Process(folder, "skein_env.steps_to:StepsTo?target=50")
+                begin = {"config": {}, "folder": folder, "env_steps": 100 * (first - 1), "iteration": first - 1}
+                self.assertEqual(process.ask({"begin": begin})["has"], ["on_run_begin", "on_iteration"])
+                answers = [process.ask({"iteration": line}) for line in lines[first:last + 1]]
+                self.assertEqual(process.end(), 0)
+                return [answer.get("metrics", {}).get("steps_to_return") for answer in answers]
+
+            # No episode has ended; at most a hundred times the steps; half of the way from -50 to 50; it is there.
+            self.assertEqual(logged(1, 4), [None, 20000, 600, 400])
+            log.write_text("".join(json.dumps(line) + "\n" for line in lines[:5]))
+            self.assertEqual(logged(5, 5), [400])
+            # A session that goes on from an older checkpoint has not been there.
+            self.assertEqual(logged(3, 5), [600, 400, 400])
+
     def test_what_cannot_be_made_is_said(self):
         for name, said in (("mine:number", "an object of type int, which has none of on_run_begin"),
                            ("mine:none", "has no function 'none'"), ("nothing:at_all", "no module 'nothing'")):

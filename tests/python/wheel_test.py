@@ -124,6 +124,23 @@ class Wheel(unittest.TestCase):
         """
         self.assertEqual(run(self.bin / "python", "-c", program, env=self.plain, cwd=self.folder), "512 (6,)\n")
 
+    def test_python_finds_the_shipped_configurations(self):
+        program = """if True:
+            import pathlib
+            import skein_rl as skein
+            small = {"rollout.num_envs": 8, "rollout.envs_per_runner": 8, "rollout.steps_per_iteration": 512,
+                     "ppo.minibatch_size": 256}
+            run = skein.train("half_cheetah_ppo.yaml", steps=1, name="shipped", no_eval=True, quiet=True, settings=small)
+            run.wait()
+            print("gae_lambda: 0.9\\n" in (run.folder / "config.yaml").read_text())
+            pathlib.Path("half_cheetah_ppo.yaml").write_text("env: {id: CartPole-v1}\\n")  # A file here comes first.
+            run = skein.train("half_cheetah_ppo.yaml", steps=1, name="own", no_eval=True, quiet=True, settings=small)
+            run.wait()
+            print("CartPole-v1" in (run.folder / "config.yaml").read_text())
+            print((skein.CONFIGS / "sweeps" / "cartpole_grid.yaml").is_file())
+        """
+        self.assertEqual(run(self.bin / "python", "-c", program, env=self.plain, cwd=self.folder), "True\nTrue\nTrue\n")
+
     def test_python_serves_an_environment_of_its_own(self):
         (self.folder / "reach.py").write_text("""if True:
             import numpy as np

@@ -16,6 +16,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release")).resolve()
 TRIALS = 8
+# Seconds until others go on after kill -9, on a file system of this machine: they look once a second.
+GOES_ON_WITHIN = 6
 SPACE = "sampler: {kind: grid}\ntest_seeds: 0\nspace:\n  ppo.lr: {log_uniform: [1e-5, 1e-2], points: %d}\n" % TRIALS
 
 # A file dead.JOB: Slurm has ended that job, with its trainings.
@@ -67,8 +69,8 @@ class JobArray(unittest.TestCase):
     def said(self, job, text):
         return text in (self.folder / f"{job}.out").read_text()
 
-    def wait_until(self, what, condition):
-        deadline = time.monotonic() + 60
+    def wait_until(self, what, condition, seconds=60):
+        deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
                 outputs = "".join(path.read_text() for path in self.folder.glob("*.out"))
@@ -87,9 +89,9 @@ class JobArray(unittest.TestCase):
         # A node is lost.
         (self.folder / "dead.12").touch()
         lender.kill()
-        self.wait_until("the leader to see it", lambda: self.said(11, "array: 11-0 13-0"))
+        self.wait_until("the leader to see it", lambda: self.said(11, "array: 11-0 13-0"), GOES_ON_WITHIN)
         leader.kill()
-        self.wait_until("another leader", lambda: self.said(13, "going on with "))
+        self.wait_until("another leader", lambda: self.said(13, "going on with "), GOES_ON_WITHIN)
         self.assertEqual(last.wait(timeout=60), 0)
         self.assertTrue(self.said(13, "best: "))
         with open(self.folder / "runs/s/sweep.csv", newline="") as file:

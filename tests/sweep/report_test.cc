@@ -115,6 +115,20 @@ TEST(RunLog, FollowsAFileThatGrowsAndIsCut) {
   EXPECT_EQ(log.steps(), 10u);
 }
 
+// As metrics of episodes: the line of an iteration in which a callback logged nothing lacks its name.
+TEST(RunLog, ACallbackNeedNotLogInEachIteration) {
+  const ScratchFolder folder;
+  folder.Write("metrics.jsonl",
+               "{\"iteration\":1,\"env_steps\":10}\n"
+               "{\"iteration\":2,\"env_steps\":20,\"callback\":{\"to.go\":3}}\n"
+               "{\"iteration\":3,\"env_steps\":30,\"callback\":{\"other\":1}}\n");
+  RunLog log(folder.path() + "/metrics.jsonl", "callback.to.go");
+  EXPECT_EQ(log.Update(), absl::OkStatus());
+  EXPECT_TRUE(std::isnan(*log.ValueAt(10)));
+  EXPECT_EQ(*log.ValueAt(20), 3);
+  EXPECT_EQ(*log.ValueAt(30), 3);
+}
+
 TEST(RunLog, NamesTheNearestOfWhatTheLineHas) {
   const ScratchFolder folder;
   folder.Write("metrics.jsonl", "{\"iteration\":1,\"env_steps\":10,\"update\":{\"kl\":1,\"entropy\":2}}\n");

@@ -111,15 +111,16 @@ class SearchTest : public testing::Test {
     options_.retry_after = absl::Seconds(1);
   }
 
-  void Open(v1::SweepSchedule kind) {
+  // `interval_steps`, `quantile`: of a population.
+  void Open(v1::SweepSchedule kind, uint64_t interval_steps = 200, double quantile = 0.25) {
     v1::SweepConfig config;
     config.set_seed(1);
     config.mutable_scheduler()->set_kind(kind);
     config.mutable_scheduler()->set_min_steps(100);
     config.mutable_scheduler()->set_reduction(2);
-    config.mutable_scheduler()->set_interval_steps(200);
+    config.mutable_scheduler()->set_interval_steps(interval_steps);
     config.mutable_scheduler()->set_population(4);
-    config.mutable_scheduler()->set_quantile(0.25);
+    config.mutable_scheduler()->set_quantile(quantile);
     config.mutable_scheduler()->set_min_trials(2);
     scheduler_ = MakeScheduler(config, 400);
     ASSERT_TRUE(Restart());

@@ -117,6 +117,30 @@ TEST_F(SearchTest, PopulationCopiesBeforeTheDonorGoesOn) {
   }
 }
 
+// Its members with their values, results, and where they come from.
+TEST_F(SearchTest, PopulationComesToTheSameWhateverTheOrderAndTheCrashes) {
+  options_.max_trials = 4;
+  options_.seeds_by_group = true;
+  std::vector<std::string> first;
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    unlink(journal_.c_str());
+    launcher_ = FakeLauncher(3);
+    // Rungs at 100, 200, 300 and 400; at each of the first three, two of the four continue copies.
+    Open(v1::SWEEP_SCHEDULE_POPULATION, 100, 0.5);
+    RunToEnd(seed, seed > 4);
+    std::vector<std::string> members;
+    for (const Trial& one : trials()) {
+      members.push_back(absl::StrCat(one.number, " of member ", one.group, " at ", *one.point[0], ", state ",
+                                     static_cast<int>(one.state)));
+      if (one.origin) absl::StrAppend(&members.back(), ", from ", one.origin->trial, " at rung ", one.origin->rung);
+      for (const auto& [rung, result] : one.results) absl::StrAppend(&members.back(), ", ", rung, ": ", result);
+    }
+    EXPECT_EQ(members.size(), 4u + 3 * 2);
+    if (seed == 1) first = members;
+    EXPECT_EQ(members, first) << seed;
+  }
+}
+
 TEST_F(SearchTest, JudgesByTheMeanOverSeeds) {
   options_.max_trials = 1;
   options_.seeds = 3;

@@ -2,7 +2,9 @@
 #include "sweep/space_file.h"
 
 #include "base/config/config.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
+#include "sweep/known_metrics.h"
 #include "sweep/settings.h"
 
 namespace skein {
@@ -98,6 +100,26 @@ TEST(SpaceFile, RefusesWhatASamplerCannotDo) {
   EXPECT_THAT(Error("space: {ppo.lr: [1]}\n"), HasSubstr("max_trials: sampler random needs a number"));
   EXPECT_THAT(Error("sampler: {kind: tpe}\nmax_trials: 9\nscheduler: {kind: population}\nspace: {ppo.lr: [1]}\n"),
               HasSubstr("s.yaml:1:17: sampler.kind: tpe does not know where copies come from"));
+}
+
+TEST(SpaceFile, TakesAMetricOfACallbackWhereThereIsOne) {
+  const std::string text = "max_trials: 1\nmetric: callback.to_go\nspace: {ppo.lr: [1]}\n";
+  EXPECT_THAT(Error(text), HasSubstr("s.yaml:2:9: metric: callback.to_go needs a callback: callbacks.python is empty"));
+  v1::RunConfig base = Base();
+  ASSERT_TRUE(ApplyOverride("callbacks.python=watch:Watch", &base).ok());
+  EXPECT_EQ(ReadSweepFile(text, "s.yaml", base, Metrics()).status(), absl::OkStatus());
+}
+
+TEST(SpaceFile, TheShippedOnesFitTheirConfigurations) {
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {"configs/sweeps/cartpole_grid.yaml", "configs/cartpole_ppo.yaml"},
+      {"configs/sweeps/half_cheetah_ppo.yaml", "configs/half_cheetah_ppo.yaml"}};
+  for (const auto& [space, config] : all) {
+    const auto base = LoadRunConfig(config, {"callbacks.python=skein_env.steps_to:StepsTo?target=5000"}, 1);
+    ASSERT_TRUE(base.ok()) << base.status();
+    const auto file = ReadSweepFile(ReadFile(space).value(), space, *base, KnownMetrics(*base));
+    EXPECT_EQ(file.status(), absl::OkStatus());
+  }
 }
 
 TEST(SpaceFile, RefusesOtherContradictions) {

@@ -21,6 +21,9 @@ BIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build" / "release")).reso
 RATES = ["1.0e-2", "3.0e-3", "1.0e-3", "3.0e-4"]
 SPACE = f"sampler: {{kind: grid}}\ntest_seeds: 0\nspace:\n  ppo.lr: [{', '.join(RATES)}]\n"
 STEPS = 65536
+# Seconds until trainings go on after kill -9, on a file system of this machine. docs/decisions/workers-lend-slots.md says what a
+# lost node costs on NFS.
+GOES_ON_WITHIN = 6
 TRAINING = ["--config", ROOT / "configs/cartpole_ppo.yaml", "--steps", str(STEPS), "--set",
             "checkpoint.interval_steps=2048"]
 
@@ -68,6 +71,10 @@ class Workers(unittest.TestCase):
             return None
         return lines[-1] if list((self.sweep / lines[-1] / "checkpoints").glob("step_*/DONE")) else None
 
+    def begun(self, worker):
+        """How many trainings the worker has begun."""
+        return len([line for line in self.said(worker).splitlines() if ": trial-" in line and " has ended" not in line])
+
     def slots(self, sweep):
         return [line for line in self.said(sweep).splitlines() if line.startswith("slots of workers: ")][-1]
 
@@ -82,11 +89,14 @@ class Workers(unittest.TestCase):
         self.wait_until("trainings at both", lambda: self.trial_of("first") and self.trial_of("second"))
         killed = self.trial_of("first")
         first.kill()
-        self.wait_until("the sweep to see it", lambda: f"-{first.pid}-" not in self.slots("sweep"))
+        self.wait_until("the sweep to see it", lambda: f"-{first.pid}-" not in self.slots("sweep"), GOES_ON_WITHIN)
         self.wait_until("a training at the other one", lambda: self.trial_of("second"))
         sweep.kill()
+        before, killed_at = self.begun("second"), time.monotonic()
         sweep = self.start_sweep("again")
         self.wait_until("it to go on", lambda: "going on with" in self.said("again"))
+        self.wait_until("the second one to train again", lambda: self.begun("second") > before)
+        self.assertLess(time.monotonic() - killed_at, GOES_ON_WITHIN)
         third = self.start_worker("third")
         self.wait_until("a training at the third one", lambda: self.trial_of("third"))
         second.send_signal(signal.SIGTERM)  # It leaves.
