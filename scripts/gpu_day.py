@@ -32,6 +32,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD_SECONDS, TEST_SECONDS, STEP_SECONDS = 1800, 600, 90
+LEAST_SECONDS = 10  # A measurement for which less is left is left out.
+LINES_KEPT = 400
 SAMPLED = ("utilization.gpu", "memory.used", "power.draw")
 
 
@@ -112,7 +114,7 @@ class Day:
         """Runs a command for at most `seconds`; returns its JSON, or None if it failed or there is no time left."""
         step = {"group": group, "name": name, "command": " ".join(map(str, command)), **facts}
         self.steps.append(step)
-        if self.deadline is not None and time.monotonic() > self.deadline:
+        if self.deadline is not None and time.monotonic() > self.deadline - LEAST_SECONDS:
             step["left_out"] = "no time was left"
             return None
         print(f"gpu_day: {group}: {name}", file=sys.stderr, flush=True)
@@ -130,6 +132,7 @@ class Day:
                 if process.returncode != 0:
                     words = (err.strip() or out.strip() or "it says nothing").splitlines()
                     step["failed"] = f"exit code {process.returncode}: {words[-1]}"
+                    step["output"] = out.splitlines()[-LINES_KEPT:]  # Of ctest: which tests failed.
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
@@ -188,6 +191,9 @@ ARITHMETIC = (("fp32", [], "fp32_flops"),
 SEQUENCES = {"vocabulary": 10_000, "embedding": 128, "hidden": 256, "layers": 2, "length": 512, "batch-size": 256}
 SMALL_SEQUENCES = {"vocabulary": 50, "embedding": 16, "hidden": 16, "layers": 2, "length": 8, "batch-size": 8}
 SEQUENCES_MARK = 2_600_000
+# Agent-steps a second of UAVs stepped as tensors; the share of the time that a GPU is busy with directions.
+AGENT_STEPS_MARK = 40_000_000
+BUSY_MARK = "90 %"
 
 
 def settings(values):
@@ -287,20 +293,22 @@ def markdown(day):
         # A forward pass is two operations for each parameter and sample, backward four.
         share = f"{100 * 6 * parameters * rate / peak:.1f} %" if peak else "-"
         rows.append((step["arithmetic"], f"{parameters:,}", f"{step['minibatch']:,}", count(rate), share, busy(step)))
-    text += table("Updates of one learner", ["arithmetic", "parameters", "minibatch", "samples/s", "of the peak", "busy"],
-                  rows)
+    text += table(f"Updates of one learner; the mark for large networks is {BUSY_MARK} busy",
+                  ["arithmetic", "parameters", "minibatch", "samples/s", "of the peak", "busy"], rows)
     text += table(f"Gradient steps of skein fit; the mark is {SEQUENCES_MARK:,} tokens/s on one H100",
                   ["model", "tokens/s", "plain LibTorch", "ratio", "waits for data", "of the mark", "busy"],
                   [(step["name"], count(summary["tokens_per_second"]), count(summary["limit_tokens_per_second"]),
                     f"{summary['ratio']:.3f}", f"{100 * summary['data_wait_share']:.1f} %",
                     "-" if day.options.dry_run else f"{100 * summary['tokens_per_second'] / SEQUENCES_MARK:.0f} %",
                     busy(step)) for step in of["fit"] for summary in [step["report"]["summary"]]])
-    for group, title in (("stepping", "UAV worlds stepped"), ("training", "UAV worlds trained on")):
+    for group, title in (("stepping", f"UAV worlds stepped; the mark is {AGENT_STEPS_MARK:,} agent-steps/s"),
+                         ("training", "UAV worlds trained on")):
         text += table(title, ["worlds", "env-steps/s", "agent-steps/s", "busy"],
                       [(f"{step['worlds']:,}", count(step["report"]["rows"][0]["env_steps_per_second"]),
                         count(step["report"]["rows"][0].get("agent_steps_per_second")), busy(step))
                        for step in of[group]])
-    text += table("Directions of ars on the device", ["what", "directions x worlds", "env-steps/s", "s an iteration", "busy"],
+    text += table(f"Directions of ars on the device; the mark is {BUSY_MARK} busy",
+                  ["what", "directions x worlds", "env-steps/s", "s an iteration", "busy"],
                   [(step["name"], f"{step['dirs']} x 2 x {step['worlds']:,}",
                     count(step["report"]["rows"][0]["env_steps_per_second"]),
                     count(step["report"]["rows"][0]["seconds_per_iteration"]), busy(step)) for step in of["ars"]])
@@ -308,8 +316,11 @@ def markdown(day):
                   [(step["learners"], count(summary["samples_per_second"]), f"{summary['ratio']:.3f}",
                     f"{summary['hidden_share']:.2f}", busy(step))
                    for step in of["ranks"] for summary in step["report"]["summary"]["combinations"]])
-    rest = [(step["group"], step["name"], step.get("failed") or step["left_out"])
-            for step in day.steps if "failed" in step or "left_out" in step]
+    rest = [(step["group"], step["name"], step["failed"]) for step in day.steps if "failed" in step]
+    for group in dict.fromkeys(step["group"] for step in day.steps):
+        left_out = [step["left_out"] for step in day.steps if step["group"] == group and "left_out" in step]
+        if left_out:
+            rest.append((group, f"{len(left_out)} measurements", left_out[0]))
     return text + table("What was not done", ["step", "what", "why"], [[cell.replace("|", "/") for cell in row] for row in rest])
 
 
