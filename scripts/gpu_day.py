@@ -107,6 +107,8 @@ class Day:
     def __init__(self, options):
         self.options = options
         self.gpus = Gpus()
+        self.commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True,
+                                     text=True, check=False).stdout.strip()
         self.steps = []
         self.deadline = None  # Of the measurements.
 
@@ -172,7 +174,7 @@ class Day:
 
     def write(self):
         options = {name: str(value) for name, value in vars(self.options).items()}
-        result = {"options": options, "gpus": self.gpus.names, "steps": self.steps}
+        result = {"options": options, "commit": self.commit, "gpus": self.gpus.names, "steps": self.steps}
         temporary = pathlib.Path(f"{self.options.out}.json.tmp")
         temporary.write_text(json.dumps(result, indent=1) + "\n")
         temporary.replace(f"{self.options.out}.json")

@@ -79,8 +79,9 @@ class TensorEnv {
   // Steps done in the current episodes, on the CPU. Waits for the device.
   virtual std::vector<int64_t> Steps() const = 0;
 
-  // The addresses of all tensors that one step leaves to the next, always in the same order. The caller may put others
-  // with the same values in their place. What was computed from them is forgotten.
+  // The addresses of all tensors that one step leaves to the next, always in the same order; no two share memory. The
+  // caller may put others with the same values in their place; the call drops results that were kept of the old ones.
+  // All other tensors that a step reads are the same ones for the environment's life.
   virtual std::vector<torch::Tensor*> Tensors() = 0;
 
   // Called before and after the steps of one rollout. An environment that prepares next episodes in advance may have

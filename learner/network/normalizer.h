@@ -17,7 +17,7 @@ class RunningMoments {
   RunningMoments& operator=(const RunningMoments& other);
 
   // rows [B, size] of any floating type and device. B = 0 changes nothing. On the CPU sums run in row order on one
-  // thread, so the result does not depend on the number of Torch threads; those of rows elsewhere are the device's.
+  // thread, so the result does not depend on the number of Torch threads; on a GPU they run in the GPU's own order.
   void Update(const torch::Tensor& rows);
   // Equals Update() with all rows that `other` was updated with, up to rounding. REQUIRES: equal size.
   void Merge(const RunningMoments& other);

@@ -40,8 +40,8 @@ MinibatchOrder ShuffleMinibatches(const RowShare& share, int64_t minibatch_size,
 // Collective's; null: a single rank.
 absl::Status KeepActive(const torch::Tensor& active, Collective* collective, MinibatchOrder* order);
 
-// Both of these on the device of `active`: shuffles rows by that device's random numbers, which are others than the
-// CPU's, and keeps the active ones. The order is there too. Waits for the device. Errors as KeepActive's.
+// ShuffleMinibatches and KeepActive in one, on the device of `active`, by that device's random numbers: the order is
+// another than the CPU's. It is on the device, too. Waits for the device. Errors as KeepActive's.
 absl::StatusOr<MinibatchOrder> ShuffleActive(const RowShare& share, const torch::Tensor& active, int64_t minibatch_size,
                                              uint64_t seed, uint64_t iteration, uint32_t epoch, Collective* collective);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kWarmUps = 3;  // As StepGraph's.
 
-void Put(const std::vector<torch::Tensor>& values, const std::vector<torch::Tensor*>& places) {
+void PointTo(const std::vector<torch::Tensor>& values, const std::vector<torch::Tensor*>& places) {
   for (size_t i = 0; i < places.size(); ++i) *places[i] = values[i];
 }
 
@@ -33,19 +33,18 @@ void RecordedStep::Run() {
   }
   try {
     if (recorded()) {
-      TakeIn();
+      CopyReplaced();
     } else {
       Record();
     }
-    return recorder_->Replay();
   } catch (const std::exception& error) {
     const std::string what = error.what();
-    spdlog::warn("going on without recorded steps, because recording or replaying one failed: {}",
-                 what.substr(0, what.find('\n')));
+    spdlog::warn("going on without recorded steps, because recording one failed: {}", what.substr(0, what.find('\n')));
+    recorder_.reset();
+    places_.clear();
+    return work_();
   }
-  recorder_.reset();
-  places_.clear();
-  work_();
+  recorder_->Replay();
 }
 
 void RecordedStep::Forget() {
@@ -65,21 +64,21 @@ void RecordedStep::Record() {
       for (size_t i = 0; i < places.size(); ++i) {
         if (!after[i]->is_same(places[i])) torch::Tensor(places[i]).copy_(*after[i]);
       }
-      Put(places, after);
+      PointTo(places, after);
     });
   } catch (...) {
-    Put(places, tensors_());
+    PointTo(places, tensors_());
     throw;
   }
-  Put(places, tensors_());
   places_ = std::move(places);
 }
 
-void RecordedStep::TakeIn() {
+void RecordedStep::CopyReplaced() {
   const std::vector<torch::Tensor*> tensors = tensors_();
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i]->is_same(places_[i])) continue;
-    TORCH_CHECK(tensors[i]->sizes() == places_[i].sizes(), "a tensor of a recorded step has changed its shape");
+    TORCH_CHECK(tensors[i]->sizes() == places_[i].sizes() && tensors[i]->scalar_type() == places_[i].scalar_type(),
+                "a tensor of a recorded step has changed its shape or type");
     places_[i].copy_(*tensors[i]);
     *tensors[i] = places_[i];
   }

@@ -13,7 +13,7 @@ namespace skein {
 
 // Work that is repeated on the same tensors, recorded once and replayed.   tensors -> work -> the same tensors
 // The first few times are warm-ups; they do the work like all others. If recording fails, the work goes on without, and
-// a warning says so. Not thread-safe.
+// a warning says so. The tensors that are there when it is recorded are written to from then on. Not thread-safe.
 class RecordedStep {
  public:
   using Tensors = std::function<std::vector<torch::Tensor*>()>;
@@ -24,7 +24,7 @@ class RecordedStep {
   // recorder: null: nothing is recorded.
   RecordedStep(std::unique_ptr<Recorder> recorder, std::function<void()> work, Tensors tensors);
 
-  // Does the work once. Throws what `work` throws, but not while it is recorded.
+  // Does the work once. Throws what `work` throws, but not while it is recorded, and what Recorder::Replay throws.
   void Run();
   // Drops the recording. To be called when something else has changed that `work` reads.
   void Forget();
@@ -34,7 +34,7 @@ class RecordedStep {
  private:
   void Record();
   // Puts the recording's tensors in place of others that are there now, with their values.
-  void TakeIn();
+  void CopyReplaced();
 
   std::unique_ptr<Recorder> recorder_;
   const std::function<void()> work_;

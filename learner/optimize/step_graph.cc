@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/telemetry/log.h"
 
@@ -45,12 +46,13 @@ class CudaRecorder final : public Recorder {
     at::cuda::CUDAEvent before, after;
     before.record(current);
     before.block(stream_);
-    {
-      const c10::cuda::CUDAStreamGuard guard(stream_);
-      work();
-    }
-    after.record(stream_);
-    after.block(current);
+    // Also if `work` throws: what it has enqueued is done before its memory is used again.
+    const absl::Cleanup in_order = [&] {
+      after.record(stream_);
+      after.block(current);
+    };
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    work();
   }
 
   void Record(const std::function<void()>& work) override {

@@ -60,12 +60,15 @@ DirectionRollout::DirectionRollout(const v1::RunConfig& config, const EnvSpec& s
       device_(device),
       memory_(config.directions().dir_chunk(),
               {"direction", "directions.dir_chunk", "lower directions.num_envs, or take a smaller network"}),
+      make_recorder_([device] { return device.is_cuda() ? MakeCudaRecorder(device) : nullptr; }),
       moments_(spec.obs_size, device) {}
 
 absl::StatusOr<TensorEnv*> DirectionRollout::EnvsOf(int64_t first, int64_t count) {
   if (env_ != nullptr && env_first_ == first && env_count_ == count) return env_.get();
+  // Their memory first.
   step_.reset();
-  env_.reset();  // Its memory first.
+  episodes_ = {};
+  env_.reset();
   TensorEnv::Options options;
   options.worlds = 2 * count * worlds_;
   options.copies = 2;
@@ -78,8 +81,10 @@ absl::StatusOr<TensorEnv*> DirectionRollout::EnvsOf(int64_t first, int64_t count
   env_ = *std::move(env);
   env_first_ = first;
   env_count_ = count;
+  // A part of all directions has its environments for one use, which a recording is not worth.
+  std::unique_ptr<Recorder> recorder = count == dirs_ ? make_recorder_() : nullptr;
   step_ = std::make_unique<RecordedStep>(
-      device_.is_cuda() ? MakeCudaRecorder(device_) : nullptr, [this] { Step(); }, [this] { return Tensors(); });
+      std::move(recorder), [this] { Step(); }, [this] { return Tensors(); });
   return env_.get();
 }
 
@@ -172,19 +177,31 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
   if (!env.ok()) return env.status();
   const int64_t envs = (*env)->worlds();
   const auto on = [this](torch::ScalarType type) { return torch::TensorOptions(type).device(device_); };
-  episodes_ = {Perturb(network, iteration, noise_std, first, count),
-               scale,
-               torch::empty({envs, spec_.num_agents, spec_.obs_size}, on(torch::kFloat32)),
-               torch::ones({envs}, on(torch::kBool)),
-               torch::zeros({envs}, on(torch::kFloat64)),
-               torch::zeros({envs}, on(torch::kInt64))};
-  (*env)->BeginAll(static_cast<int64_t>(iteration));
+  if (!episodes_.obs.defined()) {
+    episodes_.obs = torch::empty({envs, spec_.num_agents, spec_.obs_size}, on(torch::kFloat32));
+  }
+  if (!step_->recorded()) episodes_.layers.clear();  // Their memory first, too.
+  episodes_.layers = Perturb(network, iteration, noise_std, first, count);
+  episodes_.scale = {scale.mean.clone(), scale.inv_std.clone()};
+  episodes_.going_on = torch::ones({envs}, on(torch::kBool));
+  episodes_.episode_return = torch::zeros({envs}, on(torch::kFloat64));
+  episodes_.length = torch::zeros({envs}, on(torch::kInt64));
   step_seconds_ = {};
-  const absl::Duration prepared = MonotonicNow();
+  step_seconds_.inference = MonotonicNow() - begin;
+  absl::Duration last = MonotonicNow();
+  const auto lap = [&last](absl::Duration* stage) {
+    const absl::Duration now = MonotonicNow();
+    *stage += now - std::exchange(last, now);
+  };
+  (*env)->BeginAll(static_cast<int64_t>(iteration));
+  lap(&step_seconds_.env_step);
   for (int64_t t = 1; t <= most_steps_; ++t) {
     step_->Run();
-    const bool looks = device_.is_cpu() || t % kStepsUnseen == 0;
-    if (looks && !episodes_.going_on.any().item<bool>()) break;
+    if (!device_.is_cpu() && t % kStepsUnseen != 0) continue;
+    last = MonotonicNow();
+    const bool over = !episodes_.going_on.any().item<bool>();
+    if (device_.is_cpu()) lap(&step_seconds_.build);
+    if (over) break;
   }
   const torch::Tensor returns = episodes_.episode_return.cpu(), lengths = episodes_.length.cpu();
   const int64_t half = count * worlds_, to = first * worlds_;
@@ -197,10 +214,10 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
   const auto add = [](double* sum, absl::Duration duration) { *sum += absl::ToDoubleSeconds(duration); };
   double inference = seconds->inference(), env_step = seconds->env_step(), build = seconds->build(),
          wait = seconds->wait();
-  add(&inference, prepared - begin + steps.inference);
+  add(&inference, steps.inference);
   add(&env_step, steps.env_step);
   add(&build, steps.build);
-  add(&wait, MonotonicNow() - prepared - steps.inference - steps.env_step - steps.build);
+  add(&wait, MonotonicNow() - begin - steps.inference - steps.env_step - steps.build);
   seconds->set_inference(inference);
   seconds->set_env_step(env_step);
   seconds->set_build(build);

@@ -57,6 +57,8 @@ class DirectionRollout {
   int64_t dir_chunk() const { return memory_.rows(); }  // 0 = all.
   // For tests: see MemoryLimit::SetProbe, of numbers of directions.
   void SetProbe(std::function<void(int64_t)> probe) { memory_.SetProbe(std::move(probe)); }
+  // For tests: makes the recorder of steps, otherwise that of a GPU.
+  void SetRecorder(std::function<std::unique_ptr<Recorder>()> make) { make_recorder_ = std::move(make); }
 
  private:
   // A layer of 2 C perturbed policies. weight [2 C, outputs, inputs]; bias float64 [2 C, 1, outputs].
@@ -73,7 +75,7 @@ class DirectionRollout {
     torch::Tensor episode_return;  // float64 [E]
     torch::Tensor length;          // int64 [E]
   };
-  // On the host, of the steps so far. On a GPU they are recorded, and what they take is known together only.
+  // Host time of the steps so far. Replayed steps add nothing: their time counts as `wait`.
   struct StepSeconds {
     absl::Duration env_step, inference, build, last;
   };
@@ -109,7 +111,8 @@ class DirectionRollout {
   MemoryLimit memory_;
   std::unique_ptr<TensorEnv> env_;
   int64_t env_first_ = 0, env_count_ = 0;  // The directions of env_.
-  std::unique_ptr<RecordedStep> step_;     // Of env_.
+  std::function<std::unique_ptr<Recorder>()> make_recorder_;
+  std::unique_ptr<RecordedStep> step_;  // Of env_.
   Episodes episodes_;
   StepSeconds step_seconds_;
   // Of the iteration so far.

@@ -8,15 +8,21 @@
 
 namespace skein {
 
-RecordedEnv::RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, std::unique_ptr<Recorder> of_advance,
-                         std::unique_ptr<Recorder> of_begin)
+RecordedEnv::RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device,
+                         std::unique_ptr<Recorder> advance_recorder, std::unique_ptr<Recorder> begin_recorder)
     : env_(std::move(env)),
       obs_(torch::empty({env_->worlds(), env_->spec().num_agents, env_->spec().obs_size},
                         torch::TensorOptions(torch::kFloat32).device(device))),
       advance_(
-          std::move(of_advance), [this] { result_ = env_->Advance(action_); }, [this] { return env_->Tensors(); }),
+          std::move(advance_recorder),
+          [this] {
+            result_ = env_->Advance(action_);
+            // They may be parts of the state, which BeginEpisodes changes.
+            for (torch::Tensor& note : result_.notes) note = note.clone();
+          },
+          [this] { return env_->Tensors(); }),
       begin_(
-          std::move(of_begin),
+          std::move(begin_recorder),
           [this] {
             env_->BeginEpisodes();
             env_->Observe(obs_);
@@ -24,8 +30,8 @@ RecordedEnv::RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, s
           [this] { return env_->Tensors(); }) {}
 
 void RecordedEnv::BeginAll(int64_t episode) {
-  env_->BeginAll(episode);
   observed_ = false;
+  env_->BeginAll(episode);
 }
 
 absl::Status RecordedEnv::LoadState(const torch::Tensor& state) {
@@ -50,12 +56,12 @@ void RecordedEnv::BeginEpisodes() {
 bool RecordedEnv::EndRollout() {
   const bool ended = env_->EndRollout();
   // A repetition makes all maps in each step, and more of them are made afterwards: other work than was recorded.
-  if (!ended || repeats_) {
+  if (!ended || repeating_) {
     advance_.Forget();
     begin_.Forget();
     observed_ = false;
   }
-  repeats_ = !ended;
+  repeating_ = !ended;
   return ended;
 }
 

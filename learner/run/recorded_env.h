@@ -16,12 +16,12 @@ namespace skein {
 // A TensorEnv whose steps are recorded and replayed: on a GPU starting a step's hundreds of small kernels one by one
 // takes longer than running them.   action -> Advance -> BeginEpisodes -> Observe, all from one environment
 // Differs from other TensorEnvs in one thing: Advance writes each result where it wrote the one before. Not
-// thread-safe. Torch's exceptions are not caught.
+// thread-safe. Torch's exceptions are not caught, but those of a recording.
 class RecordedEnv final : public TensorEnv {
  public:
   // Two recordings of each environment. REQUIRES: recorders on the device of `env`.
-  RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, std::unique_ptr<Recorder> of_advance,
-              std::unique_ptr<Recorder> of_begin);
+  RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, std::unique_ptr<Recorder> advance_recorder,
+              std::unique_ptr<Recorder> begin_recorder);
 
   const EnvSpec& spec() const override { return env_->spec(); }
   int64_t worlds() const override { return env_->worlds(); }
@@ -44,9 +44,9 @@ class RecordedEnv final : public TensorEnv {
   void WriteState(torch::Tensor state, const torch::Tensor& envs) const override;
 
   const std::unique_ptr<TensorEnv> env_;
-  torch::Tensor action_, obs_;  // Of all environments: what is read, and what was seen at the begin of the step.
-  bool observed_ = false;       // obs_ is of now.
-  bool repeats_ = false;        // A rollout is being repeated.
+  torch::Tensor action_, obs_;  // Of all environments; advance_ reads the one, begin_ writes the other.
+  bool observed_ = false;       // obs_ holds the current observations.
+  bool repeating_ = false;      // A rollout is being repeated.
   StepResult result_;
   RecordedStep advance_, begin_;
 };

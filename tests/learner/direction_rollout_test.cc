@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/run/direction_rollout.h"
 
+#include <torch/cuda.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "learner/run/trainer.h"
 #include "policy/direction.h"
+#include "tests/learner/keeping_recorder.h"
 
 namespace skein {
 namespace {
@@ -234,6 +236,41 @@ INSTANTIATE_TEST_SUITE_P(All, DirectionRollouts,
                                          std::vector<std::string>{"UavNavigate-v0", "env.uav.continuous=true",
                                                                   "model.policy=linear"},
                                          std::vector<std::string>{"UavCover-v0", "model.policy=linear"}));
+
+// Two iterations with other policies and scales, with all directions at once, and one by one, which is not recorded.
+void ExpectRecordingsChangeNoBit(const std::string& env_id, torch::Device device, DirectionRollout* recorded) {
+  auto plain = DirectionRollout::Make(Config(env_id, {"directions.dir_chunk=1"}), device);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  Acting acting(Config(env_id));
+  for (uint64_t iteration = 0; iteration < 3; ++iteration) {
+    auto want = (*plain)->Collect(acting.network, acting.scale, iteration, kNoise);
+    auto got = recorded->Collect(acting.network, acting.scale, iteration, kNoise);
+    ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
+    ExpectSameBits(*got, *want);
+    const torch::NoGradGuard no_grad;
+    for (const auto& [name, parameter] : acting.network.PolicyParameters()) torch::Tensor(parameter).mul_(1.5);
+    acting.scale.mean = acting.scale.mean + 0.2;
+  }
+}
+
+TEST(DirectionRollout, RecordedStepsChangeNoBit) {
+  for (const char* env_id : {"CartPole-v1", "UavNavigate-v0"}) {
+    const auto rollout = MakeRollout(Config(env_id));
+    int replays = 0;
+    rollout->SetRecorder([&] { return std::make_unique<KeepingRecorder>(&replays); });
+    ExpectRecordingsChangeNoBit(env_id, torch::kCPU, rollout.get());
+    EXPECT_GT(replays, 0);
+  }
+}
+
+TEST(DirectionRollout, RecordedStepsChangeNoBitOnAGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "Torch sees no GPU here";
+  for (const char* env_id : {"CartPole-v1", "UavNavigate-v0"}) {
+    auto rollout = DirectionRollout::Make(Config(env_id), torch::kCUDA);
+    ASSERT_TRUE(rollout.ok()) << rollout.status();
+    ExpectRecordingsChangeNoBit(env_id, torch::kCUDA, rollout->get());
+  }
+}
 
 TEST(DirectionRollout, WithoutMemoryForASingleDirectionItSaysSo) {
   const v1::RunConfig config = Config("CartPole-v1");

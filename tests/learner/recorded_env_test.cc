@@ -7,42 +7,46 @@
 #include <torch/utils.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "env/env_options.h"
 #include "learner/optimize/recorded_step.h"
+#include "tests/learner/keeping_recorder.h"
 
 namespace skein {
 namespace {
 
-// Keeps the work, as a device keeps its kernels, and does it when it is replayed.
-class KeepingRecorder final : public Recorder {
+// A GPU's, counted.
+class CountingRecorder final : public Recorder {
  public:
-  explicit KeepingRecorder(int* replays, bool fails = false) : replays_(*replays), fails_(fails) {}
+  explicit CountingRecorder(int* replays) : replays_(*replays) {}
 
-  void WarmUp(const std::function<void()>& work) override { work(); }
-  void Record(const std::function<void()>& work) override {
-    if (fails_) throw std::runtime_error("the device says no");
-    work_ = work;
-  }
+  void WarmUp(const std::function<void()>& work) override { recorder_->WarmUp(work); }
+  void Record(const std::function<void()>& work) override { recorder_->Record(work); }
   void Replay() override {
+    recorder_->Replay();
     ++replays_;
-    work_();
   }
-  void Forget() override { work_ = nullptr; }
+  void Forget() override { recorder_->Forget(); }
 
  private:
   int& replays_;
-  const bool fails_;
-  std::function<void()> work_;
+  const std::unique_ptr<Recorder> recorder_ = MakeCudaRecorder(torch::kCUDA);
 };
 
 class Counter {
  public:
-  explicit Counter(std::unique_ptr<Recorder> recorder)
+  explicit Counter(std::unique_ptr<Recorder> recorder, int throws_in_call = 0)
       : step_(
-            std::move(recorder), [this] { sum = sum + addend; }, [this] { return Tensors(); }) {}
+            std::move(recorder),
+            [this, throws_in_call] {
+              sum = sum + addend;
+              if (++calls_ == throws_in_call) throw std::runtime_error("not while it is recorded");
+            },
+            [this] { return Tensors(); }) {}
 
   std::vector<torch::Tensor*> Tensors() { return {&sum, &addend}; }
   void Run() { step_.Run(); }
@@ -52,6 +56,7 @@ class Counter {
   torch::Tensor sum = torch::zeros({}, torch::kFloat64), addend = torch::ones({}, torch::kFloat64);
 
  private:
+  int calls_ = 0;
   RecordedStep step_;
 };
 
@@ -77,10 +82,29 @@ TEST(RecordedStep, TakesInWhatTheCallerHasPutInPlace) {
   EXPECT_TRUE(counter.sum.is_same(place));
 }
 
+TEST(RecordedStep, RecordsAnewOnceItIsForgotten) {
+  torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+  double addend = 1;
+  int replays = 0;
+  RecordedStep step(
+      std::make_unique<KeepingRecorder>(&replays), [&] { sum = sum + addend; },
+      [&] { return std::vector<torch::Tensor*>{&sum}; });
+  for (int i = 0; i < 5; ++i) step.Run();
+  EXPECT_TRUE(step.recorded());
+  addend = 10;
+  step.Forget();
+  EXPECT_FALSE(step.recorded());
+  for (int i = 0; i < 5; ++i) step.Run();
+  EXPECT_EQ(sum.item<double>(), 55);
+  EXPECT_EQ(replays, 4);
+}
+
 TEST(RecordedStep, GoesOnWithoutARecording) {
   int replays = 0;
-  Counter none(nullptr), fails(std::make_unique<KeepingRecorder>(&replays, /*fails=*/true));
-  for (Counter* counter : {&none, &fails}) {
+  using Fails = KeepingRecorder::Fails;
+  Counter none(nullptr), before(std::make_unique<KeepingRecorder>(&replays, Fails::kBeforeTheWork)),
+      within(std::make_unique<KeepingRecorder>(&replays, Fails::kInTheWork), /*throws_in_call=*/4);
+  for (Counter* counter : {&none, &before, &within}) {
     for (int i = 1; i <= 5; ++i) {
       counter->Run();
       EXPECT_EQ(counter->value(), i);
@@ -90,11 +114,11 @@ TEST(RecordedStep, GoesOnWithoutARecording) {
   EXPECT_EQ(replays, 0);
 }
 
-std::unique_ptr<TensorEnv> MakeEnv(const std::string& id, torch::Device device) {
+std::unique_ptr<TensorEnv> MakeEnv(const std::string& id, torch::Device device, int max_episode_steps = 12) {
   TensorEnv::Options options;
   options.worlds = 96;  // Enough for UAV worlds to make some of the next maps in each step only.
   options.seed = 3;
-  options.max_episode_steps = 12;
+  options.max_episode_steps = max_episode_steps;
   options.device = device;
   auto env = MakeTensorEnv(id, options, {});
   EXPECT_TRUE(env.ok()) << env.status();
@@ -141,6 +165,7 @@ void ExpectSameSteps(TensorEnv* plain, TensorEnv* recorded, torch::Device device
       ExpectEqual(observe(recorded, some), observe(plain, some), "final observations");
       plain->BeginEpisodes();
       recorded->BeginEpisodes();
+      for (size_t i = 0; i < want.notes.size(); ++i) ExpectEqual(got.notes[i], want.notes[i], "notes of before");
       ExpectEqual(observe(recorded, {}), observe(plain, {}), "observations");
     }
     ASSERT_TRUE(plain->EndRollout());
@@ -150,10 +175,37 @@ void ExpectSameSteps(TensorEnv* plain, TensorEnv* recorded, torch::Device device
     if (rollout != 1) continue;
     ASSERT_TRUE(plain->LoadState(saved).ok());
     ASSERT_TRUE(recorded->LoadState(saved).ok());
+    ExpectEqual(observe(recorded, {}), observe(plain, {}), "observations of a loaded state");
   }
 }
 
+// Episodes of one step take more maps than are made in a step: rollouts are repeated, with other work than was
+// recorded.
+void ExpectSameRepetitions(TensorEnv* plain, TensorEnv* recorded, torch::Device device) {
+  plain->ResetAll();
+  recorded->ResetAll();
+  int repetitions = 0;
+  for (int rollout = 0; rollout < 3; ++rollout) {
+    for (TensorEnv* env : {plain, recorded}) {
+      env->BeginRollout();
+      do {
+        torch::manual_seed(rollout);
+        for (int t = 0; t < 8; ++t) {
+          const torch::Tensor action = torch::randint(2, {96, env->spec().num_agents}, torch::kInt64).to(device);
+          env->Advance(action);
+          env->BeginEpisodes();
+        }
+        ++repetitions;
+      } while (!env->EndRollout());
+    }
+    ExpectEqual(recorded->SaveState(), plain->SaveState(), "state");
+  }
+  EXPECT_GT(repetitions, 6);
+}
+
 class RecordedEnvTest : public testing::TestWithParam<const char*> {};
+
+constexpr int kReplays = 2 * (3 * 16 - 3);  // Of three rollouts, without the warm-ups.
 
 TEST_P(RecordedEnvTest, StepsAsThePlainOne) {
   int replays = 0;
@@ -161,14 +213,33 @@ TEST_P(RecordedEnvTest, StepsAsThePlainOne) {
   RecordedEnv recorded(MakeEnv(GetParam(), torch::kCPU), torch::kCPU, std::make_unique<KeepingRecorder>(&replays),
                        std::make_unique<KeepingRecorder>(&replays));
   ExpectSameSteps(plain.get(), &recorded, torch::kCPU);
-  EXPECT_EQ(replays, 2 * (3 * 16 - 3));
+  EXPECT_EQ(replays, kReplays);
 }
 
 TEST_P(RecordedEnvTest, StepsAsThePlainOneOnAGpu) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "Torch sees no GPU here";
+  int replays = 0;
   const auto plain = MakeEnv(GetParam(), torch::kCUDA);
-  const auto recorded = RecordOnGpu(MakeEnv(GetParam(), torch::kCUDA), torch::kCUDA);
-  ExpectSameSteps(plain.get(), recorded.get(), torch::kCUDA);
+  RecordedEnv recorded(MakeEnv(GetParam(), torch::kCUDA), torch::kCUDA, std::make_unique<CountingRecorder>(&replays),
+                       std::make_unique<CountingRecorder>(&replays));
+  ExpectSameSteps(plain.get(), &recorded, torch::kCUDA);
+  EXPECT_EQ(replays, kReplays);
+}
+
+TEST(RecordedEnv, RecordsAnewWhatARepetitionHasChanged) {
+  int replays = 0;
+  const auto plain = MakeEnv("UavNavigate-v0", torch::kCPU, 1);
+  RecordedEnv recorded(MakeEnv("UavNavigate-v0", torch::kCPU, 1), torch::kCPU,
+                       std::make_unique<KeepingRecorder>(&replays), std::make_unique<KeepingRecorder>(&replays));
+  ExpectSameRepetitions(plain.get(), &recorded, torch::kCPU);
+  EXPECT_GT(replays, 0);
+}
+
+TEST(RecordedEnv, RecordsAnewWhatARepetitionHasChangedOnAGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "Torch sees no GPU here";
+  const auto plain = MakeEnv("UavNavigate-v0", torch::kCUDA, 1);
+  const auto recorded = RecordOnGpu(MakeEnv("UavNavigate-v0", torch::kCUDA, 1), torch::kCUDA);
+  ExpectSameRepetitions(plain.get(), recorded.get(), torch::kCUDA);
 }
 
 INSTANTIATE_TEST_SUITE_P(Envs, RecordedEnvTest, testing::Values("CartPole-v1", "UavNavigate-v0", "UavCover-v0"),

@@ -123,7 +123,7 @@ absl::StatusOr<UpdateStats> Ppo::Update(const Batch& batch, double progress, uin
     const GradientSteps::Totals before = totals;
     if (absl::Status s = steps().TrainEpoch(samples, *order, lr(), &totals); !s.ok()) return s;
     ++epochs;
-    // While a GPU works on what it was given:
+    // While a GPU works on what it was given, unless the batch is there too:
     if (epoch == 0) {
       if (absl::Status s = normalizers().CountObservations(batch, data->active); !s.ok()) return s;
     }
