@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-// Plots for the terminal: what `skein runs plot` prints.
+// Plots curves as text, for `skein runs plot`.
 namespace skein {
 
 struct Curve {

@@ -10,7 +10,7 @@
 #include "skein/v1/sweep.pb.h"
 #include "sweep/space.h"
 
-// Reads what `skein sweep --space` names.   YAML text, base configuration -> SweepFile
+// Reads the file of `skein sweep --space`.   YAML text, base configuration -> SweepFile
 namespace skein {
 
 struct SweepFile {

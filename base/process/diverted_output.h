@@ -3,8 +3,8 @@
 
 namespace skein {
 
-// While this object lives, what is written to standard output goes to standard error instead, also by processes that
-// are started meanwhile. One at a time.
+// Sends standard output to standard error for its lifetime, of processes that are started meanwhile, too. One object at
+// a time.
 class DivertedOutput {
  public:
   DivertedOutput();

@@ -15,9 +15,9 @@
 namespace skein {
 
 // The environments of a World, stepped together.   VectorEnv -> Step -> World -> TakeStep, Observe ... of each
-// It survives what becomes of the world: if an environment or its server fails, the episodes that were under way end
-// with a reward that is not finite, so that VectorEnv truncates them, and the next Reset starts what is needed. Each
-// failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most.
+// It survives failures of the world: if an environment or its server fails, the episodes under way end with a reward
+// that is not finite, so that VectorEnv truncates them, and the next Reset starts the environment or server again.
+// Each failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most.
 // An environment that fails in a step begins its next episode at once. A server that ends, an environment that cannot
 // begin an episode, and a group of which none has taken a step for long are started again after a pause that grows from
 // 0.1 s to 5 s. Throws std::runtime_error if that happens more than `restarts` times within ten minutes, and if a

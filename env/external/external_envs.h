@@ -11,7 +11,7 @@
 #include "env/external/external_options.h"
 #include "env/external/world.h"
 
-// Environments by ids that IsExternalId: how they are made, and what they are.
+// Makes environments by ids that IsExternalId, and finds their specs.
 namespace skein {
 
 // `count` environments. Those in a server step together (Env::batch). REQUIRES: count >= 1.

@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Transforms as a JSON list for those who play a policy without Skein, in order, with all that follows from the
-// environment; "[]" if there are none (docs/policy-format.md):
+// Writes transforms as a JSON list for programs that play a policy without Skein. Items are in order and have all
+// values that follow from the environment; "[]" if there are none (docs/policy-format.md):
 //   [{"hide": {"keep": [0, 2]}}, {"stack": 4}, {"scale": {"low": [-2], "high": [2]}}, {"reward_scale": 0.1}]
 std::string TransformsJson(const std::vector<Transform>& transforms);
 

@@ -17,9 +17,10 @@
 
 namespace skein {
 
-// One iteration's data as training reads them. Observations are normalised with the statistics before this batch (the
-// behaviour policy's). Rows are flattened: R = T * M.   Batch -> PrepareData -> TrainingData -> minibatches
-// With a memory, Sequences sets what the networks read, and makes the minibatches.
+// One iteration's data, prepared for the networks and the loss. Observations are normalised with the statistics before
+// this batch (the behaviour policy's). Rows are flattened: R = T * M.
+// Batch -> PrepareData -> TrainingData -> minibatches
+// With a memory, Sequences sets the networks' inputs and makes the minibatches.
 struct TrainingData {
   const Batch& batch;
   RowShare share;

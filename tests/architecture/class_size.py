@@ -145,7 +145,7 @@ class Scanner:
             self.classes.append(size)
             end = self.Scope(brace + 1, names + declared.group(2).split("::"), size)
             size.lines = self.Line(end) - self.Line(first) + 1
-            return end, end  # What follows up to ';' would be a variable's name.
+            return end, end  # What follows up to ';' declares variables, which the next statement counts.
         end = self.Skip(brace + 1)
         if re.search(r"\boperator\b", head) or "(" in head.split("=")[0]:
             if re.search(r"[)\w&*]\s*$", head) and not re.search(r"=\s*$", head) and not self.InList(head, end):
@@ -153,8 +153,8 @@ class Scanner:
                     self.Function(head, first, end, names)
                 return end, end
             return end, begin  # An initialiser within a function's head: of a member, or a default argument.
-        if re.match(r"enum\b", head):
-            return end, begin
+        if re.match(r"enum\b", head) or re.match(r"(class|struct|union)$", head) and re.match(r"\s*\w", self.text[end:]):
+            return end, end
         if owner is not None:
             # A member with an initialiser: leave out the braces, go on to the ';'.
             self.text = self.text[:brace] + re.sub(r"[^\n]", " ", self.text[brace:end]) + self.text[end:]

@@ -38,6 +38,7 @@ class Page(html.parser.HTMLParser):
         self.links = []  # (line, target) of links and pictures.
         self.rows = []  # (line, cells, columns) of a table's row: cells in the HTML, and columns of the table's header.
         self.anchors = set()
+        self.headings = []  # (line, text).
         self._line = 1
         self._open = []  # Names of open elements.
         self._heading = None
@@ -73,6 +74,7 @@ class Page(html.parser.HTMLParser):
             self.rows.append((self._line, self._cells, self._columns))
         elif self._heading is not None and re.fullmatch("h[1-6]", tag):
             self._AddAnchor(self._heading)
+            self.headings.append((self._line, self._heading))
             self._heading = None
         while self._open and self._open.pop() != tag:
             pass
@@ -118,6 +120,11 @@ def LeftMarkup(page):
     """(line number, what is wrong): markup that a reader would see, as of a table that is none."""
     return [(line, f"'{found.group().strip()}' is shown: {text.strip()}") for line, text in page.texts
             for found in MARKUP.finditer(text)]
+
+
+def QuestionHeadings(page):
+    """(line number, heading) of headings that ask instead of naming their subject."""
+    return [(line, text) for line, text in page.headings if re.search(r"\b(who|whoever|what)\b", text, re.IGNORECASE)]
 
 
 def DeadLinks(path, page, root="."):

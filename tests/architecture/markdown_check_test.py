@@ -41,6 +41,7 @@ RETIRED = {
     "the books": "the step account",
 }
 RECORDS = pathlib.Path("docs/benchmarks")
+DECISIONS = pathlib.Path("docs/decisions")
 
 README = pathlib.Path("README.md").read_text()
 
@@ -101,6 +102,13 @@ class TreeTest(unittest.TestCase):
 
         self.assertEqual(self.Find(Retired), [])
 
+    def test_headings(self):
+        """Those of records and decisions stay as they are."""
+        self.assertGreater(sum(len(page.headings) for page in self.pages.values()), 300)
+        found = self.Find(lambda path, page: [] if {RECORDS, DECISIONS} & set(path.parents) else
+                          markdown_check.QuestionHeadings(page))
+        self.assertEqual(found, [])
+
     def test_the_readme_names_each_folder(self):
         """Of those with sources: those of the tree, and those of base."""
         section = README.partition("## Folders, lowest first\n")[2].partition("\n## ")[0]
@@ -157,6 +165,12 @@ Text with `code | and a bar`, **bold** and [a link](#page).
             with self.subTest(wrong):
                 self.assertIn(right, self.GOOD)
                 self.assertIn(line, self.Lines(self.GOOD.replace(right, wrong, 1)))
+
+    def test_headings_that_ask_are_found(self):
+        page = markdown_check.Page("# What it is\n\nWhat it is.\n\n## Somewhat\n\n### Known, and by `who`\n\nWho may\n---\n")
+        self.assertEqual(markdown_check.QuestionHeadings(page),
+                         [(1, "What it is"), (7, "Known, and by who"), (9, "Who may")])
+        self.assertEqual(markdown_check.QuestionHeadings(markdown_check.Page(self.GOOD)), [])
 
     def test_the_html_is_that_of_the_page(self):
         page = markdown_check.Page(self.GOOD)
