@@ -2,13 +2,12 @@
 #include "cli/progress_display.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <string>
 
 #include "absl/strings/str_split.h"
 #include "base/process/terminal.h"
 #include "gmock/gmock.h"
+#include "tests/testing/written.h"
 
 namespace skein {
 namespace {
@@ -16,18 +15,6 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
-
-// What `use` writes to a stream.
-std::string Written(const std::function<void(std::FILE*)>& use) {
-  char* text = nullptr;
-  size_t size = 0;
-  std::FILE* stream = open_memstream(&text, &size);
-  use(stream);
-  std::fclose(stream);
-  std::string result(text, size);
-  std::free(text);
-  return result;
-}
 
 TEST(ProgressDisplay, WithoutATerminalWritesALineEveryFiveSeconds) {
   const std::string text = Written([](std::FILE* out) {

@@ -2,8 +2,6 @@
 #include "sweep/sweep_table.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <limits>
 
 #include "absl/strings/str_split.h"
@@ -13,6 +11,7 @@
 #include "sweep/sweep_record.h"
 #include "sweep/sweep_summary.h"
 #include "tests/cli/scratch_folder.h"
+#include "tests/testing/written.h"
 
 namespace skein {
 namespace {
@@ -97,18 +96,6 @@ TEST_F(SweepTableTest, EstimatesTheTimeLeftByTheRateSinceItBegan) {
   EXPECT_THAT(first_line(3000, 10000, 120), EndsWith("ETA 1m10s"));
   // More than was expected.
   EXPECT_THAT(first_line(10001, 10000, 130), EndsWith("ETA ?"));
-}
-
-// What `use` writes to a stream.
-std::string Written(const std::function<void(std::FILE*)>& use) {
-  char* text = nullptr;
-  size_t size = 0;
-  std::FILE* stream = open_memstream(&text, &size);
-  use(stream);
-  std::fclose(stream);
-  std::string result(text, size);
-  std::free(text);
-  return result;
 }
 
 TEST(SweepDisplay, WithoutATerminalWritesTheFirstLineNowAndThen) {
