@@ -13,8 +13,6 @@
 namespace skein {
 namespace {
 
-constexpr int kWarmUps = 3;  // As StepGraph's.
-
 void PointTo(const std::vector<torch::Tensor>& values, const std::vector<torch::Tensor*>& places) {
   for (size_t i = 0; i < places.size(); ++i) *places[i] = values[i];
 }
@@ -27,7 +25,7 @@ RecordedStep::RecordedStep(std::unique_ptr<Recorder> recorder, std::function<voi
 void RecordedStep::Run() {
   const torch::NoGradGuard no_grad;
   if (recorder_ == nullptr) return work_();
-  if (warm_ups_ < kWarmUps) {
+  if (warm_ups_ < Recorder::kWarmUps) {
     ++warm_ups_;
     return recorder_->WarmUp(work_);
   }

@@ -24,9 +24,6 @@
 namespace skein {
 namespace {
 
-// Libraries choose algorithms and take their workspaces in the first; the allocator settles in the others.
-constexpr int kWarmUps = 3;
-
 // Without the stack that c10 appends.
 std::string FirstLine(const std::exception& error) {
   const std::string what = error.what();
@@ -159,7 +156,7 @@ void StepGraph::WorkRecorded() {
 absl::StatusOr<bool> StepGraph::Run(const torch::Tensor& index) {
   if (recorder_ == nullptr || index.numel() != inputs_.index.numel()) return false;
   inputs_.index.copy_(index);
-  if (warm_ups_ < kWarmUps) {
+  if (warm_ups_ < Recorder::kWarmUps) {
     ++warm_ups_;
     absl::Status status;
     recorder_->WarmUp([&] { status = step_(inputs_, /*recorded=*/false); });

@@ -19,6 +19,10 @@ namespace skein {
 // Records the kernels that a function enqueues on a device and replays them without its host code. Not thread-safe.
 class Recorder {
  public:
+  // So often work is to be warmed up: libraries choose algorithms and take their workspaces in the first, the allocator
+  // settles in the others.
+  static constexpr int kWarmUps = 3;
+
   virtual ~Recorder() = default;
   // Runs `work` in the way that it will be recorded, so that one-time initialisation happens before the recording.
   virtual void WarmUp(const std::function<void()>& work) = 0;
