@@ -33,14 +33,15 @@ class SweepTable {
                                  absl::Duration now);
 
  private:
-  std::string TrialLine(const Trial& trial, const Study& study, const Scheduler& scheduler) const;
-  std::string TimeLeft(const SweepWork& work, absl::Duration now);
-
-  const SweepFile& file_;
   struct Begin {
     absl::Duration at;
     double steps_done = 0;
   };
+
+  std::string TrialLine(const Trial& trial, const Study& study, const Scheduler& scheduler) const;
+  std::string TimeLeft(const SweepWork& work, absl::Duration now);
+
+  const SweepFile& file_;
   std::optional<Begin> began_;
 };
 
