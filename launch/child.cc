@@ -156,9 +156,13 @@ absl::StatusOr<std::string> FindProgram(const std::string& folder, const std::st
 }
 
 std::vector<std::string> ThreadEnvironment(int torch_threads) {
+  const std::string threads = absl::StrCat(torch_threads);
   std::vector<std::string> environment;
-  for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) {
-    if (std::getenv(name) == nullptr) environment.push_back(absl::StrCat(name, "=", torch_threads));
+  // A thread of OpenMP's that waits actively has a core, and the update's own threads need it.
+  for (const auto& [name, value] : {std::pair<const char*, std::string>("OPENBLAS_NUM_THREADS", threads),
+                                    {"OMP_NUM_THREADS", threads},
+                                    {"OMP_WAIT_POLICY", "passive"}}) {
+    if (std::getenv(name) == nullptr) environment.push_back(absl::StrCat(name, "=", value));
   }
   return environment;
 }

@@ -128,10 +128,13 @@ TEST(FindProgram, SaysWhatToDoWhereThereIsNone) {
 
 TEST(ThreadEnvironment, LeavesWhatTheUserHasSet) {
   unsetenv("OMP_NUM_THREADS");
+  unsetenv("OMP_WAIT_POLICY");
   setenv("OPENBLAS_NUM_THREADS", "7", 1);
-  EXPECT_THAT(ThreadEnvironment(2), testing::ElementsAre("OMP_NUM_THREADS=2"));
+  EXPECT_THAT(ThreadEnvironment(2), testing::ElementsAre("OMP_NUM_THREADS=2", "OMP_WAIT_POLICY=passive"));
   setenv("OMP_NUM_THREADS", "7", 1);
+  setenv("OMP_WAIT_POLICY", "active", 1);
   EXPECT_THAT(ThreadEnvironment(2), IsEmpty());
+  unsetenv("OMP_WAIT_POLICY");
   unsetenv("OMP_NUM_THREADS");
   unsetenv("OPENBLAS_NUM_THREADS");
 }
