@@ -44,9 +44,14 @@ MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const to
                     const torch::Tensor& state, const torch::Tensor& skips) {
   const int64_t steps = input.size(0), sequences = input.size(1), size = cell.size();
   const bool lstm = cell.kind == MemoryKind::kLstm;
-  const torch::Tensor x = torch::linear(input.reshape({steps * sequences, input.size(2)}), cell.weight_ih, cell.bias_ih)
-                              .view({steps, sequences, cell.weight_ih.size(0)});
-  const std::vector<torch::Tensor> inputs = x.unbind(0);
+  // One product for all steps is faster. In double precision each has its own, and gradients are summed step by step.
+  const bool by_steps = input.scalar_type() == torch::kFloat64;
+  std::vector<torch::Tensor> inputs;
+  if (!by_steps) {
+    inputs = torch::linear(input.reshape({steps * sequences, input.size(2)}), cell.weight_ih, cell.bias_ih)
+                 .view({steps, sequences, cell.weight_ih.size(0)})
+                 .unbind(0);
+  }
   // On a device it would cost a wait to know in which steps none begins.
   const bool knows = begins.defined() && begins.is_cpu();
   torch::Tensor h = state.narrow(1, 0, size), c = lstm ? state.narrow(1, size, size) : torch::Tensor();
@@ -62,14 +67,16 @@ MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const to
       }
     }
     const torch::Tensor h_before = h, c_before = c;
+    const torch::Tensor x = by_steps ? torch::linear(input[t], cell.weight_ih, cell.bias_ih) : inputs[t];
     const torch::Tensor sums = torch::linear(h, cell.weight_hh, cell.bias_hh);
-    h = lstm ? StepLstm(inputs[t], sums, &c) : StepGru(inputs[t], sums, h);
+    h = lstm ? StepLstm(x, sums, &c) : StepGru(x, sums, h);
     if (skips.defined()) {
       const torch::Tensor skipped = skips.select(0, t).unsqueeze(1);
       h = torch::where(skipped, h_before, h);
       if (lstm) c = torch::where(skipped, c_before, c);
     }
     outputs.push_back(h);
+    if (by_steps) h = h.view_as(h);  // So that what the next step gives back is summed before the output's part.
     if (lstm) cells.push_back(c);
   }
   return {torch::stack(outputs), lstm ? torch::stack(cells) : torch::Tensor()};

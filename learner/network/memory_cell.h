@@ -36,7 +36,9 @@ struct MemoryRun {
 // Runs `cell` over L steps. input [L, S, I]; state [S, state_size] before the first step. begins, bool [L, S]: an
 // episode begins with this step, so that the state before it is zeros; undefined: none does. skips, bool [L, S]: the
 // state stays as it is in this step; undefined: nowhere. The products with the input are one for all steps. Pure;
-// follows gradients. A sequence's result does not depend on how many steps follow, to the bit.
+// follows gradients. A sequence's result does not depend on how many steps follow, to the bit. In double precision
+// there is a product for each step, and gradients do not depend on where the steps are divided among calls, to the bit,
+// either.
 MemoryRun RunMemory(const MemoryCell& cell, const torch::Tensor& input, const torch::Tensor& begins,
                     const torch::Tensor& state, const torch::Tensor& skips = {});
 
