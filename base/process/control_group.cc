@@ -26,6 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kPeriodMicroseconds = 100'000;
+// 100 times the usual weight, of versions 2 and 1: the most that version 2 takes.
+constexpr char kWeight[] = "10000", kShares[] = "102400";
 
 // Files of the kernel are written by one call, and say by its error what is wrong.
 absl::Status Write(const std::string& path, const std::string& text) {
@@ -173,9 +175,11 @@ std::unique_ptr<ControlGroup> ControlGroups::Make(const std::string& name, const
     const auto quota = static_cast<int64_t>(*share.cpus * kPeriodMicroseconds);
     if (!folder.empty() && cpu_.unified) {
       group->limits_cpu_ = Write(folder + "/cpu.max", absl::StrCat(quota, " ", kPeriodMicroseconds)).ok();
+      if (group->limits_cpu_) Write(folder + "/cpu.weight", kWeight).IgnoreError();
     } else if (!folder.empty()) {
       group->limits_cpu_ = Write(folder + "/cpu.cfs_period_us", absl::StrCat(kPeriodMicroseconds)).ok() &&
                            Write(folder + "/cpu.cfs_quota_us", absl::StrCat(quota)).ok();
+      if (group->limits_cpu_) Write(folder + "/cpu.shares", kShares).IgnoreError();
     }
   }
   if (share.memory_bytes) {

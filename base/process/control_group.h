@@ -52,8 +52,9 @@ class ControlGroups {
   ControlGroups(std::string mount, const std::string& membership);
   static ControlGroups OfThisProcess();
 
-  // A group named `name` that limits CPU and memory as `share` says. Parts that the kernel does not let us limit are
-  // left out (limits_cpu(), limits_memory()). Null: none of them can be limited, or none is asked for. In version 2
+  // A group named `name` that limits CPU and memory as `share` says. Up to its limit it has its CPU's time before what
+  // else is in this process's group or below it: the limit is what it gets. Parts that the kernel does not let us limit
+  // are left out (limits_cpu(), limits_memory()). Null: none of them can be limited, or none is asked for. In version 2
   // this process may move into a group of its own, because a group with processes cannot have limited groups below it.
   std::unique_ptr<ControlGroup> Make(const std::string& name, const ResourceShare& share);
 
