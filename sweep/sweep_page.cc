@@ -18,10 +18,10 @@ absl::string_view sweep_page_html();
 std::string SweepPage(const SweepFile& file, const Study& study, const Scheduler& scheduler, bool running) {
   using Json = nlohmann::ordered_json;
   Json parameters = Json::array(), trials = Json::array();
-  const std::vector<double> importance = Importance(file.space, study.trials());
+  const Importance importance = ImportanceOf(file.space, study.trials(), scheduler);
   for (size_t i = 0; i < file.space.parameters.size(); ++i) {
     const Parameter& one = file.space.parameters[i];
-    Json entry = {{"path", one.path}, {"log", one.log}, {"importance", importance[i]}};
+    Json entry = {{"path", one.path}, {"log", one.log}, {"importance", importance.shares[i]}};
     if (one.kind == Parameter::Kind::kChoice) {
       entry["choices"] = one.choices;
     } else {

@@ -12,6 +12,7 @@
 namespace skein {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Interval, OfAMeanIsStudents) {
@@ -30,24 +31,75 @@ TEST(Interval, OfADifferenceIsWelchs) {
   EXPECT_EQ(DifferenceInterval({1, 1}, {2, 2}).half, 0);
 }
 
-TEST(Importance, IsTheShareOfSpreadThatAParameterExplains) {
+// Trials of a choice and of a number whose results at the first rung are what the choice says.
+std::vector<Trial> TrialsByChoice(size_t count) {
+  std::vector<Trial> trials(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    trials[i].number = i;
+    trials[i].point = {static_cast<double>(i % 2), static_cast<double>(i)};
+    trials[i].results[0] = i % 2;
+  }
+  return trials;
+}
+
+Space ChoiceAndNumber() {
   Space space;
   Parameter choice, number;
   choice.choices = {"a", "b"};
   number.kind = Parameter::Kind::kReal;
   number.high = 8;
   space.parameters = {choice, number};
-  std::vector<Trial> trials(8);
-  for (uint32_t i = 0; i < 8; ++i) {
-    trials[i].number = i;
-    trials[i].point = {static_cast<double>(i % 2), static_cast<double>(i)};
-    trials[i].results[0] = i % 2;  // The choice decides it all.
-  }
-  const std::vector<double> importance = Importance(space, trials);
-  EXPECT_DOUBLE_EQ(importance[0], 1);
-  EXPECT_DOUBLE_EQ(importance[1], 0);  // Each quarter has one of both.
+  return space;
+}
+
+TEST(Importance, IsTheShareOfSpreadThatAParameterExplains) {
+  const Space space = ChoiceAndNumber();
+  const auto scheduler = MakeScheduler(v1::SweepConfig(), 100);
+  std::vector<Trial> trials = TrialsByChoice(8);
+  const Importance importance = ImportanceOf(space, trials, *scheduler);
+  EXPECT_EQ(importance.env_steps, 100u);
+  EXPECT_EQ(importance.trials, 8u);
+  EXPECT_THAT(importance.shares, ElementsAre(1, 0));  // Each quarter of the numbers has one of both.
   trials.resize(2);
-  EXPECT_EQ(Importance(space, trials)[0], 0);
+  EXPECT_THAT(ImportanceOf(space, trials, *scheduler).shares, ElementsAre(0, 0));
+}
+
+TEST(Importance, ComparesAtTheHighestRungThatEnoughTrialsHave) {
+  const Space space = ChoiceAndNumber();
+  v1::SweepConfig config;
+  config.mutable_scheduler()->set_kind(v1::SWEEP_SCHEDULE_ASHA);
+  config.mutable_scheduler()->set_min_steps(100);
+  config.mutable_scheduler()->set_reduction(2);
+  const auto scheduler = MakeScheduler(config, 400);  // Rungs at 100, 200 and 400.
+  std::vector<Trial> trials = TrialsByChoice(21);
+  for (uint32_t i = 0; i < 10; ++i) trials[i].results[1] = i;
+  for (uint32_t i = 0; i < 3; ++i) trials[i].results[2] = i;
+  EXPECT_EQ(ImportanceOf(space, trials, *scheduler).env_steps, 200u);
+  EXPECT_EQ(ImportanceOf(space, trials, *scheduler).trials, 10u);
+  trials[9].results.erase(1);
+  EXPECT_EQ(ImportanceOf(space, trials, *scheduler).env_steps, 100u);
+  EXPECT_DOUBLE_EQ(ImportanceOf(space, trials, *scheduler).shares[0], 1);
+  trials.resize(9);  // No rung has ten; 100 and 200 have nine.
+  EXPECT_EQ(ImportanceOf(space, trials, *scheduler).env_steps, 200u);
+}
+
+// The rungs of a bracket begin where its first one is: equal numbers are not equal steps.
+TEST(Importance, ComparesBracketsAtEqualSteps) {
+  const Space space = ChoiceAndNumber();
+  v1::SweepConfig config;
+  config.mutable_scheduler()->set_kind(v1::SWEEP_SCHEDULE_HYPERBAND);
+  config.mutable_scheduler()->set_min_steps(100);
+  config.mutable_scheduler()->set_reduction(2);
+  const auto scheduler = MakeScheduler(config, 200);
+  ASSERT_THAT(scheduler->rungs(0), ElementsAre(100, 200));
+  ASSERT_THAT(scheduler->rungs(1), ElementsAre(200));
+  std::vector<Trial> trials = TrialsByChoice(4);
+  for (Trial& one : trials) one.group = 1;
+  trials[0].group = 0;
+  trials[0].results[1] = 0;
+  EXPECT_EQ(ImportanceOf(space, trials, *scheduler).env_steps, 200u);
+  EXPECT_EQ(ImportanceOf(space, trials, *scheduler).trials, 4u);
+  EXPECT_DOUBLE_EQ(ImportanceOf(space, trials, *scheduler).shares[0], 1);
 }
 
 // The base, a best configuration, and one that is better after more trials.
