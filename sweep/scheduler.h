@@ -42,6 +42,10 @@ class Scheduler {
   virtual uint32_t default_trials() const { return 0; }
   // Env steps that `trials` of them take, about.
   virtual double ExpectedSteps(uint32_t trials) const = 0;
+  // Where its last result is; 0: it has none. Numbers of rungs do not say: brackets begin at different steps.
+  uint64_t JudgedSteps(const Trial& trial) const {
+    return trial.results.empty() ? 0 : rungs(trial.group)[trial.results.rbegin()->first];
+  }
 };
 
 std::unique_ptr<Scheduler> MakeScheduler(const v1::SweepConfig& config, uint64_t total_steps);

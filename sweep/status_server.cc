@@ -29,7 +29,7 @@ void StatusServer::SetPage(std::string page) {
   page_ = std::move(page);
 }
 
-void StatusServer::Update(const Study& study, double core_seconds, double env_steps) {
+void StatusServer::Update(const Study& study, const Scheduler& scheduler, double core_seconds, double env_steps) {
   std::map<std::string, int> states = {{"running", 0}, {"paused", 0}, {"complete", 0}, {"stopped", 0}, {"failed", 0}};
   uint32_t failures = 0;
   for (const Trial& trial : study.trials()) {
@@ -38,7 +38,7 @@ void StatusServer::Update(const Study& study, double core_seconds, double env_st
   }
   metrics_.SetTrials(states);
   metrics_.SetWork(core_seconds, env_steps, failures);
-  const auto best = BestTrial(study);
+  const auto best = BestTrial(study, scheduler);
   metrics_.SetBest(best ? std::optional<double>(study.Signed(study.trial(*best).results.rbegin()->second))
                         : std::nullopt);
 }

@@ -11,6 +11,7 @@
 #include "base/net/http_server.h"
 #include "prometheus/registry.h"
 #include "sweep/metrics.h"
+#include "sweep/scheduler.h"
 #include "sweep/study.h"
 
 namespace skein {
@@ -23,7 +24,7 @@ class StatusServer {
 
   int port() const { return server_->port(); }
   // `core_seconds`, `env_steps`: of the search so far.
-  void Update(const Study& study, double core_seconds, double env_steps);
+  void Update(const Study& study, const Scheduler& scheduler, double core_seconds, double env_steps);
   // Also during the test.
   void SetSlots(uint32_t slots, uint32_t free) { metrics_.SetSlots(slots - free, free); }
   void SetShare(const ResourceShare& share) { metrics_.SetShare(share); }

@@ -46,11 +46,10 @@ nlohmann::ordered_json SideJson(const Study& test, const Trial& trial) {
 
 }  // namespace
 
-std::optional<uint32_t> BestTrial(const Study& study) {
+std::optional<uint32_t> BestTrial(const Study& study, const Scheduler& scheduler) {
   const Trial* best = nullptr;
-  const auto merit = [](const Trial& one) {
-    const auto& last = *one.results.rbegin();
-    return std::tuple(one.state == TrialState::kComplete, last.first, last.second);
+  const auto merit = [&](const Trial& one) {
+    return std::tuple(one.state == TrialState::kComplete, scheduler.JudgedSteps(one), one.results.rbegin()->second);
   };
   for (const Trial& one : study.trials()) {
     if (one.results.empty() || one.state == TrialState::kFailed) continue;
@@ -97,7 +96,7 @@ std::string ToCsv(const Space& space, const Study& study, const Scheduler& sched
     } else {
       const auto& [rung, value] = *trial.results.rbegin();
       row.push_back(absl::StrCat(rung));
-      row.push_back(absl::StrCat(scheduler.rungs(trial.group)[rung]));
+      row.push_back(absl::StrCat(scheduler.JudgedSteps(trial)));
       row.push_back(std::isfinite(value) ? NumberText(study.Signed(value)) : "");
     }
     for (uint32_t i = 0; i < seeds; ++i) {

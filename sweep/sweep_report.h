@@ -13,8 +13,9 @@
 // Writes the results of a sweep for people and other programs: tables, CSV and JSON.
 namespace skein {
 
-// The best trial: of those that are complete, or, without any, of those that came furthest. Among equals the first.
-std::optional<uint32_t> BestTrial(const Study& study);
+// The best trial: of those that are complete, or, without any, of those that came furthest in env steps. Among equals
+// the first.
+std::optional<uint32_t> BestTrial(const Study& study, const Scheduler& scheduler);
 
 // The trials that the best one continues copies of, the oldest first; empty if it began by itself.
 std::vector<Trial::Origin> Ancestors(const Study& study, uint32_t number);

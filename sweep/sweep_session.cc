@@ -210,11 +210,11 @@ absl::Status Session::Run() {
   terms_.over = !outcome_.stopped;
   if (status.ok()) status = WriteTerms(folder_, terms_);
   if (!status.ok()) return status;
-  const auto best = BestTrial(record_->search());
+  const auto best = BestTrial(record_->search(), *scheduler_);
   const std::string failure =
       best ? TestFailure(record_->test(), SidesOf(record_->test(), record_->search().trial(*best).point)) : "";
   outcome_.finished = !outcome_.stopped && !outcome_.out_of_budget && failure.empty();
-  std::cout << SummaryText(file_, *record_, *launcher_, SearchOptions(), folder_, outcome_) << std::flush;
+  std::cout << SummaryText(file_, *record_, *scheduler_, *launcher_, SearchOptions(), folder_, outcome_) << std::flush;
   if (failure.empty()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(failure, "; the same command tests it again"));
 }
@@ -277,7 +277,7 @@ absl::Status Session::Carry(Search* search) {
 }
 
 absl::Status Session::TestBest() {
-  const auto best = BestTrial(record_->search());
+  const auto best = BestTrial(record_->search(), *scheduler_);
   const uint32_t seeds = file_.config.test_seeds();
   if (!best || seeds == 0) return absl::OkStatus();
   const Point winner = record_->search().trial(*best).point, base(winner.size());  // The base has no values of its own.
@@ -327,7 +327,7 @@ void Session::Show(Search* search, absl::Duration now) {
   if (server_ == nullptr) return;
   server_->SetSlots(launcher_->slots(), launcher_->free_slots());
   server_->SetUsage(launcher_->Usage());
-  if (!test) server_->Update(search->study(), work.core_seconds, work.steps_done);
+  if (!test) server_->Update(search->study(), *scheduler_, work.core_seconds, work.steps_done);
 }
 
 nlohmann::ordered_json Session::Result(int code) const {
@@ -335,7 +335,7 @@ nlohmann::ordered_json Session::Result(int code) const {
       {"sweep_directory", folder_}, {"exit_code", code}, {"trials", nullptr}, {"finished", nullptr},
       {"slots_busy", nullptr},      {"best", nullptr},   {"test", nullptr}};
   if (record_ == nullptr || launcher_ == nullptr) return json;
-  json.update(SummaryJson(file_, *record_, *launcher_, SearchOptions(), outcome_));
+  json.update(SummaryJson(file_, *record_, *scheduler_, *launcher_, SearchOptions(), outcome_));
   return json;
 }
 

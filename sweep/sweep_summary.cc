@@ -18,14 +18,15 @@ std::string CommandOf(const Trial& trial, const SweepFile& file, const RunLaunch
 
 }  // namespace
 
-std::string SummaryText(const SweepFile& file, const SweepRecord& record, const RunLauncher& launcher,
-                        const Search::Options& options, const std::string& folder, const SweepOutcome& outcome) {
+std::string SummaryText(const SweepFile& file, const SweepRecord& record, const Scheduler& scheduler,
+                        const RunLauncher& launcher, const Search::Options& options, const std::string& folder,
+                        const SweepOutcome& outcome) {
   const Study& study = record.search();
   std::string text = absl::StrCat("trials: ", study.trials().size(), " (", folder, "/sweep.csv)\n");
   if (const auto share = outcome.slots.share()) {
     absl::StrAppend(&text, absl::StrFormat("slots: busy %.1f %% of the time\n", *share * 100));
   }
-  if (const auto best = BestTrial(study)) {
+  if (const auto best = BestTrial(study, scheduler)) {
     const Trial& trial = study.trial(*best);
     absl::StrAppend(&text, "best: trial ", trial.number, ", ", file.config.metric(), " ",
                     config_reflection::NumberText(study.Signed(trial.results.rbegin()->second)), ": ",
@@ -44,8 +45,9 @@ std::string SummaryText(const SweepFile& file, const SweepRecord& record, const 
   return text;
 }
 
-nlohmann::ordered_json SummaryJson(const SweepFile& file, const SweepRecord& record, const RunLauncher& launcher,
-                                   const Search::Options& options, const SweepOutcome& outcome) {
+nlohmann::ordered_json SummaryJson(const SweepFile& file, const SweepRecord& record, const Scheduler& scheduler,
+                                   const RunLauncher& launcher, const Search::Options& options,
+                                   const SweepOutcome& outcome) {
   using Json = nlohmann::ordered_json;
   const Study& study = record.search();
   Json counts = {{"complete", 0}, {"stopped", 0}, {"failed", 0}, {"paused", 0}, {"running", 0}};
@@ -56,7 +58,7 @@ nlohmann::ordered_json SummaryJson(const SweepFile& file, const SweepRecord& rec
                {"best", nullptr},
                {"test", nullptr}};
   if (const auto share = outcome.slots.share()) json["slots_busy"] = *share;
-  const auto best = BestTrial(study);
+  const auto best = BestTrial(study, scheduler);
   if (!best) return json;
   const Trial& trial = study.trial(*best);
   json["test"] = TestJson(record.test(), SidesOf(record.test(), trial.point));

@@ -22,11 +22,13 @@ struct SweepOutcome {
 
 // What is said at the end: number of trials, how busy the slots were, the best one and the command that trains it
 // again, the test.
-std::string SummaryText(const SweepFile& file, const SweepRecord& record, const RunLauncher& launcher,
-                        const Search::Options& options, const std::string& folder, const SweepOutcome& outcome);
+std::string SummaryText(const SweepFile& file, const SweepRecord& record, const Scheduler& scheduler,
+                        const RunLauncher& launcher, const Search::Options& options, const std::string& folder,
+                        const SweepOutcome& outcome);
 
 // The same as JSON, without folder and exit code.
-nlohmann::ordered_json SummaryJson(const SweepFile& file, const SweepRecord& record, const RunLauncher& launcher,
-                                   const Search::Options& options, const SweepOutcome& outcome);
+nlohmann::ordered_json SummaryJson(const SweepFile& file, const SweepRecord& record, const Scheduler& scheduler,
+                                   const RunLauncher& launcher, const Search::Options& options,
+                                   const SweepOutcome& outcome);
 
 }  // namespace skein

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,10 +26,10 @@ std::string SweepTable::TimeLeft(const SweepWork& work, absl::Duration now) {
 }
 
 std::string SweepTable::TrialLine(const Trial& trial, const Study& study, const Scheduler& scheduler) const {
-  const auto& [rung, result] = *trial.results.rbegin();
+  const double result = trial.results.rbegin()->second;
   const std::string value = std::isfinite(result) ? absl::StrFormat("%.6g", study.Signed(result)) : "-";
-  return absl::StrFormat("%6d  %-8s %10d %12s  %s", trial.number, StateName(trial), scheduler.rungs(trial.group)[rung],
-                         value, PointText(file_.space, trial.point));
+  return absl::StrFormat("%6d  %-8s %10d %12s  %s", trial.number, StateName(trial), scheduler.JudgedSteps(trial), value,
+                         PointText(file_.space, trial.point));
 }
 
 std::vector<std::string> SweepTable::Lines(const Study& study, const Scheduler& scheduler, const SweepWork& work,
@@ -49,8 +50,9 @@ std::vector<std::string> SweepTable::Lines(const Study& study, const Scheduler& 
                                                  " running, ", paused, " paused; ", work.busy, " of ", work.slots,
                                                  " slots busy; ", absl::StrFormat("%.3f", work.core_seconds / 3600),
                                                  " core-hours; ETA ", TimeLeft(work, now))};
-  std::stable_sort(shown.begin(), shown.end(), [](const Trial* a, const Trial* b) {
-    return *a->results.rbegin() > *b->results.rbegin();  // The rung first, then the value.
+  std::stable_sort(shown.begin(), shown.end(), [&](const Trial* a, const Trial* b) {
+    const uint64_t at = scheduler.JudgedSteps(*a), other = scheduler.JudgedSteps(*b);
+    return std::tuple(at, a->results.rbegin()->second) > std::tuple(other, b->results.rbegin()->second);
   });
   if (shown.size() > kShownTrials) shown.resize(kShownTrials);
   lines.push_back(absl::StrFormat("%6s  %-8s %10s %12s  %s", "trial", "state", "env steps", file_.config.metric(), ""));

@@ -142,6 +142,44 @@ TEST(Report, ComparesTheBestConfigurationThatIsTheBestNow) {
   EXPECT_EQ(TestFailure(test, SidesOf(test, second)), "");
 }
 
+// All that are complete have been trained equally long, whatever the number of their rungs.
+TEST(Report, TheBestOfAllBracketsIsTheBest) {
+  Space space;
+  Parameter x;
+  x.path = "ppo.lr";
+  x.kind = Parameter::Kind::kReal;
+  space.parameters = {x};
+  const ScratchFolder folder;
+  SweepFile file;
+  file.space = space;
+  file.config.set_name("s");
+  file.config.mutable_scheduler()->set_kind(v1::SWEEP_SCHEDULE_HYPERBAND);
+  file.config.mutable_scheduler()->set_min_steps(100);
+  file.config.mutable_scheduler()->set_reduction(2);
+  const auto scheduler = MakeScheduler(file.config, 400);
+  ASSERT_THAT(scheduler->rungs(0), ElementsAre(100, 200, 400));
+  ASSERT_THAT(scheduler->rungs(1), ElementsAre(200, 400));
+  const auto record = *SweepRecord::Open(folder.path() + "/journal.log", file, "one");
+  const Study& search = record->search();
+  const auto report = [&](uint32_t number, uint32_t rung, uint64_t steps, double value) {
+    ASSERT_TRUE(record->Write({search.Promote(number, rung)}).ok());
+    ASSERT_TRUE(record->Write(search.Report(number, rung, steps, {value}, steps == 400)).ok());
+  };
+  for (const uint32_t bracket : {0, 1, 2}) {
+    ASSERT_TRUE(record->Write({search.CreateTrial({0.5}, 0, bracket, nullptr)}).ok());
+  }
+  report(0, 0, 100, 9);
+  report(1, 0, 200, 5);
+  EXPECT_EQ(BestTrial(search, *scheduler), 1u);  // It came further, in fewer rungs.
+  report(0, 1, 200, 6);
+  EXPECT_EQ(BestTrial(search, *scheduler), 0u);
+  report(0, 2, 400, 7);
+  report(1, 1, 400, 6);
+  EXPECT_EQ(BestTrial(search, *scheduler), 0u);
+  report(2, 0, 400, 8);
+  EXPECT_EQ(BestTrial(search, *scheduler), 2u);
+}
+
 TEST(RunLog, FollowsAFileThatGrowsAndIsCut) {
   const ScratchFolder folder;
   RunLog log(folder.path() + "/metrics.jsonl", "update.kl");

@@ -33,7 +33,7 @@ TEST_F(SearchTest, RunsEachTrialOnceWhateverTheOrder) {
     EXPECT_EQ(one.core_seconds, 10);
   }
   // The largest x has the largest metric.
-  const uint32_t best = *BestTrial(search_->study());
+  const uint32_t best = *BestTrial(search_->study(), *scheduler_);
   for (const Trial& one : trials()) EXPECT_LE(*one.point[0], *trials()[best].point[0]);
 }
 
@@ -163,7 +163,7 @@ TEST_F(SearchTest, MinimizesAndKeepsTheMetricAsItIs) {
   ASSERT_EQ(trials().size(), 8u);
   double least = 2;
   for (const Trial& one : trials()) least = std::min(least, *one.point[0]);
-  const auto best = BestTrial(search_->study());
+  const auto best = BestTrial(search_->study(), *scheduler_);
   ASSERT_TRUE(best.has_value());
   EXPECT_EQ(*trials()[*best].point[0], least);
   // x (1 + 400 / 1000) plus the mean of the seeds 10 and 11, in the file and, after reading it back, in the report.
@@ -221,7 +221,7 @@ TEST_F(SearchTest, EndsEarlyWhenAllIsStopped) {
     EXPECT_EQ(one.state, TrialState::kPruned);
     EXPECT_EQ(one.why, "a constraint does not hold");
   }
-  EXPECT_FALSE(BestTrial(search_->study()).has_value());
+  EXPECT_FALSE(BestTrial(search_->study(), *scheduler_).has_value());
 }
 
 TEST_F(SearchTest, CountsFailuresSinceTheLastProgressAndWaitsLonger) {
@@ -332,7 +332,7 @@ TEST_F(SearchTest, ARungBeforeTheFirstValueIsTheWorstAndNoFailure) {
   }
   EXPECT_GE(at_200, 4);
   EXPECT_GE(complete, 2);
-  EXPECT_TRUE(std::isfinite(trials()[*BestTrial(search_->study())].results.rbegin()->second));
+  EXPECT_TRUE(std::isfinite(trials()[*BestTrial(search_->study(), *scheduler_)].results.rbegin()->second));
 }
 
 // Prints what docs/benchmarks/sweeps.md quotes; checks that all are there.

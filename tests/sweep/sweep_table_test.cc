@@ -149,12 +149,12 @@ TEST_F(SweepTableTest, TheSummaryHasTheShareOfBusySlots) {
   const RunLauncher launcher({.folder = folder_.path(), .metric = "episode_return_mean"}, &file_.space);
   const Search::Options options;
   SweepOutcome outcome;
-  EXPECT_TRUE(SummaryJson(file_, *record_, launcher, options, outcome)["slots_busy"].is_null());
-  EXPECT_THAT(SummaryText(file_, *record_, launcher, options, "runs/s", outcome), Not(HasSubstr("slots")));
+  EXPECT_TRUE(SummaryJson(file_, *record_, *scheduler_, launcher, options, outcome)["slots_busy"].is_null());
+  EXPECT_THAT(SummaryText(file_, *record_, *scheduler_, launcher, options, "runs/s", outcome), Not(HasSubstr("slots")));
   outcome.slots.Observe(absl::Seconds(0), 3, 4);
   outcome.slots.Observe(absl::Seconds(8), 0, 4);
-  EXPECT_EQ(SummaryJson(file_, *record_, launcher, options, outcome)["slots_busy"], 0.75);
-  EXPECT_THAT(SummaryText(file_, *record_, launcher, options, "runs/s", outcome),
+  EXPECT_EQ(SummaryJson(file_, *record_, *scheduler_, launcher, options, outcome)["slots_busy"], 0.75);
+  EXPECT_THAT(SummaryText(file_, *record_, *scheduler_, launcher, options, "runs/s", outcome),
               StartsWith("trials: 1 (runs/s/sweep.csv)\nslots: busy 75.0 % of the time\nbest: trial 0, "));
 }
 
