@@ -46,14 +46,14 @@ std::string SweepPage(const SweepFile& file, const Study& study, const Scheduler
   const Json data = {{"name", file.config.name()},
                      {"metric", file.config.metric()},
                      {"minimize", file.config.goal() == v1::SWEEP_GOAL_MINIMIZE},
+                     {"running", running},
+                     {"compared", {{"env_steps", importance.env_steps}, {"trials", importance.trials}}},
                      {"parameters", parameters},
                      {"trials", trials}};
   // No text can end the script that it stands in.
   const std::string text = absl::StrReplaceAll(data.dump(-1, ' ', false, Json::error_handler_t::replace),
                                                {{"<", "\\u003c"}, {"&", "\\u0026"}});
-  return absl::StrReplaceAll(
-      embedded::sweep_page_html(),
-      {{"SWEEP_DATA", text}, {"<!-- REFRESH -->", running ? "<meta http-equiv=\"refresh\" content=\"10\">" : ""}});
+  return absl::StrReplaceAll(embedded::sweep_page_html(), {{"SWEEP_DATA", text}});
 }
 
 }  // namespace skein
