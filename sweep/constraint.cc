@@ -169,6 +169,23 @@ absl::StatusOr<Constraint> Constraint::Parse(const std::string& text, size_t* co
   return constraint;
 }
 
+std::string Constraint::NotANumber(const Lookup& lookup) const {
+  const bool may_be_text = comparison_ == "==" || comparison_ == "!=";
+  if (may_be_text && left_->operation == 0 && right_->operation == 0) return "";
+  std::vector<const Node*> nodes = {left_.get(), right_.get()};
+  while (!nodes.empty()) {
+    const Node* const node = nodes.back();
+    nodes.pop_back();
+    double number = 0;
+    if (node->operation != 0) {
+      nodes.insert(nodes.end(), {node->left.get(), node->right.get()});
+    } else if (!absl::SimpleAtod(Text(*node, lookup), &number)) {
+      return node->word;
+    }
+  }
+  return "";
+}
+
 bool Constraint::Holds(const Lookup& lookup) const {
   const double left = Value(*left_, lookup), right = Value(*right_, lookup);
   if (std::isnan(left) || std::isnan(right)) {

@@ -24,6 +24,9 @@ class Constraint {
   // (names the nearest).
   static absl::StatusOr<Constraint> Parse(const std::string& text, size_t* column);
 
+  // What is compared by size, or calculated with, although it is no number by these values: a text or a setting; empty:
+  // nothing.
+  std::string NotANumber(const Lookup& lookup) const;
   // A text that is no number where one is needed, or a division by 0: false.
   bool Holds(const Lookup& lookup) const;
   const std::string& text() const { return text_; }

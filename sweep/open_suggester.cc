@@ -25,7 +25,12 @@ absl::StatusOr<std::unique_ptr<Suggester>> OpenSuggester(const SweepFile& file, 
     return std::make_unique<GridSuggester>(*std::move(points));
   }
   if (kind == "random") {
-    return std::make_unique<RandomSuggester>(file.space, file.config.seed(), AdmitsByConstraints(file.space, base));
+    const Admits admits = AdmitsByConstraints(file.space, base);
+    if (!DrawPoint(file.space, file.config.seed(), 0, admits)) {
+      return absl::InvalidArgumentError(absl::StrCat(space_path, ": ", kDraws, " random points, and none of them ",
+                                                     "meets the constraints"));
+    }
+    return std::make_unique<RandomSuggester>(file.space, file.config.seed(), admits);
   }
   auto optuna = OptunaSuggester::Start({.journal = journal, .folder = folder}, file, scheduler);
   if (!optuna.ok()) return optuna.status();

@@ -2,6 +2,7 @@
 #include "sweep/parameter_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -47,6 +48,13 @@ class Reader {
     const double values = parameter.high - parameter.low;
     if (parameter.kind == Parameter::Kind::kInteger && static_cast<double>(parameter.step) > std::max(values, 1.0)) {
       return Error(node, absl::StrCat(path, ": a step of ", parameter.step, " does not fit between the bounds"));
+    }
+    if (parameter.kind == Parameter::Kind::kReal) {
+      // A value with a fraction, between the bounds.
+      const YAML::Node between(config_reflection::NumberText(parameter.low + values / std::sqrt(7.0)));
+      if (!Try(path, key, between).ok()) {
+        return Error(node, absl::StrCat(path, ": it does not take fractions; write {integer: [low, high]}"));
+      }
     }
     if (parameter.log && parameter.step != 1)
       return Error(node, absl::StrCat(path, ": step and log exclude each other"));

@@ -13,6 +13,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "base/config/config.h"
 #include "base/config/config_reflection.h"
 #include "base/config/nearest_name.h"
@@ -70,6 +72,14 @@ nlohmann::json JsonOf(const YAML::Node& node) {
     if (absl::SimpleAtod(text, &number)) return number;
   }
   return text;
+}
+
+// The name of a sampler as the helper understands it: "CmaEsSampler" and "cma-es" are "cmaes".
+std::string PlainName(const std::string& kind) {
+  std::string name = absl::AsciiStrToLower(absl::StrReplaceAll(kind, {{"-", ""}, {"_", ""}}));
+  constexpr absl::string_view kEnd = "sampler";
+  if (absl::EndsWith(name, kEnd)) name.resize(name.size() - kEnd.size());
+  return name;
 }
 
 class Reader {
@@ -174,9 +184,27 @@ class Reader {
         mark.column += static_cast<int>(column) + (node.Tag() == "!" ? 1 : 0);  // After the quotation mark.
         return source_.Error(mark, absl::StrCat("constraints: ", std::string(constraint.status().message())));
       }
+      if (const std::string word = constraint->NotANumber([&](const auto& path) { return SomeValue(path); });
+          !word.empty()) {
+        return Error(node, absl::StrCat("constraints: ", Quoted(word), " is no number, in ", Quoted(node.Scalar())));
+      }
       file_.space.constraints.push_back(*std::move(constraint));
     }
     return absl::OkStatus();
+  }
+
+  // A value of the setting that the constraints may meet; of choices a number, if one is.
+  std::string SomeValue(const std::string& path) const {
+    for (const Parameter& one : file_.space.parameters) {
+      if (one.path != path) continue;
+      if (one.kind != Parameter::Kind::kChoice) return "0";
+      double number = 0;
+      const auto found = std::find_if(one.choices.begin(), one.choices.end(), [&](const std::string& choice) {
+        return absl::SimpleAtod(choice, &number);
+      });
+      return found == one.choices.end() ? one.choices[0] : *found;
+    }
+    return SettingText(base_, path);
   }
 
   // Where a setting of the sweep is written; the root if it is not.
@@ -224,7 +252,7 @@ class Reader {
       if (kind == "grid" && parameter.kind == Parameter::Kind::kReal && parameter.points == 0) {
         return Error(nodes_[i], absl::StrCat(parameter.path, ": a grid needs points: N, or choices"));
       }
-      if ((kind == "gp" || kind == "cmaes") && parameter.when) {
+      if ((PlainName(kind) == "gp" || PlainName(kind) == "cmaes") && parameter.when) {
         return Error(nodes_[i],
                      absl::StrCat(parameter.path, ": sampler ", kind, " cannot do a setting with a condition ",
                                   "(when); tpe, random and grid can"));

@@ -175,6 +175,33 @@ TEST(SpaceFile, AnEvaluationNeedsEpisodes) {
               HasSubstr("s.yaml:2:9: metric: eval.return_mean needs eval.episodes of more than 0"));
 }
 
+TEST(SpaceFile, RefusesConstraintsThatCompareTextsBySize) {
+  const std::string space = "max_trials: 1\nspace:\n  ppo.lr_schedule: [linear, kl_adaptive]\n  ppo.epochs: [1, 2]\n";
+  EXPECT_THAT(Error(space + "constraints: [ppo.lr_schedule > 5]\n"),
+              HasSubstr("s.yaml:5:15: constraints: 'ppo.lr_schedule' is no number, in 'ppo.lr_schedule > 5'"));
+  EXPECT_THAT(Error(space + "constraints: [2 * env.id == 5]\n"), HasSubstr("'env.id' is no number"));
+  EXPECT_THAT(Error(space + "constraints: [ppo.epochs <= many]\n"), HasSubstr("'many' is no number"));
+  for (const char* good : {"ppo.lr_schedule != linear", "ppo.epochs * 2 <= ppo.minibatch_size", "ppo.epochs < 2"}) {
+    EXPECT_TRUE(Read(space + "constraints: [" + good + "]\n").ok()) << good;
+  }
+}
+
+TEST(SpaceFile, RefusesFractionsWhereASettingTakesNone) {
+  EXPECT_THAT(Error("max_trials: 1\nspace: {ppo.epochs: {uniform: [1, 4]}}\n"),
+              HasSubstr("s.yaml:2:21: ppo.epochs: it does not take fractions; write {integer: [low, high]}"));
+  EXPECT_THAT(Error("max_trials: 1\nspace: {ppo.epochs: {log_uniform: [1, 4]}}\n"), HasSubstr("fractions"));
+  EXPECT_TRUE(Read("max_trials: 1\nspace: {ppo.lr: {uniform: [1e-4, 1]}}\n").ok());
+}
+
+TEST(SpaceFile, KnowsSamplersWithoutConditionsByEachOfTheirNames) {
+  for (const char* name : {"gp", "GPSampler", "cmaes", "cma_es", "CMA-ES", "CmaEsSampler"}) {
+    EXPECT_THAT(Error(std::string("max_trials: 1\nsampler: {kind: ") + name +
+                      "}\nspace:\n  ppo.lr_schedule: [linear, kl_adaptive]\n"
+                      "  ppo.kl_target: {uniform: [0.01, 1], when: {ppo.lr_schedule: kl_adaptive}}\n"),
+                HasSubstr("s.yaml:5:3: ppo.kl_target: sampler "));
+  }
+}
+
 TEST(Constraint, FollowsTheOrderOfOperations) {
   const auto holds = [](const std::string& text) {
     size_t column = 0;
