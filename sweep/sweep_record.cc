@@ -6,21 +6,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace skein {
 namespace {
 
 constexpr char kIdentity[] = "skein:identity";
 
-// "old line -> new line" of the first that differ.
+// The part of a line up to its first colon: what it is about.
+absl::string_view SubjectOf(absl::string_view line) { return line.substr(0, line.find(':')); }
+
+bool Has(const std::vector<std::string>& lines, const std::string& line) {
+  return std::find(lines.begin(), lines.end(), line) != lines.end();
+}
+
+// The first line that only one of them has, and the other's about the same.
 std::string FirstDifference(const std::string& before, const std::string& now) {
   const std::vector<std::string> old_lines = absl::StrSplit(before, '\n'), new_lines = absl::StrSplit(now, '\n');
-  for (size_t i = 0; i < std::max(old_lines.size(), new_lines.size()); ++i) {
-    const std::string a = i < old_lines.size() ? old_lines[i] : "nothing";
-    const std::string b = i < new_lines.size() ? new_lines[i] : "nothing";
-    if (a != b) return absl::StrCat("it has ", a, ", this sweep ", b);
+  for (const std::string& gone : old_lines) {
+    if (Has(new_lines, gone)) continue;
+    for (const std::string& added : new_lines) {
+      if (Has(old_lines, added) || SubjectOf(added) != SubjectOf(gone)) continue;
+      return absl::StrCat("it has ", gone, ", this sweep ", added);
+    }
+    return absl::StrCat("it has ", gone, ", this sweep has not");
   }
-  return "";
+  for (const std::string& added : new_lines) {
+    if (!Has(old_lines, added)) return absl::StrCat("this sweep has ", added, ", it has not");
+  }
+  return "its parameters or constraints have another order";
 }
 
 }  // namespace

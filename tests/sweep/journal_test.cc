@@ -64,12 +64,19 @@ class SweepRecordTest : public testing::Test {
 };
 
 TEST_F(SweepRecordTest, NamesTheLineOfAnotherSpace) {
-  ASSERT_TRUE(Open().ok());
-  const auto other = Open("two");
-  EXPECT_TRUE(absl::IsFailedPrecondition(other.status()));
+  ASSERT_TRUE(Open("x: 1\ny: 2").ok());
+  const auto other = [&](const std::string& identity) {
+    const auto opened = Open(identity);
+    EXPECT_TRUE(absl::IsFailedPrecondition(opened.status()));
+    return std::string(opened.status().message());
+  };
   // The two studies come first.
-  EXPECT_THAT(std::string(other.status().message()),
-              HasSubstr("journal.log:3: the journal of another sweep: it has one, this sweep two"));
+  EXPECT_THAT(other("x: 1\ny: 3"),
+              HasSubstr("journal.log:3: the journal of another sweep: it has y: 2, this sweep y: 3; give another"));
+  // What has no counterpart is not compared with something else.
+  EXPECT_THAT(other("y: 2"), HasSubstr("it has x: 1, this sweep has not"));
+  EXPECT_THAT(other("x: 1\nz: 4\ny: 2"), HasSubstr("this sweep has z: 4, it has not"));
+  EXPECT_THAT(other("y: 2\nx: 1"), HasSubstr("another order"));
 }
 
 TEST_F(SweepRecordTest, GoesOnFromAnyOfItsFirstLines) {
