@@ -67,14 +67,17 @@ std::string DistributionText(const Parameter& parameter) {
                       {"attributes",
                        {{"step", nullptr}, {"low", parameter.low}, {"high", parameter.high}, {"log", parameter.log}}}};
       break;
-    case Parameter::Kind::kInteger:
+    case Parameter::Kind::kInteger: {
+      // Optuna wants an upper bound that its steps come to.
+      const auto low = static_cast<int64_t>(parameter.low), high = static_cast<int64_t>(parameter.high);
       distribution = {{"name", "IntDistribution"},
                       {"attributes",
                        {{"log", parameter.log},
                         {"step", parameter.step},
-                        {"low", static_cast<int64_t>(parameter.low)},
-                        {"high", static_cast<int64_t>(parameter.high)}}}};
+                        {"low", low},
+                        {"high", high - (high - low) % parameter.step}}}};
       break;
+    }
   }
   return distribution.dump();
 }
