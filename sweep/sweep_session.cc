@@ -64,6 +64,8 @@ class Session {
   absl::Status OpenRecord(const std::string& journal);
   absl::Status Carry(Search* search);
   absl::Status TestBest();
+  // Why the sweep has no outcome although it came to its end; empty: it has one.
+  std::string Failure() const;
   absl::Status WriteFiles(bool running);
   void Show(Search* search, absl::Duration now);
   Search::Options SearchOptions() const { return SearchOptionsOf(file_, base_, max_trials_); }
@@ -204,19 +206,27 @@ absl::Status Session::Run() {
   Search search(SearchOptions(), &file_.space, scheduler_.get(), suggester_.get(), record_.get(), launcher_.get());
   absl::Status status = Carry(&search);
   outcome_.out_of_budget = search.out_of_budget();
-  if (status.ok() && !outcome_.stopped && !outcome_.out_of_budget) status = TestBest();
+  if (status.ok() && !outcome_.stopped) status = TestBest();
   if (absl::Status written = WriteFiles(false); status.ok()) status = written;
   display_.Finish();
   terms_.over = !outcome_.stopped;
   if (status.ok()) status = WriteTerms(folder_, terms_);
   if (!status.ok()) return status;
-  const auto best = BestTrial(record_->search(), *scheduler_);
-  const std::string failure =
-      best ? TestFailure(record_->test(), SidesOf(record_->test(), record_->search().trial(*best).point)) : "";
+  const std::string failure = Failure();
   outcome_.finished = !outcome_.stopped && !outcome_.out_of_budget && failure.empty();
   std::cout << SummaryText(file_, *record_, *scheduler_, *launcher_, SearchOptions(), folder_, outcome_) << std::flush;
-  if (failure.empty()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(failure, "; the same command tests it again"));
+  return failure.empty() ? absl::OkStatus() : absl::InternalError(failure);
+}
+
+std::string Session::Failure() const {
+  const Study& search = record_->search();
+  if (const auto best = BestTrial(search, *scheduler_)) {
+    const std::string test = TestFailure(record_->test(), SidesOf(record_->test(), search.trial(*best).point));
+    return test.empty() ? "" : absl::StrCat(test, "; the same command tests it again");
+  }
+  if (outcome_.stopped || outcome_.out_of_budget) return "";
+  if (search.trials().empty()) return "there was no trial";
+  return absl::StrCat("no trial has a result; trial 0: ", search.trial(0).why);
 }
 
 absl::Status Session::Carry(Search* search) {

@@ -208,7 +208,7 @@ TEST_F(Sweep, ATrialThatFailsThreeTimesIsMarkedAndTheSweepGoesOn) {
   // Each learner is killed at its first checkpoint.
   Running sweep("skein", Arguments("sampler: {kind: grid}\nspace:\n  ppo.lr: [1e-3, 1e-4]\ntest_seeds: 0\n", "2048"),
                 {"SKEIN_FAULTS=checkpoint:kill@bytes=1"});
-  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(5)), 0) << sweep.Output();
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(5)), 70) << sweep.Output();  // None has a result.
   const auto rows = Rows();
   ASSERT_EQ(rows.size(), 2u);
   for (const auto& row : rows) {
