@@ -162,15 +162,18 @@ def rate(samples):
     return (changes[-1][1] - changes[0][1]) / (changes[-1][0] - changes[0][0])
 
 
-def steps_per_second(training, seconds):
-    samples, end = [], time.monotonic() + seconds
+def measure_training(training, seconds):
+    """Env steps a second, and the CPUs that its actor uses."""
+    actor, samples, end = actor_of(training), [], time.monotonic() + seconds
+    before, began = cpu_seconds(actor), time.monotonic()
     while time.monotonic() < end:
         samples.append((time.monotonic(), training.env_steps()))
         time.sleep(0.005)
+    used = (cpu_seconds(actor) - before) / (time.monotonic() - began)
     found = rate(samples)
     if found is None:
         sys.exit(f"{seconds} s are too short: fewer than two iterations ended")
-    return found
+    return found, used
 
 
 @contextlib.contextmanager
@@ -243,16 +246,17 @@ def measure_neighbours(arguments):
             row = {}
             for situation in SITUATIONS if number % 2 == 0 else SITUATIONS[::-1]:
                 if situation == "alone":
-                    row[situation] = steps_per_second(neighbour, arguments.seconds)
+                    measured = measure_training(neighbour, arguments.seconds)
                 elif situation == "kept":
                     with Training(arguments, folder, "kept", [*TRAINING, *HALVES]) as other:
                         other.wait_until_it_trains()
-                        row[situation] = steps_per_second(neighbour, arguments.seconds)
+                        measured = measure_training(neighbour, arguments.seconds)
                 else:
                     with Overruns(arguments, folder) as overruns:
-                        row[situation] = steps_per_second(neighbour, arguments.seconds)
+                        measured = measure_training(neighbour, arguments.seconds)
                         row["overruns"] = overruns.count  # With the one that was waited for.
-            rows.append({key: round(value, 1) for key, value in row.items()})
+                row[situation], row[f"{situation}_cpus"] = round(measured[0], 1), round(measured[1], 3)
+            rows.append(row)
             print(rows[-1], file=sys.stderr, flush=True)
         how = neighbour.how()
     return {"how": how, "rows": rows, **losses(rows)}
@@ -288,13 +292,15 @@ def neighbours_table(result):
     rows, names = result["rows"], {"alone": "by itself", "kept": "beside one that keeps its share",
                                    "overrun": "beside one that overruns its memory"}
     overruns = sum(row["overruns"] for row in rows)
-    lines = [f"Held by: {result['how']}. {len(rows)} rounds of {result['seconds']:g} s; {overruns:g} overruns.", "",
-             "| a training with half a CPU for each process | env steps a second, median | loss by overruns, median |",
-             "|---|---|---|"]
+    lines = [f"Held by: {result['how']}. {len(rows)} rounds of {result['seconds']:g} s; {overruns} overruns. Medians; of "
+             "losses also the smallest and the largest.", "",
+             "| a training with half a CPU for each process | CPUs of its actor | env steps a second | loss by overruns |",
+             "|---|---|---|---|"]
     for situation in SITUATIONS:
         lost = result.get(f"lost_percent_beside_{situation}")
         loss = "" if lost is None else f"{lost[1]:.1f} % ({lost[0]:.1f} to {lost[2]:.1f})"
-        lines.append(f"| {names[situation]} | {statistics.median(row[situation] for row in rows):,.0f} | {loss} |")
+        cpus, steps = (statistics.median(row[key] for row in rows) for key in (f"{situation}_cpus", situation))
+        lines.append(f"| {names[situation]} | {cpus:.3f} | {steps:,.0f} | {loss} |")
     return lines
 
 

@@ -83,7 +83,9 @@ class Study(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: a machine at work has missed the bar.
         result = json.loads((self.folder / "data/neighbours.json").read_text())
         self.assertEqual(result["how"], "CPU by a control group")
-        self.assertEqual([set(row) for row in result["rows"]], [{"alone", "kept", "overrun", "overruns"}] * 2)
+        situations = {"alone", "kept", "overrun"}
+        self.assertEqual([set(row) for row in result["rows"]],
+                         [{*situations, *(f"{one}_cpus" for one in situations), "overruns"}] * 2)
         self.assertTrue(all(row["overruns"] >= 1 for row in result["rows"]), result)
         text = self.document.read_text()
         self.assertIn("2 rounds of 0.4 s", text)
