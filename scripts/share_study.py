@@ -281,19 +281,24 @@ def machine():
             "kernel": platform.release(), "load_average": round(os.getloadavg()[0], 2)}
 
 
+def load(result):
+    return f"Load average before: {result['machine']['load_average']:.1f}."
+
+
 def held_table(result):
     lines = [f"Held by: {result['how']}. Rivals that want all: {result['rivals_per_cpu']} for each of "
-             f"{result['machine']['cpus']} CPUs; {result['seconds']:g} s each.", "",
+             f"{result['machine']['cpus']} CPUs; {result['seconds']:g} s each. {load(result)}", "",
              "| share, CPUs | used | off |", "|---|---|---|"]
-    return lines + [f"| {row['cpus']:g} | {row['used']:.3f} | {row['off_percent']:+.1f} % |" for row in result["rows"]]
+    return lines + [f"| {row['cpus']:g} | {row['used']:.3f} | {round(row['off_percent'], 1) + 0.0:+.1f} % |"
+                    for row in result["rows"]]
 
 
 def neighbours_table(result):
     rows, names = result["rows"], {"alone": "by itself", "kept": "beside one that keeps its share",
                                    "overrun": "beside one that overruns its memory"}
     overruns = sum(row["overruns"] for row in rows)
-    lines = [f"Held by: {result['how']}. {len(rows)} rounds of {result['seconds']:g} s; {overruns} overruns. Medians; of "
-             "losses also the smallest and the largest.", "",
+    lines = [f"Held by: {result['how']}. {len(rows)} rounds of {result['seconds']:g} s; {overruns} overruns. {load(result)} "
+             "Medians; of losses also the smallest and the largest.", "",
              "| a training with half a CPU for each process | CPUs of its actor | env steps a second | loss by overruns |",
              "|---|---|---|---|"]
     for situation in SITUATIONS:
