@@ -40,6 +40,8 @@ constexpr std::pair<const char*, const char*> kNotVaried[] = {
     {"checkpoint.keep", "it does not change what is learned"},
     {"checkpoint.interval_steps", "it does not change what is learned"}};
 
+constexpr size_t kMostName = 200;  // Bytes.
+
 bool IsSectionOf(const FieldDescriptor* field) { return field->message_type() != nullptr; }
 
 void SetDefaults(Message* message) {
@@ -294,13 +296,8 @@ class Reader {
                    absl::StrCat("scheduler.interval_steps: ", config.scheduler().interval_steps(),
                                 " is not below total_steps, ", total));
     }
-    for (const char c : config.name()) {
-      if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') {
-        return Error(At("", "name"), absl::StrCat("name: ", Quoted(config.name()),
-                                                  " is no name of a folder: letters, digits, '.', '_' and '-'"));
-      }
-    }
-    return absl::OkStatus();
+    const absl::Status named = CheckSweepName(config.name());
+    return named.ok() ? named : Error(At("", "name"), std::string(named.message()));
   }
 
   const Source source_;
@@ -333,6 +330,16 @@ std::string DescribeParameter(const Space& space, const Parameter& parameter) {
 absl::StatusOr<SweepFile> ReadSweepFile(const std::string& text, const std::string& path, const v1::RunConfig& base,
                                         const std::vector<std::string>& metrics) {
   return Reader(path, base, metrics).Read(text);
+}
+
+absl::Status CheckSweepName(const std::string& name) {
+  const bool good = !name.empty() && name.size() <= kMostName && name[0] != '-' && name != "." && name != ".." &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+                    });
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("name: ", Quoted(name), " is no name of a folder: at most ", kMostName,
+                                                 " letters, digits, '.', '_' and '-', which must not be first"));
 }
 
 std::string Identity(const SweepFile& file, const v1::RunConfig& base) {

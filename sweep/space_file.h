@@ -29,6 +29,9 @@ struct SweepFile {
 absl::StatusOr<SweepFile> ReadSweepFile(const std::string& text, const std::string& path, const v1::RunConfig& base,
                                         const std::vector<std::string>& metrics);
 
+// InvalidArgument: no folder of that name can be made among the runs, or it would be a flag for a command.
+absl::Status CheckSweepName(const std::string& name);
+
 // What a journal is for: the space and what decides how trials are judged, as text. Two sweeps with the same may go on
 // with one another's journal.
 std::string Identity(const SweepFile& file, const v1::RunConfig& base);

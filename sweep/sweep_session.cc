@@ -113,7 +113,10 @@ absl::Status Session::ReadFiles() {
   if (!file.ok()) return file.status();
   file_ = *std::move(file);
   ChooseFirstRung(base_, &file_.config);
-  if (!options_.name.empty()) file_.config.set_name(options_.name);
+  if (!options_.name.empty()) {
+    if (absl::Status s = CheckSweepName(options_.name); !s.ok()) return s;
+    file_.config.set_name(options_.name);
+  }
   return TakePlaces(*plan);
 }
 

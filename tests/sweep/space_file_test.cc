@@ -202,6 +202,15 @@ TEST(SpaceFile, KnowsSamplersWithoutConditionsByEachOfTheirNames) {
   }
 }
 
+TEST(SpaceFile, NamesAFolderAmongTheRuns) {
+  EXPECT_THAT(Error("name: ..\nmax_trials: 1\nspace: {ppo.lr: [1e-3]}\n"),
+              HasSubstr("s.yaml:1:7: name: '..' is no name of a folder"));
+  for (const std::string& bad : {std::string("../x"), std::string("a b"), std::string("-x"), std::string(201, 'x')}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckSweepName(bad))) << bad;
+  }
+  EXPECT_TRUE(CheckSweepName("half_cheetah-2.1").ok());
+}
+
 TEST(Constraint, FollowsTheOrderOfOperations) {
   const auto holds = [](const std::string& text) {
     size_t column = 0;
