@@ -52,12 +52,18 @@ def check_packages(kind):
         raise Refused(69, f"{kind.__name__} needs {names}; install with: {sys.executable} -m pip install {names}")
 
 
-def load_states(path):
+def load_sampler(path, trials):
+    """As it was when the sweep had so many trials, or fewer; None: it was not saved."""
     try:
         with open(path, "rb") as file:
-            return pickle.load(file)
+            states = pickle.load(file)
+        usable = [number for number in states if number <= trials]
+        return pickle.loads(states[max(usable)]) if usable else None
     except FileNotFoundError:
-        return {}
+        return None
+    except Exception as error:  # Whatever pickle or another release of Optuna makes of it.
+        why = f"{path} cannot be read ({type(error).__name__}: {error})"
+        raise Refused(70, f"{why}; without that file the sampler goes on by the journal alone") from error
 
 
 def save_states(path, states):
@@ -85,11 +91,8 @@ class Helper:
         kind = sampler_class(optuna, request["sampler"])
         check_packages(kind)
         self.state_path = request["state"]
-        states = load_states(self.state_path)
-        usable = [number for number in states if number <= len(earlier)]
-        if usable:
-            sampler = pickle.loads(states[max(usable)])
-        else:
+        sampler = load_sampler(self.state_path, len(earlier))
+        if sampler is None:
             arguments = dict(request["options"])
             if "seed" in inspect.signature(kind).parameters:
                 arguments.setdefault("seed", request["seed"] + len(earlier))

@@ -228,6 +228,18 @@ class SweepTest(unittest.TestCase):
             rows = list(csv.DictReader(file))
         self.assertEqual([row["state"] for row in rows], ["complete"] * 6)
 
+    def test_says_which_file_keeps_a_sampler_from_going_on(self):
+        (self.runs / "space.yaml").write_text(SPACE.replace("max_trials: 6", "max_trials: 1"))
+        self.finish("broken")
+        (self.runs / "broken/sampler.pickle").write_text("nonsense")
+        (self.runs / "space.yaml").write_text(SPACE.replace("max_trials: 6", "max_trials: 2"))
+        process = self.start("broken")
+        output, _ = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 70, output)
+        self.assertIn("broken/sampler.pickle cannot be read (", output)
+        (self.runs / "broken/sampler.pickle").unlink()
+        self.assertEqual(len(self.finish("broken")["trials"]), 2)
+
     def test_names_the_nearest_sampler(self):
         (self.runs / "space.yaml").write_text(SPACE.replace("kind: tpe, options: {n_startup_trials: 2}", "kind: tpee"))
         process = self.start("three")
