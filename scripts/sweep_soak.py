@@ -5,7 +5,8 @@ left alone.
 
     scripts/sweep_soak.py --kills 20 --seed 1
 
-Both sweeps train small CartPole configurations in mode on_policy, with one slot, so that their decisions have one order.
+Both sweeps train small CartPole configurations in mode on_policy. With one slot their decisions have one order; with more
+--slots they are the same only with a scheduler that does not depend on it, such as "{kind: hyperband, min_steps: 2048}".
 A killed sweep must train again within 6 seconds, or be at its end; so must a sweep whose training was killed. At the end
 each trial of one is in the other, with the same configuration, state and values to the bit; no trial has failed, no rung
 has two results, none of the trials has two ends. Exit code 1: something of this does not hold.
@@ -34,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1, help="of when what is killed")
     parser.add_argument("--scheduler", default="{kind: asha, min_steps: 2048, reduction: 2}", help="as the space file has it")
     parser.add_argument("--trials", type=int, default=4)
+    parser.add_argument("--slots", type=int, default=1)
     parser.add_argument("--steps", type=int, default=8192)
     parser.add_argument("--resume-seconds", type=float, default=6)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release", help="folder of the programs")
@@ -61,8 +63,8 @@ class Sweep:
         space.write_text(f"sampler: {{kind: random}}\nscheduler: {options.scheduler}\nmax_trials: {options.trials}\n"
                          "test_seeds: 0\nspace:\n  ppo.lr: {log_uniform: [1e-4, 1e-2]}\n  ppo.epochs: {integer: [1, 4]}\n")
         self.command = [options.bin / "skein", "sweep", "--config", ROOT / "configs/cartpole_ppo.yaml", "--space", space,
-                        "--runs-dir", runs, "--name", name, "--steps", str(options.steps), "--slots", "1", "--set",
-                        "checkpoint.interval_steps=1024"]
+                        "--runs-dir", runs, "--name", name, "--steps", str(options.steps), "--slots",
+                        str(options.slots), "--set", "checkpoint.interval_steps=1024"]
         self.log = open(runs / f"{name}.txt", "a+b")
         self.process = None
 
