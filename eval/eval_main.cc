@@ -9,6 +9,7 @@
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/shutdown.h"
+#include "base/telemetry/log.h"
 #include "env/registry.h"
 #include "eval/evaluation.h"
 
@@ -73,6 +74,7 @@ int main(int argc, char** argv) {
   AddFlags(&app, &command);
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
 
+  skein::InitLog("skein-eval");  // Standard output is the result's alone.
   if (command.exit_with_parent) skein::ExitWithParent();
   if (const absl::Status status = skein::UseCredentials(command.credentials); !status.ok()) {
     return skein::ReportAndExitCode("skein eval", status);

@@ -6,6 +6,7 @@
 #include "base/command/arguments.h"
 #include "base/process/exit_code.h"
 #include "base/process/shutdown.h"
+#include "base/telemetry/log.h"
 #include "learner/fit/fit_verbs.h"
 #include "learner/network/torch_version.h"
 
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   skein::AddFit(&app, &action);
   skein::AddDetect(&app, &action);
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"LibTorch", skein::TorchVersion()}})) return *code;
+  skein::InitLog("skein-fit");  // Standard output is the result's alone.
   const std::string name = "skein " + app.get_subcommands().front()->get_name();
   return skein::FinishOutput(name.c_str(), skein::ReportAndExitCode(name.c_str(), action(&shutdown)));
 }

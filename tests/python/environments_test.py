@@ -90,10 +90,12 @@ class Training(unittest.TestCase):
             with self.subTest(fault), tempfile.TemporaryDirectory() as folder:
                 done = self.train(folder, "python:team_envs:faulty", "--steps", "8000", "--set",
                                   "rollout.steps_per_iteration=2048", "--set", "rollout.step_timeout_seconds=1", "--runners",
-                                  "2", "--no-eval", TEAM_FAULT=fault)
+                                  "2", *([] if fault == "raise" else ["--no-eval"]), TEAM_FAULT=fault)
                 log = "".join(path.read_text() for path in pathlib.Path(folder).glob("run/**/*.log")) + done.stderr
                 self.assertRegex(log, said)
                 self.assertNotIn("built anew", log)
+                if fault == "raise":  # The evaluation loses episodes, too; what the log says of them is not its result.
+                    self.assertEqual(json.loads((pathlib.Path(folder) / "run/eval.json").read_text())["episodes"], 10)
 
     def test_mistakes_are_one_line_with_what_and_where(self):
         for env, code, said in (
