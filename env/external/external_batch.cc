@@ -27,8 +27,12 @@ constexpr absl::Duration kForgotten = absl::Minutes(1);
 constexpr size_t kLinesInAMinute = 10;
 // After so many steps in a row that failed in all environments of the group, failing is a failure to start.
 constexpr int kBarrenSteps = 10;
+// So often where no step has ever succeeded: its code is wrong, and a run would go on with nothing to learn from.
+constexpr int kBarrenBeginnings = 3;
 // Seeds of the protocol are under 2^31.
 uint32_t OnTheWire(uint32_t seed) { return seed >> 1; }
+// What fails because of its seed would fail with it for ever.
+uint32_t SeedOfTry(uint32_t seed, uint32_t failed_tries) { return seed + 0x9e3779b9u * failed_tries; }
 
 }  // namespace
 
@@ -133,6 +137,7 @@ void ExternalBatch::Step(const float* action, const uint32_t* next_seed) {
     State& state = states_[e];
     if (state.lost) continue;
     barren_ = 0;
+    ever_stepped_ = true;
     state.fresh = false;
     state.truncated = columns.truncated[e] != 0;
     state.ended = state.begun = state.truncated || columns.terminated[e] != 0;
@@ -211,12 +216,16 @@ void ExternalBatch::Reset(size_t e, uint32_t seed) {
     return;
   }
   if (barren_ >= kBarrenSteps) {
+    if (!ever_stepped_ && ++barren_beginnings_ > kBarrenBeginnings) {
+      throw std::runtime_error(absl::StrCat("each of its first ", barren_beginnings_ * kBarrenSteps,
+                                            " steps failed (skein env check says more), the last one: ", why_));
+    }
     Pause(why_);
     barren_ = 0;
   }
   EnsureWorld();
-  while (!TryReset(e, seed)) {
-    if (world_ != nullptr) Pause(why_);
+  for (uint32_t failed_tries = 0; !TryReset(e, SeedOfTry(seed, failed_tries)); ++failed_tries) {
+    if (world_ != nullptr && failed_tries > 0) Pause(why_);
     EnsureWorld();
   }
   state = {.lost = false, .fresh = true};

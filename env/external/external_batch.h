@@ -18,10 +18,11 @@ namespace skein {
 // It survives failures of the world: if an environment or its server fails, the episodes under way end with a reward
 // that is not finite, so that VectorEnv truncates them, and the next Reset starts the environment or server again.
 // Each failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most.
-// An environment that fails in a step begins its next episode at once. A server that ends, an environment that cannot
-// begin an episode, and a group of which none has taken a step for long are started again after a pause that grows from
-// 0.1 s to 5 s. Throws std::runtime_error if that happens more than `restarts` times within ten minutes, and if a
-// restarted server has another spec. Not thread-safe.
+// An environment that fails in a step begins its next episode at once; one that cannot begin an episode tries at once
+// with another seed. A server that ends, an environment that fails to begin twice in a row, and a group of which none has
+// taken a step for long are started again after a pause that grows from 0.1 s to 5 s. Throws std::runtime_error if that
+// happens more than `restarts` times within ten minutes, if no step at all succeeds (after 40), and if a restarted server
+// has another spec. Not thread-safe.
 class ExternalBatch final : public EnvBatch {
  public:
   struct Options {
@@ -84,6 +85,8 @@ class ExternalBatch final : public EnvBatch {
   RestartBudget lines_;
   uint64_t left_out_ = 0;  // Failures that are no lines of the log.
   int barren_ = 0;         // Steps in a row in which all environments failed.
+  int barren_beginnings_ = 0;
+  bool ever_stepped_ = false;  // Some environment has taken a step.
 };
 
 }  // namespace skein

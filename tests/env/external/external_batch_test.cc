@@ -114,23 +114,36 @@ TEST(ExternalBatch, LosesTheEpisodeOfAnExceptionAndNoTime) {
   EXPECT_LT(MonotonicNow() - begin, absl::Seconds(5));
 }
 
-TEST(ExternalBatch, GivesUpWhereNoStepEverSucceeds) {
+// Steps until the batch gives up, with what it says then. The first `good` steps succeed, all others fail.
+std::pair<int, std::string> StepsUntilItGivesUp(int good, uint32_t restarts) {
+  int requests = 0;
   Batch batch(
       1,
-      [](FakeWorld* world, WorldRequest request) {
-        if (request == WorldRequest::kStep) world->Fail(0, "KeyError");
+      [&](FakeWorld* world, WorldRequest request) {
+        if (request == WorldRequest::kStep && ++requests > good) world->Fail(0, "KeyError");
         return absl::OkStatus();
       },
-      /*restarts=*/2);
+      restarts);
   batch.ResetAll(10);
   int steps = 0;
   try {
     while (++steps < 1000) batch.Step();
   } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("failed more than 2 times within 10m (env.external.restarts), the last time: "
-                                        "KeyError"));
+    return {steps, error.what()};
   }
-  EXPECT_EQ(steps, 30);  // Ten for each of two restarts, and the ten that are too many.
+  return {steps, ""};
+}
+
+TEST(ExternalBatch, GivesUpWhereStepsNoLongerSucceed) {
+  const auto [steps, why] = StepsUntilItGivesUp(/*good=*/1, /*restarts=*/2);
+  EXPECT_THAT(why, HasSubstr("failed more than 2 times within 10m (env.external.restarts), the last time: KeyError"));
+  EXPECT_EQ(steps, 31);  // The good one, ten for each of two restarts, and the ten that are too many.
+}
+
+TEST(ExternalBatch, GivesUpSoonWhereNoStepEverSucceeds) {
+  const auto [steps, why] = StepsUntilItGivesUp(/*good=*/0, /*restarts=*/20);
+  EXPECT_THAT(why, HasSubstr("each of its first 40 steps failed (skein env check says more), the last one: KeyError"));
+  EXPECT_EQ(steps, 40);
 }
 
 TEST(ExternalBatch, GivesUpWhereAnEpisodeNeverBegins) {
@@ -146,7 +159,24 @@ TEST(ExternalBatch, GivesUpWhereAnEpisodeNeverBegins) {
       },
       /*restarts=*/2);
   EXPECT_THROW(batch.ResetAll(10), std::runtime_error);
-  EXPECT_EQ(resets, 3);  // And again after each of two pauses.
+  EXPECT_EQ(resets, 4);  // With another seed at once, and again after each of two pauses.
+}
+
+TEST(ExternalBatch, BeginsWithAnotherSeedWhatCannotBeginWithItsOwn) {
+  Batch batch(
+      1,
+      [&](FakeWorld* world, WorldRequest request) {
+        if (request == WorldRequest::kReset && world->columns().seed[0] == 5) world->Fail(0, "no map with this seed");
+        return absl::OkStatus();
+      },
+      /*restarts=*/0);
+  batch.ResetAll(10);
+  ASSERT_THAT(batch.seeds, ElementsAre(ElementsAre(5), ElementsAre(testing::Ne(5u))));
+  const auto first = batch.seeds;
+  batch.seeds.clear();
+  batch.ResetAll(10);
+  EXPECT_EQ(batch.seeds, first);  // The same one each time.
+  EXPECT_THAT(batch.Step(), ElementsAre(1));
 }
 
 TEST(ExternalBatch, StartsAServerAgainThatHasEnded) {
