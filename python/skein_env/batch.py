@@ -79,6 +79,10 @@ class Single(abc.ABC):
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         """Writes the metrics of the episode so far [P]."""
 
+    def users_own(self) -> Any:
+        """The object whose class a user has written, for messages."""
+        return self
+
     @staticmethod
     def bare(envs: Sequence[Any], steps: int) -> None:
         """Takes `steps` steps of `envs`, which have been reset, in turn with random actions as a loop without Skein does, for
@@ -128,9 +132,9 @@ class Serial(Batch):
         return self._failures
 
     def _fail(self, e: int, columns: Columns, error: BaseException) -> None:
-        self._failures.append((e, describe(error)))
         columns.failed[e] = 1
         env, self._envs[e] = self._envs[e], None
+        self._failures.append((e, describe(error, None if env is None else env.users_own())))
         try:
             if env is not None:
                 env.close()

@@ -39,6 +39,7 @@ class Session:
         self._name = name
         self._callback: Any = None
         self._run: Optional[Run] = None
+        self._called: Any = None  # The function of the user's that was called last.
 
     def answer(self, request: Dict[str, Any]) -> Dict[str, Any]:
         try:
@@ -48,7 +49,7 @@ class Session:
             return {"error": str(error)}
         except (Exception, SystemExit) as error:  # Whatever a user's callback throws.
             traceback.print_exc()
-            return {"error": describe(error)}
+            return {"error": describe(error, self._called)}
 
     def _begin(self, data: Dict[str, Any]) -> Dict[str, Any]:
         function, arguments = load(self._name)
@@ -75,7 +76,8 @@ class Session:
         run = self._run
         assert run is not None
         run._call, run._answer = kind, {}
-        getattr(self._callback, method)(run, *arguments)
+        self._called = getattr(self._callback, method)
+        self._called(run, *arguments)
         return run._answer
 
 

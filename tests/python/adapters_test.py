@@ -238,6 +238,12 @@ class Adapters(unittest.TestCase):
         batch.step(columns)
         self.assertEqual(columns.failed.tolist(), [0, 0])
 
+    def test_a_step_that_returns_something_else_is_named_with_the_place_of_its_class(self):
+        batch, columns = self.batch(team_envs.Four, 1)
+        batch.step(columns)
+        ((_, why),) = batch.failures()
+        self.assertRegex(why, r"expected 5, got 4\) \(.*team_envs.py:\d+ defines Four\)$")
+
     def test_bytes_that_are_no_message(self):
         generator = np.random.default_rng(3)
         for _ in range(20000):

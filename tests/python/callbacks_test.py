@@ -113,6 +113,14 @@ class Callbacks(unittest.TestCase):
                 self.assertIn(said, error)
                 self.assertIn("mine.py:10 in on_iteration", error)
 
+    def test_a_method_that_takes_something_else_is_named_with_its_place(self):
+        (pathlib.Path(self.folder) / "other.py").write_text("class Other:\n    def on_iteration(self, run):\n        pass\n")
+        process = self.started("other:Other")
+        process.ask(BEGIN)
+        error = process.ask(LINE)["error"]
+        self.assertIn("takes 2 positional arguments but 3 were given", error)
+        self.assertIn("other.py:2 defines Other.on_iteration", error)
+
     def test_log_and_set_have_their_place(self):
         run = skein_env.Run({}, "/tmp", 0, 0)
         for call in (lambda: run.log("a", 1), lambda: run.set("ppo.lr", 1)):

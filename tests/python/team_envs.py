@@ -182,6 +182,19 @@ def faulty():
     return Faulty(gymnasium.make("CartPole-v1"))
 
 
+class Four(gymnasium.Env):
+    """Its step returns four values, as before Gymnasium."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 1.0, False, {}
+
+
 class Odd(gymnasium.Env):
     """Observes a matrix of its own, which it changes in place; its seed says what is odd in the third step."""
 

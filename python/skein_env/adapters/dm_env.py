@@ -101,5 +101,8 @@ class DmEnv(Single):
         terminated = bool(step.last()) and step.discount == 0
         return terminated, bool(step.last()) and not terminated
 
+    def users_own(self) -> Any:
+        return self._env
+
     def close(self) -> None:
         self._env.close()

@@ -87,6 +87,9 @@ class GymnasiumEnv(Single):
                 if terminated or truncated:
                     env.reset(seed=i)
 
+    def users_own(self) -> Any:
+        return getattr(self._env, "unwrapped", self._env)
+
     def close(self) -> None:
         self._env.close()
 

@@ -106,5 +106,8 @@ class ParallelTeam(Single):
             values = [info[name] for info in self._info.values() if name in info]
             metrics[i] = float(np.mean(values)) if values else 0.0
 
+    def users_own(self) -> Any:
+        return getattr(self._env, "unwrapped", self._env)
+
     def close(self) -> None:
         self._env.close()
