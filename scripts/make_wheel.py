@@ -253,7 +253,7 @@ def main():
         tag = "manylinux_{}_{}_{}".format(*newest_glibc(folder), os.uname().machine)
         path = pathlib.Path(temporary) / f"skein_rl-{version}-py3-none-{tag}.whl"
         write(path, folder, version, tag, bill, build / "man")
-        said = run(TOOLS / "auditwheel", "show", "--disable-isa-ext-check", path)
+        said = run(TOOLS / "python", "-m", "auditwheel", "show", "--disable-isa-ext-check", path)
         if f'"{tag}"' not in said:
             raise Refused(f"auditwheel: not a wheel for {tag}: {' '.join(said.split())}", 65)
         os.replace(path, output / path.name)
