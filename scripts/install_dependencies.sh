@@ -6,8 +6,8 @@
 #
 # build: what the programs are built from, MuJoCo (scripts/fetch_mujoco.sh) and, where apt has no LibTorch that is new
 # enough, as on Ubuntu, LibTorch (scripts/fetch_torch.sh).   test: what `make test` runs beside them.
-# dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm, a browser, and axe-core, which
-# checks pages for accessibility in it (scripts/fetch_axe.sh).
+# dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm, debootstrap, a browser, and
+# axe-core, which checks pages for accessibility in it (scripts/fetch_axe.sh).
 # A LibTorch under CMAKE_PREFIX_PATH is taken instead of the system's (docs/cuda.md).
 # Exit codes: 64 no such purpose; 69 no apt here, or it lacks packages or has them too old; 77 neither root nor sudo without a password.
 set -eu
@@ -35,7 +35,7 @@ for purpose in "${@:-build}"; do
       ;;
     dev) packages="$packages clang-14 clang-format-14 libclang-rt-14-dev gnuplot-nox libmujoco-dev" ;;
     cluster)
-      packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge openssl"
+      packages="$packages chromium chromium-driver fonts-dejavu-core slurm-wlm munge openssl debootstrap"
       # Where Node.js is not Debian's, its npm comes with it.
       if ! command -v npm >/dev/null; then packages="$packages npm"; fi
       ;;

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CANNOT_BE_HAD = (69, 75)  # Exit codes of fetch_python.sh.
+CANNOT_BE_HAD = (69, 75, 77)  # Exit codes of the scripts that fetch.
 
 
 def python_of(name):
@@ -19,12 +19,17 @@ def python_of(name):
 
 
 def fetch(name):
-    fetched = subprocess.run([ROOT / "scripts" / "fetch_python.sh", name], capture_output=True, text=True)
+    fetch_by("fetch_python.sh", name)
+
+
+def fetch_by(script, *arguments):
+    """Runs a script of scripts/ that fetches something into .deps."""
+    fetched = subprocess.run([ROOT / "scripts" / script, *arguments], capture_output=True, text=True)
     if fetched.returncode in CANNOT_BE_HAD:
         print(f"skipped: {fetched.stderr.strip()}")
         sys.exit(77)
     if fetched.returncode != 0:
-        sys.exit(f"fetch_python.sh {name} ended with {fetched.returncode}: {fetched.stderr}")
+        sys.exit(f"{script} ended with {fetched.returncode}: {fetched.stderr}")
 
 
 def run_inside(name):
