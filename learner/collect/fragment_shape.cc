@@ -76,22 +76,24 @@ absl::StatusOr<FragmentShape> MakeFragmentShape(const v1::RunConfig& config) {
   shape.spec = MakeEnvSpecInfo(*spec);
   shape.algorithm_fields = AlgorithmFields(config);
   if (config.transport().trajectory_precision() == v1::PRECISION_BF16) shape.obs_dtype = v1::DATA_TYPE_BFLOAT16;
-  if (config.rollout().fragment_steps() == 0) {
-    const int64_t whole = config.rollout().steps_per_iteration() / config.rollout().num_envs();
+  // Within an iteration a group's fragments form one sequence, which restarted episodes would break.
+  const bool whole_only = !shape.spec.relocatable() && config.sync().mode() != v1::SYNC_MODE_ASYNC;
+  const int64_t whole = config.rollout().steps_per_iteration() / std::max(1u, config.rollout().num_envs());
+  if (config.rollout().fragment_steps() == 0 && !whole_only) {
     while (shape.steps > 1 && (whole % shape.steps != 0 || FragmentBytes(shape) > kMaxMessageBytes)) --shape.steps;
   }
-  // Within an iteration a group's fragments form one sequence, which restarted episodes would break.
-  const int64_t whole = config.rollout().steps_per_iteration() / std::max(1u, config.rollout().num_envs());
-  if (!shape.spec.relocatable() && config.sync().mode() != v1::SYNC_MODE_ASYNC && shape.steps != whole) {
+  if (whole_only && shape.steps != whole) {
     return absl::InvalidArgumentError(absl::StrCat(
         "rollout.fragment_steps: environments of ", config.env().id(), " cannot be moved, so a fragment must have all ",
         whole, " steps of an iteration, not ", shape.steps, "; leave it at 0, or set sync.mode=async"));
   }
   if (const int64_t bytes = FragmentBytes(shape); bytes > kMaxMessageBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("rollout: one fragment of ", shape.steps, " steps x ",
-                                                   shape.group_envs, " environments takes ", bytes,
-                                                   " bytes, messages are limited to ", kMaxMessageBytes,
-                                                   "; lower rollout.fragment_steps or rollout.envs_per_runner"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rollout: one fragment of ", shape.steps, " steps x ", shape.group_envs, " environments takes ", bytes,
+        " bytes, messages are limited to ", kMaxMessageBytes,
+        whole_only ? "; lower rollout.envs_per_runner or rollout.steps_per_iteration, or set sync.mode=async: these "
+                     "environments cannot be moved, so a fragment has all steps of an iteration"
+                   : "; lower rollout.fragment_steps or rollout.envs_per_runner"));
   }
   return shape;
 }

@@ -32,6 +32,17 @@ TEST(FragmentShape, IsTheLargestPartThatFitsIntoAMessage) {
   EXPECT_TRUE(Shape({"env.id=UavCover-v0", "env.uav.uavs=128", "env.uav.size=32"}).ok());
 }
 
+TEST(FragmentShape, ThatMustBeWholeAndDoesNotFitIsRefusedWithWhatHelps) {
+  // 512 steps of 16 environments with 4,096 numbers each: 134 MB.
+  const std::vector<std::string> large = {"env.id=StickyCartPole-v0", "env.transforms=[stack: 1024]"};
+  EXPECT_THAT(Shape(large).status().message(),
+              testing::AllOf(testing::HasSubstr("one fragment of 512 steps x 16 environments takes"),
+                             testing::HasSubstr("lower rollout.envs_per_runner or rollout.steps_per_iteration, or")));
+  std::vector<std::string> async = large;
+  async.push_back("sync.mode=async");
+  EXPECT_TRUE(Shape(async).ok());
+}
+
 TEST(FragmentShape, KnowsWhatThePolicyRemembers) {
   EXPECT_EQ(Shape({"env.id=CartPole-v1"})->policy_state_size, 0);
   EXPECT_EQ(Shape({"env.id=CartPole-v1", "model.memory=gru", "model.memory_size=48"})->policy_state_size, 48);
