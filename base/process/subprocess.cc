@@ -176,7 +176,8 @@ absl::StatusOr<std::string> Subprocess::ReadLine(absl::Duration timeout) {
       return absl::OutOfRangeError("the program has closed its output");
     }
     if (!WaitReadable(stdout_fd_, deadline)) {
-      return absl::DeadlineExceededError(absl::StrCat("no line of output within ", absl::FormatDuration(timeout)));
+      return absl::DeadlineExceededError(
+          absl::StrCat("no line of output within ", absl::FormatDuration(absl::Ceil(timeout, absl::Milliseconds(1)))));
     }
     char chunk[4096];
     const ssize_t got = read(stdout_fd_, chunk, sizeof(chunk));

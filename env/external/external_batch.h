@@ -19,10 +19,10 @@ namespace skein {
 // that is not finite, so that VectorEnv truncates them, and the next Reset starts the environment or server again.
 // Each failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most.
 // An environment that fails in a step begins its next episode at once; one that cannot begin an episode tries at once
-// with another seed. A server that ends, an environment that fails to begin twice in a row, and a group of which none has
-// taken a step for long are started again after a pause that grows from 0.1 s to 5 s. Throws std::runtime_error if that
-// happens more than `restarts` times within ten minutes, if no step at all succeeds (after 40), and if a restarted server
-// has another spec. Not thread-safe.
+// with another seed. A server that ends, an environment that fails to begin twice in a row, and a group of which none
+// has taken a step for long are started again after a pause that grows from 0.1 s to 5 s. Throws std::runtime_error if
+// that happens more than `restarts` times within ten minutes, if no step at all succeeds (after 40), and if a restarted
+// server has another spec. Not thread-safe.
 class ExternalBatch final : public EnvBatch {
  public:
   struct Options {
