@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "learner/collect/env_share.h"
+#include "learner/ranks/env_share.h"
 #include "learner/ranks/rank_group.h"
 #include "learner/run/trainer.h"
 #include "skein/v1/tensor.pb.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "learner/collect/env_share.h"
+#include "learner/ranks/env_share.h"
 
 #include <algorithm>
 
