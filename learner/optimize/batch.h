@@ -32,4 +32,8 @@ struct Batch : TensorSet {
   int64_t total_columns = 0;  // Columns of all ranks; 0 = this batch has all of them.
 };
 
+// Columns [offset, offset + columns) of a batch, as a rank that has only these has them. A copy. REQUIRES: they are
+// those of whole environments, where a field has environments.
+Batch ColumnsOf(const Batch& batch, int64_t offset, int64_t columns);
+
 }  // namespace skein

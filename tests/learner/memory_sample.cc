@@ -92,12 +92,4 @@ Batch CollectRemembering(const ActorCriticAlgorithm& algorithm, int64_t steps, i
   return batch;
 }
 
-Batch RememberingColumns(const Batch& batch, int64_t offset, int64_t columns) {
-  Batch part = Columns(batch, offset, columns);
-  const int64_t agents = batch["reward"].size(1) / batch["ended"].size(1);
-  part["ended"] = batch["ended"].narrow(1, offset / agents, columns / agents).contiguous();
-  part["first_policy_state"] = batch["first_policy_state"].narrow(0, offset, columns).contiguous();
-  return part;
-}
-
 }  // namespace skein

@@ -28,7 +28,4 @@ ActorCriticOptions MemoryNetwork(MemoryKind kind, bool discrete = false, bool sh
 // first states, actions near those of the current policy.
 Batch CollectRemembering(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t envs, int64_t agents = 1);
 
-// As Columns (ppo_sample.h), with what a memory needs.
-Batch RememberingColumns(const Batch& batch, int64_t offset, int64_t columns);
-
 }  // namespace skein

@@ -68,7 +68,7 @@ void ExpectRanksEqualOneRank(const v1::RunConfig& config, const ActorCriticOptio
     Ppo ppo(config, network, kSeed, collective);
     ASSERT_TRUE(ppo.Synchronize().ok());
     for (int i = 0; i < updates; ++i) {
-      const auto stats = ppo.Update(Columns(want.batches[i], offset, shares[rank]), i / 100.0, i);
+      const auto stats = ppo.Update(ColumnsOf(want.batches[i], offset, shares[rank]), i / 100.0, i);
       ASSERT_TRUE(stats.ok()) << stats.status();
       for (const auto& [name, value] : want.stats[i]) {
         EXPECT_NEAR(stats->at(name), value, 1e-3 * std::max(1.0, std::abs(value))) << name << " of update " << i;
@@ -168,7 +168,7 @@ TEST(PpoDataParallel, ASampleThatIsNotFiniteSkipsItsMinibatchOnEveryRank) {
     EXPECT_GT(want.at("skipped_steps"), 0);
     RunRanks(2, [&](Collective* collective) {
       Ppo ppo(config, network, kSeed, collective);
-      const auto stats = ppo.Update(Columns(batch, 4 * collective->rank(), 4), 0, 0);
+      const auto stats = ppo.Update(ColumnsOf(batch, 4 * collective->rank(), 4), 0, 0);
       ASSERT_TRUE(stats.ok()) << stats.status();
       EXPECT_EQ(stats->at("skipped_steps"), want.at("skipped_steps"));
       EXPECT_EQ(stats->at("gradient_steps"), want.at("gradient_steps"));
@@ -207,12 +207,13 @@ TEST(PpoDataParallel, RefusesBatchesThatDoNotFitTogether) {
       EXPECT_THAT(std::string(stats.status().message()), HasSubstr(words));
     });
   };
-  refused([&](int) { return Columns(batch, 0, 4); }, 0, "rank 1 has columns from 0 on, want from 4 on");
-  refused([&](int rank) { return Columns(batch, 4 * rank, rank == 0 ? 4 : 3); }, 0, "together have 7 columns, want 8");
-  refused([&](int rank) { return Columns(batch, 4 * rank, 4); }, 1, "all ranks must train on the same one");
+  refused([&](int) { return ColumnsOf(batch, 0, 4); }, 0, "rank 1 has columns from 0 on, want from 4 on");
+  refused([&](int rank) { return ColumnsOf(batch, 4 * rank, rank == 0 ? 4 : 3); }, 0,
+          "together have 7 columns, want 8");
+  refused([&](int rank) { return ColumnsOf(batch, 4 * rank, 4); }, 1, "all ranks must train on the same one");
   Ppo alone(RanksConfig(), SampleNetwork(), kSeed);
-  EXPECT_EQ(alone.Update(Columns(batch, 0, 4), 0, 0).status().code(), absl::StatusCode::kFailedPrecondition);
-  Batch nothing = Columns(batch, 0, 0);
+  EXPECT_EQ(alone.Update(ColumnsOf(batch, 0, 4), 0, 0).status().code(), absl::StatusCode::kFailedPrecondition);
+  Batch nothing = ColumnsOf(batch, 0, 0);
   nothing.total_columns = 0;
   EXPECT_EQ(alone.Update(nothing, 0, 0).status().code(), absl::StatusCode::kFailedPrecondition);
 }

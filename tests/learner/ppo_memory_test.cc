@@ -116,7 +116,7 @@ TEST(PpoMemory, OutOfMemoryOnOneRankDisturbsNobody) {
       }
       double out_of_memory = 0;
       for (int i = 0; i < 2; ++i) {
-        const Batch mine = collective->rank() == 0 ? Columns(batches[i], 0, 3) : Columns(batches[i], 3, 5);
+        const Batch mine = collective->rank() == 0 ? ColumnsOf(batches[i], 0, 3) : ColumnsOf(batches[i], 3, 5);
         const auto stats = ppo.Update(mine, 0, i);
         ASSERT_TRUE(stats.ok()) << stats.status();
         out_of_memory += stats->at("out_of_memory");
@@ -150,7 +150,7 @@ TEST(PpoMemory, OutOfMemoryInTheMiddleOfTheLastBackwardPassDisturbsNobody) {
       }
       return gradient;
     });
-    const auto stats = ppo.Update(Columns(batch, 4 * collective->rank(), 4), 0, 0);
+    const auto stats = ppo.Update(ColumnsOf(batch, 4 * collective->rank(), 4), 0, 0);
     ASSERT_TRUE(stats.ok()) << stats.status();
     EXPECT_EQ(stats->at("out_of_memory"), 2);
     ExpectNearlyEqualModels(ppo, whole);

@@ -327,7 +327,7 @@ TEST(PpoRecurrent, RanksTogetherComputeWhatOneComputes) {
           Ppo ppo(config, network, 5, collective);
           for (int i = 0; i < kUpdates; ++i) {
             const int64_t begin = collective->rank() == 0 ? 0 : first, end = collective->rank() == 0 ? first : 6;
-            const auto stats = ppo.Update(RememberingColumns(batches[i], begin * agents, (end - begin) * agents), 0, i);
+            const auto stats = ppo.Update(ColumnsOf(batches[i], begin * agents, (end - begin) * agents), 0, i);
             ASSERT_TRUE(stats.ok()) << stats.status();
             digests[collective->rank()].push_back(ppo.ParametersDigest());
             // One rank's but for rounding, which Adam makes larger where a gradient is nearly 0.

@@ -112,33 +112,6 @@ Batch CollectTeams(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t
   return batch;
 }
 
-Batch Columns(const Batch& batch, int64_t offset, int64_t columns) {
-  const int64_t total = batch["reward"].size(1);
-  Batch part;
-  part["obs"] = batch["obs"].narrow(1, offset, columns).contiguous();
-  part["action"] = batch["action"].narrow(1, offset, columns).contiguous();
-  part["log_prob"] = batch["log_prob"].narrow(1, offset, columns).contiguous();
-  part["reward"] = batch["reward"].narrow(1, offset, columns).contiguous();
-  part["terminated"] = batch["terminated"].narrow(1, offset, columns).contiguous();
-  part["truncated"] = batch["truncated"].narrow(1, offset, columns).contiguous();
-  const torch::Tensor column = batch["final_index"].remainder(total) - offset;
-  const torch::Tensor mine = torch::logical_and(column >= 0, column < columns).nonzero().squeeze(1);
-  part["final_obs"] = batch["final_obs"].index_select(0, mine);
-  part["final_index"] =
-      batch["final_index"].index_select(0, mine).div(total, "floor") * columns + column.index_select(0, mine);
-  if (batch["active"].defined()) part["active"] = batch["active"].narrow(1, offset, columns).contiguous();
-  if (batch["state"].defined()) {
-    const int64_t agents = total / batch["state"].size(1);
-    part["state"] = batch["state"].narrow(1, offset / agents, columns / agents).contiguous();
-    // The first of each team's rows.
-    const torch::Tensor teams = mine.masked_select(mine.remainder(agents) == 0).div(agents, "floor");
-    part["final_state"] = batch["final_state"].index_select(0, teams);
-  }
-  part.column_offset = offset;
-  part.total_columns = total;
-  return part;
-}
-
 UpdateStats Train(Algorithm& algorithm, const Batch& batch, double progress, uint64_t iteration) {
   auto stats = algorithm.Update(batch, progress, iteration);
   EXPECT_TRUE(stats.ok()) << stats.status();

@@ -27,9 +27,6 @@ ActorCriticOptions CentralNetwork(bool discrete = false);
 // Episodes of `envs` teams of `agents`, some of which end before their team's episode.
 Batch CollectTeams(const ActorCriticAlgorithm& algorithm, int64_t steps, int64_t envs, int64_t agents);
 
-// Columns [offset, offset + columns) of a batch, as one of several ranks has them.
-Batch Columns(const Batch& batch, int64_t offset, int64_t columns);
-
 // Update, which must succeed.
 UpdateStats Train(Algorithm& algorithm, const Batch& batch, double progress, uint64_t iteration);
 

@@ -120,7 +120,7 @@ TEST(Reinforce, TwoRanksEqualOne) {
     Reinforce reinforce(ReinforceConfig(), SampleNetwork(), collective, torch::kCPU);
     ASSERT_TRUE(reinforce.Synchronize().ok());
     for (uint64_t i = 0; i < 3; ++i) {
-      const auto stats = reinforce.Update(Columns(batches[i], collective->rank() * 4, 4), 0, i);
+      const auto stats = reinforce.Update(ColumnsOf(batches[i], collective->rank() * 4, 4), 0, i);
       ASSERT_TRUE(stats.ok()) << stats.status();
     }
     EXPECT_LT(LargestDifference(reinforce.ModelState(), alone.ModelState()), 1e-4);
