@@ -55,6 +55,25 @@ void Resolve(uint32_t env_groups, v1::RunConfig* config) {
   }
 }
 
+absl::Status CheckGradientParts(const v1::RunConfig& config) {
+  const uint32_t parts = config.learner().gradient_parts();
+  if (parts == 0) return absl::OkStatus();
+  const std::string setting = absl::StrCat("learner.gradient_parts (", parts, ")");
+  if (SearchesDirections(config)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(setting, " must be 0 with ", AlgorithmName(config), ", which has no gradient"));
+  }
+  if (config.sync().mode() != v1::SYNC_MODE_ON_POLICY && config.sync().mode() != v1::SYNC_MODE_OVERLAPPED) {
+    return absl::InvalidArgumentError(absl::StrCat(setting, " needs sync.mode on_policy or overlapped"));
+  }
+  const v1::RolloutConfig& rollout = config.rollout();
+  const uint32_t groups = rollout.num_envs() / rollout.envs_per_runner();
+  if (groups % parts == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      setting, " must divide the env groups, of which rollout.num_envs (", rollout.num_envs(),
+      ") / rollout.envs_per_runner (", rollout.envs_per_runner(), ") makes ", groups, "; change one of the three"));
+}
+
 }  // namespace
 
 absl::Status InFile(const std::string& path, const absl::Status& status) { return LocateInFile(path, status); }
@@ -103,6 +122,7 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
                                                    iteration, ")"));
   }
   if (absl::Status status = CheckAlgorithm(config); !status.ok()) return status;
+  if (absl::Status status = CheckGradientParts(config); !status.ok()) return status;
   if (absl::Status status = CheckCallbacks(config); !status.ok()) return status;
   if (absl::Status status = CheckPhases(config); !status.ok()) return status;
   for (int i = 0; i < config.phases_size(); ++i) {

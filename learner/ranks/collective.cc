@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "learner/ranks/attempt.h"
@@ -206,6 +208,7 @@ absl::StatusOr<std::shared_ptr<TcpStore>> TcpStore::Find(const std::string& host
 struct Collective::Impl {
   Options options;
   std::shared_ptr<TcpStore> store;  // Outlives the groups, which look into it.
+  std::string address;              // Of this node.
   std::unique_ptr<PeerMesh> mesh;
   c10::intrusive_ptr<Backend> gloo, nccl;
   int64_t ring_bytes = 0;
@@ -240,8 +243,13 @@ struct Collective::Impl {
 
 Collective::Collective(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Collective::~Collective() = default;
-int Collective::rank() const { return impl_->options.rank; }
-int Collective::size() const { return impl_->options.size; }
+const Collective::Options& Collective::options() const { return impl_->options; }
+const std::string& Collective::address() const { return impl_->address; }
+
+std::string Collective::NewSecret() {
+  std::random_device entropy;
+  return absl::StrFormat("%08x%08x%08x%08x", entropy(), entropy(), entropy(), entropy());
+}
 
 absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& options,
                                                                 std::shared_ptr<TcpStore> store) {
@@ -264,6 +272,7 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
       const std::vector<uint8_t> told = options.size > 1 ? table->get(kServingAddress) : std::vector<uint8_t>();
       address = told.empty() ? "127.0.0.1" : std::string(told.begin(), told.end());
     }
+    impl->address = address;
     auto mesh = ConnectMesh(options, address, attempt, table.get());
     if (!mesh.ok()) return attempt.Failed(mesh.status());
     impl->mesh = *std::move(mesh);

@@ -43,8 +43,13 @@ class Collective {
   static absl::StatusOr<std::unique_ptr<Collective>> Connect(const Options& options, std::shared_ptr<TcpStore> store);
   ~Collective();
 
-  int rank() const;
-  int size() const;
+  int rank() const { return options().rank; }
+  int size() const { return options().size; }
+  const Options& options() const;
+  // Of this node, numeric: where the other ranks reach this one. A group of one has a loopback address.
+  const std::string& address() const;
+  // 128 random bits, for Options::secret.
+  static std::string NewSecret();
 
   // A collective under way. Its tensor must neither be accessed nor destroyed before Wait.
   class Work {

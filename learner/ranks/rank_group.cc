@@ -8,11 +8,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/net/host_port.h"
@@ -36,12 +34,6 @@ constexpr absl::Duration kLongestRejoining = absl::Seconds(5);
 
 absl::Status Lost(const absl::Status& why, const std::string& doing) {
   return absl::AbortedError(absl::StrCat(doing, ": ", std::string(why.message())));
-}
-
-// 128 bits.
-std::string NewSecret() {
-  std::random_device entropy;
-  return absl::StrFormat("%08x%08x%08x%08x", entropy(), entropy(), entropy(), entropy());
 }
 
 }  // namespace
@@ -91,7 +83,7 @@ absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Form(const Options& option
     auto served = TcpStore::Serve(0, options.size, options.form_timeout, host);
     if (!served.ok()) return served.status();
     store = *std::move(served);
-    meeting_place = absl::StrCat(JoinHostPort(host, store->port()), " ", NewSecret());
+    meeting_place = absl::StrCat(JoinHostPort(host, store->port()), " ", Collective::NewSecret());
   }
   spdlog::info("rank {} of {} waits for the others", options.rank, options.size);
   const auto places = group->Arrive(kRendezvous, options.number, options.form_timeout, meeting_place);

@@ -95,7 +95,7 @@ class Trainer {
   // See Algorithm::ParametersDigest.
   uint64_t ParametersDigest() const;
   // This rank's cost of gradient sums over the ranks since construction, as GradientReducer::Cost; zero for a single
-  // rank.
+  // rank. With learner.gradient_parts that of its first part.
   struct Reduction {
     int64_t all_reduces = 0;
     int64_t bytes_sent = 0;

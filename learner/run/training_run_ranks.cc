@@ -45,7 +45,10 @@ absl::Status TrainingRun::Enter(const RankFormation* formation) {
       formation != nullptr && formation->has_state ? GoOnFromMemory(*formation, &lost) : GoOnFromCheckpoint();
   if (!s.ok()) return s;
   const v1::RolloutConfig& rollout = context_.config.rollout();
-  const auto share = ShareOfRank(rollout.num_envs(), rollout.envs_per_runner(), static_cast<uint32_t>(ranks_.place()),
+  // Whole parts, where an update has parts.
+  const uint32_t parts = context_.config.learner().gradient_parts();
+  const uint32_t together = parts > 0 ? rollout.num_envs() / parts : rollout.envs_per_runner();
+  const auto share = ShareOfRank(rollout.num_envs(), together, static_cast<uint32_t>(ranks_.place()),
                                  static_cast<uint32_t>(ranks_.size()));
   if (!share.ok()) return share.status();
   share_ = *share;
