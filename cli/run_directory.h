@@ -63,7 +63,8 @@ class RunDirectory {
 
 // The first setting in which the two differ, as "a.b: old -> new"; nullopt if there is none. Ignores settings that may
 // change between sessions of a run because they do not affect what is learned, except by rounding: total_steps,
-// checkpoint, coordinator, eval, logging, resources, and all of learner except torch_threads, gradient_parts and the precisions.
+// checkpoint, coordinator, eval, logging, resources, and all of learner except torch_threads, gradient_parts and the
+// precisions.
 std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config);
 
 // The run id for members. Configurations without a FirstDifference() have the same id, so workers can rejoin a run that

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 constexpr uint64_t kSeed = 3;
 constexpr uint32_t kParts = 4;
 constexpr int64_t kEnvs = 8;
-constexpr int kUpdates = 3;
+constexpr int kUpdates = 2;
 
 v1::RunConfig PartsConfig() {
   v1::RunConfig config = SampleConfig();
@@ -140,9 +140,9 @@ TEST(PartedAlgorithm, RestoresAllParts) {
   const auto whole = MakeParted(config, SampleNetwork(), nullptr);
   const auto resumed = MakeParted(config, SampleNetwork(), nullptr);
   ASSERT_TRUE(whole.ok() && resumed.ok());
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE((*whole)->Update(batches[i], 0, i).ok());
+  ASSERT_TRUE((*whole)->Update(batches[0], 0, 0).ok());
   ASSERT_TRUE((*resumed)->Restore((*whole)->ModelState(), (*whole)->OptimizerState()).ok());
-  for (Algorithm* const one : {whole->get(), resumed->get()}) ASSERT_TRUE(one->Update(batches[2], 0, 2).ok());
+  for (Algorithm* const one : {whole->get(), resumed->get()}) ASSERT_TRUE(one->Update(batches[1], 0, 1).ok());
   EXPECT_EQ((*resumed)->ParametersDigest(), (*whole)->ParametersDigest());
 }
 
