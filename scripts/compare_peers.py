@@ -137,7 +137,9 @@ def run_skein(name, args, seed, out):
     else:
         settings = [*STUDY, f"sync.mode={mode}"]
         if hosted:
-            settings.append(f"env.external.python={python('stable_baselines3')}")
+            # Threads as the peers have; the more environments a server has, the seldomer it and its runner wake each other.
+            settings += [f"env.external.python={python('stable_baselines3')}", f"learner.torch_threads={args.cores}",
+                         "rollout.envs_per_runner=64"]
         command += ["--env", HOSTED_ENV if hosted else "HalfCheetah-v5", "--steps", str(10**9)]
         command += [x for s in settings for x in ("--set", s)]
         command += ["--recipe", "none"]

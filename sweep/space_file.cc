@@ -201,9 +201,8 @@ class Reader {
       if (one.path != path) continue;
       if (one.kind != Parameter::Kind::kChoice) return "0";
       double number = 0;
-      const auto found = std::find_if(one.choices.begin(), one.choices.end(), [&](const std::string& choice) {
-        return absl::SimpleAtod(choice, &number);
-      });
+      const auto found = std::find_if(one.choices.begin(), one.choices.end(),
+                                      [&](const std::string& choice) { return absl::SimpleAtod(choice, &number); });
       return found == one.choices.end() ? one.choices[0] : *found;
     }
     return SettingText(base_, path);

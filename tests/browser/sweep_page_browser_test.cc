@@ -39,8 +39,8 @@ constexpr char kOverflowing[] = R"(
 )";
 
 std::vector<std::string> Texts(Browser* browser, const std::string& selector) {
-  return browser->Run(absl::StrCat("return [...document.querySelectorAll(\"", selector,
-                                   "\")].map((element) => element.textContent)"));
+  return browser->Run(
+      absl::StrCat("return [...document.querySelectorAll(\"", selector, "\")].map((element) => element.textContent)"));
 }
 
 // In each look: axe finds nothing, and nothing is cut off.
@@ -133,8 +133,8 @@ TEST_F(SweepPageTest, ShowsAxesImportanceAndRungsWithoutANetwork) {
   EXPECT_EQ(browser.Run("return document.querySelectorAll('#parallel line').length"), 4);
   EXPECT_THAT(browser.Run(kLines).get<std::vector<int>>(), testing::UnorderedElementsAre(3, 3, 3, 4, 4, 4));
   EXPECT_THAT(Texts(&browser, "#parallel > text"),
-              ElementsAre("ppo.lr", "0.01", "0.0001", "ppo.lr_schedule", kEvil, "linear", "cosine", "ppo.kl_target", "1",
-                          "0", "episode_return_mean", "11", "1"));
+              ElementsAre("ppo.lr", "0.01", "0.0001", "ppo.lr_schedule", kEvil, "linear", "cosine", "ppo.kl_target",
+                          "1", "0", "episode_return_mean", "11", "1"));
   // The best is above all, the worst below, on the last axis; ppo.lr 1e-3 is in the middle of its axis.
   EXPECT_EQ(browser.Run(R"(
     const best = [...document.querySelectorAll('#parallel polyline')].find(
