@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Suggester>> OpenSuggester(const SweepFile& file, 
     const Admits admits = AdmitsByConstraints(file.space, base);
     if (!DrawPoint(file.space, file.config.seed(), 0, admits)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(space_path, ": ", kDraws, " random points, and none of them ", "meets the constraints"));
+          absl::StrCat(space_path, ": ", kDraws, " random points, and none of them meets the constraints"));
     }
     return std::make_unique<RandomSuggester>(file.space, file.config.seed(), admits);
   }
