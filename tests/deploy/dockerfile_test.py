@@ -6,6 +6,7 @@ Exits with 77, skipped, where root, debootstrap or a Debian mirror is missing.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,13 @@ with tempfile.TemporaryDirectory() as folder:
     staged = pathlib.Path(folder, "lib")
     if not list(staged.glob("libgrpc*.so*")) or list(staged.glob("libc.so*")):
         sys.exit(f"want gRPC's library and not C's, got {sorted(path.name for path in staged.iterdir())}")
+
+# The base image is pinned, in all stages.
+dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+if not re.search(r"^ARG DEBIAN=debian:bookworm-slim@sha256:[0-9a-f]{64}$", dockerfile, re.MULTILINE):
+    sys.exit("deploy/Dockerfile: the base image has no digest")
+if bases := set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) - {"${DEBIAN}", "runtime"}:
+    sys.exit(f"deploy/Dockerfile: bases without a digest: {bases}")
 
 # What pins the base image, with a docker that answers as told.
 PIN = ROOT / "deploy/docker/pin_base.sh"
