@@ -17,6 +17,11 @@ bool LongEnough(double seconds, size_t iterations) {
   return seconds >= TrainingWatch::kTimedSeconds && iterations >= TrainingWatch::kTimedIterations;
 }
 
+// Whether episodes return more than they did at first, by more than they differ.
+bool HaveRisen(double first_return, const TrainingWatch::Iteration& now) {
+  return now.return_mean - first_return > now.return_spread * std::abs(now.return_mean);
+}
+
 }  // namespace
 
 TrainingWatch::TrainingWatch(std::vector<WatchRule> rules) {
@@ -46,6 +51,7 @@ std::optional<std::string> TrainingWatch::Judge(Watched* watched, const Iteratio
   const WatchRule& rule = watched->rule;
   std::deque<double>& values = watched->values;
   const double value = iteration.stats->Get(rule.stat, std::numeric_limits<double>::quiet_NaN());
+  if (std::isnan(watched->first_return)) watched->first_return = iteration.return_mean;
   const bool equal_returns = iteration.return_spread < kMinReturnSpread;  // Not if it is not known.
   if (std::isfinite(value) && !(rule.varied_returns && equal_returns)) {
     ++watched->updates;
@@ -58,6 +64,7 @@ std::optional<std::string> TrainingWatch::Judge(Watched* watched, const Iteratio
   const double judged = rule.good == WatchRule::Good::kOnceAtLeast ? watched->best_mean : mean;
   const bool good = rule.good == WatchRule::Good::kAtMost ? judged <= rule.limit : judged >= rule.limit;
   if (good || watched->updates < rule.patience || iteration.progress > rule.until_progress) return std::nullopt;
+  if (rule.varied_returns && HaveRisen(watched->first_return, iteration)) return std::nullopt;
   return rule.advice({.mean = judged, .updates = watched->updates, .progress = iteration.progress});
 }
 

@@ -35,6 +35,9 @@ class TrainingWatch {
     double waiting_seconds = 0;  // Of it: waiting for fragments.
     double update_seconds = 0;   // Of it: updating.
     int actors = 0;              // Connected actor processes; 0 in mode on_device.
+    // Mean return of the last episodes; NaN: not known. While it is higher than the first known one by more than their
+    // standard deviation, no rule of WatchRule::varied_returns warns.
+    double return_mean = std::numeric_limits<double>::quiet_NaN();
     // Standard deviation of the last episodes' returns, as a share of their mean's size; NaN: not known.
     double return_spread = std::numeric_limits<double>::quiet_NaN();
   };
@@ -47,6 +50,7 @@ class TrainingWatch {
     std::deque<double> values = {};  // The last kWindow at most.
     uint64_t updates = 0;            // That counted.
     double best_mean = -std::numeric_limits<double>::infinity();
+    double first_return = std::numeric_limits<double>::quiet_NaN();  // Iteration::return_mean when it was first known.
     bool warned = false;
   };
 

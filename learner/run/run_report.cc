@@ -127,6 +127,7 @@ void RunReport::Watch(const ProgressTracker::Iteration& counted) {
                                     .waiting_seconds = stages["barrier"],
                                     .update_seconds = stages["update"],
                                     .actors = collector == nullptr ? 0 : collector->actors(),
+                                    .return_mean = progress_->Snapshot(MonotonicNow()).mean_episode_return(),
                                     .return_spread = progress_->ReturnSpread()})) {
     spdlog::warn("{}", warning);
     progress_->AddWarning(warning);

@@ -120,6 +120,27 @@ TEST(TrainingWatch, WhereReturnsAreEqualThereIsNothingToExplain) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("after 50 updates")));
 }
 
+// CartPole's recipe with a longer target: the return rises from 20 to 440 in 50 updates, in each of which most episodes
+// are still running.
+TEST(TrainingWatch, WhereReturnsHaveRisenTheCriticIsGoodEnough) {
+  const UpdateStats stats = {{"explained_variance", -0.65}};
+  const auto watched = [&stats](double last_return) {
+    TrainingWatch watch = Choices(2);
+    std::vector<std::string> all;
+    for (int i = 0; i < 60; ++i) {
+      const double mean = i == 0 ? 20 : last_return;
+      for (std::string& warning : watch.Observe({.stats = &stats, .return_mean = mean, .return_spread = 0.25})) {
+        all.push_back(std::move(warning));
+      }
+    }
+    return all;
+  };
+  EXPECT_THAT(watched(440), IsEmpty());
+  EXPECT_THAT(watched(27), IsEmpty());                                   // 27 - 20 > 0.25 x 27
+  EXPECT_THAT(watched(26), ElementsAre(HasSubstr("after 50 updates")));  // 26 - 20 < 0.25 x 26
+  EXPECT_THAT(watched(9), ElementsAre(HasSubstr("after 50 updates")));
+}
+
 TEST(TrainingWatch, WarnsOfCollapsedEntropyInTheFirstHalf) {
   EXPECT_THAT(Watched(Choices(2), {{"entropy", 0.01}}, 100, 0.12),
               ElementsAre(AllOf(HasSubstr("stopped exploring after 12 %"), HasSubstr("0.010 of at most 0.69"))));
