@@ -159,7 +159,8 @@ absl::Status OverrideSetting(const std::string& assignment, Message* root) {
   if (const std::string problem = ChoiceProblem(*message, field); !problem.empty()) {
     return source.Error(YAML::Mark::null_mark(), problem);
   }
-  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && absl::StripAsciiWhitespace(value).empty()) {
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && !field->is_repeated() &&
+      absl::StripAsciiWhitespace(value).empty()) {
     message->GetReflection()->SetString(message, field, "");
   } else {
     absl::StatusOr<YAML::Node> node = ParseYaml(value, source);

@@ -233,6 +233,7 @@ TEST(ApplyOverride, ErrorsQuoteTheAssignment) {
   EXPECT_THAT(OverrideError("=1"), HasSubstr("unknown key ''"));
   EXPECT_THAT(OverrideError("ppo.=1"), HasSubstr("unknown key 'ppo.'"));
   EXPECT_THAT(OverrideError("ppo.lr="), EndsWith("ppo.lr: expected a number, got nothing"));
+  EXPECT_EQ(OverrideError("env.hide="), "--set env.hide=: env.hide: expected a list such as [3, 8-16], got nothing");
   EXPECT_THAT(OverrideError("ppo.lr=nan"), HasSubstr("must be a finite number"));
   EXPECT_THAT(OverrideError("ppo.lr=[1"), StartsWith("--set ppo.lr=[1: "));
 }
