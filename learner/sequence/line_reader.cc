@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,17 +25,8 @@ FileStamp StampOf(const struct stat& info) {
 
 }  // namespace
 
-// zlib reads what is not compressed as it is.
-struct LineReader::Stream {
-  gzFile file = nullptr;
-  ~Stream() {
-    if (file != nullptr) gzclose_r(file);
-  }
-};
-
-LineReader::LineReader(std::string path, FileStamp stamp, std::unique_ptr<Stream> stream)
-    : path_(std::move(path)), stamp_(stamp), stream_(std::move(stream)) {}
-LineReader::~LineReader() = default;
+LineReader::LineReader(std::string path, FileStamp stamp, int descriptor)
+    : path_(std::move(path)), stamp_(stamp), file_(descriptor) {}
 
 absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -46,19 +36,7 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& 
     close(descriptor);
     return absl::InvalidArgumentError(absl::StrCat(path, ": want a file; this is no regular one"));
   }
-  auto stream = std::make_unique<Stream>();
-  stream->file = gzdopen(descriptor, "rb");
-  if (stream->file == nullptr) {
-    close(descriptor);
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to read it"));
-  }
-  gzbuffer(stream->file, kChunk);
-  return std::unique_ptr<LineReader>(new LineReader(path, StampOf(info), std::move(stream)));
-}
-
-uint64_t LineReader::compressed_bytes_read() const {
-  const auto offset = gzoffset(stream_->file);
-  return offset < 0 ? 0 : static_cast<uint64_t>(offset);
+  return std::unique_ptr<LineReader>(new LineReader(path, StampOf(info), descriptor));
 }
 
 absl::Status LineReader::Error(absl::string_view problem) const {
@@ -72,20 +50,14 @@ absl::StatusOr<bool> LineReader::Fill() {
   }
   const size_t before = buffer_.size();
   buffer_.resize(before + kChunk);
-  const int count = gzread(stream_->file, buffer_.data() + before, kChunk);
-  buffer_.resize(before + static_cast<size_t>(count < 0 ? 0 : count));
-  int code = Z_OK;
-  const char* const text = gzerror(stream_->file, &code);
-  if (count > 0 && code != Z_DATA_ERROR) return true;
-  if (code == Z_BUF_ERROR) {
+  const auto count = file_.Read(buffer_.data() + before, kChunk);
+  buffer_.resize(before + (count.ok() ? *count : 0));
+  if (!count.ok()) {
     ++line_;
-    return Error("the compressed file ends here, before its end; is the copy complete?");
+    const absl::Status located = Error(count.status().message());
+    return absl::Status(count.status().code(), located.message());
   }
-  if (count < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-    ++line_;
-    if (code == Z_ERRNO) return SystemError(errno, path_);
-    return Error(absl::StrCat("the compressed file is damaged (", text, ")"));
-  }
+  if (*count > 0) return true;
   struct stat now = {};
   if (stat(path_.c_str(), &now) != 0 || !(StampOf(now) == stamp_)) {
     return Error("the file has changed while it was read; wait until it is complete and start again");

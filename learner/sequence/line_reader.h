@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "learner/sequence/gzip_file.h"
 
 // Reads text files line by line, and tells whether a file has changed meanwhile.
 namespace skein {
@@ -24,14 +25,13 @@ struct FileStamp {
 
 // The lines of a text file, plain or compressed by gzip (told by its content).   Open -> Next ... -> false
 // In memory are a buffer and one line. Not thread-safe. Errors name file and line: NotFound, PermissionDenied;
-// InvalidArgument: no regular file. DataLoss: the compressed data are cut off or damaged, the file has changed since
-// Open, or a line has more than kMaxLine bytes.
+// InvalidArgument: no regular file. DataLoss: the compressed data are cut off or damaged or have other data behind
+// them, the file has changed since Open, or a line has more than kMaxLine bytes.
 class LineReader {
  public:
   static constexpr size_t kMaxLine = size_t{1} << 26;
 
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(const std::string& path);
-  ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
@@ -39,20 +39,19 @@ class LineReader {
   absl::StatusOr<bool> Next(absl::string_view* line);
   uint64_t line() const { return line_; }  // Of the last line, from 1.
   const FileStamp& stamp() const { return stamp_; }
-  uint64_t compressed_bytes_read() const;  // Of stamp().bytes, for progress.
+  uint64_t compressed_bytes_read() const { return file_.bytes_used(); }  // Of stamp().bytes, for progress.
 
   // DataLoss "FILE:LINE: problem", of the last line.
   absl::Status Error(absl::string_view problem) const;
 
  private:
-  struct Stream;
-  LineReader(std::string path, FileStamp stamp, std::unique_ptr<Stream> stream);
+  LineReader(std::string path, FileStamp stamp, int descriptor);
   // Fills the buffer; false: the file is at its end.
   absl::StatusOr<bool> Fill();
 
   const std::string path_;
   const FileStamp stamp_;
-  const std::unique_ptr<Stream> stream_;
+  GzipFile file_;
   std::string buffer_;
   size_t used_ = 0;  // Bytes of the buffer that belong to earlier lines.
   uint64_t line_ = 0;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "tests/fit/text_file.h"
 
@@ -26,6 +27,11 @@ absl::StatusOr<std::vector<std::string>> ReadAll(const std::string& path) {
     if (!*more) return lines;
     lines.emplace_back(line);
   }
+}
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(LineReader, ReadsLinesWithAndWithoutEnd) {
@@ -54,6 +60,45 @@ TEST(LineReader, NamesTheLineAtWhichACompressedFileIsCutOff) {
   EXPECT_EQ(lines.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(lines.status().message()),
               testing::MatchesRegex(".*a\\.gz:[0-9]+: the compressed file ends here.*"));
+}
+
+TEST(LineReader, ReadsWhatWasCompressedInParts) {
+  const std::string folder = FreshFolder("members");
+  WriteGzip(folder + "/a.gz", "1 2\n3");
+  WriteGzip(folder + "/b.gz", "4 5\n");
+  const std::string first = BytesOf(folder + "/a.gz"), second = BytesOf(folder + "/b.gz");
+  EXPECT_THAT(*ReadAll(WriteText(folder + "/both.gz", first + second)), ElementsAre("1 2", "34 5"));
+  const std::string zeros(1000, '\0');
+  EXPECT_THAT(*ReadAll(WriteText(folder + "/tape.gz", second + zeros)), ElementsAre("4 5"));
+  for (size_t kept = 1; kept < second.size(); ++kept) {
+    const auto lines = ReadAll(WriteText(folder + "/cut.gz", first + second.substr(0, kept)));
+    EXPECT_THAT(std::string(lines.status().message()),
+                testing::MatchesRegex(".*/cut\\.gz:[23]: the compressed file ends here.*"))
+        << kept;
+  }
+}
+
+TEST(LineReader, RefusesOtherDataBehindCompressedOnes) {
+  const std::string folder = FreshFolder("behind");
+  const std::string compressed = BytesOf(WriteGzip(folder + "/a.gz", "1 2\n"));
+  const auto lines = ReadAll(WriteText(folder + "/b.gz", compressed + "3 4\n"));
+  EXPECT_EQ(lines.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(lines.status().message()), HasSubstr("/b.gz:2: other data follow the compressed ones"));
+}
+
+TEST(LineReader, ReadsWhatComesBeforeTheDamage) {
+  const std::string folder = FreshFolder("before-damage");
+  std::string bytes = BytesOf(WriteGzip(folder + "/a.gz", "1 2\n3 4\n"));
+  bytes[bytes.size() - 8] ^= 1;  // The checksum's first byte.
+  auto reader = LineReader::Open(WriteText(folder + "/a.gz", bytes));
+  ASSERT_TRUE(reader.ok());
+  absl::string_view line;
+  for (const char* const want : {"1 2", "3 4"}) {
+    ASSERT_TRUE((*reader)->Next(&line).value_or(false));
+    EXPECT_EQ(line, want);
+  }
+  EXPECT_THAT(std::string((*reader)->Next(&line).status().message()),
+              HasSubstr("/a.gz:3: the compressed file is damaged (incorrect data check)"));
 }
 
 TEST(LineReader, NoticesADamagedCompressedFile) {
