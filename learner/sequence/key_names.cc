@@ -2,6 +2,7 @@
 #include "learner/sequence/key_names.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -13,11 +14,12 @@
 namespace skein {
 namespace {
 
+bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+
 // Of no more than nine digits, so that it fits into 32 bits.
 bool IsPlainInteger(absl::string_view text) {
   if (text.empty() || text.size() > 9 || (text[0] == '0' && text.size() > 1)) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+  return std::all_of(text.begin(), text.end(), IsDigit);
 }
 
 }  // namespace
@@ -26,6 +28,11 @@ absl::StatusOr<absl::string_view> CanonicalKey(v1::SequenceKeys kind, absl::stri
   if (kind != v1::SEQUENCE_KEYS_INTEGERS || IsPlainInteger(text)) return text;
   uint32_t value = 0;
   if (!absl::SimpleAtoi(text, &value)) {
+    if (std::all_of(text.begin(), text.end(), IsDigit)) {
+      return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no key: whole numbers go up to ",
+                                                     std::numeric_limits<uint32_t>::max(),
+                                                     "; for greater ones set data.keys to tokens"));
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         Quoted(text), " is no key: want whole numbers from 0 on; for keys that are texts set data.keys to tokens"));
   }

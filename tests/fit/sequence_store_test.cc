@@ -176,6 +176,7 @@ TEST(SequenceStore, RefusesBadLinesByFileAndLine) {
   };
   EXPECT_THAT(refusal("1 2\n3 four\n"), HasSubstr("/a:2: 'four' is no key: want whole numbers"));
   EXPECT_THAT(refusal("1 -2\n"), HasSubstr("/a:1: '-2' is no key"));
+  EXPECT_THAT(refusal("1\n5000000000\n"), HasSubstr("/a:2: '5000000000' is no key: whole numbers go up to 4294967295"));
   EXPECT_THAT(refusal(""), HasSubstr("/a:1: the file is empty"));
   EXPECT_THAT(refusal("\n\n"), HasSubstr("/a:2: the file has no sequence"));
   WriteGzip(folder + "/nothing.gz", "");
