@@ -144,7 +144,7 @@ BareFit::~BareFit() = default;
 
 absl::StatusOr<std::unique_ptr<BareFit>> BareFit::Make(const v1::FitConfig& config, uint32_t classes,
                                                        uint32_t threads) {
-  const auto device = ParseTrainingDevice(config.train().device(), 0);
+  const auto device = ParseTrainingDevice(config.train().device(), 0, "train.device");
   if (!device.ok()) return device.status();
   try {
     return std::unique_ptr<BareFit>(new BareFit(std::make_unique<Impl>(config, classes, threads, *device)));

@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<FitRankSteps>> FitRankSteps::Make(const v1::FitCo
                                                                  const RankPlace& place) {
   auto impl = std::make_unique<Impl>();
   impl->place = place;
-  const auto device = ParseTrainingDevice(config.train().device(), place.rank);
+  const auto device = ParseTrainingDevice(config.train().device(), place.rank, "train.device");
   if (!device.ok()) return device.status();
   impl->device = device->str();
   auto collective =

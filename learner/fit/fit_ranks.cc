@@ -73,11 +73,11 @@ absl::StatusOr<FitRanks> JoinRanks(const std::string& device, absl::Duration tim
   const auto place = ReadRankEnvironment();
   if (!place.ok()) return place.status();
   ranks.place = *place;
+  const auto torch_device = ParseTrainingDevice(device, place->local_rank, "train.device");
+  if (!torch_device.ok()) return torch_device.status();
   if (place->size == 1) return ranks;
   const auto meeting = FindMeetingPlace(FromEnvironment);
   if (!meeting.ok()) return meeting.status();
-  const auto torch_device = ParseTrainingDevice(device, place->local_rank);
-  if (!torch_device.ok()) return torch_device.status();
   auto store = place->rank == 0 ? TcpStore::Serve(meeting->port, place->size, timeout, meeting->host)
                                 : TcpStore::Find(meeting->host, meeting->port, place->size, timeout);
   if (!store.ok()) return store.status();

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<FitTrainer>> FitTrainer::Make(const v1::FitConfig
                                                    "), which share the parts of a batch"));
   }
   trainer->own_parts_ = parts / trainer->ranks_;
-  const auto device = ParseTrainingDevice(config.train().device(), local_rank);
+  const auto device = ParseTrainingDevice(config.train().device(), local_rank, "train.device");
   if (!device.ok()) return device.status();
   const absl::Status status = Guarded([&] {
     FitTrainer& t = *trainer;

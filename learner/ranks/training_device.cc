@@ -11,7 +11,8 @@
 
 namespace skein {
 
-absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, int local_rank, int gpus) {
+absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, int local_rank, int gpus,
+                                                  const std::string& name) {
   const auto gpu = [](int number) { return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(number)); };
   if (setting == "cpu" || (setting == "auto" && gpus == 0)) return torch::Device(torch::kCPU);
   if ((setting == "auto" || setting == "cuda") && gpus > 0) return gpu(local_rank % gpus);
@@ -21,19 +22,18 @@ absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, in
   const bool numbered = absl::ConsumePrefix(&digits, "cuda:") && !digits.empty() && absl::ascii_isdigit(digits[0]) &&
                         absl::SimpleAtoi(digits, &number);
   if (!numbered && setting != "cuda") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("learner.device: got \"", setting, "\", want auto, cpu, cuda or cuda:N"));
+    return absl::InvalidArgumentError(absl::StrCat(name, ": got \"", setting, "\", want auto, cpu, cuda or cuda:N"));
   }
   if (number < gpus) return gpu(number);
   return absl::FailedPreconditionError(
-      absl::StrCat("learner.device: got \"", setting, "\", but ",
+      absl::StrCat(name, ": got \"", setting, "\", but ",
                    gpus == 0 ? "Torch sees no GPU here" : absl::StrCat("there are only cuda:0 to cuda:", gpus - 1),
                    "; say auto, or cpu"));
 }
 
-absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, int local_rank) {
+absl::StatusOr<torch::Device> ParseTrainingDevice(const std::string& setting, int local_rank, const std::string& name) {
   const int gpus = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
-  return ParseTrainingDevice(setting, local_rank, gpus);
+  return ParseTrainingDevice(setting, local_rank, gpus, name);
 }
 
 }  // namespace skein

@@ -19,6 +19,7 @@ namespace skein {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 ActorCriticOptions Wide() {
   ActorCriticOptions options = SampleNetwork();
@@ -167,6 +168,8 @@ TEST(ParseTrainingDevice, SaysWhatWasWrongAndWhatThereIs) {
   EXPECT_THAT(std::string(beyond.status().message()), HasSubstr("cuda:0 to cuda:3"));
   EXPECT_EQ(none.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("no GPU"));
+  EXPECT_THAT(std::string(ParseTrainingDevice("gpu", 0, 0, "train.device").status().message()),
+              StartsWith("train.device: got \"gpu\""));
 }
 
 }  // namespace
