@@ -314,8 +314,8 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   if (!chosen) {
     return absl::FailedPreconditionError(
         absl::StrCat(checkpoint->path,
-                     " has no limit: its training has not finished, or has held no sequence out; finish it, or give "
-                     "--probability or --top-g"));
+                     " has no limit: its training has not finished, or has held no sequence without unknown keys out; "
+                     "finish it, or give --probability or --top-g"));
   }
   const uint32_t threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   Detector detector(*std::move(saved), limits, threads);

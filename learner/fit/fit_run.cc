@@ -298,7 +298,12 @@ absl::Status FitRun::Finish() {
                       p.best_epoch, p.best_held_out_loss, FormatCount(p.sequences), FormatCount(p.steps), p.skipped));
   if (alone.unknown > 0) {
     Say(absl::StrCat("note: ", FormatCount(alone.unknown),
-                     " held-out sequences have keys that the training part has not; no limit is chosen from these"));
+                     " held-out sequences have unknown keys; no limit is chosen from these"));
+  }
+  if (chosen == nullptr && alone.unknown > 0) {
+    spdlog::warn(
+        "no limit of `skein detect` is chosen, because every held-out sequence has an unknown key; it will want "
+        "--probability or --top-g");
   }
   if (chosen != nullptr) {
     const Limits& limits = chosen->limits();

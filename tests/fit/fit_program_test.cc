@@ -288,6 +288,19 @@ TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
   EXPECT_THAT(longer.err, HasSubstr("/normal.txt:1: more than 3 keys (data.max_length)"));
 }
 
+TEST(FitProgram, ChoosesNoLimitIfAllHeldOutSequencesHaveUnknownKeys) {
+  const std::string folder = FreshFolder("unknown-held-out");
+  WriteNormal(folder);
+  const Ended fit = RunToEnd("skein", Arguments(folder, {"--set", "model.vocabulary=3", "--set", "train.epochs=1"}));
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  EXPECT_THAT(fit.out, HasSubstr(" held-out sequences have unknown keys; no limit is chosen from these"));
+  EXPECT_THAT(fit.err, HasSubstr("every held-out sequence has an unknown key"));
+  const Ended refused =
+      RunToEnd("skein", {"detect", "--checkpoint", folder + "/run", "--data", folder + "/normal.txt"});
+  EXPECT_EQ(refused.code, 65);
+  EXPECT_THAT(refused.err, HasSubstr("has held no sequence without unknown keys out"));
+}
+
 TEST(FitProgram, DetectsNothingWithAPolicy) {
   const std::string folder = FreshFolder("policy");
   WriteNormal(folder);
