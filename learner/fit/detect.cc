@@ -139,6 +139,14 @@ absl::Status Detector::AddLine(absl::string_view text, const LineReader& reader)
   std::string storage;
   bool cut = false;
   for (absl::string_view key = TakeKey(&text); !key.empty(); key = TakeKey(&text)) {
+    if (fresh_.classes.size() - begin == most) {
+      if (saved_.config.data().too_long() == v1::LONG_SEQUENCES_REFUSE) {
+        return reader.Error(absl::StrCat("more than ", most,
+                                         " keys (data.max_length); raise it by --set, or set data.too_long to cut"));
+      }
+      cut = true;
+      break;
+    }
     const auto name = CanonicalKey(saved_.config.data().keys(), key, &storage);
     if (!name.ok()) return reader.Error(name.status().message());
     const uint32_t key_class = saved_.vocabulary.ClassOf(*name);
@@ -149,14 +157,6 @@ absl::Status Detector::AddLine(absl::string_view text, const LineReader& reader)
                                          "unknown one set data.unknown_keys to count"));
       }
       ++unknown_;
-    }
-    if (fresh_.classes.size() - begin == most) {
-      if (saved_.config.data().too_long() == v1::LONG_SEQUENCES_REFUSE) {
-        return reader.Error(absl::StrCat("more than ", most,
-                                         " keys (data.max_length); raise it by --set, or set data.too_long to cut"));
-      }
-      cut = true;
-      break;
     }
     fresh_.classes.push_back(key_class);
   }

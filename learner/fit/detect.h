@@ -32,7 +32,7 @@ struct DetectOptions {
 //    "top_g": null}, and "known_counts" with detect.known_counts: how many have such a vector.
 // NotFound, DataLoss: no checkpoint, a damaged one. FailedPrecondition: a policy's, or one without limits, or without
 // count vectors if detect.known_counts wants them. DataLoss also: a bad line; what was judged before it is written.
-// ResourceExhausted: `out` takes no more. Cancelled: a signal.
+// As SystemError: `out` takes no more; ferror(out) tells. Cancelled: a signal.
 absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const ShutdownSignal* shutdown);
 
 }  // namespace skein

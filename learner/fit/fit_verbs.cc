@@ -151,7 +151,8 @@ void AddDetect(CLI::App* app, FitAction* action) {
     *action = [flags](ShutdownSignal* shutdown) {
       if (const auto begun = BeginMember(kProgram, flags->member); !begun.ok()) return begun.status();
       flags->options.files = absl::StrJoin(flags->data, ",");
-      return RunDetect(flags->options, stdout, shutdown);
+      const absl::Status status = RunDetect(flags->options, stdout, shutdown);
+      return std::ferror(stdout) != 0 ? absl::OkStatus() : status;  // What is lost FinishOutput says, in one line.
     };
   });
 }

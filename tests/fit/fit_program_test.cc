@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tests/fit/text_file.h"
 #include "tests/testing/program.h"
@@ -276,6 +278,10 @@ TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
   std::vector<std::string> with_limit = detect;
   with_limit.insert(with_limit.end(), {"--set", "detect.probability=0.5"});
   EXPECT_EQ(RunToEnd("skein", with_limit).code, 0);
+  const Ended lost = RunToEnd("/bin/sh", {"-c", std::string(std::getenv("SKEIN_BIN")) + "/skein " +
+                                                    absl::StrJoin(with_limit, " ") + " > /dev/full"});
+  EXPECT_EQ(lost.code, 74);
+  EXPECT_THAT(lost.err, MatchesRegex("skein detect: standard output cannot be written: [^\n]*\n")) << "one line";
   WriteText(folder + "/normal.txt", "\n\n");
   with_limit.back() = "detect.probability=0.1";
   const Ended blank = RunToEnd("skein", with_limit);
