@@ -91,7 +91,7 @@ MUJOCO = [
     Reference("ant", 3 * MILLION, {}, ""),
     Reference("ant_27", 3 * MILLION, {MILLION: 3258, 3 * MILLION: 4079}, TIANSHOU, "ant",
               ("env.mujoco.include_cfrc_ext_in_observation=false",)),
-    Reference("pusher", 3 * MILLION, {}, ""),
+    Reference("pusher", 3 * MILLION, {}, "", "pusher", (f"total_steps={3 * MILLION}",)),
     Reference("humanoid", 3 * MILLION, {MILLION: 787, 3 * MILLION: 1360}, TIANSHOU),
     Reference("humanoid_standup", 3 * MILLION, {}, "", "humanoid_standup", (f"total_steps={3 * MILLION}",)),
     Reference("humanoid_10m", 10 * MILLION, {10 * MILLION: 5440}, "Sample Factory, about", "humanoid",
