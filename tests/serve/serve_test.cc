@@ -257,6 +257,11 @@ TEST(ActionsByJson, AreThoseOfTheSession) {
     EXPECT_EQ(response.status, 400) << bad;
     EXPECT_TRUE(json::parse(response.body)["error"].is_string()) << bad;
   }
+  json both = two;
+  both["observation"] = served.Observation(0);
+  const HttpServer::Response response = ActByJson(&served.server, both.dump());
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, testing::HasSubstr("give one of them"));
 }
 
 TEST(PolicySource, GivesNewerCheckpointsAndKeepsTheOldWhereTheyDoNotFit) {
