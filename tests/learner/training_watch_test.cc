@@ -229,9 +229,14 @@ std::vector<std::string> WatchedSeries(const std::string& name, TrainingWatch wa
 TEST(TrainingWatch, SaysNothingOfTheShippedRecipes) {
   EXPECT_THAT(WatchedSeries("cartpole", Choices(2)), IsEmpty());
   EXPECT_THAT(WatchedSeries("half_cheetah", Reals(6)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("hopper", Reals(3)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("inverted_double_pendulum", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("latency", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("mountain_car_continuous", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("pendulum", Reals(1)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("pusher", Reals(7)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("repeat_previous", Choices(4)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("uav_navigate", Choices(9)), IsEmpty());
   EXPECT_THAT(WatchedSeries("walker2d", Reals(6)), IsEmpty());
 }
 
