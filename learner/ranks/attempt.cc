@@ -31,10 +31,9 @@ absl::Status Attempt::Classify(const std::exception& error) const {
 }
 
 absl::Status Attempt::Failed(const absl::Status& status) const {
-  const char* const advice =
-      absl::IsDeadlineExceeded(status)
-          ? "another rank is late: look there; collective_timeout_seconds is how long ranks wait"
-          : "another rank is gone: all ranks must meet again";
+  const char* const advice = absl::IsDeadlineExceeded(status)
+                                 ? "another rank is late: look there; collective_timeout_seconds is how long ranks wait"
+                                 : "another rank is gone: all ranks must meet again";
   return absl::Status(status.code(), absl::StrCat(what_, " failed within ", absl::FormatDuration(timeout_), ": ",
                                                   status.message(), "; ", advice));
 }
