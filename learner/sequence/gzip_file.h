@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <zlib.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
+
+struct z_stream_s;  // zlib's.
 
 namespace skein {
 
@@ -26,7 +27,7 @@ class GzipFile {
 
   // Writes up to `size` bytes to `to` and returns how many; 0: the end. REQUIRES: size > 0.
   absl::StatusOr<size_t> Read(char* to, size_t size);
-  uint64_t bytes_used() const { return bytes_read_ - stream_.avail_in; }  // Of the file.
+  uint64_t bytes_used() const;  // Of the file.
 
  private:
   enum class Kind { kUnknown, kPlain, kCompressed };
@@ -41,7 +42,7 @@ class GzipFile {
   const int descriptor_;
   Kind kind_ = Kind::kUnknown;
   std::vector<unsigned char> buffer_;
-  z_stream stream_ = {};  // Its input are the bytes of the buffer that have not been used.
+  const std::unique_ptr<z_stream_s> stream_;  // Its input are the bytes of the buffer that have not been used.
   bool inflates_ = false, behind_member_ = false;
   uint64_t bytes_read_ = 0;
   absl::Status failed_;
