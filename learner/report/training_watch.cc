@@ -29,6 +29,7 @@ TrainingWatch::TrainingWatch(std::vector<WatchRule> rules) {
 }
 
 std::vector<std::string> TrainingWatch::Observe(const Iteration& iteration) {
+  if (std::isnan(first_return_)) first_return_ = iteration.return_mean;
   std::vector<std::string> warnings;
   const auto warn = [&warnings](std::optional<std::string> warning, bool* warned) {
     if (!warning || *warned) return;
@@ -47,11 +48,10 @@ std::vector<std::string> TrainingWatch::Observe(const Iteration& iteration) {
   return warnings;
 }
 
-std::optional<std::string> TrainingWatch::Judge(Watched* watched, const Iteration& iteration) {
+std::optional<std::string> TrainingWatch::Judge(Watched* watched, const Iteration& iteration) const {
   const WatchRule& rule = watched->rule;
   std::deque<double>& values = watched->values;
   const double value = iteration.stats->Get(rule.stat, std::numeric_limits<double>::quiet_NaN());
-  if (std::isnan(watched->first_return)) watched->first_return = iteration.return_mean;
   const bool equal_returns = iteration.return_spread < kMinReturnSpread;  // Not if it is not known.
   if (std::isfinite(value) && !(rule.varied_returns && equal_returns)) {
     ++watched->updates;
@@ -64,7 +64,7 @@ std::optional<std::string> TrainingWatch::Judge(Watched* watched, const Iteratio
   const double judged = rule.good == WatchRule::Good::kOnceAtLeast ? watched->best_mean : mean;
   const bool good = rule.good == WatchRule::Good::kAtMost ? judged <= rule.limit : judged >= rule.limit;
   if (good || watched->updates < rule.patience || iteration.progress > rule.until_progress) return std::nullopt;
-  if (rule.varied_returns && HaveRisen(watched->first_return, iteration)) return std::nullopt;
+  if (rule.varied_returns && HaveRisen(first_return_, iteration)) return std::nullopt;
   return rule.advice({.mean = judged, .updates = watched->updates, .progress = iteration.progress});
 }
 

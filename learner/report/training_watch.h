@@ -50,16 +50,16 @@ class TrainingWatch {
     std::deque<double> values = {};  // The last kWindow at most.
     uint64_t updates = 0;            // That counted.
     double best_mean = -std::numeric_limits<double>::infinity();
-    double first_return = std::numeric_limits<double>::quiet_NaN();  // Iteration::return_mean when it was first known.
     bool warned = false;
   };
 
-  static std::optional<std::string> Judge(Watched* watched, const Iteration& iteration);
+  std::optional<std::string> Judge(Watched* watched, const Iteration& iteration) const;
   // Both compare with `since_`.
   std::optional<std::string> CheckStarving(const Iteration& now) const;
   std::optional<std::string> CheckActorsWait(const Iteration& now) const;
 
   std::vector<Watched> watched_;
+  double first_return_ = std::numeric_limits<double>::quiet_NaN();  // Iteration::return_mean when it was first known.
   std::optional<Iteration> since_;  // Where the present comparison of stage times began; stats is null.
   size_t timed_iterations_ = 0;     // Since then.
   bool warned_starving_ = false, warned_actors_wait_ = false;
