@@ -39,11 +39,10 @@ struct Parsed {
 absl::StatusOr<Parsed> Parse(const std::string& body, size_t observation_size) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return absl::InvalidArgumentError("expected a JSON object");
-  if (json.contains("observation") && json.contains("observations")) {
-    return absl::InvalidArgumentError("there are observation and observations; give one of them");
-  }
-  if (json.contains("reset") && json.contains("resets")) {
-    return absl::InvalidArgumentError("there are reset and resets; give one of them");
+  for (const std::string one : {"observation", "reset"}) {
+    if (json.contains(one) && json.contains(one + "s")) {
+      return absl::InvalidArgumentError(absl::StrCat("there are ", one, " and ", one, "s; give one of them"));
+    }
   }
   Parsed parsed;
   for (const auto& [key, value] : json.items()) {
