@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ namespace {
 
 // Fewer bytes hold no more than about 20 calls.
 constexpr uint64_t kFewBytes = 512;
+// A TLS handshake and a few calls.
+constexpr uint64_t kLittleBytes = 8 << 10;
 
 uint64_t BytesReceived(int socket) {
   tcp_info info = {};
@@ -59,12 +62,17 @@ ConnectionGuard::ConnectionGuard() : ConnectionGuard(Options()) {}
 
 ConnectionGuard::ConnectionGuard(const Options& options) : options_(options) {}
 
-void ConnectionGuard::Add(int socket, absl::Duration now) {
+bool ConnectionGuard::Add(int socket, absl::Duration now) {
   const auto name = NameOfConnection(socket);
   const auto cookie = CookieOf(socket);
-  if (!name.has_value() || !cookie.has_value()) return;
-  connections_[socket] = {*cookie, *name, 0, 0, options_.resets, now, 0, 0};
+  if (!name.has_value() || !cookie.has_value()) return false;
+  if (const auto before = connections_.find(socket); before != connections_.end() && before->second.is_new) {
+    replaced_.push_back(before->second.name.peer_address);
+  }
+  connections_[socket] = {
+      .cookie = *cookie, .name = *name, .added = now, .resets_left = options_.resets, .filled = now};
   next_ = std::min(next_, now + options_.busy_period);
+  return true;
 }
 
 int ConnectionGuard::TimeoutMillis(absl::Duration now) const {
@@ -72,8 +80,8 @@ int ConnectionGuard::TimeoutMillis(absl::Duration now) const {
   return static_cast<int>(absl::ToInt64Milliseconds(std::max(next_ - now, absl::ZeroDuration()))) + 1;
 }
 
-const char* ConnectionGuard::Offence(Connection* connection, uint64_t received, absl::Duration now) {
-  const auto counts = counts_.Of(connection->name);
+const char* ConnectionGuard::Offence(Connection* connection, const Counts& counts, uint64_t received,
+                                     absl::Duration now) const {
   if (!counts.has_value()) return nullptr;
   const double gained = absl::ToDoubleSeconds(now - connection->filled) * options_.resets_per_second;
   const auto resets = static_cast<double>(counts->reset - connection->resets_seen);
@@ -91,39 +99,49 @@ const char* ConnectionGuard::Offence(Connection* connection, uint64_t received, 
                                                        : nullptr;
 }
 
-std::vector<std::string> ConnectionGuard::Look(absl::Duration now) {
-  std::vector<std::string> ended;
-  if (now < next_) return ended;
+bool ConnectionGuard::IsSettled(const Connection& connection, const Counts& counts, uint64_t received,
+                                absl::Duration now) const {
+  const absl::Duration age = now - connection.added;
+  if (age < options_.new_at_least) return false;
+  if (age > options_.new_at_most) return true;
+  if (connection.ended) return false;
+  if (received < kLittleBytes) return true;
+  return counts.has_value() && counts->started > 0 && counts->alive() <= options_.open;
+}
+
+ConnectionGuard::Found ConnectionGuard::Look(absl::Duration now) {
+  Found found;
+  if (now < next_) return found;
+  found.settled.swap(replaced_);
   bool busy = false;
   for (auto it = connections_.begin(); it != connections_.end();) {
     const int socket = it->first;
     Connection& connection = it->second;
-    if (CookieOf(socket) != connection.cookie) {  // gRPC has closed it.
-      it = connections_.erase(it);
-      continue;
+    const std::string& address = connection.name.peer_address;
+    const bool gone = CookieOf(socket) != connection.cookie;  // gRPC has closed it.
+    const bool over = gone || connection.ended;
+    const uint64_t received = over ? 0 : BytesReceived(socket);
+    const bool silent = over || received - connection.bytes_received < kFewBytes;
+    const bool ask = !over && (!silent || (connection.is_new && received >= kLittleBytes));
+    const Counts counts = ask ? counts_.Of(connection.name) : std::nullopt;
+    const char* const offence = ask ? Offence(&connection, counts, received, now) : nullptr;
+    if (offence != nullptr && Disconnect(socket, connection.cookie)) {
+      log_.Warn(absl::StrCat("port ", connection.name.local_port, ": ended a connection from ", Readable(address),
+                             " that ", offence));
+      found.ended.push_back(address);
+      connection.ended = true;
     }
-    const uint64_t received = BytesReceived(socket);
-    const bool silent = received - connection.bytes_received < kFewBytes;
-    busy = busy || !silent;
-    const char* const offence = silent ? nullptr : Offence(&connection, received, now);
-    if (offence == nullptr) {
-      if (!silent) connection.bytes_received = received;
-      ++it;
-      continue;
+    if (connection.is_new && (gone || IsSettled(connection, counts, received, now))) {
+      connection.is_new = false;
+      found.settled.push_back(address);
     }
-    if (!Disconnect(socket, connection.cookie)) {
-      it = connections_.erase(it);
-      continue;
-    }
-    const ConnectionName& name = connection.name;
-    log_.Warn(absl::StrCat("port ", name.local_port, ": ended a connection from ", Readable(name.peer_address),
-                           " that ", offence));
-    ended.push_back(name.peer_address);
-    it = connections_.erase(it);
+    busy = busy || !silent || connection.is_new;
+    if (!silent) connection.bytes_received = received;
+    it = gone ? connections_.erase(it) : std::next(it);
   }
   next_ = now + std::max(busy ? options_.busy_period : options_.period,
                          static_cast<double>(connections_.size()) * options_.period_per_connection);
-  return ended;
+  return found;
 }
 
 }  // namespace skein

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/net/connection_guard.h"
 #include "base/net/grpc_credentials.h"
+#include "base/net/new_connections.h"
 #include "base/process/clock.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/impl/server_builder_plugin.h"
@@ -180,41 +181,60 @@ void GrpcListener::AddTo(grpc::ServerBuilder* builder, std::shared_ptr<grpc::Ser
 }
 
 void GrpcListener::Start() {
-  handover_ = std::make_unique<Handover>([this](const Handover::Connection& one) { return GiveToServer(one); });
+  handover_ = std::make_unique<Handover>([this](const AcceptedConnection& one) { return GiveToServer(one); });
   thread_ = std::thread([this] { AcceptAll(); });
 }
 
 void GrpcListener::AcceptAll() {
   ConnectionGuard guard({.message_bytes = message_bytes_});
   HeldConnections held;
-  FirstBytes new_connections({.port = port_, .tls = tls_}, [this, &guard](int listener, int connection) {
-    guard.Add(connection, MonotonicNow());
-    handover_->Add({listener, connection});
+  NewConnections new_connections;
+  const auto settle = [&](const std::string& address) {
+    // Whose peer has gone already makes room for the next at once.
+    for (auto next = new_connections.Settle(address); next.has_value(); next = new_connections.Settle(address)) {
+      const bool watched = guard.Add(next->socket, MonotonicNow());
+      handover_->Add(*next);
+      if (watched) return;
+    }
+  };
+  FirstBytes first_bytes({.port = port_, .tls = tls_}, [&](int listener, int socket) {
+    const auto name = NameOfConnection(socket);
+    if (name.has_value() && !new_connections.Enter({listener, socket}, name->peer_address)) return;
+    const bool watched = guard.Add(socket, MonotonicNow());
+    handover_->Add({listener, socket});
+    if (name.has_value() && !watched) settle(name->peer_address);
   });
   std::vector<pollfd> polled;
   while (true) {
     polled.assign(1, {stop_, POLLIN, 0});
     for (const int fd : sockets_) polled.push_back({fd, POLLIN, 0});
-    new_connections.AppendTo(&polled);
+    first_bytes.AppendTo(&polled);
     const absl::Duration begin = MonotonicNow();
     const int timeout =
-        Sooner(guard.TimeoutMillis(begin), Sooner(new_connections.TimeoutMillis(begin), held.TimeoutMillis(begin)));
+        Sooner(guard.TimeoutMillis(begin), Sooner(first_bytes.TimeoutMillis(begin), held.TimeoutMillis(begin)));
     if (poll(polled.data(), polled.size(), timeout) < 0) continue;  // Interrupted.
     if (polled[0].revents != 0) return;
-    new_connections.Serve(polled.data() + 1 + sockets_.size(), MonotonicNow());
-    for (const std::string& address : guard.Look(MonotonicNow())) held.Penalize(address, MonotonicNow());
-    for (const HeldConnections::Connection& one : held.TakeDue(MonotonicNow())) {
-      new_connections.Add(one.listener, one.socket, MonotonicNow());
+    first_bytes.Serve(polled.data() + 1 + sockets_.size(), MonotonicNow());
+    const ConnectionGuard::Found found = guard.Look(MonotonicNow());
+    for (const std::string& address : found.ended) {
+      held.Penalize(address, MonotonicNow());
+      for (const AcceptedConnection& one : new_connections.TakeWaiting(address)) {
+        held.Hold(one, address, MonotonicNow());
+      }
+    }
+    for (const std::string& address : found.settled) settle(address);
+    for (const AcceptedConnection& one : held.TakeDue(MonotonicNow())) {
+      first_bytes.Add(one.listener, one.socket, MonotonicNow());
     }
     bool any = true;
     for (size_t i = 0; i < sockets_.size(); ++i) {
-      if (polled[1 + i].revents != 0) any = AcceptOne(sockets_[i], &new_connections, &held) && any;
+      if (polled[1 + i].revents != 0) any = AcceptOne(sockets_[i], &first_bytes, &held) && any;
     }
     if (!any) poll(polled.data(), 1, kOutOfFilesMillis);
   }
 }
 
-bool GrpcListener::AcceptOne(int listener, FirstBytes* new_connections, HeldConnections* held) {
+bool GrpcListener::AcceptOne(int listener, FirstBytes* first_bytes, HeldConnections* held) {
   const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
   if (fd >= most_files_) {
@@ -225,11 +245,11 @@ bool GrpcListener::AcceptOne(int listener, FirstBytes* new_connections, HeldConn
   const auto name = NameOfConnection(fd);
   const absl::Duration now = MonotonicNow();
   if (name.has_value() && held->Hold({listener, fd}, name->peer_address, now)) return true;
-  new_connections->Add(listener, fd, now);
+  first_bytes->Add(listener, fd, now);
   return true;
 }
 
-bool GrpcListener::GiveToServer(const Handover::Connection& connection) {
+bool GrpcListener::GiveToServer(const AcceptedConnection& connection) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
   parameters.listener_fd = connection.listener;
   parameters.fd = connection.socket;

@@ -19,7 +19,8 @@ namespace skein {
 
 // Listens for a gRPC server and hands it connections whose first bytes have the right protocol (FirstBytes). The number
 // of open connections is limited; connections beyond the limit are closed at once. A ConnectionGuard ends connections
-// that cost memory and bring nothing, and HeldConnections delays the next ones of such an address.
+// that cost memory and bring nothing, and HeldConnections delays the next ones of such an address. NewConnections
+// bounds how many of one address are in the server before the guard knows them.
 //   Listen -> AddTo(builder) -> BuildAndStart -> Start
 // Reason: the listener of gRPC 1.51 accepts no more connections once the process has run out of file descriptors.
 // Start() starts two threads, which end with the server: one accepts and watches, one gives connections to gRPC
@@ -43,9 +44,9 @@ class GrpcListener {
   GrpcListener() = default;
   void AcceptAll();
   // False: no more can be accepted now.
-  bool AcceptOne(int listener, FirstBytes* new_connections, HeldConnections* held);
+  bool AcceptOne(int listener, FirstBytes* first_bytes, HeldConnections* held);
   // False: the server is shutting down and has not taken the connection.
-  bool GiveToServer(const Handover::Connection& connection);
+  bool GiveToServer(const AcceptedConnection& connection);
 
   std::vector<int> sockets_;
   int port_ = 0;

@@ -9,7 +9,7 @@ namespace skein {
 
 Handover::Handover(Give give) : give_(std::move(give)), thread_([this] { GiveAll(); }) {}
 
-void Handover::Add(const Connection& connection) {
+void Handover::Add(const AcceptedConnection& connection) {
   absl::MutexLock lock(&mu_);
   if (stopping_) {
     close(connection.socket);
@@ -25,13 +25,13 @@ void Handover::Stop() {
   }
   if (thread_.joinable()) thread_.join();
   absl::MutexLock lock(&mu_);
-  for (const Connection& one : waiting_) close(one.socket);
+  for (const AcceptedConnection& one : waiting_) close(one.socket);
   waiting_.clear();
 }
 
 void Handover::GiveAll() {
   while (true) {
-    Connection next;
+    AcceptedConnection next;
     {
       absl::MutexLock lock(&mu_);
       mu_.Await(absl::Condition(this, &Handover::HasWork));

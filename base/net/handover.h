@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/net/accepted_connection.h"
 
 namespace skein {
 
@@ -17,12 +18,8 @@ namespace skein {
 // Thread-safe; the destructor stops it.
 class Handover {
  public:
-  struct Connection {
-    int listener = -1;
-    int socket = -1;
-  };
   // Takes ownership of the socket. False: the server takes no more connections; the socket is closed here.
-  using Give = std::function<bool(const Connection& connection)>;
+  using Give = std::function<bool(const AcceptedConnection& connection)>;
 
   explicit Handover(Give give);
   ~Handover() { Stop(); }
@@ -30,7 +27,7 @@ class Handover {
   Handover& operator=(const Handover&) = delete;
 
   // Takes ownership of the socket. Does not block.
-  void Add(const Connection& connection);
+  void Add(const AcceptedConnection& connection);
   // Waits for the connection that is being given. Closes those that have not been, and those of later calls of Add().
   // Idempotent. Call it while others still watch for floods: such a one may be what it waits for.
   void Stop();
@@ -41,7 +38,7 @@ class Handover {
 
   const Give give_;
   absl::Mutex mu_;
-  std::deque<Connection> waiting_ ABSL_GUARDED_BY(mu_);  // Oldest first.
+  std::deque<AcceptedConnection> waiting_ ABSL_GUARDED_BY(mu_);  // Oldest first.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -5,13 +5,9 @@
 
 #include <algorithm>
 
+#include "base/net/stream_counts.h"
+
 namespace skein {
-namespace {
-
-std::string SiteOf(const std::string& address) { return address.size() == 16 ? address.substr(0, 8) : address; }
-
-}  // namespace
-
 HeldConnections::HeldConnections() : HeldConnections(Options()) {}
 
 HeldConnections::~HeldConnections() {
@@ -30,7 +26,7 @@ void HeldConnections::Penalize(const std::string& address, absl::Duration now) {
   turn.next = std::max(turn.next, now + options_.spacing);
 }
 
-bool HeldConnections::Hold(const Connection& connection, const std::string& address, absl::Duration now) {
+bool HeldConnections::Hold(const AcceptedConnection& connection, const std::string& address, absl::Duration now) {
   const auto found = turns_.find(SiteOf(address));
   if (found == turns_.end()) return false;
   Turn& turn = found->second;
@@ -48,8 +44,8 @@ bool HeldConnections::Hold(const Connection& connection, const std::string& addr
   return true;
 }
 
-std::vector<HeldConnections::Connection> HeldConnections::TakeDue(absl::Duration now) {
-  std::vector<Connection> due;
+std::vector<AcceptedConnection> HeldConnections::TakeDue(absl::Duration now) {
+  std::vector<AcceptedConnection> due;
   while (!held_.empty() && held_.begin()->first <= now) {
     due.push_back(held_.begin()->second);
     held_.erase(held_.begin());

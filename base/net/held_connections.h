@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/net/accepted_connection.h"
 
 namespace skein {
 
 // Delays new connections from addresses whose connections a ConnectionGuard has ended: such an address gets one
 // connection every `spacing`, for as long as `penalty` since its last offence. Others are not delayed.
 //   Penalize -> Hold (at accept) -> TakeDue
-// An address is 4 or 16 bytes; of an IPv6 address the first 8 bytes count, which is what one site is given.
+// An address is one of ConnectionName's; SiteOf() is what counts of it.
 // Not thread-safe. The destructor closes connections that are still held.
 class HeldConnections {
  public:
@@ -21,10 +22,6 @@ class HeldConnections {
     absl::Duration spacing = absl::Milliseconds(100);
     absl::Duration longest = absl::Seconds(10);  // A connection that would be held longer is closed.
     size_t addresses = 1024;                     // Beyond it the oldest penalty is forgotten.
-  };
-  struct Connection {
-    int listener = -1;
-    int socket = -1;
   };
 
   HeldConnections();
@@ -35,9 +32,9 @@ class HeldConnections {
 
   void Penalize(const std::string& address, absl::Duration now);
   // Takes ownership of `connection` if `address` is penalized. False: it is not, the caller keeps the connection.
-  bool Hold(const Connection& connection, const std::string& address, absl::Duration now);
+  bool Hold(const AcceptedConnection& connection, const std::string& address, absl::Duration now);
   // The connections whose turn has come. The caller owns them.
-  std::vector<Connection> TakeDue(absl::Duration now);
+  std::vector<AcceptedConnection> TakeDue(absl::Duration now);
   // How long poll() may wait; -1: no limit.
   int TimeoutMillis(absl::Duration now) const;
 
@@ -49,7 +46,7 @@ class HeldConnections {
 
   const Options options_;
   std::map<std::string, Turn> turns_;
-  std::multimap<absl::Duration, Connection> held_;  // By due time.
+  std::multimap<absl::Duration, AcceptedConnection> held_;  // By due time.
 };
 
 }  // namespace skein

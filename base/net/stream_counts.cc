@@ -73,6 +73,8 @@ std::optional<ConnectionName> NameIn(const json& socket) {
 
 }  // namespace
 
+std::string SiteOf(const std::string& address) { return address.size() == 16 ? address.substr(0, 8) : address; }
+
 std::optional<ConnectionName> NameOfConnection(int socket) {
   sockaddr_storage local = {}, peer = {};
   socklen_t local_size = sizeof(local), peer_size = sizeof(peer);

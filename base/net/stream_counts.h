@@ -17,6 +17,10 @@ struct ConnectionName {
   auto operator<=>(const ConnectionName&) const = default;
 };
 
+// What of a peer's address counts as one client: all of an IPv4 address, of an IPv6 address the first 8 bytes, which is
+// what one site is given.
+std::string SiteOf(const std::string& address);
+
 // The name of a connected TCP socket. Nullopt: it is no TCP socket, or not connected.
 std::optional<ConnectionName> NameOfConnection(int socket);
 

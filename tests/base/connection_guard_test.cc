@@ -139,7 +139,7 @@ TEST(ConnectionGuard, EndsTheConnectionThatResetsItsCallsAndNoOther) {
     guard.Add(SocketOf(name), now);
   }
   EXPECT_GE(guard.TimeoutMillis(now), 0);
-  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).empty());
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).ended.empty());
   StreamCounts counts;
   for (int i = 0; i < 3; ++i) served.GiveUpLeaving();
   ASSERT_TRUE(WaitUntil([&] { return counts.Of(offender)->reset == 3; }));
@@ -149,10 +149,10 @@ TEST(ConnectionGuard, EndsTheConnectionThatResetsItsCallsAndNoOther) {
   v1::JoinRequest request;
   request.set_host(padding);
   ASSERT_TRUE(served.stub->Join(&padded, request, &response).ok());
-  EXPECT_EQ(guard.Look(now += absl::Seconds(1)), std::vector<std::string>{offender.peer_address});
+  EXPECT_EQ(guard.Look(now += absl::Seconds(1)).ended, std::vector<std::string>{offender.peer_address});
   EXPECT_TRUE(WaitUntil([&] { return SocketOf(offender) < 0; }));  // gRPC has closed it.
   EXPECT_GE(SocketOf(innocent), 0);
-  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).empty());
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).ended.empty());
   // Its client may connect again.
   EXPECT_TRUE(WaitUntil([&] { return served.Join().ok(); }));
 }
@@ -190,13 +190,63 @@ TEST(ConnectionGuard, EndsTheConnectionThatPingsWithoutEndAndNoneThatSendsALongM
   v1::JoinResponse response;
   request.set_host(std::string(900'000, 'x'));
   ASSERT_TRUE(served.stub->Join(&context, request, &response).ok());
-  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).empty());
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).ended.empty());
   ASSERT_TRUE(send_all(Pings(500)));
-  EXPECT_TRUE(
-      WaitUntil([&] { return guard.Look(now += absl::Seconds(1)) == std::vector<std::string>{name.peer_address}; }));
+  EXPECT_TRUE(WaitUntil(
+      [&] { return guard.Look(now += absl::Seconds(1)).ended == std::vector<std::string>{name.peer_address}; }));
   EXPECT_TRUE(WaitUntil([&] { return SocketOf(name) < 0; }));  // gRPC has closed it.
   EXPECT_GE(SocketOf(innocent), 0);
   close(attacker);
+}
+
+TEST(ConnectionGuard, AConnectionIsNewUntilALookFindsThatItBehaves) {
+  Served served;
+  ASSERT_TRUE(served.Join().ok());
+  const ConnectionName quiet = served.Name();
+  ConnectionGuard guard({.open = 0, .new_at_least = absl::Milliseconds(5), .new_at_most = absl::Seconds(3)});
+  absl::Duration now = absl::Seconds(1);
+  ASSERT_TRUE(guard.Add(SocketOf(quiet), now));
+  EXPECT_TRUE(guard.Look(now).settled.empty());
+  // It has sent little.
+  EXPECT_EQ(guard.Look(now += absl::Seconds(1)).settled, std::vector<std::string>{quiet.peer_address});
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).settled.empty());  // Once.
+
+  // It has sent much, and no call is being worked on any more.
+  grpc::ClientContext context;
+  v1::JoinRequest request;
+  v1::JoinResponse response;
+  request.set_host(std::string(20'000, 'x'));
+  ASSERT_TRUE(served.stub->Join(&context, request, &response).ok());
+  ASSERT_TRUE(guard.Add(SocketOf(quiet), now));
+  EXPECT_TRUE(WaitUntil([&] {
+    return guard.Look(now += absl::Milliseconds(30)).settled == std::vector<std::string>{quiet.peer_address};
+  }));
+}
+
+TEST(ConnectionGuard, AConnectionWithoutCallsIsNewForItsTimeAndNoLonger) {
+  Served served;
+  const int client = ConnectTo(served.port);
+  const std::string greeting("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 24 + 9);
+  const std::string bytes = greeting + Pings(600);
+  ASSERT_EQ(send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  const ConnectionName own = *NameOfConnection(client);
+  const ConnectionName name{served.port, own.peer_address, own.local_port};
+  ASSERT_TRUE(WaitUntil([&] { return SocketOf(name) >= 0; }));
+  StreamCounts counts;
+  ASSERT_TRUE(WaitUntil([&] { return counts.Of(name).has_value(); }));
+  ConnectionGuard guard({.new_at_most = absl::Seconds(3)});
+  absl::Duration now = absl::Seconds(1);
+  ASSERT_TRUE(guard.Add(SocketOf(name), now));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).settled.empty());
+  EXPECT_EQ(guard.Look(now += absl::Seconds(1)).settled, std::vector<std::string>{name.peer_address});
+  // One whose number another connection gets is new no more either.
+  ASSERT_TRUE(guard.Add(SocketOf(name), now));
+  ASSERT_TRUE(guard.Add(SocketOf(name), now));
+  EXPECT_EQ(guard.Look(now += absl::Seconds(1)).settled, std::vector<std::string>{name.peer_address});
+  // Nor is one that has gone.
+  close(client);
+  EXPECT_TRUE(WaitUntil([&] { return SocketOf(name) < 0; }));
+  EXPECT_EQ(guard.Look(now += absl::Seconds(1)).settled, std::vector<std::string>{name.peer_address});
 }
 
 }  // namespace

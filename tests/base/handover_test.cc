@@ -24,7 +24,7 @@ TEST(Handover, GivesConnectionsInOrderAndTheyStayOpen) {
   const int first = AnyFile(), second = AnyFile();
   std::vector<int> given, listeners;
   absl::Notification both;
-  Handover handover([&](const Handover::Connection& one) {
+  Handover handover([&](const AcceptedConnection& one) {
     given.push_back(one.socket);
     listeners.push_back(one.listener);
     if (given.size() == 2) both.Notify();
@@ -45,7 +45,7 @@ TEST(Handover, GivesConnectionsInOrderAndTheyStayOpen) {
 TEST(Handover, ClosesWhatNobodyTakes) {
   const int refused = AnyFile();
   absl::Notification asked;
-  Handover handover([&](const Handover::Connection&) {
+  Handover handover([&](const AcceptedConnection&) {
     asked.Notify();
     return false;
   });
@@ -59,7 +59,7 @@ TEST(Handover, AddsWhileAnotherConnectionTakesLongAndClosesWhatIsLeftAtItsStop) 
   const int slow = AnyFile(), next = AnyFile(), late = AnyFile();
   absl::Notification begun, end;
   std::atomic<int> given{0};
-  Handover handover([&](const Handover::Connection&) {
+  Handover handover([&](const AcceptedConnection&) {
     if (++given == 1) begun.Notify();
     end.WaitForNotification();
     return true;
