@@ -144,7 +144,7 @@ absl::Status WriteProfile(const Flags& flags, const v1::RunConfig& config, const
   const TrainingSetup& setup = flags.tune.setup;
   std::vector<std::string> overrides = setup.overrides;
   if (!setup.env_id.empty()) overrides.insert(overrides.begin(), "env.id=" + nlohmann::json(setup.env_id).dump());
-  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides);
+  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides, /*learners=*/1, "skein tune");
   if (!recipe.ok()) return recipe.status();
   v1::RunConfig user = recipe->settings;
   if (!setup.config_path.empty()) {

@@ -293,7 +293,8 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   auto wanted = ParseRunners(options.runners, std::max(head ? kHeadRunners : cores, options.learners));
   if (!wanted.ok()) return wanted.status();
   if (!head && *wanted < options.learners) return TooFewRunners(*wanted, options.learners);
-  const auto recipe = ChooseRecipe(options.recipe, options.config_path, AllOverrides(options), options.learners);
+  const auto recipe = ChooseRecipe(options.recipe, options.config_path, AllOverrides(options), options.learners,
+                                   head ? "skein head" : "skein train");
   if (!recipe.ok()) return recipe.status();
   if (!recipe->note.empty()) plan.notes.push_back(recipe->note);
   auto open = ReadRunConfig(options.config_path, AllOverrides(options), recipe->settings);

@@ -94,10 +94,9 @@ absl::StatusOr<v1::RunConfig> GeneralSettings(v1::RunConfig user) {
   return settings;
 }
 
-absl::Status NoEnvironment() {
-  return absl::InvalidArgumentError(
-      "which environment? Examples: `skein train --env CartPole-v1`, `skein train --config mine.yaml --seed 2`; "
-      "`skein envs` lists the environments");
+absl::Status NoEnvironment(const std::string& command) {
+  return absl::InvalidArgumentError(absl::StrCat("which environment? Examples: `", command, " --env CartPole-v1`, `",
+                                                 command, " --config mine.yaml`; `skein envs` lists the environments"));
 }
 
 }  // namespace
@@ -151,7 +150,8 @@ absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const
 }
 
 absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::string& config_path,
-                                          const std::vector<std::string>& overrides, uint32_t learners) {
+                                          const std::vector<std::string>& overrides, uint32_t learners,
+                                          const std::string& command) {
   ChosenRecipe chosen;
   if (recipe == "none" || (recipe == "auto" && !config_path.empty())) return chosen;
   const auto user = UserSettings(config_path, overrides);
@@ -171,7 +171,7 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
     settings = Parse(*text, recipe);
     chosen.note = absl::StrCat("recipe: ", recipe);
   } else if (recipe == "auto" && env.empty()) {
-    return NoEnvironment();
+    return NoEnvironment(command);
   } else if (const Recipe* const found = FindRecipe(env); recipe == "auto" && found != nullptr) {
     settings = Parse(found->text, found->file);
     chosen.note = absl::StrCat("recipe: ", found->file, ", made for ", env, "; your own settings override it");

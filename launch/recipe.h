@@ -41,8 +41,10 @@ struct ChosenRecipe {
 //   other    the path of a file
 // The user's settings are `config_path` (empty = none), then `overrides`. Where they name an algorithm or sizes that
 // the recipe's do not fit, the recipe's are left out or made smaller. Each of `learners` must have an env group.
+// `command` is what the examples of an error begin with.
 // InvalidArgument: auto without a --config or an environment, or a bad setting. NotFound: a file is not there.
 absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::string& config_path,
-                                          const std::vector<std::string>& overrides, uint32_t learners = 1);
+                                          const std::vector<std::string>& overrides, uint32_t learners = 1,
+                                          const std::string& command = "skein train");
 
 }  // namespace skein
