@@ -163,7 +163,7 @@ UsageRecorder::Sources UsageSources(GpuMonitor* gpu) {
 absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup) {
   std::vector<std::string> overrides = setup.overrides;
   if (!setup.env_id.empty()) overrides.insert(overrides.begin(), "env.id=" + nlohmann::json(setup.env_id).dump());
-  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides);
+  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides, /*learners=*/1, setup.command);
   if (!recipe.ok()) return recipe.status();
   return ReadRunConfig(setup.config_path, overrides, recipe->settings);
 }

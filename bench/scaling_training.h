@@ -18,11 +18,12 @@ using StopRequested = std::function<bool()>;
 
 // Settings shared by all configurations.
 struct TrainingSetup {
-  std::string program_folder;          // Of skein.
-  std::string recipe = "study";        // As ChooseRecipe takes it.
-  std::string config_path;             // Empty = none.
-  std::string env_id;                  // Empty = the configuration's.
-  std::vector<std::string> overrides;  // "a.b=c"
+  std::string program_folder;                   // Of skein.
+  std::string command = "skein bench scaling";  // The user's, for examples in errors.
+  std::string recipe = "study";                 // As ChooseRecipe takes it.
+  std::string config_path;                      // Empty = none.
+  std::string env_id;                           // Empty = the configuration's.
+  std::vector<std::string> overrides;           // "a.b=c"
   uint64_t seed = 20227128;
   uint64_t steps_per_iteration = 16384;  // Rounded to a multiple of the environments.
   uint64_t steps_per_env = 0;            // If not 0: steps_per_iteration is this times the environments instead.

@@ -144,7 +144,7 @@ absl::Status WriteProfile(const Flags& flags, const v1::RunConfig& config, const
   const TrainingSetup& setup = flags.tune.setup;
   std::vector<std::string> overrides = setup.overrides;
   if (!setup.env_id.empty()) overrides.insert(overrides.begin(), "env.id=" + nlohmann::json(setup.env_id).dump());
-  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides, /*learners=*/1, "skein tune");
+  const auto recipe = ChooseRecipe(setup.recipe, setup.config_path, overrides, /*learners=*/1, setup.command);
   if (!recipe.ok()) return recipe.status();
   v1::RunConfig user = recipe->settings;
   if (!setup.config_path.empty()) {
@@ -248,6 +248,7 @@ void AddBenchTune(CLI::App* app, BenchAction* action) {
   options.setup.iterations = 3;
   verb->add_option("--env", options.setup.env_id, "Environment; `skein envs` lists them");
   options.setup.recipe = "auto";
+  options.setup.command = kCommand;
   verb->add_option("--recipe", options.setup.recipe, "Settings to start from, as of skein train")
       ->type_name("RECIPE")
       ->capture_default_str();
