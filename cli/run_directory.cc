@@ -25,6 +25,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/process/clock.h"
 #include "base/process/file.h"
@@ -184,6 +185,13 @@ v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   config.clear_resources();
   config.mutable_transport()->clear_trajectory_compression();
   config.mutable_transport()->clear_policy_compression();
+  if (SearchesDirections(config)) {
+    // These sizes follow from directions.num_dirs and dir_chunk, of which only the first changes results.
+    config.mutable_directions()->clear_dir_chunk();
+    config.mutable_rollout()->clear_num_envs();
+    config.mutable_rollout()->clear_envs_per_runner();
+    config.mutable_rollout()->clear_steps_per_iteration();
+  }
   return config;
 }
 
@@ -200,8 +208,9 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
   if (const auto difference = FirstDifference(old_config, config)) {
     // The user may have set no such flag: say what decides the number.
     const v1::RolloutConfig& before = old_config.rollout();
+    const bool search = SearchesDirections(old_config) || SearchesDirections(config);
     const std::string why =
-        before.num_envs() == config.rollout().num_envs()
+        search || before.num_envs() == config.rollout().num_envs()
             ? ""
             : absl::StrCat("; --envs and --learners (of which each needs ", before.envs_per_runner(),
                            " environments) decide how many there are, ", before.num_envs(), " are enough for ",
@@ -335,6 +344,8 @@ absl::Status RunDirectory::NoteChild(pid_t pid) const {
 }
 
 std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config) {
+  const std::string before = AlgorithmName(old_config), now = AlgorithmName(new_config);
+  if (before != now) return absl::StrCat("algorithm: ", before, " -> ", now);
   return DifferenceWithin(WhatIsLearned(old_config), WhatIsLearned(new_config), "");
 }
 

@@ -162,6 +162,24 @@ TEST(RunDirectory, WithAnotherNumberOfEnvironmentsSaysWhichFlagsDecideIt) {
   EXPECT_THAT(status.message(), HasSubstr("32 are enough for 2 learners"));
 }
 
+// Neither --envs nor --learners decides the number of directions.
+TEST(RunDirectory, OfAnotherSearchSaysInWhatItDiffersAndNamesNoOtherFlags) {
+  const ScratchFolder folder;
+  WriteCheckpoint(folder, "step_000000000010", "{}");
+  folder.Write("run/config.yaml", ToYaml(Config({"ars.top_dirs=4"})));
+  const auto difference = [&](const std::vector<std::string>& overrides) {
+    const auto status = RunDirectory::Open(folder.path(), Config(overrides), ResumeMode::kAuto).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(), testing::Not(HasSubstr("--envs")));
+    return std::string(status.message());
+  };
+  EXPECT_THAT(difference({"ars.top_dirs=4", "directions.num_dirs=16"}),
+              HasSubstr("another configuration: directions.num_dirs: 32 -> 16; start over"));
+  EXPECT_THAT(difference({"es.step_size=0.1", "directions.num_dirs=16"}),
+              HasSubstr("another configuration: algorithm: ars -> es; start over"));
+  EXPECT_THAT(difference({}), HasSubstr("another configuration: algorithm: ars -> ppo; start over"));
+}
+
 TEST(RunDirectory, TakesAnotherConfigurationWhereThereIsNoCheckpoint) {
   const ScratchFolder folder;
   ASSERT_TRUE(RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto).ok());
@@ -303,6 +321,15 @@ TEST(FirstDifference, LeavesOutWhatIsNotLearned) {
   EXPECT_EQ(*FirstDifference(Config(), Config({"learner.tf32=true"})), "learner.tf32: false -> true");
   EXPECT_EQ(*FirstDifference(Config(), Config({"transport.policy_precision=bf16"})),
             "transport.policy_precision: PRECISION_FP32 -> PRECISION_BF16");
+}
+
+// What follows from it is left out, too.
+TEST(FirstDifference, LeavesOutHowManyDirectionsAreInAWorkOrder) {
+  const v1::RunConfig two = Config({"ars.top_dirs=4", "directions.dir_chunk=2"});
+  for (const char* chunk : {"directions.dir_chunk=1", "directions.dir_chunk=32", "directions.dir_chunk=0"}) {
+    EXPECT_EQ(FirstDifference(two, Config({"ars.top_dirs=4", chunk})), std::nullopt) << chunk;
+    EXPECT_EQ(RunId(two), RunId(Config({"ars.top_dirs=4", chunk}))) << chunk;
+  }
 }
 
 TEST(FirstDifference, LooksIntoListsAndEnums) {

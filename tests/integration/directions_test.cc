@@ -146,10 +146,11 @@ INSTANTIATE_TEST_SUITE_P(Directions, Interrupted,
                          testing::Values(Search{kArs, "model.policy=linear"}, Search{kEs, "model.hidden=[8]"}),
                          [](const auto& info) { return info.param.config == kArs ? "ArsLinear" : "EsMlp"; });
 
+// Also with other work orders than it began with.
 TEST(Directions, AStoppedSearchGoesOnWithTheSameResult) {
   const ScratchFolder runs;
   Train(runs.path(), absl::StrCat(kShort, "10000"));
-  const Ended ended = Train(runs.path(), absl::StrCat(kShort, "20000"));
+  const Ended ended = Train(runs.path(), absl::StrCat(kShort, "20000 --set directions.dir_chunk=8"));
   EXPECT_THAT(ended.out, HasSubstr("resuming at"));
   EXPECT_EQ(Digest(runs.path() + "/run"), ShortDigest(""));
 }
