@@ -14,17 +14,16 @@
 #include "absl/strings/strip.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
-#include "base/config/direction_rules.h"
 #include "base/net/host_port.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/external/external_id.h"
 #include "env/registry.h"
-#include "env/searchable.h"
 #include "launch/phase_environments.h"
 #include "launch/plan_notes.h"
 #include "launch/recipe.h"
+#include "launch/search_rules.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -188,28 +187,25 @@ std::optional<RunSizes> Usable(std::optional<RunSizes> before, const v1::RunConf
   return before;
 }
 
-absl::Status SeveralLearners(const v1::RunConfig& config, uint32_t learners) {
-  return absl::InvalidArgumentError(absl::StrCat("--learners: got ", learners, "; ", AlgorithmName(config),
-                                                 " has one learner, whose work is little; start more actors instead"));
-}
-
-absl::Status CheckSearch(const v1::RunConfig& config, const EnvSpec& spec) {
-  const bool on_device = config.sync().mode() == v1::SYNC_MODE_ON_DEVICE;
-  if (absl::Status status = CheckSearchable(spec, on_device); !status.ok()) return status;
-  const uint32_t limit = config.env().max_episode_steps();
-  return EpisodeSteps(config.directions(), limit > 0 ? limit : static_cast<uint32_t>(spec.max_episode_steps)).status();
+// --envs and --envs-per-runner of a search. Errors in reading the rest are left to what reads all of it.
+absl::Status CheckSizes(const LaunchOptions& options, const v1::RunConfig& recipe) {
+  LaunchOptions others = options;
+  others.num_envs = std::nullopt;
+  others.envs_per_runner = std::nullopt;
+  const auto config = ReadRunConfig(options.config_path, AllOverrides(others), recipe);
+  return config.ok() && SearchesDirections(*config) ? CheckSizeFlags(options, *config) : absl::OkStatus();
 }
 
 // What every plan needs of a resolved configuration.
 absl::Status CheckConfig(const v1::RunConfig& config, const std::string& config_path, uint32_t learners) {
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
-  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return status;
+  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return InFile(config_path, status);
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (SearchesDirections(config)) {
     if (absl::Status status = CheckSearch(config, *spec); !status.ok()) return InFile(config_path, status);
-    if (learners > 1) return SeveralLearners(config, learners);
+    if (absl::Status status = CheckLearners(config, learners); !status.ok()) return status;
   }
   if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewGroups(rollout, learners);
   return absl::OkStatus();
@@ -297,6 +293,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
                                    head ? "skein head" : "skein train");
   if (!recipe.ok()) return recipe.status();
   if (!recipe->note.empty()) plan.notes.push_back(recipe->note);
+  if (absl::Status status = CheckSizes(options, recipe->settings); !status.ok()) return status;
   auto open = ReadRunConfig(options.config_path, AllOverrides(options), recipe->settings);
   if (!open.ok()) return open.status();
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) {

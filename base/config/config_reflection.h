@@ -31,7 +31,8 @@ struct Source {
 // Parses one YAML document. InvalidArgument: syntax, several documents, anchors, aliases or tags, over 1 MiB.
 absl::StatusOr<YAML::Node> ParseYaml(const std::string& text, const Source& source);
 
-// Where `root` has the value of the first setting that `message` names by its path; null if it has none of them.
+// Where `root` has the value of the first setting that `message` names by its path; null if it has none of them. For a
+// message that begins with a phase, as "phases[0].set: ppo.lr ...", what this phase sets, else the phase's settings.
 YAML::Mark FindNamed(const YAML::Node& root, const std::string& message);
 
 // For sections that exclude each other (a oneof): whether `field` is the section that `message` has. If none is given,

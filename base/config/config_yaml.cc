@@ -3,11 +3,14 @@
 #include <exception>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/config/config_reflection.h"
 #include "yaml-cpp/eventhandler.h"
@@ -71,25 +74,51 @@ absl::StatusOr<YAML::Node> ParseOrThrow(const std::string& text, const Source& s
   return YAML::Load(text);
 }
 
-// The mark of the value at `path` below `node`; null if there is none.
+// The mark of the value at `path` below `node`, where a key may be several names with dots; null if there is none.
 YAML::Mark FindPath(const YAML::Node& node, absl::Span<const std::string> path) {
   if (path.empty()) return node.Mark();
   if (!node.IsMap()) return YAML::Mark::null_mark();
   for (const auto& entry : node) {
-    if (entry.first.IsScalar() && entry.first.Scalar() == path.front()) return FindPath(entry.second, path.subspan(1));
+    if (!entry.first.IsScalar()) continue;
+    const std::vector<std::string> key = absl::StrSplit(entry.first.Scalar(), '.');
+    if (key.size() > path.size() || path.first(key.size()) != absl::MakeConstSpan(key)) continue;
+    if (const YAML::Mark mark = FindPath(entry.second, path.subspan(key.size())); !mark.is_null()) return mark;
   }
   return YAML::Mark::null_mark();
+}
+
+// The mark of the first setting below `node` that `message` names by its path; null if it has none of them.
+YAML::Mark FindFirst(const YAML::Node& node, absl::string_view message) {
+  for (const absl::string_view word : absl::StrSplit(message, absl::ByAnyChar(" (),:;"))) {
+    if (!absl::StrContains(word, '.')) continue;
+    const std::vector<std::string> path = absl::StrSplit(absl::StripPrefix(word, "."), '.');
+    if (const YAML::Mark mark = FindPath(node, path); !mark.is_null()) return mark;
+  }
+  return YAML::Mark::null_mark();
+}
+
+// Where a phase has what `message` names, else its settings. `message` goes on behind "phases[", as "0].set: ppo.lr
+// ...".
+YAML::Mark FindInPhases(const YAML::Node& phases, absl::string_view message) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(message, absl::MaxSplits("].", 1));
+  size_t index = 0;
+  if (!phases.IsSequence() || !absl::SimpleAtoi(parts.first, &index) || index >= phases.size()) {
+    return YAML::Mark::null_mark();
+  }
+  const YAML::Node phase = phases[index];
+  absl::string_view rest = parts.second;
+  if (!phase.IsMap() || !phase["set"] || !absl::ConsumePrefix(&rest, "set")) return phase.Mark();
+  const YAML::Mark mark = FindFirst(phase["set"], rest);
+  return mark.is_null() ? phase["set"].Mark() : mark;
 }
 
 }  // namespace
 
 YAML::Mark FindNamed(const YAML::Node& root, const std::string& message) {
-  for (const absl::string_view word : absl::StrSplit(message, absl::ByAnyChar(" (),:;"))) {
-    if (!absl::StrContains(word, '.')) continue;
-    const std::vector<std::string> path = absl::StrSplit(word, '.');
-    if (const YAML::Mark mark = FindPath(root, path); !mark.is_null()) return mark;
-  }
-  return YAML::Mark::null_mark();
+  absl::string_view rest = message;
+  if (!absl::ConsumePrefix(&rest, "phases[")) return FindFirst(root, message);
+  const YAML::Node phases = root.IsMap() ? root["phases"] : YAML::Node();
+  return phases ? FindInPhases(phases, rest) : YAML::Mark::null_mark();
 }
 
 absl::Status Source::Error(const YAML::Mark& mark, const std::string& message) const {

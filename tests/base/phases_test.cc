@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/config/phases.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "absl/strings/strip.h"
 #include "base/config/config.h"
 #include "base/config/nearest_name.h"
+#include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -156,6 +159,24 @@ TEST(Phases, RefuseWhatContradictsTheRun) {
   config = Load(kThree);
   config.mutable_phases(0)->mutable_set()->mutable_ppo()->set_lr(-1);
   EXPECT_THAT(std::string(ValidateRunConfig(config).message()), HasSubstr("phases[0].set: ppo.lr must be greater"));
+}
+
+// At what the phase sets, not at what the run has of the same name.
+TEST(Phases, AreNamedByTheirOwnLine) {
+  const std::string path = testing::TempDir() + "/phases_test.yaml";
+  const auto error = [&](const std::string& phases) {
+    const std::string run = "directions:\n  num_dirs: 8\nars:\n  top_dirs: 4\nphases:\n";
+    EXPECT_TRUE(WriteFileSynced(path, run + phases).ok());
+    const std::string message(LoadRunConfig(path, {}, 1).status().message());
+    return std::string(absl::StripPrefix(message, path));
+  };
+  EXPECT_EQ(error("  - until_steps: 10\n    set:\n      directions.noise_std: 0.1\n      ars.top_dirs: 9\n"),
+            ":9:21: phases[0].set: ars.top_dirs (9) must not exceed directions.num_dirs (8)");
+  EXPECT_EQ(error("  - until_steps: 10\n  - until_steps: 20\n    set:\n      ars: {top_dirs: 9}\n"),
+            ":9:23: phases[1].set: ars.top_dirs (9) must not exceed directions.num_dirs (8)");
+  EXPECT_EQ(error("  - until_steps: 10\n    set:\n      es.step_size: 1\n"),
+            ":8:7: phases[0].set: it sets another algorithm than the run's");
+  std::filesystem::remove(path);
 }
 
 }  // namespace

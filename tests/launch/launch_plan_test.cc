@@ -266,6 +266,32 @@ TEST(SplitEvenly, LosesNothingAndDiffersByOne) {
   EXPECT_THAT(SplitEvenly(5, 0), IsEmpty());
 }
 
+// The flag is named, not the file, and what decides the size in its place.
+TEST(LaunchPlan, SizesOfASearchAreNotThoseOfFlags) {
+  const ScratchFolder folder;
+  LaunchOptions options;
+  options.config_path = folder.Write("run.yaml", "env: {id: CartPole-v1}\nars: {top_dirs: 4}\n");
+  options.num_envs = 64;
+  EXPECT_EQ(PlanLaunch(options, 2).status().message(),
+            "--envs 64 cannot be given with ars, whose work is directions; try --set directions.num_dirs=64");
+  options.num_envs = 32;  // As many as there are directions.
+  options.envs_per_runner = 4;
+  EXPECT_EQ(PlanLaunch(options, 2).status().message(),
+            "--envs-per-runner 4 cannot be given with ars, whose work is directions; try --set directions.dir_chunk=4");
+  options.overrides = {"directions.dir_chunk=4"};
+  EXPECT_TRUE(PlanLaunch(options, 2).ok()) << PlanLaunch(options, 2).status();
+}
+
+TEST(LaunchPlan, EnvironmentsOfPhasesAreCheckedByTheirLine) {
+  const ScratchFolder folder;
+  LaunchOptions options;
+  options.config_path = folder.Write("run.yaml",
+                                     "env: {id: CartPole-v1}\nphases:\n  - until_steps: 1000\n    set:\n"
+                                     "      env.mujoco.push_speed: 1\n");
+  EXPECT_THAT(std::string(PlanLaunch(options, 2).status().message()), HasSubstr("run.yaml:5:"));
+  EXPECT_THAT(std::string(PlanLaunch(options, 2).status().message()), HasSubstr(": phases[0].set: "));
+}
+
 TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
   EXPECT_EQ(ParseRunners("auto", 3).value(), 3u);
   EXPECT_EQ(ParseRunners("auto", 0).value(), 1u);  // The number of cores may be unknown.
