@@ -189,7 +189,7 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
     ApplyDefaults(&whole);
     if (SearchesDirections(whole)) chosen.settings.clear_rollout();  // Its sizes are of another kind of work.
   }
-  FitSizes(user->rollout(), learners, chosen.settings.mutable_rollout());
+  if (chosen.settings.has_rollout()) FitSizes(user->rollout(), learners, chosen.settings.mutable_rollout());
   FitMinibatch(*user, &chosen.settings);
   return chosen;
 }

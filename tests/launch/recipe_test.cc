@@ -85,6 +85,12 @@ TEST(Recipe, NoneAndStudyKeepTheStudysSizes) {
   EXPECT_THAT(study->notes.front(), StartsWith("recipe: configs/study.yaml, the sizes of the scaling study"));
 }
 
+TEST(Recipe, HasNoSizesForASearch) {
+  const auto chosen = ChooseRecipe("auto", "", {"env.id=HalfCheetah-v5", "ars={}"}, 1, "skein train");
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_FALSE(chosen->settings.has_rollout());
+}
+
 TEST(Recipe, ARunNeedsAnEnvironmentOrAConfiguration) {
   for (const LaunchOptions& options : {LaunchOptions{.recipe = "auto"}, LaunchOptions{.recipe = "auto", .seed = 3}}) {
     const absl::Status status = PlanLaunch(options, 2).status();
