@@ -296,6 +296,9 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (absl::Status status = CheckSizes(options, recipe->settings); !status.ok()) return status;
   auto open = ReadRunConfig(options.config_path, AllOverrides(options), recipe->settings);
   if (!open.ok()) return open.status();
+  const auto user = UserSettings(options.config_path, AllOverrides(options));
+  if (!user.ok()) return user.status();
+  for (const std::string& note : UnreadNotes(*user, *open)) plan.notes.push_back(note);
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
     return PlanOnDevice(options, recipe->settings, *open, std::move(plan));
   }

@@ -3,8 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
+#include "base/config/config.h"
+#include "google/protobuf/util/message_differencer.h"
 
 namespace skein {
+
+using google::protobuf::util::MessageDifferencer;
 
 std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners) {
   if (before) {
@@ -27,6 +31,24 @@ std::string DeviceNote(const v1::RunConfig& config) {
                       directions.num_envs() == 1 ? " episode" : " episodes", " are played on the learner's device, ",
                       directions.dir_chunk() == 0 ? "all" : absl::StrCat(directions.dir_chunk(), " directions"),
                       " at once");
+}
+
+std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunConfig& config) {
+  // The configuration in a run's folder has all settings, those that were not read too.
+  v1::RunConfig defaults, with_directions, with_hidden;
+  ApplyDefaults(&defaults);
+  with_directions = with_hidden = defaults;
+  with_directions.mutable_directions()->MergeFrom(user.directions());
+  if (user.model().hidden_size() > 0) *with_hidden.mutable_model()->mutable_hidden() = user.model().hidden();
+  std::vector<std::string> notes;
+  if (!SearchesDirections(config) && !MessageDifferencer::Equals(with_directions, defaults)) {
+    notes.push_back(absl::StrCat("note: directions means nothing with ", AlgorithmName(config),
+                                 " and is ignored; ars or es would search over directions"));
+  }
+  if (config.model().policy() == v1::POLICY_KIND_LINEAR && !MessageDifferencer::Equals(with_hidden, defaults)) {
+    notes.push_back("note: model.hidden means nothing with model.policy linear and is ignored");
+  }
+  return notes;
 }
 
 }  // namespace skein

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launch/launch_plan.h"
 #include "skein/v1/config.pb.h"
@@ -16,5 +17,9 @@ std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores,
 
 // The work of an iteration in mode on_device.
 std::string DeviceNote(const v1::RunConfig& config);
+
+// A note for each section or setting that `user` gives, with another value than its default, and that the run does not
+// read. `config`: all settings, with defaults applied.
+std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunConfig& config);
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/launch_plan.h"
 
+#include "base/config/config.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 
@@ -290,6 +291,29 @@ TEST(LaunchPlan, EnvironmentsOfPhasesAreCheckedByTheirLine) {
                                      "      env.mujoco.push_speed: 1\n");
   EXPECT_THAT(std::string(PlanLaunch(options, 2).status().message()), HasSubstr("run.yaml:5:"));
   EXPECT_THAT(std::string(PlanLaunch(options, 2).status().message()), HasSubstr(": phases[0].set: "));
+}
+
+TEST(LaunchPlan, SettingsThatNothingReadsAreNoted) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.overrides = {"directions.num_dirs=8", "model.policy=linear", "model.hidden=[8]"};
+  const auto plan = PlanLaunch(options, 4);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(
+      plan->notes,
+      ElementsAre("note: directions means nothing with ppo and is ignored; ars or es would search over directions",
+                  "note: model.hidden means nothing with model.policy linear and is ignored"));
+  // A run's own config.yaml has all settings.
+  const ScratchFolder folder;
+  LaunchOptions again;
+  v1::RunConfig config = plan->config;
+  config.clear_directions();
+  config.mutable_model()->clear_hidden();
+  ApplyDefaults(&config);
+  again.config_path = folder.Write("config.yaml", ToYaml(config));
+  EXPECT_THAT(PlanLaunch(again, 4)->notes, IsEmpty());
+  options.overrides = {"directions.num_dirs=8", "es.step_size=1", "model.hidden=[8]"};
+  EXPECT_THAT(PlanLaunch(options, 4)->notes, IsEmpty());
 }
 
 TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
