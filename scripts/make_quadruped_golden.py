@@ -71,8 +71,9 @@ def rise(x, low, high):
     return 1.0 - ((high - x) / (high - low)) ** 2
 
 
-def judge(settings, data, action, last_action, streak):
-    """The terms of a step's reward, whether it ends the episode, and the steps in the pose without a break."""
+def judge(settings, data, action, last_action, streak, in_bands):
+    """The terms of a step's reward, whether it ends the episode, and the steps in the pose without a break; the same with
+    tilt and knees within their whole bands."""
     matrix = np.zeros(9)
     mujoco.mju_quat2Mat(matrix, data.qpos[3:7])
     upright = matrix[8]  # z of the torso's own z axis.
@@ -83,7 +84,11 @@ def judge(settings, data, action, last_action, streak):
     standing = standing and speed <= settings["speed_limit"] and turn <= settings["turn_limit"]
     streak = streak + 1 if standing else 0
     fallen = height < settings["fall_height"] or upright < settings["fall_upright"]
-    knees = [parabola(bend / 2.0, *settings["knee_range"]) for bend in data.qpos[[8, 10, 12, 14]]]
+    bends = [bend / 2.0 for bend in data.qpos[[8, 10, 12, 14]]]
+    within = standing and upright <= settings["upright_range"][1]
+    within = within and all(settings["knee_range"][0] <= bend <= settings["knee_range"][1] for bend in bends)
+    in_bands = in_bands + 1 if within else 0
+    knees = [parabola(bend, *settings["knee_range"]) for bend in bends]
     posture = [parabola(height, low, high), rise(upright, *settings["upright_range"])]
     terms = {
         "reward_alive": 0.0 if fallen else settings["healthy_reward"],
@@ -98,7 +103,7 @@ def judge(settings, data, action, last_action, streak):
         / 8,
         "reward_ctrl": -settings["ctrl_cost_weight"] * sum(float(a) ** 2 for a in action) / 8,
     }
-    return terms, bool(fallen), streak
+    return terms, bool(fallen), streak, in_bands
 
 
 def float32s(values):
@@ -120,18 +125,21 @@ def trajectory(model, observation, settings, control, steps, seed):
     data = mujoco.MjData(model)
     crouch(data, model, random)
     start = [data.time, *data.qpos, *data.qvel, *data.qacc_warmstart]
-    last_action, streak, rows, sums, stood = np.zeros(8), 0, [], {}, 0
+    last_action, streak, in_bands, rows, sums = np.zeros(8), 0, 0, [], {}
     for step in range(steps):
         action = np.clip(control(random, data, step), -1, 1).astype(np.float32)
         data.ctrl[:] = action
         for _ in range(FRAME_SKIP):
             mujoco.mj_step(model, data)
-        terms, terminated, streak = judge(settings, data, action, last_action, streak)
+        terms, terminated, streak, in_bands = judge(settings, data, action, last_action, streak, in_bands)
         last_action = action
-        stood = int(streak * FRAME_SKIP * 0.002 >= settings["stand_seconds"] - 1e-9)
+        stood, stood_in_bands = (
+            int(steps * FRAME_SKIP * 0.002 >= settings["stand_seconds"] - 1e-9) for steps in (streak, in_bands)
+        )
         for name, value in terms.items():
             sums[name] = sums.get(name, 0.0) + value
         row = {"action": float32s(action), "reward": sum(terms.values()), "terminated": terminated, "stood": stood}
+        row["stood_in_bands"] = stood_in_bands
         if step % 10 == 0:
             row["obs"] = float32s(data.qpos if observation == "full" else data.qpos[7:]) + float32s(data.qvel)
         rows.append(row)
@@ -165,6 +173,7 @@ def main():
             trajectory(model, "full", DEFAULTS, rise_and_stand, 300, 1),
             trajectory(model, "joints", OTHER, rise_and_stand, 400, 2),
             trajectory(model, "full", OTHER, collapse, 250, 3),
+            trajectory(model, "full", {**OTHER, "upright_range": [0.9, 1.0]}, rise_and_stand, 400, 4),
         ],
     }
     out = pathlib.Path(f"tests/env/golden/mujoco-{mujoco.__version__}/quadruped.json")

@@ -68,6 +68,7 @@ void ExpectOracle(const nlohmann::json& golden) {
     ASSERT_EQ(env->Step(action.data(), &reward), step["terminated"].get<bool>()) << "step " << t;
     ASSERT_NEAR(reward, step["reward"].get<double>(), 1e-6) << "step " << t;
     ASSERT_EQ(Metric(*env, "stood"), step["stood"].get<int>()) << "step " << t;
+    ASSERT_EQ(Metric(*env, "stood_in_bands"), step["stood_in_bands"].get<int>()) << "step " << t;
     if (!step.contains("obs")) continue;
     std::vector<float> obs(env->spec().obs_size);
     env->Observe(obs.data());
@@ -84,7 +85,7 @@ TEST(QuadrupedStand, RewardsAndObservesAsTheOracleDoes) {
     GTEST_SKIP() << "no trajectories of MuJoCo " << MujocoLibraryVersion();
   }
   const nlohmann::json golden = ReadGolden(name);
-  ASSERT_EQ(golden["trajectories"].size(), 3u);
+  ASSERT_EQ(golden["trajectories"].size(), 4u);
   for (const auto& trajectory : golden["trajectories"]) ExpectOracle(trajectory);
 }
 

@@ -22,9 +22,18 @@ inline double Rise(double x, const MujocoArguments::Range& range) {
   return 1 - Square((range[1] - std::clamp(x, range[0], range[1])) / (range[1] - range[0]));
 }
 
-// What is kept of an episode for the reward: steps in the pose without a break; whether that was long enough to have
-// stood; the last action.
-enum RewardColumn { kStreak, kStood, kLastAction, kRewardColumns = kLastAction + kMotors };
+inline bool IsWithin(double x, const MujocoArguments::Range& range) { return range[0] <= x && x <= range[1]; }
+
+// Of a streak: its steps without a break, and whether they were long enough to have stood.
+inline constexpr int kSteps = 0, kStood = 1, kStreakColumns = 2;
+// What is kept of an episode for the reward: the streak in the pose; that with tilt and knees within their whole bands;
+// the last action.
+enum RewardColumn {
+  kStreak,
+  kStreakInBands = kStreak + kStreakColumns,
+  kLastAction = kStreakInBands + kStreakColumns,
+  kRewardColumns = kLastAction + kMotors
+};
 
 // The settings of an environment, with the reward of a step.
 class Reward {
@@ -49,8 +58,8 @@ class Reward {
         control_weight_(arguments.Number("ctrl_cost_weight", 0.05)) {}
 
   static std::vector<std::string> Terms() {
-    return {"reward_alive", "reward_posture", "reward_streak", "reward_knee", "reward_tilt",
-            "reward_turn",  "reward_speed",   "reward_change", "reward_ctrl", "stood"};
+    return {"reward_alive", "reward_posture", "reward_streak", "reward_knee", "reward_tilt",   "reward_turn",
+            "reward_speed", "reward_change",  "reward_ctrl",   "stood",       "stood_in_bands"};
   }
 
   // As MujocoTask::Judge; terms: of Terms(); columns: RewardColumn.
@@ -59,18 +68,23 @@ class Reward {
     const double height = qpos[2], upright = 1 - 2 * (Square(qpos[4]) + Square(qpos[5]));
     const double speed = SquaredLength(qvel), turn = SquaredLength(qvel + 3);  // Squares.
     const bool fallen = height < fall_height_ || upright < fall_upright_;
-    const bool standing = height_[0] <= height && height <= height_[1] && upright >= upright_[0] &&
-                          speed <= Square(speed_limit_) && turn <= Square(turn_limit_);
-    columns[kStreak] = standing ? columns[kStreak] + 1 : 0;
-    const double held = columns[kStreak] * step_seconds;
+    const bool standing = IsWithin(height, height_) && upright >= upright_[0] && speed <= Square(speed_limit_) &&
+                          turn <= Square(turn_limit_);
+    bool in_bands = standing && upright <= upright_[1];
     double knees = 0, change = 0;
-    for (int leg = 0; leg < 4; ++leg) knees += Parabola(qpos[kJoints + 2 * leg + 1] / kKneeEnd, knee_);
+    for (int leg = 0; leg < 4; ++leg) {
+      const double bend = qpos[kJoints + 2 * leg + 1] / kKneeEnd;
+      knees += Parabola(bend, knee_);
+      in_bands = in_bands && IsWithin(bend, knee_);
+    }
     for (int i = 0; i < kMotors; ++i) change += Square(action[i] - columns[kLastAction + i]);
     std::copy_n(action, kMotors, columns + kLastAction);
 
     terms[0] = fallen ? 0 : alive_;
     terms[1] = posture_weight_ * (Parabola(height, height_) + Rise(upright, upright_)) / 2;
-    terms[2] = streak_weight_ * std::min(1.0, held);  // Grows for a second.
+    terms[9] = Stand(standing, step_seconds, columns + kStreak);
+    terms[10] = Stand(in_bands, step_seconds, columns + kStreakInBands);
+    terms[2] = streak_weight_ * std::min(1.0, columns[kStreak + kSteps] * step_seconds);  // Grows for a second.
     terms[3] = knee_weight_ * knees / 4;
     terms[4] = -tilt_weight_ * (1 - upright);
     terms[5] = -turn_weight_ * turn;
@@ -79,14 +93,18 @@ class Reward {
     terms[8] = -control_weight_ * SumOfSquares(action, kMotors) / kMotors;
     MujocoOutcome outcome = {.terminated = fallen};
     for (int i = 0; i < 9; ++i) outcome.reward += terms[i];
-    // The sum of this term is what it is now.
-    const double stood = held >= stand_seconds_ - 1e-9 ? 1 : 0;
-    terms[9] = stood - columns[kStood];
-    columns[kStood] = stood;
     return outcome;
   }
 
  private:
+  // The change of whether it has stood; the sum of these is what it is now. `streak`: kSteps, kStood.
+  double Stand(bool holds, double step_seconds, double* streak) const {
+    streak[kSteps] = holds ? streak[kSteps] + 1 : 0;
+    const double stood = streak[kSteps] * step_seconds >= stand_seconds_ - 1e-9 ? 1 : 0, before = streak[kStood];
+    streak[kStood] = stood;
+    return stood - before;
+  }
+
   const MujocoArguments::Range height_, upright_, knee_;   // m, cosine of the tilt, share of a knee's range
   const double speed_limit_, turn_limit_, stand_seconds_;  // m/s, rad/s, s
   const double fall_height_, fall_upright_;
