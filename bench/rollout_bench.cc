@@ -39,6 +39,7 @@ constexpr uint32_t kRepeatedEpisodes = 8;  // Of each thread of bare physics.
 
 struct RolloutBenchOptions : BenchOptions {
   std::string verb = "rollout";
+  bool wants_search = false;
   std::string runners;
 };
 
@@ -225,6 +226,10 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
   const auto plan = PlanBenchRun(options, options.runners);
   if (!plan.ok()) return plan.status();
   const v1::RunConfig& config = plan->config;
+  if (options.wants_search && !SearchesDirections(config)) {
+    return absl::InvalidArgumentError(absl::StrCat("the configuration's algorithm is ", AlgorithmName(config),
+                                                   ", want ars or es; try skein bench rollout"));
+  }
   if (plan->on_device) {
     return absl::InvalidArgumentError("sync.mode on_device has no actors; try skein bench tensor");
   }
@@ -270,6 +275,7 @@ void AddBenchArs(CLI::App* app, BenchAction* action) {
     *action = [options](const ShutdownSignal& shutdown) {
       RolloutBenchOptions chosen = *options;
       chosen.verb = "ars";
+      chosen.wants_search = true;
       if (chosen.config_path.empty()) {
         std::vector<std::string> search = {"ars.top_dirs=0", "model.policy=linear"};
         const auto sets_directions = [](const std::string& one) { return absl::StartsWith(one, "directions."); };

@@ -115,6 +115,13 @@ TEST(BenchCommand, ArsSaysWhatAPairCosts) {
   EXPECT_LE(report["summary"]["message_bytes_per_pair"], 64);
 }
 
+TEST(BenchCommand, ArsRefusesAConfigurationThatIsNoSearch) {
+  const Ended ended = Bench({"ars", "--config", "configs/cartpole_ppo.yaml"});
+  EXPECT_EQ(ended.code, 64);
+  EXPECT_EQ(ended.err,
+            "skein bench ars: the configuration's algorithm is ppo, want ars or es; try skein bench rollout\n");
+}
+
 TEST(BenchCommand, StreamSaysWhatABatchCosts) {
   const Json report = Report("stream");
   ExpectReport(report, "stream", "bytes_per_second", "limit_bytes_per_second");
