@@ -12,6 +12,7 @@
 #include "base/process/clock.h"
 #include "env/env_config.h"
 #include "env/tensor/tensor_env.h"
+#include "learner/optimize/memory_limit.h"
 #include "learner/ranks/training_device.h"
 #include "learner/run/recorded_env.h"
 
@@ -20,6 +21,15 @@ namespace {
 
 constexpr int64_t kActionRows = 64;   // Sets of actions that are taken in turn.
 constexpr int64_t kStepsAtOnce = 32;  // Between two looks at the clock, which wait for the device.
+
+// What Torch threw while `doing` something with environments.
+absl::Status Failed(const char* doing, int64_t worlds, const std::exception& error) {
+  if (!IsOutOfMemory(error)) {
+    return absl::InternalError(absl::StrCat("Torch failed while ", doing, " ", worlds, " worlds: ", error.what()));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("out of memory while ", doing, " ", worlds, " worlds; take fewer --worlds or, of a search, --dirs"));
+}
 
 }  // namespace
 
@@ -71,7 +81,7 @@ absl::StatusOr<std::unique_ptr<TensorEnvLoop>> TensorEnvLoop::Make(const v1::Run
     impl->env->ResetAll();
     return std::unique_ptr<TensorEnvLoop>(new TensorEnvLoop(std::move(impl)));
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("Torch failed while making the tensor form: ", error.what()));
+    return Failed("making", envs, error);
   }
 }
 
@@ -92,7 +102,7 @@ absl::StatusOr<TensorEnvLoop::Rates> TensorEnvLoop::Measure(absl::Duration durat
     return Rates{static_cast<double>(steps * impl_->env->worlds()) / seconds,
                  static_cast<double>(agent_steps) / seconds};
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("Torch failed while stepping environments: ", error.what()));
+    return Failed("stepping", impl_->env->worlds(), error);
   }
 }
 

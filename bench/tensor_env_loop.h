@@ -21,12 +21,13 @@ class TensorEnvLoop {
   };
 
   // InvalidArgument: as MakeTensorEnv or ParseTrainingDevice.
-  // FailedPrecondition: as ParseTrainingDevice. Internal: Torch failed.
+  // FailedPrecondition: as ParseTrainingDevice. ResourceExhausted: memory does not suffice. Internal: Torch failed.
   static absl::StatusOr<std::unique_ptr<TensorEnvLoop>> Make(const v1::RunConfig& config, int64_t envs);
   ~TensorEnvLoop();
 
   const std::string& device() const;  // "cpu", "cuda:0"
-  // Episodes continue from their current states. Internal: Torch failed, or too few next episodes were prepared.
+  // Episodes continue from their current states. ResourceExhausted: memory does not suffice. Internal: Torch failed, or
+  // too few next episodes were prepared.
   absl::StatusOr<Rates> Measure(absl::Duration duration);
 
  private:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein bench tensor as a user types it.
+#include <sys/resource.h>
+
 #include <string>
 #include <vector>
 
@@ -65,6 +67,23 @@ TEST(BenchTensorCommand, PlaysDirectionsOfASearch) {
   EXPECT_EQ(run["directions"]["num_envs"], 3);
   EXPECT_EQ(report["config"]["worlds"], 2 * 4 * 3);
   EXPECT_GT(report["rows"][0]["seconds_per_iteration"], 0);
+}
+
+// With 4 GiB of addresses; the actions of so many worlds alone need 64.
+TEST(BenchTensorCommand, SaysInOneLineThatMemoryDoesNotSuffice) {
+#if defined(SKEIN_SANITIZED)
+  GTEST_SKIP() << "sanitizers need more addresses";
+#endif
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit small = {rlim_t{4} << 30, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
+  const Ended ended = RunToEnd("skein", {"bench", "tensor", "--env", "CartPole-v1", "--algorithm", "ars", "--dirs",
+                                         "1024", "--worlds", "65536", "--device", "cpu"});
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(ended.code, 74);
+  EXPECT_THAT(ended.err, testing::MatchesRegex("skein bench tensor: out of memory while (making|stepping) 134217728 "
+                                               "worlds; take fewer --worlds or, of a search, --dirs\n"));
 }
 
 TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
