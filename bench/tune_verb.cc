@@ -187,6 +187,16 @@ absl::Status TryTogether(TuneRun* run, Outcome* outcome) {
   return absl::OkStatus();
 }
 
+// Flags that a search over directions does not read.
+absl::Status CheckUnread(const TuneOptions& options, const v1::RunConfig& config) {
+  if (!SearchesDirections(config) || (!options.batch && options.steps_per_iteration == 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      options.batch ? absl::StrCat("--batch cannot be given with ", AlgorithmName(config), ", which has no minibatches")
+                    : absl::StrCat("--steps-per-iteration cannot be given with ", AlgorithmName(config),
+                                   ", whose iterations are whole episodes; try --set directions.episode_length=",
+                                   options.steps_per_iteration));
+}
+
 absl::Status Tune(Flags flags, const StopRequested& stop) {
   TuneOptions& options = flags.tune;
   std::vector<std::string> first;
@@ -196,6 +206,7 @@ absl::Status Tune(Flags flags, const StopRequested& stop) {
   if (absl::Status s = CheckWrite(flags); !s.ok()) return s;
   const auto config = ReadSetupConfig(options.setup);
   if (!config.ok()) return config.status();
+  if (absl::Status s = CheckUnread(options, *config); !s.ok()) return s;
   options.setup.steps_per_iteration =
       options.steps_per_iteration > 0 ? options.steps_per_iteration : config->rollout().steps_per_iteration();
   const auto folder = TemporaryFolder::Make();

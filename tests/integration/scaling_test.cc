@@ -156,5 +156,17 @@ TEST(Tune, MeasuresASearchWithActorsAndOnTheDevice) {
   EXPECT_EQ(of_device.at("rows")[0].at("dir_chunk"), 0);
 }
 
+TEST(Tune, RefusesFlagsThatASearchDoesNotRead) {
+  const std::vector<std::string> search = {"tune", "--env", "CartPole-v1", "--algorithm", "ars"};
+  std::vector<std::string> batch = search, steps = search;
+  batch.emplace_back("--batch");
+  steps.insert(steps.end(), {"--steps-per-iteration", "64"});
+  const Ended of_batch = RunToEnd("skein", batch), of_steps = RunToEnd("skein", steps);
+  EXPECT_EQ(of_batch.code, 64);
+  EXPECT_EQ(of_batch.err, "skein bench tune: --batch cannot be given with ars, which has no minibatches\n");
+  EXPECT_EQ(of_steps.code, 64);
+  EXPECT_THAT(of_steps.err, StartsWith("skein bench tune: --steps-per-iteration cannot be given with ars, whose"));
+}
+
 }  // namespace
 }  // namespace skein
