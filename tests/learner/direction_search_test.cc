@@ -11,6 +11,8 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,12 +20,29 @@
 #include "base/number/exact_moments.h"
 #include "learner/algorithm/ars/ars.h"
 #include "learner/algorithm/es/es.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+// What is logged while it lives.
+class Logged {
+ public:
+  Logged() {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said_)));
+  }
+  ~Logged() { spdlog::set_default_logger(before_); }
+  std::string text() const { return said_.str(); }
+
+ private:
+  std::ostringstream said_;
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -195,10 +214,13 @@ TEST(Es, RanksAreCenteredAndEqualValuesShareThem) {
 class Search : public testing::TestWithParam<bool> {};
 
 TEST_P(Search, DropsAndCountsReturnsThatAreNotFinite) {
+  const Logged log;
   const auto with = MakeSearch(Config(GetParam())), without = MakeSearch(Config(GetParam()));
   const auto stats = with->Update(Directions({1, 2, kNan, 9, 3}, {4, 0, 8, INFINITY, 1}), 0, 0);
   ASSERT_TRUE(stats.ok()) << stats.status();
   EXPECT_EQ(stats->at("dropped_directions"), 2);
+  EXPECT_THAT(log.text(),
+              HasSubstr("iteration 0: 2 of 5 directions have returns that are not finite, and are dropped"));
   // As if directions 2 and 3 had not been there; 4 keeps its own noise.
   ASSERT_TRUE(without->Update(Directions({1, 2, kNan, kNan, 3}, {4, 0, kNan, kNan, 1}), 0, 0).ok());
   EXPECT_EQ(with->Parameters(), without->Parameters());
@@ -209,7 +231,9 @@ TEST_P(Search, RepeatsABarrenIterationOnceThenFails) {
   const auto search = MakeSearch(Config(GetParam()));
   const Batch barren = Directions({kNan, 1}, {2, kNan});
   const std::vector<double> before = search->Parameters();
+  const Logged log;
   ASSERT_TRUE(search->Update(barren, 0, 0).ok());
+  EXPECT_THAT(log.text(), HasSubstr("iteration 0: 2 of 2 directions have returns that are not finite; it changes no"));
   EXPECT_EQ(search->Parameters(), before);
   ASSERT_TRUE(search->Update(Directions({1, 2}, {2, 1}), 0, 1).ok());
   ASSERT_TRUE(search->Update(barren, 0, 2).ok());

@@ -82,7 +82,13 @@ absl::StatusOr<UpdateStats> DirectionSearch::Update(const Batch& batch, double p
     best = std::max(best, std::max(direction.plus, direction.minus));
   }
   UpdateStats stats;
-  stats.Add("dropped_directions", static_cast<double>(plus.numel()) - static_cast<double>(returns.size()));
+  const int64_t dropped = plus.numel() - static_cast<int64_t>(returns.size());
+  stats.Add("dropped_directions", static_cast<double>(dropped));
+  if (dropped > 0) {
+    drops_.Warn(absl::StrCat("iteration ", iteration, ": ", dropped, " of ", plus.numel(),
+                             " directions have returns that are not finite",
+                             returns.empty() ? "; it changes no parameter" : ", and are dropped"));
+  }
   if (returns.empty()) {
     if (++barren_ >= kMostBarren) {
       return absl::FailedPreconditionError(

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/telemetry/rare_log.h"
 #include "learner/algorithm/algorithm.h"
 #include "learner/network/actor_critic.h"
 #include "learner/network/normalizer.h"
@@ -30,8 +31,8 @@ struct DirectionReturn {
 // implements all of Algorithm; the derived class turns returns into a step of the parameters.
 //   returns of N directions -> drop what is not finite -> Step -> parameters; observations -> normaliser
 // Directions are made again from (seed, iteration, index). All sums are taken in the order of indices, so that results
-// do not depend on which actor played what. A direction of which a return is not finite is dropped and counted; the
-// second iteration in a row without any other direction is an error, the first changes no parameter. One rank only;
+// do not depend on which actor played what. A direction of which a return is not finite is dropped, counted and logged;
+// the second iteration in a row without any other direction is an error, the first changes no parameter. One rank only;
 // computes on the CPU and on the calling thread.
 class DirectionSearch : public Algorithm {
  public:
@@ -79,6 +80,7 @@ class DirectionSearch : public Algorithm {
   std::vector<torch::Tensor> searched_;  // Of network_'s parameters, those that directions move.
   RunningMoments moments_;
   int64_t barren_ = 0;  // Successive iterations without a finite return.
+  RareLog drops_;
 };
 
 }  // namespace skein
