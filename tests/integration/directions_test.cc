@@ -188,6 +188,21 @@ phases:
   EXPECT_EQ(seen, (std::set<int>{1, 2, 3}));
 }
 
+// Noise of a phase is that of the actors' directions and that by which the learner divides.
+TEST(Directions, APhasesNoiseIsAsTheRunsOwn) {
+  const std::string es = "env: {id: CartPole-v1}\nmodel: {hidden: [8]}\nes: {}\n";
+  const auto digest = [](const std::string& yaml) {
+    const ScratchFolder runs;
+    Train(runs.path(), "--no-eval --steps 5000 --runners 1", runs.Write("mine.yaml", yaml));
+    return Digest(runs.path() + "/run");
+  };
+  const std::string own = digest(es + "directions: {num_dirs: 8, noise_std: 0.2}\n");
+  EXPECT_EQ(digest(es + "directions: {num_dirs: 8, noise_std: 0.05}\n"
+                        "phases: [{until_steps: 1e6, set: {directions.noise_std: 0.2}}]\n"),
+            own);
+  EXPECT_NE(digest(es + "directions: {num_dirs: 8, noise_std: 0.05}\n"), own);
+}
+
 // With faults on demand (docs/fault-injection.md) in every process.
 Ended TrainWithFaults(const std::string& runs, const std::string& faults, const std::string& more) {
   setenv("SKEIN_FAULTS", faults.c_str(), 1);

@@ -170,12 +170,15 @@ TEST(Ars, EqualReturnsChangeNothing) {
 }
 
 // Salimans et al. 2017, algorithm 2 with ranks, and Kingma and Ba 2015, algorithm 1.
-TEST(Es, StepsEqualTheLiteralOracle) {
+void ExpectEsOracle(v1::Schedule noise) {
   v1::RunConfig config = Config(false, false);
+  config.mutable_directions()->set_noise_schedule(noise);
   config.mutable_es()->set_weight_decay(0.1);
   Es es(config, Network(config));
   std::vector<double> theta = es.Parameters(), m(theta.size()), v(theta.size());
   for (int t = 1; t <= 3; ++t) {
+    const double progress = noise == v1::SCHEDULE_LINEAR ? 0.25 * t : 0;  // The noise is less by as much.
+    const double noise_std = 0.03 * (1 - progress);
     const Batch batch = RandomDirections(5, t);
     std::vector<double> all;
     for (int64_t k = 0; k < 5; ++k) {
@@ -189,7 +192,7 @@ TEST(Es, StepsEqualTheLiteralOracle) {
       };
       const std::vector<double> epsilon = Noise(t - 1, k, theta.size());
       for (size_t i = 0; i < theta.size(); ++i) {
-        gradient[i] += (utility(all[2 * k]) - utility(all[2 * k + 1])) * epsilon[i] / (10 * 0.03);
+        gradient[i] += (utility(all[2 * k]) - utility(all[2 * k + 1])) * epsilon[i] / (10 * noise_std);
       }
     }
     for (size_t i = 0; i < theta.size(); ++i) {
@@ -198,10 +201,14 @@ TEST(Es, StepsEqualTheLiteralOracle) {
       v[i] = 0.999 * v[i] + 0.001 * g * g;
       theta[i] += 0.01 * (m[i] / (1 - std::pow(0.9, t))) / (std::sqrt(v[i] / (1 - std::pow(0.999, t))) + 1e-8);
     }
-    ASSERT_TRUE(es.Update(batch, 0, t - 1).ok());
+    ASSERT_TRUE(es.Update(batch, progress, t - 1).ok());
     ExpectNear(es.Parameters(), theta);
     theta = es.Parameters();  // Rounded to float, as the policy is.
   }
+}
+
+TEST(Es, StepsEqualTheLiteralOracle) {
+  for (const v1::Schedule noise : {v1::SCHEDULE_CONSTANT, v1::SCHEDULE_LINEAR}) ExpectEsOracle(noise);
 }
 
 TEST(Es, RanksAreCenteredAndEqualValuesShareThem) {
