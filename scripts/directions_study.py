@@ -5,7 +5,8 @@
     scripts/directions_study.py tasks       # ten seeds of configs/{swimmer,hopper,half_cheetah,walker2d}_ars.yaml, and
                                             # three of configs/humanoid_ars.yaml
     scripts/directions_study.py quadruped   # ten seeds of configs/quadruped_stand_{ars,ppo}.yaml, and the bars
-    scripts/directions_study.py episodes    # return for each env step by episodes a direction and by directions
+    scripts/directions_study.py episodes    # env steps until half of the crouches stand, by episodes a direction and by
+                                            # directions
 
 Each run is a `skein train` and, for each of its checkpoints, a `skein eval` with episodes that it did not train on. What
 is finished has its line in a CSV below --data and is not done again; a run that was interrupted goes on from its last
@@ -16,6 +17,7 @@ checkpoint. After each run the tables in the documents are written anew, between
 import argparse
 import csv
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -28,33 +30,39 @@ import learning_study  # noqa: E402  Beside this script.
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EPISODES = 200  # Held-out crouches.
+CORES = len(os.sched_getaffinity(0))
 
 
 class Task(typing.NamedTuple):
     """A task of the paper, and what it needed for its threshold."""
     config: str
     threshold: float  # Mean test return.
-    paper_episodes: int | None  # Mania et al. 2018, table 1, V2-t: episodes until a mean return of the threshold.
+    paper_episodes: int  # Mania et al. 2018, table 1, V2-t: episodes until a mean return of its threshold.
     interval: int  # Env steps between checkpoints.
     bar: str  # What is asked of ours.
     seeds: int = 10
 
 
 TASKS = [
-    Task("swimmer", 325, 427, 20000, "355"),
+    Task("swimmer", 355, 427, 20000, "355"),  # The paper's threshold is 325.
     Task("hopper", 3120, 1973, 100000, "3,344 at 7M"),
     Task("half_cheetah", 3430, 1707, 100000, "3,430 in 30 s, 4,815 at 12M"),
     Task("walker2d", 4390, 24000, 500000, "4,390"),
     Task("humanoid", 6000, 142600, 2000000, "6,000 in 10 core-hours", seeds=3),
 ]
 RUN_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "return_mean", "best", "to_threshold_steps",
-              "to_threshold_episodes", "to_threshold_seconds", "digest"]
-QUADRUPED_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "stood", "after_push", "digest"]
-EPISODES_FIELDS = ["name", "seed", "steps", "num_envs", "num_dirs", "env_steps", "return_mean", "stood", "digest"]
+              "to_threshold_episodes", "to_threshold_seconds", "cores", "digest"]
+QUADRUPED_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "stood", "after_push", "in_bands",
+                    "in_bands_after_push", "digest"]
+EPISODES_FIELDS = ["name", "seed", "steps", "num_envs", "num_dirs", "env_steps", "updates", "return_mean", "stood",
+                   "to_half_steps", "digest"]
 # One push of 0.5 m/s before decision 998 to 1,002, at six seconds; then six seconds to stand again. A second push would
 # come before decision 1,996 at the earliest.
 PUSH = ["env.max_episode_steps=1990", "env.mujoco.push_speed=0.5", "env.mujoco.push_interval_range=[5.99, 6.01]"]
 QUIET = ["env.mujoco.push_speed=0"]
+# The task of the second phase all along: phases end by env steps, and so after other numbers of updates in each run.
+ONE_TASK = ["phases=[]", *QUIET]
+HALF = 0.5  # Share of the crouches that stand.
 EPISODES_A_DIRECTION, DIRECTIONS = (1, 4, 16, 64, 256), (4, 8, 16, 32, 64, 128)
 
 
@@ -117,15 +125,19 @@ def play(arguments, checkpoint, episodes, settings=()):
     return json.loads(learning_study.run(command))
 
 
+def manifest(checkpoint):
+    return json.loads((checkpoint / "manifest.json").read_text())
+
+
 def episodes_of(checkpoint):
-    return json.loads((checkpoint / "manifest.json").read_text())["episodes"]
+    return manifest(checkpoint)["episodes"]
 
 
 def task_row(arguments, task, seed, steps):
     name = f"directions-{task.config}-s{seed}-{steps}"
     folder = train(arguments, name, f"configs/{task.config}_ars.yaml", seed, steps, arguments.interval or task.interval)
     seconds = learning_study.seconds_at(folder)
-    row = {"name": task.config, "seed": seed, "steps": steps, "best": "", "to_threshold_steps": "",
+    row = {"name": task.config, "seed": seed, "steps": steps, "best": "", "cores": CORES, "to_threshold_steps": "",
            "to_threshold_episodes": "", "to_threshold_seconds": ""}
     best = float("-inf")
     for checkpoint in checkpoints(folder):
@@ -151,19 +163,25 @@ def quadruped_row(arguments, kind, seed, steps):
     return {"name": kind, "seed": seed, "steps": steps, "env_steps": quiet["env_steps"],
             "seconds": round(seconds[quiet["env_steps"]], 1), "episodes": episodes_of(newest),
             "stood": quiet["metrics_mean"]["stood"], "after_push": pushed["metrics_mean"]["stood"],
-            "digest": quiet["digest"]}
+            "in_bands": quiet["metrics_mean"]["stood_in_bands"],
+            "in_bands_after_push": pushed["metrics_mean"]["stood_in_bands"], "digest": quiet["digest"]}
 
 
 def episodes_row(arguments, name, seed, steps):
     num_dirs, num_envs = map(int, name.split("x"))
     folder = train(arguments, f"episodes-{name}-s{seed}-{steps}", "configs/quadruped_stand_ars.yaml", seed, steps,
-                   arguments.interval or 10000000,
-                   [f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}", "directions.dir_chunk=1",
-                    "directions.episode_length=250", f"ars.top_dirs={max(1, num_dirs // 4)}"])
-    result = play(arguments, checkpoints(folder)[-1], arguments.episodes or EPISODES, QUIET)
-    return {"name": name, "seed": seed, "steps": steps, "num_envs": num_envs, "num_dirs": num_dirs,
-            "env_steps": result["env_steps"], "return_mean": round(result["return_mean"], 1),
-            "stood": result["metrics_mean"]["stood"], "digest": result["digest"]}
+                   arguments.interval or 2000000,
+                   [*ONE_TASK, f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}",
+                    "directions.dir_chunk=1", "directions.episode_length=250", f"ars.top_dirs={max(1, num_dirs // 4)}"])
+    row = {"name": name, "seed": seed, "steps": steps, "num_envs": num_envs, "num_dirs": num_dirs, "to_half_steps": ""}
+    for checkpoint in checkpoints(folder):
+        result = play(arguments, checkpoint, arguments.episodes or EPISODES, QUIET)
+        stood = result["metrics_mean"]["stood"]
+        if stood >= HALF and row["to_half_steps"] == "":
+            row["to_half_steps"] = result["env_steps"]
+        row.update(env_steps=result["env_steps"], updates=manifest(checkpoint)["iteration"],
+                   return_mean=round(result["return_mean"], 1), stood=stood, digest=result["digest"])
+    return row
 
 
 def count(value):
@@ -181,53 +199,68 @@ def median_of_reached(rows, field):
     return "never" if middle == float("inf") else f"{middle:,.0f}"
 
 
+def core_hours(seconds, row):
+    return float(seconds) * int(row["cores"]) / 3600
+
+
+def median_core_hours(rows):
+    """To the threshold, as median_of_reached()."""
+    reached = [float("inf") if row["to_threshold_seconds"] == "" else core_hours(row["to_threshold_seconds"], row)
+               for row in rows]
+    middle = statistics.median_low(reached)
+    return "never" if middle == float("inf") else f"{middle:,.2f}"
+
+
 def task_table(rows):
-    lines = ["| task | seeds | threshold | reached by | episodes to it, median | the paper's | "
-             "env steps to it, median | seconds to it, median | return at the end | at env steps | asked |",
-             "|---" * 11 + "|"]
+    lines = ["| task | seeds | threshold | reached by | episodes to it, median | the paper's | env steps to it, median | "
+             "seconds to it, median | core-hours to it, median | return at the end | at env steps | core-hours | asked |",
+             "|---" * 13 + "|"]
     for task in TASKS:
         mine = [row for row in rows if row["name"] == task.config]
         if not mine:
-            lines.append(f"| {task.config} | 0 | {task.threshold:,} | | | {count(task.paper_episodes)} | | | not measured | | "
-                         f"{task.bar} |")
+            lines.append(f"| {task.config} | 0 | {task.threshold:,} | | | {count(task.paper_episodes)} | | | | "
+                         f"not measured | | | {task.bar} |")
             continue
         reached = sum(row["to_threshold_steps"] != "" for row in mine)
         deviation = statistics.pstdev(float(row["return_mean"]) for row in mine)
+        whole = statistics.mean(core_hours(row["seconds"], row) for row in mine)
         lines.append(
             f"| {task.config} | {len(mine)} | {task.threshold:,} | {reached} of {len(mine)} | "
             f"{median_of_reached(mine, 'to_threshold_episodes')} | {count(task.paper_episodes)} | "
             f"{median_of_reached(mine, 'to_threshold_steps')} | {median_of_reached(mine, 'to_threshold_seconds')} | "
-            f"{count(mean(mine, 'return_mean'))} +- {deviation:,.0f} | {count(mean(mine, 'env_steps'))} | {task.bar} |")
+            f"{median_core_hours(mine)} | {count(mean(mine, 'return_mean'))} +- {deviation:,.0f} | "
+            f"{count(mean(mine, 'env_steps'))} | {whole:,.2f} | {task.bar} |")
     return lines
 
 
 def quadruped_table(rows):
-    lines = ["| algorithm | seeds | stand (0.95 asked) | after a push (0.90 asked) | worst seed | env steps | of the guide's "
-             "2.62 billion | seconds |", "|---" * 8 + "|"]
+    lines = ["| algorithm | seeds | stand (0.95 asked) | after a push (0.90 asked) | worst seed | in all bands | in all bands "
+             "after a push | env steps | of the guide's 2.62 billion | minutes (10 asked) |", "|---" * 10 + "|"]
     for kind in ("ars", "ppo"):
         mine = [row for row in rows if row["name"] == kind]
         if not mine:
-            lines.append(f"| {kind} | 0 | not measured | | | | | |")
+            lines.append(f"| {kind} | 0 | not measured | | | | | | | |")
             continue
         steps = mean(mine, "env_steps")
         worst = min(float(row["stood"]) for row in mine), min(float(row["after_push"]) for row in mine)
         lines.append(f"| {kind} | {len(mine)} | {mean(mine, 'stood'):.3f} | {mean(mine, 'after_push'):.3f} | "
-                     f"{worst[0]:.3f}, {worst[1]:.3f} | {count(steps)} | 1 / {2.62e9 / steps:,.0f} | "
-                     f"{count(mean(mine, 'seconds'))} |")
+                     f"{worst[0]:.3f}, {worst[1]:.3f} | {mean(mine, 'in_bands'):.3f} | "
+                     f"{mean(mine, 'in_bands_after_push'):.3f} | {count(steps)} | 1 / {2.62e9 / steps:,.0f} | "
+                     f"{mean(mine, 'seconds') / 60:,.1f} |")
     return lines
 
 
 def episodes_table(rows):
-    lines = ["| directions x episodes | seeds | env steps | return | return for each million env steps | stand |",
-             "|---" * 6 + "|"]
+    lines = ["| directions x episodes | seeds | env steps | updates | return | stand | half stand after env steps, median |",
+             "|---" * 7 + "|"]
     for name in study_names("episodes"):
         mine = [row for row in rows if row["name"] == name]
         if not mine:
-            lines.append(f"| {name} | 0 | | not measured | | |")
+            lines.append(f"| {name} | 0 | | | not measured | | |")
             continue
-        value, steps = mean(mine, "return_mean"), mean(mine, "env_steps")
-        lines.append(f"| {name} | {len(mine)} | {count(steps)} | {value:,.0f} | {value / steps * 1e6:,.1f} | "
-                     f"{mean(mine, 'stood'):.3f} |")
+        lines.append(f"| {name} | {len(mine)} | {count(mean(mine, 'env_steps'))} | {count(mean(mine, 'updates'))} | "
+                     f"{count(mean(mine, 'return_mean'))} | {mean(mine, 'stood'):.3f} | "
+                     f"{median_of_reached(mine, 'to_half_steps')} |")
     return lines
 
 

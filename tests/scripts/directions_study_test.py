@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/directions_study.py: it does no run twice, and writes its tables into the documents and nothing else."""
 import csv
+import os
 import pathlib
 import shutil
 import subprocess
@@ -10,8 +11,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Trains to two checkpoints, of 10 and 20 episodes, and evaluates to a return of twice the env steps; with pushes half of
-# the episodes stand. Notes each call, and fails at the one that `fail_at` names.
+# Trains to two checkpoints, of 10 and 20 episodes, and evaluates to a return of twice the env steps. Of the episodes a
+# share of env steps / 1000 stands, with pushes half, and half of these in all bands. Notes each call, and fails at the one that `fail_at` names.
 FAKE = """#!/usr/bin/env python3
 import json, pathlib, sys
 verb, *words = sys.argv[1:]
@@ -28,13 +29,14 @@ if verb == "train":
         for half, at in ((1, steps // 2), (2, steps)):
             checkpoint = run / "checkpoints" / f"step_{at:012d}"
             checkpoint.mkdir(exist_ok=True)
-            (checkpoint / "manifest.json").write_text(json.dumps({"episodes": 10 * half}))
+            (checkpoint / "manifest.json").write_text(json.dumps({"episodes": 10 * half, "iteration": half}))
             print(json.dumps({"env_steps": at, "seconds": 1.5 * half}), file=log)
 else:
     at = int(pathlib.Path(value("--checkpoint")).name[5:])
     pushed = "env.mujoco.push_speed=0.5" in words
+    stood = 0.5 if pushed else min(1, at / 1000)
     print(json.dumps({"env_steps": at, "return_mean": 2.0 * at, "digest": f"d{at}",
-                      "metrics_mean": {"stood": 0.5 if pushed else 1}}))
+                      "metrics_mean": {"stood": stood, "stood_in_bands": stood / 2}}))
 """
 
 
@@ -87,13 +89,15 @@ class Study(unittest.TestCase):
             self.assertEqual(len(self.calls()), 3 + 2 + 3)
         self.assertIn("--set seed=7", self.calls()[0])
         self.assertIn("--episodes 3", self.calls()[1])
-        # The threshold of 325 is passed at 200 env steps, by a return of 400.
+        # The threshold of 355 is passed at 200 env steps, by a return of 400.
         row = self.rows("tasks")[1]
         self.assertEqual((row["to_threshold_steps"], row["to_threshold_episodes"], row["to_threshold_seconds"]),
                          ("200", "20", "3.0"))
         self.assertEqual((row["return_mean"], row["best"], row["digest"]), ("400.0", "400.0", "d200"))
         table = self.expect_only_the_table_changed("directions.md", "tasks")
-        self.assertIn("| swimmer | 2 | 325 | 2 of 2 | 20 | 427 | 200 | 3 | 400 +- 0 | 200 | 355 |", table)
+        hours = f"{3 * len(os.sched_getaffinity(0)) / 3600:.2f}"
+        self.assertIn(f"| swimmer | 2 | 355 | 2 of 2 | 20 | 427 | 200 | 3 | {hours} | 400 +- 0 | 200 | {hours} | 355 |",
+                      table)
         self.assertIn("| humanoid | 0 | 6,000 |", "\n".join(table))
 
     def test_rows_of_other_steps_do_not_count(self):
@@ -113,18 +117,20 @@ class Study(unittest.TestCase):
             self.assertEqual(len(self.calls()), 2 * 3)
         table = self.expect_only_the_table_changed("quadruped.md", "quadruped")
         for kind in ("ars", "ppo"):
-            self.assertIn(f"| {kind} | 1 | 1.000 | 0.500 | 1.000, 0.500 | 1,000,000 | 1 / 2,620 | 3 |", table)
+            self.assertIn(f"| {kind} | 1 | 1.000 | 0.500 | 1.000, 0.500 | 0.500 | 0.250 | 1,000,000 | 1 / 2,620 | "
+                          "0.1 |", table)
 
     def test_episodes_differ_in_directions_and_their_episodes(self):
         for _ in range(2):
             done = self.run_study("episodes", "--only", "32x4,4x1", "--seeds", "1", "--steps", "1000")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(len(self.calls()), 2 * 2)
+            self.assertEqual(len(self.calls()), 2 * 3)
+        self.assertIn("--set phases=[] --set env.mujoco.push_speed=0", self.calls()[0])
         self.assertIn("--set directions.num_dirs=32 --set directions.num_envs=4", self.calls()[0])
         self.assertIn("--set ars.top_dirs=8", self.calls()[0])  # A quarter.
         table = self.expect_only_the_table_changed("quadruped.md", "episodes")
-        self.assertIn("| 32x4 | 1 | 1,000 | 2,000 | 2,000,000.0 | 1.000 |", table)
-        self.assertIn("| 8x1 | 0 | | not measured | | |", table)
+        self.assertIn("| 32x4 | 1 | 1,000 | 2 | 2,000 | 1.000 | 500 |", table)
+        self.assertIn("| 8x1 | 0 | | | not measured | | |", table)
 
     def test_names_that_are_none_are_refused(self):
         refused = self.run_study("tasks", "--only", "swimmer,walker")
