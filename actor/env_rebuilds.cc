@@ -10,8 +10,8 @@
 
 namespace skein {
 
-absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status failure, absl::Duration pause,
-                                                                uint32_t phase) {
+absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status failure, uint32_t in_a_row,
+                                                                absl::Duration pause, uint32_t phase) {
   while (true) {
     metrics_->CountEnvFailure();
     {
@@ -19,6 +19,11 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status fai
       if (!budget_.Take(MonotonicNow())) {
         return absl::InternalError(
             absl::StrCat("environments failed more than ", most_, " times within ", absl::FormatDuration(kWindow),
+                         " (rollout.env_rebuilds), the last time: ", std::string(failure.message())));
+      }
+      if (in_a_row > most_) {  // Each may take longer than the window allows for.
+        return absl::InternalError(
+            absl::StrCat("environments failed ", in_a_row, " times in a row in one fragment, ", "want at most ", most_,
                          " (rollout.env_rebuilds), the last time: ", std::string(failure.message())));
       }
       spdlog::warn("{}; it is built anew in {}", std::string(failure.message()),
@@ -30,6 +35,7 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status fai
     if (made.ok()) return made;
     failure = made.status();
     pause *= 2;
+    ++in_a_row;
   }
 }
 

@@ -17,7 +17,7 @@
 namespace skein {
 
 // Replaces failed environments of one actor's runners: builds new ones after a pause, at most `most` times within ten
-// minutes over all runners.   Runner -> failure -> Rebuild -> a new VectorEnv
+// minutes over all runners, and at most `most` times for one ticket.   Runner -> failure -> Rebuild -> a new VectorEnv
 // Thread-safe.
 class EnvRebuilds {
  public:
@@ -31,10 +31,12 @@ class EnvRebuilds {
   // Environments that replace none that failed. Errors as `make`.
   absl::StatusOr<std::unique_ptr<VectorEnv>> Build(uint32_t phase) const { return make_(phase); }
 
-  // New environments that replace those that failed with `failure`, after `pause`. A failure to build them counts too.
-  // Internal: the limit was exceeded; the message has the last failure.
+  // New environments that replace those that failed with `failure`, the `in_a_row`-th time for their ticket, after
+  // `pause`. A failure to build them counts too.
+  // Internal: a limit was exceeded; the message has the last failure.
   // Cancelled: Cancel() was called.
-  absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, absl::Duration pause, uint32_t phase);
+  absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, uint32_t in_a_row, absl::Duration pause,
+                                                     uint32_t phase);
 
   // Ends all waits in Rebuild, present and future.
   void Cancel();

@@ -125,12 +125,12 @@ void Runner::Observe(float* obs) const {
 absl::Status Runner::ServeUntilDone(const HeldTicket& held) {
   Backoff pause(kShortestPause, kLongestPause);
   restarted_episodes_ = 0;
-  while (true) {
+  for (uint32_t failures = 1;; ++failures) {
     const auto done = Serve(held);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
     if (!env_->spec().relocatable) restarted_episodes_ += static_cast<uint32_t>(env_->size());
-    auto env = rebuilds_->Rebuild(env_->failure(), pause.Next(), held.ticket.phase());
+    auto env = rebuilds_->Rebuild(env_->failure(), failures, pause.Next(), held.ticket.phase());
     if (!env.ok()) outbox_->DropTicket(held.ticket.id());
     if (absl::IsCancelled(env.status())) return absl::OkStatus();
     if (!env.ok()) return env.status();

@@ -15,6 +15,7 @@
 #include "base/process/exit_code.h"
 #include "base/process/restart_budget.h"
 #include "base/telemetry/format_seconds.h"
+#include "cli/vain_failures.h"
 #include "launch/join_flags.h"
 
 namespace skein {
@@ -83,6 +84,7 @@ struct RunSupervisor::ActorSlot {
   bool drained = false;
   absl::Duration restart_at;
   RestartBudget budget{kRestartLimit, kRestartWindow};
+  VainFailures vain{kRestartLimit};
   Backoff backoff{absl::Milliseconds(200), absl::Seconds(5)};
 };
 
@@ -292,7 +294,10 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     slot->child = nullptr;
     return true;
   }
-  if (IsUsersMistake(*code) || !slot->budget.Take(now)) {
+  const auto& status = coordinator_.status();
+  if (*code != kExitInternal) slot->vain.Clear();
+  const bool vain = *code == kExitInternal && !slot->vain.Take(status ? status->progress().env_steps() : 0);
+  if (vain || IsUsersMistake(*code) || !slot->budget.Take(now)) {
     Fail(*code, slot->child->DescribeExit(*code), outcome);
     return false;
   }

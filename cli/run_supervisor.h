@@ -25,7 +25,8 @@ namespace skein {
 
 // Runs one session of a run on this machine: coordinator, learner ranks and actors as child processes.
 //   start coordinator -> read its addresses -> learners, actors -> watch, poll status once a second -> stop all
-// An actor that dies, or one of several learner ranks, is restarted after a back-off, at most three times a minute. A
+// An actor that dies, or one of several learner ranks, is restarted after a back-off, at most three times a minute, and
+// an actor that fails (code 70) at most three times while the run takes no step. A
 // drained actor is not restarted, nor is one that ends when training is complete. A coordinator that a signal ended, or
 // that does not answer, is restarted too (CoordinatorProcess), and a learner that hangs (SilentLearners). Any other
 // death ends the session.

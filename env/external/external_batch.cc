@@ -29,6 +29,9 @@ constexpr size_t kLinesInAMinute = 10;
 constexpr int kBarrenSteps = 10;
 // So often where no step has ever succeeded: its code is wrong, and a run would go on with nothing to learn from.
 constexpr int kBarrenBeginnings = 3;
+// Servers in a row that were lost before any environment of the group took a step. Few: each that hangs takes a
+// timeout.
+constexpr int kLostServers = 5;
 // Seeds of the protocol are under 2^31.
 uint32_t OnTheWire(uint32_t seed) { return seed >> 1; }
 // What fails because of its seed would fail with it for ever.
@@ -53,6 +56,7 @@ void ExternalBatch::LoseServer(const absl::Status& why) {
   for (State& state : states_) lost += state.lost || state.ended ? 0 : 1;
   for (State& state : states_) state = {};
   world_.reset();
+  ++lost_servers_;
   why_ = std::string(why.message());
   CountsOfExternalEnvs().lost_episodes += lost;
   spdlog::warn("{}: {}; {} episodes are truncated", options_.id, OneLine(why_), lost);
@@ -136,7 +140,7 @@ void ExternalBatch::Step(const float* action, const uint32_t* next_seed) {
   for (size_t e = 0; e < E; ++e) {
     State& state = states_[e];
     if (state.lost) continue;
-    barren_ = 0;
+    barren_ = lost_servers_ = 0;
     ever_stepped_ = true;
     state.fresh = false;
     state.truncated = columns.truncated[e] != 0;
@@ -175,6 +179,12 @@ void ExternalBatch::Pause(const std::string& why) {
 }
 
 void ExternalBatch::EnsureWorld() {
+  if (world_ == nullptr && lost_servers_ >= kLostServers) {
+    throw std::runtime_error(absl::StrCat("its server failed ", lost_servers_,
+                                          " times in a row without one good step between (skein env check says more), "
+                                          "the last time: ",
+                                          why_));
+  }
   while (world_ == nullptr) {
     Pause(why_);
     auto opened = open_();

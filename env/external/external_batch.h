@@ -21,8 +21,8 @@ namespace skein {
 // An environment that fails in a step begins its next episode at once; one that cannot begin an episode tries at once
 // with another seed. A server that ends, an environment that fails to begin twice in a row, and a group of which none
 // has taken a step for long are started again after a pause that grows from 0.1 s to 5 s. Throws std::runtime_error if
-// that happens more than `restarts` times within ten minutes, if no step at all succeeds (after 40), and if a restarted
-// server has another spec. Not thread-safe.
+// that happens more than `restarts` times within ten minutes, if no step at all succeeds (after 40), if five servers in
+// a row end or hang without one good step, and if a restarted server has another spec. Not thread-safe.
 class ExternalBatch final : public EnvBatch {
  public:
   struct Options {
@@ -86,6 +86,7 @@ class ExternalBatch final : public EnvBatch {
   uint64_t left_out_ = 0;  // Failures that are no lines of the log.
   int barren_ = 0;         // Steps in a row in which all environments failed.
   int barren_beginnings_ = 0;
+  int lost_servers_ = 0;       // Since the last step that succeeded.
   bool ever_stepped_ = false;  // Some environment has taken a step.
 };
 

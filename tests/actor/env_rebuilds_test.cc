@@ -37,9 +37,9 @@ TEST(EnvRebuilds, BuildsNewOnesAndCountsUntilTheLimit) {
   EnvRebuilds rebuilds(2, Good, &metrics);
   ASSERT_TRUE(rebuilds.Build(2).ok());
   EXPECT_EQ(Failures(&registry), 0);
-  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause, 2).ok());
-  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause, 2).ok());
-  const absl::Status third = rebuilds.Rebuild(Failure(), kPause, 2).status();
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), 1, kPause, 2).ok());
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), 1, kPause, 2).ok());
+  const absl::Status third = rebuilds.Rebuild(Failure(), 1, kPause, 2).status();
   EXPECT_TRUE(absl::IsInternal(third));
   EXPECT_EQ(third.message(),
             "environments failed more than 2 times within 10m (rollout.env_rebuilds), the last time: environment 3: "
@@ -47,10 +47,21 @@ TEST(EnvRebuilds, BuildsNewOnesAndCountsUntilTheLimit) {
   EXPECT_EQ(Failures(&registry), 3);
 }
 
+TEST(EnvRebuilds, OneTicketHasNoMoreOverAnyTime) {
+  prometheus::Registry registry;
+  ActorMetrics metrics(&registry, 1);
+  EnvRebuilds rebuilds(2, Good, &metrics);
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), 2, kPause, 2).ok());
+  EXPECT_EQ(
+      rebuilds.Rebuild(Failure(), 3, kPause, 2).status().message(),
+      "environments failed 3 times in a row in one fragment, want at most 2 (rollout.env_rebuilds), the last time: "
+      "environment 3: threw");
+}
+
 TEST(EnvRebuilds, WithoutAnyTheFirstFailureIsTheLast) {
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 1);
-  EXPECT_TRUE(absl::IsInternal(EnvRebuilds(0, Good, &metrics).Rebuild(Failure(), kPause, 2).status()));
+  EXPECT_TRUE(absl::IsInternal(EnvRebuilds(0, Good, &metrics).Rebuild(Failure(), 1, kPause, 2).status()));
 }
 
 TEST(EnvRebuilds, WhatFailsWhileItIsBuiltCountsLikewise) {
@@ -64,10 +75,11 @@ TEST(EnvRebuilds, WhatFailsWhileItIsBuiltCountsLikewise) {
         return MakeCountingEnvs({}, 1);
       },
       &metrics);
-  EXPECT_TRUE(rebuilds.Rebuild(Failure(), kPause, 2).ok());
+  EXPECT_TRUE(rebuilds.Rebuild(Failure(), 1, kPause, 2).ok());
   EXPECT_EQ(Failures(&registry), 3);  // Its own and two while it was built.
   calls = 0;
-  EXPECT_THAT(std::string(rebuilds.Rebuild(Failure(), kPause, 2).status().message()), HasSubstr("more than 3 times"));
+  EXPECT_THAT(std::string(rebuilds.Rebuild(Failure(), 1, kPause, 2).status().message()),
+              HasSubstr("more than 3 times"));
 }
 
 TEST(EnvRebuilds, NobodyWaitsAfterCancel) {
@@ -75,7 +87,7 @@ TEST(EnvRebuilds, NobodyWaitsAfterCancel) {
   ActorMetrics metrics(&registry, 1);
   EnvRebuilds rebuilds(9, Good, &metrics);
   absl::Status status;
-  std::thread waiting([&] { status = rebuilds.Rebuild(Failure(), absl::Hours(1), 2).status(); });
+  std::thread waiting([&] { status = rebuilds.Rebuild(Failure(), 1, absl::Hours(1), 2).status(); });
   rebuilds.Cancel();
   waiting.join();
   EXPECT_TRUE(absl::IsCancelled(status));

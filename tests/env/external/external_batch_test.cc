@@ -146,6 +146,41 @@ TEST(ExternalBatch, GivesUpSoonWhereNoStepEverSucceeds) {
   EXPECT_EQ(steps, 40);
 }
 
+// Servers that answer when an episode begins, and in steps `answers` says which answer.
+int ServersUntilItGivesUp(const std::function<bool(int step)>& answers, std::string* why) {
+  int steps = 0;
+  Batch batch(
+      2,
+      [&](FakeWorld*, WorldRequest request) {
+        if (request != WorldRequest::kStep || answers(++steps)) return absl::OkStatus();
+        return absl::UnavailableError("its server has not answered within 60 s");
+      },
+      /*restarts=*/20);
+  batch.ResetAll(10);
+  try {
+    while (steps < 8) batch.Step();
+  } catch (const std::runtime_error& error) {
+    *why = error.what();
+  }
+  return 1 + batch.opened;
+}
+
+TEST(ExternalBatch, GivesUpWhereServersHangWithoutAGoodStepBetween) {
+  std::string why;
+  EXPECT_EQ(ServersUntilItGivesUp([](int) { return false; }, &why), 5);
+  EXPECT_THAT(why, HasSubstr("its server failed 5 times in a row without one good step between (skein env check says "
+                             "more), the last time: its server has not answered within 60 s"));
+  why.clear();
+  EXPECT_EQ(ServersUntilItGivesUp([](int step) { return step == 2; }, &why), 6);
+  EXPECT_THAT(why, HasSubstr("failed 5 times in a row"));
+}
+
+TEST(ExternalBatch, GoesOnWhereServersHangNowAndThen) {
+  std::string why;
+  EXPECT_EQ(ServersUntilItGivesUp([](int step) { return step % 4 == 0; }, &why), 7);  // Six of eight steps.
+  EXPECT_EQ(why, "");
+}
+
 TEST(ExternalBatch, GivesUpWhereAnEpisodeNeverBegins) {
   int resets = 0;
   Batch batch(
