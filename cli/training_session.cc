@@ -144,6 +144,9 @@ int EvaluateAndReport(const LaunchOptions& options, const LaunchPlan& plan, cons
   }
   if (!result.ok()) return ReportAndExitCode(command.c_str(), result.status());
   for (const std::string& warning : result->warnings) std::cerr << command << ": warning: " << warning << std::endl;
+  if (const std::string failed = FailedEpisodesText(*result); !failed.empty()) {
+    std::cerr << command << ": warning: " << failed << " (" << Escaped(directory.log_path("eval")) << ")" << std::endl;
+  }
   if (!result->warnings.empty()) std::cout << "evaluated instead: " << Escaped(result->checkpoint) << "\n";
   std::cout << "evaluation: " << FormatEvaluation(*result) << " (" << Escaped(directory.eval_path()) << ")"
             << std::endl;

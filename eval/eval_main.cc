@@ -41,7 +41,8 @@ void AddFlags(CLI::App* app, Command* command) {
                   "random, or greedy (UavNavigate-v0): instead of a checkpoint");
   app->add_option("--env", command->options.env_id, "Environment of a baseline");
   app->add_option("--set", command->options.overrides,
-                  "Setting of the environment, env.a.b=value, in place of the checkpoint's; may be repeated")
+                  "Setting of the environment, env.a.b=value, or rollout.step_timeout_seconds=S, in place of the "
+                  "checkpoint's; may be repeated")
       ->allow_extra_args(false);
   app->add_option("--episodes", command->options.episodes, "Episodes to run")
       ->check(CLI::Range(1, 1000000))
@@ -82,6 +83,9 @@ int main(int argc, char** argv) {
   const auto result = skein::Evaluate(command.options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;
+  if (const std::string failed = FailedEpisodesText(*result); !failed.empty()) {
+    std::cerr << "skein eval: warning: " << failed << std::endl;
+  }
   Print(*result, command.options, command.json);
   return skein::FinishOutput("skein eval", skein::kExitOk);
 }

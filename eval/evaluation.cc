@@ -65,8 +65,10 @@ absl::Status CheckCombination(const EvaluationOptions& options) {
   }
   for (const std::string& assignment : options.overrides) {
     if (absl::StartsWith(assignment, "env.") && !absl::StartsWith(assignment, "env.id=")) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--set ", assignment, ": only settings of env can be given, and not which environment it is"));
+    if (absl::StartsWith(assignment, "rollout.step_timeout_seconds=")) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--set ", assignment,
+                                                   ": only settings of env and rollout.step_timeout_seconds can be "
+                                                   "given, and not which environment it is"));
   }
   if (!options.render_path.empty() && options.render_episode >= options.episodes) {
     return absl::InvalidArgumentError(absl::StrCat("--render-episode: got ", options.render_episode, ", want under ",
@@ -164,6 +166,9 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
           RunEpisodes(*match->policy, match->env, options.episodes, render ? &recording : nullptr, &result);
       !status.ok()) {
     return status;
+  }
+  if (result.returns.empty()) {
+    return absl::DataLossError(absl::StrCat("all ", result.failed_episodes, " episodes failed; the log says why"));
   }
   if (render) {
     if (absl::Status status = RenderEpisode(options.render_path, recording); !status.ok()) return status;

@@ -19,7 +19,7 @@ struct EvaluationOptions {
   uint64_t seed = 1;
   std::string baseline;                // "random" or "greedy", as MakeBaseline.
   std::string env_id;                  // For a baseline. With a checkpoint: must be its own, if set.
-  std::vector<std::string> overrides;  // "env.a.b=value", in place of a checkpoint's settings.
+  std::vector<std::string> overrides;  // "env.a.b=value" or the limit of a step, for a checkpoint's.
   std::string render_path;             // File for one drawn episode, as RenderEpisode; empty = none.
   uint32_t render_episode = 0;
   bool unclipped_return = false;  // Also run the episodes with actions scored before they are clipped. MuJoCo only.
@@ -28,7 +28,8 @@ struct EvaluationOptions {
 // A checkpoint acts with its mean action (the most likely choice if discrete), in the environment that its
 // configuration describes. Episode i depends only on (seed, i), except for rounding in inference batches of different
 // sizes. Runs on the calling thread.
-// NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration. InvalidArgument:
+// NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration; or all episodes
+// failed. InvalidArgument:
 // contradictory options, an unknown environment or baseline, bad settings. Others as CheckRender, before any episode is
 // run, and RenderEpisode.
 absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options);

@@ -15,7 +15,7 @@ constexpr uint32_t kMaxParallelEpisodes = 128;
 
 // Runs episodes first .. first + count - 1 side by side.
 absl::Status RunSome(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t first, uint32_t count,
-                     RecordedEpisode* recording, EvaluationResult* result) {
+                     RecordedEpisode* recording, EvaluationResult* result, std::vector<bool>* failed) {
   auto made = MakeEnvs(options.env_id, static_cast<int>(count), options.env);
   if (!made.ok()) return made.status();
   if (recording != nullptr && recording->episode >= first && recording->episode - first < count) {
@@ -40,6 +40,7 @@ absl::Status RunSome(EpisodePolicy& policy, const VectorEnv::Options& options, u
       if (ended[e] || !(step.terminated[e] || step.truncated[e])) continue;
       ended[e] = true;
       --running;
+      (*failed)[first + e] = step.diverged[e] != 0;
       result->returns[first + e] = step.episode_return[e];
       result->lengths[first + e] = step.episode_length[e];
       const float* metric = step.episode_metrics + e * spec.episode_metrics.size();
@@ -51,6 +52,15 @@ absl::Status RunSome(EpisodePolicy& policy, const VectorEnv::Options& options, u
   return absl::OkStatus();
 }
 
+template <typename Value>
+void LeaveOut(const std::vector<bool>& failed, std::vector<Value>* values) {
+  size_t kept = 0;
+  for (size_t i = 0; i < failed.size(); ++i) {
+    if (!failed[i]) (*values)[kept++] = (*values)[i];
+  }
+  values->resize(kept);
+}
+
 }  // namespace
 
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
@@ -60,10 +70,17 @@ absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& option
   result->returns.resize(episodes);
   result->lengths.resize(episodes);
   for (const std::string& name : spec->episode_metrics) result->metrics[name].resize(episodes);
+  std::vector<bool> failed(episodes, false);
   for (uint32_t first = 0; first < episodes; first += kMaxParallelEpisodes) {
     const uint32_t count = std::min(kMaxParallelEpisodes, episodes - first);
-    if (absl::Status status = RunSome(policy, options, first, count, recording, result); !status.ok()) return status;
+    if (absl::Status status = RunSome(policy, options, first, count, recording, result, &failed); !status.ok()) {
+      return status;
+    }
   }
+  result->failed_episodes = static_cast<uint32_t>(std::count(failed.begin(), failed.end(), true));
+  LeaveOut(failed, &result->returns);
+  LeaveOut(failed, &result->lengths);
+  for (auto& [name, values] : result->metrics) LeaveOut(failed, &values);
   return absl::OkStatus();
 }
 

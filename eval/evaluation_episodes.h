@@ -11,9 +11,10 @@
 
 namespace skein {
 
-// Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`. Ignores
-// `options.size`. Records the states of episode `recording->episode` in `recording`, unless that is null.
-// InvalidArgument, Internal: as VectorEnv::Make. Internal: an environment failed.
+// Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`: of those
+// that failed (VectorEnv::StepResult::diverged) only their number. Ignores `options.size`. Records the states of
+// episode `recording->episode` in `recording`, unless that is null. InvalidArgument, Internal: as VectorEnv::Make.
+// Internal: an environment failed.
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
                          RecordedEpisode* recording, EvaluationResult* result);
 

@@ -45,6 +45,7 @@ std::string ToJson(const EvaluationResult& result) {
       {"seed", result.seed},
       {"mujoco_version", result.mujoco_version},
       {"episodes", result.returns.size()},
+      {"failed_episodes", result.failed_episodes},
       {"return_mean", returns.mean},
       {"return_std", returns.deviation},
       {"return_min", returns.min},
@@ -67,6 +68,12 @@ std::string ToJson(const EvaluationResult& result) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string FailedEpisodesText(const EvaluationResult& result) {
+  if (result.failed_episodes == 0) return "";
+  return absl::StrCat(result.failed_episodes, " of ", result.failed_episodes + result.returns.size(),
+                      " episodes failed and are left out; the log says why");
+}
+
 absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
@@ -78,6 +85,7 @@ absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {
     json.at("env_steps").get_to(result.env_steps);
     json.at("seed").get_to(result.seed);
     json.at("mujoco_version").get_to(result.mujoco_version);
+    result.failed_episodes = json.value("failed_episodes", 0u);
     json.at("returns").get_to(result.returns);
     if (json.contains("unclipped_returns")) json.at("unclipped_returns").get_to(result.unclipped_returns);
     if (json.contains("unclipped_metrics")) json.at("unclipped_metrics").get_to(result.unclipped_metrics);

@@ -19,7 +19,8 @@ struct EvaluationResult {
   uint64_t env_steps = 0;  // Trained when the checkpoint was written.
   uint64_t seed = 0;
   std::string mujoco_version;
-  std::vector<double> returns;  // One per episode, in order.
+  uint32_t failed_episodes = 0;  // They failed in a step and are left out of all that follows.
+  std::vector<double> returns;   // One per episode, in order.
   // The returns with the control cost of actions before they are clipped, as Gymnasium has it; empty if not asked for.
   std::vector<double> unclipped_returns;
   std::vector<int64_t> lengths;                        // Env steps of each.
@@ -36,10 +37,12 @@ struct Spread {
 Spread SpreadOf(const std::vector<double>& values);
 
 // One JSON object on one line: env_id, policy, checkpoint, digest, env_steps, seed, mujoco_version, episodes,
-// return_mean, return_std, return_min, return_max, length_mean, metrics_mean, returns, unclipped_returns, lengths,
-// metrics, warnings; with unclipped_returns also unclipped_return_mean, unclipped_return_std, unclipped_metrics and
-// unclipped_metrics_mean.
+// failed_episodes, return_mean, return_std, return_min, return_max, length_mean, metrics_mean, returns,
+// unclipped_returns, lengths, metrics, warnings; with unclipped_returns also unclipped_return_mean,
+// unclipped_return_std, unclipped_metrics and unclipped_metrics_mean.
 std::string ToJson(const EvaluationResult& result);
+// What to warn of where episodes failed; empty if none did.
+std::string FailedEpisodesText(const EvaluationResult& result);
 // Parses what ToJson writes. DataLoss: not such an object.
 absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text);
 

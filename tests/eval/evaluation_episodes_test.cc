@@ -8,6 +8,7 @@
 #include "env/uav/uav_layout.h"
 #include "eval/episode_policy.h"
 #include "gmock/gmock.h"
+#include "tests/env/external/built_example.h"
 #include "tests/eval/recorded_flight.h"
 
 namespace skein {
@@ -100,6 +101,20 @@ TEST(RunEpisodes, RecordsTheEpisodeFromResetToEnd) {
   }
   for (int uav = 0; uav < 4; ++uav) arrived += flight.episode.states.back()[layout.saved_uavs + 8 * uav + 4] == 1;
   EXPECT_EQ(flight.result.metrics.at("success_rate")[130], arrived / 4.0);
+}
+
+TEST(RunEpisodes, LeavesOutEpisodesThatFailed) {
+  const std::string id = "plugin:" + BuiltExample("stuck.so");  // Its third step fails.
+  const auto policy = MakeBaseline("random", FindEnvSpec(id).value(), {}, 1).value();
+  EvaluationResult result;
+  ASSERT_TRUE(RunEpisodes(*policy, {.env_id = id}, 3, nullptr, &result).ok());
+  EXPECT_EQ(result.failed_episodes, 3u);
+  EXPECT_THAT(result.returns, SizeIs(0));
+  EXPECT_THAT(result.lengths, SizeIs(0));
+  // Two steps are all that an episode may have: it ends before.
+  ASSERT_TRUE(RunEpisodes(*policy, {.env_id = id, .max_episode_steps = 2}, 3, nullptr, &result).ok());
+  EXPECT_EQ(result.failed_episodes, 0u);
+  EXPECT_THAT(result.returns, testing::ElementsAre(2, 2, 2));
 }
 
 TEST(RunEpisodes, RefusesWhatTheEnvironmentDoes) {

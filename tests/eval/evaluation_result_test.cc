@@ -41,6 +41,17 @@ TEST(EvaluationResult, ReadsBackFromItsJson) {
   EXPECT_EQ(ToJson(*read), text);
 }
 
+TEST(EvaluationResult, TellsHowManyEpisodesFailed) {
+  EXPECT_EQ(FailedEpisodesText(Example()), "");
+  EvaluationResult result = Example();
+  result.failed_episodes = 2;
+  const std::string text = ToJson(result);
+  EXPECT_EQ(nlohmann::json::parse(text)["failed_episodes"], 2);
+  EXPECT_EQ(nlohmann::json::parse(text)["episodes"], 3);
+  EXPECT_EQ(ToJson(EvaluationFromJson(text).value()), text);
+  EXPECT_EQ(FailedEpisodesText(result), "2 of 5 episodes failed and are left out; the log says why");
+}
+
 TEST(EvaluationResult, TellsABaselineFromACheckpoint) {
   EXPECT_EQ(nlohmann::json::parse(ToJson(Example()))["policy"], "checkpoint");
   EvaluationResult result = Example();

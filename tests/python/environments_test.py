@@ -94,8 +94,25 @@ class Training(unittest.TestCase):
                 log = "".join(path.read_text() for path in pathlib.Path(folder).glob("run/**/*.log")) + done.stderr
                 self.assertRegex(log, said)
                 self.assertNotIn("built anew", log)
-                if fault == "raise":  # The evaluation loses episodes, too; what the log says of them is not its result.
-                    self.assertEqual(json.loads((pathlib.Path(folder) / "run/eval.json").read_text())["episodes"], 10)
+                if fault == "raise":  # The evaluation loses episodes, too: they are no results.
+                    found = json.loads((pathlib.Path(folder) / "run/eval.json").read_text())
+                    self.assertEqual(found["episodes"] + found["failed_episodes"], 10)
+                    self.assertGreater(found["failed_episodes"], 0)
+                    self.assertIn("of 10 episodes failed and are left out", done.stderr)
+
+    def test_an_evaluation_in_which_everything_fails_has_no_result(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.train(folder, "python:team_envs:faulty", "--steps", "1000", "--set", "rollout.steps_per_iteration=1024",
+                       "--no-eval")
+            evaluate = [BIN / "skein", "eval", "--checkpoint", folder + "/run", "--episodes", "3", "--json", *OWN_PYTHON,
+                        "--set", "rollout.step_timeout_seconds=1"]
+            done = run(*evaluate, code=65, TEAM_FAULT="all")
+            self.assertIn("all 3 episodes failed", done.stderr.splitlines()[-1])
+            self.assertEqual(done.stdout, "")
+            begin = time.monotonic()
+            done = run(*evaluate, code=70, TEAM_FAULT="reset")
+            self.assertRegex(done.stderr.splitlines()[-1], "its server failed 5 times in a row .* has not answered within 1 s")
+            self.assertLess(time.monotonic() - begin, 60)
 
     def test_mistakes_are_one_line_with_what_and_where(self):
         for env, code, said in (

@@ -156,9 +156,15 @@ def a_number():
 
 
 class Faulty(gymnasium.Wrapper):
-    """Does what TEAM_FAULT says in the 500th step of the process, and in every 2,000th after that; "often" in each 20th."""
+    """Does what TEAM_FAULT says in the 500th step of the process, and in every 2,000th after that; "often" in each 20th, "all"
+    in each step; "reset" hangs in each reset."""
 
     steps = 0
+
+    def reset(self, **arguments):
+        if os.environ.get("TEAM_FAULT") == "reset":
+            time.sleep(1000)
+        return self.env.reset(**arguments)
 
     def step(self, action):
         Faulty.steps += 1
@@ -168,7 +174,7 @@ class Faulty(gymnasium.Wrapper):
         if fault == "hang":
             time.sleep(1000)
         often = os.environ.get("TEAM_FAULT") == "often" and Faulty.steps % 20 == 0
-        if fault == "raise" or often:
+        if fault == "raise" or often or os.environ.get("TEAM_FAULT") == "all":
             return 1 / 0
         result = self.env.step(action)
         if fault == "nan":
