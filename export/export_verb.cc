@@ -2,6 +2,7 @@
 // skein export: a checkpoint's policy as one file.
 #include "export/export_verb.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -42,18 +43,34 @@ std::string Encode(const PortablePolicy& policy, const ExportFlags& flags) {
   return flags.format == "c" ? WriteC(policy, flags.name) : WriteSafetensors(policy);
 }
 
+// Whether a file can be put there. It is renamed to its name: what is there and is no file would be gone.
+absl::Status CheckOut(const std::string& out) {
+  if (out == "-") return absl::InvalidArgumentError("--out: got '-', want a file");
+  std::error_code error;
+  const auto there = std::filesystem::status(out, error);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    return absl::InvalidArgumentError(absl::StrCat("--out: ", Quoted(out), " is there and is no regular file"));
+  }
+  const auto folder = std::filesystem::path(out).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("--out: cannot create ", Quoted(out), ": ", Quoted(folder.string()), " is no folder"));
+}
+
 absl::Status Export(const ExportFlags& flags) {
   if (!IsIdentifier(flags.name)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--name: got ", Quoted(flags.name), ", want letters, digits and '_', and no digit first"));
   }
+  const std::string out = flags.out.empty() ? DefaultFile(flags.format) : flags.out;
+  if (absl::Status status = CheckOut(out); !status.ok()) return status;
   const auto checkpoint = LoadCheckpointPolicy(flags.checkpoint);
   if (!checkpoint.ok()) return checkpoint.status();
   for (const std::string& warning : checkpoint->warnings) {
     std::cerr << "skein export: warning: " << warning << std::endl;
   }
   const PortablePolicy policy = MakePortable(*checkpoint);
-  const std::string bytes = Encode(policy, flags), out = flags.out.empty() ? DefaultFile(flags.format) : flags.out;
+  const std::string bytes = Encode(policy, flags);
   if (absl::Status status = WriteFileAtomically(out, bytes); !status.ok()) return status;
   if (flags.json) {
     std::cout << nlohmann::ordered_json({{"file", out},

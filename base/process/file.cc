@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/process/fault_hook.h"
 #include "base/process/no_links.h"
 #include "base/process/system_error.h"
@@ -104,8 +105,9 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
   absl::Status status = WriteFileSynced(temporary, contents);
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
     status = SystemError(errno, absl::StrCat("cannot replace ", path));
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
+  if (status.ok()) return status;
+  unlink(temporary.c_str());
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{temporary, path}}));
 }
 
 absl::Status SyncFolder(const std::string& path) {

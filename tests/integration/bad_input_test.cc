@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mistake costs one line: what is wrong and where, the right exit code, nothing left half-written.
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,18 @@ TEST_F(BadInput, TransformsThatDoNotFitTheEnvironment) {
 TEST_F(BadInput, NoPolicyToTakeAway) {
   const std::string nothing = folder_.path() + "/nothing", file = folder_.path() + "/policy";
   EXPECT_THAT(Mistake(65, {"export", "--checkpoint", nothing, "--format", "onnx", "--out", file}), HasSubstr(nothing));
+  EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "onyx"}), HasSubstr("skein export: "));
+  EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "c", "--out", "-"}),
+              HasSubstr("want a file"));
+  EXPECT_THAT(Mistake(74, {"export", "--checkpoint", nothing, "--format", "c", "--out", nothing + "/sub/policy.h"}),
+              HasSubstr(nothing + "/sub/policy.h"));
+  EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "c", "--out", "/tmp"}),
+              HasSubstr("is no regular file"));
+  const std::string pipe = file + ".pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "c", "--out", pipe}),
+              HasSubstr("is there and is no regular file"));
+  EXPECT_EQ(std::filesystem::status(pipe).type(), std::filesystem::file_type::fifo);
   EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "onyx"}), HasSubstr("--format"));
   EXPECT_THAT(Mistake(64, {"export", "--checkpoint", nothing, "--format", "c", "--name", "1x"}), HasSubstr("--name"));
   EXPECT_THAT(Mistake(65, {"serve", "--checkpoint", nothing}), HasSubstr(nothing));
