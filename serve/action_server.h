@@ -60,6 +60,8 @@ class ActionServer {
   // Answers by calling `done` once, on this thread or the batcher's, which it must not hold up. InvalidArgument: sizes
   // that do not fit the policy or the session, or a number that is not finite. Others as SessionTable::Take.
   void Act(Step step, std::function<void(absl::StatusOr<Acted>)> done);
+  // Of a request that never became a Step.
+  void CountRefusal() { metrics_->Refused(); }
   // As SessionTable::End.
   absl::Status EndSession(const std::string& name);
 

@@ -31,14 +31,26 @@ absl::Status Add(const Json& numbers, std::vector<float>* all) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Json> ParseJson(const std::string& text) {
+  try {
+    Json json = Json::parse(text);
+    if (json.is_object()) return json;
+  } catch (const Json::exception& error) {
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    return absl::InvalidArgumentError("the body is no JSON: " + what.substr(what.find("] ") + 2));
+  }
+  return absl::InvalidArgumentError("expected a JSON object");
+}
+
 struct Parsed {
   Step step;
   bool one = false;  // An answer of one row is wanted.
 };
 
 absl::StatusOr<Parsed> Parse(const std::string& body, size_t observation_size) {
-  const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_object()) return absl::InvalidArgumentError("expected a JSON object");
+  const auto parsed_json = ParseJson(body);
+  if (!parsed_json.ok()) return parsed_json.status();
+  const Json& json = *parsed_json;
   for (const std::string one : {"observation", "reset"}) {
     if (json.contains(one) && json.contains(one + "s")) {
       return absl::InvalidArgumentError(absl::StrCat("there are ", one, " and ", one, "s; give one of them"));
@@ -60,6 +72,10 @@ absl::StatusOr<Parsed> Parse(const std::string& body, size_t observation_size) {
     } else if (key == "observation") {
       parsed.one = true;
       if (absl::Status status = Add(value, &parsed.step.observations); !status.ok()) return status;
+      if (const size_t got = parsed.step.observations.size(); got != observation_size) {
+        return absl::InvalidArgumentError(absl::StrCat("observation: got ", got, " numbers, want ", observation_size,
+                                                       "; observations for more rows"));
+      }
     } else if (key == "observations" && value.is_array()) {
       for (const Json& row : value) {
         const size_t before = parsed.step.observations.size();
@@ -104,7 +120,10 @@ std::string Text(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 
 Response ActByJson(ActionServer* server, const std::string& body) {
   auto parsed = Parse(body, static_cast<size_t>(server->policy()->actor.observation_size()));
-  if (!parsed.ok()) return Error(parsed.status());
+  if (!parsed.ok()) {
+    server->CountRefusal();
+    return Error(parsed.status());
+  }
   absl::StatusOr<Acted> acted = absl::InternalError("not answered");
   absl::Notification answered;
   server->Act(std::move(parsed->step), [&](absl::StatusOr<Acted> got) {

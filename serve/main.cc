@@ -13,7 +13,10 @@
 
 int main(int argc, char** argv) {
   skein::ShutdownSignal signal;
-  CLI::App app("Takes a trained policy to other programs, checks and serves environments.", "skein-policy");
+  // With a verb it is what `skein` runs, and speaks as such.
+  const bool has_verb = argc > 1 && argv[1][0] != '-';
+  CLI::App app("Takes a trained policy to other programs, checks and serves environments.",
+               has_verb ? "skein" : "skein-policy");
   app.require_subcommand(1);
   std::function<int()> action;
   skein::AddExport(&app, &action);

@@ -104,7 +104,7 @@ TEST(RunEpisodes, RecordsTheEpisodeFromResetToEnd) {
 }
 
 TEST(RunEpisodes, LeavesOutEpisodesThatFailed) {
-  const std::string id = "plugin:" + BuiltExample("stuck.so");  // Its third step fails.
+  const std::string id = "exec:" + BuiltExample("stuck_server");  // Its third step fails.
   const auto policy = MakeBaseline("random", FindEnvSpec(id).value(), {}, 1).value();
   EvaluationResult result;
   ASSERT_TRUE(RunEpisodes(*policy, {.env_id = id}, 3, nullptr, &result).ok());

@@ -60,12 +60,13 @@ class ServeProgram {
   int grpc_port = 0, http_port = 0;
 };
 
-// The answer to a POST of JSON.
-std::string Post(int port, const std::string& body, const std::string& headers = "") {
+// The answer to a POST.
+std::string Post(int port, const std::string& body, const std::string& headers = "",
+                 const std::string& type = "application/json") {
   const int fd = ConnectTo(port);
   const std::string request =
-      absl::StrCat("POST /v1/act HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", headers,
-                   "Content-Type: application/json\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+      absl::StrCat("POST /v1/act HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", headers, "Content-Type: ", type,
+                   "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
   EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
   std::string answer;
   char some[4096];
@@ -92,6 +93,20 @@ TEST(ServeProgram, ActsOverGrpcAndHttpUntilItIsStopped) {
   EXPECT_THAT(HttpGet(served.http_port, "/v1/policy").body, HasSubstr("\"env_id\""));
   served.program->Signal(SIGTERM);
   EXPECT_EQ(served.program->WaitForEnd(), 0);
+}
+
+// `curl -d` says that it sends a form.
+TEST(ServeProgram, TakesTheSameJsonWhateverItsTypeIs) {
+  constexpr char kForm[] = "application/x-www-form-urlencoded";
+  ServeProgram served;
+  const std::string empty = R"({"observations": []})";
+  const auto of_size = [&](size_t size) { return empty + std::string(size - empty.size(), ' '); };
+  for (const size_t size : {100, 9000, 60000}) {
+    EXPECT_THAT(Post(served.http_port, of_size(size), "", kForm), HasSubstr("HTTP/1.1 400")) << size;
+    EXPECT_EQ(Post(served.http_port, of_size(size), "", kForm), Post(served.http_port, of_size(size))) << size;
+  }
+  EXPECT_THAT(Post(served.http_port, empty, "", "multipart/form-data; boundary=x"),
+              HasSubstr("{\"error\":\"want JSON"));
 }
 
 TEST(ServeProgram, EndsOnInterrupt) {

@@ -250,13 +250,19 @@ TEST(ActionsByJson, AreThoseOfTheSession) {
   }
   const json two = {{"observations", {served.Observation(0), served.Observation(1)}}};
   EXPECT_EQ(json::parse(ActByJson(&served.server, two.dump()).body)["actions"].size(), 2u);
-  for (const char* bad :
-       {"", "[]", "{\"observation\": 3}", "{\"observation\": [\"x\"]}", "{\"observation\": [1]}",
-        "{\"observations\": [[1]]}", "{\"x\": 1}", "{\"reset\": 1}", "{\"observation\": [1e999, 2]}"}) {
+  for (const char* bad : {"", "[]", "{\"observation\": 3}", "{\"observation\": [\"x\"]}", "{\"observation\": [1]}",
+                          "{\"observations\": [[1]]}", "{\"x\": 1}", "{\"reset\": 1}", "{\"observation\": [1e999, 2]}",
+                          "{\"observation\": [NaN]}"}) {
     const HttpServer::Response response = ActByJson(&served.server, bad);
     EXPECT_EQ(response.status, 400) << bad;
     EXPECT_TRUE(json::parse(response.body)["error"].is_string()) << bad;
   }
+  const auto error = [&](const std::string& body) { return ActByJson(&served.server, body).body; };
+  EXPECT_THAT(error("{\"observation\": [NaN]}"), testing::HasSubstr("[N'"));
+  EXPECT_THAT(error("{\"observation\": [1e999]}"), testing::HasSubstr("number overflow parsing '1e999'"));
+  json joined = served.Observation(0);
+  for (const float number : served.Observation(1)) joined.push_back(number);
+  EXPECT_THAT(error(json{{"observation", joined}}.dump()), testing::HasSubstr("observations for more rows"));
   json both = two;
   both["observation"] = served.Observation(0);
   const HttpServer::Response response = ActByJson(&served.server, both.dump());
