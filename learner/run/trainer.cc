@@ -18,6 +18,7 @@
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
 #include "learner/run/direction_rollout.h"
+#include "learner/run/init_rules.h"
 #include "learner/run/resumed_message.h"
 #include "learner/run/staged_tensors.h"
 
@@ -42,12 +43,18 @@ absl::Status InitError(const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat("learner.init_from: ", std::string(why.message())));
 }
 
-// The algorithm in the checkpoint's configuration; configurations from before there was a choice mean ppo.
-absl::StatusOr<std::string> AlgorithmOf(const Checkpoint& checkpoint) {
+absl::StatusOr<v1::RunConfig> ConfigOf(const Checkpoint& checkpoint) {
   v1::RunConfig config;
   if (absl::Status s = MergeYaml(checkpoint.config_yaml, "the checkpoint's config.yaml", &config); !s.ok()) return s;
   ApplyDefaults(&config);
-  return AlgorithmName(config);
+  return config;
+}
+
+// The algorithm in the checkpoint's configuration; configurations from before there was a choice mean ppo.
+absl::StatusOr<std::string> AlgorithmOf(const Checkpoint& checkpoint) {
+  const auto config = ConfigOf(checkpoint);
+  if (!config.ok()) return config.status();
+  return AlgorithmName(*config);
 }
 
 }  // namespace
@@ -307,6 +314,12 @@ absl::StatusOr<Trainer::Resumed> Trainer::InitHere() {
     return InitError(absl::FailedPreconditionError(
         absl::StrCat(found->path, " is a model of sequences and no policy; `skein detect` uses it")));
   }
+  const auto refused = [&found](const absl::Status& why) {
+    return InitError(absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(why.message()))));
+  };
+  const auto config = ConfigOf(found->checkpoint);
+  if (!config.ok()) return InitError(config.status());
+  if (absl::Status s = CheckWeightsFit(*config, impl_->config); !s.ok()) return refused(s);
   const auto model = DecodeTensors(found->checkpoint.model);
   if (!model.ok()) return InitError(model.status());
   const absl::StatusOr<StateTensors> optimizer = impl_->config.learner().init_optimizer()
@@ -314,8 +327,8 @@ absl::StatusOr<Trainer::Resumed> Trainer::InitHere() {
                                                      : impl_->algorithm->OptimizerState();
   if (!optimizer.ok()) return InitError(optimizer.status());
   const absl::Status s = impl_->algorithm->Restore(*model, *optimizer);
-  if (s.ok()) return Resumed{};
-  return InitError(absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(s.message()))));
+  if (!s.ok()) return refused(s);
+  return Resumed{};
 }
 
 struct Trainer::State {

@@ -99,6 +99,29 @@ TEST_F(TrainerInit, RefusesAnotherNetworkAndAFolderWithoutCheckpoints) {
   EXPECT_EQ(Make(nowhere)->InitFrom().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(TrainerInit, RefusesTensorsOfTheSameSizesThatMeanSomethingElse) {
+  MakeOther();
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"model.activation=relu", "model.activation is relu, but the weights are of a run with tanh"},
+      {"model.normalize_observations=false", "model.normalize_observations is false, but"},
+      {"model.normalize_returns=false", "model.normalize_returns is false, but"},
+      {"env.hide=[1]", "env.hide is [1], but the weights are of a run with []"},
+      {"env.transforms=[{stack: 2}]", "env.transforms clips, scales, stacks or hides otherwise"}};
+  for (const auto& [setting, said] : others) {
+    v1::RunConfig config = FromOther();
+    ASSERT_TRUE(ApplyOverride(setting, &config).ok());
+    const auto trainer = Make(config);
+    const uint64_t before = trainer->ParametersDigest();
+    const absl::Status refused = trainer->InitFrom();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << setting;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(said));
+    EXPECT_EQ(trainer->ParametersDigest(), before) << setting;
+  }
+  v1::RunConfig rewarded = FromOther();
+  ASSERT_TRUE(ApplyOverride("env.transforms=[{reward_scale: 2}, {time_limit: 5}]", &rewarded).ok());
+  EXPECT_TRUE(Make(rewarded)->InitFrom().ok());
+}
+
 TEST_F(TrainerInit, RefusesAModelOfSequences) {
   MakeOther();
   auto found = FindCheckpoint(folder_.path() + "/run");
