@@ -35,7 +35,8 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
 
     `config` is a YAML file, or the name of one in CONFIGS if there is no such file. Each keyword is a flag of `skein train`
     with _ for - (seed=1, env="CartPole-v1", steps=1e6, no_eval=True); `settings` are any settings by their names
-    ({"ppo.lr": 1e-3}). What the run prints goes to standard error, unless `quiet`. The run ends with this process.
+    ({"ppo.lr": 1e-3}). What the run prints goes to standard error, unless `quiet`. The run ends with this process, however
+    that ends.
     An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless env.external.python says
     otherwise. SkeinError: the program refused; nothing was started.
     """
@@ -46,7 +47,7 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
     in_python = env.startswith("python:") or (not env and re.search(r"\bid:\s*[\"']?python:", text) is not None)
     if in_python and sys.executable and not re.search(r"\bpython:\s+\S", text):  # Not the end of an id.
         settings.setdefault("env.external.python", sys.executable)
-    command = [str(program()), "train", "--json"]
+    command = [str(program()), "train", "--json", "--exit-with-parent"]
     if config is not None:
         command += ["--config", os.fspath(config)]
     for name, value in flags.items():
@@ -62,7 +63,7 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
 
 class Run:
     """A run of `skein train`. Iterating gives the line of metrics.jsonl of each iteration as it is trained, those of
-    sessions before too, and ends with the run; any number of iterators may follow it."""
+    sessions before too, and ends with the run, with SkeinError if that failed; any number of iterators may follow it."""
 
     def __init__(self, command: list[str], quiet: bool = False) -> None:
         self.folder = pathlib.Path()
@@ -70,18 +71,18 @@ class Run:
         self._lines: collections.deque[str] = collections.deque(maxlen=_REMEMBERED_LINES)
         self._has_folder = threading.Event()
         self._result = ""
-        try:
-            # A group of its own: Ctrl-C reaches it through stop(), once.
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                             stderr=subprocess.PIPE, text=True, errors="replace",
-                                             start_new_session=True, env=environment())
-        except OSError as error:
-            raise SkeinError(f"cannot start {command[0]}: {error.strerror}", UNAVAILABLE) from None
-        assert self._process.stdout is not None and self._process.stderr is not None
-        self._readers = [threading.Thread(target=self._read_result, args=(self._process.stdout,), daemon=True),
-                         threading.Thread(target=self._read_progress, args=(self._process.stderr,), daemon=True)]
-        for reader in self._readers:
-            reader.start()
+        self._process: subprocess.Popen[str]
+        self._started = threading.Event()
+        self._start_error: Optional[OSError] = None
+        # The program ends with the thread that has started it, so that is one that outlives it.
+        self._readers = [threading.Thread(target=self._start, args=(command,), daemon=True)]
+        self._readers[0].start()
+        self._started.wait()
+        if self._start_error is not None:
+            raise SkeinError(f"cannot start {command[0]}: {self._start_error.strerror}", UNAVAILABLE) from None
+        assert self._process.stdout is not None
+        self._readers.append(threading.Thread(target=self._read_result, args=(self._process.stdout,), daemon=True))
+        self._readers[1].start()
         atexit.register(self._end_with_python)
         self._has_folder.wait()
         if self.folder == pathlib.Path():
@@ -104,6 +105,8 @@ class Run:
                     seen = metrics["iteration"]
                     yield metrics
             if ended:
+                if self._process.returncode != 0:
+                    self._raise_failure()
                 return
             if not lines:
                 try:
@@ -148,6 +151,19 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<run in {self.folder}, {'running' if self.running else 'ended'}>"
+
+    def _start(self, command: list[str]) -> None:
+        try:
+            # A group of its own: Ctrl-C reaches it through stop(), once.
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.PIPE, text=True, errors="replace",
+                                             start_new_session=True, env=environment())
+        except OSError as error:
+            self._start_error = error
+        self._started.set()
+        if self._start_error is None:
+            assert self._process.stderr is not None
+            self._read_progress(self._process.stderr)
 
     def _read_progress(self, stream: IO[str]) -> None:
         for line in stream:

@@ -10,11 +10,13 @@ import math
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 from fetched_python import ROOT, python_of, run_inside
@@ -38,6 +40,13 @@ def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+def running(folder):
+    """The names of the runs in the folder that a process has."""
+    listed = subprocess.run([BIN / "skein", "runs", "list", "--runs-dir", folder, "--json"], capture_output=True, text=True,
+                            check=True).stdout
+    return [run["name"] for run in json.loads(listed) if run["running"]]
 
 
 class Runs(unittest.TestCase):
@@ -99,6 +108,47 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue((self.runs / "run/checkpoints/latest/DONE").is_file())
         self.train(steps=1)  # Refused while another process has the folder.
+
+    def test_python_that_is_killed_ends_its_run(self):
+        # Of a thread that has ended, which is no reason.
+        program = textwrap.dedent(f"""
+            import threading, time
+            import skein_rl as skein
+            def train():
+                global run
+                run = skein.train(env="CartPole-v1", runs_dir={str(self.runs)!r}, name="run", no_eval=True, quiet=True,
+                                  settings={SMALL!r}, steps=10**9)
+            thread = threading.Thread(target=train)
+            thread.start()
+            thread.join()
+            lines = iter(run)
+            for _ in range(3):
+                next(lines)
+            print("trains", flush=True)
+            time.sleep(600)
+        """)
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signum):
+                child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                                         env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+                self.addCleanup(child.stdout.close)
+                self.addCleanup(child.kill)
+                self.assertEqual(child.stdout.readline(), "trains\n")
+                child.send_signal(signum)
+                child.wait(60)
+                end = time.monotonic() + 30
+                while "run" in running(self.runs):
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.1)
+                self.assertTrue((self.runs / "run/checkpoints/latest/DONE").is_file())
+
+    def test_iterating_over_a_run_that_fails_says_so(self):
+        run = self.train(steps=10**9)
+        with self.assertRaises(skein.SkeinError) as caught:
+            for metrics in run:
+                if metrics["iteration"] == 1:
+                    run.folder.rename(run.folder.with_name("gone"))
+        self.assertEqual(caught.exception.code, 74)
 
     def test_mistakes_have_a_message_and_a_code(self):
         for flags, code, message in (
