@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import abc
 import sys
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .columns import Columns
-from .errors import describe
+from .errors import THROWN, describe
 from .wire import Spec
 
 
@@ -100,6 +100,15 @@ class Single(abc.ABC):
         """Frees what the environment holds."""
 
 
+def close(env: Union[Batch, Single]) -> None:
+    """Closes it. What it throws is one line: it is not needed any more, and others are still to be closed."""
+    try:
+        env.close()
+    except THROWN as error:
+        called = env.users_own() if isinstance(env, Single) else env
+        print(f"skein-env: closing it: {describe(error, called)}", file=sys.stderr)
+
+
 def random_actions(spec: Spec, count: int) -> NDArray[np.float32]:
     """`count` actions [A, W] within the bounds."""
     generator = np.random.default_rng(0)
@@ -135,11 +144,8 @@ class Serial(Batch):
         columns.failed[e] = 1
         env, self._envs[e] = self._envs[e], None
         self._failures.append((e, describe(error, None if env is None else env.users_own())))
-        try:
-            if env is not None:
-                env.close()
-        except Exception as closing:  # It failed already.
-            print(f"skein-env: closing it: {describe(closing)}", file=sys.stderr)
+        if env is not None:
+            close(env)
 
     def _begin(self, e: int, columns: Columns) -> None:
         env = self._envs[e]
@@ -158,7 +164,7 @@ class Serial(Batch):
             columns.active[e] = 1
             try:
                 self._begin(int(e), columns)
-            except Exception as error:  # Whatever a user's environment throws.
+            except THROWN as error:  # Whatever a user's environment throws.
                 self._fail(int(e), columns, error)
 
     def step(self, columns: Columns) -> None:
@@ -186,7 +192,7 @@ class Serial(Batch):
                     self._begin(e, columns)
                 elif self._has_state:
                     env.global_state(columns.global_state[e])
-            except Exception as error:  # Whatever a user's environment throws.
+            except THROWN as error:  # Whatever a user's environment throws.
                 self._fail(e, columns, error)
         columns.terminated[:] = terminated
         columns.truncated[:] = truncated
@@ -203,4 +209,4 @@ class Serial(Batch):
     def close(self) -> None:
         for env in self._envs:
             if env is not None:
-                env.close()
+                close(env)

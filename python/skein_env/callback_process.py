@@ -24,7 +24,7 @@ import time
 import traceback
 from typing import Any, Dict, Optional
 
-from .callbacks import METHODS, Callback, Checkpoint, Run, methods_of
+from .callbacks import METHODS, Callback, Checkpoint, Run, methods_of, refuse_coroutine
 from .errors import EnvError, describe
 from .loading import load
 
@@ -47,7 +47,7 @@ class Session:
             return self._begin(data) if kind == "begin" else self._tell(kind, data)
         except EnvError as error:
             return {"error": str(error)}
-        except (Exception, SystemExit) as error:  # Whatever a user's callback throws.
+        except BaseException as error:  # Whatever a user's callback throws.
             traceback.print_exc()
             return {"error": describe(error, self._called)}
 
@@ -55,6 +55,8 @@ class Session:
         function, arguments = load(self._name)
         self._callback = function(**arguments)
         has = methods_of(self._callback)
+        for method in has:
+            refuse_coroutine(self._name, method, getattr(self._callback, method))
         if not has and not isinstance(self._callback, Callback):
             raise EnvError(f"{self._name} made an object of type {type(self._callback).__name__}, which has none of {', '.join(METHODS)}")
         self._run = Run(**data)
@@ -100,7 +102,8 @@ def main() -> int:
     threading.Thread(target=_end_with, args=(channel,), daemon=True).start()
     session = Session(sys.argv[1])
     for line in channel.makefile("r", encoding="utf-8"):
-        channel.sendall((json.dumps(session.answer(json.loads(line))) + "\n").encode())
+        # As text, of which half a character is replaced: as an escape it would be no JSON for others.
+        channel.sendall((json.dumps(session.answer(json.loads(line)), ensure_ascii=False) + "\n").encode(errors="replace"))
     return 0
 
 

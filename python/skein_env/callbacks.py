@@ -12,12 +12,15 @@ The learner starts skein_env.callback_process, which has the protocol.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import pathlib
 import re
 import sys
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
+
+from .errors import EnvError, definition
 
 MOST_METRICS = 64
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,63}")
@@ -63,6 +66,8 @@ class Run:
         a checkpoint. In on_run_begin and on_iteration only. One that may not change ends the run."""
         if self._call not in ("begin", "iteration"):
             raise RuntimeError(f"set({setting!r}) is for on_run_begin and on_iteration only")
+        if hasattr(value, "tolist"):  # NumPy's numbers and arrays.
+            value = value.tolist()
         json.dumps(value, allow_nan=False)  # Here, where the caller's line is known.
         frame = sys._getframe(1)
         self._answer.setdefault("set", {})[setting] = value
@@ -90,6 +95,12 @@ class Callback:
 
     def on_run_end(self, run: Run, state: str) -> None:
         """At the end of this session. `state`: finished, stopped or failed. Not after an exception in a callback."""
+
+
+def refuse_coroutine(name: str, method: str, function: Callable[..., object]) -> None:
+    """EnvError: nobody would await what it returns."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise EnvError(f"{name}: {method} is an `async def`, which nobody awaits; write `def` ({definition(function)})")
 
 
 METHODS = ("on_run_begin", "on_iteration", "on_checkpoint", "on_run_end")

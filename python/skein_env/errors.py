@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sysconfig
 import traceback
 from typing import Any
 
@@ -13,19 +14,41 @@ class EnvError(Exception):
     """An environment that Skein cannot have, whatever is tried: another try would fail the same way."""
 
 
+THROWN = (Exception, SystemExit)
+"""What a user's code may throw and this process survives: sys.exit() in it, too."""
+
+_LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
+_PACKAGES = tuple(os.path.join(_LIBRARY, folder) for folder in ("site-packages", "dist-packages"))
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file is neither of Python's own library nor of this package."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    if file.startswith(here) or file.startswith("<frozen "):
+        return False
+    return not file.startswith(_LIBRARY) or file.startswith(_PACKAGES)
+
+
+def text_of(error: BaseException) -> str:
+    """What the exception says, on one line, as UTF-8 can have it."""
+    try:
+        return " ".join(str(error).split()).encode(errors="replace").decode()
+    except Exception as failed:
+        return f"(its text cannot be had: {type(failed).__name__})"
+
+
 def describe(error: BaseException, called: Any = None) -> str:
     """One line: the exception, and the places that led to it, innermost first. Where none is a user's, as when a function
     takes or returns something else, the place where what was `called` is defined: a function, or an object of a class."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here)]
-    places = "; ".join(f"{f.filename}:{f.lineno} in {f.name}" for f in reversed(frames[-8:])) or _definition(called)
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" + (f" ({places})" if places else "")
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+    places = "; ".join(f"{f.filename}:{f.lineno} in {f.name}" for f in reversed(frames[-8:])) or definition(called)
+    return f"{type(error).__name__}: {text_of(error)}" + (f" ({places})" if places else "")
 
 
-def _definition(called: Any) -> str:
+def definition(called: Any) -> str:
+    """The place where a function, or the class of an object, is defined; empty where it has no source."""
     thing: Any = called if inspect.isroutine(called) or inspect.isclass(called) else type(called)
     try:
         return f"{inspect.getsourcefile(thing)}:{inspect.getsourcelines(thing)[1]} defines {thing.__qualname__}"
-    except (OSError, TypeError):  # It has no source: it was built in, or is None.
+    except (OSError, TypeError):
         return ""

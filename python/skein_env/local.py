@@ -20,8 +20,8 @@ from typing import Any, Callable, Dict
 
 from . import columns as layout
 from . import wire
-from .batch import Batch
-from .errors import EnvError, describe
+from .batch import Batch, close
+from .errors import THROWN, EnvError, describe
 from .version import about
 
 SPIN_SECONDS = 30e-6
@@ -129,7 +129,7 @@ def serve_local(make: Callable[[int, Dict[str, Any]], Batch], fd: int) -> int:
     except EnvError as error:
         sock.send(wire.failure(0, " ".join(str(error).split()), unusable=True))
         return 65
-    except Exception as error:  # Whatever a user's function throws.
+    except THROWN as error:  # Whatever a user's function throws.
         sock.send(wire.failure(0, "making it: " + describe(error), unusable=True))
         return 65
     try:
@@ -145,12 +145,12 @@ def serve_local(make: Callable[[int, Dict[str, Any]], Batch], fd: int) -> int:
         _serve(batch, sock, mmap.mmap(fd + 1, size))
     except (EOFError, ConnectionError):
         pass  # The client is gone.
-    except Exception as error:  # Of a Batch: all its environments fail.
+    except THROWN as error:  # Of a Batch: all its environments fail.
         with contextlib.suppress(OSError):
             sock.send(wire.failure(0, describe(error)))
         return 70
     finally:
-        batch.close()
+        close(batch)
     return 0
 
 

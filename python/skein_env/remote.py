@@ -18,9 +18,9 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 import numpy as np
 
 from . import wire
-from .batch import Batch
+from .batch import Batch, close
 from .columns import Columns, new_columns
-from .errors import EnvError, describe
+from .errors import THROWN, EnvError, describe
 from .local import read_arguments
 from .version import about
 
@@ -126,7 +126,7 @@ class _Service:
             except EnvError as error:
                 yield wire.failure(0, " ".join(str(error).split()), unusable=True)
                 return
-            except Exception as error:  # Whatever a user's function throws.
+            except THROWN as error:  # Whatever a user's function throws.
                 yield wire.failure(0, "making it: " + describe(error), unusable=True)
                 return
             yield wire.welcome(batch.spec, about())
@@ -139,13 +139,13 @@ class _Service:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except grpc.RpcError:
             return  # The client is gone.
-        except Exception as error:  # Of a Batch: all its environments fail.
+        except THROWN as error:  # Of a Batch: all its environments fail.
             if context.is_active():
                 print(f"skein-env: {describe(error)}", file=sys.stderr)
                 context.abort(grpc.StatusCode.UNAVAILABLE, describe(error))
         finally:
             if batch is not None:
-                batch.close()
+                close(batch)
 
 
 def _read(path: str) -> bytes:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments of other libraries as the package skein_env adapts and serves them, in the Python that has the libraries."""
 
+import contextlib
+import io
 import os
 import queue
 import re
@@ -67,6 +69,35 @@ class Adapters(unittest.TestCase):
         # Gymnasium's own order and numbers.
         expected = gymnasium.spaces.flatten(env.observation_space, env.reset()[0])
         self.assertEqual(row.tolist(), expected.astype(np.float32).tolist())
+
+    def test_whatever_an_environment_throws_is_one_line_with_its_place(self):
+        class Mute(Exception):
+            def __str__(self):
+                raise TypeError
+
+        class Throwing(gymnasium.Wrapper):
+            def step(self, action):
+                raise (SystemExit(3), Mute(), ValueError("\ud800"))[throws]
+
+        for throws, said in enumerate(("SystemExit: 3", r"Mute: \(its text cannot be had: TypeError\)", r"ValueError: \?")):
+            batch, columns = self.batch(lambda: Throwing(gymnasium.make("CartPole-v1")), 1)
+            batch.step(columns)
+            ((_, why),) = batch.failures()
+            self.assertRegex(why, f"^{said} \\(.*adapters_test.py:[0-9]+ in step")
+
+    def test_all_are_closed_where_closing_one_fails(self):
+        closed = []
+
+        class Leaving(gymnasium.Wrapper):
+            def close(self):
+                closed.append(self)
+                raise OSError("it is gone")
+
+        batch, _ = self.batch(lambda: Leaving(gymnasium.make("CartPole-v1")))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            batch.close()
+        self.assertEqual(len(closed), 3)
+        self.assertRegex(said.getvalue(), r"(skein-env: closing it: OSError: it is gone \(.*adapters_test.py:[0-9]+ in close\)\n){3}")
 
     def test_choices_are_numbered_with_the_last_fastest(self):
         actions = actions_of(team_envs.mixed().action_space)

@@ -105,6 +105,8 @@ class Callbacks(unittest.TestCase):
                            ("run.log('a','x')", "ValueError: could not convert"),
                            ("run.set('ppo.lr',float('nan'))", "ValueError: Out of range"),
                            ("raise SystemExit(3)", "SystemExit: 3"),
+                           ("raise KeyboardInterrupt", "KeyboardInterrupt: "),
+                           ("raise ValueError(chr(0xd800))", "ValueError: ?"),
                            ("list(map(run.log,map(str,range(65)),range(65)))", "one more than the 64 metrics")):
             with self.subTest(what):
                 process = self.started(what=what)
@@ -112,6 +114,24 @@ class Callbacks(unittest.TestCase):
                 error = process.ask(LINE)["error"]
                 self.assertIn(said, error)
                 self.assertIn("mine.py:10 in on_iteration", error)
+                self.assertNotIn("/json/", error)  # Nothing of Python's own library.
+
+    def test_numbers_of_numpy_are_settings(self):
+        class Number:
+            def tolist(self):
+                return 0.25
+
+        run = skein_env.Run({}, "/tmp", 0, 0)
+        run._call = "iteration"
+        run.set("ppo.lr", Number())
+        self.assertEqual(run._answer["set"], {"ppo.lr": 0.25})
+
+    def test_coroutines_are_refused(self):
+        (pathlib.Path(self.folder) / "late.py").write_text("class Late:\n    async def on_iteration(self, run, metrics):\n"
+                                                           "        pass\n")
+        error = self.started("late:Late").ask(BEGIN)["error"]
+        self.assertIn("late:Late: on_iteration is an `async def`", error)
+        self.assertIn("late.py:2 defines Late.on_iteration", error)
 
     def test_a_method_that_takes_something_else_is_named_with_its_place(self):
         (pathlib.Path(self.folder) / "other.py").write_text("class Other:\n    def on_iteration(self, run):\n        pass\n")

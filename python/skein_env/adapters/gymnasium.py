@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..batch import Serial, Single, random_actions
 from ..columns import Columns
+from ..errors import THROWN
 from ..spaces import Actions, Flat, actions_of, array_of, flatten
 from ..wire import Spec
 
@@ -144,7 +145,7 @@ class GymnasiumSerial(Serial):
                     env._write(observed, columns.final_observation[e, 0])
                     self._begin(e, columns)
                     observations[e] = columns.observation[e, 0].reshape(shape).copy()
-            except Exception as error:  # Whatever a user's environment throws.
+            except THROWN as error:  # Whatever a user's environment throws.
                 self._fail(e, columns, error)
                 observations[e], rewards[e] = self._nothing, 0.0
         self._write_all(columns, observations, rewards)
