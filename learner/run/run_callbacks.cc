@@ -26,12 +26,12 @@ using nlohmann::json;
 constexpr char kProgramPrefix[] = "exec:";  // Of a program that is the callback itself.
 // Python and what the callback imports may take their time.
 constexpr absl::Duration kStart = absl::Minutes(1);
+constexpr int kImports = 5;  // So many times as long as another call.
 // For what it does once its input has ended.
 constexpr absl::Duration kFarewell = absl::Seconds(5);
 // How long a call is waited for once the process was asked to end: the last checkpoint must still be written.
 constexpr absl::Duration kLastCall = absl::Seconds(10);
-// What counts as slow: one call, or the mean of iterations as a share of all time.
-constexpr absl::Duration kSlowCall = absl::Seconds(1);
+// Iterations are slow with so large a share of all time.
 constexpr double kSlowShare = 0.05;
 constexpr uint64_t kIterationsToJudge = 20;
 constexpr size_t kMostMetrics = 64, kMostNameBytes = 64;  // As what the coordinator keeps.
@@ -209,18 +209,18 @@ void RunCallbacks::Fail(const std::string& method, const std::string& why) {
 }
 
 void RunCallbacks::Watch(const std::string& method, absl::Duration took) {
-  if (slow_ || method == kBegin || method == kEnd) return;
+  if (slow_.count(method) > 0) return;
   if (method == kIteration) in_iterations_ += took;
   const double share = absl::FDivDuration(in_iterations_, std::max(MonotonicNow() - first_, absl::Nanoseconds(1)));
   std::string how;
-  if (took > kSlowCall) {
+  if (took > (method == kBegin ? kImports * options_.slow_call : options_.slow_call)) {
     how = absl::StrFormat("took %.1f s", absl::ToDoubleSeconds(took));
   } else if (method == kIteration && iterations_ >= kIterationsToJudge && share > kSlowShare) {
     how = absl::StrFormat("takes %.2g ms of each iteration, %.0f %% of the time",
                           absl::ToDoubleMilliseconds(in_iterations_) / static_cast<double>(iterations_), 100 * share);
   }
   if (how.empty()) return;
-  slow_ = true;
+  slow_.insert(method);
   const std::string text = absl::StrCat("callback ", options_.name, ": ", method, " ", how, "; training waits for it");
   spdlog::warn("{}", text);
   if (options_.warn) options_.warn(text);

@@ -25,12 +25,13 @@ namespace skein {
 class RunCallbacks {
  public:
   struct Options {
-    std::string name;                    // callbacks.python, for messages; empty = the run has no callback.
-    std::vector<std::string> command;    // Of the process, looked up in PATH.
-    std::vector<std::string> extra_env;  // "NAME=value"
-    std::string folder;                  // Of the run.
-    absl::Duration timeout;              // Of a call.
-    std::function<bool()> stopping;      // Whether the process was asked to end; then a call is not waited for so long.
+    std::string name;                             // callbacks.python, for messages; empty = the run has no callback.
+    std::vector<std::string> command;             // Of the process, looked up in PATH.
+    std::vector<std::string> extra_env;           // "NAME=value"
+    std::string folder;                           // Of the run.
+    absl::Duration timeout;                       // Of a call.
+    absl::Duration slow_call = absl::Seconds(1);  // A call that takes longer is named.
+    std::function<bool()> stopping;  // Whether the process was asked to end; then a call is not waited for so long.
     std::function<void(const std::string&)> warn;  // Shows a warning to people; null: it is not shown.
   };
   // Both must outlive this.
@@ -74,7 +75,7 @@ class RunCallbacks {
   nlohmann::json Ask(const std::string& method, nlohmann::json request, absl::Duration timeout);
   void TakeIn(const std::string& method, const nlohmann::json& answer);
   void Fail(const std::string& method, const std::string& why);
-  // Names a slow method, once.
+  // Names each slow method once.
   void Watch(const std::string& method, absl::Duration took);
   bool Calls(const std::string& method) const { return process_ != nullptr && has_.count(method) > 0; }
 
@@ -89,7 +90,7 @@ class RunCallbacks {
   absl::Status status_;
   absl::Duration spent_, in_iterations_, first_;  // first_: when the first iteration was told of.
   uint64_t iterations_ = 0;
-  bool slow_ = false;  // Has been said.
+  std::set<std::string> slow_;  // Methods of which it has been said.
 };
 
 // Of a run whose folder is `folder`; without `stopping` and `warn`.

@@ -39,6 +39,7 @@ class ScriptedCallbacks : public testing::Test {
     options.folder = "runs/x";
     options.timeout = absl::Seconds(20);
     options.warn = [this](const std::string& text) { warnings_.push_back(text); };
+    options.slow_call = slow_call_;
     if (!timeout_.has_value()) return RunCallbacks(config_, options);
     options.timeout = *timeout_;
     return RunCallbacks(config_, options);
@@ -49,6 +50,7 @@ class ScriptedCallbacks : public testing::Test {
   v1::RunConfig config_;
   std::vector<std::string> warnings_;
   std::optional<absl::Duration> timeout_;
+  absl::Duration slow_call_ = absl::Seconds(1);
 };
 
 TEST_F(ScriptedCallbacks, AddMetrics) {
@@ -163,6 +165,15 @@ TEST_F(ScriptedCallbacks, ThatAreSlowAreNamedOnce) {
   EXPECT_THAT(warnings_[0],
               testing::MatchesRegex("callback mine:make: on_iteration takes .* ms of each iteration, .* % "
                                     "of the time; training waits for it"));
+}
+
+TEST_F(ScriptedCallbacks, ThatAreSlowOnceTheRunHasEndedAreNamedToo) {
+  slow_call_ = absl::Milliseconds(20);
+  RunCallbacks callbacks = Make({kAll}, "read -r line; sleep 0.05; echo '{}'");
+  callbacks.Begin({});
+  callbacks.End("finished");
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_THAT(warnings_[0], testing::MatchesRegex("callback mine:make: on_run_end took 0.. s; training waits for it"));
 }
 
 TEST_F(ScriptedCallbacks, ThatCannotBeStartedSayHow) {
