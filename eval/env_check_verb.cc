@@ -31,6 +31,8 @@
 namespace skein {
 namespace {
 
+constexpr char kStepLimit[] = "rollout.step_timeout_seconds=10";  // Unless one is given.
+
 struct EnvCheckFlags {
   std::string id, config;
   std::vector<std::string> overrides;
@@ -41,12 +43,13 @@ struct EnvCheckFlags {
   CredentialFiles credentials;  // For environments behind grpc://.
 };
 
-// Keeps what is logged in place of printing it. The last line says why something failed.
+// Keeps the warnings in place of printing them, and nothing else. The last one says why something failed.
 class KeptLog {
  public:
   KeptLog() {
     auto logger = std::make_shared<spdlog::logger>("kept", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
     logger->set_pattern("%v");
+    logger->set_level(spdlog::level::warn);
     spdlog::set_default_logger(std::move(logger));
   }
   std::string TakeLastLine() {
@@ -63,6 +66,7 @@ absl::StatusOr<v1::RunConfig> ReadConfig(const EnvCheckFlags& flags) {
   // One failure is a verdict; waiting for others would only take time.
   std::vector<std::string> overrides = {absl::StrCat("env.id=", nlohmann::json(flags.id).dump(-1, ' ', true)),
                                         "env.external.restarts=1"};
+  if (flags.config.empty()) overrides.push_back(kStepLimit);
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   return ReadRunConfig(flags.config, overrides);
 }

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 
 import gymnasium
 import numpy as np
@@ -91,6 +92,13 @@ class Dying(Line):
         if self.fails():
             os.kill(os.getpid(), signal.SIGKILL)
         return super().step(action)
+
+
+class Hanging(Line):
+    """In its first step."""
+
+    def step(self, action):
+        time.sleep(1000)
 
 
 class OfAnotherType(Line):

@@ -5,7 +5,9 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
+import time
 import unittest
 
 from fetched_python import ROOT, fetch, python_of
@@ -64,6 +66,17 @@ class EnvCheck(unittest.TestCase):
                 code, found, failing = check(name)
                 self.assertEqual((code, failing), (65, ["numbers"]), found)
                 self.assertRegex(found["numbers"], said)
+                self.assertEqual(len(re.findall(said, found["numbers"])), 1)
+                self.assertNotIn("env.external.restarts", found["numbers"])
+
+    def test_one_that_hangs_takes_no_longer_than_its_steps_may(self):
+        begin = time.monotonic()
+        code, found, failing = check("Hanging", "--set", "rollout.step_timeout_seconds=1")
+        self.assertEqual(code, 65, found)
+        self.assertRegex(found["numbers"], "its server has not answered within 1 s")
+        self.assertNotIn("env.external.restarts", found["numbers"])
+        self.assertNotIn("started again", found["numbers"])
+        self.assertLess(time.monotonic() - begin, 40)
 
 
 if __name__ == "__main__":
