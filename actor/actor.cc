@@ -144,6 +144,7 @@ void Actor::FillReport(v1::HeartbeatRequest* request) {
     metrics_->SetUndelivered(undelivered);
     report.set_undelivered_seconds(absl::ToDoubleSeconds(undelivered));
   }
+  report.set_last_error(FirstReasonOfExternalEnvs().why());
   report.set_policy_version(metrics_->policy_version());
   report.set_cpu_ratio(sample.cpu_ratio);
   report.set_resident_bytes(sample.resident_bytes);

@@ -166,6 +166,7 @@ bool ExternalBatch::TakeStep(size_t e, const float* action, float* reward) {
 }
 
 void ExternalBatch::Pause(const std::string& why) {
+  if (!ever_stepped_) FirstReasonOfExternalEnvs().Note(absl::StrCat(options_.id, ": ", OneLine(why)));
   const absl::Duration now = MonotonicNow();
   if (!budget_.Take(now)) {
     throw std::runtime_error(absl::StrCat("failed more than ", options_.restarts, " times within ",

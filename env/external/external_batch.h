@@ -17,7 +17,8 @@ namespace skein {
 // The environments of a World, stepped together.   VectorEnv -> Step -> World -> TakeStep, Observe ... of each
 // It survives failures of the world: if an environment or its server fails, the episodes under way end with a reward
 // that is not finite, so that VectorEnv truncates them, and the next Reset starts the environment or server again.
-// Each failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most.
+// Each failure is counted (external_counts.h) and one line of the log, of environments ten in a minute at most; the
+// first reason for a pause before any step is kept there, for the status of the run.
 // An environment that fails in a step begins its next episode at once; one that cannot begin an episode tries at once
 // with another seed. A server that ends, an environment that fails to begin twice in a row, and a group of which none
 // has taken a step for long are started again after a pause that grows from 0.1 s to 5 s. Throws std::runtime_error if

@@ -3,6 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace skein {
 
@@ -14,6 +18,29 @@ struct ExternalCounts {
 inline ExternalCounts& CountsOfExternalEnvs() {
   static ExternalCounts counts;
   return counts;
+}
+
+// Why external environments of this process could not begin: the first reason. Thread-safe.
+class FirstReason {
+ public:
+  // Keeps `why` if there is none yet.
+  void Note(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (why_.empty()) why_ = why;
+  }
+  // Empty: there is none.
+  std::string why() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return why_;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  std::string why_ ABSL_GUARDED_BY(mu_);
+};
+inline FirstReason& FirstReasonOfExternalEnvs() {
+  static FirstReason reason;
+  return reason;
 }
 
 }  // namespace skein

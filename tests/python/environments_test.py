@@ -114,6 +114,20 @@ class Training(unittest.TestCase):
             self.assertRegex(done.stderr.splitlines()[-1], "its server failed 5 times in a row .* has not answered within 1 s")
             self.assertLess(time.monotonic() - begin, 60)
 
+    def test_why_no_episode_begins_is_on_the_terminal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            training = subprocess.Popen([str(part) for part in (BIN / "skein", "train", "--env", "python:team_envs:without_a_map",
+                                                                "--runs-dir", folder, *OWN_PYTHON)],
+                                        env=ENVIRONMENT, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(training.stdout.close)
+            self.addCleanup(training.kill)
+            begin = time.monotonic()
+            said = next((line for line in training.stdout if "first error" in line), "")
+            training.terminate()
+            training.wait(60)
+            self.assertRegex(said, r"first error: actor-\d+: .*ValueError: no map of this arena \(.*team_envs.py:\d+ in reset")
+            self.assertLess(time.monotonic() - begin, 40)
+
     def test_mistakes_are_one_line_with_what_and_where(self):
         for env, code, said in (
             ("python:no_such_module:make", 65, "no module 'no_such_module'"),

@@ -116,6 +116,15 @@ def shrinking():
     return type("Shrinking", (Shrinking, ParallelEnv), {})()
 
 
+class WithoutAMap(gymnasium.Wrapper):
+    def reset(self, **arguments):
+        raise ValueError("no map of this arena")
+
+
+def without_a_map():
+    return WithoutAMap(gymnasium.make("CartPole-v1"))
+
+
 class Catch(dm_env.Environment):
     def __init__(self):
         self._count = 0
