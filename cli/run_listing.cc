@@ -47,6 +47,8 @@ bool IsLocked(const std::string& path) {
 // Calls visit(line) for each line of the run's metrics that is an object; the last one may be cut off.
 template <typename Visit>
 void ForEachIteration(const std::string& path, const Visit& visit) {
+  std::error_code error;
+  if (!fs::is_regular_file(path + "/metrics.jsonl", error)) return;  // Opening a pipe would wait for ever.
   std::ifstream file(path + "/metrics.jsonl");
   std::string line;
   while (std::getline(file, line)) {
@@ -162,7 +164,7 @@ absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir) {
   return names;
 }
 
-absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::string& name) {
+absl::StatusOr<RunListing> FindRun(const std::string& runs_dir, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(name), " is no name of a run; folders of runs are given by --runs-dir"));
@@ -178,6 +180,15 @@ absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::strin
   RunListing run;
   run.name = name;
   run.path = runs_dir + "/" + name;
+  run.running = IsLocked(run.path);
+  run.bytes = BytesOf(run.path);
+  return run;
+}
+
+absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::string& name) {
+  auto found = FindRun(runs_dir, name);
+  if (!found.ok()) return found.status();
+  RunListing& run = *found;
   const auto text = ReadFile(run.path + "/config.yaml", kMaxFileBytes);
   if (!text.ok()) return absl::DataLossError(text.status().message());
   if (absl::Status status = MergeYaml(*text, run.path + "/config.yaml", &run.config); !status.ok()) {
@@ -187,7 +198,6 @@ absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::strin
     run.fit = std::move(fit);
   }
   ApplyDefaults(&run.config);
-  run.running = IsLocked(run.path);
   run.fit ? ReadFitMetrics(&run) : ReadMetrics(&run);
   run.checkpoint = FindNewestCheckpoint(run.path);
   if (run.checkpoint) run.env_steps = std::max(run.env_steps, run.checkpoint->env_steps);
@@ -197,9 +207,8 @@ absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::strin
   }
   const auto evaluation = ReadFile(run.path + "/eval.json", kMaxFileBytes);
   if (evaluation.ok()) run.evaluation = NumberAt(json::parse(*evaluation, nullptr, false), "return_mean");
-  run.bytes = BytesOf(run.path);
   run.changed = ChangedAt(run.path);
-  return run;
+  return found;
 }
 
 absl::StatusOr<std::vector<std::pair<double, double>>> ReadCurve(const RunListing& run, const std::string& metric) {

@@ -43,8 +43,10 @@ struct RunListing {
 
 // Names of the runs in `runs_dir`: its folders with a config.yaml, in alphabetical order. NotFound: no such folder.
 absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir);
-// NotFound: no such run (names the nearest one). InvalidArgument: `name` is a path. DataLoss: its config.yaml cannot be
-// read.
+// A run of which nothing is read: only name, path, running and bytes. NotFound: no such run (names the nearest one).
+// InvalidArgument: `name` is a path.
+absl::StatusOr<RunListing> FindRun(const std::string& runs_dir, const std::string& name);
+// All of it. Errors as FindRun. DataLoss: its config.yaml cannot be read.
 absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::string& name);
 
 // The numbers of a run under `metric`, "a.b" for one in an object, with the env steps, or sequences, at which they were

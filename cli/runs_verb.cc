@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein runs: the runs in a folder, listed, shown, compared, drawn and removed.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -57,7 +58,11 @@ Json Describe(const RunListing& run) {
   return json;
 }
 
-std::string ValueOr(const std::optional<double>& value) { return value ? absl::StrFormat("%.1f", *value) : "-"; }
+// At most 12 characters.
+std::string ValueOr(const std::optional<double>& value) {
+  if (!value) return "-";
+  return std::abs(*value) < 1e7 ? absl::StrFormat("%.1f", *value) : absl::StrFormat("%.6g", *value);
+}
 
 std::string LossOr(const std::optional<double>& value) { return value ? absl::StrFormat("%.4f", *value) : "-"; }
 
@@ -219,16 +224,21 @@ absl::Status Plot(const RunsFlags& flags) {
 }
 
 absl::Status Remove(const RunsFlags& flags) {
-  const auto runs = ReadRuns(flags.runs_dir, flags.names);
-  if (!runs.ok()) return runs.status();
-  for (const RunListing& run : *runs) {
+  std::vector<RunListing> runs;
+  for (const std::string& name : flags.names) {
+    auto run = ReadRun(flags.runs_dir, name);
+    if (absl::IsDataLoss(run.status())) run = FindRun(flags.runs_dir, name);
+    if (!run.ok()) return run.status();
+    runs.push_back(*std::move(run));
+  }
+  for (const RunListing& run : runs) {
     if (run.running) {
       return absl::FailedPreconditionError(absl::StrCat(run.name, " is running; stop it first. Nothing was removed"));
     }
   }
   if (!flags.yes) {
     std::vector<std::string> texts;
-    for (const RunListing& run : *runs) {
+    for (const RunListing& run : runs) {
       texts.push_back(absl::StrCat(run.path, " (", FormatCount(run.env_steps),
                                    run.fit ? " sequences, " : " env steps, ", FormatCount(run.bytes), " bytes)"));
     }
@@ -236,7 +246,7 @@ absl::Status Remove(const RunsFlags& flags) {
         absl::StrCat("--yes removes ", absl::StrJoin(texts, ", "), "; nothing was removed"));
   }
   Json removed = Json::array();
-  for (const RunListing& run : *runs) {
+  for (const RunListing& run : runs) {
     if (absl::Status status = RemoveRun(run); !status.ok()) return status;
     removed.push_back(run.name);
     if (!flags.json) std::cout << "removed " << Escaped(run.path) << std::endl;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -92,6 +93,21 @@ TEST_F(Runs, ThatAreNoneAreRefused) {
     EXPECT_EQ(ReadRun(folder_.path(), path).status().code(), absl::StatusCode::kInvalidArgument) << path;
   }
   EXPECT_EQ(ReadRun(folder_.path(), "broken").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(Runs, WhoseMetricsAreNoFileAreNotWaitedFor) {
+  ASSERT_EQ(mkfifo((folder_.path() + "/two/metrics.jsonl").c_str(), 0600), 0);
+  EXPECT_EQ(ReadRun(folder_.path(), "two")->env_steps, 0u);
+}
+
+TEST_F(Runs, ThatCannotBeReadCanBeFoundAndRemoved) {
+  EXPECT_TRUE(absl::IsDataLoss(ReadRun(folder_.path(), "broken").status()));
+  const auto run = FindRun(folder_.path(), "broken");
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_FALSE(run->running);
+  EXPECT_GT(run->bytes, 0u);
+  EXPECT_TRUE(RemoveRun(*run).ok());
+  EXPECT_TRUE(absl::IsNotFound(FindRun(folder_.path(), "broken").status()));
 }
 
 TEST_F(Runs, HaveCurves) {

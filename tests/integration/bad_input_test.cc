@@ -125,6 +125,10 @@ TEST_F(BadInput, RunsThatAreNot) {
   EXPECT_THAT(Mistake(65, {"runs", "show", "chetah", "--runs-dir", runs()}), HasSubstr("the nearest is 'cheetah'"));
   EXPECT_THAT(Mistake(64, {"runs", "remove", "../runs", "--yes", "--runs-dir", runs()}), HasSubstr("no name of a run"));
   EXPECT_THAT(Mistake(64, {"runs", "remove", "cheetah", "--runs-dir", runs()}), HasSubstr("nothing was removed"));
+  fs::create_directories(runs() + "/unread");
+  std::ofstream(runs() + "/unread/config.yaml") << "env: {id: [}\n";
+  EXPECT_EQ(RunToEnd("skein", {"runs", "remove", "unread", "--yes", "--runs-dir", runs()}).code, 0);
+  EXPECT_FALSE(fs::exists(runs() + "/unread"));
   EXPECT_THAT(Mistake(65, {"runs", "plot", "cheetah", "--runs-dir", runs()}), HasSubstr("has no iteration yet"));
   EXPECT_TRUE(fs::exists(runs() + "/cheetah/config.yaml"));
 }
