@@ -49,7 +49,8 @@ class Policy:
         self._normalizes = model["normalize_observations"] == "true"
         if self._normalizes:
             self._mean = tensors["obs_normalizer.mean"].astype(np.float32)
-            self._scale = (1 / np.sqrt(tensors["obs_normalizer.variance"] + 1e-8)).astype(np.float32)
+            exported = tensors.get("obs_normalizer.inv_std")  # An exported file has this, a checkpoint the variance.
+            self._scale = (1 / np.sqrt(tensors["obs_normalizer.variance"] + 1e-8)).astype(np.float32) if exported is None else exported
         self.has_memory = "memory.weight_ih" in tensors
         self._gates = {"gru": 3, "lstm": 4}.get(model.get("memory", "none"), 0)
         self._state: list[Floats] = []
@@ -136,9 +137,11 @@ class Policy:
 
 
 def load(path: Union[str, pathlib.Path]) -> Policy:
-    """The policy of a checkpoint's folder, or of the newest checkpoint of a run's folder. SkeinError 65: it is neither, or
-    of a format that this does not know."""
+    """The policy of a checkpoint's folder, of the newest checkpoint of a run's folder, or of a file that `skein export --format
+    safetensors` wrote. SkeinError 65: it is none of them, or of a format that this does not know."""
     folder = pathlib.Path(path)
+    if folder.is_file():
+        return _load_exported(folder)
     if (folder / "checkpoints" / "latest").is_dir():
         folder = folder / "checkpoints" / "latest"
     if not (folder / "manifest.json").is_file():
@@ -151,6 +154,20 @@ def load(path: Union[str, pathlib.Path]) -> Policy:
         return Policy(manifest, read_safetensors(folder / "model.safetensors"))
     except (OSError, ValueError, KeyError, struct.error) as error:
         raise SkeinError(f"{folder} cannot be read: {type(error).__name__} {error}", DATA) from None
+
+
+def _load_exported(path: pathlib.Path) -> Policy:
+    try:
+        raw = path.read_bytes()
+        (size,) = struct.unpack("<Q", raw[:8])
+        metadata = {key.removeprefix("skein."): value for key, value in json.loads(raw[8:8 + size])["__metadata__"].items()}
+        if metadata["format"] != str(FORMAT):
+            raise SkeinError(f"{path}: its format is {metadata['format']}, and this knows {FORMAT}", DATA)
+        manifest = {**metadata, "env_steps": int(metadata["env_steps"]), "transforms": json.loads(metadata["transforms"])}
+        return Policy(manifest, read_safetensors(path))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        raise SkeinError(f"{path} is no policy that skein export --format safetensors has written: {type(error).__name__} {error}",
+                         DATA) from None
 
 
 def read_safetensors(path: pathlib.Path) -> dict[str, NDArray[Any]]:

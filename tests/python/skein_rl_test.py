@@ -273,6 +273,21 @@ class Policies(unittest.TestCase):
         run.wait()
         return run.folder
 
+    def test_an_exported_file_acts_as_its_checkpoint(self):
+        folder = self.trained("model.memory=gru")
+        file = folder / "policy.safetensors"
+        subprocess.run([BIN / "skein", "export", "--checkpoint", folder, "--format", "safetensors", "--out", file], check=True,
+                       stdout=subprocess.DEVNULL)
+        ours, exported = skein.load(folder), skein.load(file)
+        self.assertEqual((exported.env_id, exported.env_steps, exported.digest), (ours.env_id, ours.env_steps, ours.digest))
+        for observation in np.random.default_rng(3).normal(size=(20, 2, ours.obs_size)).astype(np.float32):
+            np.testing.assert_allclose(exported(observation), ours(observation), rtol=1e-5, atol=1e-6)
+        for damaged in (b"", b"no tensors", b"\2" + bytes(7) + b"[]"):
+            file.write_bytes(damaged)
+            with self.assertRaises(skein.SkeinError) as caught:
+                skein.load(file)
+            self.assertEqual(caught.exception.code, 65)
+
     @staticmethod
     def give_memory(folder, memory, size, hidden):
         """Puts a memory of random weights before the hidden layers of a checkpoint."""
