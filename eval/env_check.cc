@@ -89,9 +89,11 @@ class Check {
     LookAtSpec();
     const Pass first = Play(**made, Steps());
     made->reset();
+    const std::string closing = options_.take_log ? options_.take_log() : "";
     LookAtNumbers(first);
     LookAtDtypes(first);
     if (!first.failure.ok()) return result_;
+    LookAtClosing(closing);
     LookAtSeeds(first);
     LookAtEnds(first);
     LookAtFinal(first);
@@ -201,6 +203,11 @@ class Check {
     if (!options_.look_at_dtypes) return Skip("dtypes", "its numbers are float32 by its interface");
     result_.points.push_back(options_.look_at_dtypes());
     result_.points.back().name = "dtypes";
+  }
+
+  void LookAtClosing(const std::string& said) {
+    if (said.empty()) return Good("closes", "nothing was thrown as its environments were closed");
+    Fail("closes", said, "close() throws nothing; also for an environment that has not been reset, or has failed");
   }
 
   void LookAtSeeds(const Pass& first) {

@@ -20,6 +20,7 @@
 #include "base/process/message_text.h"
 #include "base/process/subprocess.h"
 #include "env/external/welcome.h"
+#include "spdlog/spdlog.h"
 
 namespace skein {
 namespace {
@@ -30,6 +31,8 @@ constexpr int kLooksBetweenClocks = 64;
 // A waiter looks again so often, whatever happens to the byte that should wake it.
 constexpr int kLookAgainMs = 20;
 constexpr absl::Duration kFarewell = absl::Seconds(2);
+// The exit code of a server in Python of which only this failed.
+constexpr int kClosingFailed = 71;
 constexpr size_t kLongestMessage = 256 << 10;
 
 uint32_t* Word(char* memory, size_t at) { return reinterpret_cast<uint32_t*>(memory + at); }
@@ -62,7 +65,9 @@ class LocalWorld final : public World {
   explicit LocalWorld(const LocalWorldOptions& options) : options_(options) {}
   ~LocalWorld() override {
     socket_ = Descriptor();  // It ends by itself, with what its environments have to put away; or is ended.
-    if (child_ != nullptr && greeted_ && !broken_) child_->Wait(kFarewell);
+    if (child_ != nullptr && greeted_ && !broken_ && child_->Wait(kFarewell) == kClosingFailed) {
+      spdlog::warn("{}: its environments could not be closed; what its server said of it stands above", options_.id);
+    }
     child_.reset();
     if (memory_ != nullptr) munmap(memory_, memory_bytes_);
   }

@@ -100,13 +100,15 @@ class Single(abc.ABC):
         """Frees what the environment holds."""
 
 
-def close(env: Union[Batch, Single]) -> None:
-    """Closes it. What it throws is one line: it is not needed any more, and others are still to be closed."""
+def close(env: Union[Batch, Single]) -> bool:
+    """Closes it and returns whether that went well. What it throws is one line: it is not needed any more."""
     try:
         env.close()
+        return True
     except THROWN as error:
         called = env.users_own() if isinstance(env, Single) else env
         print(f"skein-env: closing it: {describe(error, called)}", file=sys.stderr)
+        return False
 
 
 def random_actions(spec: Spec, count: int) -> NDArray[np.float32]:
@@ -207,6 +209,13 @@ class Serial(Batch):
             type(envs[0]).bare(envs, steps)
 
     def close(self) -> None:
+        """Closes all, and then throws what the first one threw that did."""
+        thrown: Optional[BaseException] = None
         for env in self._envs:
-            if env is not None:
-                close(env)
+            try:
+                if env is not None:
+                    env.close()
+            except THROWN as error:
+                thrown = thrown or error
+        if thrown is not None:
+            raise thrown

@@ -26,6 +26,8 @@ from .version import about
 
 SPIN_SECONDS = 30e-6
 LOOK_AGAIN_SECONDS = 0.02
+# The exit code where all went well but closing the environments.
+CLOSING_FAILED = 71
 
 
 def end_with_parent(pipe: int) -> None:
@@ -132,6 +134,16 @@ def serve_local(make: Callable[[int, Dict[str, Any]], Batch], fd: int) -> int:
     except THROWN as error:  # Whatever a user's function throws.
         sock.send(wire.failure(0, "making it: " + describe(error), unusable=True))
         return 65
+    code = 70
+    try:
+        code = _serve_greeted(batch, sock, fd + 1)
+    finally:
+        if not close(batch):
+            code = code or CLOSING_FAILED
+    return code
+
+
+def _serve_greeted(batch: Batch, sock: socket.socket, memory: int) -> int:
     try:
         sock.send(wire.welcome(batch.spec, about()))
         ready = sock.recv(1 << 18)
@@ -142,15 +154,13 @@ def serve_local(make: Callable[[int, Dict[str, Any]], Batch], fd: int) -> int:
         if size != want:
             sock.send(wire.failure(0, f"skein-env: the memory has {size} bytes, want {want}"))
             return 70
-        _serve(batch, sock, mmap.mmap(fd + 1, size))
+        _serve(batch, sock, mmap.mmap(memory, size))
     except (EOFError, ConnectionError):
         pass  # The client is gone.
     except THROWN as error:  # Of a Batch: all its environments fail.
         with contextlib.suppress(OSError):
             sock.send(wire.failure(0, describe(error)))
         return 70
-    finally:
-        close(batch)
     return 0
 
 

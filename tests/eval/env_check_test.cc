@@ -112,8 +112,8 @@ TEST(EnvCheck, FindsNothingWrongWithAGoodEnvironment) {
     names.push_back(point.name);
     EXPECT_EQ(point.verdict, point.name == "dtypes" ? Verdict::kNotApplicable : Verdict::kOk) << point.name;
   }
-  EXPECT_THAT(names, testing::ElementsAre("made", "spec", "numbers", "dtypes", "seeds", "ends", "final observation",
-                                          "state", "speed"));
+  EXPECT_THAT(names, testing::ElementsAre("made", "spec", "numbers", "dtypes", "closes", "seeds", "ends",
+                                          "final observation", "state", "speed"));
   EXPECT_GT(check.alone, 0);
   EXPECT_GT(check.together, 0);
 }

@@ -101,6 +101,11 @@ class Hanging(Line):
         time.sleep(1000)
 
 
+class Leaving(Line):
+    def close(self):
+        raise OSError("it is gone")
+
+
 class OfAnotherType(Line):
     """Declares float32 and observes float64; its reward is an array."""
 

@@ -48,6 +48,7 @@ class EnvCheck(unittest.TestCase):
             ("Endless", "ends", r"no episode of \d+ steps ended"),
             ("OfAnotherType", "dtypes", r"an observation is float64, its space says float32; a reward is an array of float64"),
             ("FlaggingWithNumbers", "dtypes", "terminated is of type int, want a bool"),
+            ("Leaving", "closes", "its environments could not be closed; what its server said of it stands above"),
             ("ResettingEarly", "final observation", r"after each of \d+ episodes it is the first one of the next episode"),
         ):
             with self.subTest(name):
