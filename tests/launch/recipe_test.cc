@@ -95,8 +95,8 @@ TEST(Recipe, ARunNeedsAnEnvironmentOrAConfiguration) {
   for (const LaunchOptions& options : {LaunchOptions{.recipe = "auto"}, LaunchOptions{.recipe = "auto", .seed = 3}}) {
     const absl::Status status = PlanLaunch(options, 2).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("`skein train --env CartPole-v1`"),
-                                                     HasSubstr("`skein train --config mine.yaml`")));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("`skein train --env CartPole-v1`"), HasSubstr("`skein train --config mine.yaml`")));
   }
   LaunchOptions set{.recipe = "auto", .overrides = {"env.id=CartPole-v1"}};
   EXPECT_THAT(PlanLaunch(set, 2)->notes.front(), StartsWith("recipe: configs/cartpole_ppo.yaml"));
