@@ -158,9 +158,8 @@ def load(path: Union[str, pathlib.Path]) -> Policy:
 
 def _load_exported(path: pathlib.Path) -> Policy:
     try:
-        raw = path.read_bytes()
-        (size,) = struct.unpack("<Q", raw[:8])
-        metadata = {key.removeprefix("skein."): value for key, value in json.loads(raw[8:8 + size])["__metadata__"].items()}
+        entries, _ = _split(path.read_bytes())
+        metadata = {key.removeprefix("skein."): value for key, value in entries["__metadata__"].items()}
         if metadata["format"] != str(FORMAT):
             raise SkeinError(f"{path}: its format is {metadata['format']}, and this knows {FORMAT}", DATA)
         manifest = {**metadata, "env_steps": int(metadata["env_steps"]), "transforms": json.loads(metadata["transforms"])}
@@ -172,13 +171,17 @@ def _load_exported(path: pathlib.Path) -> Policy:
 
 def read_safetensors(path: pathlib.Path) -> dict[str, NDArray[Any]]:
     """Name and array of each tensor. ValueError: the file is damaged."""
-    raw = path.read_bytes()
-    (size,) = struct.unpack("<Q", raw[:8])
-    body = raw[8 + size:]
+    entries, body = _split(path.read_bytes())
     return {
         name: np.frombuffer(body[slice(*entry["data_offsets"])], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
-        for name, entry in json.loads(raw[8:8 + size]).items() if name != "__metadata__"
+        for name, entry in entries.items() if name != "__metadata__"
     }
+
+
+def _split(raw: bytes) -> tuple[dict[str, Any], bytes]:
+    """What a safetensors file says of its tensors, by name, and their bytes."""
+    (size,) = struct.unpack("<Q", raw[:8])
+    return json.loads(raw[8:8 + size]), raw[8 + size:]
 
 
 def _section(config: str, name: str) -> dict[str, str]:
