@@ -219,7 +219,7 @@ void GrpcListener::AcceptAll() {
     for (const std::string& address : found.ended) {
       held.Penalize(address, MonotonicNow());
       for (const AcceptedConnection& one : new_connections.TakeWaiting(address)) {
-        held.Hold(one, address, MonotonicNow());
+        if (!held.Hold(one, address, MonotonicNow())) close(one.socket);
       }
     }
     for (const std::string& address : found.settled) settle(address);
