@@ -102,7 +102,16 @@ def train(arguments, seed):
     for setting in arguments.set:
         command += ["--set", setting]
     run(command)
+    check_finished(folder)
     return folder
+
+
+def check_finished(folder):
+    """Ends the study where a run was stopped in order, which is exit code 0 as well."""
+    target = int(re.search(r"^total_steps: (\d+)", (folder / "config.yaml").read_text(), re.M).group(1))
+    steps = max(int(checkpoint.name.split("_")[1]) for checkpoint in (folder / "checkpoints").glob("step_*"))
+    if steps < target:
+        sys.exit(f"{folder.name} was stopped after {steps:,} of {target:,} env steps; the same command goes on")
 
 
 def seconds_at(folder):
@@ -213,12 +222,10 @@ def suite_row(arguments, task, seed):
     asked = [] if task.recipe == "auto" else ["--recipe", task.recipe]
     what = ["--config", task.config] if task.config else ["--env", task.env, *asked]
     printed = run([arguments.bin / "skein", "train", *what, "--seed", seed, "--name", name, "--no-eval", *task.settings])
+    check_finished(pathlib.Path("runs") / name)
     recipe = re.match(r"recipe: ([^\s,:]+)", printed)
     result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", pathlib.Path("runs") / name, "--episodes",
                              100, "--seed", arguments.eval_seed, "--json"]))
-    target = int(re.search(r"^total_steps: (\d+)", (pathlib.Path("runs") / name / "config.yaml").read_text(), re.M).group(1))
-    if result["env_steps"] < target:
-        sys.exit(f"{name} was stopped after {result['env_steps']:,} of {target:,} env steps; the same command goes on")
     value = result["return_mean"] if task.figure == "return_mean" else result["metrics_mean"][task.figure]
     return {"env": task.env, "seed": seed, "env_steps": result["env_steps"], "figure": task.figure,
             "value": round(value, 4), "std": round(result["return_std"], 1), "digest": result["digest"],
