@@ -36,6 +36,7 @@ model.memory=none), side by side.
 
 import argparse
 import csv
+import hashlib
 import json
 import math
 import pathlib
@@ -45,7 +46,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES  # noqa: E402  Beside this script.
+from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Race  # noqa: E402  Beside this script.
+
+TABLE_EPISODES = 100  # Of the checkpoints that a table shows; the others are for the curves.
 
 
 def parse_arguments():
@@ -62,7 +65,8 @@ def parse_arguments():
     parser.add_argument("--target", type=float, default=5000, help="test return, or other figure, to reach")
     parser.add_argument("--figure", default="return_mean",
                         help="what tables and curves show: return_mean or one of the environment's own, e.g. success_rate")
-    parser.add_argument("--episodes", type=int, default=10, help="test episodes of each checkpoint")
+    parser.add_argument("--episodes", type=int, default=10,
+                        help=f"test episodes of each checkpoint; at the --at steps {TABLE_EPISODES} at least")
     parser.add_argument("--eval-seed", type=int, default=1, help="of the test episodes")
     parser.add_argument("--learners", type=int, default=1, help="learner ranks")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="passed on to skein train")
@@ -76,6 +80,10 @@ def parse_arguments():
     if arguments.first_seed is None:
         arguments.first_seed = 201 if arguments.suite else 1
     return arguments
+
+
+def columns_of(arguments):
+    return sorted({int(steps) for steps in arguments.at.split(",")})
 
 
 def seeds_of(arguments):
@@ -109,7 +117,7 @@ def train(arguments, seed):
 def check_finished(folder):
     """Ends the study where a run was stopped in order, which is exit code 0 as well."""
     target = int(re.search(r"^total_steps: (\d+)", (folder / "config.yaml").read_text(), re.M).group(1))
-    steps = max(int(checkpoint.name.split("_")[1]) for checkpoint in (folder / "checkpoints").glob("step_*"))
+    steps = max(map(steps_of, (folder / "checkpoints").glob("step_*")))
     if steps < target:
         sys.exit(f"{folder.name} was stopped after {steps:,} of {target:,} env steps; the same command goes on")
 
@@ -126,12 +134,27 @@ def seconds_at(folder):
     return seconds
 
 
+def steps_of(checkpoint):
+    return int(checkpoint.name.split("_")[1])
+
+
+def settings_digest(arguments):
+    """Of the configuration without its comments, and of what is set besides."""
+    lines = [line for line in arguments.config.read_text().splitlines() if not line.lstrip().startswith("#")]
+    return hashlib.sha256("\n".join([*lines, str(arguments.steps), *arguments.set]).encode()).hexdigest()[:8]
+
+
 def evaluate(arguments, seed, folder):
     seconds = seconds_at(folder)
-    for checkpoint in sorted((folder / "checkpoints").glob("step_*")):
-        result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes",
-                                 arguments.episodes, "--seed", arguments.eval_seed, "--json"]))
+    checkpoints = sorted((folder / "checkpoints").glob("step_*"))
+    # The first ones at the steps of the table.
+    in_table = {next((c for c in checkpoints if steps_of(c) >= steps), None) for steps in columns_of(arguments)}
+    for checkpoint in checkpoints:
+        episodes = max(arguments.episodes, TABLE_EPISODES) if checkpoint in in_table else arguments.episodes
+        result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes", episodes,
+                                 "--seed", arguments.eval_seed, "--json"]))
         yield {"seed": seed, "env_steps": result["env_steps"], "seconds": round(seconds[result["env_steps"]], 2),
+               "settings": settings_digest(arguments), "episodes": episodes,
                "return_mean": round(result["return_mean"], 2), "return_std": round(result["return_std"], 2),
                **{name: round(value, 4) for name, value in result["metrics_mean"].items()},
                "digest": result["digest"], "mujoco": result["mujoco_version"]}
@@ -291,6 +314,8 @@ def study(arguments):
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(f"{arguments.out}.csv")
     rows = read_rows(path) if path.exists() else []
+    if any(row.get("settings", settings_digest(arguments)) != settings_digest(arguments) for row in rows):
+        sys.exit(f"{path} has rows of another form of {arguments.config.name}: remove them, and the folders of their runs")
     for seed in seeds:
         if any(row["seed"] == seed for row in rows):
             continue
@@ -304,8 +329,7 @@ def study(arguments):
         print(f"seed {seed}: {title(figure)} {number(mine[-1][figure], figure)} after {mine[-1]['env_steps']:,} steps, "
               f"{mine[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
     draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds", figure)
-    columns = sorted({int(steps) for steps in arguments.at.split(",")})
-    print(returns_table(rows, seeds, [steps for steps in columns if steps <= rows[-1]["env_steps"]], figure))
+    print(returns_table(rows, seeds, [steps for steps in columns_of(arguments) if steps <= rows[-1]["env_steps"]], figure))
     print()
     print(target_table(rows, seeds, arguments.target, figure))
     return rows
@@ -313,8 +337,8 @@ def study(arguments):
 
 def read_rows(path):
     """The rows of a CSV with its numbers as numbers."""
-    text = ("digest", "mujoco")
-    whole = ("seed", "env_steps")
+    text = ("digest", "mujoco", "settings")
+    whole = ("seed", "env_steps", "episodes")
     with open(path, newline="") as file:
         return [{name: value if name in text else int(value) if name in whole else float(value)
                  for name, value in row.items() if value} for row in csv.DictReader(file)]
@@ -326,7 +350,8 @@ def study_line(arguments, line, target):
     if arguments.dry_run:
         return read_rows(path) if path.exists() else []
     print(f"\n## {line.name}\n", flush=True)
-    return study(argparse.Namespace(**{**vars(arguments), "out": arguments.out / line.name, "target": target,
+    at = arguments.at if isinstance(line, Race) else ",".join(map(str, table_steps(line)))
+    return study(argparse.Namespace(**{**vars(arguments), "out": arguments.out / line.name, "target": target, "at": at,
                                        "config": pathlib.Path(f"configs/{line.config or line.name}_ppo.yaml"),
                                        "set": [*arguments.set, *line.settings]}))
 
@@ -337,6 +362,10 @@ def chosen(arguments, lines):
     if unknown:
         sys.exit(f"--only: the suite has no {', '.join(sorted(unknown))}; it has {', '.join(line.name for line in lines)}")
     return [line for line in lines if line.name in wanted]
+
+
+def table_steps(task):
+    return sorted({min(MILLION, task.at), task.at} if task.at <= 3 * MILLION else {task.at})
 
 
 def mujoco_line(task, steps, rows, seeds):
@@ -354,7 +383,7 @@ def run_mujoco(arguments):
     lines = ["| task | env steps | return, mean +- std of the seeds | seeds | which | best published PPO |", "|---" * 6 + "|"]
     for task in chosen(arguments, MUJOCO):
         rows = study_line(arguments, task, max(task.published.values(), default=0))
-        for steps in sorted({min(MILLION, task.at), task.at} if task.at <= 3 * MILLION else {task.at}):
+        for steps in table_steps(task):
             lines.append(mujoco_line(task, steps, rows, seeds_of(arguments)))
     print("\n" + "\n".join(lines))
 
