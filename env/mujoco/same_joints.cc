@@ -37,7 +37,7 @@ std::vector<std::array<mjtNum, 3>> Directions(const mjModel& model) {
   std::vector<std::array<mjtNum, 3>> directions(model.njnt);
   for (int joint = 0; joint < model.njnt; ++joint) {
     const int root = model.body_rootid[model.jnt_bodyid[joint]];
-    mju_rotVecMatT(directions[joint].data(), data->xaxis + 3 * joint, data->xmat + 9 * root);
+    mju_mulMatTVec(directions[joint].data(), data->xmat + 9 * root, data->xaxis + 3 * joint, 3, 3);
   }
   return directions;
 }
