@@ -20,7 +20,7 @@ RUN_PROGRAMS = skein skein-coordinator skein-learner skein-actor skein-eval
 PROGRAMS = $(RUN_PROGRAMS) skein-fit skein-policy
 FORMATTED = find actor base bench cli coordinator env eval examples export include launch learner member policy serve sweep tests trajectory -name '*.h' -o -name '*.cc'
 
-.PHONY: train install tarball wheel packaged test test-core test-faults test-cluster programs build dev format check-format tsa fuzz test-asan test-tsan clean
+.PHONY: train install tarball wheel packaged test test-core test-faults test-cluster programs build dev format check-format tsa check-mujoco fuzz test-asan test-tsan clean
 
 train:
 	@$(MAKE) --no-print-directory programs PROGRAMS="$(RUN_PROGRAMS)"
@@ -83,6 +83,15 @@ tsa: install-build install-dev
 	@test -f build/clang-tsa/build.ninja || cmake --preset clang-tsa
 	ninja -C build/clang-tsa -t targets all | sed -n 's/^\([^:]*\.o\): CXX_COMPILER__.*/\1/p' | grep -v '^proto/' | \
 	  xargs ninja -C build/clang-tsa -j $(JOBS)
+
+# That the environments compile against newer releases of MuJoCo (docs/decisions/mujoco-build.md).
+check-mujoco: install-build
+	@set -e; for version in 3.17.0 4.0.0; do \
+	  scripts/fetch_mujoco.sh $$version; \
+	  test -f build/mujoco-$$version/build.ninja || cmake -S . -B build/mujoco-$$version -G Ninja \
+	    -DCMAKE_BUILD_TYPE=Release -DSKEIN_MUJOCO=$(CURDIR)/.deps/mujoco-$$version; \
+	  ninja -C build/mujoco-$$version -j $(JOBS) skein_env_mujoco; \
+	done
 
 # Each decoder of what comes from outside, fed RUNS hostile inputs (docs/benchmarks/fuzzing.md).
 RUNS ?= 1000000
