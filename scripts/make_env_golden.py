@@ -173,8 +173,7 @@ SUITE = {
     "Swimmer": [],
     "Walker2d": [],
 }
-# Every argument of each task with another value than its default. What Gymnasium has but ignores is left out:
-# uph_cost_weight of HumanoidStandup.
+# Every argument of each task with another value than its default. Gymnasium ignores uph_cost_weight of HumanoidStandup.
 RUNNER = {"forward_reward_weight": 0.75, "ctrl_cost_weight": 0.25, "reset_noise_scale": 0.05}
 HEALTH = {"healthy_reward": 2.5, "terminate_when_unhealthy": False}
 WITH_POSITIONS = {"exclude_current_positions_from_observation": False}
@@ -198,7 +197,8 @@ ARGUMENTS = {
     | {"healthy_z_range": [0.5, 1.5], "contact_cost_weight": 1e-6, "contact_cost_range": [0.01, 0.5], "frame_skip": 3},
     "HumanoidStandup": WITH_POSITIONS
     | NO_COLUMNS
-    | {"ctrl_cost_weight": 0.25, "impact_cost_weight": 1e-6, "impact_cost_range": [0.01, 0.5]}
+    | {"uph_cost_weight": 2.0, "ctrl_cost_weight": 0.25}
+    | {"impact_cost_weight": 1e-6, "impact_cost_range": [0.01, 0.5]}
     | {"reset_noise_scale": 0.05, "frame_skip": 3},
     "InvertedDoublePendulum": {"healthy_reward": 2.5, "reset_noise_scale": 0.05, "frame_skip": 3},
     "InvertedPendulum": {"reset_noise_scale": 0.05, "frame_skip": 3},

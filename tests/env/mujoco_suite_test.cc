@@ -139,6 +139,22 @@ TEST(MujocoArguments, ChangeRewardTerminationAndStepping) {
   EXPECT_DOUBLE_EQ(State(*env)[0], 0.02);  // Seconds: ten times 0.002.
 }
 
+// Gymnasium 1.2.1 takes it and does not look at it.
+TEST(MujocoArguments, UphCostWeightIsWithoutEffect) {
+  const auto reward = [](std::map<std::string, MujocoArgument> arguments) {
+    EnvOptions options;
+    options.mujoco.arguments = std::move(arguments);
+    const std::unique_ptr<Env> env = MakeEnv("HumanoidStandup-v5", options).value();
+    RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
+    env->Reset(random);
+    const std::vector<float> rest(env->spec().action_size);
+    float reward = 0;
+    env->Step(rest.data(), &reward);
+    return reward;
+  };
+  EXPECT_EQ(reward({{"uph_cost_weight", 2.0}}), reward({}));
+}
+
 TEST(MujocoArguments, AreRefusedWhereTheyCannotBe) {
   const auto refused = [](const std::string& id, const std::string& name, MujocoArgument value) {
     EnvOptions options;

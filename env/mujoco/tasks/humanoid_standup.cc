@@ -20,20 +20,18 @@ class HumanoidStandup final : public HumanoidBody {
                       .mjcf = embedded::humanoid_standup_xml(),
                       .reward_terms = {"reward_linup", "reward_quadctrl", "reward_impact"},
                       .camera = {.track_body = "torso", .height = 0.8}},
-                     "impact"),
-        height_weight_(arguments.Number("uph_cost_weight", 1)) {}
+                     "impact") {
+    arguments.Number("uph_cost_weight", 1);  // Gymnasium takes it, too, and ignores it.
+  }
 
   // Gymnasium divides the height by the time step of the model, not by that of a decision.
   MujocoOutcome Judge(const MujocoView& view, const std::array<double, 3>&, const float* action,
                       double* terms) const override {
-    terms[0] = height_weight_ * (view.qpos[2] / view.timestep);
+    terms[0] = view.qpos[2] / view.timestep;
     terms[1] = -ControlCost(action);
     terms[2] = -ContactCost(view);
     return {.reward = terms[0] + terms[1] + terms[2] + 1};
   }
-
- private:
-  const double height_weight_;
 };
 
 }  // namespace
