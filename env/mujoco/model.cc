@@ -46,6 +46,28 @@ struct Models {
   absl::StatusOr<SharedModel> stepped, published;
 };
 
+// Of MJCF text. `warning`: as in TryModel.
+absl::StatusOr<mjModel*> LoadText(const std::string& name, const std::string& mjcf, std::string* warning) {
+  InstallMujocoHandlers();
+  // MuJoCo's compiler keeps the last model read in a global. Nothing else ever waits for this lock.
+  static absl::Mutex compiler(absl::kConstInit);
+  absl::MutexLock lock(&compiler);
+
+  const VirtualFile file(mjcf);
+  char message[1000] = "";
+  mjModel* const model = file.added() ? mj_loadXML(kFileName, file.vfs(), message, sizeof(message)) : nullptr;
+  if (model == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("MuJoCo ", MujocoLibraryVersion(), " does not accept the model of ", name, ": ", message));
+  }
+  *warning = message;
+  return model;
+}
+
+SharedModel Owned(mjModel* model) {
+  return {model, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); }};
+}
+
 Models CompileModels(const MujocoTask& task) {
   const MujocoTask::Facts& facts = task.facts();
   const std::string& mjcf = task.mjcf();
@@ -64,27 +86,24 @@ Models CompileModels(const MujocoTask& task) {
 
 absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::string& mjcf, double total_mass,
                                          bool only_pairs) {
-  InstallMujocoHandlers();
-  // MuJoCo's compiler keeps the last model read in a global. Nothing else ever waits for this lock.
-  static absl::Mutex compiler(absl::kConstInit);
-  absl::MutexLock lock(&compiler);
-
-  const VirtualFile file(mjcf);
-  char message[1000] = "";
-  mjModel* model = file.added() ? mj_loadXML(kFileName, file.vfs(), message, sizeof(message)) : nullptr;
-  SharedModel owned(model, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); });
-  if (model == nullptr) {
-    return absl::InternalError(
-        absl::StrCat("MuJoCo ", MujocoLibraryVersion(), " does not accept the model of ", name, ": ", message));
-  }
-  if (message[0] != '\0') mju_user_warning(message);  // Our handler.
-  if (only_pairs) CollideOnlyPairs(model);
+  std::string warning;
+  const absl::StatusOr<mjModel*> model = LoadText(name, mjcf, &warning);
+  if (!model.ok()) return model.status();
+  SharedModel owned = Owned(*model);
+  if (!warning.empty()) mju_user_warning(warning.c_str());  // Our handler.
+  if (only_pairs) CollideOnlyPairs(*model);
   if (total_mass == 0) return owned;
   // Not the attribute settotalmass, which MuJoCo 4 warns about; the arithmetic is the same to the bit.
-  mj_setTotalmass(model, total_mass);
-  const OwnedData data(mj_makeData(model));
-  mj_setConst(model, data.get());
+  mj_setTotalmass(*model, total_mass);
+  const OwnedData data(mj_makeData(*model));
+  mj_setConst(*model, data.get());
   return owned;
+}
+
+absl::StatusOr<SharedModel> TryModel(const std::string& name, const std::string& mjcf, std::string* warning) {
+  const absl::StatusOr<mjModel*> model = LoadText(name, mjcf, warning);
+  if (!model.ok()) return model.status();
+  return Owned(*model);
 }
 
 absl::StatusOr<SharedModel> ModelOf(const MujocoTask& task, ModelForm form) {

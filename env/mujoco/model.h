@@ -34,6 +34,8 @@ absl::StatusOr<SharedModel> ModelOf(const MujocoTask& task, ModelForm form);
 // only_pairs: as CollideOnlyPairs. Internal: MuJoCo refuses the text. REQUIRES: !mjcf.empty(), total_mass >= 0.
 absl::StatusOr<SharedModel> CompileModel(const std::string& name, const std::string& mjcf, double total_mass,
                                          bool only_pairs = false);
+// The same, unscaled; a warning about the text is written to `warning`, empty if there is none, and goes to no handler.
+absl::StatusOr<SharedModel> TryModel(const std::string& name, const std::string& mjcf, std::string* warning);
 
 // True once MuJoCo has found numbers in `data` that are not finite or beyond 1e10. MuJoCo then resets the simulation to
 // the model's initial pose and continues; the result stays true until mj_resetData.

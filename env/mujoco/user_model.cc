@@ -142,7 +142,8 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const Mu
   const auto tags = ReadMjcfTags(*text);
   if (!tags) return Refused(path, "is no XML once its includes are in their places");
   if (const std::string danger = ModelDanger(*tags); !danger.empty()) return Refused(path, InOneLine(danger));
-  const absl::StatusOr<SharedModel> model = CompileModel(path, *text, 0);
+  std::string warning;  // ModelOf will warn again, of a model that is taken.
+  const absl::StatusOr<SharedModel> model = TryModel(path, *text, &warning);
   if (!model.ok()) return Refused(path, InOneLine(model.status().message()));
   const mjModel& m = **model;
   if (const std::string other = SizeDifference(own, m); !other.empty()) return Refused(path, other);
@@ -150,7 +151,10 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const Mu
   if (!own_model.ok()) return own_model.status();
   if (const std::string other = JointDifference(**own_model, m); !other.empty()) return Refused(path, InOneLine(other));
   if (!(m.opt.timestep > 0)) return Refused(path, absl::StrCat("timestep ", m.opt.timestep, " is not above 0"));
-  if (const std::string problem = ForwardProblem(m); !problem.empty()) return Refused(path, InOneLine(problem));
+  if (std::string problem = ForwardProblem(m); !problem.empty()) {
+    if (!warning.empty()) absl::StrAppend(&problem, "; MuJoCo: ", warning);
+    return Refused(path, InOneLine(problem));
+  }
   MujocoModelFacts facts{.mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");

@@ -201,6 +201,21 @@ TEST_F(UserModel, IsRefusedHoweverItIsWritten) {
   refused("<worldbody>" + geoms + "</worldbody>", "more than 20000 tags");
 }
 
+TEST_F(UserModel, IsRefusedWithoutAWarningBesideIt) {
+  std::string text = OwnModel();
+  const std::string armature = "armature=\"1\"";
+  const size_t at = text.find(armature);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, armature.size(), "armature=\"-1000\"");
+  const int64_t warned = MujocoWarningCount();
+  testing::internal::CaptureStderr();
+  const std::string why = Why(Write("armature.xml", text));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(MujocoWarningCount(), warned);
+  EXPECT_THAT(why, testing::AllOf(testing::HasSubstr("accelerations in its initial pose"),
+                                  testing::HasSubstr("too close to singular")));
+}
+
 TEST_F(UserModel, IsRefusedIfItsNumbersAreNotFinite) {
   std::string text = OwnModel();
   const size_t at = text.find("timestep=\"0.002\"");
