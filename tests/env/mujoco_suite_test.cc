@@ -139,6 +139,27 @@ TEST(MujocoArguments, ChangeRewardTerminationAndStepping) {
   EXPECT_DOUBLE_EQ(State(*env)[0], 0.02);  // Seconds: ten times 0.002.
 }
 
+TEST(MujocoArguments, MainBodyKnowsGymnasiumsNames) {
+  const auto reward = [](const std::string& body) {
+    EnvOptions options;
+    options.mujoco.arguments["main_body"] = body;
+    const auto env = MakeEnv("Ant-v5", options);
+    EXPECT_TRUE(env.ok()) << env.status();
+    if (!env.ok()) return 0.0f;
+    RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
+    (*env)->Reset(random);
+    const std::vector<float> action(8, 1.0f);
+    float reward = 0;
+    (*env)->Step(action.data(), &reward);
+    return reward;
+  };
+  const std::vector<std::pair<std::string, std::string>> numbers = {
+      {"torso", "1"},    {"front_left_leg", "2"}, {"aux_1", "3"},           {"front_right_leg", "5"}, {"aux_2", "6"},
+      {"back_leg", "8"}, {"aux_3", "9"},          {"right_back_leg", "11"}, {"aux_4", "12"}};
+  for (const auto& [name, number] : numbers) EXPECT_EQ(reward(name), reward(number)) << name;
+  EXPECT_NE(reward("aux_1"), reward("aux_2"));
+}
+
 // Gymnasium 1.2.1 takes it and does not look at it.
 TEST(MujocoArguments, UphCostWeightIsWithoutEffect) {
   const auto reward = [](std::map<std::string, MujocoArgument> arguments) {
