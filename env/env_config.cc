@@ -2,6 +2,7 @@
 #include "env/env_config.h"
 
 #include <array>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,10 +49,11 @@ MujocoArgument MakeMujocoArgument(const v1::MujocoConfig& config, const google::
   using google::protobuf::FieldDescriptor;
   const auto* const reflection = config.GetReflection();
   if (field->is_repeated()) {
-    // A list of another length than two is no range: both ends are then the same, which no task accepts.
-    const double low = reflection->GetRepeatedDouble(config, field, 0);
-    const bool pair = reflection->FieldSize(config, field) == 2;
-    return std::array<double, 2>{low, pair ? reflection->GetRepeatedDouble(config, field, 1) : low};
+    // A list of another length than two is no range: its ends are then no numbers, which no task accepts.
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    if (reflection->FieldSize(config, field) != 2) return std::array<double, 2>{kNone, kNone};
+    return std::array<double, 2>{reflection->GetRepeatedDouble(config, field, 0),
+                                 reflection->GetRepeatedDouble(config, field, 1)};
   }
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:

@@ -43,7 +43,16 @@ size_t MujocoArguments::Choice(const std::string& name, const std::vector<std::s
 
 MujocoArguments::Range MujocoArguments::Between(const std::string& name, Range otherwise) {
   const Range range = Get(name, otherwise);
-  if (!(range[0] < range[1])) {
+  if (!(range[0] <= range[1])) {
+    taken_[name] = "must be two numbers, the smaller one first";
+    if (range[0] > range[1]) absl::StrAppend(&taken_[name], ", got [", range[0], ", ", range[1], "]");
+  }
+  return range;
+}
+
+MujocoArguments::Range MujocoArguments::Band(const std::string& name, Range otherwise) {
+  const Range range = Between(name, otherwise);
+  if (range[0] == range[1]) {
     taken_[name] = absl::StrCat("must be a smaller and a larger number, got [", range[0], ", ", range[1], "]");
   }
   return range;

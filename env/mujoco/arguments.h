@@ -45,7 +45,8 @@ class MujocoArguments {
   std::string Text(const std::string& name, const std::string& otherwise);
   // The number of the given text in `choices`; 0 if none is given. Another text counts as a problem.
   size_t Choice(const std::string& name, const std::vector<std::string>& choices);
-  Range Between(const std::string& name, Range otherwise);  // Ends in the wrong order count as a problem.
+  Range Between(const std::string& name, Range otherwise);  // Ends in the wrong order count as a problem,
+  Range Band(const std::string& name, Range otherwise);     // and here equal ones, too.
 
   // The user's model, if there is one; MakeMujocoTask sets it before the task is made.
   const MujocoModelFacts* model() const { return has_model_ ? &model_ : nullptr; }

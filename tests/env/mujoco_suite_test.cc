@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "env/mujoco/mujoco_env.h"
@@ -160,6 +163,25 @@ TEST(MujocoArguments, MainBodyKnowsGymnasiumsNames) {
   EXPECT_NE(reward("aux_1"), reward("aux_2"));
 }
 
+TEST(MujocoArguments, EndsOfARangeMayBeEqual) {
+  const std::array<double, 2> nothing = {0, 0};
+  EnvOptions options;
+  options.mujoco.arguments["contact_force_range"] = nothing;
+  const std::unique_ptr<Env> env = MakeEnv("Ant-v5", options).value();
+  RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
+  env->Reset(random);
+  const std::vector<float> action(8, 1.0f);
+  float reward = 0;
+  for (int t = 0; t < 50; ++t) env->Step(action.data(), &reward);
+  std::vector<float> obs(env->spec().obs_size), metrics(env->spec().episode_metrics.size());
+  env->Observe(obs.data());
+  env->EpisodeMetrics(metrics.data());
+  EXPECT_THAT(std::vector<float>(obs.begin() + 27, obs.end()), testing::Each(0));
+  EXPECT_EQ(metrics[2], 0);  // reward_contact
+  EXPECT_EQ(Spec("Humanoid-v5", {{"contact_cost_range", nothing}}).obs_size, 348);
+  EXPECT_EQ(Spec("HumanoidStandup-v5", {{"impact_cost_range", nothing}}).obs_size, 348);
+}
+
 // Gymnasium 1.2.1 takes it and does not look at it.
 TEST(MujocoArguments, UphCostWeightIsWithoutEffect) {
   const auto reward = [](std::map<std::string, MujocoArgument> arguments) {
@@ -186,6 +208,9 @@ TEST(MujocoArguments, AreRefusedWhereTheyCannotBe) {
     return std::string(status.message());
   };
   refused("Walker2d-v5", "healthy_z_range", std::array<double, 2>{2, 1});
+  const double none = std::numeric_limits<double>::quiet_NaN();  // As a list of one number is read.
+  refused("Walker2d-v5", "healthy_z_range", std::array<double, 2>{none, none});
+  refused("QuadrupedStand-v0", "height_range", std::array<double, 2>{0.5, 0.5});
   refused("Walker2d-v5", "reset_noise_scale", -1.0);
   refused("Walker2d-v5", "terminate_when_unhealthy", 1.0);
   EXPECT_THAT(refused("CartPole-v1", "healthy_reward", 1.0), testing::HasSubstr("not a MuJoCo environment"));

@@ -39,9 +39,9 @@ enum RewardColumn {
 class Reward {
  public:
   explicit Reward(MujocoArguments& arguments)
-      : height_(arguments.Between("height_range", {0.42, 0.52})),
-        upright_(arguments.Between("upright_range", {0.80, 0.98})),
-        knee_(arguments.Between("knee_range", {0.5, 0.7})),
+      : height_(arguments.Band("height_range", {0.42, 0.52})),
+        upright_(arguments.Band("upright_range", {0.80, 0.98})),
+        knee_(arguments.Band("knee_range", {0.5, 0.7})),
         speed_limit_(arguments.NotNegative("speed_limit", 0.5)),
         turn_limit_(arguments.NotNegative("turn_limit", 1)),
         stand_seconds_(arguments.NotNegative("stand_seconds", 4)),
