@@ -16,7 +16,7 @@ of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.
 (the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json. That has trajectories of 1,000 steps: from
 ordinary starts, from poses thrown into the air or onto the ground, with actions beyond their bounds, and with every argument
 changed, all played on after they have terminated; from a reset without noise; and single steps that lead to, and just to
-both sides of, each end of what is healthy. Of the observations it has a digest of all, and some in full; of the rewards
+both sides of, each end of what is healthy. Of the observations it has a digest of all, and some in full, and with these what else `info` has; of the rewards
 every one or every fifth; of their terms every fiftieth, and the sums.
 The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g.
 'mujoco==3.17.0' in an environment of its own, only adds its folder, with 200 steps of each.
@@ -288,13 +288,27 @@ def state_of(env, arrays, zeroed=()):
     return numbers(state)
 
 
+def is_term(name):
+    return name.startswith("reward_") or name.endswith("_penalty") or name == "x_velocity"
+
+
+def numbered(info):
+    """Without the terms of the reward; arrays as name_0, name_1, ..."""
+    row = {}
+    for name, value in info.items():
+        if not is_term(name):
+            flat = np.asarray(value, dtype=np.float64)
+            row |= {f"{name}_{i}": float(x) for i, x in enumerate(flat)} if flat.ndim else {name: float(flat)}
+    return row
+
+
 def play(env, arrays, kind, arguments, seed, bound, steps):
     """From where `env` is, after a reset or set_state."""
     data, actions, digest = env.data, Actions(seed, bound), Digest()
     every = REWARD_EVERY.get(kind, OTHER_REWARDS_EVERY)
     start = state_of(env, arrays)
     digest.add(env._get_obs())
-    rewards, ends, digests, observations, terms, sums = [], [], [digest.text()], {}, {}, {}
+    rewards, ends, digests, observations, infos, terms, sums = [], [], [digest.text()], {}, {}, {}, {}
     for step in range(steps):
         obs, reward, terminated, _, info = env.step(actions.next(env.model.nu))
         digest.add(obs)
@@ -306,8 +320,9 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
             digests.append(digest.text())
         if step % OBS_EVERY == OBS_EVERY - 1 or (steps < OBS_EVERY and step == steps - 1):
             observations[str(step)] = float32s(obs)
+            infos[str(step)] = numbered(info)
         for name, value in info.items():
-            if name.startswith("reward_") or name.endswith("_penalty") or name == "x_velocity":
+            if is_term(name):
                 sums[name] = sums.get(name, 0.0) + float(value)
                 if step % TERMS_EVERY == 0:
                     terms.setdefault(name, []).append(float(f"{float(value):.9g}"))
@@ -326,6 +341,7 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
         "obs_digest_every": DIGEST_EVERY,
         "obs_digests": digests,
         "obs": observations,
+        "info": infos,
         "terms_every": TERMS_EVERY,
         "terms": terms,
         "sums": sums,

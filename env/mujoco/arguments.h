@@ -17,6 +17,7 @@ namespace skein {
 struct MujocoModelFacts {
   std::string mjcf;                            // Its text.
   int bodies = 0;                              // nbody, with the world.
+  int tendons = 0;                             // ntendon
   std::vector<float> action_low, action_high;  // [controls]
 };
 

@@ -2,6 +2,7 @@
 #include "env/mujoco/mujoco_env.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -57,14 +58,17 @@ class MujocoEnv final : public Env {
               .qfrc_actuator = data_->qfrc_actuator,
               .qfrc_constraint = data_->qfrc_constraint,
               .site_xpos = data_->site_xpos,
+              .ten_length = data_->ten_length,
+              .ten_velocity = data_->ten_velocity,
               .body_mass = model_->body_mass,
+              .qpos0 = model_->qpos0,
               .bodies = static_cast<int>(model_->nbody),
               .timestep = model_->opt.timestep,
               .episode = episode_.data(),
               .named = named_bodies_.data()},
         decision_time_(task_->facts().frame_skip * model_->opt.timestep),
         terms_(task_->facts().reward_terms.size()),
-        sums_(task_->spec().episode_metrics.size()) {
+        sums_(terms_.size() + (task_->facts().info.x_velocity ? 1 : 0)) {
     for (const MujocoArray array : task_->facts().reads) {
       kept_.push_back({ArrayOf(array, data_.get()), task_->ReadSize(array)});
       contact_forces_ = contact_forces_ || array == MujocoArray::kCfrcExt;
@@ -75,6 +79,7 @@ class MujocoEnv final : public Env {
 
   void Reset(RandomStream& random) override {
     std::fill(sums_.begin(), sums_.end(), 0.0);
+    velocity_ = {};
     mj_resetData(model_.get(), data_.get());
     task_->Start(random, data_->qpos, data_->qvel);
     std::fill(episode_.begin(), episode_.end(), 0.0);
@@ -94,11 +99,11 @@ class MujocoEnv final : public Env {
       return false;
     }
     if (contact_forces_) mj_rnePostConstraint(model_.get(), data_.get());
-    std::array<double, 3> velocity = task_->Place(view_);
-    for (int i = 0; i < 3; ++i) velocity[i] = (velocity[i] - before[i]) / decision_time_;
-    const MujocoOutcome outcome = task_->Judge(view_, velocity, action, terms_.data());
+    velocity_ = task_->Place(view_);
+    for (int i = 0; i < 3; ++i) velocity_[i] = (velocity_[i] - before[i]) / decision_time_;
+    const MujocoOutcome outcome = task_->Judge(view_, velocity_, action, terms_.data());
     for (size_t i = 0; i < terms_.size(); ++i) sums_[i] += terms_[i];
-    if (task_->facts().x_velocity_metric) sums_.back() += velocity[0];
+    if (task_->facts().info.x_velocity) sums_.back() += velocity_[0];
     *reward = static_cast<float>(outcome.reward);
     return outcome.terminated;
   }
@@ -107,9 +112,13 @@ class MujocoEnv final : public Env {
 
   void EpisodeMetrics(float* metrics) const override {
     for (const double sum : sums_) *metrics++ = static_cast<float>(sum);
-    if (!task_->facts().x_velocity_metric) return;
-    const double steps = std::max(1.0, std::round(data_->time / decision_time_));
-    metrics[-1] = static_cast<float>(sums_.back() / steps);
+    if (task_->facts().info.x_velocity) {
+      const double steps = std::max(1.0, std::round(data_->time / decision_time_));
+      metrics[-1] = static_cast<float>(sums_.back() / steps);
+    }
+    for (const MujocoInfo& info : task_->facts().info.last) {
+      *metrics++ = static_cast<float>(info.value(view_, velocity_));
+    }
   }
 
   void SaveState(double* state) const override {
@@ -123,6 +132,7 @@ class MujocoEnv final : public Env {
   }
 
   void LoadState(const double* state) override {
+    velocity_ = {};
     mj_resetData(model_.get(), data_.get());
     data_->time = *state++;
     const auto load = [&state](double* values, int size) {
@@ -152,8 +162,10 @@ class MujocoEnv final : public Env {
   const double decision_time_;   // s
   std::vector<Kept> kept_;       // What observations, rewards and velocities need besides qpos and qvel.
   bool contact_forces_ = false;  // Whether the task reads them.
-  std::vector<double> terms_;    // Of the last step.
-  std::vector<double> sums_;     // For the metrics of the episode.
+  // Of the last step. The velocity, of Place, is 0 before the first one.
+  std::vector<double> terms_;
+  std::array<double, 3> velocity_ = {};
+  std::vector<double> sums_;  // Of the reward terms and the x-velocity, for the metrics of the episode.
 };
 
 // The numbers of Facts::named_bodies in the model. InvalidArgument: it lacks one.

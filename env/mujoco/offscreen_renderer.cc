@@ -130,7 +130,7 @@ void OffscreenRenderer::Render(const double* state, uint8_t* rgb) {
   std::copy_n(place, 2, impl.camera.lookat);
   mjv_updateScene(impl.model, impl.data, &impl.option, nullptr, &impl.camera, mjCAT_ALL, &impl.scene);
   const int metre = static_cast<int>(std::floor(place[0]));
-  const bool runs = impl.task->facts().x_velocity_metric;  // The others stay where they are.
+  const bool runs = impl.task->facts().info.x_velocity;  // The others stay where they are.
   for (int line = metre - kLinesAhead; runs && line <= metre + kLinesAhead; ++line) impl.AddLine(line);
   const mjrRect view = {0, 0, impl.width, impl.height};
   mjr_render(view, &impl.scene, &impl.context);

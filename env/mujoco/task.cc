@@ -54,10 +54,11 @@ EnvSpec MakeSpec(const MujocoTask& task, const MujocoArguments& arguments) {
       1 + facts.positions + 2 * facts.velocities + facts.episode_columns + static_cast<int>(facts.reward_terms.size());
   for (const MujocoArray array : facts.reads) state_size += task.ReadSize(array);
   std::vector<std::string> metrics = facts.reward_terms;
-  if (facts.x_velocity_metric) {
+  if (facts.info.x_velocity) {
     metrics.push_back("x_velocity");
     ++state_size;
   }
+  for (const MujocoInfo& info : facts.info.last) metrics.push_back(info.name);
   EnvSpec spec = {.id = facts.id,
                   .obs_size = facts.obs_size,
                   .action_size = facts.controls,

@@ -12,6 +12,7 @@
 #include "base/number/philox.h"
 #include "env/env.h"
 #include "env/mujoco/arguments.h"
+#include "env/mujoco/info.h"
 
 // The part of a MuJoCo environment that differs from task to task: model, sizes, start, reward, termination and
 // observation. MujocoEnv (mujoco_env.h) does the rest: it compiles the model, steps, saves and loads. BareLoop and
@@ -33,7 +34,10 @@ struct MujocoView {
   const double* qfrc_actuator;    // [velocities]
   const double* qfrc_constraint;  // [velocities]
   const double* site_xpos;        // [sites, 3], m.
+  const double* ten_length;       // [tendons], and
+  const double* ten_velocity;     // never kept, 0 in a state that has just been loaded.
   const double* body_mass;        // [bodies], kg.
+  const double* qpos0;            // [positions], the model's initial pose.
   int bodies;                     // With the world, which is the first.
   double timestep;                // Of the model, s.
   double* episode;   // [Facts::episode_columns], what the task keeps of the episode; the task may write it.
@@ -81,8 +85,11 @@ class MujocoTask {
     std::vector<MujocoArray> reads;
     std::vector<std::string> named_bodies;  // Bodies that the task looks up: names, or numbers in decimal.
     std::vector<std::string> reward_terms;  // Names of the terms of Judge; their sums are the episode's metrics.
-    // Whether the mean x-velocity is a metric of the episode, too.
-    bool x_velocity_metric = false;
+    // Further metrics of an episode.
+    struct Info {
+      bool x_velocity = false;       // Its mean.
+      std::vector<MujocoInfo> last;  // The values at the end.
+    } info;
     MujocoCamera camera;
   };
 
@@ -91,7 +98,7 @@ class MujocoTask {
   // The text of the model: the user's (env.mujoco.xml_file) or the task's own.
   const std::string& mjcf() const { return mjcf_; }
   // A saved state is time, qpos, qvel, qacc_warmstart, the arrays of Facts::reads in their order, the columns of the
-  // episode, the sums of the reward terms so far, and with x_velocity_metric the sum of the x-velocities.
+  // episode, the sums of the reward terms so far, and with info.x_velocity the sum of the x-velocities.
   const EnvSpec& spec() const { return spec_; }
   int ReadSize(MujocoArray array) const;  // Doubles of one of Facts::reads.
 

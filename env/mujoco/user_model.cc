@@ -155,7 +155,8 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const Mu
     if (!warning.empty()) absl::StrAppend(&problem, "; MuJoCo: ", warning);
     return Refused(path, InOneLine(problem));
   }
-  MujocoModelFacts facts{.mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody)};
+  MujocoModelFacts facts{
+      .mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody), .tendons = static_cast<int>(m.ntendon)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");
     facts.action_low.push_back(static_cast<float>(m.actuator_ctrlrange[2 * i]));

@@ -83,11 +83,28 @@ class Digest {
 
 double Near(double want) { return std::max(1e-6, 1e-6 * std::abs(want)); }
 
+std::vector<float> Metrics(const Env& env) {
+  std::vector<float> metrics(env.spec().episode_metrics.size());
+  env.EpisodeMetrics(metrics.data());
+  return metrics;
+}
+
+// The metrics after the first `sums` are what else Gymnasium's `info` has of the last step.
+void ExpectInfo(const Env& env, size_t sums, const nlohmann::json& info) {
+  const std::vector<std::string>& names = env.spec().episode_metrics;
+  const std::vector<float> metrics = Metrics(env);
+  ASSERT_EQ(names.size() - sums, info.size());
+  for (size_t i = sums; i < names.size(); ++i) {
+    ASSERT_TRUE(info.contains(names[i])) << names[i];
+    ASSERT_EQ(metrics[i], static_cast<float>(info[names[i]].get<double>())) << names[i];
+  }
+}
+
 // Puts `env` at the start of a trajectory: by its own reset where that has no noise.
 void Begin(const nlohmann::json& golden, Env& env) {
   std::vector<double> start = golden["start"];
-  ASSERT_EQ(start.size() + env.spec().episode_metrics.size(), env.spec().state_size);
-  start.resize(env.spec().state_size);  // No metrics yet.
+  ASSERT_LT(start.size(), env.spec().state_size);
+  start.resize(env.spec().state_size);  // No sums yet.
   if (golden.value("kind", "") != "rest") return env.LoadState(start.data());
   RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
   env.Reset(random);
@@ -105,7 +122,8 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
   const std::vector<std::string> digests = golden["obs_digests"];
   const int steps = golden["steps"], reward_every = golden["reward_every"];
   const int digest_every = golden["obs_digest_every"], terms_every = golden["terms_every"];
-  const size_t metrics = spec.episode_metrics.size(), first_sum = spec.state_size - metrics;
+  const size_t sums = golden["sums"].size(), first_sum = golden["start"].size();
+  ASSERT_EQ(first_sum + sums, spec.state_size);
   Digest digest;
   digest.Add(env);
   ASSERT_EQ(digest.text(), digests[0]) << "the observation of the start";
@@ -122,7 +140,7 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
       ASSERT_NEAR(reward, want, Near(want));
     }
     std::vector<double> state = State(env);
-    for (size_t i = 0; i < metrics && t % terms_every == 0; ++i) {
+    for (size_t i = 0; i < sums && t % terms_every == 0; ++i) {
       const double want = golden["terms"][spec.episode_metrics[i]][t / terms_every];
       ASSERT_NEAR(state[first_sum + i] - last[first_sum + i], want, Near(want)) << spec.episode_metrics[i];
     }
@@ -133,6 +151,7 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
       std::vector<float> obs(spec.obs_size);
       env.Observe(obs.data());
       ASSERT_EQ(obs, want->get<std::vector<float>>());
+      ASSERT_NO_FATAL_FAILURE(ExpectInfo(env, sums, golden["info"][std::to_string(t)]));
     }
     if ((t + 1) % digest_every == 0) {
       ASSERT_EQ(digest.text(), digests[(t + 1) / digest_every]) << "an observation of the last " << digest_every;
@@ -140,9 +159,8 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
   }
   const std::vector<double> final = golden["final"];
   for (size_t i = 0; i < final.size(); ++i) ASSERT_EQ(last[1 + i], final[i]) << "state " << i;
-  std::vector<float> means(metrics);
-  env.EpisodeMetrics(means.data());
-  for (size_t i = 0; i < metrics; ++i) {
+  const std::vector<float> means = Metrics(env);
+  for (size_t i = 0; i < sums; ++i) {
     const double sum = golden["sums"][spec.episode_metrics[i]];
     const double want = spec.episode_metrics[i] == "x_velocity" ? sum / steps : sum;
     EXPECT_NEAR(means[i], want, Near(want)) << spec.episode_metrics[i];

@@ -119,6 +119,24 @@ TEST_F(UserModel, IsRefusedIfItHasOtherJointsThanTheTask) {
               HasSubstr("is of type hinge"));
 }
 
+TEST_F(UserModel, HasMetricsOfItsOwnTendons) {
+  const auto tendon_metrics = [&](const std::string& text) {
+    EnvOptions options;
+    options.mujoco.arguments["xml_file"] = Write("tendons.xml", text);
+    const EnvSpec spec = FindEnvSpec("Humanoid-v5", options).value();
+    std::vector<std::string> names;
+    for (const std::string& name : spec.episode_metrics) {
+      if (name.rfind("tendon_", 0) == 0) names.push_back(name);
+    }
+    return names;
+  };
+  std::string text = Gymnasiums("humanoid.xml");
+  EXPECT_THAT(tendon_metrics(text),
+              testing::ElementsAre("tendon_length_0", "tendon_length_1", "tendon_velocity_0", "tendon_velocity_1"));
+  const size_t begin = text.find("<tendon>"), end = text.find("</tendon>");
+  EXPECT_THAT(tendon_metrics(text.erase(begin, end + 9 - begin)), testing::IsEmpty());
+}
+
 TEST_F(UserModel, IsRefusedWithoutTheSiteThatTheTaskReads) {
   std::string text = Gymnasiums("inverted_double_pendulum.xml");
   const size_t site = text.find("<site");

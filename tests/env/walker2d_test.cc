@@ -14,8 +14,8 @@ std::unique_ptr<Env> Make() { return MakeEnv("Walker2d-v5").value(); }
 
 TEST(Walker2d, ItsMetricsAreTheSumsOfTheRewardsTerms) {
   const std::unique_ptr<Env> env = Make();
-  ASSERT_THAT(env->spec().episode_metrics,
-              testing::ElementsAre("reward_forward", "reward_ctrl", "reward_survive", "x_velocity"));
+  ASSERT_THAT(env->spec().episode_metrics, testing::ElementsAre("reward_forward", "reward_ctrl", "reward_survive",
+                                                                "x_velocity", "x_position", "z_distance_from_origin"));
   RandomStream reset(1, RandomPurpose::kEnvReset, 0, 0), actions(1, RandomPurpose::kAction, 0, 0);
   env->Reset(reset);
   double sum = 0;
@@ -32,12 +32,16 @@ TEST(Walker2d, ItsMetricsAreTheSumsOfTheRewardsTerms) {
     env->SaveState(state.data());
     env->LoadState(state.data());
   }
-  float metrics[4];
+  float metrics[6];
   env->EpisodeMetrics(metrics);
   EXPECT_NEAR(metrics[0] + metrics[1] + metrics[2], sum, 1e-3);
   EXPECT_EQ(metrics[2], steps - 1);  // The last step found it fallen.
   EXPECT_LT(metrics[1], 0);
   EXPECT_NEAR(metrics[3], metrics[0] / steps, 1e-6);  // The weight of the velocity is 1.
+  std::vector<double> state(env->spec().state_size);
+  env->SaveState(state.data());
+  EXPECT_EQ(metrics[4], static_cast<float>(state[1]));
+  EXPECT_EQ(metrics[5], static_cast<float>(state[2] - 1.25));
   env->Reset(reset);
   env->EpisodeMetrics(metrics);
   EXPECT_EQ(metrics[2], 0);

@@ -138,8 +138,9 @@ TEST_F(MetricsOfARun, TermsOfTheRewardReachFileTensorBoardAndPrometheus) {
   std::string metrics;
   ASSERT_TRUE(WaitUntil([&] { return Value(metrics = Metrics(learner), series("reward_ctrl")) < -1; }, absl::Minutes(1),
                         absl::Milliseconds(100)));  // -1 if it is not there; the first policies' costs are above 30.
-  EXPECT_THAT(metrics,
-              testing::AllOf(testing::HasSubstr(series("reward_forward")), testing::HasSubstr(series("x_velocity"))));
+  for (const char* const name : {"reward_forward", "x_velocity", "x_position"}) {
+    EXPECT_THAT(metrics, testing::HasSubstr(series(name)));
+  }
   std::string log, events;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(runs_->path())) {
     if (entry.path().filename() == "metrics.jsonl") log = ReadText(entry.path());
@@ -152,7 +153,8 @@ TEST_F(MetricsOfARun, TermsOfTheRewardReachFileTensorBoardAndPrometheus) {
               line.at("episode_return_mean").get<double>(), 0.1);
   // A decision takes 0.05 s, an episode 1,000 of them; the weight of the velocity is 1.
   EXPECT_NEAR(1000 * terms.at("x_velocity").get<double>(), terms.at("reward_forward").get<double>(), 0.1);
-  for (const char* const tag : {"episode/reward_forward", "episode/reward_ctrl", "episode/x_velocity"}) {
+  for (const char* const tag :
+       {"episode/reward_forward", "episode/reward_ctrl", "episode/x_velocity", "episode/x_position"}) {
     EXPECT_NE(events.find(tag), std::string::npos) << tag;
   }
 }

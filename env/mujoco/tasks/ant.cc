@@ -76,7 +76,7 @@ class Ant final : public MujocoTask {
                     .reads = {MujocoArray::kXpos, MujocoArray::kCfrcExt},
                     .named_bodies = {arguments.Text("main_body", "1")},
                     .reward_terms = {"reward_forward", "reward_ctrl", "reward_contact", "reward_survive"},
-                    .x_velocity_metric = true,
+                    .info = {.x_velocity = true, .last = {XPosition(), YPosition(), DistanceFromOrigin(), YVelocity()}},
                     .camera = {.track_body = "torso"}},
                    arguments),
         skipped_(skipped),

@@ -52,7 +52,7 @@ class HalfCheetah final : public MujocoTask {
                     .reward_threshold = 4800,
                     .total_mass = 14,
                     .reward_terms = {"reward_forward", "reward_ctrl"},
-                    .x_velocity_metric = true,
+                    .info = {.x_velocity = true, .last = {XPosition()}},
                     .camera = {.track_body = "trunk"}},
                    arguments),
         skipped_(skipped),

@@ -20,7 +20,7 @@ class Humanoid final : public HumanoidBody {
                       .mjcf = embedded::humanoid_xml(),
                       .reads = {MujocoArray::kXipos},
                       .reward_terms = {"reward_survive", "reward_forward", "reward_ctrl", "reward_contact"},
-                      .x_velocity_metric = true,
+                      .info = {.x_velocity = true, .last = {DistanceFromOrigin(), YVelocity()}},
                       .camera = {.track_body = "torso", .height = 1}},
                      "contact"),
         forward_weight_(arguments.Number("forward_reward_weight", 1.25)),

@@ -13,6 +13,7 @@ constexpr int kVelocities = 23;
 constexpr int kMotors = 17;
 constexpr int kFreeVelocities = 6;  // Of the torso, which no motor drives.
 constexpr int kBodies = 14;
+constexpr int kTendons = 2;
 
 }  // namespace
 
@@ -29,7 +30,7 @@ int HumanoidBody::Columns::size() const {
          (qfrc_actuator ? kVelocities - kFreeVelocities : 0) + (cfrc_ext ? 6 * (bodies - 1) : 0);
 }
 
-MujocoTask::Facts HumanoidBody::Completed(Facts facts, const Columns& columns) {
+MujocoTask::Facts HumanoidBody::Completed(const MujocoArguments& arguments, Facts facts, const Columns& columns) {
   facts.positions = kPositions;
   facts.velocities = kVelocities;
   facts.controls = kMotors;
@@ -47,6 +48,8 @@ MujocoTask::Facts HumanoidBody::Completed(Facts facts, const Columns& columns) {
        {MujocoArray::kCinert, MujocoArray::kCvel, MujocoArray::kQfrcActuator, MujocoArray::kCfrcExt}) {
     facts.reads.push_back(array);
   }
+  facts.info.last.insert(facts.info.last.begin(), {XPosition(), YPosition()});
+  for (MujocoInfo& tendon : TendonInfo(arguments, kTendons)) facts.info.last.push_back(std::move(tendon));
   return facts;
 }
 
@@ -55,7 +58,7 @@ HumanoidBody::HumanoidBody(MujocoArguments& arguments, Facts facts, const std::s
 
 HumanoidBody::HumanoidBody(MujocoArguments& arguments, Facts facts, const std::string& contact_prefix,
                            const Columns& columns)
-    : MujocoTask(Completed(std::move(facts), columns), arguments),
+    : MujocoTask(Completed(arguments, std::move(facts), columns), arguments),
       columns_(columns),
       control_weight_(arguments.Number("ctrl_cost_weight", 0.1)),
       contact_weight_(arguments.Number(contact_prefix + "_cost_weight", 5e-7)),

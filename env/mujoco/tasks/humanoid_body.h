@@ -21,7 +21,8 @@ class HumanoidBody : public MujocoTask {
   void Observe(const MujocoView& view, float* obs) const final;
 
  protected:
-  // `facts`: id, summary, model, reward terms, camera, and what is read besides what is observed; the rest is added.
+  // `facts`: id, summary, model, reward terms, camera, what is read besides what is observed, and what `info` has
+  // besides places along x and y and tendons; the rest is added.
   // The arguments of the cost of contact forces begin with `contact_prefix`.
   HumanoidBody(MujocoArguments& arguments, Facts facts, const std::string& contact_prefix);
 
@@ -38,7 +39,7 @@ class HumanoidBody : public MujocoTask {
   };
 
   HumanoidBody(MujocoArguments& arguments, Facts facts, const std::string& contact_prefix, const Columns& columns);
-  static Facts Completed(Facts facts, const Columns& columns);
+  static Facts Completed(const MujocoArguments& arguments, Facts facts, const Columns& columns);
 
   const Columns columns_;
   const double control_weight_, contact_weight_, reset_noise_;

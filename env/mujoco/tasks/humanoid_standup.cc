@@ -19,6 +19,7 @@ class HumanoidStandup final : public HumanoidBody {
                       .summary = "Stand up from lying on the ground as a person (MuJoCo).",
                       .mjcf = embedded::humanoid_standup_xml(),
                       .reward_terms = {"reward_linup", "reward_quadctrl", "reward_impact"},
+                      .info = {.last = {ZDistanceFromOrigin(2)}},
                       .camera = {.track_body = "torso", .height = 0.8}},
                      "impact") {
     arguments.Number("uph_cost_weight", 1);  // Gymnasium takes it, too, and ignores it.

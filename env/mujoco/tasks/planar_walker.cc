@@ -55,7 +55,7 @@ class PlanarWalker final : public MujocoTask {
     facts.velocity_columns = ColumnRange(facts.positions - skipped, facts.velocities);
     facts.frame_skip = 4;
     facts.reward_terms = {"reward_forward", "reward_ctrl", "reward_survive"};
-    facts.x_velocity_metric = true;
+    facts.info = {.x_velocity = true, .last = {XPosition(), ZDistanceFromOrigin(1)}};
     return facts;
   }
 

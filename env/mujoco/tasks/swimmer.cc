@@ -26,6 +26,8 @@ class Swimmer final : public MujocoTask {
     AddUniform(random, reset_noise_, kDof, qvel);
   }
 
+  std::array<double, 3> Place(const MujocoView& view) const override { return {view.qpos[0], view.qpos[1], 0}; }
+
   MujocoOutcome Judge(const MujocoView&, const std::array<double, 3>& velocity, const float* action,
                       double* terms) const override {
     terms[0] = forward_weight_ * velocity[0];
@@ -51,7 +53,7 @@ class Swimmer final : public MujocoTask {
                     .frame_skip = 4,
                     .reward_threshold = 360,
                     .reward_terms = {"reward_forward", "reward_ctrl"},
-                    .x_velocity_metric = true,
+                    .info = {.x_velocity = true, .last = {XPosition(), YPosition(), DistanceFromOrigin(), YVelocity()}},
                     .camera = {.track_body = "torso", .height = 0, .distance = 5, .elevation = -60}},
                    arguments),
         skipped_(skipped),
