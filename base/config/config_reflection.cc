@@ -200,6 +200,16 @@ std::string RealText(double value) {
   return NumberText(value);
 }
 
+// Of the settings and sections directly in `section`.
+std::vector<std::string> NamesIn(const std::string& section, const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    const size_t dot = path.rfind('.');
+    if (dot != std::string::npos && path.substr(0, dot) == section) names.push_back(path.substr(dot + 1));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string NumberText(double value) {
@@ -255,14 +265,21 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
 }
 
 std::string UnknownKey(const std::string& path, const Descriptor* root) {
-  std::string nearest;
+  const std::vector<std::string> paths = SettingPathsOf(root == nullptr ? v1::RunConfig::descriptor() : root);
+  NearestSetting nearest;
   if (root == nullptr) {
-    nearest = FindNearestSetting(path).path;
+    nearest = FindNearestSetting(path);
   } else {
-    const std::vector<std::string> paths = SettingPathsOf(root);
-    nearest = paths[FindNearestName(path, paths, '.').index];
+    const NearestName found = FindNearestName(path, paths, '.');
+    nearest = {paths[found.index], found.edits};
   }
-  return absl::StrCat("unknown key ", Quoted(path), "; the nearest is '", nearest, "'");
+  const std::string message = absl::StrCat("unknown key ", Quoted(path), "; ");
+  const size_t dot = path.rfind('.');
+  if (dot != std::string::npos && !IsSimilar(path.substr(dot + 1), {0, nearest.edits})) {
+    const std::vector<std::string> names = NamesIn(path.substr(0, dot), paths);
+    if (!names.empty()) return absl::StrCat(message, path.substr(0, dot), " has ", absl::StrJoin(names, ", "));
+  }
+  return absl::StrCat(message, "the nearest is '", nearest.path, "'");
 }
 
 bool IsChosen(const Message& message, const FieldDescriptor* field) {

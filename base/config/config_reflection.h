@@ -62,6 +62,7 @@ absl::Status SetTransforms(const YAML::Node& node, const Source& source, const s
                            v1::EnvConfig* config);
 
 // The message "unknown key 'PATH'; the nearest is 'OTHER'" for a path that no setting of `root` has; null = RunConfig.
+// Where none is near but the section is known: "unknown key 'PATH'; SECTION has a, b, c".
 std::string UnknownKey(const std::string& path, const google::protobuf::Descriptor* root = nullptr);
 
 // Checks that each setting below `message` is set and in its range. InvalidArgument names the first that is not.

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 
+#include "base/config/config_reflection.h"
 #include "gmock/gmock.h"
 
 namespace skein {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST(FindNearestName, ByTheWholeOrByTheLastPart) {
   const std::vector<std::string> verbs = {"head", "train", "drain", "status"};
@@ -60,6 +64,16 @@ TEST(SettingSynonyms, AreOfSettingsAndAreNone) {
     EXPECT_THAT(keys, Contains(key)) << synonym;
     EXPECT_EQ(std::count(keys.begin(), keys.end(), synonym), 0) << synonym << " is a setting itself";
   }
+}
+
+TEST(UnknownKey, ListsTheSectionWhereNoKeyIsNear) {
+  using config_reflection::UnknownKey;
+  EXPECT_THAT(UnknownKey("env.mujoco.nope"),
+              AllOf(StartsWith("unknown key 'env.mujoco.nope'; env.mujoco has xml_file, frame_skip, "),
+                    HasSubstr(", healthy_reward, ")));
+  EXPECT_EQ(UnknownKey("env.mujoco.health_reward"),
+            "unknown key 'env.mujoco.health_reward'; the nearest is 'env.mujoco.healthy_reward'");
+  EXPECT_EQ(UnknownKey("ppo.lr.x"), "unknown key 'ppo.lr.x'; the nearest is 'ppo.lr'");  // ppo.lr is no section.
 }
 
 }  // namespace
