@@ -45,6 +45,7 @@ struct EnvCheckOptions {
   // What types its numbers have, where that can be seen: the point's verdict, found and remedy. May be empty.
   std::function<CheckedPoint()> look_at_dtypes;
   // Env-steps a second of num_envs of them in one runner of an actor. May be empty. NotFound: a program is missing.
+  // DeadlineExceeded: it was not measured in time, which says nothing of the environment.
   std::function<absl::StatusOr<double>()> measure_actor;
   // What has been logged since the last call, for the reason of a failure; may be empty.
   std::function<std::string()> take_log;

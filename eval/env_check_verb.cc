@@ -6,6 +6,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -90,7 +91,7 @@ CheckedPoint LookAtDtypes(const std::string& id, const ExternalOptions& options)
 
 // `skein bench rollout` of one runner: coordinator and actor as real processes.
 absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
-  constexpr absl::Duration kLongest = absl::Seconds(60);
+  constexpr absl::Duration kLongest = absl::Seconds(60), kEnding = absl::Seconds(10);
   const CredentialFiles& credentials = flags.credentials;
   if (!credentials.token_file.empty() || !credentials.tls_cert.empty()) {
     return absl::NotFoundError("skein bench rollout has no credentials for it");
@@ -111,10 +112,15 @@ absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
   const auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();
   const auto lines = (*started)->ReadLines(kLongest);
+  const auto code = lines.ok() ? (*started)->Wait(kEnding) : std::nullopt;
+  if (absl::IsDeadlineExceeded(lines.status()) || (lines.ok() && !code)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("skein bench rollout took more than ", absl::FormatDuration(kLongest)));
+  }
   if (!lines.ok()) return lines.status();
-  if (const auto code = (*started)->Wait(absl::Seconds(1)); code.value_or(1) != 0) {
+  if (*code != 0) {
     return absl::UnavailableError(
-        absl::StrCat("skein bench rollout ended with code ", code.value_or(1), "; what it said stands above"));
+        absl::StrCat("skein bench rollout ended with code ", *code, "; what it said stands above"));
   }
   const auto json = nlohmann::json::parse(absl::StrJoin(*lines, "\n"), nullptr, false);
   try {

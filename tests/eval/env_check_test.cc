@@ -146,6 +146,12 @@ TEST(EnvCheck, HasWhatIsSaidOfTypesAndMeasuredInAnActor) {
   EXPECT_EQ(Failing(without), "");
   EXPECT_THAT(without.points.back().found, HasSubstr("not measured: no skein-bench"));
 
+  options.measure_actor = [] { return absl::DeadlineExceededError("skein bench rollout took more than 1m"); };
+  const EnvCheck slow = CheckWalk({}, options);
+  EXPECT_EQ(Failing(slow), "");
+  EXPECT_THAT(slow.points.back().found, HasSubstr("in an actor not measured: skein bench rollout took"));
+  EXPECT_EQ(slow.in_actor, 0);
+
   options.measure_actor = [] { return absl::UnavailableError("it ended with code 70"); };
   EXPECT_THAT(Failing(CheckWalk({}, options)), HasSubstr("speed: an actor cannot step it: it ended with code 70"));
 }
