@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "env/mujoco/model.h"
 #include "env/mujoco/mujoco_env.h"
 #include "env/mujoco/offscreen_context.h"
@@ -40,6 +40,11 @@ mjtNum PrepareScene(mjModel* model) {
 }
 
 }  // namespace
+
+std::string OffscreenCaption(bool runs, double seconds, double place, double speed) {
+  return runs ? absl::StrFormat("%.2f s   %.1f m   %.1f m/s", seconds, place, speed)
+              : absl::StrFormat("%.2f s", seconds);
+}
 
 struct OffscreenRenderer::Impl {
   Impl(std::unique_ptr<OffscreenContext> gl_context, std::shared_ptr<const MujocoTask> shown, const SharedModel& shared,
@@ -134,9 +139,8 @@ void OffscreenRenderer::Render(const double* state, uint8_t* rgb) {
   for (int line = metre - kLinesAhead; runs && line <= metre + kLinesAhead; ++line) impl.AddLine(line);
   const mjrRect view = {0, 0, impl.width, impl.height};
   mjr_render(view, &impl.scene, &impl.context);
-  char text[80];
-  std::snprintf(text, sizeof(text), "%.2f s   %.1f m   %.1f m/s", state[0], place[0], velocity[3]);
-  mjr_overlay(mjFONT_NORMAL, mjGRID_BOTTOMLEFT, view, text, nullptr, &impl.context);
+  const std::string caption = OffscreenCaption(runs, state[0], place[0], velocity[3]);
+  mjr_overlay(mjFONT_NORMAL, mjGRID_BOTTOMLEFT, view, caption.c_str(), nullptr, &impl.context);
   mjr_readPixels(rgb, nullptr, view, &impl.context);
   const size_t row = size_t(impl.width) * 3;
   for (int y = 0; y < impl.height / 2; ++y) {  // OpenGL begins below.

@@ -33,4 +33,7 @@ class OffscreenRenderer {
   const std::unique_ptr<Impl> impl_;
 };
 
+// The caption of a picture, e.g. "1.50 s   3.2 m   2.1 m/s"; only the time where the task does not run.
+std::string OffscreenCaption(bool runs, double seconds, double place, double speed);
+
 }  // namespace skein

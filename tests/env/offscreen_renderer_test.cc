@@ -112,6 +112,11 @@ TEST_P(RendererOfTasks, HasTheWholeBodyInView) {
 INSTANTIATE_TEST_SUITE_P(Tasks, RendererOfTasks, testing::ValuesIn(MujocoTaskIds()),
                          [](const auto& info) { return info.param.substr(0, info.param.find('-')); });
 
+TEST(OffscreenCaption, HasPlaceAndSpeedWhereTheTaskRuns) {
+  EXPECT_EQ(OffscreenCaption(true, 1.5, 3.21, 2.1), "1.50 s   3.2 m   2.1 m/s");
+  EXPECT_EQ(OffscreenCaption(false, 1.5, 0.5, 0), "1.50 s");
+}
+
 TEST(OffscreenRenderer, DrawsOnlyMujocosEnvironments) {
   EXPECT_TRUE(absl::IsNotFound(OffscreenRenderer::Make("CartPole-v1", kWidth, kHeight).status()));
 }
