@@ -53,11 +53,15 @@ void RolloutBuilder::Add(int64_t t, const VectorEnv::StepResult& result) {
   v1::FragmentHeader& header = fragment_.header();
   for (int64_t e = 0; e < shape_.group_envs; ++e) {
     if (!result.terminated[e] && !result.truncated[e]) continue;
-    header.set_episodes(header.episodes() + 1);
-    const auto episode_return = static_cast<float>(result.episode_return[e]);
-    fragment_.Append("episode_return", &episode_return, 0);
-    fragment_.Append("episode_length", result.episode_length, e);
-    fragment_.Append("episode_metrics", result.episode_metrics, e);
+    if (result.diverged[e] != 0) {
+      header.set_failed_episodes(header.failed_episodes() + 1);
+    } else {
+      header.set_episodes(header.episodes() + 1);
+      const auto episode_return = static_cast<float>(result.episode_return[e]);
+      fragment_.Append("episode_return", &episode_return, 0);
+      fragment_.Append("episode_length", result.episode_length, e);
+      fragment_.Append("episode_metrics", result.episode_metrics, e);
+    }
     if (!result.truncated[e]) continue;
     header.set_truncations(header.truncations() + 1);
     fragment_.Append("final_obs", result.final_obs, e);

@@ -21,7 +21,7 @@ enum class Extent {
   kStepAndLast,  // T + 1: one before each step and one after the last.
   kFragment,     // E: one for each environment of the group, after the last step.
   kTruncation,   // K: one for each episode that its time limit ended, ordered by (step, environment).
-  kEpisode,      // J: one for each episode that ended, ordered by (step, environment).
+  kEpisode,      // J: one for each episode that ended and did not fail, ordered by (step, environment).
   kDirection,    // E: one for each direction of a work order.
   kOnce,         // 1.
 };
@@ -76,7 +76,7 @@ struct FragmentShape {
 // Rows of the fields whose extent varies.
 struct FragmentCounts {
   int64_t truncations = 0;  // K
-  int64_t episodes = 0;     // J >= K
+  int64_t episodes = 0;     // J
 };
 
 // The fields of a fragment, in the order in which they are sent: those of varying extent come last. A value type.

@@ -162,7 +162,7 @@ class Locator {
 };
 
 // Checks the header's counts against the flags, and that each episode ended in one way. REQUIRES: flags are 0 or 1.
-absl::Status CheckEnds(const CheckedFragment& checked) {
+absl::Status CheckEnds(const CheckedFragment& checked, int64_t failed_episodes) {
   const auto terminated = checked.values<uint8_t>("terminated"), truncated = checked.values<uint8_t>("truncated");
   // Without branches: both are 0 for almost all steps.
   uint8_t both = 0;
@@ -178,10 +178,10 @@ absl::Status CheckEnds(const CheckedFragment& checked) {
         absl::StrCat("fields.terminated: element ", i, " is 1 and truncated is 1, want not both 1"));
   }
   const FragmentCounts& counts = checked.counts;
-  if (counts.truncations != truncations || counts.episodes != terminations + truncations) {
-    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", counts.truncations, ", ",
-                                                   counts.episodes, ", the flags say ", truncations, ", ",
-                                                   terminations + truncations));
+  const int64_t episodes = counts.episodes + failed_episodes;
+  if (counts.truncations != truncations || episodes != terminations + truncations) {
+    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", counts.truncations, ", ", episodes,
+                                                   ", the flags say ", truncations, ", ", terminations + truncations));
   }
   return absl::OkStatus();
 }
@@ -320,17 +320,21 @@ absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFrag
     return absl::InvalidArgumentError(
         absl::StrCat("steps x group_envs is ", header.steps(), " x ", header.group_envs(), ", want ", T, " x ", E));
   }
-  if (header.episodes() > T * E || header.truncations() > header.episodes()) {
-    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", header.truncations(), ", ",
-                                                   header.episodes(), ", want at most ", T * E,
-                                                   " episodes and no more truncations"));
+  const int64_t episodes = int64_t{header.episodes()} + header.failed_episodes();
+  if (episodes > T * E || header.truncations() > episodes) {
+    return absl::InvalidArgumentError(absl::StrCat("truncations, episodes: got ", header.truncations(), ", ", episodes,
+                                                   ", want at most ", T * E, " episodes and no more truncations"));
+  }
+  if (header.failed_episodes() > header.truncations()) {
+    return absl::InvalidArgumentError(absl::StrCat("failed_episodes: got ", header.failed_episodes(),
+                                                   ", want at most the ", header.truncations(), " truncations"));
   }
   checked->schema = &schema;
   checked->counts = {.truncations = header.truncations(), .episodes = header.episodes()};
   Locator locator(frame, schema, checked);
   absl::Status s = locator.CheckSizes();
   if (s.ok()) s = locator.Locate();
-  if (s.ok()) s = CheckEnds(*checked);
+  if (s.ok()) s = CheckEnds(*checked, header.failed_episodes());
   if (s.ok()) s = CheckAgentFlags(*checked);
   if (s.ok()) s = CheckEnvState(*checked);
   if (s.ok()) s = CheckDirectionSteps(*checked, header.env_steps());

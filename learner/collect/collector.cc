@@ -211,6 +211,7 @@ Collector::Iteration Collector::TakeFront(std::vector<int64_t>* slots) {
   iteration.policy_version = front.staging->policy_version;
   iteration.state = office_.groups().State();
   iteration.stage_seconds = front.staging->stage_seconds;
+  iteration.failed_episodes = front.staging->failed_episodes;
   return iteration;
 }
 

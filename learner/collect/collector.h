@@ -87,6 +87,7 @@ class Collector {
     std::optional<TicketState> state;  // Where the next one begins, one row for each environment of the share;
                                        // asynchronous: where tickets continue. nullopt: a group has no state yet.
     v1::StageSeconds stage_seconds;    // Summed over its fragments.
+    uint64_t failed_episodes = 0;      // The same.
   };
   // Blocks until the front (the oldest open iteration) is complete, and ends it. nullopt: Stop() was called, or
   // `timeout` is over.

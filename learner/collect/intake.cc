@@ -90,6 +90,7 @@ void Intake::Finish(const Place& place, const v1::FragmentHeader& header, const 
                     v1::Receipt* receipt) {
   if (placed.ok()) {
     pool_->Placed(place);
+    place.staging->failed_episodes += header.failed_episodes();
     office_->Commit(place.group, std::move(state));
   } else {
     mode_->TakeBack(place);

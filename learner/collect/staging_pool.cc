@@ -40,6 +40,7 @@ Staging* StagingPool::Begin(uint64_t policy_version) {
   staging->vacated.clear();
   staging->policy_version = policy_version;
   staging->stage_seconds.Clear();
+  staging->failed_episodes = 0;
   queue_.push_back(staging);
   return staging;
 }

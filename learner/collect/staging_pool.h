@@ -29,6 +29,7 @@ struct Staging {
   uint32_t placed = 0;            // Fragments whose copy is complete.
   uint64_t policy_version = 0;    // The oldest version that its fragments were made with.
   v1::StageSeconds stage_seconds;
+  uint64_t failed_episodes = 0;  // Of its fragments.
 };
 
 // The place of an accepted fragment.

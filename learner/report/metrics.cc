@@ -100,6 +100,8 @@ LearnerMetrics::LearnerMetrics(Registry* registry) {
       Histogram(registry, "skein_learner_heartbeat_seconds", "Round trip of a heartbeat to the coordinator");
   shortfalls_ = Counter(registry, "skein_learner_shortfalls_total",
                         "Iterations that went on without data of all environments of this rank");
+  failed_episodes_ = Counter(registry, "skein_learner_failed_episodes_total",
+                             "Episodes of iterations trained on that failed, which are in no other figure of them");
   restarted_episodes_ = Counter(registry, "skein_learner_restarted_episodes_total",
                                 "Episodes begun anew because the actor that had their environments was lost");
   reformations_ = Counter(registry, "skein_learner_reformations_total",

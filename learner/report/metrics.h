@@ -50,6 +50,7 @@ class LearnerMetrics {
   // `samples`: of this rank; each counts once per epoch of the update.
   void CountIteration(uint64_t policy_lag, uint64_t samples, const UpdateStats& stats);
   void CountEpisode(int64_t length);
+  void CountFailedEpisodes(uint64_t episodes) { failed_episodes_->Increment(static_cast<double>(episodes)); }
   // `unix_time`: when the write ended.
   void CountCheckpoint(bool saved, absl::Duration duration, absl::Time unix_time);
   // Damaged checkpoints found at the start and skipped for an older one.
@@ -88,7 +89,7 @@ class LearnerMetrics {
   prometheus::Gauge *pending_, *imbalance_;
   prometheus::Counter *iterations_, *samples_, *gradient_steps_;
   prometheus::Histogram* policy_lag_;
-  prometheus::Counter *episodes_, *episode_steps_, *restarted_episodes_;
+  prometheus::Counter *episodes_, *episode_steps_, *failed_episodes_, *restarted_episodes_;
   prometheus::Counter *checkpoints_, *checkpoint_failures_, *damaged_checkpoints_, *shortfalls_;
   prometheus::Histogram *checkpoint_seconds_, *heartbeat_seconds_;
   prometheus::Counter *malformed_, *quarantined_batches_, *quarantined_steps_;

@@ -34,6 +34,7 @@ class ProgressTracker {
     const std::vector<double>* episode_returns = nullptr;
     const std::vector<int64_t>* episode_lengths = nullptr;
     const std::vector<float>* episode_metrics = nullptr;  // [episodes, P]; null if P = 0
+    uint64_t failed_episodes = 0;                         // In none of those.
   };
   void CountIteration(absl::Duration now, const Iteration& iteration);
   // Sets the counts after the ranks have met again, to those of the state that they continue from.

@@ -131,6 +131,7 @@ IterationSource::Answer CollectedIterations::Take(RankDecision decision, Collect
   Trainer::Collected& data = iteration.data;
   data.samples = batch.samples();
   data.stage_seconds = collected.stage_seconds;
+  data.failed_episodes = collected.failed_episodes;
   data.env_steps = static_cast<uint64_t>(batch.steps() * batch.share_envs());
   if (SearchesDirections(context_.config)) {
     DirectionEpisodes episodes = ReadDirectionEpisodes(batch, context_.config.directions().num_envs());

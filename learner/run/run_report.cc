@@ -95,6 +95,7 @@ void RunReport::LogIteration(const RunRecord& record, const ProgressTracker::Ite
   if (progress.phases() > 0) line["phase"] = progress.phase();
   line["policy_lag"] = counted.policy_lag;
   line["episodes"] = progress.episodes();
+  line["failed_episodes"] = counted.failed_episodes;
   line["episode_return_mean"] = progress.mean_episode_return();  // NaN becomes null.
   for (const auto& [name, value] : progress.episode_metrics()) line["episode_metrics"][name] = value;
   if (!several_ranks) line["samples"] = counted.samples;

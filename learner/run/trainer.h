@@ -72,6 +72,7 @@ class Trainer {
     int64_t steps = 0, share_envs = 0, columns = 0;
     uint64_t env_steps = 0;
     int64_t samples = 0;                 // Agent steps whose alive flag is set.
+    uint64_t failed_episodes = 0;        // In none of the following.
     std::vector<double> episode_return;  // [episodes]
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;  // [episodes, P]

@@ -253,6 +253,7 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   mine.mutable_episode_return()->Add(data.episode_return.begin(), data.episode_return.end());
   mine.mutable_episode_length()->Add(data.episode_length.begin(), data.episode_length.end());
   mine.mutable_episode_metrics()->Add(data.episode_metrics.begin(), data.episode_metrics.end());
+  mine.set_failed_episodes(data.failed_episodes);
   *mine.mutable_stage_seconds() = data.stage_seconds;
   // Always sent with several ranks, if known: the remaining ranks can then continue a lost one's environments.
   if (saves || several_ranks) Tell(own_state_, &mine);
@@ -267,10 +268,12 @@ absl::Status TrainingRun::TrainIteration(const IterationSource::Iteration& itera
   counted.episode_lengths = &sum->episode_length;
   counted.samples = data.samples;
   counted.episode_metrics = &sum->episode_metrics;
+  counted.failed_episodes = sum->failed_episodes;
   report_.progress().CountIteration(MonotonicNow(), counted);
   record_.last_episodes = report_.progress().LastEpisodes();
   metrics.CountIteration(counted.policy_lag, static_cast<uint64_t>(data.samples), counted.stats);
   for (int64_t length : data.episode_length) metrics.CountEpisode(length);
+  metrics.CountFailedEpisodes(data.failed_episodes);
   const Trainer::Reduction reduction = trainer_->reduction();
   metrics.SetReduction(static_cast<uint64_t>(reduction.all_reduces), static_cast<uint64_t>(reduction.bytes_sent),
                        reduction.all_reducing, reduction.exposed);
@@ -308,6 +311,7 @@ absl::StatusOr<TrainingRun::Sum> TrainingRun::AddUp(v1::RankIteration mine) {
     sum.episode_return.insert(sum.episode_return.end(), part.episode_return().begin(), part.episode_return().end());
     sum.episode_length.insert(sum.episode_length.end(), part.episode_length().begin(), part.episode_length().end());
     sum.episode_metrics.insert(sum.episode_metrics.end(), part.episode_metrics().begin(), part.episode_metrics().end());
+    sum.failed_episodes += part.failed_episodes();
     AddSeconds(part.stage_seconds(), &sum.stage_seconds);
     states.push_back(StateOf(part));
   }

@@ -48,6 +48,7 @@ class TrainingRun {
  private:
   // The sum of all ranks' parts of an iteration.
   struct Sum {
+    uint64_t failed_episodes = 0;
     std::vector<double> episode_return;
     std::vector<int64_t> episode_length;
     std::vector<float> episode_metrics;  // [episodes, P]

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,13 +14,14 @@ struct CountingEnvOptions {
   int num_agents = 1;
   int action_size = 2;
   bool discrete = false;
-  int end = 1000000;  // Terminates after this many steps.
+  int end = 1000000;     // Terminates after this many steps.
+  int breaks = 1000000;  // Fails in this step.
 };
 
 // An environment that counts its steps. obs of agent a is {count, a}, its reward 10 count + a.
 class CountingEnv final : public Env {
  public:
-  explicit CountingEnv(const CountingEnvOptions& options) : end_(options.end) {
+  explicit CountingEnv(const CountingEnvOptions& options) : end_(options.end), breaks_(options.breaks) {
     spec_.id = "Counting";
     spec_.num_agents = options.num_agents;
     spec_.obs_size = 2;
@@ -36,6 +38,7 @@ class CountingEnv final : public Env {
   bool Step(const float*, float* reward) override {
     ++count_;
     for (int a = 0; a < spec_.num_agents; ++a) reward[a] = static_cast<float>(10 * count_ + a);
+    if (count_ == breaks_) reward[0] = std::numeric_limits<float>::quiet_NaN();
     return count_ == end_;
   }
   void Observe(float* obs) const override {
@@ -49,7 +52,7 @@ class CountingEnv final : public Env {
 
  private:
   EnvSpec spec_;
-  int end_, count_ = 0;
+  int end_, breaks_, count_ = 0;
 };
 
 // `size` of them, at episode 0 and beginning with environment `first_env`.

@@ -25,6 +25,7 @@ SampleFragment FilledFragment(int64_t steps) {
   fragment.header.set_generation(7);
   fragment.header.set_first_env(12);
   fragment.header.set_restarted_episodes(3);
+  fragment.header.set_failed_episodes(2);
   fragment.header.set_env_steps(6);
   fragment.header.mutable_stage_seconds()->set_env_step(0.25);
   return fragment;

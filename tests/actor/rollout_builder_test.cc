@@ -124,6 +124,21 @@ TEST(RolloutBuilder, KeepsTheTrueLastObservationOfEachTruncatedEpisode) {
   EXPECT_EQ(checked.floats("obs")[3 * kE * 2 * 2], 0);
 }
 
+TEST(RolloutBuilder, CountsEpisodesThatFailAndSaysNothingElseOfThem) {
+  // Step 3 of each episode fails: of the five steps, the third truncates both episodes, with the observation before it.
+  const auto env = MakeCountingEnvs({.breaks = 3}, kE, 6);
+  RolloutBuilder builder = MakeBuilder(*env);
+  const Fragment fragment = Build(&builder, env.get());
+  EXPECT_EQ(fragment.header.failed_episodes(), 2u);
+  EXPECT_EQ(fragment.header.episodes(), 0u);
+  EXPECT_EQ(fragment.header.truncations(), 2u);
+  const FragmentValues checked(fragment, ShapeOf(*env));
+  EXPECT_EQ(checked.flags("truncated")[2 * kE], 1);
+  EXPECT_THAT(checked.floats("final_obs"), ElementsAre(2, 0, 2, 0));
+  EXPECT_THAT(checked.floats("episode_return"), IsEmpty());
+  EXPECT_THAT(checked.ints("episode_length"), IsEmpty());
+}
+
 TEST(RolloutBuilder, TellsWhoWasAliveAndWhatATeamShares) {
   // Five steps. The first team loses agent 0 in every first step and ends with every second, the second lasts.
   const auto env = MakeDepartingTeams({{1, 2}, {9, 9}}, 4);

@@ -333,6 +333,24 @@ TEST(Admission, RefusesCountsThatNoFragmentHas) {
   }
 }
 
+TEST(Admission, WantsNothingButAFinalObservationOfEpisodesThatFailed) {
+  SampleFragment fragment = MakeSampleFragment(Shape(), 0, {{0, 1, true}});
+  fragment.header.set_episodes(0);
+  fragment.header.set_failed_episodes(1);
+  ExpectRefused(fragment, "fields.episode_return: has 4 bytes, want 0");
+  for (const char* const field : {"episode_return", "episode_length"}) fragment.Find(field)->data.clear();
+  EXPECT_TRUE(Admit(fragment, Shape()).ok());
+  fragment.header.set_failed_episodes(2);
+  ExpectRefused(fragment, "failed_episodes: got 2, want at most the 1 truncations");
+  fragment.header.set_failed_episodes(4294967295u);
+  ExpectRefused(fragment, "truncations, episodes: got 1, 4294967295, want at most 4");
+  fragment.header.set_failed_episodes(0);
+  ExpectRefused(fragment, "truncations, episodes: got 1, 0, want at most 4");
+  fragment = MakeSampleFragment(Shape(), 0, kEnds);
+  fragment.header.set_failed_episodes(1);
+  ExpectRefused(fragment, "truncations, episodes: got 1, 3, the flags say 1, 2");
+}
+
 TEST(Admission, ShowsNoMoreOfAHostileNameThanAnExcerpt) {
   SampleFragment fragment = MakeSampleFragment(Shape());
   fragment.Find("obs")->name = std::string(5000, 'x');

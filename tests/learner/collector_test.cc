@@ -80,6 +80,29 @@ TEST_F(CollectorTest, CollectsAnIterationFromTwoActorsOutOfOrder) {
   ExpectBalance();
 }
 
+TEST_F(CollectorTest, CountsEpisodesThatFailedOncePerIteration) {
+  Open(kAda);
+  Open(kBob);
+  for (const uint64_t failed : {2, 0}) {
+    collector_.OpenIteration(1);
+    const auto grants = collector_.TakeGrants();
+    for (const auto& [actor, ticket] : grants) {
+      SampleFragment fragment = Serve(actor, ticket, 100, {{0, 1, true}});
+      if (failed > 0) {
+        fragment.header.set_episodes(0);
+        fragment.header.set_failed_episodes(1);
+        for (const char* const field : {"episode_return", "episode_length"}) fragment.Find(field)->data.clear();
+      }
+      EXPECT_EQ(Deliver(actor, fragment), v1::RECEIPT_RESULT_ACCEPTED);
+    }
+    const auto iteration = Take();
+    ASSERT_TRUE(iteration);
+    EXPECT_EQ(iteration->failed_episodes, failed);
+    EXPECT_THAT(iteration->batch->values<float>("episode_return"), SizeIs(2 - failed));
+    collector_.Trained(2 * kFragmentSteps);
+  }
+}
+
 TEST_F(CollectorTest, ASequenceCountsOnce) {
   Open(kAda);
   collector_.OpenIteration(1);

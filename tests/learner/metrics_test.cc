@@ -61,6 +61,7 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
   metrics_.CountIteration(1, 125, {{"epochs", 4}, {"gradient_steps", 20}, {"kl", 0.1}});
   metrics_.CountIteration(0, 500, {{"gradient_steps", 20}});  // Once over the data.
   metrics_.CountEpisode(300);
+  metrics_.CountFailedEpisodes(2);
   metrics_.CountCheckpoint(true, absl::Seconds(2), absl::FromUnixSeconds(1000));
   metrics_.CountCheckpoint(false, absl::Seconds(2), absl::FromUnixSeconds(2000));
   metrics_.CountPolicySent(77, 3);
@@ -71,6 +72,7 @@ TEST_F(LearnerMetricsTest, CountsIterationsEpisodesAndCheckpoints) {
   EXPECT_EQ(Value("skein_learner_gradient_steps_total"), 40);
   EXPECT_EQ(Value("skein_learner_episodes_total"), 1);
   EXPECT_EQ(Value("skein_learner_episode_steps_total"), 300);
+  EXPECT_EQ(Value("skein_learner_failed_episodes_total"), 2);
   EXPECT_EQ(Value("skein_learner_checkpoints_total"), 1);
   EXPECT_EQ(Value("skein_learner_checkpoint_failures_total"), 1);
   EXPECT_EQ(Value("skein_learner_checkpoint_seconds"), 1);

@@ -100,6 +100,16 @@ class Training(unittest.TestCase):
                     self.assertGreater(found["failed_episodes"], 0)
                     self.assertIn("of 10 episodes failed and are left out", done.stderr)
 
+    def test_episodes_that_failed_are_in_no_mean_of_the_training(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.train(folder, "python:team_envs:fragile", "--steps", "4000", "--set", "rollout.steps_per_iteration=2048",
+                       "--no-eval")
+            lines = [json.loads(line) for line in (pathlib.Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
+            self.assertGreater(lines[-1]["episodes"], 100)
+            self.assertGreater(lines[-1]["failed_episodes"], 30)
+            for line in lines:
+                self.assertEqual((line["episode_return_mean"], line["episode_metrics"]), (10, {"whole": 1}))
+
     def test_an_evaluation_in_which_everything_fails_has_no_result(self):
         with tempfile.TemporaryDirectory() as folder:
             self.train(folder, "python:team_envs:faulty", "--steps", "1000", "--set", "rollout.steps_per_iteration=1024",

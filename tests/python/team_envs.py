@@ -197,6 +197,29 @@ def faulty():
     return Faulty(gymnasium.make("CartPole-v1"))
 
 
+class Fragile(gymnasium.Env):
+    """Episodes of ten steps with reward 1; each third episode fails in its fourth step."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+    metadata = {"episode_metrics": ["whole"]}
+    episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episodes, self.count = self.episodes + 1, 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        if self.episodes % 3 == 0 and self.count == 4:
+            raise OSError("no more room")
+        return np.zeros(1, np.float32), 1.0, False, self.count == 10, {"whole": 1}
+
+
+def fragile():
+    return Fragile()
+
+
 class Four(gymnasium.Env):
     """Its step returns four values, as before Gymnasium."""
 
