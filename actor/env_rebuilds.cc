@@ -12,8 +12,10 @@ namespace skein {
 
 absl::StatusOr<std::unique_ptr<VectorEnv>> EnvRebuilds::Rebuild(absl::Status failure, uint32_t in_a_row,
                                                                 absl::Duration pause, uint32_t phase) {
+  const bool hopeless = !absl::IsInternal(failure);
   while (true) {
     metrics_->CountEnvFailure();
+    if (hopeless) return failure;
     {
       absl::MutexLock lock(&mu_);
       if (!budget_.Take(MonotonicNow())) {

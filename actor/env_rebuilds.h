@@ -33,6 +33,7 @@ class EnvRebuilds {
 
   // New environments that replace those that failed with `failure`, the `in_a_row`-th time for their ticket, after
   // `pause`. A failure to build them counts too.
+  // `failure` itself, if that is not Internal: new ones would not help (VectorEnv::failure).
   // Internal: a limit was exceeded; the message has the last failure.
   // Cancelled: Cancel() was called.
   absl::StatusOr<std::unique_ptr<VectorEnv>> Rebuild(absl::Status failure, uint32_t in_a_row, absl::Duration pause,

@@ -295,8 +295,7 @@ bool RunSupervisor::WatchActor(ActorSlot* slot, Outcome* outcome) {
     return true;
   }
   const auto& status = coordinator_.status();
-  if (*code != kExitInternal) slot->vain.Clear();
-  const bool vain = *code == kExitInternal && !slot->vain.Take(status ? status->progress().env_steps() : 0);
+  const bool vain = !slot->vain.Take(*code, status ? status->progress().env_steps() : 0);
   if (vain || IsUsersMistake(*code) || !slot->budget.Take(now)) {
     Fail(*code, slot->child->DescribeExit(*code), outcome);
     return false;

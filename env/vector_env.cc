@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/number/number_bounds.h"
+#include "env/hopeless_env.h"
 #include "env/registry.h"
 #include "env/shared_steps.h"
 #include "env/written_row.h"
@@ -103,11 +104,11 @@ struct VectorEnv::Impl {
       work->activity->Enter(first_env + e, episode[e], step[e]);
   }
 
-  void Fail(size_t e, const std::string& why) {
+  void Fail(size_t e, const std::string& why, absl::StatusCode code = absl::StatusCode::kInternal) {
     absl::MutexLock lock(&failure_mu);
     if (failed.exchange(true)) return;
-    failure = absl::InternalError(absl::StrCat("environment ", first_env + e, " of ", spec.id, ", episode ", episode[e],
-                                               ", step ", step[e], ": ", why));
+    failure = absl::Status(code, absl::StrCat("environment ", first_env + e, " of ", spec.id, ", episode ", episode[e],
+                                              ", step ", step[e], ": ", why));
   }
 
   // Calls environment `e`. False: it has failed.
@@ -115,6 +116,8 @@ struct VectorEnv::Impl {
   bool Guard(size_t e, Call call) {
     try {
       call();
+    } catch (const HopelessEnv& error) {
+      Fail(e, error.what(), error.code());
     } catch (const std::exception& error) {
       Fail(e, absl::StrCat("threw: ", error.what()));
     } catch (...) {

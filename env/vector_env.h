@@ -70,7 +70,8 @@ class VectorEnv {
   // return so far). 0 if the environments are not relocatable.
   int state_size() const;
 
-  // OK, or Internal from the first failure on: "environment 12 of CartPole-v1, episode 3, step 17: ...".
+  // OK, or from the first failure on Internal: "environment 12 of CartPole-v1, episode 3, step 17: ...". Another code
+  // where building the environments anew would not help (HopelessEnv).
   const absl::Status& failure() const;
   // From now on `activity` records which environment is being called. It must outlive this; null: no recording.
   void SetActivity(EnvActivity* activity);

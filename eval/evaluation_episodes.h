@@ -14,7 +14,7 @@ namespace skein {
 // Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`: of those
 // that failed (VectorEnv::StepResult::diverged) only their number. Ignores `options.size`. Records the states of
 // episode `recording->episode` in `recording`, unless that is null. InvalidArgument, Internal: as VectorEnv::Make.
-// Internal: an environment failed.
+// Otherwise as VectorEnv::failure: an environment failed.
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
                          RecordedEpisode* recording, EvaluationResult* result);
 

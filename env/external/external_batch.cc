@@ -13,7 +13,9 @@
 #include "base/process/clock.h"
 #include "base/process/message_text.h"
 #include "env/external/external_counts.h"
+#include "env/external/server_hangs.h"
 #include "env/external/world_spec.h"
+#include "env/hopeless_env.h"
 #include "spdlog/spdlog.h"
 
 namespace skein {
@@ -29,8 +31,7 @@ constexpr size_t kLinesInAMinute = 10;
 constexpr int kBarrenSteps = 10;
 // So often where no step has ever succeeded: its code is wrong, and a run would go on with nothing to learn from.
 constexpr int kBarrenBeginnings = 3;
-// Servers in a row that were lost before any environment of the group took a step. Few: each that hangs takes a
-// timeout.
+// Servers in a row that were lost before any environment of the group took a step.
 constexpr int kLostServers = 5;
 // Seeds of the protocol are under 2^31.
 uint32_t OnTheWire(uint32_t seed) { return seed >> 1; }
@@ -57,6 +58,9 @@ void ExternalBatch::LoseServer(const absl::Status& why) {
   for (State& state : states_) state = {};
   world_.reset();
   ++lost_servers_;
+  if (const absl::Duration now = MonotonicNow(); absl::IsDeadlineExceeded(why)) {
+    HangsOfExternalEnvs().Count(now - options_.step_timeout, now);
+  }
   why_ = std::string(why.message());
   CountsOfExternalEnvs().lost_episodes += lost;
   spdlog::warn("{}: {}; {} episodes are truncated", options_.id, OneLine(why_), lost);
@@ -147,6 +151,7 @@ void ExternalBatch::Step(const float* action, const uint32_t* next_seed) {
     state.ended = state.begun = state.truncated || columns.terminated[e] != 0;
     state.seed = next_seed[e];
   }
+  if (barren_ == 0) HangsOfExternalEnvs().CountStep();
 }
 
 bool ExternalBatch::TakeStep(size_t e, const float* action, float* reward) {
@@ -179,7 +184,18 @@ void ExternalBatch::Pause(const std::string& why) {
   last_failure_ = MonotonicNow();
 }
 
+void ExternalBatch::GiveUpIfHopeless() const {
+  const ServerHangs& hangs = HangsOfExternalEnvs();
+  if (hangs.in_a_row() < ServerHangs::kMost) return;
+  throw HopelessEnv(hangs.stepped() ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kFailedPrecondition,
+                    absl::StrCat("servers hung ", hangs.in_a_row(),
+                                 " times in a row, and no environment of this process has taken a "
+                                 "step meanwhile (skein env check says more), the last time: ",
+                                 OneLine(why_)));
+}
+
 void ExternalBatch::EnsureWorld() {
+  if (world_ == nullptr) GiveUpIfHopeless();
   if (world_ == nullptr && lost_servers_ >= kLostServers) {
     throw std::runtime_error(absl::StrCat("its server failed ", lost_servers_,
                                           " times in a row without one good step between (skein env check says more), "
@@ -188,6 +204,7 @@ void ExternalBatch::EnsureWorld() {
   }
   while (world_ == nullptr) {
     Pause(why_);
+    const absl::Duration begun = MonotonicNow();
     auto opened = open_();
     if (opened.ok()) {
       if (absl::Status status = CheckSameSpec((*opened)->spec(), spec_); !status.ok()) {
@@ -199,6 +216,8 @@ void ExternalBatch::EnsureWorld() {
     } else {
       why_ = std::string(opened.status().message());
       spdlog::warn("{}: {}", options_.id, OneLine(why_));
+      if (absl::IsDeadlineExceeded(opened.status())) HangsOfExternalEnvs().Count(begun, MonotonicNow());
+      GiveUpIfHopeless();
     }
   }
 }

@@ -23,7 +23,9 @@ namespace skein {
 // with another seed. A server that ends, an environment that fails to begin twice in a row, and a group of which none
 // has taken a step for long are started again after a pause that grows from 0.1 s to 5 s. Throws std::runtime_error if
 // that happens more than `restarts` times within ten minutes, if no step at all succeeds (after 40), if five servers in
-// a row end or hang without one good step, and if a restarted server has another spec. Not thread-safe.
+// a row end or hang without one good step, and if a restarted server has another spec. Throws HopelessEnv if servers of
+// this process have hung too often in a row (ServerHangs): FailedPrecondition if none of its groups has ever taken a
+// step, else DeadlineExceeded. Not thread-safe.
 class ExternalBatch final : public EnvBatch {
  public:
   struct Options {
@@ -70,6 +72,7 @@ class ExternalBatch final : public EnvBatch {
   // Begins an episode in the environments whose mask is set; false: their server or one of them failed.
   bool TryReset(size_t e, uint32_t seed);
   void Pause(const std::string& why);
+  void GiveUpIfHopeless() const;
   void EnsureWorld();
 
   const Options options_;

@@ -47,6 +47,15 @@ TEST(EnvRebuilds, BuildsNewOnesAndCountsUntilTheLimit) {
   EXPECT_EQ(Failures(&registry), 3);
 }
 
+TEST(EnvRebuilds, BuildsNoneWhereThatWouldNotHelp) {
+  prometheus::Registry registry;
+  ActorMetrics metrics(&registry, 1);
+  EnvRebuilds rebuilds(2, Good, &metrics);
+  const absl::Status hopeless = absl::FailedPreconditionError("environment 3: servers hung 3 times in a row");
+  EXPECT_EQ(rebuilds.Rebuild(hopeless, 1, absl::InfiniteDuration(), 2).status(), hopeless);
+  EXPECT_EQ(Failures(&registry), 1);
+}
+
 TEST(EnvRebuilds, OneTicketHasNoMoreOverAnyTime) {
   prometheus::Registry registry;
   ActorMetrics metrics(&registry, 1);

@@ -8,19 +8,25 @@ namespace {
 
 TEST(VainFailures, AreThoseBetweenWhichNoStepWasTaken) {
   VainFailures failures(3);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(failures.Take(0));
-  EXPECT_TRUE(failures.Take(512));  // It has taken some.
-  EXPECT_TRUE(failures.Take(512));
-  EXPECT_TRUE(failures.Take(512));
-  EXPECT_FALSE(failures.Take(512));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(failures.Take(kExitInternal, 0));
+  EXPECT_TRUE(failures.Take(kExitInternal, 512));  // It has taken some.
+  EXPECT_TRUE(failures.Take(kExitInternal, 512));
+  EXPECT_TRUE(failures.Take(kExitInternal, 512));
+  EXPECT_FALSE(failures.Take(kExitInternal, 512));
 }
 
 TEST(VainFailures, BeginAnewAfterAnotherEnd) {
   VainFailures failures(1);
-  EXPECT_TRUE(failures.Take(7));
-  failures.Clear();
-  EXPECT_TRUE(failures.Take(7));
-  EXPECT_FALSE(failures.Take(7));
+  EXPECT_TRUE(failures.Take(kExitInternal, 7));
+  EXPECT_TRUE(failures.Take(kExitUnavailable, 7));
+  EXPECT_TRUE(failures.Take(kExitInternal, 7));
+  EXPECT_FALSE(failures.Take(kExitInternal, 7));
+}
+
+TEST(VainFailures, AreHangsToo) {
+  VainFailures failures(1);
+  EXPECT_TRUE(failures.Take(kExitTryAgain, 0));
+  EXPECT_FALSE(failures.Take(kExitTryAgain, 0));
 }
 
 }  // namespace

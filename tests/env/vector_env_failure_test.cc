@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "base/number/number_bounds.h"
+#include "env/hopeless_env.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,7 +23,7 @@ struct Wrongs {
   int throws_at = -1, obs_nan_at = -1, state_nan_at = -1, saves_nan_at = -1;
   int obs_large_at = -1, reward_large_at = -1, state_large_at = -1;
   int obs_more = 0, rewards_more = 0;  // Numbers more than its spec says, from the second step on.
-  bool throws_number = false;
+  bool throws_number = false, throws_hopeless = false;
 };
 
 class Wrong final : public Env {
@@ -69,6 +70,9 @@ class Wrong final : public Env {
  private:
   void MayThrow() const {
     if (count_ == wrongs_.throws_at && wrongs_.throws_number) throw 7;
+    if (count_ == wrongs_.throws_at && wrongs_.throws_hopeless) {
+      throw HopelessEnv(absl::StatusCode::kFailedPrecondition, "no map");
+    }
     if (count_ == wrongs_.throws_at) throw std::runtime_error("out of joint");
   }
   const Wrongs wrongs_;
@@ -104,6 +108,11 @@ TEST(VectorEnvFailure, WhatAStepThrowsIsNamedWithItsPlace) {
   EXPECT_EQ(Failure(*Stepped({.throws_at = 3}, 3)), "environment 11 of Wrong, episode 0, step 3: threw: out of joint");
   EXPECT_THAT(Failure(*Stepped({.throws_at = 1, .throws_number = true}, 1)), HasSubstr("no std::exception"));
   EXPECT_THAT(Failure(*Stepped({.throws_at = 0}, 0)), HasSubstr("step 0: threw: out of joint"));
+}
+
+TEST(VectorEnvFailure, OfAHopelessEnvironmentHasItsCode) {
+  EXPECT_EQ(Stepped({.throws_at = 3, .throws_hopeless = true}, 3)->failure(),
+            absl::FailedPreconditionError("environment 11 of Wrong, episode 0, step 3: no map"));
 }
 
 TEST(VectorEnvFailure, TheFirstOneStaysAndStepsDoNothing) {

@@ -120,9 +120,22 @@ class Training(unittest.TestCase):
             self.assertIn("all 3 episodes failed", done.stderr.splitlines()[-1])
             self.assertEqual(done.stdout, "")
             begin = time.monotonic()
-            done = run(*evaluate, code=70, TEAM_FAULT="reset")
-            self.assertRegex(done.stderr.splitlines()[-1], "its server failed 5 times in a row .* has not answered within 1 s")
+            done = run(*evaluate, code=65, TEAM_FAULT="reset")
+            self.assertRegex(done.stderr.splitlines()[-1], "servers hung 3 times in a row, .* has not answered within 1 s")
             self.assertLess(time.monotonic() - begin, 60)
+
+    def test_a_training_in_which_everything_hangs_ends_after_three_times_the_limit(self):
+        for fault in ("reset", "step"):
+            with self.subTest(fault), tempfile.TemporaryDirectory() as folder:
+                done = self.train(folder, "python:team_envs:faulty", "--steps", "8000", "--set", "rollout.steps_per_iteration=2048",
+                                  "--set", "rollout.step_timeout_seconds=1", "--runners", "2", "--no-eval", code=65,
+                                  TEAM_FAULT=fault)
+                self.assertRegex(done.stderr.splitlines()[-1], "^skein train: actor-1 ended with code 65: .*servers hung 3 times in "
+                                 "a row, and no environment of this process has taken a step meanwhile .*, the last time: its "
+                                 "server has not answered within 1 s")
+                self.assertNotIn("starting again", done.stderr)
+                log = (pathlib.Path(folder) / "run/log/actor-1.log").read_text()
+                self.assertLessEqual(log.count("and is ended; "), 6)  # Three of each runner.
 
     def test_why_no_episode_begins_is_on_the_terminal(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -166,7 +166,7 @@ def a_number():
 
 class Faulty(gymnasium.Wrapper):
     """Does what TEAM_FAULT says in the 500th step of the process, and in every 2,000th after that; "often" in each 20th, "all"
-    in each step; "reset" hangs in each reset."""
+    in each step; "reset" hangs in each reset, "step" in each step."""
 
     steps = 0
 
@@ -180,7 +180,7 @@ class Faulty(gymnasium.Wrapper):
         fault = os.environ.get("TEAM_FAULT", "") if Faulty.steps % 2000 == 500 else ""
         if fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        if fault == "hang":
+        if fault == "hang" or os.environ.get("TEAM_FAULT") == "step":
             time.sleep(1000)
         often = os.environ.get("TEAM_FAULT") == "often" and Faulty.steps % 20 == 0
         if fault == "raise" or often or os.environ.get("TEAM_FAULT") == "all":

@@ -7,6 +7,8 @@
 
 #include "base/process/clock.h"
 #include "env/external/external_counts.h"
+#include "env/external/server_hangs.h"
+#include "env/hopeless_env.h"
 #include "gmock/gmock.h"
 #include "tests/env/external/fake_world.h"
 
@@ -24,8 +26,11 @@ class Batch {
  public:
   using Meddle = std::function<absl::Status(FakeWorld*, WorldRequest)>;
 
-  explicit Batch(size_t count, Meddle meddle = {}, uint32_t restarts = 3)
-      : steps_(count), meddle_(std::move(meddle)), batch_({.id = kSpec.id, .restarts = restarts}, MakeWorld(), [this] {
+  explicit Batch(size_t count, Meddle meddle = {}, uint32_t restarts = 3,
+                 absl::Duration step_timeout = absl::Seconds(60))
+      : steps_(count),
+        meddle_(std::move(meddle)),
+        batch_({.id = kSpec.id, .step_timeout = step_timeout, .restarts = restarts}, MakeWorld(), [this] {
           ++opened;
           return absl::StatusOr<std::unique_ptr<World>>(MakeWorld());
         }) {}
@@ -153,7 +158,7 @@ int ServersUntilItGivesUp(const std::function<bool(int step)>& answers, std::str
       2,
       [&](FakeWorld*, WorldRequest request) {
         if (request != WorldRequest::kStep || answers(++steps)) return absl::OkStatus();
-        return absl::UnavailableError("its server has not answered within 60 s");
+        return absl::UnavailableError("its server was ended by signal 9");
       },
       /*restarts=*/20);
   batch.ResetAll(10);
@@ -165,20 +170,73 @@ int ServersUntilItGivesUp(const std::function<bool(int step)>& answers, std::str
   return 1 + batch.opened;
 }
 
-TEST(ExternalBatch, GivesUpWhereServersHangWithoutAGoodStepBetween) {
+TEST(ExternalBatch, GivesUpWhereServersEndWithoutAGoodStepBetween) {
   std::string why;
   EXPECT_EQ(ServersUntilItGivesUp([](int) { return false; }, &why), 5);
   EXPECT_THAT(why, HasSubstr("its server failed 5 times in a row without one good step between (skein env check says "
-                             "more), the last time: its server has not answered within 60 s"));
+                             "more), the last time: its server was ended by signal 9"));
   why.clear();
   EXPECT_EQ(ServersUntilItGivesUp([](int step) { return step == 2; }, &why), 6);
   EXPECT_THAT(why, HasSubstr("failed 5 times in a row"));
 }
 
-TEST(ExternalBatch, GoesOnWhereServersHangNowAndThen) {
+TEST(ExternalBatch, GoesOnWhereServersEndNowAndThen) {
   std::string why;
   EXPECT_EQ(ServersUntilItGivesUp([](int step) { return step % 4 == 0; }, &why), 7);  // Six of eight steps.
   EXPECT_EQ(why, "");
+}
+
+// A batch of one environment whose steps after the first `good` ones hang, for no time.
+std::unique_ptr<Batch> MakeHanging(int good, int* steps) {
+  return std::make_unique<Batch>(
+      1,
+      [good, steps](FakeWorld*, WorldRequest request) {
+        if (request != WorldRequest::kStep || ++*steps <= good) return absl::OkStatus();
+        return absl::DeadlineExceededError("its server has not answered within 0 s");
+      },
+      /*restarts=*/20, /*step_timeout=*/absl::ZeroDuration());
+}
+
+TEST(ExternalBatch, GivesUpForGoodWhereServersHangAndNobodySteps) {
+  int steps = 0, others_steps = 0;
+  const auto batch = MakeHanging(/*good=*/1, &steps), other = MakeHanging(/*good=*/2, &others_steps);
+  batch->ResetAll(10);
+  other->ResetAll(10);
+  batch->Step();
+  for (int i = 0; i < 2; ++i) batch->Step();
+  other->Step();
+  for (int i = 0; i < 2; ++i) batch->Step();  // The other's step made an end of those before.
+  try {
+    other->Step();  // A good one.
+    for (int i = 0; i < 2; ++i) other->Step();
+    other->Step();
+    ADD_FAILURE() << "it goes on";
+  } catch (const HopelessEnv& error) {
+    EXPECT_EQ(error.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(error.what(), HasSubstr("servers hung 3 times in a row, and no environment of this process has taken a "
+                                        "step meanwhile"));
+    EXPECT_THAT(error.what(), HasSubstr("its server has not answered within 0 s"));
+  }
+  EXPECT_EQ(others_steps, 5);
+  EXPECT_THROW(batch->Step(), HopelessEnv);  // Whichever group hangs next.
+  Batch good(1);
+  good.ResetAll(10);
+  good.Step();
+}
+
+TEST(ServerHangs, AreInARowUntilAStep) {
+  ServerHangs hangs;
+  EXPECT_FALSE(hangs.stepped());
+  hangs.Count(absl::Seconds(0), absl::Seconds(60));
+  hangs.Count(absl::Seconds(1), absl::Seconds(61));  // At the same time.
+  EXPECT_EQ(hangs.in_a_row(), 1);
+  hangs.Count(absl::Seconds(62), absl::Seconds(122));
+  EXPECT_EQ(hangs.in_a_row(), 2);
+  hangs.CountStep();
+  EXPECT_TRUE(hangs.stepped());
+  EXPECT_EQ(hangs.in_a_row(), 0);
+  hangs.Count(absl::Seconds(100), absl::Seconds(160));
+  EXPECT_EQ(hangs.in_a_row(), 1);
 }
 
 TEST(ExternalBatch, GivesUpWhereAnEpisodeNeverBegins) {
