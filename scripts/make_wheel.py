@@ -27,6 +27,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ROOT / ".deps/wheel/bin"
 PROGRAMS = ("skein", "skein-actor", "skein-bench", "skein-coordinator", "skein-eval", "skein-fit", "skein-learner",
             "skein-policy")
+# Below share/, each with the name that its shell looks for.
+COMPLETION = ("bash-completion/completions/skein", "zsh/site-functions/_skein", "fish/vendor_completions.d/skein.fish")
 # Debian's LibTorch names libraries that it never calls, among them OpenCV and with it more than 200 others, some under the
 # GPL. Which those are the loader says; of this library the wheel's copy does not name them.
 NAMES_TOO_MANY = re.compile(r"libtorch_cpu\.so\b")
@@ -194,7 +196,8 @@ def write(path, folder, version, tag, bill, man):
             wheel.add(f"skein_rl/{part}/{file.name}", file.read_bytes(), executable=True)
     for page in sorted(man.glob("*.1")):
         wheel.add(f"{data}/man/man1/{page.name}", page.read_bytes())
-    wheel.add(f"{data}/bash-completion/completions/skein", (man.parent / "completion/skein").read_bytes())
+    for place in COMPLETION:
+        wheel.add(f"{data}/{place}", (man.parent / "completion" / pathlib.PurePath(place).name).read_bytes())
     for name in licences:
         wheel.add(f"{info}/licenses/{name}", (folder / "licenses" / name).read_bytes())
     wheel.add(f"{info}/sboms/skein.cdx.json", bill)

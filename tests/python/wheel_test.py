@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -41,6 +42,24 @@ def mapped_libraries(pid):
     """Files of shared libraries that a process has loaded."""
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
     return {pathlib.Path(path) for path in re.findall(r"(/\S+\.so[.\d]*)$", maps, re.MULTILINE)}
+
+
+def check_completion(test, share):
+    """That bash, zsh and fish find the files below this share/ where each looks for them, and can use them."""
+    environment = {"PATH": f"{share.parent}/bin:/usr/bin:/bin", "HOME": str(share), "XDG_DATA_DIRS": str(share), "TERM": "dumb"}
+    scripts = {
+        "bash": ("source bash-completion/completions/skein; complete -p skein", "-F"),
+        "zsh": ("fpath=($PWD/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[skein]; "
+                "autoload +X _skein && whence -w _skein", "_skein\n_skein: function\n"),
+        "fish": ("complete -C 'skein trai'", "train\t"),
+    }
+    places = ("bash-completion/completions/skein", "zsh/site-functions/_skein", "fish/vendor_completions.d/skein.fish")
+    for (shell, (script, wanted)), place in zip(scripts.items(), places):
+        test.assertTrue((share / place).is_file(), place)
+        if shutil.which(shell) is None:
+            print(f"{place} is not tried: there is no {shell}")
+            continue
+        test.assertIn(wanted, run(shell, "-c", script, env=environment, cwd=share))
 
 
 def children_of(pid):
@@ -103,6 +122,9 @@ class Wheel(unittest.TestCase):
         self.assertNotIn("site-packages", "".join(lines) + rest)
         megabytes = self.wheel.stat().st_size / 1e6
         print(f"{megabytes:.0f} MB installed in {self.install_seconds:.1f} s, first line of metrics after {seconds:.1f} s more")
+
+    def test_shells_complete_its_command(self):
+        check_completion(self, self.folder / "venv/share")
 
     def test_every_program_starts_and_says_the_versions(self):
         for name in PROGRAMS:
@@ -208,7 +230,7 @@ class Tarball(unittest.TestCase):
                                     "--steps", "1", "--no-eval", "--json", *SMALL, env=plain, cwd=folder))
             self.assertEqual(result["env_steps"], 512)
             self.assertTrue((tree / "share/man/man1/skein.1").is_file())
-            self.assertTrue((tree / "share/bash-completion/completions/skein").is_file())
+            check_completion(self, tree / "share")
             self.assertTrue((tree / "share/doc/skein/LICENSE").is_file())
             self.assertTrue((tree / "share/skein/python/skein_env/adapters/gymnasium.py").is_file())
             user = folder / "user"
