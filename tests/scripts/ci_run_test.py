@@ -47,7 +47,8 @@ class CiRun(unittest.TestCase):
         code, lines = self.run_with("")
         self.assertEqual(code, 0)
         self.assertEqual(lines, ["install", *(f"{word} {target}" for target in
-                                              ("check-format", "test", "test-faults", "tsa", "test-cluster")
+                                              ("check-format", "test", "test-faults", "tsa", "check-mujoco",
+                                               "test-cluster")
                                               for word in ("begin", "end"))])
 
     def test_what_comes_before_them_ends_it(self):
@@ -61,9 +62,9 @@ class CiRun(unittest.TestCase):
         self.assertEqual((code, lines[-2:]), (0, ["begin test-faults", "end test-faults"]))
         self.assertLess(lines.index("end test-cluster"), len(lines) - 2)
 
-    def test_each_of_the_last_three_fails_it_and_all_are_shown(self):
+    def test_each_of_the_last_ones_fails_it_and_all_are_shown(self):
         for fails, word in (("test-faults", "test-faults"), ("test-cluster", "test-cluster"), ("tsa", "tsa"),
-                            ("both", "test-cluster test-faults")):
+                            ("check-mujoco", "check-mujoco"), ("both", "test-cluster test-faults")):
             code, lines = self.run_with(fails)
             self.assertEqual(code, 1, fails)
             self.assertEqual(lines[-1], f".ci/run: failed: {word}")
@@ -73,7 +74,7 @@ class CiRun(unittest.TestCase):
             self.assertLess(lines.index("begin test-faults"), lines.index("begin tsa"))
             self.assertLess(lines.index("begin tsa"), lines.index("begin test-cluster"))
             self.assertEqual(lines.count("begin test-faults"), 2 if fails in ("test-faults", "both") else 1)
-            for target in {"test-faults", "test-cluster", "tsa"} - set(word.split()):
+            for target in {"test-faults", "test-cluster", "tsa", "check-mujoco"} - set(word.split()):
                 self.assertIn(f"end {target}", lines)
 
 

@@ -54,6 +54,9 @@ class LearningStudy(unittest.TestCase):
         for name, text in (("skein", FAKE), ("gnuplot", "#!/bin/sh\ncat >drawn\n")):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
+        (self.folder / "configs").mkdir()
+        for name in ("some.yaml", "configs/reacher_ppo.yaml", "configs/hopper_ppo.yaml"):
+            (self.folder / name).write_text("# A comment.\ntotal_steps: 1000000\n")
 
     def study(self, *words, code=0):
         """What it prints; `code`: its exit code."""
@@ -97,6 +100,18 @@ class LearningStudy(unittest.TestCase):
         self.assertIn("| 1 | never | - |", printed)
         self.assertIn("| 2 | 3.5 | 1,001,472 |", printed)
         self.assertIn("some.yaml, 3 seeds", self.text("drawn"))
+
+    def test_the_checkpoints_of_the_table_have_more_test_episodes(self):
+        self.study("--config", "some.yaml", "--out", "out/some", "--seeds", "1")
+        self.assertEqual([row["episodes"] for row in self.rows("out/some.csv")], ["10", "100"])
+
+    def test_rows_of_another_form_of_the_configuration_are_refused(self):
+        words = ("--config", "some.yaml", "--out", "out/some", "--seeds", "1")
+        self.study(*words)
+        (self.folder / "some.yaml").write_text("# Another comment.\ntotal_steps: 1000000\n")
+        self.study(*words)
+        (self.folder / "some.yaml").write_text("total_steps: 1000000\nppo: {lr: 1}\n")
+        self.assertIn("has rows of another form of some.yaml", self.study(*words, code=1))
 
     def test_recipes_are_trained_on_the_seeds_of_the_suite_and_go_on_where_they_stopped(self):
         words = ("--suite", "recipes", "--only", "UavCover-v0", "--out", "out/recipes")
