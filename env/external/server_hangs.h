@@ -38,6 +38,8 @@ class ServerHangs {
   std::atomic<int> in_a_row_{0};
   std::atomic<bool> stepped_{false};
 };
+
+// Those of this process.
 inline ServerHangs& HangsOfExternalEnvs() {
   static ServerHangs hangs;
   return hangs;
