@@ -8,7 +8,8 @@ Each seed is a `skein train` of its own, one after the other; then `skein eval` 
 for each of its checkpoints. Writes OUT.csv (one line for each checkpoint), OUT.png (the learning curves, by
 gnuplot) and prints tables in Markdown: the test return (or other --figure) of each seed at the --at steps, and the
 wall-clock seconds until a checkpoint's passed --target, as the learner's own log has them. A seed whose rows are in OUT.csv
-is not done again; a run that was interrupted goes on from its last checkpoint.
+is not done again, and rows of another form of the configuration are refused; a run that was interrupted goes on from its
+last checkpoint.
 
     scripts/learning_study.py --suite recipes --out docs/benchmarks/recipes/recipes
 
@@ -314,7 +315,8 @@ def study(arguments):
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(f"{arguments.out}.csv")
     rows = read_rows(path) if path.exists() else []
-    if any(row.get("settings", settings_digest(arguments)) != settings_digest(arguments) for row in rows):
+    settings = settings_digest(arguments)
+    if any(row.get("settings", settings) != settings for row in rows):
         sys.exit(f"{path} has rows of another form of {arguments.config.name}: remove them, and the folders of their runs")
     for seed in seeds:
         if any(row["seed"] == seed for row in rows):

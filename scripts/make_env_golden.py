@@ -16,8 +16,8 @@ of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.
 (the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json. That has trajectories of 1,000 steps: from
 ordinary starts, from poses thrown into the air or onto the ground, with actions beyond their bounds, and with every argument
 changed, all played on after they have terminated; from a reset without noise; and single steps that lead to, and just to
-both sides of, each end of what is healthy. Of the observations it has a digest of all, and some in full, and with these what else `info` has; of the rewards
-every one or every fifth; of their terms every fiftieth, and the sums.
+both sides of, each end of what is healthy. Of the observations it has a digest of all, and some in full, and with these what
+else `info` has; of the rewards every one or every fifth; of their terms every fiftieth, and the sums.
 The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g.
 'mujoco==3.17.0' in an environment of its own, only adds its folder, with 200 steps of each.
 """
