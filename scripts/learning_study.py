@@ -24,10 +24,10 @@ The first form for the configuration of each MuJoCo task, OUT a folder, and a ta
 seeds, 201 to 210, on which no configuration was chosen. A seed whose rows are there is not done again. --only hopper,ant_27
 makes it smaller, --dry-run only prints the table of the seeds that are done.
 
-    scripts/learning_study.py --suite wall-clock --out docs/benchmarks/mujoco-wall-clock
+    scripts/learning_study.py --suite wall-clock --out docs/benchmarks/mujoco-suite
 
-The same, five seeds, for the tasks of which rl_games' time on a graphics card is known: the median of the seconds of
-learning until a checkpoint has passed the task's return.
+The same runs, the first five seeds, of the tasks of which rl_games' time on a graphics card is known: the median of the
+seconds of learning until a checkpoint has passed the task's return. For a machine that does nothing else meanwhile.
 
     scripts/learning_study.py --suite memory --out docs/benchmarks/memory/memory
 
@@ -47,7 +47,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Race  # noqa: E402  Beside this script.
+from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES  # noqa: E402  Beside this script.
 
 TABLE_EPISODES = 100  # Of the checkpoints that a table shows; the others are for the curves.
 
@@ -269,7 +269,7 @@ def what_differs(task):
 
 def suite_table(rows, tasks, seeds):
     lines = ["| environment | recipe | env steps | threshold | source | " +
-             " | ".join(f"seed {seed}" for seed in seeds) + " | reached |", "|---" * (6 + len(seeds)) + "|"]
+             " | ".join(f"seed {seed}" for seed in seeds) + " | mean | reached |", "|---" * (7 + len(seeds)) + "|"]
     for task in tasks:
         found = [find_row(rows, task, seed) for seed in seeds]
         done = [row for row in found if row]
@@ -279,6 +279,7 @@ def suite_table(rows, tasks, seeds):
             f"| {task.env}{what_differs(task)} | {pathlib.PurePath(first['recipe']).name} | {int(first['env_steps']):,} | "
             f"{task.threshold:,} {'' if task.figure == 'return_mean' else task.figure} | {task.source} | " +
             " | ".join(number(float(row["value"]), task.figure) if row else "-" for row in found) +
+            f" | {number(statistics.mean(float(row['value']) for row in done), task.figure) if done else '-'}"
             f" | {reached} of {len(done)} |")
     return "\n".join(lines)
 
@@ -330,7 +331,8 @@ def study(arguments):
             writer.writerows(rows)
         print(f"seed {seed}: {title(figure)} {number(mine[-1][figure], figure)} after {mine[-1]['env_steps']:,} steps, "
               f"{mine[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
-    draw(rows, seeds, arguments.out, f"{arguments.config.name}, {len(seeds)} seeds", figure)
+    drawn = sorted({row["seed"] for row in rows})
+    draw(rows, drawn, arguments.out, f"{arguments.config.name}, {len(drawn)} seeds", figure)
     print(returns_table(rows, seeds, [steps for steps in columns_of(arguments) if steps <= rows[-1]["env_steps"]], figure))
     print()
     print(target_table(rows, seeds, arguments.target, figure))
@@ -352,7 +354,7 @@ def study_line(arguments, line, target):
     if arguments.dry_run:
         return read_rows(path) if path.exists() else []
     print(f"\n## {line.name}\n", flush=True)
-    at = arguments.at if isinstance(line, Race) else ",".join(map(str, table_steps(line)))
+    at = ",".join(map(str, table_steps(line)))
     return study(argparse.Namespace(**{**vars(arguments), "out": arguments.out / line.name, "target": target, "at": at,
                                        "config": pathlib.Path(f"configs/{line.config or line.name}_ppo.yaml"),
                                        "set": [*arguments.set, *line.settings]}))
@@ -397,7 +399,7 @@ def seconds_to(rows, seed, target):
 def run_wall_clock(arguments):
     lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
     for race in chosen(arguments, RACES):
-        rows = study_line(arguments, race, race.target)
+        rows = study_line(arguments, next(task for task in MUJOCO if task.name == race.name), race.target)
         done = {row["seed"] for row in rows}
         seconds = [seconds_to(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
         shown = ["never" if value == math.inf else f"{value:.1f}"

@@ -145,7 +145,7 @@ class LearningStudy(unittest.TestCase):
         self.study(*words, "--seeds", "1")
         self.assertEqual(self.trained(), [201])
         before = self.text("out/recipes.csv")
-        self.assertIn("| 0.750 | - | - | - | - | 0 of 1 |", self.study(*words, "--dry-run"))
+        self.assertIn("| 0.750 | - | - | - | - | 0.750 | 0 of 1 |", self.study(*words, "--dry-run"))
         self.assertEqual((self.trained(), self.text("out/recipes.csv")), ([], before))
 
     def test_tasks_of_mujoco_are_judged_by_the_seeds_of_the_suite_alone(self):
