@@ -33,7 +33,6 @@ namespace {
 
 constexpr size_t kLinesTogether = 8192;
 constexpr size_t kKeysTogether = size_t{1} << 22;  // Of those lines.
-constexpr uint32_t kPlacesTogether = 32768;        // Of one pass.
 constexpr size_t kMaxKnown = size_t{1} << 22;      // Verdicts that are kept for equal sequences.
 
 // What is said of a sequence.
@@ -190,20 +189,11 @@ absl::Status Detector::Flush(const std::string& path, std::FILE* out) {
     batch.weights.push_back(1);
   }
   std::vector<uint32_t> pieces = {0};
-  uint32_t places = 0;
-  for (uint32_t row = 0; row < order.size(); ++row) {
-    if (places > 0 && places + batch.rows.steps(row) > kPlacesTogether) {
-      pieces.push_back(row);
-      places = 0;
-    }
-    places += batch.rows.steps(row);
-  }
-  pieces.push_back(static_cast<uint32_t>(order.size()));
+  while (pieces.back() < order.size()) pieces.push_back(EndOfRowsTogether(layout_, batch, pieces.back()));
   std::vector<Verdict> verdicts(order.size());
   team_.Run(team_.size(), [&](int thread) {
     for (auto piece = static_cast<size_t>(thread); piece + 1 < pieces.size();
          piece += static_cast<size_t>(team_.size())) {
-      if (pieces[piece] == pieces[piece + 1]) continue;
       const auto judged = JudgeRows(weights_, batch, pieces[piece], pieces[piece + 1], saved_.vocabulary.classes(),
                                     passes_[static_cast<size_t>(thread)].get());
       for (uint32_t row = pieces[piece]; row < pieces[piece + 1]; ++row) {

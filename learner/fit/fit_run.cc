@@ -25,6 +25,7 @@
 #include "learner/fit/fit_trainer.h"
 #include "learner/ranks/rank_group.h"
 #include "learner/run/checkpoint.h"
+#include "learner/sequence/epoch_order.h"
 #include "learner/sequence/fit_settings.h"
 #include "spdlog/spdlog.h"
 
@@ -50,6 +51,9 @@ class FitRun {
  private:
   absl::Status OpenData();
   absl::Status Resume();
+  EpochOptions Order() const {
+    return {config_.seed(), trainer_->progress().epoch, config_.data().window(), config_.train().batch_size(), true};
+  }
   absl::Status TrainEpoch();
   absl::Status EndEpoch();
   absl::Status Finish();
@@ -213,7 +217,7 @@ void FitRun::LogStep(const FitStep& step, double lr, bool epoch_ends) {
 absl::Status FitRun::TrainEpoch() {
   BatchStream::Options options;
   const FitProgress& p = trainer_->progress();
-  options.order = {config_.seed(), p.epoch, config_.data().window(), config_.train().batch_size(), true};
+  options.order = Order();
   options.parts = config_.train().parts();
   options.readers = config_.data().readers();
   options.prefetch = config_.data().prefetch();
@@ -273,10 +277,11 @@ absl::Status FitRun::EndEpoch() {
                       config_.train().epochs(), FormatCount(counts.train_sequences), loss, *held_out,
                       p.best_epoch == p.epoch ? " (best)" : "",
                       FormatCount(static_cast<uint64_t>(report_->keys_per_second())), FormatSeconds(eta)));
-  if (p.finished || MonotonicNow() - saved_ < absl::Seconds(config_.checkpoint().min_seconds())) {
+  // After the last epoch in any case: to choose the limits of `skein detect` takes a while, too.
+  if (!p.finished && MonotonicNow() - saved_ < absl::Seconds(config_.checkpoint().min_seconds())) {
     return absl::OkStatus();
   }
-  return Save(nullptr, false);
+  return Save(nullptr, p.finished);
 }
 
 absl::Status FitRun::Finish() {
@@ -349,6 +354,8 @@ absl::Status FitRun::Run() {
     Say(absl::StrCat("status page and metrics discovery: ", report_->page()));
     Say(absl::StrCat("watch it with: skein top --address ", report_->coordinator_address()));
   }
+  // Before Done(), which says how much of the work was done by earlier processes: the time left is that of the rest.
+  steps_per_epoch_ = BatchesOf(OrderEpoch(store_->blocks(Part::kTrain), Order()), config_.train().batch_size());
   report_->Begin(trainer_->progress(), Done());
   saved_ = said_ = MonotonicNow();
   while (!trainer_->progress().finished && !stopped_) {

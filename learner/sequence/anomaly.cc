@@ -7,6 +7,17 @@
 
 namespace skein {
 
+uint32_t EndOfRowsTogether(const NetLayout& layout, const SequenceBatch& batch, uint32_t first) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  const size_t most_places = kMostBytes / LstmPass::BytesOfAPlace(layout);
+  size_t places = batch.rows.steps(first);
+  uint32_t last = first + 1;
+  for (; last < batch.rows.size() && places + batch.rows.steps(last) <= most_places; ++last) {
+    places += batch.rows.steps(last);
+  }
+  return last;
+}
+
 std::vector<std::vector<KeyJudgement>> JudgeRows(const NetWeights& weights, const SequenceBatch& batch, uint32_t first,
                                                  uint32_t last, uint32_t classes, LstmPass* pass) {
   const PackedSteps steps = PackRows(batch, first, last);

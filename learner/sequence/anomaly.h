@@ -24,6 +24,10 @@ struct KeyJudgement {
 std::vector<std::vector<KeyJudgement>> JudgeRows(const NetWeights& weights, const SequenceBatch& batch, uint32_t first,
                                                  uint32_t last, uint32_t classes, LstmPass* pass);
 
+// Where the rows end that JudgeRows takes together from `first` on: so many that a pass keeps at most 64 MiB, and one
+// at least.
+uint32_t EndOfRowsTogether(const NetLayout& layout, const SequenceBatch& batch, uint32_t first);
+
 // From where on a key is anomalous: below `probability`, or `top_g` or more keys were more probable.
 struct Limits {
   v1::DetectRule rule = v1::DETECT_RULE_PROBABILITY;

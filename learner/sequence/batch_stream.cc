@@ -22,9 +22,7 @@ BatchStream::BatchStream(const SequenceStore* store, const Options& options)
       claimed_(options.first_batch),
       consumed_(options.first_batch),
       loading_(windows_.size(), 0) {
-  if (!windows_.empty()) {
-    batches_ = windows_.back().first_batch + BatchesOf(windows_.back().sequences, options_.order.batch_size);
-  }
+  batches_ = BatchesOf(windows_, options_.order.batch_size);
   for (uint32_t i = 0; i < options_.readers; ++i) threads_.emplace_back([this] { Run(); });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learner/sequence/detection_choice.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,7 +10,7 @@
 namespace skein {
 namespace {
 
-constexpr uint32_t kHeldOutBatch = 4096, kRows = 256;  // Sequences that are read and judged together.
+constexpr uint32_t kHeldOutBatch = 4096;  // Sequences that are read together.
 
 absl::Span<const uint32_t> ClassesOf(const Sequences& sequences, size_t i) {
   return absl::MakeConstSpan(sequences.classes).subspan(sequences.begins[i], sequences.length(i));
@@ -50,8 +49,8 @@ absl::StatusOr<DetectionChoice> ChooseDetection(const v1::FitDetectConfig& detec
     if (*batch == nullptr) break;
     const Sequences& sequences = (*batch)->rows;
     const auto rows = static_cast<uint32_t>(sequences.size());
-    for (uint32_t first = 0; first < rows; first += kRows) {
-      const uint32_t last = std::min(rows, first + kRows);
+    for (uint32_t first = 0, last = 0; first < rows; first = last) {
+      last = EndOfRowsTogether(layout, **batch, first);
       const auto judged = JudgeRows(weights, **batch, first, last, classes, &pass);
       for (uint32_t row = first; row < last; ++row) {
         HeldOutScore score = WorstOf(judged[row - first], (*batch)->weights[row]);

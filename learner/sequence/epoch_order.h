@@ -30,6 +30,11 @@ struct EpochOptions {
 
 inline uint64_t BatchesOf(uint32_t sequences, uint32_t batch_size) { return (sequences + batch_size - 1) / batch_size; }
 
+// Of a whole epoch.
+inline uint64_t BatchesOf(const std::vector<EpochWindow>& windows, uint32_t batch_size) {
+  return windows.empty() ? 0 : windows.back().first_batch + BatchesOf(windows.back().sequences, batch_size);
+}
+
 std::vector<EpochWindow> OrderEpoch(const std::vector<BlockPlace>& blocks, const EpochOptions& options);
 
 // The batches of a window, each a list of indices into its sequences. `steps`: of each sequence.

@@ -114,6 +114,11 @@ void LstmPass::ForwardLayer(const NetWeights& weights, const PackedSteps& steps,
   }
 }
 
+size_t LstmPass::BytesOfAPlace(const NetLayout& layout) {
+  const auto of_a_layer = static_cast<size_t>(7 * layout.hidden);  // Gates, cell, squashed, output.
+  return sizeof(float) * (static_cast<size_t>(layout.outputs) + of_a_layer * layout.layers.size());
+}
+
 double LstmPass::Forward(const NetWeights& weights, const PackedSteps& steps) {
   for (size_t l = 0; l < layers_.size(); ++l) ForwardLayer(weights, steps, l);
   const int64_t places = steps.places(), outputs = layout_.outputs, classes = layout_.classes;

@@ -39,6 +39,9 @@ class LstmPass {
   // Adds the gradient of `scale` x the last Forward's sum to gradient[layout.size].
   void Backward(const NetWeights& weights, const PackedSteps& steps, float scale, float* gradient);
 
+  // What Forward keeps for each place.
+  static size_t BytesOfAPlace(const NetLayout& layout);
+
   // Of the last Forward: p of each class at a place, [classes].
   const float* probabilities(uint32_t place) const { return probabilities_.data() + place * layout_.outputs; }
 

@@ -62,6 +62,22 @@ TEST(ChooseLimits, TakesWhatIsSet) {
   EXPECT_EQ(limits.top_g, 3);
 }
 
+TEST(EndOfRowsTogether, BoundsWhatAPassKeeps) {
+  const NetLayout layout(2000, 16, 16, 1);
+  SequenceBatch batch;
+  for (int row = 0; row < 100; ++row) {
+    batch.rows.classes.insert(batch.rows.classes.end(), 500, 2);
+    batch.rows.begins.push_back(static_cast<uint32_t>(batch.rows.classes.size()));
+    batch.rows.cut.push_back(0);
+  }
+  // 501 places of 2,112 floats each, so 15 rows in 64 MiB.
+  EXPECT_EQ(EndOfRowsTogether(layout, batch, 0), 15);
+  EXPECT_EQ(EndOfRowsTogether(layout, batch, 15), 30);
+  EXPECT_EQ(EndOfRowsTogether(layout, batch, 90), 100);
+  const NetLayout large(1 << 20, 16, 16, 1);
+  EXPECT_EQ(EndOfRowsTogether(large, batch, 7), 8) << "one at least";
+}
+
 TEST(WorstOf, IsTheLeastProbabilityAndTheGreatestRank) {
   const std::vector<KeyJudgement> keys = {{0.5f, 0}, {0.1f, 2}, {0.2f, 4}};
   const HeldOutScore score = WorstOf(keys, 7);
