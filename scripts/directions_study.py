@@ -50,7 +50,7 @@ TASKS = [
     Task("walker2d", 4390, 24000, 500000, "4,390"),
     Task("humanoid", 6000, 142600, 2000000, "6,000 in 10 core-hours", seeds=3),
 ]
-RUN_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "return_mean", "best", "to_threshold_steps",
+RUN_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "return_mean", "to_threshold_steps",
               "to_threshold_episodes", "to_threshold_seconds", "cores", "digest"]
 QUADRUPED_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "stood", "after_push", "in_bands",
                     "in_bands_after_push", "digest"]
@@ -137,19 +137,19 @@ def task_row(arguments, task, seed, steps):
     name = f"directions-{task.config}-s{seed}-{steps}"
     folder = train(arguments, name, f"configs/{task.config}_ars.yaml", seed, steps, arguments.interval or task.interval)
     seconds = learning_study.seconds_at(folder)
-    row = {"name": task.config, "seed": seed, "steps": steps, "best": "", "cores": CORES, "to_threshold_steps": "",
+    row = {"name": task.config, "seed": seed, "steps": steps, "cores": CORES, "to_threshold_steps": "",
            "to_threshold_episodes": "", "to_threshold_seconds": ""}
-    best = float("-inf")
-    for checkpoint in checkpoints(folder):
+    all_of_them = checkpoints(folder)
+    for checkpoint in all_of_them:
+        if row["to_threshold_steps"] != "" and checkpoint != all_of_them[-1]:
+            continue  # Once it has been reached only the end counts.
         result = play(arguments, checkpoint, arguments.episodes or 100)
         at, value = result["env_steps"], result["return_mean"]
-        best = max(best, value)
         if value >= task.threshold and row["to_threshold_steps"] == "":
             row.update(to_threshold_steps=at, to_threshold_episodes=episodes_of(checkpoint),
                        to_threshold_seconds=round(seconds[at], 1))
         row.update(env_steps=at, seconds=round(seconds[at], 1), episodes=episodes_of(checkpoint),
                    return_mean=round(value, 1), digest=result["digest"])
-    row["best"] = round(best, 1)
     return row
 
 
